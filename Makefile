@@ -1,0 +1,54 @@
+# Two commands for a newcomer: `make demo` and `make test`. Each target sets up what it needs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+DATA   ?=
+
+.PHONY: help setup demo test bench lint clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    run exact KONS on a chaotic series (sets up $(VENV) first)"
+	@echo "make test    run the tests and the doctests"
+	@echo "make lint    ruff, mypy and the import contract"
+	@echo "make bench   time and memory as ratios; DATA=folder adds real sets"
+	@echo "make setup   create $(VENV) and install the package with its development extras"
+	@echo "make clean   remove $(VENV) and caches"
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else "kons needs Python 3.11 or newer; %s is %d.%d. Try: make PYTHON=python3.12 ..." % (sys.executable, *v))'
+	@echo "==> creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+
+# The demo needs only the command line; tests and benchmarks need everything.
+$(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
+	@echo "==> installing kons with its command line (under a minute on a good connection)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[cli]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	@echo "==> installing kons with its development extras (a minute or two the first time)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[dev]'
+	@touch $@ $(VENV)/.demo
+
+setup: $(VENV)/.dev
+	@echo "==> ready: $(BIN)/python, $(BIN)/kons"
+
+demo: $(VENV)/.demo
+	@$(BIN)/kons demo
+
+test: $(VENV)/.dev
+	@echo "==> running the tests and doctests (the first run also compiles the numerical loops)"
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@echo "==> mypy" && $(BIN)/mypy
+	@echo "==> import contract" && $(BIN)/lint-imports
+
+bench: $(VENV)/.dev
+	@$(BIN)/python -m benchmarks $(if $(DATA),--data "$(DATA)")
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,222 @@
+"""The border: the only place where input is validated.
+
+Behind it there are float64 arrays without NaN or infinity, or lists of Python objects for kernels
+on arbitrary inputs. Nothing here changes its argument.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.errors import ConfigurationError, InputError
+
+__all__ = [
+    "Matrix",
+    "Vector",
+    "as_objects",
+    "as_points",
+    "as_row",
+    "as_row_values",
+    "as_scalar",
+    "as_targets",
+    "require_integer",
+    "require_number",
+]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+
+def as_points(X: Any, *, width: int | None = None, name: str = "X") -> Matrix:
+    """Rows of numbers as a C-contiguous float64 array of shape (rows, features).
+
+    ``width`` is the number of features seen so far, or None. May return the caller's own memory:
+    whoever keeps it must copy.
+    """
+    array = _numbers(X, name)
+    if array.ndim != 2:
+        hint = {
+            1: "for one row use predict_one or learn_one, for one feature X.reshape(-1, 1)",
+            0: "wrap one row as [[...]]",
+        }.get(array.ndim, "flatten each example to one row of features")
+        raise InputError(f"{name} has {array.ndim} dimension(s), expected 2 (rows, features): {hint}.")
+    if array.shape[0] == 0:
+        raise InputError(f"{name} has no rows; expected at least one.")
+    if array.shape[1] == 0:
+        raise InputError(f"{name} has no columns; expected at least one feature.")
+    _require_width(array.shape[1], width, name)
+    _require_finite(array, name)
+    return np.ascontiguousarray(array)
+
+
+def as_row(x: Any, *, width: int | None = None, name: str = "x") -> Matrix:
+    """One row of numbers as an array of shape (1, features)."""
+    array = _numbers(x, name)
+    if array.ndim == 2 and array.shape[0] == 1:
+        array = array[0]
+    if array.ndim != 1:
+        raise InputError(
+            f"{name} has shape {array.shape}, expected one row of features (1 dimension): "
+            "use predict or advance for many rows."
+        )
+    if array.shape[0] == 0:
+        raise InputError(f"{name} has no features; expected at least one.")
+    _require_width(array.shape[0], width, name)
+    _require_finite(array, name)
+    return np.ascontiguousarray(array).reshape(1, -1)
+
+
+def as_objects(X: Any, *, name: str = "X") -> list[Any]:
+    """A sequence of any Python objects as a list; rows of an array become arrays of their own."""
+    if isinstance(X, (str, bytes)):
+        raise InputError(
+            f"{name} is one {type(X).__name__}, expected a sequence of objects: wrap it as [{name}]."
+        )
+    if isinstance(X, Mapping):
+        raise InputError(f"{name} is a {type(X).__name__}, expected a sequence of objects.")
+    try:
+        points = list(X)
+    except TypeError:
+        raise InputError(f"{name} is a {type(X).__name__}, expected a sequence of objects.") from None
+    if not points:
+        raise InputError(f"{name} has no rows; expected at least one.")
+    # A row of an array is a view into the caller's memory, which the caller may change later.
+    return [p.copy() if isinstance(p, np.ndarray) else p for p in points]
+
+
+def as_targets(y: Any, rows: int, *, name: str = "y") -> Vector:
+    """One finite number per row."""
+    return as_row_values(y, rows, name=name)
+
+
+def as_row_values(values: Any, rows: int, *, name: str, minimum: float = -math.inf) -> Vector:
+    """One finite number per row, at least ``minimum``; a single number is repeated."""
+    array = _numbers(values, name)
+    if array.ndim == 0 and minimum > -math.inf:
+        array = np.full(rows, float(array))
+    if array.ndim == 2 and 1 in array.shape:
+        array = array.ravel()
+    if array.ndim != 1:
+        raise InputError(f"{name} has shape {array.shape}, expected one number per row: ({rows},).")
+    if array.shape[0] != rows:
+        raise InputError(
+            f"{name} has {array.shape[0]} value(s), X has {rows} row(s): expected one per row."
+        )
+    _require_finite(array, name)
+    if array.size and array.min() < minimum:
+        at = int(array.argmin())
+        raise InputError(f"{name}[{at}] is {array[at]:g}, expected at least {minimum:g}.")
+    return np.ascontiguousarray(array)
+
+
+def as_scalar(value: Any, *, name: str) -> float:
+    """One finite number."""
+    array = _numbers(value, name)
+    if array.size != 1:
+        raise InputError(f"{name} has shape {array.shape}, expected one number.")
+    _require_finite(array, name)
+    return float(array.reshape(()))
+
+
+def require_number(
+    value: Any,
+    name: str,
+    *,
+    above: float = -math.inf,
+    below: float = math.inf,
+    at_least: float = -math.inf,
+    at_most: float = math.inf,
+) -> float:
+    """A finite parameter within its range, or :class:`ConfigurationError`."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    number = float(value) if is_number else math.nan
+    if math.isfinite(number) and above < number < below and at_least <= number <= at_most:
+        return number
+    limits = [
+        f"{word} {limit:g}"
+        for word, limit in (
+            ("above", above),
+            ("below", below),
+            ("at least", at_least),
+            ("at most", at_most),
+        )
+        if math.isfinite(limit)
+    ]
+    expected = " ".join(["a finite number", " and ".join(limits)]).strip()
+    raise ConfigurationError(f"{name} is {value!r}, expected {expected}.")
+
+
+def require_integer(value: Any, name: str, *, at_least: int) -> int:
+    """An integer parameter, or :class:`ConfigurationError`."""
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    if is_integer and int(value) >= at_least:
+        return int(value)
+    raise ConfigurationError(f"{name} is {value!r}, expected an integer of at least {at_least}.")
+
+
+def _numbers(values: Any, name: str) -> NDArray[np.float64]:
+    """``values`` as float64, whatever its shape, refusing what is not a number."""
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
+    if isinstance(values, Mapping):
+        raise InputError(
+            f"{name} is a {type(values).__name__}, expected an array of numbers: "
+            "pass its values in a fixed order of features."
+        )
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        raise InputError(f"{name} is a sparse matrix, expected a dense array: use {name}.toarray().")
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError(
+            f"{name} has rows of different lengths, expected the same features in every row."
+        ) from None
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64)
+    if array.dtype.kind == "O":
+        return _from_objects(array, name)
+    if array.size == 0:
+        seen = f"dtype {array.dtype}"
+    elif array.dtype.kind in "mM":  # item() would turn a date in nanoseconds into an integer
+        seen = repr(array.ravel()[0])
+    else:
+        seen = repr(array.item(0))
+    raise InputError(f"{name} holds {seen} ({array.dtype}), expected numbers: encode it first.")
+
+
+def _from_objects(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """An object array whose entries are all numbers, or an error at the first that is not."""
+    for position, value in np.ndenumerate(array):
+        if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+            raise InputError(
+                f"{name} has rows of different lengths, expected the same features in every row."
+            )
+        if value is None or not isinstance(value, (numbers.Real, np.bool_)):
+            where = "".join(f"[{i}]" for i in position)
+            raise InputError(f"{name}{where} is {value!r} ({type(value).__name__}), expected a number.")
+    return array.astype(np.float64)
+
+
+def _require_width(seen: int, width: int | None, name: str) -> None:
+    if width is not None and seen != width:
+        raise InputError(
+            f"{name} has {seen} feature(s), the learner has seen {width} so far: "
+            "pass the same features in the same order."
+        )
+
+
+def _require_finite(array: NDArray[np.float64], name: str) -> None:
+    if np.isfinite(array).all():
+        return
+    position = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    where = "".join(f"[{i}]" for i in position)
+    raise InputError(
+        f"{name}{where} is {array[position]}, expected finite numbers: "
+        "drop the row or fill the missing value."
+    )

@@ -1,0 +1,39 @@
+"""Randomness is a seed: one uniform number per example, in stream order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kons.arrays import Vector
+
+__all__ = ["Coins"]
+
+
+class Coins:
+    """The uniform numbers of ``numpy.random.default_rng(seed)``, drawn whether needed or not.
+
+    >>> together, apart = Coins(3), Coins(3)
+    >>> bool((together.draw(2) == [apart.draw(1)[0], apart.draw(1)[0]]).all())
+    True
+    """
+
+    def __init__(self, seed: int | np.random.Generator) -> None:
+        self._generator = np.random.default_rng(seed)
+
+    def draw(self, rows: int) -> Vector:
+        """One number in [0, 1) for each of the next rows."""
+        return self._generator.random(rows)
+
+    def spawn(self) -> Coins:
+        """An independent stream of coins."""
+        return Coins(self._generator.spawn(1)[0])
+
+    def mark(self) -> dict[str, Any]:
+        """The generator's state, for :meth:`restore`."""
+        return dict(self._generator.bit_generator.state)
+
+    def restore(self, mark: dict[str, Any]) -> None:
+        """Go back to an earlier mark."""
+        self._generator.bit_generator.state = mark

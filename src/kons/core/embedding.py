@@ -1,0 +1,93 @@
+"""Coordinates in the span of a dictionary: ``z(x) = L^-1 k_D(x)`` with ``L L^T = K_D``.
+
+They are orthonormal coordinates of the projection of phi(x) on the span, so ``z^T z'`` is the Nystrom
+approximation of the kernel, and ``rho(x) = k(x,x) - |z|^2`` the squared distance of phi(x) from the
+span. Because L is triangular, a new atom appends one coordinate and changes none of the old ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.compilation import compiled
+from kons.core.factor import PanelFactor
+from kons.core.function import cross_gram
+from kons.core.storage import point_store
+from kons.kernels import Kernel
+
+__all__ = ["Embedding"]
+
+# An atom whose residual is below this part of k(x,x) lies in the span as far as 16 digits can tell
+# after a solve: its coordinate would be rounding divided by a small number.
+DEPENDENT = 1e-10
+
+
+class Embedding:
+    """The map z, over atoms that are linearly independent to rounding.
+
+    Costs B^2 flops a point, and B^2/2 numbers of memory.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.atoms = point_store(kernel.accepts)
+        self._factor = PanelFactor()
+
+    def __len__(self) -> int:
+        return len(self.atoms)
+
+    def coordinates(self, X: Any) -> Matrix:
+        """Z of each point, as the rows of an (m, B) array."""
+        return self._factor.solve(cross_gram(self.kernel, X, self.atoms))
+
+    def residual(self, X: Any) -> Vector:
+        """Rho of each point: 0 in the span, k(x,x) orthogonal to it."""
+        Z = self.coordinates(X)
+        rho: Vector = self.kernel.evaluate_diagonal(X) - np.einsum("ij,ij->i", Z, Z)
+        return np.maximum(rho, 0.0)
+
+    def extend(self, candidates: Any) -> NDArray[np.intp]:
+        """Add those of the candidates that are independent of the atoms before; returns which."""
+        diagonal = self.kernel.evaluate_diagonal(candidates)
+        Z = self.coordinates(candidates)
+        R = self.kernel.evaluate(candidates, candidates)
+        np.fill_diagonal(R, diagonal)
+        R -= Z @ Z.T
+        accepted = np.flatnonzero(_independent_rows(R, DEPENDENT * diagonal))
+        if len(accepted):
+            corner = np.tril(R[np.ix_(accepted, accepted)].T)
+            self._factor.append(Z[accepted], corner)
+            self.atoms.append_rows(candidates, accepted)
+        return accepted
+
+    def mark(self) -> int:
+        """Where the dictionary stands, for :meth:`restore`."""
+        return len(self)
+
+    def restore(self, mark: int) -> None:
+        """Go back to an earlier mark, bit for bit."""
+        self.atoms.truncate(mark)
+        self._factor.truncate(mark)
+
+
+@compiled
+def _independent_rows(R: Matrix, threshold: Vector) -> NDArray[np.bool_]:
+    """Right-looking Cholesky in place (upper), passing over rows whose pivot is below its threshold."""
+    m = R.shape[0]
+    accepted = np.zeros(m, np.bool_)
+    for t in range(m):
+        if not R[t, t] > threshold[t]:
+            continue
+        accepted[t] = True
+        pivot = np.sqrt(R[t, t])
+        for j in range(t, m):
+            R[t, j] /= pivot
+        for i in range(t + 1, m):
+            factor = R[t, i]
+            for j in range(i, m):
+                R[i, j] -= factor * R[t, j]
+    return accepted

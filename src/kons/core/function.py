@@ -1,0 +1,133 @@
+"""The learned function, a kernel expansion ``f(x) = sum_i theta_i k(x_i, x)``, with its A.
+
+A block moves it by ``-A^-1 sum_t c_t phi_t`` (:mod:`kons.core.replay`), A from before the block. With
+the factor of :mod:`kons.core.preconditioner`, over the dictionary D and the block's own points::
+
+    A^-1 phi(x) = (phi(x) - Phi_D sqrt(W) L^-T v(x)) / alpha
+    theta_D    += sqrt(W) L^-T (V^T c) / alpha
+    theta_block = -c / alpha
+
+The paper's form ``A^-1 sum_s b_s phi_s`` (Alg. 1, line 5) would save the solve with ``L^T``, but finds f
+as a difference of numbers 1/alpha times larger: where a prediction was just projected on the bound,
+its next slope is then rounding, which a Newton step magnifies by q (docs/departures.md, 12).
+
+Points inside A (the dictionary) and points that only carry a coefficient (those a coin kept out) are
+stored apart, so that both are contiguous. A point with neither weight nor coefficient, such as a row
+whose loss is met exactly, is not stored at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.core import preconditioner
+from kons.core.preconditioner import Preconditioner
+from kons.core.replay import Ledger
+from kons.core.storage import GrowingArray, PointStore, point_store
+from kons.kernels import Kernel
+
+__all__ = ["NewtonFunction", "cross_gram"]
+
+# Columns of the Gram matrix evaluated at a time: a tile of this width and a block of 128 rows is
+# half a megabyte, so that it stays in the cache between the kernel's passes and the product.
+TILE = 512
+
+
+class Mark(NamedTuple):
+    """What it takes to go back."""
+
+    outside: int
+    inside_coefficients: Vector
+    preconditioner: preconditioner.Mark
+
+
+class NewtonFunction:
+    """f and A together: what a second-order kernel learner must carry from row to row."""
+
+    def __init__(self, kernel: Kernel, regularization: float) -> None:
+        self.kernel = kernel
+        self.preconditioner = Preconditioner(regularization)
+        self.inside = point_store(kernel.accepts)
+        self.outside = point_store(kernel.accepts)
+        self._inside_coefficients = GrowingArray()
+        self._outside_coefficients = GrowingArray()
+
+    def __len__(self) -> int:
+        return len(self.inside) + len(self.outside)
+
+    def cross_gram(self, block: Any) -> Matrix:
+        """``k(block, dictionary)``."""
+        return cross_gram(self.kernel, block, self.inside)
+
+    def values(self, block: Any, K: Matrix) -> Vector:
+        """``f(block)``, given ``K = k(block, dictionary)``."""
+        values: Vector = K @ self._inside_coefficients.view
+        values += self._expansion(self._outside_coefficients.view, self.outside.view, block)
+        return values
+
+    def predict(self, block: Any) -> Vector:
+        """``f(block)``, tile by tile."""
+        values = self._expansion(self._inside_coefficients.view, self.inside.view, block)
+        values += self._expansion(self._outside_coefficients.view, self.outside.view, block)
+        return values
+
+    def absorb(self, block: Any, rows: Ledger, V: Matrix, M: Matrix) -> None:
+        """Take in a replayed block; V and M as :meth:`Preconditioner.enter` wants them."""
+        alpha = self.preconditioner.regularization
+        c, w = rows["coefficient"], rows["weight"]
+        theta = self._inside_coefficients.view
+        theta += self.preconditioner.project_back(c @ V) / alpha
+        self.preconditioner.enter(V, M, w, rows["inverse_form"], rows["self_kernel"])
+        inside = np.flatnonzero(w > 0.0)
+        self.inside.append_rows(block, inside)
+        self._inside_coefficients.append(-c[inside] / alpha)
+        outside = np.flatnonzero((w == 0.0) & (c != 0.0))
+        self.outside.append_rows(block, outside)
+        self._outside_coefficients.append(-c[outside] / alpha)
+
+    def mark(self) -> Mark:
+        """Where f and A stand, for :meth:`restore`."""
+        return Mark(len(self.outside), self._inside_coefficients.view.copy(), self.preconditioner.mark())
+
+    def restore(self, mark: Mark) -> None:
+        """Go back to an earlier mark, bit for bit."""
+        size = mark.preconditioner.size
+        self.preconditioner.restore(mark.preconditioner)
+        self.inside.truncate(size)
+        self._inside_coefficients.truncate(size)
+        self._inside_coefficients.view[:] = mark.inside_coefficients
+        self.outside.truncate(mark.outside)
+        self._outside_coefficients.truncate(mark.outside)
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on, as arrays (or lists of objects) and numbers."""
+        return {
+            "inside": _copy(self.inside.view),
+            "outside": _copy(self.outside.view),
+            "inside_coefficients": self._inside_coefficients.view.copy(),
+            "outside_coefficients": self._outside_coefficients.view.copy(),
+            "weights": self.preconditioner.weights,
+            "panels": self.preconditioner.factor.panels(),
+            "weighted_trace": self.preconditioner.weighted_trace,
+        }
+
+    def _expansion(self, coefficients: Vector, points: Any, block: Any) -> Vector:
+        """``k(block, points) coefficients``, tile by tile: never a whole Gram matrix."""
+        values = np.zeros(len(block))
+        for start in range(0, len(coefficients), TILE):
+            tile = slice(start, start + TILE)
+            values += self.kernel.evaluate(block, points[tile]) @ coefficients[tile]
+        return values
+
+
+def cross_gram(kernel: Kernel, block: Any, points: PointStore) -> Matrix:
+    """``k(block, points)``, also where there are no points yet."""
+    return kernel.evaluate(block, points.view) if len(points) else np.empty((len(block), 0))
+
+
+def _copy(points: Any) -> NDArray[np.float64] | list[Any]:
+    return points.copy() if isinstance(points, np.ndarray) else list(points)

@@ -1,0 +1,115 @@
+"""Growing storage: amortised appends, contiguous views, free truncation."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix
+
+__all__ = ["GrowingArray", "ObjectStore", "PointStore", "VectorStore", "point_store"]
+
+
+class GrowingArray:
+    """A float64 array that grows along its first axis, in place, by doubling.
+
+    >>> numbers = GrowingArray()
+    >>> numbers.append([1.0, 2.0])
+    >>> numbers.view
+    array([1., 2.])
+    """
+
+    def __init__(self, *trailing: int) -> None:
+        self._buffer: NDArray[np.float64] = np.empty((0, *trailing))
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def view(self) -> NDArray[np.float64]:
+        """The filled part, contiguous; writable, and valid until the next append."""
+        return self._buffer[: self._size]
+
+    def append(self, values: Any) -> None:
+        """Copy ``values`` behind what is there."""
+        size = self._size + len(values)
+        if size > len(self._buffer):
+            buffer = np.empty((max(size, 2 * len(self._buffer), 16), *self._buffer.shape[1:]))
+            buffer[: self._size] = self.view
+            self._buffer = buffer
+        self._buffer[self._size : size] = values
+        self._size = size
+
+    def truncate(self, size: int) -> None:
+        """Forget everything behind the first ``size`` entries."""
+        self._size = size
+
+
+class PointStore(Protocol):
+    """Points a kernel can be evaluated at: rows of an array, or Python objects."""
+
+    def __len__(self) -> int: ...
+    @property
+    def view(self) -> Any: ...
+    def append(self, points: Any) -> None: ...
+    def append_rows(self, points: Any, rows: NDArray[np.intp]) -> None: ...
+    def truncate(self, size: int) -> None: ...
+
+
+class VectorStore:
+    """Points that are rows of numbers; the first append fixes their width."""
+
+    def __init__(self) -> None:
+        self._rows: GrowingArray | None = None
+
+    def __len__(self) -> int:
+        return 0 if self._rows is None else len(self._rows)
+
+    @property
+    def view(self) -> Matrix:
+        return np.empty((0, 0)) if self._rows is None else self._rows.view
+
+    def append(self, points: Matrix) -> None:
+        if self._rows is None:
+            self._rows = GrowingArray(points.shape[1])
+        self._rows.append(points)
+
+    def append_rows(self, points: Matrix, rows: NDArray[np.intp]) -> None:
+        self.append(points[rows])
+
+    def truncate(self, size: int) -> None:
+        if self._rows is not None:
+            self._rows.truncate(size)
+        if size == 0:
+            self._rows = None
+
+
+class ObjectStore:
+    """Points that are arbitrary Python objects."""
+
+    def __init__(self) -> None:
+        self._objects: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    @property
+    def view(self) -> list[Any]:
+        return self._objects
+
+    def append(self, points: list[Any]) -> None:
+        self._objects.extend(points)
+
+    def append_rows(self, points: list[Any], rows: NDArray[np.intp]) -> None:
+        self._objects.extend(points[i] for i in rows)
+
+    def truncate(self, size: int) -> None:
+        del self._objects[size:]
+
+
+def point_store(accepts: str) -> PointStore:
+    """The store for what a kernel accepts: ``"vectors"`` or ``"objects"``."""
+    return VectorStore() if accepts == "vectors" else ObjectStore()

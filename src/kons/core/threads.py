@@ -1,0 +1,32 @@
+"""BLAS threads: one for small products, all of them only where the matrices are large.
+
+On blocks this small, two BLAS threads that compete for a busy core run many times slower than one.
+The limit is a property of the process, so only block replay sets it; predictions and the row loop
+never do, which keeps them safe from several threads.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["single_threaded_blas"]
+
+
+@functools.cache
+def _controller() -> Any:
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_threaded_blas(active: bool = True) -> Iterator[None]:
+    """Run the body with one BLAS thread, and give the threads back afterwards."""
+    if not active:
+        yield
+        return
+    with _controller().limit(limits=1, user_api="blas"):
+        yield

@@ -1,0 +1,82 @@
+"""Everything kons can complain about.
+
+::
+
+    KonsError
+    ├── InputError (ValueError)            the data handed in
+    │   └── TargetError                    a target the loss or the bound cannot take
+    ├── ConfigurationError (ValueError)    a parameter, or two that do not fit together
+    ├── NumericalError (ArithmeticError)   a kernel or loss that breaks its own contract
+    └── MissingExtraError (ImportError)    an optional dependency that is not installed
+
+    KonsWarning (UserWarning)              a notice, told once per kind
+
+Every error is raised before the learner changes, or after it was put back: a learner that raised
+is exactly the learner it was. Messages say what was seen, what was expected and what to do.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+
+__all__ = [
+    "ConfigurationError",
+    "InputError",
+    "KonsError",
+    "KonsWarning",
+    "MissingExtraError",
+    "NumericalError",
+    "TargetError",
+    "announce",
+    "notice",
+]
+
+logger = logging.getLogger("kons")
+
+_told: set[str] = set()
+
+
+class KonsError(Exception):
+    """The root of the tree: ``except KonsError`` catches all that kons raises on purpose."""
+
+
+class InputError(KonsError, ValueError):
+    """The data cannot be learned from as it stands: shape, type, NaN, infinity, emptiness."""
+
+
+class TargetError(InputError):
+    """A target outside what the loss, or its bound, can take."""
+
+
+class ConfigurationError(KonsError, ValueError):
+    """A parameter outside its range, or two parts that do not fit together."""
+
+
+class NumericalError(KonsError, ArithmeticError):
+    """A kernel that is not positive definite, or a loss that returned nonsense."""
+
+
+class MissingExtraError(KonsError, ImportError):
+    """An optional dependency is absent; the message holds the line that installs it."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional dependency. Install it: pip install 'kons[{extra}]'")
+        self.extra = extra
+
+
+class KonsWarning(UserWarning):
+    """A notice about a choice made for the user. Each kind is told once per process."""
+
+
+def notice(kind: str, message: str) -> None:
+    """Warn with :class:`KonsWarning`, once per ``kind`` and process, and log every time."""
+    logger.info(message)
+    if kind not in _told:
+        _told.add(kind)
+        warnings.warn(message, KonsWarning, stacklevel=3)
+
+
+def announce(message: str) -> None:
+    """Tell the user about a pause. Goes to the ``kons`` logger, visible unless it is configured away."""
+    logger.warning(message)

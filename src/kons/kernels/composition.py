@@ -1,0 +1,255 @@
+"""Kernels made of kernels: sums, products, multiples, and the normalized kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from kons.arrays import Matrix, Vector, require_number
+from kons.errors import ConfigurationError, NumericalError
+from kons.kernels.base import Kernel, require_finite
+
+__all__ = ["Multiple", "Normalized", "Product", "Sum"]
+
+
+@dataclass(frozen=True)
+class _Pair(Kernel):
+    """Two kernels on the same kind of points."""
+
+    left: Kernel
+    right: Kernel
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        _require_kernel(self.left, name)
+        _require_kernel(self.right, name)
+        if self.left.accepts != self.right.accepts:
+            vectors, objects = self.left, self.right
+            if vectors.accepts == "objects":
+                vectors, objects = objects, vectors
+            raise ConfigurationError(
+                f"{name} cannot join {vectors!r}, on rows of numbers, with {objects!r}, on Python "
+                "objects. If the objects hold numbers, turn the first into a kernel on objects, "
+                "FunctionKernel(lambda x, z: k.gram([x.numbers], [z.numbers])[0, 0]); if they are "
+                "rows of numbers, write the second as a Kernel with evaluate and "
+                "evaluate_diagonal."
+            )
+
+    @property
+    def accepts(self) -> Literal["vectors", "objects"]:
+        """What both kernels accept."""
+        return self.left.accepts
+
+
+@dataclass(frozen=True)
+class Sum(_Pair):
+    """The sum of two kernels, written ``k1 + k2``: its functions are sums of functions of each.
+
+    ::
+
+        k(x, z) = left(x, z) + right(x, z)
+
+    Costs both kernels. Not to hedge between bandwidths when either alone would do: the effective
+    dimension is up to the sum of both. k(x, x) = 1 is lost; weights that add up to 1 restore it.
+
+    >>> from kons.kernels import Gaussian, Linear
+    >>> Gaussian() + Linear()
+    Sum(left=Gaussian(bandwidth=1.0), right=Linear())
+    >>> (Gaussian() + Linear()).diagonal([[2.0]])
+    array([5.])
+    """
+
+    @property
+    def may_vanish(self) -> bool:
+        """Where both do."""
+        return self.left.may_vanish and self.right.may_vanish
+
+    def evaluate(self, X: Any, Z: Any) -> Matrix:
+        """left(x, z) + right(x, z)."""
+        with np.errstate(over="ignore"):
+            values = self.left.evaluate(X, Z)
+            values += self.right.evaluate(X, Z)
+        require_finite(values, self)
+        return values
+
+    def evaluate_diagonal(self, X: Any) -> Vector:
+        """left(x, x) + right(x, x)."""
+        with np.errstate(over="ignore"):
+            values = self.left.evaluate_diagonal(X)
+            values += self.right.evaluate_diagonal(X)
+        require_finite(values, self)
+        return values
+
+
+@dataclass(frozen=True)
+class Product(_Pair):
+    """The product of two kernels, written ``k1 * k2``: alike only where both say so.
+
+    ::
+
+        k(x, z) = left(x, z) right(x, z)
+
+    Costs both kernels. Not with many factors: the effective dimension multiplies.
+
+    >>> from kons.kernels import Gaussian, Laplace
+    >>> k = Gaussian(bandwidth=1.0) * Laplace(bandwidth=2.0)
+    >>> k.gram([[0.0]], [[0.0], [1.0]]).round(3)
+    array([[1.   , 0.368]])
+    """
+
+    @property
+    def is_normalized(self) -> bool:
+        """Where both are."""
+        return self.left.is_normalized and self.right.is_normalized
+
+    @property
+    def may_vanish(self) -> bool:
+        """Where either does."""
+        return self.left.may_vanish or self.right.may_vanish
+
+    def evaluate(self, X: Any, Z: Any) -> Matrix:
+        """left(x, z) right(x, z)."""
+        with np.errstate(over="ignore"):
+            values = self.left.evaluate(X, Z)
+            values *= self.right.evaluate(X, Z)
+        require_finite(values, self)
+        return values
+
+    def evaluate_diagonal(self, X: Any) -> Vector:
+        """left(x, x) right(x, x)."""
+        with np.errstate(over="ignore"):
+            values = self.left.evaluate_diagonal(X)
+            values *= self.right.evaluate_diagonal(X)
+        require_finite(values, self)
+        return values
+
+
+@dataclass(frozen=True)
+class Multiple(Kernel):
+    """A positive multiple of a kernel, written ``2.0 * k``: the weight of a part in a sum.
+
+    ::
+
+        k(x, z) = factor kernel(x, z)
+
+    Costs the kernel. Not alone: a learner with ``factor * k`` and ``factor * regularization`` is
+    the learner with k and the regularization.
+
+    >>> from kons.kernels import Gaussian
+    >>> 2 * Gaussian()
+    Multiple(factor=2.0, kernel=Gaussian(bandwidth=1.0))
+    >>> (2 * Gaussian()).diagonal([[0.0], [5.0]])
+    array([2., 2.])
+    """
+
+    factor: float
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        _require_kernel(self.kernel, "Multiple")
+        factor = require_number(self.factor, "the factor of a kernel", above=0.0)
+        object.__setattr__(self, "factor", factor)
+
+    @property
+    def accepts(self) -> Literal["vectors", "objects"]:
+        """What the kernel accepts."""
+        return self.kernel.accepts
+
+    @property
+    def is_normalized(self) -> bool:
+        """Only the multiple by 1 of a kernel that is."""
+        return self.factor == 1.0 and self.kernel.is_normalized
+
+    @property
+    def may_vanish(self) -> bool:
+        """Where the kernel does."""
+        return self.kernel.may_vanish
+
+    def evaluate(self, X: Any, Z: Any) -> Matrix:
+        """Factor times kernel(x, z)."""
+        values = self.kernel.evaluate(X, Z)
+        with np.errstate(over="ignore"):
+            values *= self.factor
+        require_finite(values, self)
+        return values
+
+    def evaluate_diagonal(self, X: Any) -> Vector:
+        """Factor times kernel(x, x)."""
+        values = self.kernel.evaluate_diagonal(X)
+        with np.errstate(over="ignore"):
+            values *= self.factor
+        require_finite(values, self)
+        return values
+
+
+@dataclass(frozen=True)
+class Normalized(Kernel):
+    """The cosine of two points in the space of another kernel; restores k(x, x) = 1.
+
+    ::
+
+        k(x, z) = kernel(x, z) / √(kernel(x, x) kernel(z, z)),   0 where kernel(x, x) = 0
+
+    Costs the kernel, its two diagonals and two divisions a pair. Not when the length of a point
+    says something: ``Normalized(Linear())`` cannot tell x from 2x. A point with kernel(x, x) = 0,
+    such as the zero vector under Linear, keeps k(x, x) = 0.
+
+    >>> from kons.kernels import Normalized, Polynomial
+    >>> Normalized(Polynomial(degree=3)).gram([[0.0], [10.0]]).round(3)
+    array([[1.   , 0.001],
+           [0.001, 1.   ]])
+    """
+
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        _require_kernel(self.kernel, "Normalized")
+
+    @property
+    def accepts(self) -> Literal["vectors", "objects"]:
+        """What the kernel accepts."""
+        return self.kernel.accepts
+
+    @property
+    def is_normalized(self) -> bool:
+        """Unless the kernel may vanish: then k(x, x) is 1 or 0."""
+        return not self.kernel.may_vanish
+
+    def evaluate(self, X: Any, Z: Any) -> Matrix:
+        """kernel(x, z) / √(kernel(x, x) kernel(z, z))."""
+        values = self.kernel.evaluate(X, Z)
+        lengths = self._lengths(X)
+        values /= lengths[:, np.newaxis]
+        values /= lengths if X is Z else self._lengths(Z)
+        # Cauchy-Schwarz, which rounding may have broken in the last bit.
+        np.maximum(values, -1.0, out=values)
+        np.minimum(values, 1.0, out=values)
+        if X is Z:
+            np.fill_diagonal(values, lengths < np.inf)
+        return values
+
+    def evaluate_diagonal(self, X: Any) -> Vector:
+        """1, or 0 where kernel(x, x) = 0."""
+        return (self._lengths(X) < np.inf).astype(np.float64)
+
+    def _lengths(self, X: Any) -> Vector:
+        """√kernel(x, x), and infinity for 0, so that dividing by it gives 0."""
+        squared = self.kernel.evaluate_diagonal(X)
+        if squared.min() < 0.0:
+            at = int(squared.argmin())
+            raise NumericalError(
+                f"{self.kernel!r} is {squared[at]:g} at row {at} and itself, expected at least 0: "
+                "it is not positive semidefinite, and no kernel to learn with."
+            )
+        squared[squared == 0.0] = np.inf
+        return np.sqrt(squared, out=squared)
+
+
+def _require_kernel(kernel: object, where: str) -> None:
+    if not isinstance(kernel, Kernel):
+        raise ConfigurationError(
+            f"{where} got {kernel!r}, expected a kernel such as Gaussian(): wrap a function as "
+            "FunctionKernel(f), a scikit-learn kernel as ScikitLearn(k)."
+        )

@@ -1,0 +1,184 @@
+"""Kernels of the distance between two points. Each is 1 at distance 0 and falls from there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kons.arrays import Matrix, Vector, require_number
+from kons.errors import ConfigurationError
+from kons.kernels.base import Kernel
+from kons.kernels.distances import absolute_distances, squared_distances
+
+__all__ = ["Gaussian", "Laplace", "Matern", "RationalQuadratic", "Stationary"]
+
+# exp(-800) is 0 in float64. Matern stops its distances here, lest infinity times 0 be NaN.
+FARTHEST = 800.0
+
+# Entries that Matern turns at a time: its temporary arrays then stay in the cache.
+BLOCK = 8192
+
+
+@dataclass(frozen=True)
+class Stationary(Kernel):
+    """What kernels of a distance share: a bandwidth, and k(x, x) = 1."""
+
+    bandwidth: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_number(self.bandwidth, "bandwidth", above=0.0)
+        # Beyond these its square leaves float64, and 0 times infinity would be NaN.
+        bandwidth = require_number(self.bandwidth, "bandwidth", at_least=1e-150, at_most=1e150)
+        object.__setattr__(self, "bandwidth", bandwidth)
+
+    @property
+    def is_normalized(self) -> bool:
+        """Yes: the distance from a point to itself is 0."""
+        return True
+
+    def evaluate_diagonal(self, X: Matrix) -> Vector:
+        """Ones."""
+        return np.ones(X.shape[0])
+
+
+@dataclass(frozen=True)
+class Gaussian(Stationary):
+    """The Gaussian kernel, also called RBF or squared exponential.
+
+    ::
+
+        k(x, z) = exp(-|x - z|² / (2 bandwidth²))
+
+    Costs one exponential and d differences a pair, some 2 ns at 8 features. Not for targets with
+    jumps or kinks, which :class:`Laplace` and :class:`Matern` follow with fewer points; nor for
+    features on different scales, which have to be scaled first.
+
+    scikit-learn's ``rbf`` has ``gamma = 1 / (2 bandwidth²)``.
+
+    >>> from kons.kernels import Gaussian
+    >>> Gaussian(bandwidth=1.0).gram([[0.0], [1.0], [3.0]]).round(3)
+    array([[1.   , 0.607, 0.011],
+           [0.607, 1.   , 0.135],
+           [0.011, 0.135, 1.   ]])
+    """
+
+    def evaluate(self, X: Matrix, Z: Matrix) -> Matrix:
+        """exp(-|x - z|² / (2 bandwidth²))."""
+        exponents = squared_distances(X, Z, -0.5 / self.bandwidth**2)
+        return np.exp(exponents, out=exponents)
+
+
+@dataclass(frozen=True)
+class Laplace(Stationary):
+    """The Laplace kernel of the sum of absolute differences: a product over the features.
+
+    ::
+
+        k(x, z) = exp(-|x - z|₁ / bandwidth),   |x - z|₁ = Σ_j |x_j - z_j|
+
+    Costs what :class:`Gaussian` costs, up to a hundred features; beyond, up to twice as much.
+    Not for smooth targets, where it learns slowly, nor when directions other than the axes matter:
+    with the Euclidean distance instead, the kernel is ``Matern(smoothness=0.5)``.
+
+    scikit-learn's ``laplacian`` has ``gamma = 1 / bandwidth``.
+
+    >>> from kons.kernels import Laplace
+    >>> Laplace(bandwidth=2.0).gram([[0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0]]).round(3)
+    array([[0.368, 1.   ]])
+    """
+
+    def evaluate(self, X: Matrix, Z: Matrix) -> Matrix:
+        """exp(-|x - z|₁ / bandwidth)."""
+        exponents = absolute_distances(X, Z, -1.0 / self.bandwidth)
+        return np.exp(exponents, out=exponents)
+
+
+@dataclass(frozen=True)
+class Matern(Stationary):
+    """The Matérn kernel: how often its functions can be differentiated is a parameter.
+
+    ::
+
+        u = √(2 smoothness) |x - z| / bandwidth
+
+        smoothness 0.5:   k(x, z) = exp(-u)                     continuous
+        smoothness 1.5:   k(x, z) = (1 + u) exp(-u)             once differentiable
+        smoothness 2.5:   k(x, z) = (1 + u + u²/3) exp(-u)      twice differentiable
+
+    Costs two to three times what :class:`Gaussian` costs, which is its limit of infinite smoothness
+    and to be preferred for smooth targets. The bandwidth is scikit-learn's ``length_scale``.
+
+    >>> from kons.kernels import Matern
+    >>> Matern(bandwidth=1.0, smoothness=1.5).gram([[0.0]], [[0.0], [1.0], [2.0]]).round(3)
+    array([[1.   , 0.483, 0.14 ]])
+    """
+
+    smoothness: float = 1.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        smoothness = require_number(self.smoothness, "smoothness", above=0.0)
+        if smoothness not in (0.5, 1.5, 2.5):
+            raise ConfigurationError(
+                f"smoothness is {smoothness:g}, expected 0.5, 1.5 or 2.5: the other values need "
+                "Bessel functions. For smoother functions use Gaussian; any smoothness is "
+                "available as ScikitLearn(sklearn.gaussian_process.kernels.Matern(nu=...))."
+            )
+        object.__setattr__(self, "smoothness", smoothness)
+
+    def evaluate(self, X: Matrix, Z: Matrix) -> Matrix:
+        """polynomial(u) exp(-u)."""
+        u = squared_distances(X, Z, 2.0 * self.smoothness / self.bandwidth**2)
+        np.sqrt(u, out=u)
+        np.minimum(u, FARTHEST, out=u)
+        flat = u.reshape(-1)
+        for start in range(0, flat.size, BLOCK):
+            self._profile(flat[start : start + BLOCK])
+        return u
+
+    def _profile(self, u: Vector) -> None:
+        """From u to k, in place."""
+        decay = np.exp(-u)
+        if self.smoothness == 0.5:
+            u[:] = decay
+        elif self.smoothness == 1.5:
+            u += 1.0
+            u *= decay
+        else:
+            u *= 1.0 + u / 3.0
+            u += 1.0
+            u *= decay
+
+
+@dataclass(frozen=True)
+class RationalQuadratic(Stationary):
+    """The rational quadratic kernel: Gaussian kernels of many bandwidths, averaged.
+
+    ::
+
+        k(x, z) = (1 + |x - z|² / (2 mixture bandwidth²))^-mixture
+
+    A small ``mixture`` spreads the bandwidths widely, a large one approaches :class:`Gaussian`.
+    Costs about twice what Gaussian costs. Not to save tuning: it falls slowly, so that every point
+    stays related to every other and the effective dimension is often larger.
+
+    >>> from kons.kernels import RationalQuadratic
+    >>> RationalQuadratic(bandwidth=1.0, mixture=1.0).gram([[0.0]], [[0.0], [1.0], [2.0]]).round(3)
+    array([[1.   , 0.667, 0.333]])
+    """
+
+    mixture: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_number(self.mixture, "mixture", above=0.0)
+        mixture = require_number(self.mixture, "mixture", at_least=1e-6, at_most=1e6)
+        object.__setattr__(self, "mixture", mixture)
+
+    def evaluate(self, X: Matrix, Z: Matrix) -> Matrix:
+        """exp(-mixture log(1 + |x - z|² / (2 mixture bandwidth²)))."""
+        values = squared_distances(X, Z, 0.5 / (self.mixture * self.bandwidth**2))
+        np.log1p(values, out=values)
+        values *= -self.mixture
+        return np.exp(values, out=values)

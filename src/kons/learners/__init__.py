@@ -1,0 +1,8 @@
+"""The learners: one file a family."""
+
+from kons.learners.kons import KONS
+from kons.learners.kors import KORS
+from kons.learners.sketched import SketchedKONS
+from kons.learners.trace import Trace
+
+__all__ = ["KONS", "KORS", "SketchedKONS", "Trace"]

@@ -1,0 +1,102 @@
+"""What a run leaves behind for people to look at: one number per row and quantity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Vector
+
+__all__ = ["Trace"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Arrays with one entry per row, in stream order; what a learner does not know is None.
+
+    Enough for the quantities of the regret bound with no second pass::
+
+        online effective dimension   sum leverage,   leverage = w*q / (1 + w*q)
+        log det(A/alpha)             sum log(1 + w*q)
+        R_G                          sum g^2 q / (1 + w*q)
+
+    with w the weight that entered A (0 if nothing did), q the inverse form before that, g the slope.
+
+    >>> import numpy as np
+    >>> from kons import KONS, Gaussian, Squared
+    >>> trace = KONS(Gaussian(), Squared()).advance(np.eye(3), [1.0, -1.0, 0.5])
+    >>> len(trace), trace.size.tolist()
+    (3, [1, 2, 3])
+    >>> bool(trace.online_effective_dimension <= trace.log_determinant)
+    True
+    """
+
+    kept: NDArray[np.bool_]
+    """The point entered, as decided by the learner's policy; True for all in exact KONS."""
+    size: NDArray[np.int64]
+    """How many points were kept so far, this row included."""
+    prediction: Vector | None = None
+    """The clipped score that was predicted before the row was learned; never a label."""
+    loss: Vector | None = None
+    """The loss of that prediction, times the row's sample weight."""
+    slope: Vector | None = None
+    """The derivative g of that loss."""
+    weight: Vector | None = None
+    """What entered A: ``eta*g^2``, or 0 where the point stayed out."""
+    inverse_form: Vector | None = None
+    """``q = phi^T A^-1 phi`` before the row was learned."""
+    leverage: Vector | None = None
+    """``w*q/(1 + w*q)``."""
+    leverage_estimate: Vector | None = None
+    """The over-estimate of Eq. 4 (Sketched-KONS, KORS)."""
+    probability: Vector | None = None
+    """The probability of being kept (Sketched-KONS, KORS)."""
+    rounding_clips: int = 0
+    """How often rounding pushed q below its exact lower bound, and it was raised to it."""
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The arrays that are there, by name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+    @property
+    def online_effective_dimension(self) -> float:
+        """``sum_t tau_tt``: the online effective dimension that these rows added."""
+        return float(np.sum(self._need("leverage")))
+
+    @property
+    def log_determinant(self) -> float:
+        """What these rows added to ``log det(A/alpha)``."""
+        return float(np.sum(np.log1p(self._need("weight") * self._need("inverse_form"))))
+
+    @property
+    def gain(self) -> float:
+        """``R_G = sum g^2 q/(1 + w*q)`` of Proposition 1."""
+        q = self._need("inverse_form")
+        return float(np.sum(self._need("slope") ** 2 * q / (1.0 + self._need("weight") * q)))
+
+    def _need(self, name: str) -> Vector:
+        column = getattr(self, name)
+        if column is None:
+            raise AttributeError(f"this trace has no {name}: it has {', '.join(self.columns)}.")
+        return column  # type: ignore[no-any-return]
+
+    @classmethod
+    def concatenate(cls, traces: Sequence[Trace]) -> Trace:
+        """One trace of consecutive stretches of the same stream."""
+        names = traces[0].columns
+        arrays: dict[str, Any] = {
+            name: np.concatenate([trace.columns[name] for trace in traces]) for name in names
+        }
+        return cls(**arrays, rounding_clips=sum(trace.rounding_clips for trace in traces))
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} rows: {', '.join(self.columns)})"

@@ -1,0 +1,99 @@
+"""Who enters the preconditioner: numbers in, a decision out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from kons.arrays import require_integer, require_number
+from kons.core.leverage import keep_probability
+from kons.errors import ConfigurationError
+
+__all__ = ["Leverage", "require_leverage"]
+
+
+@dataclass(frozen=True)
+class Leverage:
+    """Keep a point with a probability that follows its ridge leverage score.
+
+    ::
+
+        p = max(min(oversampling * estimate, 1), floor)         kept iff u < p
+
+    where ``estimate`` is the over-estimate of Eq. 4 and u is the example's one uniform number.
+
+    Parameters
+    ----------
+    oversampling:
+        The paper's beta. ``"theory"`` is ``3*log(4*T^2/delta)/eps^2``, what the union bound in the
+        proof of Theorem 2 needs; the printed ``3*log(T/delta)/eps^2`` is smaller.
+    distortion:
+        The paper's epsilon, in (0, 1): A is approximated within a factor 1 +- eps.
+    floor:
+        The paper's gamma, in [0, 1]: every point is kept at least this often. 1 keeps all.
+    horizon, failure:
+        T and delta, for ``oversampling="theory"``: the number of rows that will come, and the
+        probability that the guarantee may fail.
+
+    Do not use ``"theory"`` to save memory: below some thousands of rows per effective dimension it
+    keeps every point.
+
+    >>> policy = Leverage(oversampling=2.0, floor=0.1)
+    >>> policy.probability(0.3), policy.probability(0.01)
+    (0.6, 0.1)
+    >>> round(Leverage("theory", distortion=0.9, horizon=3000).beta, 1)
+    73.0
+    """
+
+    oversampling: float | Literal["theory"] = 1.0
+    distortion: float = 0.5
+    floor: float = 0.0
+    horizon: int | None = None
+    failure: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_number(self.distortion, "distortion", above=0.0, below=1.0)
+        require_number(self.floor, "floor", at_least=0.0, at_most=1.0)
+        require_number(self.failure, "failure", above=0.0, below=1.0)
+        if self.horizon is not None:
+            require_integer(self.horizon, "horizon", at_least=1)
+        oversampling: Any = self.oversampling  # whatever the caller gave, not only what is allowed
+        if oversampling == "theory":
+            if self.horizon is None:
+                raise ConfigurationError(
+                    'oversampling="theory" needs the number of rows: set horizon=T, '
+                    "or give oversampling as a number."
+                )
+        elif isinstance(oversampling, str):
+            raise ConfigurationError(
+                f'oversampling is {oversampling!r}, expected a number above 0 or "theory".'
+            )
+        else:
+            require_number(oversampling, "oversampling", above=0.0)
+
+    @property
+    def beta(self) -> float:
+        """``oversampling`` as a number."""
+        if isinstance(self.oversampling, str):
+            assert self.horizon is not None  # checked at construction
+            return 3.0 * math.log(4.0 * self.horizon**2 / self.failure) / self.distortion**2
+        return float(self.oversampling)
+
+    @property
+    def rho(self) -> float:
+        """``(1 + eps)/(1 - eps)``: how far the over-estimate may exceed the leverage (Thm. 2)."""
+        return (1.0 + self.distortion) / (1.0 - self.distortion)
+
+    def probability(self, estimate: float) -> float:
+        """The probability that a point with this over-estimated leverage is kept."""
+        return float(keep_probability(float(estimate), self.beta, float(self.floor)))
+
+
+def require_leverage(policy: Any) -> Leverage:
+    """A :class:`Leverage` policy, or an error that says so."""
+    if isinstance(policy, Leverage):
+        return policy
+    raise ConfigurationError(
+        f"policy is {policy!r}, expected kons.policies.Leverage(oversampling, distortion, floor)."
+    )
