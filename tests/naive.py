@@ -128,3 +128,26 @@ def quadratic_features(X):
 def kernel_ridge(K_past, y_past, k_new, ridge):
     """The kernel ridge prediction ``k^T (K + ridge*I)^-1 y``."""
     return k_new @ np.linalg.solve(K_past + ridge * np.eye(len(y_past)), y_past)
+
+
+def ons_hessian(Phi, slope_at, second_at, *, bound, alpha, scale=None):
+    """:func:`ons` with the loss's second derivative as weight, both taken at the clipped prediction."""
+    T, D = Phi.shape
+    A, u = alpha * np.eye(D), np.zeros(D)
+    c = np.ones(T) if scale is None else scale
+    columns = {"prediction": [], "slope": [], "weight": [], "inverse_form": []}
+    for t, phi in enumerate(Phi):
+        direction = np.linalg.solve(A, phi)
+        q = phi @ direction
+        raw = phi @ u
+        y_hat = np.clip(raw, -bound, bound)
+        if raw != y_hat:
+            u = u - (raw - y_hat) / q * direction
+        g, w = c[t] * slope_at(t, y_hat), c[t] * second_at(t, y_hat)
+        A = A + w * np.outer(phi, phi)
+        u = u - g * np.linalg.solve(A, phi)
+        for name, value in zip(columns, (y_hat, g, w, q), strict=True):
+            columns[name].append(value)
+    run = Run(**columns)
+    run.A = A
+    return run

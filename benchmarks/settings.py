@@ -1,0 +1,19 @@
+"""What the command line chose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where the data are, and whether small sizes will do."""
+
+    folder: Path | None = None
+    quick: bool = False
+
+    @property
+    def rounds(self) -> int:
+        """How often contenders alternate."""
+        return 3 if self.quick else 5

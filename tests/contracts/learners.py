@@ -1,0 +1,63 @@
+"""The learners that every contract is checked on. Add a factory, and all contracts hold it to them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kons import KONS, Gaussian, Logistic, SketchedKONS, Squared
+from kons.kernels import FunctionKernel
+from kons.policies import Leverage
+
+
+def overlap(x, z):
+    """A kernel on anything that can be flattened to numbers: (1 + x.z)^2 / 10."""
+    return float((1.0 + np.dot(x, z)) ** 2) / 10.0
+
+
+#: Name -> a factory without arguments. All of them take three features and targets -1, +1.
+LEARNERS = {
+    "KONS, gradient": lambda: KONS(Gaussian(), Squared(), regularization=0.1),
+    "KONS, hessian": lambda: KONS(Gaussian(), Squared(), regularization=0.1, second_order="hessian"),
+    "KONS, logistic, falling step size": lambda: KONS(
+        Gaussian(), Logistic(), bound=2.0, regularization=0.1, step_size=lambda t: 1 / t**0.5
+    ),
+    "KONS, objects": lambda: KONS(FunctionKernel(overlap), Squared(), regularization=0.1),
+    "SketchedKONS, shared": lambda: SketchedKONS(
+        Gaussian(), Squared(), regularization=0.1, policy=Leverage(floor=0.1), seed=1
+    ),
+    "SketchedKONS, independent": lambda: SketchedKONS(
+        Gaussian(), Squared(), regularization=0.1, policy=Leverage(floor=0.1), shared_coins=False, seed=1
+    ),
+    "SketchedKONS, weighted": lambda: SketchedKONS(
+        Gaussian(), Squared(), regularization=0.1, policy=Leverage(floor=0.3), weighted=True, seed=1
+    ),
+}
+
+
+def stream(rows, seed=0):
+    """Three features, labels -1 and +1 with a fifth of them wrong."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 3))
+    y = np.sign(X[:, 0] * X[:, 1] + 0.3)
+    y[rng.random(rows) < 0.2] *= -1.0
+    return X, y
+
+
+def assert_identical(a, b, where="state"):
+    """Bit for bit, all the way down: types, shapes, dtypes, signs of zero, NaN equal to NaN."""
+    assert type(a) is type(b), f"{where}: {type(a)} is not {type(b)}"
+    if isinstance(a, dict):
+        assert a.keys() == b.keys(), f"{where}: keys differ"
+        for key in a:
+            assert_identical(a[key], b[key], f"{where}[{key!r}]")
+    elif isinstance(a, (list, tuple)):
+        assert len(a) == len(b), f"{where}: {len(a)} entries are not {len(b)}"
+        for i, (left, right) in enumerate(zip(a, b, strict=True)):
+            assert_identical(left, right, f"{where}[{i}]")
+    elif isinstance(a, np.ndarray):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype), f"{where}: {a.shape} is not {b.shape}"
+        assert a.tobytes() == b.tobytes(), f"{where}: arrays differ"
+    elif isinstance(a, float):
+        assert a.hex() == b.hex(), f"{where}: {a!r} is not {b!r}"
+    else:
+        assert a == b, f"{where}: {a!r} is not {b!r}"

@@ -1,0 +1,75 @@
+"""The documents name things that exist."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from kons.core.replay import LEDGER
+
+ROOT = Path(__file__).parents[2]
+
+
+def names_in_notation() -> list[str]:
+    rows = [
+        line.split("|")
+        for line in (ROOT / "docs" / "notation.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("|") and "`" in line
+    ]
+    return [name for row in rows for cell in (row[3], row[5]) for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def resolve(path: str) -> object:
+    parts = path.split(".")
+    for split in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:split]))
+        except ModuleNotFoundError:
+            continue
+        for attribute in parts[split:]:
+            annotations = getattr(found, "__annotations__", {})
+            found = annotations[attribute] if attribute in annotations else getattr(found, attribute)
+        return found
+    raise AssertionError(f"no module on the path of {path}")
+
+
+@pytest.mark.parametrize("name", names_in_notation())
+def test_every_name_on_the_notation_page_exists(name: str) -> None:
+    if name.startswith("#"):
+        assert name[1:] in LEDGER.names
+        return
+    path, _, argument = name.rstrip(")").partition("(")
+    found = resolve(path)
+    if argument:
+        assert argument in inspect.signature(found).parameters  # type: ignore[arg-type]
+
+
+def test_the_notation_page_was_read() -> None:
+    assert len(names_in_notation()) > 50
+
+
+def named_tests(document: str) -> list[str]:
+    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
+    return re.findall(r"`(tests/[\w/]*test_\w+\.py(?:::\w+)?)`", text)
+
+
+@pytest.mark.parametrize("reference", named_tests("departures.md"))
+def test_every_test_named_on_the_departures_page_exists(reference: str) -> None:
+    path, _, function = reference.partition("::")
+    source = (ROOT / path).read_text(encoding="utf-8")
+    assert f"def {function}" in source if function else "def test_" in source
+
+
+def test_no_committed_text_names_a_folder_outside_the_project() -> None:
+    suspicious = re.compile(r"\.\./shared|/work/|/root/|/home/\w")
+    for path in [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("src/**/*.py"),
+        ROOT / "Makefile",
+    ]:
+        assert not suspicious.search(path.read_text(encoding="utf-8")), path
