@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import multiprocessing
 import os
@@ -11,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -55,8 +56,9 @@ def rise_of_memory(prepare: Callable[..., Callable[[], Any]], *arguments: Any) -
 
     ``prepare(*arguments)`` runs in a process of its own, imports, makes the data, warms up on a small
     input and returns the task. The resident memory just before the task is the zero; a thread then
-    looks at it every millisecond. (The kernel's own high-water mark would do for one process, but a
-    new process inherits its parent's, and it cannot be set back.)
+    looks at it every millisecond. Memory that was freed but not yet given back would hide a rise, so
+    it is given back first, where the system's allocator can be told to. (The operating system's own
+    high-water mark will not do: a new process may inherit its parent's, and it cannot be set back.)
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as fresh:
         return fresh.submit(_watch, prepare, arguments).result()
@@ -64,7 +66,7 @@ def rise_of_memory(prepare: Callable[..., Callable[[], Any]], *arguments: Any) -
 
 def _watch(prepare: Callable[..., Callable[[], Any]], arguments: tuple[Any, ...]) -> tuple[float, Any]:
     task = prepare(*arguments)
-    gc.collect()
+    _give_back_freed_memory()
     process = psutil.Process()
     before = peak = process.memory_info().rss
     finished = threading.Event()
@@ -82,6 +84,12 @@ def _watch(prepare: Callable[..., Callable[[], Any]], arguments: tuple[Any, ...]
         finished.set()
         watcher.join()
     return float(max(peak, process.memory_info().rss) - before), result
+
+
+def _give_back_freed_memory() -> None:
+    gc.collect()
+    with suppress(OSError, TypeError, AttributeError):  # only the GNU C library has it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextmanager

@@ -52,9 +52,7 @@ class Report:
             print_table(self.columns, self.table)
         if self.figures:
             print()
-            cells = [
-                (f.name, f.value, f.goal, _verdict(f, judged), f.meaning) for f in self.figures
-            ]
+            cells = [(f.name, f.value, f.goal, _verdict(f, judged), f.meaning) for f in self.figures]
             print_table(("figure", "value", "goal", "", "meaning"), cells, left=(0, 2, 3, 4))
         for note in self.notes:
             print(f"note: {note}")

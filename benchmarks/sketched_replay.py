@@ -12,14 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from kons.core.function import TILE
-from kons.learners.newton import SKETCHED_BLOCK
 
 from benchmarks.measuring import MEGABYTE, alternate, median_ratio, rise_of_memory
 from benchmarks.reporting import Figure, Report, at_most
 from benchmarks.settings import Settings
 from benchmarks.streams import Stream, load
 from benchmarks.subjects import KERNEL, sketched, warm_up
+from kons.core.function import TILE
+from kons.learners.newton import SKETCHED_BLOCK
 
 GOAL = 2.0
 FLOOR = 0.01

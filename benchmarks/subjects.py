@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from benchmarks.streams import BOUND, synthetic
 from kons import KONS, Gaussian, SketchedKONS, Squared
 from kons.policies import Leverage
-
-from benchmarks.streams import BOUND, synthetic
 
 KERNEL = Gaussian(bandwidth=0.7)
 REGULARIZATION = 1.0

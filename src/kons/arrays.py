@@ -105,9 +105,7 @@ def as_row_values(values: Any, rows: int, *, name: str, minimum: float = -math.i
     if array.ndim != 1:
         raise InputError(f"{name} has shape {array.shape}, expected one number per row: ({rows},).")
     if array.shape[0] != rows:
-        raise InputError(
-            f"{name} has {array.shape[0]} value(s), X has {rows} row(s): expected one per row."
-        )
+        raise InputError(f"{name} has {array.shape[0]} value(s), X has {rows} row(s): expected one per row.")
     _require_finite(array, name)
     if array.size and array.min() < minimum:
         at = int(array.argmin())

@@ -232,7 +232,7 @@ def test_what_is_handed_out_is_a_copy():
 # ---- features
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(2.0), Laplace(9.0), QUADRATIC], ids=repr)
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), Laplace(30.0), QUADRATIC], ids=repr)
 def test_features_are_close_to_the_kernel(kernel):
     """Within what an eps-accurate sample leaves: |K - Z Z^T| <= alpha*eps/(1 - eps), spectrally.
 
@@ -420,6 +420,14 @@ def test_a_kernel_that_is_not_positive_definite_is_named():
         sampler.advance([1, 2, 3])
     assert sampler.rows_seen == 0
     assert len(sampler.atoms) == 0
+
+
+def test_a_kernel_with_a_negative_diagonal_is_named():
+    kernel = FunctionKernel(lambda x, z: -1.0 * x * z)
+    sampler = KORS(kernel, regularization=3.0, policy=Leverage(floor=1.0))
+    with pytest.raises(NumericalError, match="not positive definite"):
+        sampler.advance([1.0])
+    assert sampler.rows_seen == 0
 
 
 # ---- state and display

@@ -8,11 +8,12 @@ phi_j``. Both stay exact under what the rows of the block do to them, in O(m^2) 
     s = h/q + g/(1 + w*q)
     f[j] -= s*M[t, j]        M -= w/(1 + w*q) * M[:, t] M[t, :]
 
-which is the projection of Eq. 1 and the Newton step, by Sherman-Morrison. KORS carries a second
-posterior N, of its own weighted sample ``A^I``, to estimate leverages for its coins.
+which is the projection of Eq. 1 and the Newton step, by Sherman-Morrison. Two more matrices may
+come along: N, the inverse form under KORS's weighted sample ``A^I``, for its coins, and R, what the
+span of a dictionary leaves of the kernel, ``k(x_i, x_j) - z_i^T z_j``, for learners that live in it.
 
-Only the triangle j >= i of a posterior is kept up to date, so that row t stays as it stood when row
-t was met: what is left of M is the Cholesky factor of the block, up to scale.
+Only the triangle j >= i is kept up to date, so that row t stays as it stood when row t was met:
+what is left of M is the Cholesky factor of the block, up to scale.
 """
 
 from __future__ import annotations
@@ -29,7 +30,19 @@ from kons.core.leverage import keep_probability, leverage_overestimate
 from kons.errors import NumericalError
 from kons.losses import second_derivative_of, slope_of
 
-__all__ = ["Derivatives", "Ledger", "Rules", "new_ledger", "replay", "sample"]
+__all__ = [
+    "EVERYTHING",
+    "SKETCH",
+    "SPAN_DEPENDENCE",
+    "SPAN_FIXED",
+    "SPAN_LEVERAGE",
+    "Derivatives",
+    "Ledger",
+    "Rules",
+    "new_ledger",
+    "replay",
+    "sample",
+]
 
 #: One entry per row of a block: what the update needs, and what it found.
 LEDGER = np.dtype(
@@ -39,6 +52,7 @@ LEDGER = np.dtype(
         ("scale", "f8"),  # the row's sample weight, c
         ("step_size", "f8"),  # eta_t
         ("self_kernel", "f8"),  # k(x, x)
+        ("norm2", "f8"),  # |phi|^2 in the space of A: k(x, x), or |z|^2 in a dictionary's span
         ("uniform", "f8"),  # the row's coin
         ("sampler_uniform", "f8"),  # KORS's own coin, where the two are not shared
         # found
@@ -55,11 +69,32 @@ LEDGER = np.dtype(
         ("kept", "?"),
         ("sampler_weight", "f8"),  # what entered A^I, KORS's weighted sample
         ("sampler_inverse_form", "f8"),
+        ("novelty", "f8"),  # q plus what is outside the span, over alpha
+        ("entered", "?"),  # the point became an atom of the span
         ("clipped", "?"),  # rounding had pushed q below its exact lower bound
     ]
 )
 
 Ledger = NDArray[np.void]
+
+
+# Who enters, and what it enters.
+EVERYTHING = 0  # every row enters A
+SKETCH = 1  # a coin lets a row into A
+SPAN_FIXED = 2  # every row enters A, which lives in the span of atoms that are given
+SPAN_DEPENDENCE = 3  # ... of atoms that were not in the span of those before
+SPAN_LEVERAGE = 4  # ... of atoms that a coin chose
+
+
+class Totals(NamedTuple):
+    """Places in the vector of running totals that the compiled loops add to."""
+
+    weighted_trace: int = 0
+    sampler_trace: int = 1
+    free_slots: int = 2
+
+
+TOTALS = Totals()
 
 
 class Rules(NamedTuple):
@@ -71,8 +106,14 @@ class Rules(NamedTuple):
     """w is the loss's second derivative instead of eta*g^2."""
     projects: bool = True
     """h enters the update; it does not with the Hessian of the squared loss."""
-    samples: bool = False
-    """There are coins at all."""
+    forward: bool = False
+    """Predict as if the row had been learned with target 0 already (Azoury-Warmuth-Vovk)."""
+    entry: int = EVERYTHING
+    """Who enters, and what: see the constants."""
+    tolerance: float = 0.0
+    """The least part of k(x,x) outside the span that makes a new atom."""
+    restarts: bool = False
+    """A new atom throws away what was learned, and ends the block."""
     shared_coins: bool = True
     weighted: bool = False
     """A takes w/p instead of w."""
@@ -103,39 +144,44 @@ def condition(M: Matrix, t: int, weight: float) -> None:
 
 
 @compiled
-def settle_inverse_form(M: Matrix, t: int, self_kernel: float, alpha: float, trace: float) -> int:
+def settle_inverse_form(M: Matrix, t: int, norm2: float, alpha: float, trace: float) -> int:
     """Raise q = M[t, t] to its exact lower bound. 0: nothing to do, 1: raised, 2: no rounding."""
-    # A <= (alpha + sum w_i k_ii) I on the span of phi, hence q >= k(x,x) / (alpha + sum w_i k_ii).
-    lowest = self_kernel / (alpha + trace)
+    # A <= (alpha + sum w_i |phi_i|^2) I, hence q >= |phi|^2 / (alpha + sum w_i |phi_i|^2).
+    lowest = norm2 / (alpha + trace)
     if M[t, t] >= lowest:
         return 0
-    severe = not M[t, t] * alpha >= -TOLERANCE * self_kernel
+    severe = not M[t, t] * alpha >= -TOLERANCE * norm2
     M[t, t] = lowest
     return 2 if severe else 1
 
 
 @compiled
-def meet(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, traces: Vector) -> bool:
+def meet(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, R: Matrix, totals: Vector) -> bool:
     """Predict row t (Alg. 1, lines 6-7). False: the kernel is not positive definite."""
     row = rows[t]
-    verdict = settle_inverse_form(M, t, row.self_kernel, rules.regularization, traces[0])
+    verdict = settle_inverse_form(M, t, row.norm2, rules.regularization, totals[TOTALS.weighted_trace])
     row.clipped = verdict > 0
     row.inverse_form = M[t, t]
+    row.novelty = row.inverse_form
+    if rules.entry >= SPAN_FIXED:
+        row.novelty += max(R[t, t], 0.0) / rules.regularization
+    # The forward prediction c^T (A + 2 phi phi^T)^-1 phi, w = 2 being the squared loss's Hessian.
+    raw = f[t] / (1.0 + 2.0 * row.inverse_form) if rules.forward else f[t]
     # Line 7: y_hat = y_bar - h(y_bar)
-    row.prediction = min(max(f[t], -rules.bound), rules.bound)
+    row.prediction = min(max(raw, -rules.bound), rules.bound)
     row.overshoot = f[t] - row.prediction
     return verdict < 2
 
 
 @compiled
-def toss(t: int, rows: Any, rules: Any, N: Matrix, traces: Vector) -> bool:
+def toss(t: int, rows: Any, rules: Any, weight: float, N: Matrix, totals: Vector) -> bool:
     """Estimate row t's leverage and toss its coins (Alg. 2, lines 4-6; Alg. 3, lines 8-10)."""
     row = rows[t]
-    w = row.feature_weight
-    verdict = settle_inverse_form(N, t, row.self_kernel, rules.regularization, traces[1])
+    trace = totals[TOTALS.sampler_trace]
+    verdict = settle_inverse_form(N, t, row.self_kernel, rules.regularization, trace)
     row.clipped = row.clipped or verdict > 0
     row.sampler_inverse_form = N[t, t]
-    row.leverage_estimate = leverage_overestimate(w * N[t, t], rules.distortion)
+    row.leverage_estimate = leverage_overestimate(weight * N[t, t], rules.distortion)
     row.probability = keep_probability(row.leverage_estimate, rules.oversampling, rules.floor)
     row.kept = row.uniform < row.probability
     # KORS's importance is 1/p with the p of its own coin: the floored one only if it is shared.
@@ -143,26 +189,77 @@ def toss(t: int, rows: Any, rules: Any, N: Matrix, traces: Vector) -> bool:
     if not rules.shared_coins:
         p = keep_probability(row.leverage_estimate, rules.oversampling, 0.0)
         kept = row.sampler_uniform < p
-    row.sampler_weight = w / p if kept else 0.0
-    if row.sampler_weight > 0.0:
-        condition(N, t, row.sampler_weight)
-        traces[1] += row.sampler_weight * row.self_kernel
+    row.sampler_weight = weight / p if kept else 0.0
     return verdict < 2
 
 
 @compiled
-def step(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, N: Matrix, traces: Vector) -> bool:
-    """Update after row t's slope and feature weight are known (Alg. 1, line 8; Alg. 3, line 11)."""
+def enter_sample(t: int, rows: Any, N: Matrix, totals: Vector) -> None:
+    """Let row t into A^I with the weight that its coin gave it."""
+    row = rows[t]
+    if row.sampler_weight > 0.0:
+        condition(N, t, row.sampler_weight)
+        totals[TOTALS.sampler_trace] += row.sampler_weight * row.self_kernel
+
+
+@compiled
+def grow(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, totals: Vector) -> bool:
+    """Make row t an atom of the span, if it is chosen; every row enters A itself."""
     row = rows[t]
     sound = True
-    if rules.samples:
-        sound = toss(t, rows, rules, N, traces)
+    row.kept = False
+    outside = R[t, t]
+    chosen = outside > rules.tolerance * row.self_kernel
+    if rules.entry == SPAN_LEVERAGE:
+        sound = toss(t, rows, rules, 1.0, N, totals)
+        independent = chosen
+        chosen = chosen and row.kept
+        if independent and totals[TOTALS.free_slots] < 1.0:
+            row.sampler_weight = 0.0  # there is no coordinate for it
+        enter_sample(t, rows, N, totals)
+    row.entered = chosen and rules.entry != SPAN_FIXED and totals[TOTALS.free_slots] >= 1.0
+    row.kept = row.entered
+    if row.entered:
+        totals[TOTALS.free_slots] -= 1.0
+        # The new coordinate of row j is R[t, j]/sqrt(R[t, t]); A has alpha there and the weight vector 0.
+        pivot = np.sqrt(outside)
+        for j in range(t, R.shape[0]):
+            R[t, j] /= pivot
+        for i in range(t, R.shape[0]):
+            for j in range(i, R.shape[0]):
+                M[i, j] += R[t, i] * R[t, j] / rules.regularization
+        for i in range(t + 1, R.shape[0]):
+            for j in range(i, R.shape[0]):
+                R[i, j] -= R[t, i] * R[t, j]
+        row.norm2 += outside
+        row.inverse_form = M[t, t]
+    return sound
+
+
+@compiled
+def decide(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, totals: Vector) -> bool:
+    """Find what of row t enters A, once its feature weight is known. False: the kernel is at fault."""
+    row = rows[t]
+    sound = True
+    if rules.entry == EVERYTHING:
+        row.kept = True
+        row.weight = row.feature_weight
+    elif rules.entry == SKETCH:
+        sound = toss(t, rows, rules, row.feature_weight, N, totals)
+        enter_sample(t, rows, N, totals)
         row.weight = 0.0
         if row.kept:
             row.weight = row.feature_weight / (row.probability if rules.weighted else 1.0)
     else:
-        row.kept = True
+        sound = grow(t, rows, rules, M, N, R, totals)
         row.weight = row.feature_weight
+    return sound
+
+
+@compiled
+def step(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, totals: Vector) -> None:
+    """Project and take the Newton step of row t (Alg. 1, line 8; Alg. 3, line 11)."""
+    row = rows[t]
     q = row.inverse_form
     h = row.overshoot if rules.projects else 0.0
     pull = h / q if h != 0.0 else 0.0
@@ -173,8 +270,7 @@ def step(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, N: Matrix, traces:
             f[j] -= row.step * M[t, j]
     if row.weight > 0.0:
         condition(M, t, row.weight)
-        traces[0] += row.weight * row.self_kernel
-    return sound
+        totals[TOTALS.weighted_trace] += row.weight * row.norm2
 
 
 @compiled
@@ -206,33 +302,54 @@ def weigh(t: int, rows: Any, rules: Any, slope: float, second_derivative: float)
 
 
 @compiled
-def replay_compiled(
-    code: int, rows: Any, rules: Any, f: Vector, M: Matrix, N: Matrix, traces: Vector
-) -> int:
-    """All rows of a block with a built-in loss. Returns the row that failed, or -1."""
-    for t in range(len(rows)):
-        if not meet(t, rows, rules, f, M, traces):
-            return t
-        at = rows[t].prediction if rules.projects else f[t]
-        second = second_derivative_of(code, at, rows[t].target) if rules.hessian else 0.0
-        weigh(t, rows, rules, slope_of(code, at, rows[t].target), second)
-        if not step(t, rows, rules, f, M, N, traces):
-            return t
-    gather(rows, M)
-    return -1
+def learn(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, N: Matrix, R: Matrix, totals: Vector) -> int:
+    """Row t, weighed, is learned. 0: go on, 1: the block ends behind it, 2: the kernel is at fault."""
+    if not decide(t, rows, rules, M, N, R, totals):
+        return 2
+    if rules.restarts and rows[t].entered:
+        # All is thrown away behind this row (PROS-N-KONS): nothing of it is worth a step.
+        rows[t].weight = 0.0
+        rows[t].step = 0.0
+        return 1
+    step(t, rows, rules, f, M, totals)
+    return 0
 
 
 @compiled
-def sample_compiled(rows: Any, rules: Any, N: Matrix, traces: Vector) -> int:
-    """All rows of a block for KORS alone: feature weights are given. Returns the failed row, or -1."""
+def replay_compiled(
+    code: int, rows: Any, rules: Any, f: Vector, M: Matrix, N: Matrix, R: Matrix, totals: Vector
+) -> int:
+    """A block with a built-in loss. Returns how many rows were learned, or -1 - t if row t failed."""
     for t in range(len(rows)):
-        if not toss(t, rows, rules, N, traces):
-            return t
-    return -1
+        if not meet(t, rows, rules, f, M, R, totals):
+            return -1 - t
+        at = rows[t].prediction if rules.projects else f[t]
+        second = second_derivative_of(code, at, rows[t].target) if rules.hessian else 0.0
+        weigh(t, rows, rules, slope_of(code, at, rows[t].target), second)
+        verdict = learn(t, rows, rules, f, M, N, R, totals)
+        if verdict == 2:
+            return -1 - t
+        if verdict == 1:
+            gather(rows[: t + 1], M)
+            return t + 1
+    gather(rows, M)
+    return len(rows)
+
+
+@compiled
+def sample_compiled(rows: Any, rules: Any, N: Matrix, totals: Vector) -> int:
+    """A block for KORS alone, its feature weights given. Returns as :func:`replay_compiled`."""
+    for t in range(len(rows)):
+        if not toss(t, rows, rules, rows[t].feature_weight, N, totals):
+            return -1 - t
+        enter_sample(t, rows, N, totals)
+    return len(rows)
 
 
 #: (slope, second derivative) at (prediction, target), for what the compiled loop does not know.
 Derivatives = Callable[[float, float], tuple[float, float]]
+
+NO_MATRIX = np.empty((0, 0))
 
 
 def replay(
@@ -241,39 +358,45 @@ def replay(
     rules: Rules,
     f: Vector,
     M: Matrix,
-    N: Matrix,
-    traces: Vector,
-) -> None:
-    """Predict and learn the rows of a block in order, filling the ledger; f, M and N are used up.
+    totals: Vector,
+    *,
+    N: Matrix = NO_MATRIX,
+    R: Matrix = NO_MATRIX,
+) -> int:
+    """Predict and learn the rows of a block in order, filling the ledger; f and matrices are used up.
 
     ``derivatives`` is the code of a built-in loss (compiled, under a microsecond a row at m = 64) or a
-    function (some ten microseconds a row). ``traces`` holds ``sum w k(x,x)`` of A and of KORS's
-    sample. Costs O(m^2) a row.
+    function (some ten microseconds a row). ``totals``: see :class:`Totals`. Returns how many rows were
+    learned: fewer than all only under ``rules.restarts``. Costs O(m^2) a row.
     """
     if isinstance(derivatives, int):
-        _require_sound(replay_compiled(derivatives, rows, rules, f, M, N, traces), rows)
-        return
+        return _sound(replay_compiled(derivatives, rows, rules, f, M, N, R, totals), rows)
     for t in range(len(rows)):
-        if not meet(t, rows, rules, f, M, traces):
-            _require_sound(t, rows)
+        if not meet(t, rows, rules, f, M, R, totals):
+            return _sound(-1 - t, rows)
         at = float(rows[t]["prediction"]) if rules.projects else float(f[t])
         weigh(t, rows, rules, *derivatives(at, float(rows[t]["target"])))
-        if not step(t, rows, rules, f, M, N, traces):
-            _require_sound(t, rows)
+        verdict = learn(t, rows, rules, f, M, N, R, totals)
+        if verdict == 2:
+            return _sound(-1 - t, rows)
+        if verdict == 1:
+            rows = rows[: t + 1]
+            break
     gather(rows, M)
+    return len(rows)
 
 
-def sample(rows: Ledger, rules: Rules, N: Matrix, traces: Vector) -> None:
+def sample(rows: Ledger, rules: Rules, N: Matrix, totals: Vector) -> None:
     """Toss the coins of a block in order, filling the ledger (Alg. 2); N is used up."""
-    _require_sound(sample_compiled(rows, rules, N, traces), rows)
+    _sound(sample_compiled(rows, rules, N, totals), rows)
 
 
-def _require_sound(failed: int, rows: Ledger) -> None:
-    if failed < 0:
-        return
+def _sound(learned: int, rows: Ledger) -> int:
+    if learned >= 0:
+        return learned
     raise NumericalError(
         f"phi^T A^-1 phi came out far below zero at a point with k(x,x) = "
-        f"{rows[failed]['self_kernel']:g}. Likely causes: (a) the kernel is not positive definite or "
+        f"{rows[-1 - learned]['self_kernel']:g}. Likely causes: (a) the kernel is not positive definite or "
         "not symmetric; (b) its values are noisy or inconsistent with its diagonal; "
         "(c) regularization is below what 16 digits resolve: raise it."
     )

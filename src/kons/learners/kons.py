@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from kons.errors import ConfigurationError
 from kons.kernels import Kernel
-from kons.learners.newton import NewtonLearner
-from kons.losses import Loss, Squared
+from kons.learners.expansion import ExpansionLearner
+from kons.losses import Loss
 
 __all__ = ["KONS"]
 
 
-class KONS(NewtonLearner):
+class KONS(ExpansionLearner):
     """The kernel online Newton step, exactly: every point enters the preconditioner.
 
     ::
@@ -75,25 +74,15 @@ class KONS(NewtonLearner):
         step_size: Any = None,
         second_order: Literal["gradient", "hessian"] = "gradient",
     ) -> None:
-        super().__init__(kernel, loss, bound=bound, regularization=regularization, step_size=step_size)
-        hessian = require_second_order(second_order, loss)
-        self.second_order = second_order
-        self._rules = self._rules._replace(
-            hessian=hessian, projects=not (hessian and isinstance(loss, Squared))
+        super().__init__(
+            kernel,
+            loss,
+            bound=bound,
+            regularization=regularization,
+            step_size=step_size,
+            second_order=second_order,
         )
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
         return super().parameters() | {"second_order": self.second_order}
-
-
-def require_second_order(second_order: Any, loss: Loss) -> bool:
-    """Whether the curvature is the Hessian; refuses other words, and losses without one."""
-    if second_order not in ("gradient", "hessian"):
-        raise ConfigurationError(f'second_order is {second_order!r}, expected "gradient" or "hessian".')
-    if second_order == "hessian" and not loss.has_second_derivative:
-        raise ConfigurationError(
-            f'second_order="hessian" needs a second derivative and {loss!r} has none: '
-            "give it one, or use Squared, Logistic or SquaredHinge."
-        )
-    return bool(second_order == "hessian")

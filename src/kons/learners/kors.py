@@ -10,7 +10,7 @@ import numpy as np
 from kons.arrays import Matrix, Vector, as_row_values, require_integer, require_number
 from kons.core.coins import Coins
 from kons.core.embedding import Embedding
-from kons.core.replay import Rules, new_ledger, sample
+from kons.core.replay import SKETCH, Rules, new_ledger, sample
 from kons.core.sampler import LeverageSampler
 from kons.core.threads import single_threaded_blas
 from kons.kernels import Kernel
@@ -71,7 +71,7 @@ class KORS(StreamConsumer):
         self._rules = Rules(
             bound=1.0,
             regularization=self.regularization,
-            samples=True,
+            entry=SKETCH,
             oversampling=policy.beta,
             distortion=float(policy.distortion),
             floor=float(policy.floor),
@@ -101,10 +101,9 @@ class KORS(StreamConsumer):
                 self._sample_block(points[start:stop], rows[start:stop])
             self._count(points, int(np.count_nonzero(rows["kept"])))
             self._estimated_dimension += float(np.sum(rows["leverage_estimate"]))
-        kept_before = self._kept - int(np.count_nonzero(rows["kept"]))
         return Trace(
             kept=rows["kept"].copy(),
-            size=kept_before + np.cumsum(rows["kept"]),
+            size=self._sizes(rows["kept"]),
             leverage_estimate=rows["leverage_estimate"].copy(),
             probability=rows["probability"].copy(),
             rounding_clips=int(np.count_nonzero(rows["clipped"])),
@@ -167,8 +166,8 @@ class KORS(StreamConsumer):
         K_bb = self.kernel.evaluate(block, block)
         np.fill_diagonal(K_bb, rows["self_kernel"])
         N, U = self._sampler.posterior(block, K_bb)
-        traces = np.array([0.0, self._sampler.preconditioner.weighted_trace])
-        sample(rows, self._rules, N, traces)
+        totals = np.array([0.0, self._sampler.preconditioner.weighted_trace])
+        sample(rows, self._rules, N, totals)
         known = len(self._sampler)
         self._sampler.absorb(block, rows, U, N)
         if len(self._sampler) > known:

@@ -1,64 +1,54 @@
-"""The family of second-order learners over a kernel expansion: one engine, rows of choices.
+"""The family of second-order learners: one update, rows of choices.
 
-======================  ============  ==============================  =======================
-learner                 curvature     who enters A                    a row costs
-======================  ============  ==============================  =======================
-``KONS``                eta*g^2, l''  every point                     O(t^2)
-``SketchedKONS``        eta*g^2       a coin, by leverage, unweighted  O(t*d + B^2)
-``... weighted=True``   eta*g^2 / p   the same coin, weighted 1/p      O(t*d + B^2)
-======================  ============  ==============================  =======================
+======================  =================  ==========================  ====================
+learner                 A lives in         who enters                  a row costs
+======================  =================  ==========================  ====================
+``KONS``                the feature space  every point                 O(t^2)
+``SketchedKONS``        the feature space  a coin, by leverage         O(t*d + B^2)
+``... weighted=True``   the feature space  the coin, weighted 1/p      O(t*d + B^2)
+``EmbeddedKONS``        a span of B atoms  every point, projected      O(B^2)
+======================  =================  ==========================  ====================
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
-from kons.arrays import (
-    Vector,
-    as_row_values,
-    as_scalar,
-    as_targets,
-    require_integer,
-    require_number,
-)
+from kons.arrays import Vector, as_row_values, as_scalar, as_targets, require_integer, require_number
 from kons.core.coins import Coins
-from kons.core.function import NewtonFunction
-from kons.core.replay import Derivatives, Ledger, Rules, new_ledger, replay
-from kons.core.sampler import LeverageSampler
-from kons.core.threads import single_threaded_blas
+from kons.core.replay import Derivatives, Ledger, Rules, new_ledger
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel
-from kons.learners.stream import Restorable, StreamConsumer
+from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
-from kons.losses import Loss
+from kons.losses import Loss, Squared
 from kons.step_sizes import StepSize, as_step_size, for_loss
 
 __all__ = ["NewtonLearner"]
 
-# Rows replayed at a time: the products per block then run at full speed, while the serial recursion
-# inside it, O(m^2) a row, stays a small part. A sketch's products are small, and it recurs twice.
-BLOCK = 384
-SKETCHED_BLOCK = 128
 # Rows predicted at a time, so that memory does not grow with the rows asked for.
 PREDICTED_BLOCK = 1024
-# Points inside A from which a block's products gain more from a second thread than they risk where
-# another process keeps that core busy (measured: 10 % against a factor 2 at 3,000 points).
-THREADED_FROM = 4096
-
-_NO_SAMPLE = np.empty((0, 0))
 
 
 class NewtonLearner(StreamConsumer):
-    """Predict, see the answer, take a Newton step: what KONS and its sketches share.
+    """Predict, see the answer, take a Newton step: the verbs that every learner shares.
 
-    Not to be used directly. A subclass says who enters (its rules) and, if there are coins, which.
+    Not to be used directly. A subclass says where A lives (:meth:`_learn_rows`, :meth:`_raw_scores`)
+    and who enters it (its rules).
     """
 
     def __init__(
-        self, kernel: Kernel, loss: Loss, *, bound: float, regularization: float, step_size: Any
+        self,
+        kernel: Kernel,
+        loss: Loss,
+        *,
+        bound: float,
+        regularization: float,
+        step_size: Any,
+        second_order: str = "gradient",
     ) -> None:
         super().__init__(kernel)
         if not isinstance(loss, Loss):
@@ -72,9 +62,14 @@ class NewtonLearner(StreamConsumer):
         self.step_size: StepSize = (
             for_loss(loss, self.bound) if step_size is None else as_step_size(step_size)
         )
-        self._rules = Rules(bound=self.bound, regularization=self.regularization)
-        self._function = NewtonFunction(kernel, self.regularization)
-        self._sampler: LeverageSampler | None = None
+        hessian = _is_hessian(second_order, loss)
+        self.second_order = second_order
+        self._rules = Rules(
+            bound=self.bound,
+            regularization=self.regularization,
+            hessian=hessian,
+            projects=not (hessian and isinstance(loss, Squared)),
+        )
         self._coins: tuple[Coins, ...] = ()
         self._log_determinant = 0.0
         self._online_effective_dimension = 0.0
@@ -101,12 +96,12 @@ class NewtonLearner(StreamConsumer):
         self.loss.check_targets(rows["target"], self.bound)
         if sample_weight is not None:
             rows["scale"] = as_row_values(sample_weight, len(points), name="sample_weight", minimum=0.0)
-        limit = self._block_rows
+        limit = len(points)
         if block_size is not None:
-            limit = min(limit, require_integer(block_size, "block_size", at_least=1))
+            limit = require_integer(block_size, "block_size", at_least=1)
         rows["step_size"] = self._step_sizes(len(points))
         with self._all_or_nothing():
-            self._learn(points, rows, self._derivatives(), limit, manages_threads=True)
+            self._learn(points, rows, self._derivatives(), limit)
             losses = rows["scale"] * self.loss.value(rows["prediction"], rows["target"])
         return self._trace(rows, losses)
 
@@ -118,7 +113,7 @@ class NewtonLearner(StreamConsumer):
         self.loss.check_targets(rows["target"], self.bound)
         rows["step_size"] = self._step_sizes(1)
         with self._all_or_nothing():
-            self._learn(points, rows, self._derivatives(), 1)
+            self._learn(points, rows, self._derivatives(), None)
 
     def learn_slope(self, x: Any, slope: float, curvature: float | None = None) -> None:
         """The paper's own protocol: the adversary's loss is new in each row, only its slope is seen.
@@ -133,9 +128,7 @@ class NewtonLearner(StreamConsumer):
         0.6667
         """
         if self._rules.hessian:
-            raise ConfigurationError(
-                'learn_slope sees no second derivative: use second_order="gradient".'
-            )
+            raise ConfigurationError('learn_slope sees no second derivative: use second_order="gradient".')
         points = self._as_point(x)
         g = as_scalar(slope, name="slope")
         rows = new_ledger(1)
@@ -144,7 +137,7 @@ class NewtonLearner(StreamConsumer):
         else:
             rows["step_size"] = as_row_values([curvature], 1, name="curvature", minimum=0.0)
         with self._all_or_nothing():
-            self._learn(points, rows, lambda _prediction, _target: (g, 0.0), 1)
+            self._learn(points, rows, lambda _prediction, _target: (g, 0.0), None)
 
     # ---- predicting
 
@@ -152,14 +145,14 @@ class NewtonLearner(StreamConsumer):
         """The clipped scores of the current function, each row as if it came next. Changes nothing."""
         points = self._as_points(X)
         blocks = [
-            self._function.predict(points[start : start + PREDICTED_BLOCK])
+            self._raw_scores(points[start : start + PREDICTED_BLOCK])
             for start in range(0, len(points), PREDICTED_BLOCK)
         ]
         return np.clip(np.concatenate(blocks), -self.bound, self.bound)
 
     def predict_one(self, x: Any) -> float:
         """The clipped score of one row."""
-        value = float(self._function.predict(self._as_point(x))[0])
+        value = float(self._raw_scores(self._as_point(x))[0])
         return min(max(value, -self.bound), self.bound)
 
     # ---- looking
@@ -182,8 +175,6 @@ class NewtonLearner(StreamConsumer):
             "kept": self._kept,
             "log_determinant": self._log_determinant,
             "online_effective_dimension": self._online_effective_dimension,
-            "function": self._function.state(),
-            "sampler": None if self._sampler is None else self._sampler.state(),
             "coins": [coins.mark() for coins in self._coins],
         }
 
@@ -199,54 +190,27 @@ class NewtonLearner(StreamConsumer):
 
     # ---- inside
 
-    @property
-    def _block_rows(self) -> int:
-        return BLOCK if self._sampler is None else SKETCHED_BLOCK
-
-    def _learn(
-        self,
-        points: Any,
-        rows: Ledger,
-        derivatives: int | Derivatives,
-        block: int,
-        manages_threads: bool = False,
+    @abstractmethod
+    def _learn_rows(
+        self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
     ) -> None:
+        """Predict and learn in order, filling the ledger, in blocks of at most ``limit`` rows.
+
+        None: a single row, without touching the limits on threads.
+        """
+
+    @abstractmethod
+    def _raw_scores(self, points: Any) -> Vector:
+        """The predictions before they are clipped. Changes nothing."""
+
+    def _learn(self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None) -> None:
         for field, coins in zip(("uniform", "sampler_uniform"), self._coins, strict=False):
             rows[field] = coins.draw(len(rows))
-        for start in range(0, len(rows), block):
-            part = slice(start, start + block)
-            with single_threaded_blas(manages_threads and len(self._function.inside) < THREADED_FROM):
-                self._learn_block(points[part], rows[part], derivatives)
+        self._learn_rows(points, rows, derivatives, limit)
         self._count(points, int(np.count_nonzero(rows["kept"])))
         mass = rows["weight"] * rows["inverse_form"]
         self._log_determinant += float(np.sum(np.log1p(mass)))
         self._online_effective_dimension += float(np.sum(mass / (1.0 + mass)))
-
-    def _learn_block(self, block: Any, rows: Ledger, derivatives: int | Derivatives) -> None:
-        """Blocked replay: the same as its rows one by one, at the speed of matrix products."""
-        function, sampler = self._function, self._sampler
-        rows["self_kernel"] = self.kernel.evaluate_diagonal(block)
-        K_bb = self.kernel.evaluate(block, block)
-        np.fill_diagonal(K_bb, rows["self_kernel"])
-        K = function.cross_gram(block)
-        N, U = (_NO_SAMPLE, _NO_SAMPLE) if sampler is None else sampler.posterior(block, K_bb, K)
-        f = function.values(block, K)
-        V = function.preconditioner.whiten(K)
-        M = function.preconditioner.covariance(K_bb, V)
-        traces = np.array(
-            [
-                function.preconditioner.weighted_trace,
-                0.0 if sampler is None else sampler.preconditioner.weighted_trace,
-            ]
-        )
-        replay(derivatives, rows, self._rules, f, M, N, traces)
-        if sampler is not None:
-            sampler.absorb(block, rows, U, N)
-        function.absorb(block, rows, V, M)
-
-    def _parts(self) -> Sequence[Restorable]:
-        sampler = () if self._sampler is None else (self._sampler,)
-        return (self._function, *sampler, *self._coins)
 
     def _facts(self) -> dict[str, str]:
         return {
@@ -267,9 +231,7 @@ class NewtonLearner(StreamConsumer):
         return self.step_size(np.arange(first, first + rows))
 
     def _trace(self, rows: Ledger, losses: Vector) -> Trace:
-        kept_before = self._kept - int(np.count_nonzero(rows["kept"]))
         mass = rows["weight"] * rows["inverse_form"]
-        sketched = self._sampler is not None
         return Trace(
             prediction=rows["prediction"].copy(),
             loss=losses,
@@ -278,8 +240,22 @@ class NewtonLearner(StreamConsumer):
             inverse_form=rows["inverse_form"].copy(),
             leverage=mass / (1.0 + mass),
             kept=rows["kept"].copy(),
-            size=kept_before + np.cumsum(rows["kept"]),
-            leverage_estimate=rows["leverage_estimate"].copy() if sketched else None,
-            probability=rows["probability"].copy() if sketched else None,
+            size=self._sizes(rows["kept"]),
             rounding_clips=int(np.count_nonzero(rows["clipped"])),
+            **{name: rows[name].copy() for name in self._extra_columns},
         )
+
+    #: Columns of the ledger that this learner's traces show besides.
+    _extra_columns: tuple[str, ...] = ()
+
+
+def _is_hessian(second_order: Any, loss: Loss) -> bool:
+    """Whether the curvature is the Hessian; refuses other words, and losses without one."""
+    if second_order not in ("gradient", "hessian"):
+        raise ConfigurationError(f'second_order is {second_order!r}, expected "gradient" or "hessian".')
+    if second_order == "hessian" and not loss.has_second_derivative:
+        raise ConfigurationError(
+            f'second_order="hessian" needs a second derivative and {loss!r} has none: '
+            "give it one, or use Squared, Logistic or SquaredHinge."
+        )
+    return bool(second_order == "hessian")

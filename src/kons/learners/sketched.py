@@ -6,17 +6,18 @@ from typing import Any
 
 from kons.arrays import require_integer
 from kons.core.coins import Coins
+from kons.core.replay import SKETCH
 from kons.core.sampler import LeverageSampler
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel
-from kons.learners.newton import NewtonLearner
+from kons.learners.expansion import ExpansionLearner
 from kons.losses import Loss
 from kons.policies import Leverage, require_leverage
 
 __all__ = ["SketchedKONS"]
 
 
-class SketchedKONS(NewtonLearner):
+class SketchedKONS(ExpansionLearner):
     """KONS that lets a point into the preconditioner only if its coin comes up.
 
     ::
@@ -64,6 +65,8 @@ class SketchedKONS(NewtonLearner):
     Calandriello, Lazaric, Valko, ICML 2017, Algorithm 3 (as corrected in docs/departures.md).
     """
 
+    _extra_columns = ("leverage_estimate", "probability")
+
     def __init__(
         self,
         kernel: Kernel,
@@ -88,7 +91,7 @@ class SketchedKONS(NewtonLearner):
         self.weighted = bool(weighted)
         self.seed = require_integer(seed, "seed", at_least=0)
         self._rules = self._rules._replace(
-            samples=True,
+            entry=SKETCH,
             shared_coins=self.shared_coins,
             weighted=self.weighted,
             oversampling=policy.beta,

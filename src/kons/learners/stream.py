@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from html import escape
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kons.arrays import as_objects, as_points, as_row
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel
@@ -98,6 +101,12 @@ class StreamConsumer(ABC):
         if self.kernel.accepts == "objects":
             return as_objects([x], name="x")
         return as_row(x, width=self._width)
+
+    def _sizes(self, kept: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """How many were kept so far, after each of the rows that were just counted."""
+        before = self._kept - int(np.count_nonzero(kept))
+        sizes: NDArray[np.int64] = before + np.cumsum(kept)
+        return sizes
 
     def _count(self, points: Any, kept: int) -> None:
         if self.kernel.accepts == "vectors":

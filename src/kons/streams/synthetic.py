@@ -77,9 +77,7 @@ def mackey_glass(
     return X, scaled[lags - 1 + horizon :].copy()
 
 
-def friedman(
-    rows: int, *, dimension: int = 10, noise: float = 0.0, seed: int = 0
-) -> tuple[Matrix, Vector]:
+def friedman(rows: int, *, dimension: int = 10, noise: float = 0.0, seed: int = 0) -> tuple[Matrix, Vector]:
     """Friedman's first function on uniform points: five features matter, the others do not.
 
     ::
@@ -163,7 +161,7 @@ def alternating_labels(rows: int, *, bound: float = 1.0) -> tuple[Matrix, Vector
 
 
 def _integrate(start: float, delay: int, duration: int, nodes_per_unit: int) -> Vector:
-    """x at the nodes of [0, duration], from x(t) = start for t <= 0; of fourth order in the step.
+    """X at the nodes of [0, duration], from x(t) = start for t <= 0; of fourth order in the step.
 
     Over one delay the delayed value z is known, so the equation is linear in x and solved by
 

@@ -1,0 +1,59 @@
+"""The command line: ``python -m benchmarks [--data FOLDER] [--only NAME ...] [--quick]``."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from benchmarks import (
+    contended,
+    exact_replay,
+    growth,
+    memory,
+    one_by_one,
+    sketched_replay,
+    tradeoff,
+)
+from benchmarks.measuring import environment
+from benchmarks.reporting import RESULTS
+from benchmarks.settings import Settings
+from benchmarks.subjects import warm_up
+
+BENCHMARKS = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (exact_replay, memory, growth, contended, one_by_one, sketched_replay, tradeoff)
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Time and memory, as ratios.")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="where NAME.csv.gz files are")
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="small sizes; goals are not judged")
+    arguments = parser.parse_args()
+    if arguments.data is not None and not arguments.data.is_dir():
+        parser.error(f"--data: {arguments.data} is not a folder")
+    settings = Settings(folder=arguments.data, quick=arguments.quick)
+
+    where = environment()
+    print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in where.items()))
+    if where["busy_percent_before"] > 10.0:
+        print("note: something else is running; ratios are medians of alternating runs, but expect noise.")
+    if settings.folder is None:
+        print("no data folder given: every stream is synthetic, of the shape of the set it stands for.")
+    if settings.quick:
+        print("quick: sizes are smaller than those the goals speak of.")
+    warm_up()
+    for name in arguments.only or BENCHMARKS:
+        print(f"\n== {name}", flush=True)
+        start = time.perf_counter()
+        report = BENCHMARKS[name].run(settings)
+        report.show(judged=not settings.quick)
+        report.save(name, environment=where, quick=settings.quick)
+        print(f"({time.perf_counter() - start:.0f} s)", flush=True)
+    print(f"\nsaved as JSON in {RESULTS.parent.name}/{RESULTS.name}/")
+
+
+if __name__ == "__main__":
+    main()
