@@ -46,9 +46,14 @@ def alternate(
     return times
 
 
+def ratios(times: Times, numerator: str, denominator: str) -> list[float]:
+    """One contender's time over another's in the same round, smallest first: their spread is the noise."""
+    return sorted(a / b for a, b in zip(times[numerator], times[denominator], strict=True))
+
+
 def median_ratio(times: Times, numerator: str, denominator: str) -> float:
-    """The median over the rounds of one contender's time over another's in the same round."""
-    return statistics.median(a / b for a, b in zip(times[numerator], times[denominator], strict=True))
+    """The median of :func:`ratios`."""
+    return statistics.median(ratios(times, numerator, denominator))
 
 
 def rise_of_memory(prepare: Callable[..., Callable[[], Any]], *arguments: Any) -> tuple[float, Any]:

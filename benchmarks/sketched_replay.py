@@ -19,7 +19,7 @@ from benchmarks.settings import Settings
 from benchmarks.streams import Stream, load
 from benchmarks.subjects import KERNEL, sketched, warm_up
 from kons.core.function import TILE
-from kons.learners.newton import SKETCHED_BLOCK
+from kons.learners.expansion import SKETCHED_BLOCK
 
 GOAL = 2.0
 FLOOR = 0.01

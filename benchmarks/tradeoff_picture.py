@@ -61,8 +61,8 @@ def draw_cost(axes: Axes, details: dict[str, Any], floors: list[float]) -> None:
             f"{each['kept']:,.0f}",
             (each["floor"], each["seconds"]),
             textcoords="offset points",
-            xytext=(0, 8),
-            ha="center",
+            xytext=(-2, 7),
+            ha="right" if each["floor"] > floors[-1] else "center",
             fontsize=8.5,
             color=MEASURED,
         )

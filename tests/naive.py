@@ -6,6 +6,7 @@ These are the referees of the fast code. They share nothing with it but NumPy.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal, localcontext
 
 import numpy as np
 
@@ -151,3 +152,37 @@ def ons_hessian(Phi, slope_at, second_at, *, bound, alpha, scale=None):
     run = Run(**columns)
     run.A = A
     return run
+
+
+_DECIMAL_SLOPES = {
+    "Squared": lambda p, y: 2 * (p - y),
+    "Logistic": lambda p, y: -y / (1 + (y * p).exp()),
+    "SquaredHinge": lambda p, y: -2 * y * max(Decimal(0), 1 - y * p),
+}
+
+
+def precise_ons(Phi, y, loss, *, bound, alpha):
+    """The predictions of :func:`ons_on_targets` in 60 digits: a referee below regularization 1e-2.
+
+    There 16 digits are too few for explicit features too: dense float64 matrices were seen to be off
+    by 5e-8 at 1e-4 (40 features, squared hinge, bound 2), and the fast code by 2e-10.
+    """
+    exact = np.vectorize(lambda value: Decimal(float(value)), otypes=[object])
+    slope, sigma = _DECIMAL_SLOPES[type(loss).__name__], LOSSES[type(loss).__name__][1]
+    predictions, slopes = [], []
+    with localcontext(prec=60):
+        C, eta = Decimal(float(bound)), Decimal(float(sigma(bound)))
+        inverse = exact(np.eye(Phi.shape[1])) / Decimal(float(alpha))  # A^-1
+        u = exact(np.zeros(Phi.shape[1]))
+        for phi, target in zip(exact(Phi), exact(y), strict=True):
+            along = inverse @ phi
+            q, raw = phi @ along, phi @ u
+            y_hat = min(max(raw, -C), C)
+            g = slope(y_hat, target)
+            w = eta * g * g
+            pull = (raw - y_hat) / q if raw != y_hat else 0
+            u = u - (pull + g / (1 + w * q)) * along
+            inverse = inverse - np.outer(w / (1 + w * q) * along, along)
+            predictions.append(float(y_hat))
+            slopes.append(float(g))
+    return Run(prediction=predictions, slope=slopes)

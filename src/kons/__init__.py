@@ -10,15 +10,20 @@
 True
 """
 
-from kons.kernels import Gaussian, Laplace, Linear, Matern, Polynomial, RationalQuadratic
-from kons.learners import KONS, KORS, SketchedKONS, Trace
-from kons.losses import Logistic, Squared, SquaredHinge
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kons.kernels import Gaussian, Laplace, Linear, Matern, Polynomial, RationalQuadratic
+    from kons.learners import KONS, KORS, EmbeddedKONS, SketchedKONS, Trace
+    from kons.losses import Logistic, Squared, SquaredHinge
 
 __version__ = "0.1.0"
 
 __all__ = [
     "KONS",
     "KORS",
+    "EmbeddedKONS",
     "Gaussian",
     "Laplace",
     "Linear",
@@ -31,3 +36,27 @@ __all__ = [
     "SquaredHinge",
     "Trace",
 ]
+
+# Each name is imported when it is first asked for (PEP 562): `kons --help` should not wait for Numba.
+_HOMES = {
+    "kons.kernels": ("Gaussian", "Laplace", "Linear", "Matern", "Polynomial", "RationalQuadratic"),
+    "kons.learners": ("KONS", "KORS", "EmbeddedKONS", "SketchedKONS", "Trace"),
+    "kons.losses": ("Logistic", "Squared", "SquaredHinge"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = ("errors", "evaluation", "kernels", "learners", "losses", "policies", "step_sizes", "streams")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in _MODULES:
+        value = import_module(f"kons.{name}")
+    else:
+        raise AttributeError(f"module 'kons' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -40,6 +40,8 @@ def as_points(X: Any, *, width: int | None = None, name: str = "X") -> Matrix:
     whoever keeps it must copy.
     """
     array = _numbers(X, name)
+    if array.shape == (0,):
+        raise InputError(f"{name} has no rows; expected at least one.")
     if array.ndim != 2:
         hint = {
             1: "for one row use predict_one or learn_one, for one feature X.reshape(-1, 1)",
@@ -167,6 +169,8 @@ def _numbers(values: Any, name: str) -> NDArray[np.float64]:
             f"{name} is a {type(values).__name__}, expected an array of numbers: "
             "pass its values in a fixed order of features."
         )
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InputError(f"{name} has masked values, expected numbers: drop or fill them first.")
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise InputError(f"{name} is a sparse matrix, expected a dense array: use {name}.toarray().")
     try:

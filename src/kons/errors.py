@@ -62,7 +62,10 @@ class MissingExtraError(KonsError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional dependency. Install it: pip install 'kons[{extra}]'")
-        self.extra = extra
+        self.what, self.extra = what, extra
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
+        return type(self), (self.what, self.extra)
 
 
 class KonsWarning(UserWarning):

@@ -10,7 +10,58 @@ from kons.arrays import require_integer, require_number
 from kons.core.leverage import keep_probability
 from kons.errors import ConfigurationError
 
-__all__ = ["Leverage", "require_leverage"]
+__all__ = ["Dependence", "Fixed", "Leverage", "require_leverage"]
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Make a point an atom if it is not, to a tolerance, in the span of the atoms before it.
+
+    ::
+
+        residual(x) = k(x,x) - |projection of phi(x) on the span|^2  >  tolerance * k(x,x)
+
+    which is approximate linear dependence, relative to k(x,x). Deterministic. Whatever the tolerance,
+    the dictionary stops at the numerical rank.
+
+    Parameters
+    ----------
+    tolerance:
+        The least part of k(x,x) that must lie outside the span.
+    when_full:
+        With ``max_atoms`` atoms, ``"freeze"`` keeps them for ever. ``"replace"`` lets the most novel row
+        of each period of 64 rows (32 with forgetting) take the place of the least useful atom, the one
+        whose removal moves the learned function least in norm; what was learned is projected on the rest.
+        Replacement suits streams that move to new regions; it costs B^3 per period, and ends every
+        guarantee about a fixed comparator.
+
+    >>> Dependence(tolerance=1e-3)
+    Dependence(tolerance=0.001, when_full='freeze')
+    """
+
+    tolerance: float = 1e-4
+    when_full: Literal["freeze", "replace"] = "freeze"
+
+    def __post_init__(self) -> None:
+        require_number(self.tolerance, "tolerance", at_least=0.0, below=1.0)
+        if self.when_full not in ("freeze", "replace"):
+            raise ConfigurationError(f'when_full is {self.when_full!r}, expected "freeze" or "replace".')
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fixed:
+    """A dictionary that is given and never changes.
+
+    Atoms that lie in the span of those before them, to rounding, are passed over.
+
+    >>> Fixed([[0.0], [1.0]])
+    Fixed(2 atoms)
+    """
+
+    atoms: Any
+
+    def __repr__(self) -> str:
+        return f"Fixed({len(self.atoms)} atoms)"
 
 
 @dataclass(frozen=True)

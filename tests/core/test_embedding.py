@@ -26,9 +26,7 @@ def test_coordinates_are_those_of_the_definition(kernel):
     embedding = filled(kernel, D)
     # z = L^-1 k_D(x), L L^T = K_D
     L = np.linalg.cholesky(kernel.gram(D))
-    np.testing.assert_allclose(
-        embedding.coordinates(X), np.linalg.solve(L, kernel.gram(D, X)).T, atol=1e-9
-    )
+    np.testing.assert_allclose(embedding.coordinates(X), np.linalg.solve(L, kernel.gram(D, X)).T, atol=1e-9)
     assert len(embedding) == 40
 
 

@@ -4,8 +4,8 @@ import copy
 
 import numpy as np
 import pytest
-from contracts.learners import assert_identical
 
+from contracts.learners import assert_identical
 from kons import KONS, Gaussian, Logistic, SketchedKONS, Squared, SquaredHinge
 from kons.core.replay import Rules, new_ledger, replay, settle_inverse_form
 from kons.errors import NumericalError
@@ -13,7 +13,6 @@ from kons.kernels import FunctionKernel
 from kons.losses import CustomLoss
 from kons.policies import Leverage
 
-NOTHING = np.empty((0, 0))
 ALPHA, BOUND, ETA = 0.1, 0.4, 0.3
 
 
@@ -26,13 +25,17 @@ def block(m=40, d=20, seed=0):
     y = rng.uniform(-BOUND, BOUND, size=m)
     rows = new_ledger(m)
     rows["target"], rows["step_size"] = y, ETA
-    rows["self_kernel"] = (Phi**2).sum(1)
+    rows["self_kernel"] = rows["norm2"] = (Phi**2).sum(1)
     return Phi, A, u, y, rows, np.trace(past @ past.T)
+
+
+def totals(trace):
+    return np.array([trace, 0.0, 0.0])
 
 
 def run(derivatives, rules, Phi, A, u, rows, trace):
     M = Phi @ np.linalg.solve(A, Phi.T)
-    replay(derivatives, rows, rules, Phi @ u, M, NOTHING, np.array([trace, 0.0]))
+    assert replay(derivatives, rows, rules, Phi @ u, M, totals(trace)) == len(rows)
     return M
 
 
@@ -100,11 +103,11 @@ def test_q_is_raised_to_its_exact_lower_bound(variance, verdict, q_after):
 @pytest.mark.parametrize("derivatives", [0, lambda p, y: (2 * (p - y), 2.0)], ids=["compiled", "python"])
 def test_raised_forms_are_counted_and_used(derivatives):
     rows = new_ledger(3)
-    rows["target"], rows["step_size"], rows["self_kernel"] = 0.5, ETA, 1.0
+    rows["target"], rows["step_size"], rows["self_kernel"], rows["norm2"] = 0.5, ETA, 1.0, 1.0
     M = np.diag([1.0, -1e-9, 2.0])
     f, trace = np.array([0.0, 5.0, 0.0]), 4.0
     rules = Rules(bound=1.0, regularization=1.0)
-    replay(derivatives, rows, rules, f, M, NOTHING, np.array([trace, 0.0]))
+    replay(derivatives, rows, rules, f, M, totals(trace))
     np.testing.assert_array_equal(rows["clipped"], [False, True, False])
     lowest = 1.0 / (1.0 + trace + rows["weight"][0])
     assert rows["inverse_form"][1] == pytest.approx(lowest, rel=1e-15)

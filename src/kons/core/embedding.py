@@ -35,14 +35,24 @@ class Embedding:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.atoms = point_store(kernel.accepts)
-        self._factor = PanelFactor()
+        self.factor = PanelFactor()
 
     def __len__(self) -> int:
         return len(self.atoms)
 
     def coordinates(self, X: Any) -> Matrix:
         """Z of each point, as the rows of an (m, B) array."""
-        return self._factor.solve(cross_gram(self.kernel, X, self.atoms))
+        return self.factor.solve(cross_gram(self.kernel, X, self.atoms))
+
+    def coordinates_of_one(self, x: Any) -> Vector:
+        """Z of a single point, given as a block of one."""
+        if not len(self.atoms):
+            return np.empty(0)
+        return self.factor.solve_one(self.kernel.evaluate(x, self.atoms.view)[0])
+
+    def dual(self, u: Vector) -> Vector:
+        """Theta with ``z(x)^T u = k_D(x)^T theta``."""
+        return self.factor.solve_transposed(u)
 
     def residual(self, X: Any) -> Vector:
         """Rho of each point: 0 in the span, k(x,x) orthogonal to it."""
@@ -58,11 +68,39 @@ class Embedding:
         np.fill_diagonal(R, diagonal)
         R -= Z @ Z.T
         accepted = np.flatnonzero(_independent_rows(R, DEPENDENT * diagonal))
-        if len(accepted):
-            corner = np.tril(R[np.ix_(accepted, accepted)].T)
-            self._factor.append(Z[accepted], corner)
-            self.atoms.append_rows(candidates, accepted)
+        self.append(candidates, accepted, Z[accepted], R[np.ix_(accepted, accepted)])
         return accepted
+
+    def append(self, block: Any, rows: NDArray[np.intp], Z: Matrix, new: Matrix) -> None:
+        """Make points of a block atoms: Z their old coordinates, ``new[i, j]``, i <= j, coordinate i of j."""
+        if len(rows):
+            self.factor.append(Z, np.tril(new.T))
+            self.atoms.append_rows(block, rows)
+
+    def without(self, atom: int) -> tuple[Embedding, Matrix]:
+        """The embedding of all atoms but one, and Q that takes old coordinates to its: z' = Q z.
+
+        Q has orthonormal rows: it projects on the smaller span. Costs O(B^3).
+        """
+        # Row i of L holds the coordinates of atom i: L = K_D L^-T.
+        L = self.factor.solve(self.kernel.evaluate(self.atoms.view, self.atoms.view))
+        others = np.delete(np.arange(len(self)), atom)
+        smaller = Embedding(self.kernel)
+        view = self.atoms.view
+        points = view[others] if isinstance(view, np.ndarray) else [view[i] for i in others]
+        smaller.extend(points)
+        Q = smaller.factor.solve(np.ascontiguousarray(L[others].T)).T
+        return smaller, np.ascontiguousarray(Q)
+
+    def removal_cost(self, u: Vector) -> Vector:
+        """What each atom's removal costs: ``theta_j^2 / (K_D^-1)_jj``, in squared norm of f = z^T u.
+
+        It is the squared distance of f from the span of the other atoms.
+        """
+        inverse = self.factor.solve(np.eye(len(self)))  # row j is L^-1 e_j
+        theta = inverse @ u
+        cost: Vector = theta**2 / np.einsum("ij,ij->i", inverse, inverse)
+        return cost
 
     def mark(self) -> int:
         """Where the dictionary stands, for :meth:`restore`."""
@@ -71,7 +109,7 @@ class Embedding:
     def restore(self, mark: int) -> None:
         """Go back to an earlier mark, bit for bit."""
         self.atoms.truncate(mark)
-        self._factor.truncate(mark)
+        self.factor.truncate(mark)
 
 
 @compiled

@@ -370,15 +370,15 @@ def replay(
     learned: fewer than all only under ``rules.restarts``. Costs O(m^2) a row.
     """
     if isinstance(derivatives, int):
-        return _sound(replay_compiled(derivatives, rows, rules, f, M, N, R, totals), rows)
+        return check_sound(replay_compiled(derivatives, rows, rules, f, M, N, R, totals), rows)
     for t in range(len(rows)):
         if not meet(t, rows, rules, f, M, R, totals):
-            return _sound(-1 - t, rows)
+            return check_sound(-1 - t, rows)
         at = float(rows[t]["prediction"]) if rules.projects else float(f[t])
         weigh(t, rows, rules, *derivatives(at, float(rows[t]["target"])))
         verdict = learn(t, rows, rules, f, M, N, R, totals)
         if verdict == 2:
-            return _sound(-1 - t, rows)
+            return check_sound(-1 - t, rows)
         if verdict == 1:
             rows = rows[: t + 1]
             break
@@ -388,10 +388,11 @@ def replay(
 
 def sample(rows: Ledger, rules: Rules, N: Matrix, totals: Vector) -> None:
     """Toss the coins of a block in order, filling the ledger (Alg. 2); N is used up."""
-    _sound(sample_compiled(rows, rules, N, totals), rows)
+    check_sound(sample_compiled(rows, rules, N, totals), rows)
 
 
-def _sound(learned: int, rows: Ledger) -> int:
+def check_sound(learned: int, rows: Ledger) -> int:
+    """The number of rows learned, or :class:`NumericalError` where a row failed."""
     if learned >= 0:
         return learned
     raise NumericalError(

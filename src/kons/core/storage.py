@@ -73,6 +73,8 @@ class VectorStore:
         return np.empty((0, 0)) if self._rows is None else self._rows.view
 
     def append(self, points: Matrix) -> None:
+        if not len(points):
+            return
         if self._rows is None:
             self._rows = GrowingArray(points.shape[1])
         self._rows.append(points)

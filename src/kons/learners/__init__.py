@@ -1,8 +1,9 @@
 """The learners: one file a family."""
 
+from kons.learners.embedded import EmbeddedKONS
 from kons.learners.kons import KONS
 from kons.learners.kors import KORS
 from kons.learners.sketched import SketchedKONS
 from kons.learners.trace import Trace
 
-__all__ = ["KONS", "KORS", "SketchedKONS", "Trace"]
+__all__ = ["KONS", "KORS", "EmbeddedKONS", "SketchedKONS", "Trace"]

@@ -88,7 +88,8 @@ class NewtonLearner(StreamConsumer):
             not depend on it, predictions only by rounding.
         sample_weight:
             One non-negative number c per row: its loss becomes c times the loss, which scales the
-            slope and the weight in A by c.
+            slope and the weight in A by c. With c = 0 a row is predicted, and projected where it clips,
+            which happens before its loss is seen.
         """
         points = self._as_points(X)
         rows = new_ledger(len(points))

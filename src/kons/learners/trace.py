@@ -55,6 +55,8 @@ class Trace:
     """The over-estimate of Eq. 4 (Sketched-KONS, KORS)."""
     probability: Vector | None = None
     """The probability of being kept (Sketched-KONS, KORS)."""
+    novelty: Vector | None = None
+    """q plus the part outside the dictionary's span, over alpha (embedded learners)."""
     rounding_clips: int = 0
     """How often rounding pushed q below its exact lower bound, and it was raised to it."""
 

@@ -1,0 +1,242 @@
+"""``kons demo``: exact KONS on a chaotic series, beside what any learner must beat."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from kons.arrays import Matrix, Vector
+from kons.cli.screen import progress_bar
+from kons.evaluation import Baseline, OnlineLinear, Persistence, RunningMean
+from kons.kernels import Gaussian
+from kons.learners import KONS
+from kons.losses import Squared
+from kons.streams import mackey_glass
+
+__all__ = ["Outcome", "print_json", "print_tables", "run"]
+
+BANDWIDTH, BOUND, REGULARIZATION = 0.7, 1.0, 1.0
+BLOCK = 384  # what the learner replays at a time; smaller blocks would slow it down
+WARM_UP = 3
+
+Curvature = Literal["gradient", "hessian"]
+CURVATURES: dict[Curvature, str] = {
+    "gradient": "the paper's learner",
+    "hessian": "online kernel ridge",
+}
+
+
+@dataclass(frozen=True)
+class LearnerSize:
+    """What is left of a learner: not its points, so that two need not be in memory together."""
+
+    points: int
+    online_effective_dimension: float
+    log_determinant: float
+    rows_per_second: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the table: a predictor, and how it fared."""
+
+    name: str
+    note: str
+    loss: float
+    late_loss: float
+    size: LearnerSize | None = None
+
+    @classmethod
+    def of(cls, name: str, note: str, losses: Vector, size: LearnerSize | None = None) -> Entry:
+        """From one loss a row; late is the last fifth."""
+        return cls(name, note, float(losses.mean()), float(losses[-_late(len(losses)) :].mean()), size)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All that the demo found out."""
+
+    rows: int
+    seed: int
+    lags: int
+    learners: dict[str, Entry]
+    baselines: dict[str, Entry]
+
+    @property
+    def best_baseline(self) -> float:
+        """The mean loss of the best baseline, by which the ratios are taken."""
+        return min(entry.loss for entry in self.baselines.values())
+
+
+def run(rows: int, seed: int, console: Console, *, quiet: bool = False) -> Outcome:
+    """Predict, then learn, every row: the two curvatures of KONS and the three baselines."""
+    X, y = mackey_glass(rows, seed=seed)
+    _warm_up(X, y)
+    learners: dict[str, Entry] = {}
+    with progress_bar(console, quiet=quiet) as bar:
+        for second_order, note in CURVATURES.items():
+            name = f"KONS, {second_order}"
+            losses, size = _replay(_learner(second_order), X, y, bar, name)
+            learners[second_order] = Entry.of(name, note, losses, size)
+    candidates: dict[str, tuple[str, Callable[[], Baseline]]] = {
+        "linear": ("online linear regression (VAW)", lambda: OnlineLinear(bound=BOUND)),
+        "persistence": ("the last value again", Persistence),
+        "constant": ("the mean so far", RunningMean),
+    }
+    baselines = {}
+    for name, (note, make) in candidates.items():
+        losses = make().advance(X, y).loss
+        assert losses is not None
+        baselines[name] = Entry.of(name, note, losses)
+    return Outcome(rows, seed, X.shape[1], learners, baselines)
+
+
+def print_json(outcome: Outcome) -> None:
+    """One JSON object on standard output. Only ``rows_per_second`` changes from run to run."""
+    learners = {
+        second_order: {
+            "loss": entry.loss,
+            "late_loss": entry.late_loss,
+            "ratio_to_best_baseline": entry.loss / outcome.best_baseline,
+            **({} if entry.size is None else dataclasses.asdict(entry.size)),
+        }
+        for second_order, entry in outcome.learners.items()
+    }
+    document = {
+        "stream": "mackey_glass",
+        "rows": outcome.rows,
+        "seed": outcome.seed,
+        "lags": outcome.lags,
+        "bandwidth": BANDWIDTH,
+        "bound": BOUND,
+        "regularization": REGULARIZATION,
+        "learners": learners,
+        "baselines": {
+            name: {"loss": entry.loss, "late_loss": entry.late_loss}
+            for name, entry in outcome.baselines.items()
+        },
+    }
+    print(json.dumps(document, indent=2))
+
+
+def print_tables(outcome: Outcome) -> None:
+    """The tables for people, on standard output; fits 80 columns."""
+    console = Console(highlight=False)
+    late = f"last {_late(outcome.rows):,}"
+    console.print(
+        f"\n[bold]Mackey-Glass, one step ahead[/bold]: {outcome.rows:,} rows of {outcome.lags} past values, "
+        f"seed {outcome.seed}.\n"
+        f"Each row is predicted before it is learned. Gaussian kernel, bandwidth {BANDWIDTH:g}.\n"
+    )
+    console.print(_loss_table(outcome, late))
+    console.print(
+        "Mean squared loss. x best: relative to the best baseline, below 1 is better.\n", style="dim"
+    )
+    console.print(_size_table(outcome))
+    console.print(
+        "d_onl    online effective dimension: how many directions the rows have filled,\n"
+        "         each row weighing eta*slope^2 (gradient) or 2 (hessian)\n"
+        "log det  growth of the preconditioner, with which the bound on the regret grows\n",
+        style="dim",
+    )
+    console.print("[bold]What to try next[/bold]")
+    for line, why in (
+        (f"kons demo --rows 10000 --seed {outcome.seed + 1}", "another, longer stretch"),
+        ("kons demo --json", "the same numbers for a program"),
+        ('python -c "import kons; help(kons.KONS)"', "the learner, with an example"),
+    ):
+        console.print(Text.assemble("  ", (f"{line:<42}", "cyan"), " ", (why, "dim")))
+    console.print()
+
+
+def _loss_table(outcome: Outcome, late: str) -> Table:
+    table = _table("predictor", "", "all rows", late, "x best")
+    for entry in (*outcome.learners.values(), *outcome.baselines.values()):
+        ratio = entry.loss / outcome.best_baseline
+        bold = "bold green" if entry.size is not None and ratio < 1.0 else ""
+        table.add_row(
+            entry.name,
+            Text(entry.note, style="dim"),
+            Text(_number(entry.loss), style=bold),
+            _number(entry.late_loss),
+            Text(f"{ratio:.2f}", style=bold),
+            end_section=entry is list(outcome.learners.values())[-1],
+        )
+    return table
+
+
+def _size_table(outcome: Outcome) -> Table:
+    table = _table("learner", "", "d_onl", "log det", "rows/s")
+    for entry in outcome.learners.values():
+        if entry.size is not None:
+            table.add_row(
+                entry.name,
+                Text(f"{entry.size.points:,} points kept", style="dim"),
+                f"{entry.size.online_effective_dimension:.1f}",
+                f"{entry.size.log_determinant:.1f}",
+                f"{float(f'{entry.size.rows_per_second:.2g}'):,.0f}",
+            )
+    return table
+
+
+def _table(first: str, second: str, *numbers: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column(first, width=14)
+    table.add_column(second, width=30)
+    for name, width in zip(numbers, (9, 10, 7), strict=True):
+        table.add_column(name, justify="right", width=width)
+    return table
+
+
+def _number(loss: float) -> str:
+    """Five decimals, so that the points stand under each other; an exponent where they would be 0."""
+    return f"{loss:.0e}" if 0.0 < loss < 5e-6 else f"{loss:.5f}"
+
+
+def _learner(second_order: Curvature) -> KONS:
+    return KONS(
+        Gaussian(BANDWIDTH),
+        Squared(),
+        bound=BOUND,
+        regularization=REGULARIZATION,
+        second_order=second_order,
+    )
+
+
+def _replay(learner: KONS, X: Matrix, y: Vector, bar: Progress, name: str) -> tuple[Vector, LearnerSize]:
+    """The loss of each row; fed in blocks, so that the bar moves."""
+    task = bar.add_task(name, total=len(y), facts="")
+    losses = np.empty(len(y))
+    start = time.perf_counter()
+    for first in range(0, len(y), BLOCK):
+        block = slice(first, first + BLOCK)
+        losses[block] = learner.advance(X[block], y[block]).loss
+        done = learner.rows_seen
+        speed = done / max(time.perf_counter() - start, 1e-9)
+        loss = losses[:done].mean()
+        bar.update(
+            task, completed=done, facts=f"{speed:7,.0f} rows/s  loss {loss:.5f}  {learner.size:6,} points"
+        )
+    return losses, LearnerSize(
+        learner.size, learner.online_effective_dimension, learner.log_determinant, speed
+    )
+
+
+def _warm_up(X: Matrix, y: Vector) -> None:
+    """Compile, or load, the loops before the clock runs."""
+    _learner("gradient").advance(X[:WARM_UP], y[:WARM_UP])
+    OnlineLinear().advance(X[:WARM_UP], y[:WARM_UP])
+
+
+def _late(rows: int) -> int:
+    return max(rows // 5, 1)

@@ -1,0 +1,370 @@
+"""A and the weight vector u in the span of a dictionary: constant cost, whatever t is.
+
+With the coordinates z of :mod:`kons.core.embedding`, ``f(x) = z^T u`` and ``A = alpha*I + sum w z z^T`` is
+a plain B x B matrix. A new atom appends a coordinate: A gets alpha there and u gets 0, and nothing that
+was stored changes.
+
+A period of 64 rows starts with A and its inverse P. Inside it the rows are kept aside (*pending*), and
+the current inverse is P under their rank-one changes::
+
+    P_t z = P z - sum_s gain_s (v_s . z) v_s,      v_s = P_{s-1} z_s,   gain_s = w_s / (1 + w_s q_s)
+
+At its end, an absolute row number, A and P take them in at once. Every sixteenth period P is found afresh
+from A, a plain running sum: rounding never outlives a thousand rows, however long the stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kons.arrays import Matrix, Vector
+from kons.compilation import compiled, compiled_sums
+from kons.core.replay import Ledger, Rules, check_sound, replay_compiled
+
+__all__ = ["Span", "SpanSampler"]
+
+# Rows between two updates of A and P, and periods between two fresh inverses.
+PERIOD = 64
+FRESH_EVERY = 16
+# Forgetting needs a fresh inverse after each period; shorter ones follow its decay more closely.
+FORGETTING_PERIOD = 32
+
+
+class Mark(NamedTuple):
+    """What it takes to go back: arrays are replaced, not changed, between a mark and its use."""
+
+    fields: dict[str, Any]
+
+
+class Span:
+    """A, its inverse P and u over B coordinates, with the rows of the current period.
+
+    Memory 2 B^2 + 128 B numbers. A row costs O(B^2), its share of the fresh inverse included.
+    """
+
+    def __init__(self, regularization: float, forgetting: float = 1.0) -> None:
+        self.regularization = regularization
+        self.forgetting = forgetting
+        self.period = PERIOD if forgetting == 1.0 else FORGETTING_PERIOD
+        self.rows = 0
+        """Rows learned: the position in the stream, which decides where periods end."""
+        self.reset(0)
+
+    def reset(self, size: int) -> None:
+        """``A = alpha*I`` and ``u = 0`` over ``size`` coordinates; periods end where they did."""
+        self.A = self.regularization * np.eye(size)
+        self.P = np.eye(size) / self.regularization
+        self.u: Vector = np.zeros(size)
+        self.weighted_trace = 0.0
+        self.pending = 0
+        self._Z = np.zeros((self.period, size))
+        self._V = np.zeros((self.period, size))
+        self._gains = np.zeros(self.period)
+        self._weights = np.zeros(self.period)
+
+    def extend(self, coordinates: int) -> None:
+        """New coordinates: A has alpha there, u has 0, and so have the rows that came before."""
+        self.A = _bordered(self.A, coordinates, self.regularization)
+        self.P = _bordered(self.P, coordinates, 1.0 / self.regularization)
+        self.u = np.append(self.u, np.zeros(coordinates))
+        self._Z = np.pad(self._Z, ((0, 0), (0, coordinates)))
+        self._V = np.pad(self._V, ((0, 0), (0, coordinates)))
+
+    def project(self, Q: Matrix) -> None:
+        """Move to a smaller span, z -> Q z with orthonormal rows Q, at the end of a period."""
+        alpha = self.regularization
+        past = self.A - alpha * np.eye(len(self.A))
+        self.u = Q @ self.u
+        self.A = alpha * np.eye(len(Q)) + Q @ past @ Q.T
+        self.P = fresh_inverse(self.A)
+        self._Z, self._V = np.zeros((self.period, len(Q))), np.zeros((self.period, len(Q)))
+
+    def __len__(self) -> int:
+        return len(self.u)
+
+    @property
+    def rows_left(self) -> int:
+        """How many rows the current period still takes."""
+        return self.period - self.rows % self.period
+
+    def running_sum(self) -> Matrix:
+        """A with the rows of the current period. A copy."""
+        A = self.A.copy()
+        add_rows(A, self._Z, self._weights, self.pending)
+        return A
+
+    def apply_inverse(self, Z: Matrix) -> Matrix:
+        """``P_t z`` for each row z of Z (m x B)."""
+        W: Matrix = Z @ self.P
+        if self.pending:
+            V = self._V[: self.pending]
+            W -= ((Z @ V.T) * self._gains[: self.pending]) @ V
+        return W
+
+    def absorb(self, rows: Ledger, Z: Matrix, W: Matrix, M: Matrix) -> None:
+        """Take in a replayed block: Z and W = P_t Z in all coordinates, M as the replay left it."""
+        self.u -= rows["coefficient"] @ W
+        self.weighted_trace += float(rows["weight"] @ rows["norm2"])
+        new = slice(self.pending, self.pending + len(rows))
+        self._weights[new] = rows["weight"]
+        self._gains[new] = rows["weight"] / (1.0 + rows["weight"] * rows["inverse_form"])
+        condition_rows(W, M, self._gains[new])
+        self._Z[new], self._V[new] = Z, W
+        self._pass(len(rows))
+
+    def learn_row(
+        self, code: int, rows: Ledger, rules: Rules, z: Vector, sampler: Matrix, totals: Vector
+    ) -> None:
+        """Predict and learn one row with a built-in loss: a block of one, in one compiled call."""
+        at = self.pending
+        learned = learn_row(
+            code,
+            rows,
+            rules,
+            totals,
+            z,
+            self.P,
+            self._V,
+            self._Z,
+            self._gains,
+            self._weights,
+            at,
+            self.u,
+            sampler,
+        )
+        check_sound(learned, rows)
+        self.weighted_trace = float(totals[0])
+        if rows[0]["entered"]:
+            pivot = float(np.sqrt(rows[0]["norm2"] - z @ z))
+            self.extend(1)
+            self._Z[at, -1] = pivot
+            self._V[at, -1] = pivot / self.regularization
+            self.u[-1] = -rows[0]["step"] * pivot / self.regularization
+        self._pass(1)
+
+    def mark(self) -> Mark:
+        """Where the span stands, for :meth:`restore`."""
+        changed = ("u", "_gains", "_weights", "_Z", "_V")
+        fields = vars(self) | {name: getattr(self, name).copy() for name in changed}
+        return Mark(fields)
+
+    def restore(self, mark: Mark) -> None:
+        """Go back to an earlier mark, bit for bit."""
+        vars(self).update(mark.fields)
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        return {
+            "A": self.A.copy(),
+            "P": self.P.copy(),
+            "u": self.u.copy(),
+            "rows": self.rows,
+            "weighted_trace": self.weighted_trace,
+            "pending_z": self._Z[: self.pending].copy(),
+            "pending_v": self._V[: self.pending].copy(),
+            "pending_gains": self._gains[: self.pending].copy(),
+            "pending_weights": self._weights[: self.pending].copy(),
+        }
+
+    def _pass(self, rows: int) -> None:
+        self.pending += rows
+        self.rows += rows
+        if self.rows % self.period == 0:
+            self._end_period()
+
+    def _end_period(self) -> None:
+        A = self.running_sum()
+        if self.forgetting < 1.0:
+            # Never below alpha*I: A <- alpha*I + lambda (A - alpha*I), c <- lambda c, u = A^-1 c.
+            decay = self.forgetting**self.period
+            c = decay * (A @ self.u)
+            A *= decay
+            A[np.diag_indices_from(A)] += (1.0 - decay) * self.regularization
+            self.P = fresh_inverse(A)
+            self.u = self.P @ c
+        elif self.rows % (FRESH_EVERY * self.period) == 0:
+            self.P = fresh_inverse(A)
+        else:
+            self.P = self.P.copy()
+            add_rows(self.P, self._V, -self._gains, self.pending)
+        self.A = A
+        self.pending = 0
+
+
+class SpanSampler:
+    """KORS's ``A^I`` in the coordinates of the span, where all its points lie: features unweighted."""
+
+    def __init__(self, regularization: float) -> None:
+        self.regularization = regularization
+        self.weighted_trace = 0.0
+        self.A = np.empty((0, 0))
+        self.P = np.empty((0, 0))
+
+    def extend(self, coordinates: int) -> None:
+        """New coordinates, in which no point of the sample has a component yet."""
+        self.A = _bordered(self.A, coordinates, self.regularization)
+        self.P = _bordered(self.P, coordinates, 1.0 / self.regularization)
+
+    def inverse_forms(self, Z: Matrix, R: Matrix) -> Matrix:
+        """``N = Z (A^I)^-1 Z^T + R/alpha``, with R what the span leaves of the kernel."""
+        N: Matrix = Z @ self.P @ Z.T
+        N += R / self.regularization
+        return N
+
+    def absorb(self, rows: Ledger, Z: Matrix) -> None:
+        """Take in the rows whose coin came up; Z in all coordinates."""
+        chosen = np.flatnonzero(rows["sampler_weight"] > 0.0)
+        if len(chosen):
+            A = self.A.copy()
+            Z = np.ascontiguousarray(Z[chosen])
+            add_rows(A, Z, np.ascontiguousarray(rows["sampler_weight"][chosen]), len(chosen))
+            self.A, self.P = A, fresh_inverse(A)
+            self.weighted_trace += float(rows["sampler_weight"] @ rows["self_kernel"])
+
+    def mark(self) -> Mark:
+        """Where the sample stands, for :meth:`restore`."""
+        return Mark(dict(vars(self)))
+
+    def restore(self, mark: Mark) -> None:
+        """Go back to an earlier mark, bit for bit."""
+        vars(self).update(mark.fields)
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next coin depends on. A copy."""
+        return {"A": self.A.copy(), "P": self.P.copy(), "weighted_trace": self.weighted_trace}
+
+
+def _bordered(A: Matrix, coordinates: int, diagonal: float) -> Matrix:
+    """blockdiag(A, diagonal * I)."""
+    n = len(A)
+    bordered = np.zeros((n + coordinates, n + coordinates))
+    bordered[:n, :n] = A
+    new = np.arange(n, n + coordinates)
+    bordered[new, new] = diagonal
+    return bordered
+
+
+@compiled_sums
+def learn_row(
+    code: int,
+    rows: Any,
+    rules: Any,
+    totals: Vector,
+    z: Vector,
+    P: Matrix,
+    V: Matrix,
+    Z: Matrix,
+    gains: Vector,
+    weights: Vector,
+    pending: int,
+    u: Vector,
+    sampler: Matrix,
+) -> int:
+    """One row in the coordinates it has before it is met; returns as :func:`replay_compiled`."""
+    n = len(z)
+    v = V[pending]
+    f, M, N, R = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1))
+    norm2 = 0.0
+    for i in range(n):
+        total = 0.0
+        for j in range(n):
+            total += P[i, j] * z[j]
+        v[i] = total
+        Z[pending, i] = z[i]
+        f[0] += z[i] * u[i]
+        norm2 += z[i] * z[i]
+    for s in range(pending):
+        total = 0.0
+        for i in range(n):
+            total += V[s, i] * z[i]
+        total *= gains[s]
+        for i in range(n):
+            v[i] -= total * V[s, i]
+    for i in range(n):
+        M[0, 0] += z[i] * v[i]
+    row = rows[0]
+    row.norm2 = norm2
+    R[0, 0] = row.self_kernel - norm2
+    if len(sampler) == n:
+        N[0, 0] = R[0, 0] / rules.regularization
+        for i in range(n):
+            total = 0.0
+            for j in range(n):
+                total += sampler[i, j] * z[j]
+            N[0, 0] += total * z[i]
+    learned = replay_compiled(code, rows, rules, f, M, N, R, totals)
+    if learned == 1:
+        for i in range(n):
+            u[i] -= row.step * v[i]
+        weights[pending] = row.weight
+        gains[pending] = row.weight / (1.0 + row.weight * row.inverse_form)
+    return learned
+
+
+@compiled
+def condition_rows(W: Matrix, M: Matrix, gains: Vector) -> None:
+    """From ``P z_t`` to ``P_{t-1} z_t`` in place, with M as the replay of the block left it."""
+    for j in range(W.shape[0]):
+        if gains[j] > 0.0:
+            for t in range(j + 1, W.shape[0]):
+                factor = gains[j] * M[j, t]
+                for i in range(W.shape[1]):
+                    W[t, i] -= factor * W[j, i]
+
+
+@compiled
+def add_rows(A: Matrix, Z: Matrix, weights: Vector, count: int) -> None:
+    """``A += sum w z z^T`` over the first ``count`` rows z, four at a time; A stays symmetric to the bit."""
+    n = A.shape[0]
+    for start in range(0, count, 4):
+        stop = min(start + 4, count)
+        for i in range(n):
+            if stop - start == 4:
+                a, b = weights[start] * Z[start, i], weights[start + 1] * Z[start + 1, i]
+                c, d = weights[start + 2] * Z[start + 2, i], weights[start + 3] * Z[start + 3, i]
+                za, zb, zc, zd = Z[start], Z[start + 1], Z[start + 2], Z[start + 3]
+                for j in range(i + 1):
+                    A[i, j] += (a * za[j] + b * zb[j]) + (c * zc[j] + d * zd[j])
+            else:
+                for s in range(start, stop):
+                    a = weights[s] * Z[s, i]
+                    for j in range(i + 1):
+                        A[i, j] += a * Z[s, j]
+    for i in range(n):
+        for j in range(i):
+            A[j, i] = A[i, j]
+
+
+@compiled
+def fresh_inverse(A: Matrix) -> Matrix:
+    """``A^-1`` of a symmetric matrix with eigenvalues of at least alpha, by its Cholesky factor.
+
+    A plain loop: it costs what BLAS does at this size within a factor of a few, is called once in a
+    thousand rows, and takes no second thread.
+    """
+    n = A.shape[0]
+    L = A.copy()
+    # Right-looking, on the lower triangle by rows of its transpose.
+    for k in range(n):
+        pivot = np.sqrt(L[k, k])
+        for j in range(k, n):
+            L[k, j] /= pivot
+        for i in range(k + 1, n):
+            factor = L[k, i]
+            for j in range(i, n):
+                L[i, j] -= factor * L[k, j]
+    # Rows of U^-T (U upper, A = U^T U), by forward substitution.
+    inverse = np.zeros((n, n))
+    for k in range(n):
+        for s in range(k):
+            factor = L[s, k]
+            for j in range(s + 1):
+                inverse[k, j] -= factor * inverse[s, j]
+        inverse[k, k] = 1.0
+        for j in range(k + 1):
+            inverse[k, j] /= L[k, k]
+    product = np.zeros((n, n))
+    add_rows(product, inverse, np.ones(n), n)
+    return product

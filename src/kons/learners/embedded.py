@@ -1,0 +1,394 @@
+"""EmbeddedKONS: the second-order update in the span of an adaptive dictionary, at constant cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from kons.arrays import Vector, as_scalar, require_integer, require_number
+from kons.core.coins import Coins
+from kons.core.embedding import DEPENDENT, Embedding
+from kons.core.function import cross_gram
+from kons.core.replay import (
+    NO_MATRIX,
+    SPAN_DEPENDENCE,
+    SPAN_FIXED,
+    SPAN_LEVERAGE,
+    Derivatives,
+    Ledger,
+    new_ledger,
+    replay,
+)
+from kons.core.span import Span, SpanSampler
+from kons.core.threads import single_threaded_blas
+from kons.errors import ConfigurationError
+from kons.kernels import Kernel
+from kons.learners.newton import NewtonLearner
+from kons.learners.stream import Restorable
+from kons.losses import Loss, Squared
+from kons.policies import Dependence, Fixed, Leverage
+from kons.step_sizes import Constant
+
+__all__ = ["EmbeddedKONS"]
+
+# Fewer rows than this are learned one by one: a block's overhead in Python is that of some rows.
+FEWEST_IN_BLOCK = 6
+
+
+class EmbeddedKONS(NewtonLearner):
+    """The kernel online Newton step in the span of at most ``max_atoms`` points.
+
+    ::
+
+        z(x) = L^-1 k_D(x),   L L^T = K_D          coordinates of the projection of phi(x) on the span
+        f(x) = z(x)^T u,      A = alpha*I + sum w z z^T
+
+    and the update of :class:`kons.KONS` on z. Every row is learned; the dictionary only decides where. A
+    new atom appends a coordinate and changes nothing that was learned. A row costs O(B^2) with B atoms,
+    whatever t is: this is the learner to run all day. Use exact ``KONS`` to check a theorem on some
+    thousand rows.
+
+    Parameters
+    ----------
+    kernel, loss, bound, regularization, step_size, second_order:
+        As in :class:`kons.KONS`. ``second_order="hessian"`` is what usually predicts best.
+    policy:
+        Who becomes an atom: :class:`~kons.policies.Dependence`, :class:`~kons.policies.Leverage` (KORS's
+        coin on unscaled features, with ``regularization`` as its ridge) or :class:`~kons.policies.Fixed`.
+    max_atoms:
+        The dictionary's cap.
+    on_growth:
+        ``"carry"`` keeps what was learned when an atom comes. ``"restart"`` throws it away, as PROS-N-KONS
+        does: the row itself is still predicted by the old function, and not learned.
+    forward:
+        Predict as if the row had been seen already with target 0, ``f/(1 + 2q)`` (Azoury-Warmuth-Vovk);
+        for the squared loss with ``second_order="hessian"``.
+    forgetting:
+        Below 1, the past is discounted by this factor a row, in steps at every 32nd row, and never below
+        ``alpha*I``: for streams that drift. 0.999 remembers about a thousand rows.
+    seed:
+        Of the coins; each row uses one uniform number, whatever the policy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kons import EmbeddedKONS, Gaussian, Squared
+    >>> x = np.random.default_rng(0).uniform(-3, 3, size=(5000, 1))
+    >>> learner = EmbeddedKONS(Gaussian(0.5), Squared(), second_order="hessian", max_atoms=50)
+    >>> trace = learner.advance(x, np.sin(x).ravel())
+    >>> bool(trace.loss[-1000:].mean() < 1e-4), bool(learner.size <= 50)
+    (True, True)
+
+    References
+    ----------
+    Calandriello, Lazaric, Valko: Efficient Second-Order Online Kernel Learning with Adaptive Embedding,
+    NIPS 2017; Engel, Mannor, Meir: The Kernel Recursive Least-Squares Algorithm, 2004 (linear dependence).
+    """
+
+    _extra_columns = ("novelty",)
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        loss: Loss,
+        *,
+        bound: float = 1.0,
+        regularization: float = 1.0,
+        step_size: Any = None,
+        second_order: Literal["gradient", "hessian"] = "gradient",
+        policy: Dependence | Leverage | Fixed = Dependence(),  # noqa: B008 - frozen
+        max_atoms: int = 200,
+        on_growth: Literal["carry", "restart"] = "carry",
+        forward: bool = False,
+        forgetting: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel,
+            loss,
+            bound=bound,
+            regularization=regularization,
+            step_size=step_size,
+            second_order=second_order,
+        )
+        self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
+        if on_growth not in ("carry", "restart"):
+            raise ConfigurationError(f'on_growth is {on_growth!r}, expected "carry" or "restart".')
+        self.on_growth = on_growth
+        self.forward = bool(forward)
+        if self.forward and not (self._rules.hessian and isinstance(loss, Squared)):
+            raise ConfigurationError(
+                "forward=True is the Azoury-Warmuth-Vovk prediction of the squared loss: "
+                f'it needs Squared() and second_order="hessian", not {loss!r} and "{second_order}".'
+            )
+        self.forgetting = require_number(forgetting, "forgetting", above=0.0, at_most=1.0)
+        self.seed = require_integer(seed, "seed", at_least=0)
+        self.policy = policy
+        self._coins = (Coins(self.seed),)
+        self._embedding = Embedding(kernel)
+        self._span = Span(self.regularization, self.forgetting)
+        self._sampler: SpanSampler | None = None
+        self._rules = self._rules._replace(forward=self.forward, restarts=on_growth == "restart")
+        self._follow(policy)
+        # The most novel row since the last replacement, and how much of it lay outside the span.
+        self._candidate: Any = None
+        self._candidate_novelty = 0.0
+        self._row = new_ledger(1)
+        self._remembered: tuple[Any, int, Vector] = (None, -1, np.empty(0))
+
+    def _follow(self, policy: Any) -> None:
+        """Turn the policy into rules; a fixed dictionary is there from the start."""
+        if isinstance(policy, Dependence):
+            tolerance = max(float(policy.tolerance), DEPENDENT)
+            self._rules = self._rules._replace(entry=SPAN_DEPENDENCE, tolerance=tolerance)
+        elif isinstance(policy, Leverage):
+            self._rules = self._rules._replace(
+                entry=SPAN_LEVERAGE,
+                tolerance=DEPENDENT,
+                oversampling=policy.beta,
+                distortion=float(policy.distortion),
+                floor=float(policy.floor),
+            )
+            self._sampler = SpanSampler(self.regularization)
+            self._extra_columns = ("novelty", "leverage_estimate", "probability")
+        elif isinstance(policy, Fixed):
+            self._rules = self._rules._replace(entry=SPAN_FIXED)
+            atoms = self._as_points(policy.atoms)
+            self._embedding.extend(atoms)
+            self._span.reset(len(self._embedding))
+            self._count(atoms[:0], len(self._embedding))
+        else:
+            raise ConfigurationError(
+                f"policy is {policy!r}, expected Dependence(...), Leverage(...) or Fixed(atoms) "
+                "from kons.policies."
+            )
+
+    # ---- looking
+
+    @property
+    def atoms(self) -> Any:
+        """The points whose span the function lives in, in the order they entered. A copy."""
+        return self._embedding.atoms.view.copy()
+
+    def novelty(self, X: Any) -> Vector:
+        """How new each point is: ``phi^T A^-1 phi`` with its part outside the span, which A holds as alpha.
+
+        k(x,x)/alpha for a point unlike anything seen, near 0 in regions seen often.
+        """
+        points = self._as_points(X)
+        Z = self._embedding.coordinates(points)
+        outside = self.kernel.evaluate_diagonal(points) - np.einsum("ij,ij->i", Z, Z)
+        inside = np.einsum("ij,ij->i", Z, self._span.apply_inverse(Z))
+        novelty: Vector = inside + np.maximum(outside, 0.0) / self.regularization
+        return novelty
+
+    def parameters(self) -> dict[str, Any]:
+        """The constructor's arguments by name."""
+        return super().parameters() | {
+            "second_order": self.second_order,
+            "policy": self.policy,
+            "max_atoms": self.max_atoms,
+            "on_growth": self.on_growth,
+            "forward": self.forward,
+            "forgetting": self.forgetting,
+            "seed": self.seed,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on: arrays, numbers, lists of objects. A copy."""
+        return super().state() | {
+            "atoms": self.atoms,
+            "factor": self._embedding.factor.panels(),
+            "span": self._span.state(),
+            "sampler": None if self._sampler is None else self._sampler.state(),
+            "candidate": self._candidate,
+            "candidate_novelty": self._candidate_novelty,
+        }
+
+    # ---- one row at a time: the same update without the overhead of blocks
+
+    def predict_one(self, x: Any) -> float:
+        """The clipped score of one row. What it found of x, ``learn_one`` on the same row reuses."""
+        point = self._as_point(x)
+        z = self._coordinates(point)
+        value = float(z @ self._span.u)
+        if self.forward:
+            value /= 1.0 + 2.0 * float(self._span.apply_inverse(z[None])[0] @ z)
+        return min(max(value, -self.bound), self.bound)
+
+    def learn_one(self, x: Any, y: Any) -> None:
+        """Learn one row: a block of one."""
+        code = self.loss.code
+        if code is None:
+            super().learn_one(x, y)
+            return
+        point = self._as_point(x)
+        target = y if type(y) is float and math.isfinite(y) else as_scalar(y, name="y")
+        self.loss.check_targets(target, self.bound)
+        step = self.step_size
+        eta = step.value if isinstance(step, Constant) else step(self._rows_seen + 1)
+        row = self._row
+        row["target"], row["step_size"] = target, eta
+        z = self._coordinates(point)
+        row["self_kernel"] = self.kernel.evaluate_diagonal(point)
+        row["uniform"] = self._coins[0].draw(1)
+        self._learn_point(code, point, row, z)
+        found = row[0]
+        self._count(point, int(found["kept"]))
+        mass = float(found["weight"] * found["inverse_form"])
+        self._log_determinant += math.log1p(mass)
+        self._online_effective_dimension += mass / (1.0 + mass)
+
+    def _learn_point(self, code: int, point: Any, row: Ledger, z: Vector) -> None:
+        sampler = NO_MATRIX if self._sampler is None else self._sampler.P
+        self._span.learn_row(code, row, self._rules, z, sampler, self._totals())
+        entered = np.flatnonzero(row["entered"])
+        if len(entered) or row[0]["sampler_weight"] > 0.0:
+            new = np.sqrt(row["norm2"][entered] - z @ z)[:, None]
+            self._embedding.append(point, entered, z[None][entered], new)
+            self._grow_around(row, np.hstack([z[None], new]) if len(entered) else z[None])
+        self._after(point, row)
+
+    def _coordinates(self, point: Any) -> Vector:
+        """Z of a single point, remembered until another is asked for or the dictionary changes."""
+        key = point.tobytes() if isinstance(point, np.ndarray) else point[0]
+        known, size, z = self._remembered
+        same = known == key if isinstance(key, bytes) else known is key
+        if same and size == len(self._embedding):
+            return z
+        z = self._embedding.coordinates_of_one(point)
+        self._remembered = (key, len(self._embedding), z)
+        return z
+
+    # ---- blocks
+
+    def _learn_rows(
+        self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
+    ) -> None:
+        with single_threaded_blas(limit is not None):
+            start = 0
+            while start < len(rows):
+                stop = start + min(self._span.rows_left, len(rows) - start, limit or 1)
+                if stop - start < FEWEST_IN_BLOCK and isinstance(derivatives, int):
+                    stop = start + 1
+                    z = self._coordinates(points[start:stop])
+                    row = rows[start:stop]
+                    row["self_kernel"] = self.kernel.evaluate_diagonal(points[start:stop])
+                    self._learn_point(derivatives, points[start:stop], row, z)
+                else:
+                    stop = start + self._learn_block(points[start:stop], rows[start:stop], derivatives)
+                start = stop
+
+    def _learn_block(self, block: Any, rows: Ledger, derivatives: int | Derivatives) -> int:
+        """Replay up to the end of the period, or up to a restart; returns how many rows that were."""
+        span, sampler = self._span, self._sampler
+        rows["self_kernel"] = self.kernel.evaluate_diagonal(block)
+        Z = self._embedding.coordinates(block)
+        rows["norm2"] = np.einsum("ij,ij->i", Z, Z)
+        R = self._outside(block, rows, Z)
+        W = span.apply_inverse(Z)
+        N = NO_MATRIX if sampler is None else sampler.inverse_forms(Z, R)
+        M = W @ Z.T
+        learned = replay(derivatives, rows, self._rules, Z @ span.u, M, self._totals(), N=N, R=R)
+        rows, Z, W = rows[:learned], Z[:learned], W[:learned]
+        entered = np.flatnonzero(rows["entered"])
+        if len(entered):
+            # Coordinate i of the block's rows from its own row on; those before have nothing there.
+            new = np.triu(R[:learned, :learned])[entered]
+            self._embedding.append(block, entered, Z[entered], new[:, entered])
+            Z, W = np.hstack([Z, new.T]), np.hstack([W, new.T / self.regularization])
+            span.extend(len(entered))
+        span.absorb(rows, Z, W, M[:learned, :learned])
+        if len(entered) or sampler is not None:
+            self._grow_around(rows, Z)
+        self._after(block, rows)
+        return learned
+
+    def _outside(self, block: Any, rows: Ledger, Z: Any) -> Any:
+        """R, what the span leaves of the kernel between the block's points.
+
+        Only its diagonal where no point can enter: that spares a frozen dictionary the m x m kernel.
+        """
+        frozen = self._sampler is None and self._free_slots() == 0
+        R = np.zeros((len(rows), len(rows))) if frozen else self.kernel.evaluate(block, block)
+        if not frozen:
+            R -= Z @ Z.T
+        np.fill_diagonal(R, rows["self_kernel"] - rows["norm2"])
+        return R
+
+    def _grow_around(self, rows: Ledger, Z: Any) -> None:
+        """Let the rest follow a dictionary that grew, or whose sample did; Z in all coordinates."""
+        entered = int(np.count_nonzero(rows["entered"]))
+        if self._sampler is not None:
+            self._sampler.extend(entered)
+            self._sampler.absorb(rows, Z)
+        if entered and self.on_growth == "restart":
+            self._span.reset(len(self._embedding))
+
+    def _after(self, block: Any, rows: Ledger) -> None:
+        """Replacement: remember the most novel row, and let it in at the end of the period."""
+        policy = self.policy
+        if not isinstance(policy, Dependence) or policy.when_full != "replace" or self._free_slots():
+            return
+        outside = (rows["novelty"] - rows["inverse_form"]) * self.regularization / rows["self_kernel"]
+        outside[rows["entered"] | (rows["self_kernel"] == 0.0)] = 0.0
+        most = int(np.argmax(outside))
+        if outside[most] > self._candidate_novelty:
+            self._candidate_novelty = float(outside[most])
+            self._candidate = block[most : most + 1]
+            if isinstance(block, np.ndarray):
+                self._candidate = self._candidate.copy()
+        if self._span.pending == 0 and self._candidate_novelty > self._rules.tolerance:
+            self._replace(self._candidate)
+        if self._span.pending == 0:
+            self._candidate, self._candidate_novelty = None, 0.0
+
+    def _replace(self, candidate: Any) -> None:
+        """Drop the atom that f misses least, project what was learned on the rest, add the candidate."""
+        least = int(np.argmin(self._embedding.removal_cost(self._span.u)))
+        self._embedding, Q = self._embedding.without(least)
+        self._span.project(Q)
+        self._span.extend(len(self._embedding.extend(candidate)))
+        self._remembered = (None, -1, np.empty(0))
+
+    # ---- inside
+
+    def _free_slots(self) -> int:
+        return 0 if self._rules.entry == SPAN_FIXED else self.max_atoms - len(self._embedding)
+
+    def _totals(self) -> Vector:
+        sampler_trace = 0.0 if self._sampler is None else self._sampler.weighted_trace
+        return np.array([self._span.weighted_trace, sampler_trace, self._free_slots()])
+
+    def _raw_scores(self, points: Any) -> Vector:
+        if self.forward:
+            Z = self._embedding.coordinates(points)
+            q = np.einsum("ij,ij->i", Z, self._span.apply_inverse(Z))
+            return (Z @ self._span.u) / (1.0 + 2.0 * q)
+        dual = self._embedding.dual(self._span.u)
+        return cross_gram(self.kernel, points, self._embedding.atoms) @ dual
+
+    def _parts(self) -> Sequence[Restorable]:
+        sampler = () if self._sampler is None else (self._sampler,)
+        return (_DictionaryOf(self), self._span, *sampler, *self._coins)
+
+
+class _DictionaryOf:
+    """The learner's dictionary and candidate as a part that can go back; replacement makes a new one."""
+
+    def __init__(self, learner: EmbeddedKONS) -> None:
+        self._learner = learner
+
+    def mark(self) -> Any:
+        learner = self._learner
+        embedding = learner._embedding
+        return embedding, embedding.mark(), learner._candidate, learner._candidate_novelty
+
+    def restore(self, mark: Any) -> None:
+        learner = self._learner
+        learner._embedding, size, learner._candidate, learner._candidate_novelty = mark
+        learner._embedding.restore(size)
+        learner._remembered = (None, -1, np.empty(0))

@@ -1,0 +1,162 @@
+"""The border: what comes in becomes float64 arrays or lists of objects, or one clear error."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kons.arrays import (
+    as_objects,
+    as_points,
+    as_row,
+    as_row_values,
+    as_scalar,
+    as_targets,
+    require_integer,
+    require_number,
+)
+from kons.errors import ConfigurationError, InputError
+
+FORMS = {
+    "float32": np.ones((2, 3), np.float32),
+    "integers": np.ones((2, 3), int),
+    "booleans": np.ones((2, 3), bool),
+    "lists": [[1, 1.0, True], [1, 1, 1]],
+    "tuples": ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0)),
+    "rows": [np.ones(3), np.ones(3)],
+    "objects": np.array([[1, 1.0, np.float32(1)], [Fraction(1), True, 1]], dtype=object),
+    "Fortran": np.ones((2, 3), order="F"),
+    "strided": np.ones((4, 6))[::2, ::2],
+    "big-endian": np.ones((2, 3), ">f8"),
+    "a matrix": np.ones((2, 3)).view(np.recarray),
+    "a range": [range(1, 2).start * np.ones(3)] * 2,
+}
+
+
+@pytest.mark.parametrize("points", FORMS.values(), ids=FORMS)
+def test_points(points):
+    array = as_points(points)
+    assert type(array) is np.ndarray
+    assert array.dtype == np.float64
+    assert array.dtype.isnative
+    assert array.flags.c_contiguous
+    np.testing.assert_array_equal(array, np.ones((2, 3)))
+
+
+def test_points_may_be_the_callers_own_memory():
+    X = np.ones((2, 3))
+    assert as_points(X) is X or np.shares_memory(as_points(X), X)
+
+
+def test_the_name_is_in_the_message():
+    with pytest.raises(InputError, match=r"^Z has no rows"):
+        as_points(np.empty((0, 2)), name="Z")
+
+
+def test_width():
+    assert as_points(np.ones((2, 3)), width=3).shape == (2, 3)
+    with pytest.raises(InputError, match=r"3 feature\(s\).*seen 4 so far"):
+        as_points(np.ones((2, 3)), width=4)
+
+
+def test_one_nan_among_many_is_found():
+    X = np.zeros((50, 7))
+    X[31, 4] = np.nan
+    X[40, 0] = np.inf
+    with pytest.raises(InputError, match=r"X\[31\]\[4\] is nan"):
+        as_points(X)
+
+
+@pytest.mark.parametrize("value", [Decimal(1), 1j, "1", b"1", None, [1], {}])
+def test_objects_that_are_not_numbers(value):
+    cells = np.empty((1, 2), dtype=object)
+    cells[0, 0], cells[0, 1] = 1.0, value
+    with pytest.raises(InputError, match=r"expected a number|different lengths"):
+        as_points(cells)
+
+
+@pytest.mark.parametrize("row", [[1, 2, 3], (1.0, 2.0, 3.0), np.array([[1.0, 2.0, 3.0]]), np.arange(1, 4)])
+def test_a_row(row):
+    array = as_row(row)
+    assert (array.shape, array.dtype) == ((1, 3), np.float64)
+    np.testing.assert_array_equal(array, [[1, 2, 3]])
+
+
+def test_objects():
+    assert as_objects(("a", 1, None)) == ["a", 1, None]
+    assert as_objects(x for x in "ab") == ["a", "b"]
+    assert as_objects(["text"]) == ["text"]
+    X = np.zeros((2, 3))
+    rows = as_objects(X)
+    X[:] = 1.0
+    assert len(rows) == 2
+    np.testing.assert_array_equal(rows[0], 0.0)
+
+
+def test_targets():
+    np.testing.assert_array_equal(as_targets([1, 2], 2), [1.0, 2.0])
+    np.testing.assert_array_equal(as_targets(np.ones((3, 1)), 3), np.ones(3))
+    np.testing.assert_array_equal(as_targets(np.ones((1, 3)), 3), np.ones(3))
+    with pytest.raises(InputError, match=r"y has shape \(\)"):
+        as_targets(1.0, 1)
+
+
+def test_row_values():
+    np.testing.assert_array_equal(as_row_values(2, 3, name="w", minimum=0.0), [2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(as_row_values([0, 1], 2, name="w", minimum=0.0), [0.0, 1.0])
+    with pytest.raises(InputError, match=r"w\[1\] is -1, expected at least 0"):
+        as_row_values([0, -1, -0.5], 3, name="w", minimum=0.0)
+
+
+@pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.array(2), [2], np.array([[2.0]]), Fraction(2)])
+def test_a_scalar(value):
+    number = as_scalar(value, name="y")
+    assert type(number) is float
+    assert number == 2.0
+
+
+@pytest.mark.parametrize("value", [[1, 2], np.nan, -math.inf, None, "2", [], {}])
+def test_not_a_scalar(value):
+    with pytest.raises(InputError, match=r"^y "):
+        as_scalar(value, name="y")
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True))
+def test_numbers_within_limits(value):
+    if math.isfinite(value) and 0 < value <= 5:
+        assert require_number(value, "p", above=0, at_most=5) == value
+    else:
+        with pytest.raises(ConfigurationError, match=r"^p is .*finite number above 0 and at most 5\.$"):
+            require_number(value, "p", above=0, at_most=5)
+
+
+@pytest.mark.parametrize("value", [1, np.int8(1), np.float32(1), Fraction(1)])
+def test_a_parameter_may_be_any_real_number(value):
+    assert type(require_number(value, "p")) is float
+
+
+@pytest.mark.parametrize("value", [True, np.True_, "1", None, 1j, [1.0], np.ones(1)])
+def test_a_parameter_that_is_no_number(value):
+    with pytest.raises(ConfigurationError, match="expected a finite number"):
+        require_number(value, "p")
+
+
+def test_limits():
+    with pytest.raises(ConfigurationError, match="below 1"):
+        require_number(1.0, "p", below=1.0)
+    assert require_number(0.0, "p", at_least=0.0) == 0.0
+
+
+@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3)])
+def test_an_integer(value):
+    assert type(require_integer(value, "n", at_least=3)) is int
+
+
+@pytest.mark.parametrize("value", [2, 3.0, True, "3", None, np.nan, [3]])
+def test_not_an_integer(value):
+    with pytest.raises(ConfigurationError, match=r"^n is .*expected an integer of at least 3\.$"):
+        require_integer(value, "n", at_least=3)

@@ -1,0 +1,77 @@
+"""Compiled loops: with nowhere to keep machine code, and the pause announced once per installation."""
+
+import os
+import subprocess
+import sys
+
+ANNOUNCEMENT = "kons: compiling its numerical loops"
+
+# Numba's own test for "no place for a cache": no locator finds one.
+WITHOUT_A_CACHE = """
+import numba.core.caching as caching
+
+for implementation in (caching.CacheImpl, *caching.CacheImpl.__subclasses__()):
+    implementation._locator_classes = []
+
+import numba
+try:
+    numba.njit(cache=True)(lambda x: x)
+except RuntimeError as error:
+    assert "no locator available" in str(error), error
+else:
+    raise AssertionError("this was to be a process without a cache")
+
+import numpy as np
+from kons import KONS, Linear, Squared
+
+learner = KONS(Linear(), Squared())
+learner.advance(np.eye(2), [1.0, -1.0])
+print(learner.predict(np.eye(2)).round(3).tolist())
+"""
+
+WITH_A_CACHE = """
+from kons.losses import Squared
+
+print(Squared().value([1.0, 2.0], [0.0, 0.0]), Squared().slope(1.0, 0.0))
+"""
+
+LOGGED = """
+import logging
+
+logging.getLogger("kons").addHandler(logging.NullHandler())
+logging.getLogger("kons").propagate = False
+"""
+
+
+def run(program, **environment):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_without_a_place_for_a_cache_it_still_learns():
+    done = run(WITHOUT_A_CACHE, NUMBA_OPT="0")  # unoptimized loops compile in half the time
+    # One step on each axis: -g/(1 + w) with g = -2, w = 4/8, clipped at the bound 1.
+    assert done.stdout.strip() == "[1.0, -1.0]"
+    assert done.stderr.count(ANNOUNCEMENT) == 1
+
+
+def test_the_pause_is_announced_once_and_never_again(tmp_path):
+    first = run(WITH_A_CACHE, NUMBA_CACHE_DIR=str(tmp_path))
+    assert first.stderr.count(ANNOUNCEMENT) == 1
+    assert first.stderr.strip().count("\n") == 0
+    assert any(tmp_path.rglob("*.nbi"))
+    second = run(WITH_A_CACHE, NUMBA_CACHE_DIR=str(tmp_path))
+    assert second.stderr == ""
+    assert second.stdout == first.stdout == "[1. 4.] 2.0\n"
+
+
+def test_the_announcement_can_be_configured_away(tmp_path):
+    assert run(LOGGED + WITH_A_CACHE, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""

@@ -1,0 +1,79 @@
+"""Predictions and the row loop are safe from several threads: they never touch thread limits."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from threadpoolctl import ThreadpoolController
+
+from contracts.learners import LEARNERS, stream
+from kons import KONS, Gaussian, Squared
+from kons.core import threads
+
+X, Y = stream(200)
+
+
+def blas_threads():
+    return [info["num_threads"] for info in ThreadpoolController().info() if info["user_api"] == "blas"]
+
+
+class TouchedError(Exception):
+    pass
+
+
+@pytest.fixture
+def forbidden(monkeypatch):
+    def controller():
+        raise TouchedError
+
+    monkeypatch.setattr(threads, "_controller", controller)
+
+
+@pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS)
+def test_predict_and_the_row_loop_never_touch_thread_limits(make, forbidden):
+    learner = make()
+    for x, y in zip(X[:20], Y[:20], strict=True):
+        learner.predict_one(x)
+        learner.learn_one(x, y)
+    if getattr(learner, "second_order", "gradient") == "gradient":
+        learner.learn_slope(X[20], 0.5)
+    assert learner.predict(X).shape == (200,)
+
+
+def test_advance_does(forbidden):
+    with pytest.raises(TouchedError):
+        KONS(Gaussian(), Squared()).advance(X, Y)
+
+
+def test_advance_gives_the_threads_back():
+    before = blas_threads()
+    learner = KONS(Gaussian(), Squared())
+    learner.advance(X, Y)
+    assert blas_threads() == before
+    with pytest.raises(ValueError, match="y has 1"):
+        learner.advance(X, Y[:1])
+    assert blas_threads() == before
+
+
+def test_one_thread_inside():
+    threads._controller.cache_clear()  # it knows the libraries that were loaded when it was made
+    with threads.single_threaded_blas():
+        assert set(blas_threads()) == {1}
+    before = blas_threads()
+    with threads.single_threaded_blas(active=False):
+        assert blas_threads() == before
+
+
+@pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS)
+def test_predictions_from_several_threads_are_identical(make):
+    learner = make()
+    learner.advance(X[:120], Y[:120])
+    parts = [X[:70], X[30:], X, X[::2].copy()] * 4
+    expected = [learner.predict(part) for part in parts]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(learner.predict, parts))
+        singles = list(pool.map(learner.predict_one, X[:60]))
+    for one, other in zip(found, expected, strict=True):
+        assert one.tobytes() == other.tobytes()
+    assert singles == [learner.predict_one(x) for x in X[:60]]
+    assert np.isfinite(singles).all()
