@@ -50,7 +50,7 @@ def main() -> None:
         start = time.perf_counter()
         report = BENCHMARKS[name].run(settings)
         report.show(judged=not settings.quick)
-        report.save(name, environment=where, quick=settings.quick)
+        report.save(f"{name}_quick" if settings.quick else name, environment=where, quick=settings.quick)
         print(f"({time.perf_counter() - start:.0f} s)", flush=True)
     print(f"\nsaved as JSON in {RESULTS.parent.name}/{RESULTS.name}/")
 

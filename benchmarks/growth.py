@@ -1,7 +1,7 @@
 """How does the time of an exact replay grow, and does a set of 20,640 rows complete?
 
 One run per size, all of them prefixes of one stream; the exponent is the slope of log seconds over
-log T. It stays under the 3 of the flop count as long as lower-order work still shows.
+log T. By flops it is 3; lower-order work brings it down, a busy machine up.
 """
 
 from __future__ import annotations

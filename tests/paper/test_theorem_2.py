@@ -2,6 +2,10 @@
 
 At small T the theory keeps every point. It says something where points repeat or spread slowly, so
 that most probabilities are below 1, which each test asserts. The referee has explicit features.
+
+Measured over 40 seeds with failure = 0.1: (1) and (3) never failed. (2) never failed at alpha <= 50
+and failed in 2 runs of 40 at alpha >= 1,000, in each at the first or second row only: there
+3*rho*beta*d_onl is still below 1, and a point kept against the odds is more than the bound allows.
 """
 
 from dataclasses import dataclass

@@ -95,9 +95,9 @@ def run(rows: int, seed: int, console: Console, *, quiet: bool = False) -> Outco
     }
     baselines = {}
     for name, (note, make) in candidates.items():
-        losses = make().advance(X, y).loss
-        assert losses is not None
-        baselines[name] = Entry.of(name, note, losses)
+        trace = make().advance(X, y)
+        assert trace.loss is not None
+        baselines[name] = Entry.of(name, note, trace.loss)
     return Outcome(rows, seed, X.shape[1], learners, baselines)
 
 
@@ -136,7 +136,9 @@ def print_tables(outcome: Outcome) -> None:
     console.print(
         f"\n[bold]Mackey-Glass, one step ahead[/bold]: {outcome.rows:,} rows of {outcome.lags} past values, "
         f"seed {outcome.seed}.\n"
-        f"Each row is predicted before it is learned. Gaussian kernel, bandwidth {BANDWIDTH:g}.\n"
+        "Each row is predicted before it is learned.\n"
+        f"Gaussian kernel of bandwidth {BANDWIDTH:g}, regularization {REGULARIZATION:g}: "
+        "picked on this series.\n"
     )
     console.print(_loss_table(outcome, late))
     console.print(

@@ -26,6 +26,10 @@ class Coins:
         """One number in [0, 1) for each of the next rows."""
         return self._generator.random(rows)
 
+    def draw_one(self) -> float:
+        """The number of the next row."""
+        return self._generator.random()
+
     def spawn(self) -> Coins:
         """An independent stream of coins."""
         return Coins(self._generator.spawn(1)[0])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.compilation import compiled
+from kons.compilation import compiled, compiled_sums
 from kons.core.factor import PanelFactor
 from kons.core.function import cross_gram
 from kons.core.storage import point_store
@@ -44,11 +44,16 @@ class Embedding:
         """Z of each point, as the rows of an (m, B) array."""
         return self.factor.solve(cross_gram(self.kernel, X, self.atoms))
 
-    def coordinates_of_one(self, x: Any) -> Vector:
-        """Z of a single point, given as a block of one."""
-        if not len(self.atoms):
-            return np.empty(0)
-        return self.factor.solve_one(self.kernel.evaluate(x, self.atoms.view)[0])
+    def coordinates_of_one(self, x: Any) -> tuple[Vector, float]:
+        """Z of a single point, given as a block of one, and its k(x,x); in plain loops, no BLAS."""
+        rate = self.kernel.squared_exponential_rate
+        n = len(self.atoms)
+        if rate is not None and 0 < n <= self.factor.height:
+            z = np.empty(n)
+            gaussian_coordinates(rate, x, self.atoms.view, self.factor.first_inverse, z)
+            return z, 1.0
+        k = cross_gram(self.kernel, x, self.atoms)[0]
+        return self.factor.solve_one(k), float(self.kernel.evaluate_diagonal(x)[0])
 
     def dual(self, u: Vector) -> Vector:
         """Theta with ``z(x)^T u = k_D(x)^T theta``."""
@@ -110,6 +115,24 @@ class Embedding:
         """Go back to an earlier mark, bit for bit."""
         self.atoms.truncate(mark)
         self.factor.truncate(mark)
+
+
+@compiled_sums
+def gaussian_coordinates(rate: float, x: Matrix, atoms: Matrix, inverse: Matrix, z: Vector) -> None:
+    """``z = L^-1 k_D(x)`` for a Gaussian kernel and a factor of one panel."""
+    n, d = atoms.shape
+    k = np.empty(n)
+    for i in range(n):
+        total = 0.0
+        for j in range(d):
+            difference = x[0, j] - atoms[i, j]
+            total += difference * difference
+        k[i] = np.exp(-rate * total)
+    for i in range(n):
+        total = 0.0
+        for j in range(i + 1):
+            total += inverse[i, j] * k[j]
+        z[i] = total
 
 
 @compiled

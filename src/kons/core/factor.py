@@ -105,6 +105,11 @@ class PanelFactor:
             taken = rows.stop
             self.size = n + taken
 
+    @property
+    def first_inverse(self) -> Matrix:
+        """The inverse of the first diagonal block, H x H: all of ``L^-1`` while L has one panel."""
+        return self._inverses[0]
+
     def truncate(self, size: int) -> None:
         """Forget all rows behind the first ``size``; the ones before are untouched."""
         panels = -(-size // self.height)

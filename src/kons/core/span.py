@@ -21,7 +21,7 @@ import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled, compiled_sums
-from kons.core.replay import Ledger, Rules, check_sound, replay_compiled
+from kons.core.replay import TOTALS, Ledger, Rules, check_sound, replay_compiled
 
 __all__ = ["Span", "SpanSampler"]
 
@@ -38,6 +38,16 @@ class Mark(NamedTuple):
     fields: dict[str, Any]
 
 
+class Given(NamedTuple):
+    """What a single row brings."""
+
+    target: float
+    scale: float
+    step_size: float
+    uniform: float
+    self_kernel: float
+
+
 class Span:
     """A, its inverse P and u over B coordinates, with the rows of the current period.
 
@@ -50,6 +60,8 @@ class Span:
         self.period = PERIOD if forgetting == 1.0 else FORGETTING_PERIOD
         self.rows = 0
         """Rows learned: the position in the stream, which decides where periods end."""
+        self.totals: Vector = np.zeros(len(TOTALS))
+        """Running totals that the replay adds to, see :class:`kons.core.replay.Totals`."""
         self.reset(0)
 
     def reset(self, size: int) -> None:
@@ -57,7 +69,7 @@ class Span:
         self.A = self.regularization * np.eye(size)
         self.P = np.eye(size) / self.regularization
         self.u: Vector = np.zeros(size)
-        self.weighted_trace = 0.0
+        self.totals[TOTALS.weighted_trace] = 0.0
         self.pending = 0
         self._Z = np.zeros((self.period, size))
         self._V = np.zeros((self.period, size))
@@ -106,25 +118,31 @@ class Span:
     def absorb(self, rows: Ledger, Z: Matrix, W: Matrix, M: Matrix) -> None:
         """Take in a replayed block: Z and W = P_t Z in all coordinates, M as the replay left it."""
         self.u -= rows["coefficient"] @ W
-        self.weighted_trace += float(rows["weight"] @ rows["norm2"])
         new = slice(self.pending, self.pending + len(rows))
         self._weights[new] = rows["weight"]
         self._gains[new] = rows["weight"] / (1.0 + rows["weight"] * rows["inverse_form"])
         condition_rows(W, M, self._gains[new])
         self._Z[new], self._V[new] = Z, W
-        self._pass(len(rows))
+        self.pending += len(rows)
+        self.rows += len(rows)
+        if self.rows % self.period == 0:
+            self._end_period()
 
     def learn_row(
-        self, code: int, rows: Ledger, rules: Rules, z: Vector, sampler: Matrix, totals: Vector
-    ) -> None:
-        """Predict and learn one row with a built-in loss: a block of one, in one compiled call."""
+        self, code: int, rows: Ledger, rules: Rules, given: Given, z: Vector, sampler: Matrix
+    ) -> tuple[int, float]:
+        """Predict and learn one row with a built-in loss: a block of one, in one compiled call.
+
+        Fills the ledger of one row. Returns what the row did besides, and w*q.
+        """
         at = self.pending
-        learned = learn_row(
+        outcome, mass = learn_row(
             code,
             rows,
             rules,
-            totals,
+            *given,
             z,
+            self.totals,
             self.P,
             self._V,
             self._Z,
@@ -134,19 +152,23 @@ class Span:
             self.u,
             sampler,
         )
-        check_sound(learned, rows)
-        self.weighted_trace = float(totals[0])
-        if rows[0]["entered"]:
-            pivot = float(np.sqrt(rows[0]["norm2"] - z @ z))
+        if outcome == FAILED:
+            check_sound(-1, rows)
+        if outcome == ENTERED:
+            pivot = outside_of(rows, z)
             self.extend(1)
             self._Z[at, -1] = pivot
             self._V[at, -1] = pivot / self.regularization
             self.u[-1] = -rows[0]["step"] * pivot / self.regularization
-        self._pass(1)
+        self.pending += 1
+        self.rows += 1
+        if self.rows % self.period == 0:
+            self._end_period()
+        return outcome, mass
 
     def mark(self) -> Mark:
         """Where the span stands, for :meth:`restore`."""
-        changed = ("u", "_gains", "_weights", "_Z", "_V")
+        changed = ("u", "totals", "_gains", "_weights", "_Z", "_V")
         fields = vars(self) | {name: getattr(self, name).copy() for name in changed}
         return Mark(fields)
 
@@ -161,18 +183,12 @@ class Span:
             "P": self.P.copy(),
             "u": self.u.copy(),
             "rows": self.rows,
-            "weighted_trace": self.weighted_trace,
+            "totals": self.totals.copy(),
             "pending_z": self._Z[: self.pending].copy(),
             "pending_v": self._V[: self.pending].copy(),
             "pending_gains": self._gains[: self.pending].copy(),
             "pending_weights": self._weights[: self.pending].copy(),
         }
-
-    def _pass(self, rows: int) -> None:
-        self.pending += rows
-        self.rows += rows
-        if self.rows % self.period == 0:
-            self._end_period()
 
     def _end_period(self) -> None:
         A = self.running_sum()
@@ -198,7 +214,6 @@ class SpanSampler:
 
     def __init__(self, regularization: float) -> None:
         self.regularization = regularization
-        self.weighted_trace = 0.0
         self.A = np.empty((0, 0))
         self.P = np.empty((0, 0))
 
@@ -221,7 +236,6 @@ class SpanSampler:
             Z = np.ascontiguousarray(Z[chosen])
             add_rows(A, Z, np.ascontiguousarray(rows["sampler_weight"][chosen]), len(chosen))
             self.A, self.P = A, fresh_inverse(A)
-            self.weighted_trace += float(rows["sampler_weight"] @ rows["self_kernel"])
 
     def mark(self) -> Mark:
         """Where the sample stands, for :meth:`restore`."""
@@ -233,7 +247,7 @@ class SpanSampler:
 
     def state(self) -> dict[str, Any]:
         """Everything the next coin depends on. A copy."""
-        return {"A": self.A.copy(), "P": self.P.copy(), "weighted_trace": self.weighted_trace}
+        return {"A": self.A.copy(), "P": self.P.copy()}
 
 
 def _bordered(A: Matrix, coordinates: int, diagonal: float) -> Matrix:
@@ -246,13 +260,27 @@ def _bordered(A: Matrix, coordinates: int, diagonal: float) -> Matrix:
     return bordered
 
 
+# What a row did besides being learned.
+PLAIN, SAMPLED, ENTERED, FAILED = 0, 1, 2, 3
+
+
+def outside_of(rows: Ledger, z: Vector) -> float:
+    """The new coordinate of a row that became an atom."""
+    return float(np.sqrt(rows[0]["norm2"] - z @ z))
+
+
 @compiled_sums
 def learn_row(
     code: int,
     rows: Any,
     rules: Any,
-    totals: Vector,
+    target: float,
+    scale: float,
+    step_size: float,
+    uniform: float,
+    self_kernel: float,
     z: Vector,
+    totals: Vector,
     P: Matrix,
     V: Matrix,
     Z: Matrix,
@@ -261,8 +289,8 @@ def learn_row(
     pending: int,
     u: Vector,
     sampler: Matrix,
-) -> int:
-    """One row in the coordinates it has before it is met; returns as :func:`replay_compiled`."""
+) -> tuple[int, float]:
+    """One row in the coordinates it has before it is met. Returns what it did, and w*q."""
     n = len(z)
     v = V[pending]
     f, M, N, R = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1))
@@ -285,7 +313,8 @@ def learn_row(
     for i in range(n):
         M[0, 0] += z[i] * v[i]
     row = rows[0]
-    row.norm2 = norm2
+    row.target, row.scale, row.step_size = target, scale, step_size
+    row.uniform, row.self_kernel, row.norm2 = uniform, self_kernel, norm2
     R[0, 0] = row.self_kernel - norm2
     if len(sampler) == n:
         N[0, 0] = R[0, 0] / rules.regularization
@@ -294,13 +323,16 @@ def learn_row(
             for j in range(n):
                 total += sampler[i, j] * z[j]
             N[0, 0] += total * z[i]
-    learned = replay_compiled(code, rows, rules, f, M, N, R, totals)
-    if learned == 1:
-        for i in range(n):
-            u[i] -= row.step * v[i]
-        weights[pending] = row.weight
-        gains[pending] = row.weight / (1.0 + row.weight * row.inverse_form)
-    return learned
+    if replay_compiled(code, rows, rules, f, M, N, R, totals) < 0:
+        return FAILED, 0.0
+    for i in range(n):
+        u[i] -= row.step * v[i]
+    weights[pending] = row.weight
+    gains[pending] = row.weight / (1.0 + row.weight * row.inverse_form)
+    mass = row.weight * row.inverse_form
+    if row.entered:
+        return ENTERED, mass
+    return (SAMPLED if row.sampler_weight > 0.0 else PLAIN), mass
 
 
 @compiled

@@ -55,6 +55,11 @@ class Kernel(ABC):
         """Whether k(x, x) may be 0 at some x; True where that is not known."""
         return not self.is_normalized
 
+    @property
+    def squared_exponential_rate(self) -> float | None:
+        """The c of k(x, z) = exp(-c|x - z|²), if k has this form: row loops then compile it in."""
+        return None
+
     def gram(self, X: Any, Z: Any = None) -> Matrix:
         """The values k(X[i], Z[j]) as a new array of shape (rows of X, rows of Z).
 

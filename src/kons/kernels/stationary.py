@@ -68,6 +68,11 @@ class Gaussian(Stationary):
         exponents = squared_distances(X, Z, -0.5 / self.bandwidth**2)
         return np.exp(exponents, out=exponents)
 
+    @property
+    def squared_exponential_rate(self) -> float:
+        """1/(2 bandwidth²)."""
+        return 0.5 / self.bandwidth**2
+
 
 @dataclass(frozen=True)
 class Laplace(Stationary):

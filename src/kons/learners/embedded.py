@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,13 @@ from kons.core.replay import (
     SPAN_DEPENDENCE,
     SPAN_FIXED,
     SPAN_LEVERAGE,
+    TOTALS,
     Derivatives,
     Ledger,
     new_ledger,
     replay,
 )
-from kons.core.span import Span, SpanSampler
+from kons.core.span import PLAIN, Given, Span, SpanSampler, outside_of
 from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel
@@ -88,7 +89,7 @@ class EmbeddedKONS(NewtonLearner):
     NIPS 2017; Engel, Mannor, Meir: The Kernel Recursive Least-Squares Algorithm, 2004 (linear dependence).
     """
 
-    _extra_columns = ("novelty",)
+    _extra_columns: tuple[str, ...] = ("novelty",)
 
     def __init__(
         self,
@@ -136,11 +137,14 @@ class EmbeddedKONS(NewtonLearner):
         # The most novel row since the last replacement, and how much of it lay outside the span.
         self._candidate: Any = None
         self._candidate_novelty = 0.0
+        self._replaces = isinstance(policy, Dependence) and policy.when_full == "replace"
         self._row = new_ledger(1)
-        self._remembered: tuple[Any, int, Vector] = (None, -1, np.empty(0))
+        self._constant_step = self.step_size.value if isinstance(self.step_size, Constant) else None
+        self._last = _NOWHERE
 
     def _follow(self, policy: Any) -> None:
         """Turn the policy into rules; a fixed dictionary is there from the start."""
+        self._span.totals[TOTALS.free_slots] = self.max_atoms
         if isinstance(policy, Dependence):
             tolerance = max(float(policy.tolerance), DEPENDENT)
             self._rules = self._rules._replace(entry=SPAN_DEPENDENCE, tolerance=tolerance)
@@ -153,12 +157,13 @@ class EmbeddedKONS(NewtonLearner):
                 floor=float(policy.floor),
             )
             self._sampler = SpanSampler(self.regularization)
-            self._extra_columns = ("novelty", "leverage_estimate", "probability")
+            self._extra_columns = (*self._extra_columns, "leverage_estimate", "probability")
         elif isinstance(policy, Fixed):
             self._rules = self._rules._replace(entry=SPAN_FIXED)
             atoms = self._as_points(policy.atoms)
             self._embedding.extend(atoms)
             self._span.reset(len(self._embedding))
+            self._span.totals[TOTALS.free_slots] = 0
             self._count(atoms[:0], len(self._embedding))
         else:
             raise ConfigurationError(
@@ -212,8 +217,7 @@ class EmbeddedKONS(NewtonLearner):
 
     def predict_one(self, x: Any) -> float:
         """The clipped score of one row. What it found of x, ``learn_one`` on the same row reuses."""
-        point = self._as_point(x)
-        z = self._coordinates(point)
+        z = self._locate(x)[1]
         value = float(z @ self._span.u)
         if self.forward:
             value /= 1.0 + 2.0 * float(self._span.apply_inverse(z[None])[0] @ z)
@@ -225,43 +229,37 @@ class EmbeddedKONS(NewtonLearner):
         if code is None:
             super().learn_one(x, y)
             return
-        point = self._as_point(x)
+        point, z, self_kernel = self._locate(x)
         target = y if type(y) is float and math.isfinite(y) else as_scalar(y, name="y")
         self.loss.check_targets(target, self.bound)
-        step = self.step_size
-        eta = step.value if isinstance(step, Constant) else step(self._rows_seen + 1)
-        row = self._row
-        row["target"], row["step_size"] = target, eta
-        z = self._coordinates(point)
-        row["self_kernel"] = self.kernel.evaluate_diagonal(point)
-        row["uniform"] = self._coins[0].draw(1)
-        self._learn_point(code, point, row, z)
-        found = row[0]
-        self._count(point, int(found["kept"]))
-        mass = float(found["weight"] * found["inverse_form"])
+        eta = self._constant_step or self.step_size(self._rows_seen + 1)
+        given = Given(target, 1.0, eta, self._coins[0].draw_one(), self_kernel)
+        mass = self._learn_point(code, point, self._row, given, z)
+        self._count(point, int(self._row["kept"][0]))
         self._log_determinant += math.log1p(mass)
         self._online_effective_dimension += mass / (1.0 + mass)
 
-    def _learn_point(self, code: int, point: Any, row: Ledger, z: Vector) -> None:
+    def _learn_point(self, code: int, point: Any, row: Ledger, given: Given, z: Vector) -> float:
         sampler = NO_MATRIX if self._sampler is None else self._sampler.P
-        self._span.learn_row(code, row, self._rules, z, sampler, self._totals())
-        entered = np.flatnonzero(row["entered"])
-        if len(entered) or row[0]["sampler_weight"] > 0.0:
-            new = np.sqrt(row["norm2"][entered] - z @ z)[:, None]
+        outcome, mass = self._span.learn_row(code, row, self._rules, given, z, sampler)
+        if outcome != PLAIN:
+            entered = np.flatnonzero(row["entered"])
+            new = np.full((len(entered), 1), outside_of(row, z))
             self._embedding.append(point, entered, z[None][entered], new)
-            self._grow_around(row, np.hstack([z[None], new]) if len(entered) else z[None])
-        self._after(point, row)
+            self._grow_around(row, np.hstack([z[None], new.T.reshape(1, -1)]))
+        if self._replaces:
+            self._consider(point, row)
+        return mass
 
-    def _coordinates(self, point: Any) -> Vector:
-        """Z of a single point, remembered until another is asked for or the dictionary changes."""
-        key = point.tobytes() if isinstance(point, np.ndarray) else point[0]
-        known, size, z = self._remembered
-        same = known == key if isinstance(key, bytes) else known is key
-        if same and size == len(self._embedding):
-            return z
-        z = self._embedding.coordinates_of_one(point)
-        self._remembered = (key, len(self._embedding), z)
-        return z
+    def _locate(self, x: Any) -> tuple[Any, Vector, float]:
+        """(x as a block of one, z, k(x,x)), remembered until another x or a changed dictionary."""
+        last = self._last
+        if last.atoms == len(self._span.u) and last.is_at(x):
+            return last.found  # type: ignore[no-any-return]
+        point = self._as_point(x)
+        found = (point, *self._embedding.coordinates_of_one(point))
+        self._last = _Located(x, point, len(self._span.u), found)
+        return found
 
     # ---- blocks
 
@@ -274,13 +272,16 @@ class EmbeddedKONS(NewtonLearner):
                 stop = start + min(self._span.rows_left, len(rows) - start, limit or 1)
                 if stop - start < FEWEST_IN_BLOCK and isinstance(derivatives, int):
                     stop = start + 1
-                    z = self._coordinates(points[start:stop])
-                    row = rows[start:stop]
-                    row["self_kernel"] = self.kernel.evaluate_diagonal(points[start:stop])
-                    self._learn_point(derivatives, points[start:stop], row, z)
+                    self._learn_in_place(derivatives, points[start:stop], rows[start:stop])
                 else:
                     stop = start + self._learn_block(points[start:stop], rows[start:stop], derivatives)
                 start = stop
+
+    def _learn_in_place(self, code: int, point: Any, row: Ledger) -> None:
+        """One row of a longer ledger."""
+        z, self_kernel = self._embedding.coordinates_of_one(point)
+        given = (float(row[name][0]) for name in ("target", "scale", "step_size", "uniform"))
+        self._learn_point(code, point, row, Given(*given, self_kernel), z)
 
     def _learn_block(self, block: Any, rows: Ledger, derivatives: int | Derivatives) -> int:
         """Replay up to the end of the period, or up to a restart; returns how many rows that were."""
@@ -292,7 +293,7 @@ class EmbeddedKONS(NewtonLearner):
         W = span.apply_inverse(Z)
         N = NO_MATRIX if sampler is None else sampler.inverse_forms(Z, R)
         M = W @ Z.T
-        learned = replay(derivatives, rows, self._rules, Z @ span.u, M, self._totals(), N=N, R=R)
+        learned = replay(derivatives, rows, self._rules, Z @ span.u, M, span.totals, N=N, R=R)
         rows, Z, W = rows[:learned], Z[:learned], W[:learned]
         entered = np.flatnonzero(rows["entered"])
         if len(entered):
@@ -304,7 +305,8 @@ class EmbeddedKONS(NewtonLearner):
         span.absorb(rows, Z, W, M[:learned, :learned])
         if len(entered) or sampler is not None:
             self._grow_around(rows, Z)
-        self._after(block, rows)
+        if self._replaces:
+            self._consider(block, rows)
         return learned
 
     def _outside(self, block: Any, rows: Ledger, Z: Any) -> Any:
@@ -328,10 +330,9 @@ class EmbeddedKONS(NewtonLearner):
         if entered and self.on_growth == "restart":
             self._span.reset(len(self._embedding))
 
-    def _after(self, block: Any, rows: Ledger) -> None:
+    def _consider(self, block: Any, rows: Ledger) -> None:
         """Replacement: remember the most novel row, and let it in at the end of the period."""
-        policy = self.policy
-        if not isinstance(policy, Dependence) or policy.when_full != "replace" or self._free_slots():
+        if self._free_slots():
             return
         outside = (rows["novelty"] - rows["inverse_form"]) * self.regularization / rows["self_kernel"]
         outside[rows["entered"] | (rows["self_kernel"] == 0.0)] = 0.0
@@ -352,28 +353,49 @@ class EmbeddedKONS(NewtonLearner):
         self._embedding, Q = self._embedding.without(least)
         self._span.project(Q)
         self._span.extend(len(self._embedding.extend(candidate)))
-        self._remembered = (None, -1, np.empty(0))
+        self._last = _NOWHERE
 
     # ---- inside
 
     def _free_slots(self) -> int:
-        return 0 if self._rules.entry == SPAN_FIXED else self.max_atoms - len(self._embedding)
-
-    def _totals(self) -> Vector:
-        sampler_trace = 0.0 if self._sampler is None else self._sampler.weighted_trace
-        return np.array([self._span.weighted_trace, sampler_trace, self._free_slots()])
+        return int(self._span.totals[TOTALS.free_slots])
 
     def _raw_scores(self, points: Any) -> Vector:
         if self.forward:
             Z = self._embedding.coordinates(points)
             q = np.einsum("ij,ij->i", Z, self._span.apply_inverse(Z))
-            return (Z @ self._span.u) / (1.0 + 2.0 * q)
+            forward: Vector = (Z @ self._span.u) / (1.0 + 2.0 * q)
+            return forward
         dual = self._embedding.dual(self._span.u)
-        return cross_gram(self.kernel, points, self._embedding.atoms) @ dual
+        scores: Vector = cross_gram(self.kernel, points, self._embedding.atoms) @ dual
+        return scores
 
     def _parts(self) -> Sequence[Restorable]:
         sampler = () if self._sampler is None else (self._sampler,)
         return (_DictionaryOf(self), self._span, *sampler, *self._coins)
+
+
+class _Located(NamedTuple):
+    """What was found of the last single point that was asked for."""
+
+    x: Any
+    point: Any
+    atoms: int
+    found: Any
+
+    def is_at(self, x: Any) -> bool:
+        """Whether x is that point; an array may have been changed since, so its bytes decide."""
+        if type(x) is np.ndarray:
+            same_form = x.dtype == np.float64 and x.ndim == 1
+            return same_form and x.tobytes() == self.key
+        return x is self.x and type(x) in (str, bytes, int, float)
+
+    @property
+    def key(self) -> Any:
+        return self.point.tobytes() if isinstance(self.point, np.ndarray) else None
+
+
+_NOWHERE = _Located(None, None, -1, None)
 
 
 class _DictionaryOf:
@@ -391,4 +413,4 @@ class _DictionaryOf:
         learner = self._learner
         learner._embedding, size, learner._candidate, learner._candidate_novelty = mark
         learner._embedding.restore(size)
-        learner._remembered = (None, -1, np.empty(0))
+        learner._last = _NOWHERE

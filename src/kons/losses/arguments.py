@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -29,8 +31,10 @@ def positive_bound(bound: float) -> float:
     return require_number(bound, "bound", above=0)
 
 
-def require_within(y: ArrayLike, bound: float) -> None:
+def require_within(y: Any, bound: float) -> None:
     """Raise :class:`~kons.errors.TargetError` at the first target beyond the bound and rounding."""
+    if type(y) is float and abs(y) <= bound:
+        return
     bound = positive_bound(bound)
     targets = np.asarray(y, dtype=np.float64).ravel()
     within = np.abs(targets) <= bound * (1.0 + 1e-9)
@@ -43,8 +47,10 @@ def require_within(y: ArrayLike, bound: float) -> None:
     )
 
 
-def require_labels(y: ArrayLike, labels: tuple[float, ...]) -> None:
+def require_labels(y: Any, labels: tuple[float, ...]) -> None:
     """Raise :class:`~kons.errors.TargetError` at the first target that is not one of the labels."""
+    if type(y) is float and y in labels:
+        return
     targets = np.asarray(y, dtype=np.float64).ravel()
     known = np.isin(targets, labels)
     if known.all():
