@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 DATA   ?=
+# Numba's cache looks at the file of a function, not at what that function calls from other files:
+# a folder per state of the sources keeps a developer from running yesterday's machine code.
+export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
 
 .PHONY: help setup demo test bench lint clean
 .DEFAULT_GOAL := help

@@ -44,7 +44,17 @@ _HOMES = {
     "kons.losses": ("Logistic", "Squared", "SquaredHinge"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = ("errors", "evaluation", "kernels", "learners", "losses", "policies", "step_sizes", "streams")
+_MODULES = (
+    "errors",
+    "evaluation",
+    "kernels",
+    "learners",
+    "losses",
+    "policies",
+    "recipes",
+    "step_sizes",
+    "streams",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ from kons.core.function import cross_gram
 from kons.core.storage import point_store
 from kons.kernels import Kernel
 
-__all__ = ["Embedding"]
+__all__ = ["DEPENDENT", "Embedding", "gaussian_score"]
 
 # An atom whose residual is below this part of k(x,x) lies in the span as far as 16 digits can tell
 # after a solve: its coordinate would be rounding divided by a small number.
@@ -44,16 +44,9 @@ class Embedding:
         """Z of each point, as the rows of an (m, B) array."""
         return self.factor.solve(cross_gram(self.kernel, X, self.atoms))
 
-    def coordinates_of_one(self, x: Any) -> tuple[Vector, float]:
-        """Z of a single point, given as a block of one, and its k(x,x); in plain loops, no BLAS."""
-        rate = self.kernel.squared_exponential_rate
-        n = len(self.atoms)
-        if rate is not None and 0 < n <= self.factor.height:
-            z = np.empty(n)
-            gaussian_coordinates(rate, x, self.atoms.view, self.factor.first_inverse, z)
-            return z, 1.0
-        k = cross_gram(self.kernel, x, self.atoms)[0]
-        return self.factor.solve_one(k), float(self.kernel.evaluate_diagonal(x)[0])
+    def coordinates_of_one(self, x: Any) -> Vector:
+        """Z of a single point, given as a block of one; in plain loops, without BLAS."""
+        return self.factor.solve_one(cross_gram(self.kernel, x, self.atoms)[0])
 
     def dual(self, u: Vector) -> Vector:
         """Theta with ``z(x)^T u = k_D(x)^T theta``."""
@@ -118,21 +111,24 @@ class Embedding:
 
 
 @compiled_sums
-def gaussian_coordinates(rate: float, x: Matrix, atoms: Matrix, inverse: Matrix, z: Vector) -> None:
-    """``z = L^-1 k_D(x)`` for a Gaussian kernel and a factor of one panel."""
+def gaussian_score(rate: float, x: Vector, atoms: Matrix, inverse: Matrix, u: Vector, z: Vector) -> float:
+    """``z(x)^T u`` and z, for a Gaussian kernel and a factor of one panel. NaN if x has a NaN."""
     n, d = atoms.shape
     k = np.empty(n)
     for i in range(n):
         total = 0.0
         for j in range(d):
-            difference = x[0, j] - atoms[i, j]
+            difference = x[j] - atoms[i, j]
             total += difference * difference
         k[i] = np.exp(-rate * total)
+    score = 0.0
     for i in range(n):
         total = 0.0
         for j in range(i + 1):
             total += inverse[i, j] * k[j]
         z[i] = total
+        score += total * u[i]
+    return score
 
 
 @compiled

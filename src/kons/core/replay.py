@@ -18,6 +18,7 @@ what is left of M is the Cholesky factor of the block, up to scale.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -121,6 +122,18 @@ class Rules(NamedTuple):
     distortion: float = 0.5
     floor: float = 0.0
 
+    @property
+    def packed(self) -> NDArray[np.void]:
+        """The same as an array of one record: one argument to a compiled loop instead of many."""
+        return _packed(self)
+
+
+@functools.cache
+def _packed(rules: Rules) -> NDArray[np.void]:
+    kinds = {float: "f8", int: "i8", bool: "?"}
+    fields = [(name, kinds[type(value)]) for name, value in rules._asdict().items()]
+    return np.array([tuple(rules)], dtype=fields)
+
 
 # A posterior variance alpha*q below -TOLERANCE*k(x,x) is no rounding: the kernel is at fault.
 TOLERANCE = 1e-6
@@ -148,9 +161,9 @@ def settle_inverse_form(M: Matrix, t: int, norm2: float, alpha: float, trace: fl
     """Raise q = M[t, t] to its exact lower bound. 0: nothing to do, 1: raised, 2: no rounding."""
     # A <= (alpha + sum w_i |phi_i|^2) I, hence q >= |phi|^2 / (alpha + sum w_i |phi_i|^2).
     lowest = norm2 / (alpha + trace)
-    if M[t, t] >= lowest:
+    if M[t, t] >= lowest >= 0.0:
         return 0
-    severe = not M[t, t] * alpha >= -TOLERANCE * norm2
+    severe = norm2 < 0.0 or not M[t, t] * alpha >= -TOLERANCE * norm2
     M[t, t] = lowest
     return 2 if severe else 1
 
@@ -159,16 +172,16 @@ def settle_inverse_form(M: Matrix, t: int, norm2: float, alpha: float, trace: fl
 def meet(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, R: Matrix, totals: Vector) -> bool:
     """Predict row t (Alg. 1, lines 6-7). False: the kernel is not positive definite."""
     row = rows[t]
-    verdict = settle_inverse_form(M, t, row.norm2, rules.regularization, totals[TOTALS.weighted_trace])
+    verdict = settle_inverse_form(M, t, row.norm2, rules[0].regularization, totals[TOTALS.weighted_trace])
     row.clipped = verdict > 0
     row.inverse_form = M[t, t]
     row.novelty = row.inverse_form
-    if rules.entry >= SPAN_FIXED:
-        row.novelty += max(R[t, t], 0.0) / rules.regularization
+    if rules[0].entry >= SPAN_FIXED:
+        row.novelty += max(R[t, t], 0.0) / rules[0].regularization
     # The forward prediction c^T (A + 2 phi phi^T)^-1 phi, w = 2 being the squared loss's Hessian.
-    raw = f[t] / (1.0 + 2.0 * row.inverse_form) if rules.forward else f[t]
+    raw = f[t] / (1.0 + 2.0 * row.inverse_form) if rules[0].forward else f[t]
     # Line 7: y_hat = y_bar - h(y_bar)
-    row.prediction = min(max(raw, -rules.bound), rules.bound)
+    row.prediction = min(max(raw, -rules[0].bound), rules[0].bound)
     row.overshoot = f[t] - row.prediction
     return verdict < 2
 
@@ -178,16 +191,16 @@ def toss(t: int, rows: Any, rules: Any, weight: float, N: Matrix, totals: Vector
     """Estimate row t's leverage and toss its coins (Alg. 2, lines 4-6; Alg. 3, lines 8-10)."""
     row = rows[t]
     trace = totals[TOTALS.sampler_trace]
-    verdict = settle_inverse_form(N, t, row.self_kernel, rules.regularization, trace)
+    verdict = settle_inverse_form(N, t, row.self_kernel, rules[0].regularization, trace)
     row.clipped = row.clipped or verdict > 0
     row.sampler_inverse_form = N[t, t]
-    row.leverage_estimate = leverage_overestimate(weight * N[t, t], rules.distortion)
-    row.probability = keep_probability(row.leverage_estimate, rules.oversampling, rules.floor)
+    row.leverage_estimate = leverage_overestimate(weight * N[t, t], rules[0].distortion)
+    row.probability = keep_probability(row.leverage_estimate, rules[0].oversampling, rules[0].floor)
     row.kept = row.uniform < row.probability
     # KORS's importance is 1/p with the p of its own coin: the floored one only if it is shared.
     p, kept = row.probability, row.kept
-    if not rules.shared_coins:
-        p = keep_probability(row.leverage_estimate, rules.oversampling, 0.0)
+    if not rules[0].shared_coins:
+        p = keep_probability(row.leverage_estimate, rules[0].oversampling, 0.0)
         kept = row.sampler_uniform < p
     row.sampler_weight = weight / p if kept else 0.0
     return verdict < 2
@@ -209,15 +222,15 @@ def grow(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, totals:
     sound = True
     row.kept = False
     outside = R[t, t]
-    chosen = outside > rules.tolerance * row.self_kernel
-    if rules.entry == SPAN_LEVERAGE:
+    chosen = outside > rules[0].tolerance * row.self_kernel
+    if rules[0].entry == SPAN_LEVERAGE:
         sound = toss(t, rows, rules, 1.0, N, totals)
         independent = chosen
         chosen = chosen and row.kept
         if independent and totals[TOTALS.free_slots] < 1.0:
             row.sampler_weight = 0.0  # there is no coordinate for it
         enter_sample(t, rows, N, totals)
-    row.entered = chosen and rules.entry != SPAN_FIXED and totals[TOTALS.free_slots] >= 1.0
+    row.entered = chosen and rules[0].entry != SPAN_FIXED and totals[TOTALS.free_slots] >= 1.0
     row.kept = row.entered
     if row.entered:
         totals[TOTALS.free_slots] -= 1.0
@@ -227,7 +240,7 @@ def grow(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, totals:
             R[t, j] /= pivot
         for i in range(t, R.shape[0]):
             for j in range(i, R.shape[0]):
-                M[i, j] += R[t, i] * R[t, j] / rules.regularization
+                M[i, j] += R[t, i] * R[t, j] / rules[0].regularization
         for i in range(t + 1, R.shape[0]):
             for j in range(i, R.shape[0]):
                 R[i, j] -= R[t, i] * R[t, j]
@@ -241,15 +254,15 @@ def decide(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, total
     """Find what of row t enters A, once its feature weight is known. False: the kernel is at fault."""
     row = rows[t]
     sound = True
-    if rules.entry == EVERYTHING:
+    if rules[0].entry == EVERYTHING:
         row.kept = True
         row.weight = row.feature_weight
-    elif rules.entry == SKETCH:
+    elif rules[0].entry == SKETCH:
         sound = toss(t, rows, rules, row.feature_weight, N, totals)
         enter_sample(t, rows, N, totals)
         row.weight = 0.0
         if row.kept:
-            row.weight = row.feature_weight / (row.probability if rules.weighted else 1.0)
+            row.weight = row.feature_weight / (row.probability if rules[0].weighted else 1.0)
     else:
         sound = grow(t, rows, rules, M, N, R, totals)
         row.weight = row.feature_weight
@@ -261,7 +274,7 @@ def step(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, totals: Vector) ->
     """Project and take the Newton step of row t (Alg. 1, line 8; Alg. 3, line 11)."""
     row = rows[t]
     q = row.inverse_form
-    h = row.overshoot if rules.projects else 0.0
+    h = row.overshoot if rules[0].projects else 0.0
     pull = h / q if h != 0.0 else 0.0
     # Lemma 1 as corrected (departures 1-5), without its vector b: u <- u - s A_{t-1}^-1 phi_t
     row.step = pull + row.slope / (1.0 + row.weight * q)
@@ -295,7 +308,7 @@ def weigh(t: int, rows: Any, rules: Any, slope: float, second_derivative: float)
     row = rows[t]
     # Loss c*l has slope c*l' and, by Assumption 2, curvature sigma/c: eta*g^2 grows by c, not c^2.
     row.slope = row.scale * slope
-    if rules.hessian:
+    if rules[0].hessian:
         row.feature_weight = row.scale * second_derivative
     else:
         row.feature_weight = row.scale * row.step_size * slope * slope
@@ -306,7 +319,7 @@ def learn(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, N: Matrix, R: Mat
     """Row t, weighed, is learned. 0: go on, 1: the block ends behind it, 2: the kernel is at fault."""
     if not decide(t, rows, rules, M, N, R, totals):
         return 2
-    if rules.restarts and rows[t].entered:
+    if rules[0].restarts and rows[t].entered:
         # All is thrown away behind this row (PROS-N-KONS): nothing of it is worth a step.
         rows[t].weight = 0.0
         rows[t].step = 0.0
@@ -323,8 +336,8 @@ def replay_compiled(
     for t in range(len(rows)):
         if not meet(t, rows, rules, f, M, R, totals):
             return -1 - t
-        at = rows[t].prediction if rules.projects else f[t]
-        second = second_derivative_of(code, at, rows[t].target) if rules.hessian else 0.0
+        at = rows[t].prediction if rules[0].projects else f[t]
+        second = second_derivative_of(code, at, rows[t].target) if rules[0].hessian else 0.0
         weigh(t, rows, rules, slope_of(code, at, rows[t].target), second)
         verdict = learn(t, rows, rules, f, M, N, R, totals)
         if verdict == 2:
@@ -369,14 +382,15 @@ def replay(
     function (some ten microseconds a row). ``totals``: see :class:`Totals`. Returns how many rows were
     learned: fewer than all only under ``rules.restarts``. Costs O(m^2) a row.
     """
+    packed = rules.packed
     if isinstance(derivatives, int):
-        return check_sound(replay_compiled(derivatives, rows, rules, f, M, N, R, totals), rows)
+        return check_sound(replay_compiled(derivatives, rows, packed, f, M, N, R, totals), rows)
     for t in range(len(rows)):
-        if not meet(t, rows, rules, f, M, R, totals):
+        if not meet(t, rows, packed, f, M, R, totals):
             return check_sound(-1 - t, rows)
         at = float(rows[t]["prediction"]) if rules.projects else float(f[t])
-        weigh(t, rows, rules, *derivatives(at, float(rows[t]["target"])))
-        verdict = learn(t, rows, rules, f, M, N, R, totals)
+        weigh(t, rows, packed, *derivatives(at, float(rows[t]["target"])))
+        verdict = learn(t, rows, packed, f, M, N, R, totals)
         if verdict == 2:
             return check_sound(-1 - t, rows)
         if verdict == 1:
@@ -388,7 +402,7 @@ def replay(
 
 def sample(rows: Ledger, rules: Rules, N: Matrix, totals: Vector) -> None:
     """Toss the coins of a block in order, filling the ledger (Alg. 2); N is used up."""
-    check_sound(sample_compiled(rows, rules, N, totals), rows)
+    check_sound(sample_compiled(rows, rules.packed, N, totals), rows)
 
 
 def check_sound(learned: int, rows: Ledger) -> int:

@@ -9,8 +9,9 @@ the current inverse is P under their rank-one changes::
 
     P_t z = P z - sum_s gain_s (v_s . z) v_s,      v_s = P_{s-1} z_s,   gain_s = w_s / (1 + w_s q_s)
 
-At its end, an absolute row number, A and P take them in at once. Every sixteenth period P is found afresh
-from A, a plain running sum: rounding never outlives a thousand rows, however long the stream.
+From time to time A and P take them in, at the end of a period in any case. Periods end at absolute row
+numbers; at the end of every sixteenth one P is found afresh from A, a plain running sum: rounding never
+outlives a thousand rows, however long the stream.
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled, compiled_sums
-from kons.core.replay import TOTALS, Ledger, Rules, check_sound, replay_compiled
+from kons.core.replay import TOTALS, Ledger, check_sound, replay_compiled
 
 __all__ = ["Span", "SpanSampler"]
 
 # Rows between two updates of A and P, and periods between two fresh inverses.
 PERIOD = 64
 FRESH_EVERY = 16
+# Pending rows that are worth taking in: each costs every row behind it 2 B flops.
+ENOUGH_PENDING = 16
 # Forgetting needs a fresh inverse after each period; shorter ones follow its decay more closely.
 FORGETTING_PERIOD = 32
 
@@ -38,18 +42,8 @@ class Mark(NamedTuple):
     fields: dict[str, Any]
 
 
-class Given(NamedTuple):
-    """What a single row brings."""
-
-    target: float
-    scale: float
-    step_size: float
-    uniform: float
-    self_kernel: float
-
-
 class Span:
-    """A, its inverse P and u over B coordinates, with the rows of the current period.
+    """A (its lower triangle), its inverse P and u over B coordinates, with the pending rows.
 
     Memory 2 B^2 + 128 B numbers. A row costs O(B^2), its share of the fresh inverse included.
     """
@@ -71,10 +65,11 @@ class Span:
         self.u: Vector = np.zeros(size)
         self.totals[TOTALS.weighted_trace] = 0.0
         self.pending = 0
-        self._Z = np.zeros((self.period, size))
-        self._V = np.zeros((self.period, size))
-        self._gains = np.zeros(self.period)
-        self._weights = np.zeros(self.period)
+        self._marked = False
+        self._Z = np.zeros((self.period + ENOUGH_PENDING, size))
+        self._V = np.zeros((self.period + ENOUGH_PENDING, size))
+        self._gains = np.zeros(self.period + ENOUGH_PENDING)
+        self._weights = np.zeros(self.period + ENOUGH_PENDING)
 
     def extend(self, coordinates: int) -> None:
         """New coordinates: A has alpha there, u has 0, and so have the rows that came before."""
@@ -87,11 +82,14 @@ class Span:
     def project(self, Q: Matrix) -> None:
         """Move to a smaller span, z -> Q z with orthonormal rows Q, at the end of a period."""
         alpha = self.regularization
-        past = self.A - alpha * np.eye(len(self.A))
+        past = self.running_sum() - alpha * np.eye(len(self.A))
         self.u = Q @ self.u
         self.A = alpha * np.eye(len(Q)) + Q @ past @ Q.T
         self.P = fresh_inverse(self.A)
-        self._Z, self._V = np.zeros((self.period, len(Q))), np.zeros((self.period, len(Q)))
+        self._Z, self._V = (
+            np.zeros((self.period + ENOUGH_PENDING, len(Q))),
+            np.zeros((self.period + ENOUGH_PENDING, len(Q))),
+        )
 
     def __len__(self) -> int:
         return len(self.u)
@@ -101,10 +99,16 @@ class Span:
         """How many rows the current period still takes."""
         return self.period - self.rows % self.period
 
+    @property
+    def at_period_end(self) -> bool:
+        """Whether a period has just ended: A and P then hold every row."""
+        return self.rows % self.period == 0
+
     def running_sum(self) -> Matrix:
         """A with the rows of the current period. A copy."""
         A = self.A.copy()
         add_rows(A, self._Z, self._weights, self.pending)
+        mirror(A)
         return A
 
     def apply_inverse(self, Z: Matrix) -> Matrix:
@@ -123,35 +127,32 @@ class Span:
         self._gains[new] = rows["weight"] / (1.0 + rows["weight"] * rows["inverse_form"])
         condition_rows(W, M, self._gains[new])
         self._Z[new], self._V[new] = Z, W
-        self.pending += len(rows)
-        self.rows += len(rows)
-        if self.rows % self.period == 0:
-            self._end_period()
+        self._pass(len(rows))
 
     def learn_row(
-        self, code: int, rows: Ledger, rules: Rules, given: Given, z: Vector, sampler: Matrix
+        self,
+        code: int,
+        rows: Ledger,
+        rules: NDArray[np.void],
+        sampler: Matrix,
+        target: float,
+        scale: float,
+        step_size: float,
+        uniform: float,
+        self_kernel: float,
+        z: Vector,
     ) -> tuple[int, float]:
         """Predict and learn one row with a built-in loss: a block of one, in one compiled call.
 
         Fills the ledger of one row. Returns what the row did besides, and w*q.
         """
         at = self.pending
+        # fmt: off
         outcome, mass = learn_row(
-            code,
-            rows,
-            rules,
-            *given,
-            z,
-            self.totals,
-            self.P,
-            self._V,
-            self._Z,
-            self._gains,
-            self._weights,
-            at,
-            self.u,
-            sampler,
+            code, rows, rules, target, scale, step_size, uniform, self_kernel, z, self.totals,
+            self.P, self._V, self._Z, self._gains, self._weights, at, self.u, sampler,
         )
+        # fmt: on
         if outcome == FAILED:
             check_sound(-1, rows)
         if outcome == ENTERED:
@@ -160,14 +161,12 @@ class Span:
             self._Z[at, -1] = pivot
             self._V[at, -1] = pivot / self.regularization
             self.u[-1] = -rows[0]["step"] * pivot / self.regularization
-        self.pending += 1
-        self.rows += 1
-        if self.rows % self.period == 0:
-            self._end_period()
+        self._pass(1)
         return outcome, mass
 
     def mark(self) -> Mark:
         """Where the span stands, for :meth:`restore`."""
+        self._marked = True
         changed = ("u", "totals", "_gains", "_weights", "_Z", "_V")
         fields = vars(self) | {name: getattr(self, name).copy() for name in changed}
         return Mark(fields)
@@ -179,7 +178,7 @@ class Span:
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
         return {
-            "A": self.A.copy(),
+            "A": np.tril(self.A),
             "P": self.P.copy(),
             "u": self.u.copy(),
             "rows": self.rows,
@@ -190,23 +189,37 @@ class Span:
             "pending_weights": self._weights[: self.pending].copy(),
         }
 
+    def _pass(self, rows: int) -> None:
+        self.pending += rows
+        self.rows += rows
+        if self.at_period_end:
+            self._end_period()
+        elif self.pending >= ENOUGH_PENDING:
+            self._take_in()
+
+    def _take_in(self) -> None:
+        """Let A and P have the pending rows."""
+        if self._marked:  # a mark holds these very arrays
+            self.A, self.P = self.A.copy(), self.P.copy()
+            self._marked = False
+        add_rows(self.A, self._Z, self._weights, self.pending)
+        add_rows(self.P, self._V, -self._gains, self.pending)
+        mirror(self.P)
+        self.pending = 0
+
     def _end_period(self) -> None:
-        A = self.running_sum()
+        self._take_in()
         if self.forgetting < 1.0:
             # Never below alpha*I: A <- alpha*I + lambda (A - alpha*I), c <- lambda c, u = A^-1 c.
             decay = self.forgetting**self.period
-            c = decay * (A @ self.u)
-            A *= decay
-            A[np.diag_indices_from(A)] += (1.0 - decay) * self.regularization
-            self.P = fresh_inverse(A)
+            mirror(self.A)
+            c = decay * (self.A @ self.u)
+            self.A *= decay
+            self.A[np.diag_indices_from(self.A)] += (1.0 - decay) * self.regularization
+            self.P = fresh_inverse(self.A)
             self.u = self.P @ c
         elif self.rows % (FRESH_EVERY * self.period) == 0:
-            self.P = fresh_inverse(A)
-        else:
-            self.P = self.P.copy()
-            add_rows(self.P, self._V, -self._gains, self.pending)
-        self.A = A
-        self.pending = 0
+            self.P = fresh_inverse(self.A)
 
 
 class SpanSampler:
@@ -235,6 +248,7 @@ class SpanSampler:
             A = self.A.copy()
             Z = np.ascontiguousarray(Z[chosen])
             add_rows(A, Z, np.ascontiguousarray(rows["sampler_weight"][chosen]), len(chosen))
+            mirror(A)
             self.A, self.P = A, fresh_inverse(A)
 
     def mark(self) -> Mark:
@@ -317,7 +331,7 @@ def learn_row(
     row.uniform, row.self_kernel, row.norm2 = uniform, self_kernel, norm2
     R[0, 0] = row.self_kernel - norm2
     if len(sampler) == n:
-        N[0, 0] = R[0, 0] / rules.regularization
+        N[0, 0] = R[0, 0] / rules[0].regularization
         for i in range(n):
             total = 0.0
             for j in range(n):
@@ -348,7 +362,7 @@ def condition_rows(W: Matrix, M: Matrix, gains: Vector) -> None:
 
 @compiled
 def add_rows(A: Matrix, Z: Matrix, weights: Vector, count: int) -> None:
-    """``A += sum w z z^T`` over the first ``count`` rows z, four at a time; A stays symmetric to the bit."""
+    """``A += sum w z z^T`` over the first ``count`` rows z, four at a time; the lower triangle only."""
     n = A.shape[0]
     for start in range(0, count, 4):
         stop = min(start + 4, count)
@@ -364,7 +378,12 @@ def add_rows(A: Matrix, Z: Matrix, weights: Vector, count: int) -> None:
                     a = weights[s] * Z[s, i]
                     for j in range(i + 1):
                         A[i, j] += a * Z[s, j]
-    for i in range(n):
+
+
+@compiled
+def mirror(A: Matrix) -> None:
+    """Copy the lower triangle to the upper one."""
+    for i in range(A.shape[0]):
         for j in range(i):
             A[j, i] = A[i, j]
 
@@ -378,7 +397,8 @@ def fresh_inverse(A: Matrix) -> Matrix:
     """
     n = A.shape[0]
     L = A.copy()
-    # Right-looking, on the lower triangle by rows of its transpose.
+    mirror(L)
+    # Right-looking, on the upper triangle by rows.
     for k in range(n):
         pivot = np.sqrt(L[k, k])
         for j in range(k, n):
@@ -399,4 +419,5 @@ def fresh_inverse(A: Matrix) -> Matrix:
             inverse[k, j] /= L[k, k]
     product = np.zeros((n, n))
     add_rows(product, inverse, np.ones(n), n)
+    mirror(product)
     return product

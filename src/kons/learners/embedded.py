@@ -10,7 +10,7 @@ import numpy as np
 
 from kons.arrays import Vector, as_scalar, require_integer, require_number
 from kons.core.coins import Coins
-from kons.core.embedding import DEPENDENT, Embedding
+from kons.core.embedding import DEPENDENT, Embedding, gaussian_score
 from kons.core.function import cross_gram
 from kons.core.replay import (
     NO_MATRIX,
@@ -23,7 +23,7 @@ from kons.core.replay import (
     new_ledger,
     replay,
 )
-from kons.core.span import PLAIN, Given, Span, SpanSampler, outside_of
+from kons.core.span import PLAIN, Span, SpanSampler, outside_of
 from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel
@@ -35,6 +35,7 @@ from kons.step_sizes import Constant
 
 __all__ = ["EmbeddedKONS"]
 
+FLOAT64 = np.dtype(np.float64)
 # Fewer rows than this are learned one by one: a block's overhead in Python is that of some rows.
 FEWEST_IN_BLOCK = 6
 
@@ -139,8 +140,11 @@ class EmbeddedKONS(NewtonLearner):
         self._candidate_novelty = 0.0
         self._replaces = isinstance(policy, Dependence) and policy.when_full == "replace"
         self._row = new_ledger(1)
+        self._packed = self._rules.packed
         self._constant_step = self.step_size.value if isinstance(self.step_size, Constant) else None
-        self._last = _NOWHERE
+        self._hot: _Hot | None = None
+        self._last: tuple[bytes | None, Vector] = _NOTHING
+        self._dictionary_changed()
 
     def _follow(self, policy: Any) -> None:
         """Turn the policy into rules; a fixed dictionary is there from the start."""
@@ -217,6 +221,13 @@ class EmbeddedKONS(NewtonLearner):
 
     def predict_one(self, x: Any) -> float:
         """The clipped score of one row. What it found of x, ``learn_one`` on the same row reuses."""
+        hot = self._hot
+        if hot is not None and type(x) is np.ndarray and x.dtype is FLOAT64 and x.shape == hot.shape:
+            z = np.empty(hot.atoms.shape[0])
+            value = gaussian_score(hot.rate, x, hot.atoms, hot.inverse, self._span.u, z)
+            if value == value:
+                self._last = x.tobytes(), z
+                return min(max(value, -self.bound), self.bound)
         z = self._locate(x)[1]
         value = float(z @ self._span.u)
         if self.forward:
@@ -229,37 +240,59 @@ class EmbeddedKONS(NewtonLearner):
         if code is None:
             super().learn_one(x, y)
             return
-        point, z, self_kernel = self._locate(x)
-        target = y if type(y) is float and math.isfinite(y) else as_scalar(y, name="y")
-        self.loss.check_targets(target, self.bound)
+        known, z = self._last
+        if known is not None and type(x) is np.ndarray and x.dtype is FLOAT64 and x.tobytes() == known:
+            point, self_kernel = x, 1.0  # only a Gaussian kernel's points are remembered
+        else:
+            point, z, self_kernel = self._locate(x)
+        if type(y) is not float or not math.isfinite(y):
+            y = as_scalar(y, name="y")
+        self.loss.check_targets(y, self.bound)
         eta = self._constant_step or self.step_size(self._rows_seen + 1)
-        given = Given(target, 1.0, eta, self._coins[0].draw_one(), self_kernel)
-        mass = self._learn_point(code, point, self._row, given, z)
-        self._count(point, int(self._row["kept"][0]))
+        uniform = self._coins[0].draw_one()
+        size = len(self._span)
+        mass = self._learn_point(code, point, self._row, y, 1.0, eta, uniform, self_kernel, z)
+        if self._width is None:
+            self._count(point, len(self._span) - size)
+        else:
+            self._rows_seen += 1
+            self._kept += len(self._span) - size
         self._log_determinant += math.log1p(mass)
         self._online_effective_dimension += mass / (1.0 + mass)
 
-    def _learn_point(self, code: int, point: Any, row: Ledger, given: Given, z: Vector) -> float:
+    def _learn_point(self, code: int, point: Any, row: Ledger, *given_and_z: Any) -> float:
+        """Learn a single point: target, scale, step size, uniform, k(x,x) and z."""
         sampler = NO_MATRIX if self._sampler is None else self._sampler.P
-        outcome, mass = self._span.learn_row(code, row, self._rules, given, z, sampler)
-        if outcome != PLAIN:
-            entered = np.flatnonzero(row["entered"])
-            new = np.full((len(entered), 1), outside_of(row, z))
-            self._embedding.append(point, entered, z[None][entered], new)
-            self._grow_around(row, np.hstack([z[None], new.T.reshape(1, -1)]))
-        if self._replaces:
-            self._consider(point, row)
+        outcome, mass = self._span.learn_row(code, row, self._packed, sampler, *given_and_z)
+        if outcome != PLAIN or self._replaces:
+            block = point.reshape(1, -1) if isinstance(point, np.ndarray) else point
+            if outcome != PLAIN:
+                self._grow_by_point(block, row, given_and_z[-1])
+            if self._replaces:
+                self._consider(block, row)
         return mass
 
+    def _grow_by_point(self, point: Any, row: Ledger, z: Vector) -> None:
+        entered = np.flatnonzero(row["entered"])
+        new = np.full((len(entered), 1), outside_of(row, z))
+        self._embedding.append(point, entered, z[None][entered], new)
+        self._grow_around(row, np.hstack([z[None], new.reshape(1, -1)]))
+
     def _locate(self, x: Any) -> tuple[Any, Vector, float]:
-        """(x as a block of one, z, k(x,x)), remembered until another x or a changed dictionary."""
-        last = self._last
-        if last.atoms == len(self._span.u) and last.is_at(x):
-            return last.found  # type: ignore[no-any-return]
+        """Check x; as a block of one, with its coordinates z and k(x,x)."""
         point = self._as_point(x)
-        found = (point, *self._embedding.coordinates_of_one(point))
-        self._last = _Located(x, point, len(self._span.u), found)
-        return found
+        z = self._embedding.coordinates_of_one(point)
+        self._last = _NOTHING
+        return point, z, float(self.kernel.evaluate_diagonal(point)[0])
+
+    def _dictionary_changed(self) -> None:
+        """Look up anew what the row loop reads: only a Gaussian kernel and one panel are compiled in."""
+        self._last = _NOTHING
+        self._hot = None
+        rate = self.kernel.squared_exponential_rate
+        factor, atoms = self._embedding.factor, self._embedding.atoms.view
+        if rate is not None and not self.forward and 0 < len(atoms) <= factor.height:
+            self._hot = _Hot(rate, atoms, factor.first_inverse, atoms.shape[1:])
 
     # ---- blocks
 
@@ -279,9 +312,10 @@ class EmbeddedKONS(NewtonLearner):
 
     def _learn_in_place(self, code: int, point: Any, row: Ledger) -> None:
         """One row of a longer ledger."""
-        z, self_kernel = self._embedding.coordinates_of_one(point)
         given = (float(row[name][0]) for name in ("target", "scale", "step_size", "uniform"))
-        self._learn_point(code, point, row, Given(*given, self_kernel), z)
+        self_kernel = float(self.kernel.evaluate_diagonal(point)[0])
+        z = self._embedding.coordinates_of_one(point)
+        self._learn_point(code, point, row, *given, self_kernel, z)
 
     def _learn_block(self, block: Any, rows: Ledger, derivatives: int | Derivatives) -> int:
         """Replay up to the end of the period, or up to a restart; returns how many rows that were."""
@@ -327,8 +361,10 @@ class EmbeddedKONS(NewtonLearner):
         if self._sampler is not None:
             self._sampler.extend(entered)
             self._sampler.absorb(rows, Z)
-        if entered and self.on_growth == "restart":
-            self._span.reset(len(self._embedding))
+        if entered:
+            if self.on_growth == "restart":
+                self._span.reset(len(self._embedding))
+            self._dictionary_changed()
 
     def _consider(self, block: Any, rows: Ledger) -> None:
         """Replacement: remember the most novel row, and let it in at the end of the period."""
@@ -342,9 +378,9 @@ class EmbeddedKONS(NewtonLearner):
             self._candidate = block[most : most + 1]
             if isinstance(block, np.ndarray):
                 self._candidate = self._candidate.copy()
-        if self._span.pending == 0 and self._candidate_novelty > self._rules.tolerance:
-            self._replace(self._candidate)
-        if self._span.pending == 0:
+        if self._span.at_period_end:
+            if self._candidate_novelty > self._rules.tolerance:
+                self._replace(self._candidate)
             self._candidate, self._candidate_novelty = None, 0.0
 
     def _replace(self, candidate: Any) -> None:
@@ -353,7 +389,7 @@ class EmbeddedKONS(NewtonLearner):
         self._embedding, Q = self._embedding.without(least)
         self._span.project(Q)
         self._span.extend(len(self._embedding.extend(candidate)))
-        self._last = _NOWHERE
+        self._dictionary_changed()
 
     # ---- inside
 
@@ -375,27 +411,16 @@ class EmbeddedKONS(NewtonLearner):
         return (_DictionaryOf(self), self._span, *sampler, *self._coins)
 
 
-class _Located(NamedTuple):
-    """What was found of the last single point that was asked for."""
+class _Hot(NamedTuple):
+    """What the compiled row loop reads of a Gaussian dictionary."""
 
-    x: Any
-    point: Any
-    atoms: int
-    found: Any
-
-    def is_at(self, x: Any) -> bool:
-        """Whether x is that point; an array may have been changed since, so its bytes decide."""
-        if type(x) is np.ndarray:
-            same_form = x.dtype == np.float64 and x.ndim == 1
-            return same_form and x.tobytes() == self.key
-        return x is self.x and type(x) in (str, bytes, int, float)
-
-    @property
-    def key(self) -> Any:
-        return self.point.tobytes() if isinstance(self.point, np.ndarray) else None
+    rate: float
+    atoms: Any
+    inverse: Any
+    shape: tuple[int, ...]
 
 
-_NOWHERE = _Located(None, None, -1, None)
+_NOTHING: tuple[bytes | None, Vector] = (None, np.empty(0))
 
 
 class _DictionaryOf:
@@ -413,4 +438,4 @@ class _DictionaryOf:
         learner = self._learner
         learner._embedding, size, learner._candidate, learner._candidate_novelty = mark
         learner._embedding.restore(size)
-        learner._last = _NOWHERE
+        learner._dictionary_changed()
