@@ -73,3 +73,14 @@ def test_no_committed_text_names_a_folder_outside_the_project() -> None:
         ROOT / "Makefile",
     ]:
         assert not suspicious.search(path.read_text(encoding="utf-8")), path
+
+
+def code_blocks_of_the_readme() -> list[str]:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("code", code_blocks_of_the_readme())
+def test_the_examples_of_the_readme_run(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out.strip()

@@ -61,9 +61,7 @@ def test_all_real_numbers_will_do(value):
     np.testing.assert_array_equal(FunctionKernel(lambda x, z: value).gram(["ab"]), [[1.0]])
 
 
-@pytest.mark.parametrize(
-    "value", [np.nan, np.inf, -np.inf, None, "1", 1j, np.ones(1), 10**400], ids=repr
-)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, None, "1", 1j, np.ones(1), 10**400], ids=repr)
 def test_what_is_no_finite_number_is_an_error_with_the_pair(value):
     def strange(x, z):
         return value if z == "second" else 1.0

@@ -14,6 +14,7 @@ from kons.core.replay import SKETCH, Rules, new_ledger, sample
 from kons.core.sampler import LeverageSampler
 from kons.core.threads import single_threaded_blas
 from kons.kernels import Kernel
+from kons.learners.expansion import THREADED_FROM
 from kons.learners.stream import Restorable, StreamConsumer
 from kons.learners.trace import Trace
 from kons.policies import Leverage, require_leverage
@@ -138,7 +139,8 @@ class KORS(StreamConsumer):
 
         Under Theorem 2 it is within a factor (1+eps)/(1-eps) of that of all rows.
         """
-        return self._sampler.preconditioner.effective_dimension()
+        with single_threaded_blas(len(self._sampler) < THREADED_FROM):
+            return self._sampler.preconditioner.effective_dimension()
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
