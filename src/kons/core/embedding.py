@@ -112,8 +112,11 @@ class Embedding:
 
 @compiled_sums
 def gaussian_score(rate: float, x: Vector, atoms: Matrix, inverse: Matrix, u: Vector, z: Vector) -> float:
-    """``z(x)^T u`` and z, for a Gaussian kernel and a factor of one panel. NaN if x has a NaN."""
+    """``z(x)^T u`` and z, for a Gaussian kernel and a factor of one panel. NaN if x is not finite."""
     n, d = atoms.shape
+    for j in range(d):
+        if not np.isfinite(x[j]):
+            return np.nan
     k = np.empty(n)
     for i in range(n):
         total = 0.0
