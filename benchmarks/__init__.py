@@ -1,4 +1,5 @@
-"""Time and memory of kons as ratios measured in one run: ``python -m benchmarks --help``.
+"""Time, memory and accuracy of kons beside others, in one run: ``python -m benchmarks --help``.
 
-One file per question; ``measuring`` holds the clocks, ``streams`` the data, ``reporting`` the tables.
+One file per question; ``measuring`` holds the clocks, ``streams`` the data, ``subjects`` the learners
+of kons, ``contenders`` those of others, ``reporting`` the tables.
 """

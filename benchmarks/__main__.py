@@ -1,4 +1,4 @@
-"""The command line: ``python -m benchmarks [--data FOLDER] [--only NAME ...] [--quick]``."""
+"""The command line: ``python -m benchmarks [--data FOLDER] [--only NAME ...] [--quick] [--slow]``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ import time
 from pathlib import Path
 
 from benchmarks import (
+    accuracy,
     contended,
+    embedded_advance,
+    embedded_long,
+    embedded_rows,
+    embedded_table,
     exact_replay,
     growth,
     memory,
     one_by_one,
+    published,
     sketched_replay,
+    time_order,
     tradeoff,
 )
 from benchmarks.measuring import environment
@@ -22,19 +29,37 @@ from benchmarks.subjects import warm_up
 
 BENCHMARKS = {
     module.__name__.rpartition(".")[2]: module
-    for module in (exact_replay, memory, growth, contended, one_by_one, sketched_replay, tradeoff)
+    for module in (
+        exact_replay,
+        memory,
+        growth,
+        contended,
+        one_by_one,
+        sketched_replay,
+        tradeoff,
+        embedded_rows,
+        embedded_advance,
+        embedded_table,
+        embedded_long,
+        published,
+        accuracy,
+        time_order,
+    )
 }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Time and memory, as ratios.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Time, memory and accuracy beside others."
+    )
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="where NAME.csv.gz files are")
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="small sizes; goals are not judged")
+    parser.add_argument("--slow", action="store_true", help="also River's forests: some ms a row")
     arguments = parser.parse_args()
     if arguments.data is not None and not arguments.data.is_dir():
         parser.error(f"--data: {arguments.data} is not a folder")
-    settings = Settings(folder=arguments.data, quick=arguments.quick)
+    settings = Settings(folder=arguments.data, quick=arguments.quick, slow=arguments.slow)
 
     where = environment()
     print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in where.items()))

@@ -8,10 +8,11 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Settings:
-    """Where the data are, and whether small sizes will do."""
+    """Where the data are, whether small sizes will do, and whether slow learners are worth the wait."""
 
     folder: Path | None = None
     quick: bool = False
+    slow: bool = False
 
     @property
     def rounds(self) -> int:

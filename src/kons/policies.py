@@ -10,7 +10,7 @@ from kons.arrays import require_integer, require_number
 from kons.core.leverage import keep_probability
 from kons.errors import ConfigurationError
 
-__all__ = ["Dependence", "Fixed", "Leverage", "require_leverage"]
+__all__ = ["Dependence", "Fixed", "Leverage"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ class Dependence:
     when_full: Literal["freeze", "replace"] = "freeze"
 
     def __post_init__(self) -> None:
-        require_number(self.tolerance, "tolerance", at_least=0.0, below=1.0)
+        tolerance = require_number(self.tolerance, "tolerance", at_least=0.0, below=1.0)
+        object.__setattr__(self, "tolerance", tolerance)
         if self.when_full not in ("freeze", "replace"):
             raise ConfigurationError(f'when_full is {self.when_full!r}, expected "freeze" or "replace".')
 
@@ -104,31 +105,35 @@ class Leverage:
     failure: float = 0.1
 
     def __post_init__(self) -> None:
-        require_number(self.distortion, "distortion", above=0.0, below=1.0)
-        require_number(self.floor, "floor", at_least=0.0, at_most=1.0)
-        require_number(self.failure, "failure", above=0.0, below=1.0)
+        # Frozen, but kept as plain numbers: a NumPy integer would overflow in T^2.
+        def keep(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        keep("distortion", require_number(self.distortion, "distortion", at_least=1e-6, below=1.0))
+        keep("floor", require_number(self.floor, "floor", at_least=0.0, at_most=1.0))
+        keep("failure", require_number(self.failure, "failure", at_least=1e-300, below=1.0))
         if self.horizon is not None:
-            require_integer(self.horizon, "horizon", at_least=1)
-        oversampling: Any = self.oversampling  # whatever the caller gave, not only what is allowed
-        if oversampling == "theory":
-            if self.horizon is None:
-                raise ConfigurationError(
-                    'oversampling="theory" needs the number of rows: set horizon=T, '
-                    "or give oversampling as a number."
-                )
-        elif isinstance(oversampling, str):
+            keep("horizon", require_integer(self.horizon, "horizon", at_least=1))
+        oversampling: Any = self.oversampling
+        if not isinstance(oversampling, str):
+            keep("oversampling", require_number(oversampling, "oversampling", above=0.0))
+        elif oversampling != "theory":
             raise ConfigurationError(
                 f'oversampling is {oversampling!r}, expected a number above 0 or "theory".'
             )
-        else:
-            require_number(oversampling, "oversampling", above=0.0)
+        elif self.horizon is None:
+            raise ConfigurationError(
+                'oversampling="theory" needs the number of rows: set horizon=T, '
+                "or give oversampling as a number."
+            )
 
     @property
     def beta(self) -> float:
         """``oversampling`` as a number."""
         if isinstance(self.oversampling, str):
             assert self.horizon is not None  # checked at construction
-            return 3.0 * math.log(4.0 * self.horizon**2 / self.failure) / self.distortion**2
+            union = math.log(4.0) + 2.0 * math.log(self.horizon) - math.log(self.failure)
+            return 3.0 * union / self.distortion**2
         return float(self.oversampling)
 
     @property

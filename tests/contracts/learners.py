@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kons import KONS, Gaussian, Logistic, SketchedKONS, Squared
+from kons import KONS, EmbeddedKONS, Gaussian, Laplace, Logistic, SketchedKONS, Squared, SquaredHinge
 from kons.kernels import FunctionKernel
-from kons.policies import Leverage
+from kons.policies import Dependence, Fixed, Leverage
 
 
 def overlap(x, z):
@@ -30,6 +30,41 @@ LEARNERS = {
     ),
     "SketchedKONS, weighted": lambda: SketchedKONS(
         Gaussian(), Squared(), regularization=0.1, policy=Leverage(floor=0.3), weighted=True, seed=1
+    ),
+    "EmbeddedKONS, gradient": lambda: EmbeddedKONS(Gaussian(), Squared(), regularization=0.1, max_atoms=40),
+    "EmbeddedKONS, hessian, still growing": lambda: EmbeddedKONS(
+        Gaussian(), Squared(), regularization=0.1, second_order="hessian"
+    ),
+    "EmbeddedKONS, logistic, falling step size": lambda: EmbeddedKONS(
+        Laplace(2.0), Logistic(), bound=2.0, regularization=0.1, step_size=lambda t: 1 / t**0.5, max_atoms=30
+    ),
+    "EmbeddedKONS, leverage, restart": lambda: EmbeddedKONS(
+        Gaussian(), Squared(), regularization=0.1, policy=Leverage(0.3), on_growth="restart", seed=1
+    ),
+    "EmbeddedKONS, leverage, carry, capped": lambda: EmbeddedKONS(
+        Gaussian(), SquaredHinge(), regularization=0.1, policy=Leverage(0.5, floor=0.05), max_atoms=15, seed=1
+    ),
+    "EmbeddedKONS, replace, forgetting": lambda: EmbeddedKONS(
+        Gaussian(),
+        Logistic(),
+        regularization=0.1,
+        second_order="hessian",
+        policy=Dependence(when_full="replace"),
+        max_atoms=20,
+        forgetting=0.99,
+    ),
+    "EmbeddedKONS, forward": lambda: EmbeddedKONS(
+        Gaussian(), Squared(), regularization=0.1, second_order="hessian", forward=True, max_atoms=30
+    ),
+    "EmbeddedKONS, fixed": lambda: EmbeddedKONS(
+        Gaussian(), Squared(), regularization=0.1, policy=Fixed(stream(12, seed=9)[0])
+    ),
+    "EmbeddedKONS, objects": lambda: EmbeddedKONS(
+        FunctionKernel(overlap),
+        Squared(),
+        regularization=0.1,
+        policy=Dependence(when_full="replace"),
+        max_atoms=6,
     ),
 }
 

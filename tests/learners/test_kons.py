@@ -97,10 +97,16 @@ def test_predictions_are_those_of_explicit_features(case, loss, bound, alpha):
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("case", CASES)
 def test_predictions_with_a_wide_bound(case, loss, alpha):
+    """Unclipped paths are long: at 1e-4 their own conditioning is what is left (docs/departures.md).
+
+    The stated tolerance there is that of tiny regularization below, 100 * 1e-14*k/alpha: the order of the
+    digits lost differs between compilers, and 3e-10 as well as 2.4e-9 were seen.
+    """
     kernel, X, y, expected = (referee if alpha >= 1e-2 else precise_referee)(case, loss, 3.0, alpha)
+    tolerance = 1e-9 if alpha >= 1e-2 else 100 * 1e-14 / alpha
     for block_size in BLOCKS:
         trace = KONS(kernel, loss, bound=3.0, regularization=alpha).advance(X, y, block_size=block_size)
-        np.testing.assert_allclose(trace.prediction, expected.prediction, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(trace.prediction, expected.prediction, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -248,7 +254,7 @@ def test_traces_of_consecutive_stretches_concatenate():
 
 def test_a_trace_says_what_it_does_not_have():
     trace = Trace(kept=np.ones(2, bool), size=np.arange(2))
-    with pytest.raises(AttributeError, match=r"no leverage: it has kept, size"):
+    with pytest.raises(KeyError, match=r"no column 'leverage': it has kept, size"):
         trace.online_effective_dimension  # noqa: B018
 
 

@@ -21,6 +21,7 @@ class Coins:
 
     def __init__(self, seed: int | np.random.Generator) -> None:
         self._generator = np.random.default_rng(seed)
+        self._bits: Any = self._generator.bit_generator
 
     def draw(self, rows: int) -> Vector:
         """One number in [0, 1) for each of the next rows."""
@@ -29,6 +30,10 @@ class Coins:
     def draw_one(self) -> float:
         """The number of the next row."""
         return self._generator.random()
+
+    def take_back_one(self) -> None:
+        """Undo the last :meth:`draw_one`: its row was refused."""
+        self._bits.advance(2**128 - 1)  # a full turn of PCG64, less one step
 
     def spawn(self) -> Coins:
         """An independent stream of coins."""

@@ -97,10 +97,6 @@ class Preconditioner:
         coefficients: Vector = self._root_weights.view * self.factor.solve_transposed(r)
         return coefficients
 
-    def inverse_form_floor(self, self_kernels: Vector) -> Vector:
-        """``k(x,x) / (alpha + sum_i w_i k_ii) <= q(x)``: what rounding must not go below."""
-        return self_kernels / (self.regularization + self.weighted_trace)
-
     def effective_dimension(self) -> float:
         """``Tr(A^-1 (A - alpha*I))`` of the points inside. Costs n^3/3."""
         return len(self) - self.regularization * self.factor.inverse_norm2()

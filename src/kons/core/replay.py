@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
-from kons.core.leverage import keep_probability, leverage_overestimate
+from kons.core.leverage import keep_probability, leverage, leverage_overestimate
 from kons.errors import NumericalError
-from kons.losses import second_derivative_of, slope_of
+from kons.losses.builtin import second_derivative_of, slope_of
 
 __all__ = [
     "EVERYTHING",
@@ -63,6 +63,7 @@ LEDGER = np.dtype(
         ("feature_weight", "f8"),  # the weight before any coin, wbar
         ("weight", "f8"),  # what entered A
         ("inverse_form", "f8"),  # q
+        ("leverage", "f8"),  # w*q/(1 + w*q)
         ("step", "f8"),  # s: f moved by -s A^-1 phi, with A as it stood then
         ("coefficient", "f8"),  # c: over the block, f moved by -sum c A^-1 phi, A from before it
         ("leverage_estimate", "f8"),
@@ -128,13 +129,15 @@ class Rules(NamedTuple):
         return _packed(self)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def _packed(rules: Rules) -> NDArray[np.void]:
     kinds = {float: "f8", int: "i8", bool: "?"}
     fields = [(name, kinds[type(value)]) for name, value in rules._asdict().items()]
     return np.array([tuple(rules)], dtype=fields)
 
 
+# Repeated points meet their lower bound exactly: the last digits of q are then no clip.
+EQUAL = 1.0 - 1e-12
 # A posterior variance alpha*q below -TOLERANCE*k(x,x) is no rounding: the kernel is at fault.
 TOLERANCE = 1e-6
 
@@ -161,7 +164,7 @@ def settle_inverse_form(M: Matrix, t: int, norm2: float, alpha: float, trace: fl
     """Raise q = M[t, t] to its exact lower bound. 0: nothing to do, 1: raised, 2: no rounding."""
     # A <= (alpha + sum w_i |phi_i|^2) I, hence q >= |phi|^2 / (alpha + sum w_i |phi_i|^2).
     lowest = norm2 / (alpha + trace)
-    if M[t, t] >= lowest >= 0.0:
+    if M[t, t] >= lowest * EQUAL and lowest >= 0.0:
         return 0
     severe = norm2 < 0.0 or not M[t, t] * alpha >= -TOLERANCE * norm2
     M[t, t] = lowest
@@ -183,7 +186,7 @@ def meet(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, R: Matrix, totals:
     # Line 7: y_hat = y_bar - h(y_bar)
     row.prediction = min(max(raw, -rules[0].bound), rules[0].bound)
     row.overshoot = f[t] - row.prediction
-    return verdict < 2
+    return verdict < 2 and np.isfinite(f[t])
 
 
 @compiled
@@ -238,13 +241,13 @@ def grow(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, totals:
         pivot = np.sqrt(outside)
         for j in range(t, R.shape[0]):
             R[t, j] /= pivot
+            rows[j].norm2 += R[t, j] * R[t, j]
         for i in range(t, R.shape[0]):
             for j in range(i, R.shape[0]):
                 M[i, j] += R[t, i] * R[t, j] / rules[0].regularization
         for i in range(t + 1, R.shape[0]):
             for j in range(i, R.shape[0]):
                 R[i, j] -= R[t, i] * R[t, j]
-        row.norm2 += outside
         row.inverse_form = M[t, t]
     return sound
 
@@ -317,11 +320,19 @@ def weigh(t: int, rows: Any, rules: Any, slope: float, second_derivative: float)
 @compiled
 def learn(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, N: Matrix, R: Matrix, totals: Vector) -> int:
     """Row t, weighed, is learned. 0: go on, 1: the block ends behind it, 2: the kernel is at fault."""
+    # An overflow, or a second derivative below 0, would poison everything behind it.
+    if not 0.0 <= rows[t].feature_weight < np.inf or not np.isfinite(rows[t].slope):
+        return 2
     if not decide(t, rows, rules, M, N, R, totals):
         return 2
+    mass = rows[t].weight * rows[t].inverse_form
+    if not (mass < np.inf and rows[t].sampler_weight < np.inf):
+        return 2
+    rows[t].leverage = leverage(mass)
     if rules[0].restarts and rows[t].entered:
         # All is thrown away behind this row (PROS-N-KONS): nothing of it is worth a step.
         rows[t].weight = 0.0
+        rows[t].leverage = 0.0
         rows[t].step = 0.0
         return 1
     step(t, rows, rules, f, M, totals)
@@ -353,7 +364,7 @@ def replay_compiled(
 def sample_compiled(rows: Any, rules: Any, N: Matrix, totals: Vector) -> int:
     """A block for KORS alone, its feature weights given. Returns as :func:`replay_compiled`."""
     for t in range(len(rows)):
-        if not toss(t, rows, rules, rows[t].feature_weight, N, totals):
+        if not toss(t, rows, rules, rows[t].feature_weight, N, totals) or np.isinf(rows[t].sampler_weight):
             return -1 - t
         enter_sample(t, rows, N, totals)
     return len(rows)
@@ -409,9 +420,16 @@ def check_sound(learned: int, rows: Ledger) -> int:
     """The number of rows learned, or :class:`NumericalError` where a row failed."""
     if learned >= 0:
         return learned
+    row = rows[-1 - learned]
+    if not np.isfinite(row["slope"]) or not 0.0 <= row["feature_weight"] < np.inf:
+        raise NumericalError(
+            f"a slope of {row['slope']:g} gives the weight {row['feature_weight']:g}, expected a finite one "
+            "of at least 0. Likely causes: (a) a slope, sample weight or step size that makes it overflow; "
+            "(b) a loss whose second derivative is negative."
+        )
     raise NumericalError(
-        f"phi^T A^-1 phi came out far below zero at a point with k(x,x) = "
-        f"{rows[-1 - learned]['self_kernel']:g}. Likely causes: (a) the kernel is not positive definite or "
-        "not symmetric; (b) its values are noisy or inconsistent with its diagonal; "
-        "(c) regularization is below what 16 digits resolve: raise it."
+        f"phi^T A^-1 phi came out far below zero, or f(x) as no finite number, at a point with k(x,x) = "
+        f"{row['self_kernel']:g}. Likely causes: (a) the kernel is not positive definite or not symmetric; "
+        "(b) it returned NaN or infinity, or values that disagree with its diagonal; (c) regularization is "
+        "below what 16 digits resolve, or a weight overflows: raise the one, lower the other."
     )

@@ -161,7 +161,13 @@ class Span:
             self._Z[at, -1] = pivot
             self._V[at, -1] = pivot / self.regularization
             self.u[-1] = -rows[0]["step"] * pivot / self.regularization
-        self._pass(1)
+        # As _pass(1), without its calls.
+        self.pending = at + 1
+        self.rows += 1
+        if self.rows % self.period == 0:
+            self._end_period()
+        elif self.pending >= ENOUGH_PENDING:
+            self._take_in()
         return outcome, mass
 
     def mark(self) -> Mark:
@@ -329,6 +335,7 @@ def learn_row(
     row = rows[0]
     row.target, row.scale, row.step_size = target, scale, step_size
     row.uniform, row.self_kernel, row.norm2 = uniform, self_kernel, norm2
+    before = totals.copy()
     R[0, 0] = row.self_kernel - norm2
     if len(sampler) == n:
         N[0, 0] = R[0, 0] / rules[0].regularization
@@ -338,6 +345,7 @@ def learn_row(
                 total += sampler[i, j] * z[j]
             N[0, 0] += total * z[i]
     if replay_compiled(code, rows, rules, f, M, N, R, totals) < 0:
+        totals[:] = before
         return FAILED, 0.0
     for i in range(n):
         u[i] -= row.step * v[i]

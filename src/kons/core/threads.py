@@ -8,6 +8,7 @@ never do, which keeps them safe from several threads.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,11 +23,27 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
+_lock = threading.Lock()
+_depth = 0
+_limiter: Any = None
+
+
 @contextmanager
 def single_threaded_blas(active: bool = True) -> Iterator[None]:
-    """Run the body with one BLAS thread, and give the threads back afterwards."""
+    """Run the body with one BLAS thread; the last of several bodies at once gives the threads back."""
+    global _depth, _limiter
     if not active:
         yield
         return
-    with _controller().limit(limits=1, user_api="blas"):
+    with _lock:
+        _depth += 1
+        if _depth == 1:
+            _limiter = _controller().limit(limits=1, user_api="blas")
+    try:
         yield
+    finally:
+        with _lock:
+            _depth -= 1
+            if _depth == 0:
+                _limiter.restore_original_limits()
+                _limiter = None

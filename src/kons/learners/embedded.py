@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from kons.arrays import Vector, as_scalar, require_integer, require_number
+from kons.arrays import Vector, as_scalar, require_flag, require_integer, require_number
 from kons.core.coins import Coins
 from kons.core.embedding import DEPENDENT, Embedding, gaussian_score
 from kons.core.function import cross_gram
@@ -25,9 +25,9 @@ from kons.core.replay import (
 )
 from kons.core.span import PLAIN, Span, SpanSampler, outside_of
 from kons.core.threads import single_threaded_blas
-from kons.errors import ConfigurationError
+from kons.errors import ConfigurationError, NumericalError
 from kons.kernels import Kernel
-from kons.learners.newton import NewtonLearner
+from kons.learners.newton import NewtonLearner, no_finite_score
 from kons.learners.stream import Restorable
 from kons.losses import Loss, Squared
 from kons.policies import Dependence, Fixed, Leverage
@@ -120,7 +120,7 @@ class EmbeddedKONS(NewtonLearner):
         if on_growth not in ("carry", "restart"):
             raise ConfigurationError(f'on_growth is {on_growth!r}, expected "carry" or "restart".')
         self.on_growth = on_growth
-        self.forward = bool(forward)
+        self.forward = require_flag(forward, "forward")
         if self.forward and not (self._rules.hessian and isinstance(loss, Squared)):
             raise ConfigurationError(
                 "forward=True is the Azoury-Warmuth-Vovk prediction of the squared loss: "
@@ -232,16 +232,19 @@ class EmbeddedKONS(NewtonLearner):
         value = float(z @ self._span.u)
         if self.forward:
             value /= 1.0 + 2.0 * float(self._span.apply_inverse(z[None])[0] @ z)
+        if not math.isfinite(value):
+            raise no_finite_score(self.kernel)
         return min(max(value, -self.bound), self.bound)
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row: a block of one."""
         code = self.loss.code
-        if code is None:
+        if code is None or self._replaces:
             super().learn_one(x, y)
             return
         known, z = self._last
-        if known is not None and type(x) is np.ndarray and x.dtype is FLOAT64 and x.tobytes() == known:
+        remembers = known is not None and type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1
+        if remembers and x.tobytes() == known:
             point, self_kernel = x, 1.0  # only a Gaussian kernel's points are remembered
         else:
             point, z, self_kernel = self._locate(x)
@@ -250,31 +253,28 @@ class EmbeddedKONS(NewtonLearner):
         self.loss.check_targets(y, self.bound)
         eta = self._constant_step or self.step_size(self._rows_seen + 1)
         uniform = self._coins[0].draw_one()
-        size = len(self._span)
-        mass = self._learn_point(code, point, self._row, y, 1.0, eta, uniform, self_kernel, z)
+        span, row, size = self._span, self._row, len(self._span.u)
+        sampler = NO_MATRIX if self._sampler is None else self._sampler.P
+        try:
+            outcome, mass = span.learn_row(
+                code, row, self._packed, sampler, y, 1.0, eta, uniform, self_kernel, z
+            )
+        except NumericalError:
+            self._coins[0].take_back_one()
+            raise
+        if outcome != PLAIN:
+            self._grow_by_point(point.reshape(1, -1) if point is x else point, row, z)
         if self._width is None:
-            self._count(point, len(self._span) - size)
+            self._count(point, len(span.u) - size)
         else:
             self._rows_seen += 1
-            self._kept += len(self._span) - size
+            self._kept += len(span.u) - size
         self._log_determinant += math.log1p(mass)
         self._online_effective_dimension += mass / (1.0 + mass)
 
-    def _learn_point(self, code: int, point: Any, row: Ledger, *given_and_z: Any) -> float:
-        """Learn a single point: target, scale, step size, uniform, k(x,x) and z."""
-        sampler = NO_MATRIX if self._sampler is None else self._sampler.P
-        outcome, mass = self._span.learn_row(code, row, self._packed, sampler, *given_and_z)
-        if outcome != PLAIN or self._replaces:
-            block = point.reshape(1, -1) if isinstance(point, np.ndarray) else point
-            if outcome != PLAIN:
-                self._grow_by_point(block, row, given_and_z[-1])
-            if self._replaces:
-                self._consider(block, row)
-        return mass
-
     def _grow_by_point(self, point: Any, row: Ledger, z: Vector) -> None:
         entered = np.flatnonzero(row["entered"])
-        new = np.full((len(entered), 1), outside_of(row, z))
+        new = np.array([[outside_of(row, z)]] if len(entered) else np.empty((0, 1)))
         self._embedding.append(point, entered, z[None][entered], new)
         self._grow_around(row, np.hstack([z[None], new.reshape(1, -1)]))
 
@@ -312,10 +312,19 @@ class EmbeddedKONS(NewtonLearner):
 
     def _learn_in_place(self, code: int, point: Any, row: Ledger) -> None:
         """One row of a longer ledger."""
-        given = (float(row[name][0]) for name in ("target", "scale", "step_size", "uniform"))
+        target, scale, eta, uniform = (
+            float(row[name][0]) for name in ("target", "scale", "step_size", "uniform")
+        )
         self_kernel = float(self.kernel.evaluate_diagonal(point)[0])
         z = self._embedding.coordinates_of_one(point)
-        self._learn_point(code, point, row, *given, self_kernel, z)
+        sampler = NO_MATRIX if self._sampler is None else self._sampler.P
+        outcome, _ = self._span.learn_row(
+            code, row, self._packed, sampler, target, scale, eta, uniform, self_kernel, z
+        )
+        if outcome != PLAIN:
+            self._grow_by_point(point, row, z)
+        if self._replaces:
+            self._consider(point, row)
 
     def _learn_block(self, block: Any, rows: Ledger, derivatives: int | Derivatives) -> int:
         """Replay up to the end of the period, or up to a restart; returns how many rows that were."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Matrix, Vector, as_row_values, require_integer, require_number
+from kons.arrays import Matrix, Vector, as_row_values, require_integer, require_scale
 from kons.core.coins import Coins
 from kons.core.embedding import Embedding
 from kons.core.replay import SKETCH, Rules, new_ledger, sample
@@ -66,7 +66,7 @@ class KORS(StreamConsumer):
         seed: int = 0,
     ) -> None:
         super().__init__(kernel)
-        self.regularization = require_number(regularization, "regularization", above=0.0)
+        self.regularization = require_scale(regularization, "regularization")
         self.policy = require_leverage(policy)
         self.seed = require_integer(seed, "seed", at_least=0)
         self._rules = Rules(

@@ -12,15 +12,16 @@ learner                 A lives in         who enters                  a row cos
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
-from kons.arrays import Vector, as_row_values, as_scalar, as_targets, require_integer, require_number
+from kons.arrays import Vector, as_row_values, as_scalar, as_targets, require_integer, require_scale
 from kons.core.coins import Coins
 from kons.core.replay import Derivatives, Ledger, Rules, new_ledger
-from kons.errors import ConfigurationError
+from kons.errors import ConfigurationError, NumericalError, notice
 from kons.kernels import Kernel
 from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
@@ -57,11 +58,13 @@ class NewtonLearner(StreamConsumer):
                 "bring your own as kons.losses.CustomLoss(value, slope)."
             )
         self.loss = loss
-        self.bound = require_number(bound, "bound", above=0.0)
-        self.regularization = require_number(regularization, "regularization", above=0.0)
+        self.bound = require_scale(bound, "bound")
+        self.regularization = require_scale(regularization, "regularization")
         self.step_size: StepSize = (
             for_loss(loss, self.bound) if step_size is None else as_step_size(step_size)
         )
+        if step_size is None:
+            _tell_of_flat_loss(loss, self.bound)
         hessian = _is_hessian(second_order, loss)
         self.second_order = second_order
         self._rules = Rules(
@@ -84,8 +87,9 @@ class NewtonLearner(StreamConsumer):
         X, y:
             Rows of features (or a sequence of objects, if the kernel takes objects), and targets.
         block_size:
-            At most this many rows are replayed at a time; the library may cut smaller. Decisions do
-            not depend on it, predictions only by rounding.
+            At most this many rows are replayed at a time; the library may cut smaller. It changes
+            predictions only by rounding; what the update itself makes of rounding, where regularization is
+            tiny, is told in docs/departures.md.
         sample_weight:
             One non-negative number c per row: its loss becomes c times the loss, which scales the
             slope and the weight in A by c. With c = 0 a row is predicted, and projected where it clips,
@@ -149,11 +153,16 @@ class NewtonLearner(StreamConsumer):
             self._raw_scores(points[start : start + PREDICTED_BLOCK])
             for start in range(0, len(points), PREDICTED_BLOCK)
         ]
-        return np.clip(np.concatenate(blocks), -self.bound, self.bound)
+        scores = np.concatenate(blocks)
+        if not np.isfinite(scores).all():
+            raise no_finite_score(self.kernel)
+        return np.clip(scores, -self.bound, self.bound)
 
     def predict_one(self, x: Any) -> float:
         """The clipped score of one row."""
         value = float(self._raw_scores(self._as_point(x))[0])
+        if not math.isfinite(value):
+            raise no_finite_score(self.kernel)
         return min(max(value, -self.bound), self.bound)
 
     # ---- looking
@@ -209,9 +218,8 @@ class NewtonLearner(StreamConsumer):
             rows[field] = coins.draw(len(rows))
         self._learn_rows(points, rows, derivatives, limit)
         self._count(points, int(np.count_nonzero(rows["kept"])))
-        mass = rows["weight"] * rows["inverse_form"]
-        self._log_determinant += float(np.sum(np.log1p(mass)))
-        self._online_effective_dimension += float(np.sum(mass / (1.0 + mass)))
+        self._log_determinant += float(np.sum(np.log1p(rows["weight"] * rows["inverse_form"])))
+        self._online_effective_dimension += float(np.sum(rows["leverage"]))
 
     def _facts(self) -> dict[str, str]:
         return {
@@ -232,14 +240,13 @@ class NewtonLearner(StreamConsumer):
         return self.step_size(np.arange(first, first + rows))
 
     def _trace(self, rows: Ledger, losses: Vector) -> Trace:
-        mass = rows["weight"] * rows["inverse_form"]
         return Trace(
             prediction=rows["prediction"].copy(),
             loss=losses,
             slope=rows["slope"].copy(),
             weight=rows["weight"].copy(),
             inverse_form=rows["inverse_form"].copy(),
-            leverage=mass / (1.0 + mass),
+            leverage=rows["leverage"].copy(),
             kept=rows["kept"].copy(),
             size=self._sizes(rows["kept"]),
             rounding_clips=int(np.count_nonzero(rows["clipped"])),
@@ -248,6 +255,24 @@ class NewtonLearner(StreamConsumer):
 
     #: Columns of the ledger that this learner's traces show besides.
     _extra_columns: tuple[str, ...] = ()
+
+
+def no_finite_score(kernel: Kernel) -> NumericalError:
+    return NumericalError(
+        f"f(x) is not a finite number. Likely causes: (a) {kernel!r} returned NaN or infinity; "
+        "(b) the features are too large for it."
+    )
+
+
+def _tell_of_flat_loss(loss: Loss, bound: float) -> None:
+    """Theorem 1: a constant step size sigma beats 1/(L C sqrt(t)) from about 1/(2 sigma L C)^2 rows on."""
+    sigma, L = loss.curvature(bound), loss.lipschitz(bound)
+    if sigma > 0.0 and 1e9 * (2.0 * sigma * L * bound) ** 2 < 1.0:
+        notice(
+            f"flat {loss!r}",
+            f"{loss!r} has almost no curvature on [-{bound:g}, {bound:g}] (sigma = {sigma:.1e}): with the "
+            "default step size learning is slow for the first billion rows. Lower bound, or give step_size.",
+        )
 
 
 def _is_hessian(second_order: Any, loss: Loss) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kons.arrays import require_integer
+from kons.arrays import require_flag, require_integer
 from kons.core.coins import Coins
 from kons.core.replay import SKETCH
 from kons.core.sampler import LeverageSampler
@@ -53,7 +53,7 @@ class SketchedKONS(ExpansionLearner):
     --------
     >>> import numpy as np
     >>> from kons import Gaussian, SketchedKONS, Squared
-    >>> from kons.policies import Leverage, require_leverage
+    >>> from kons.policies import Leverage
     >>> x = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
     >>> learner = SketchedKONS(Gaussian(0.5), Squared(), policy=Leverage(floor=0.05), seed=1)
     >>> trace = learner.advance(x, np.sin(x).ravel())
@@ -87,8 +87,8 @@ class SketchedKONS(ExpansionLearner):
                 "default step size without: give step_size, or use KONS."
             )
         self.policy = require_leverage(policy)
-        self.shared_coins = bool(shared_coins)
-        self.weighted = bool(weighted)
+        self.shared_coins = require_flag(shared_coins, "shared_coins")
+        self.weighted = require_flag(weighted, "weighted")
         self.seed = require_integer(seed, "seed", at_least=0)
         self._rules = self._rules._replace(
             entry=SKETCH,

@@ -63,6 +63,10 @@ class Trace:
     def __len__(self) -> int:
         return len(self.kept)
 
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """A column by name, or an error that lists what there is."""
+        return self._need(name)
+
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
         """The arrays that are there, by name."""
@@ -85,11 +89,11 @@ class Trace:
         q = self._need("inverse_form")
         return float(np.sum(self._need("slope") ** 2 * q / (1.0 + self._need("weight") * q)))
 
-    def _need(self, name: str) -> Vector:
-        column = getattr(self, name)
-        if column is None:
-            raise AttributeError(f"this trace has no {name}: it has {', '.join(self.columns)}.")
-        return column  # type: ignore[no-any-return]
+    def _need(self, name: str) -> NDArray[Any]:
+        columns = self.columns
+        if name not in columns:
+            raise KeyError(f"this trace has no column {name!r}: it has {', '.join(columns)}.")
+        return columns[name]
 
     @classmethod
     def concatenate(cls, traces: Sequence[Trace]) -> Trace:

@@ -23,29 +23,7 @@ same authors adds (sigma/2) g g^T.
 """
 
 from kons.losses.base import Loss
-from kons.losses.builtin import (
-    LOGISTIC,
-    SQUARED,
-    SQUARED_HINGE,
-    Logistic,
-    Squared,
-    SquaredHinge,
-    second_derivative_of,
-    slope_of,
-    value_of,
-)
+from kons.losses.builtin import Logistic, Squared, SquaredHinge
 from kons.losses.custom import CustomLoss
 
-__all__ = [
-    "LOGISTIC",
-    "SQUARED",
-    "SQUARED_HINGE",
-    "CustomLoss",
-    "Logistic",
-    "Loss",
-    "Squared",
-    "SquaredHinge",
-    "second_derivative_of",
-    "slope_of",
-    "value_of",
-]
+__all__ = ["CustomLoss", "Logistic", "Loss", "Squared", "SquaredHinge"]

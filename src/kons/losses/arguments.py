@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kons.arrays import Vector, require_number
+from kons.arrays import Vector, require_scale
 from kons.errors import TargetError
 
 __all__ = ["pair", "positive_bound", "require_labels", "require_within", "shaped"]
@@ -28,7 +28,7 @@ def shaped(results: Vector, shape: tuple[int, ...]) -> float | Vector:
 
 def positive_bound(bound: float) -> float:
     """The bound as a float, or :class:`~kons.errors.ConfigurationError`."""
-    return require_number(bound, "bound", above=0)
+    return require_scale(bound, "bound")
 
 
 def require_within(y: Any, bound: float) -> None:

@@ -1,0 +1,123 @@
+"""Does a stream of a million rows leave the learner as fast, as small and as exact as at its start?
+
+The rows drift: a wave whose direction turns slowly within a chunk, and jumps between chunks. Only one
+chunk exists at a time. After each, the inverse of A that the learner carries is held against one
+computed afresh from the running sum. By ``advance``, row by row, and with forgetting.
+
+The last tenth and the second are far apart in time, and a busy machine may slow one of them only. So a
+copy made after a tenth learns the last tenth beside the old learner, chunk by chunk in turn.
+"""
+
+from __future__ import annotations
+
+import copy
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import psutil
+
+from benchmarks.embedded_rows import one_by_one
+from benchmarks.measuring import MEGABYTE, blas_threads
+from benchmarks.reporting import Figure, Report, at_most
+from benchmarks.settings import Settings
+from benchmarks.subjects import embedded
+from kons import EmbeddedKONS
+from kons.streams import drifting
+
+CHUNKS, DIMENSION = 100, 3
+EXACT, SLOWER, RISE = 1e-8, 1.15, 5.0
+
+
+def run(settings: Settings) -> Report:
+    rows = 50_000 if settings.quick else 1_000_000
+    table, figures = [], []
+    with blas_threads(1):
+        for how, (learn, forgetting) in WAYS.items():
+            found = watch(learn, embedded(1.0, bound=1.0, forgetting=forgetting), rows // CHUNKS)
+            table.append([how, *found.values()])
+            figures += [
+                Figure(
+                    f"{how}: finite", found["finite"], "predictions", f"all {rows:,}", found["finite"] == rows
+                ),
+                at_most(EXACT, f"{how}: inverse", found["error"], "relative, largest over the chunks"),
+                at_most(SLOWER, f"{how}: last / 2nd tenth", found["slower"], "median time a row"),
+                Figure(
+                    f"{how}: old / young", found["beside"], "the same in turn: what a busy machine leaves"
+                ),
+                at_most(
+                    RISE, f"{how}: memory, MB", found["rise"], "resident, from 10 % of the rows to the end"
+                ),
+            ]
+    return Report(
+        question=f"Is the learner after {rows:,} rows as fast, as small and as exact as at the start?",
+        data=f"drifting waves, {CHUNKS} chunks of {rows // CHUNKS:,} x {DIMENSION}; 100 atoms, one thread",
+        columns=(
+            "how",
+            "finite",
+            "atoms",
+            "error",
+            "us, 2nd tenth",
+            "us, last",
+            "last / 2nd",
+            "old / young",
+            "MB risen",
+            "loss",
+        ),
+        table=table,
+        figures=figures,
+    )
+
+
+def advance(learner: EmbeddedKONS, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return learner.advance(X, y).prediction
+
+
+def row_by_row(learner: EmbeddedKONS, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.array(one_by_one(learner, list(X), y.tolist()))
+
+
+WAYS = {"advance": (advance, 1.0), "row by row": (row_by_row, 1.0), "forgetting": (advance, 0.999)}
+
+
+def watch(learn: Callable[..., np.ndarray], learner: EmbeddedKONS, rows: int) -> dict[str, float]:
+    """Learn all chunks; what became of exactness, speed and memory."""
+    seconds, errors, losses, resident, finite = [], [], [], [], 0
+    tenth = CHUNKS // 10
+    young, young_seconds = learner, []
+    for chunk in range(CHUNKS):
+        X, y = drifting(rows, DIMENSION, seed=chunk)
+        start = time.perf_counter()
+        prediction = learn(learner, X, y)
+        seconds.append(time.perf_counter() - start)
+        if chunk == tenth:
+            young = copy.deepcopy(learner)
+        if chunk >= CHUNKS - tenth:
+            start = time.perf_counter()
+            learn(young, X, y)
+            young_seconds.append(time.perf_counter() - start)
+        finite += int(np.count_nonzero(np.isfinite(prediction)))
+        losses.append(float(np.mean((prediction - y) ** 2)))
+        errors.append(inverse_error(learner))
+        resident.append(psutil.Process().memory_info().rss)
+    beside = (old / new for old, new in zip(seconds[-tenth:], young_seconds, strict=True))
+    early, late = statistics.median(seconds[tenth : 2 * tenth]), statistics.median(seconds[-tenth:])
+    return {
+        "finite": finite,
+        "atoms": learner.size,
+        "error": max(errors),
+        "early": early / rows * 1e6,
+        "late": late / rows * 1e6,
+        "slower": late / early,
+        "beside": statistics.median(beside),
+        "rise": (resident[-1] - resident[tenth - 1]) / MEGABYTE,
+        "loss": statistics.mean(losses),
+    }
+
+
+def inverse_error(learner: EmbeddedKONS) -> float:
+    """The inverse of A that is carried, rows still pending included, against a fresh one."""
+    span = learner._span
+    fresh = np.linalg.inv(span.running_sum())
+    return float(np.linalg.norm(span.apply_inverse(np.eye(len(fresh))) - fresh) / np.linalg.norm(fresh))

@@ -1,0 +1,209 @@
+"""A and u in a dictionary's span: the inverse is that of the running sum, whatever came."""
+
+import numpy as np
+import pytest
+
+from contracts.learners import assert_identical
+from kons import EmbeddedKONS, Gaussian, Logistic, Squared
+from kons.core.span import PERIOD, Span, SpanSampler, fresh_inverse
+from kons.policies import Dependence, Leverage
+
+ALPHA = 0.05
+
+
+def stream(rows, width=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.5, 1.5, size=(rows, width))
+    return X, np.clip(np.sin(2 * X[:, 0]) + X[:, 1] + 0.2 * rng.normal(size=rows), -1, 1)
+
+
+def learner(**choices):
+    return EmbeddedKONS(
+        Gaussian(), Squared(), **({"regularization": ALPHA, "policy": Dependence(1e-3)} | choices)
+    )
+
+
+def assert_inverse(span):
+    """``P_t A_t = I`` within 1e-10."""
+    size = len(span)
+    np.testing.assert_allclose(span.apply_inverse(span.running_sum()), np.eye(size), rtol=0, atol=1e-10)
+
+
+CHOICES = {
+    "gradient": {"max_atoms": 50},
+    "hessian": {"max_atoms": 50, "second_order": "hessian"},
+    "forgetting": {"max_atoms": 50, "second_order": "hessian", "forgetting": 0.99},
+    "replace": {"max_atoms": 20, "second_order": "hessian", "policy": Dependence(1e-3, "replace")},
+    "coin": {"policy": Leverage(0.1), "max_atoms": 50},
+    "restart": {"policy": Leverage(0.1), "on_growth": "restart", "max_atoms": 50},
+}
+
+
+@pytest.mark.parametrize("block_size", [1, 7, 64])
+@pytest.mark.parametrize("choices", CHOICES.values(), ids=CHOICES)
+def test_the_inverse_is_that_of_the_running_sum(choices, block_size):
+    X, y = stream(4000)
+    one = learner(**choices)
+    for start, stop in ((0, 5), (5, 63), (63, 64), (64, 700), (700, 1023), (1023, 1024), (1024, 4000)):
+        one.advance(X[start:stop], y[start:stop], block_size)
+        assert_inverse(one._span)
+        if one._span.at_period_end:
+            np.testing.assert_allclose(one._span.P @ one._span.running_sum(), np.eye(one.size), atol=1e-10)
+        np.testing.assert_array_equal(one._span.P, one._span.P.T)
+
+
+def test_thousands_of_single_rows():
+    X, y = stream(3000)
+    one = learner(second_order="hessian", max_atoms=30)
+    for t, (x, target) in enumerate(zip(X, y, strict=True)):
+        one.learn_one(x, target)
+        if t % 97 == 0:
+            assert_inverse(one._span)
+    assert_inverse(one._span)
+
+
+@pytest.mark.parametrize("block_size", [1, 7, None])
+def test_the_running_sum_is_the_sum(block_size):
+    """``A = alpha*I + sum w z z^T``, z in the coordinates of the day, 0 in those that came later."""
+    X, y = stream(500)
+    one = learner(max_atoms=40)
+    trace = one.advance(X, y, block_size)
+    Z = one._embedding.coordinates(X)
+    sizes = trace.size
+    for t in range(len(X)):
+        Z[t, sizes[t] :] = 0.0
+    A = ALPHA * np.eye(one.size) + (Z.T * trace.weight) @ Z
+    np.testing.assert_allclose(one._span.running_sum(), A, rtol=0, atol=1e-11)
+    # u solves nothing but its own recursion: u_t = u_{t-1} - s P_{t-1} z_t, so A u is the sum of what came.
+    f = Z @ one._span.u
+    np.testing.assert_allclose(
+        np.clip(f[sizes == one.size], -1, 1), one.predict(X[sizes == one.size]), atol=1e-9
+    )
+
+
+def test_the_past_fades_by_its_factor_and_never_below_alpha():
+    """With rows that teach nothing, A - alpha*I falls by lambda^32 at every 32nd row, and so does c."""
+    X, y = stream(320)
+    one = learner(max_atoms=20, forgetting=0.98, bound=50.0, step_size=0.5)  # so wide that nothing is clipped
+    one.advance(X[:64], y[:64])
+    A, u = one._span.running_sum(), one._span.u.copy()
+    for _ in range(4):
+        for x in X[:32]:
+            one.learn_slope(x, 0.0)
+        c = 0.98**32 * (A @ u)
+        A = ALPHA * np.eye(len(A)) + 0.98**32 * (A - ALPHA * np.eye(len(A)))
+        u = np.linalg.solve(A, c)
+        np.testing.assert_allclose(one._span.running_sum(), A, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(one._span.u, u, rtol=0, atol=1e-9)
+        assert np.linalg.eigvalsh(one._span.running_sum()).min() >= ALPHA * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("forgetting", [1e-3, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("loss", [Squared(), Logistic()], ids=repr)
+def test_forgetting_never_goes_below_alpha(loss, forgetting):
+    X, y = stream(2000)
+    y = y if isinstance(loss, Squared) else np.where(y > 0, 1.0, -1.0)
+    one = EmbeddedKONS(
+        Gaussian(), loss, regularization=ALPHA, second_order="hessian", max_atoms=30, forgetting=forgetting
+    )
+    for start in range(0, 2000, 100):
+        one.advance(X[start : start + 100], y[start : start + 100])
+        A = one._span.running_sum()
+        assert np.linalg.eigvalsh(A).min() >= ALPHA * (1 - 1e-9)
+        assert_inverse(one._span)
+
+
+def test_a_factor_of_one_is_no_forgetting():
+    X, y = stream(300)
+    plain, almost = learner(max_atoms=20), learner(max_atoms=20, forgetting=1.0 - 1e-15)
+    np.testing.assert_allclose(
+        almost.advance(X, y).prediction, plain.advance(X, y).prediction, rtol=0, atol=1e-9
+    )
+    assert plain._span.period == PERIOD == 2 * almost._span.period
+
+
+@pytest.mark.parametrize("choices", CHOICES.values(), ids=CHOICES)
+@pytest.mark.parametrize("rows", [1, 10, 63, 64, 100, 1030])
+def test_marks_go_back_bit_for_bit(rows, choices):
+    X, y = stream(1500)
+    one, undisturbed = learner(**choices), learner(**choices)
+    for each in (one, undisturbed):
+        each.advance(X[:300], y[:300])
+    parts = one._parts()
+    marks = [part.mark() for part in parts]
+    numbers = {name: value for name, value in vars(one).items() if isinstance(value, (int, float))}
+    before = undisturbed.state()
+    one.advance(X[300 : 300 + rows] * 1.3, y[300 : 300 + rows])
+    for part, mark in zip(parts, marks, strict=True):
+        part.restore(mark)
+    vars(one).update(numbers)
+    assert_identical(one.state(), before)
+    for each in (one, undisturbed):
+        each.advance(X[400:700], y[400:700])
+        each.learn_one(X[0], y[0])
+    assert_identical(one.state(), undisturbed.state())
+
+
+def test_new_coordinates():
+    span = Span(0.5)
+    span.extend(2)
+    np.testing.assert_array_equal(span.running_sum(), 0.5 * np.eye(2))
+    np.testing.assert_array_equal(span.u, 0.0)
+    Z = np.array([[1.0, 2.0], [0.0, 0.0]])
+    np.testing.assert_allclose(span.apply_inverse(Z), 2 * Z)
+    span.extend(1)
+    assert len(span) == 3
+    span.reset(1)
+    np.testing.assert_array_equal(span.running_sum(), [[0.5]])
+
+
+def test_projection_keeps_what_was_learned_on_the_smaller_span():
+    X, y = stream(64)
+    one = learner(max_atoms=10)
+    one.advance(X, y)
+    A, u = one._span.running_sum(), one._span.u.copy()
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(10, 10)))[0][:7]
+    one._span.project(Q)
+    np.testing.assert_allclose(one._span.running_sum(), Q @ A @ Q.T, atol=1e-12)  # Q Q^T = I
+    np.testing.assert_allclose(one._span.u, Q @ u, atol=1e-12)
+    assert_inverse(one._span)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 31, 100])
+def test_fresh_inverse(n):
+    B = np.random.default_rng(n).normal(size=(n, n))
+    A = B @ B.T + 0.1 * np.eye(n)
+    lower = np.tril(A) + np.triu(np.full((n, n), np.nan), 1)  # only the lower triangle is read
+    found = fresh_inverse(lower)
+    np.testing.assert_allclose(found @ A, np.eye(n), atol=1e-9)
+    np.testing.assert_array_equal(found, found.T)
+    assert np.isnan(lower[np.triu_indices(n, 1)]).all()
+    assert fresh_inverse(np.empty((0, 0))).shape == (0, 0)
+
+
+def test_the_sample_of_kors_in_the_span():
+    """``phi^T (A^I)^-1 phi`` in coordinates is the same in the kernel form over the sample."""
+    X, y = stream(200)
+    one = learner(policy=Leverage(0.5), seed=2)
+    trace = one.advance(X, y)
+    sample = np.flatnonzero(trace.kept)
+    kernel = Gaussian()
+    weights = 1.0 / trace.probability[sample]
+    new = stream(20, seed=5)[0]
+    k = kernel.gram(X[sample], new)
+    inside = kernel.gram(X[sample]) + ALPHA * np.diag(1.0 / weights)
+    expected = (kernel.gram(new) - k.T @ np.linalg.solve(inside, k)) / ALPHA
+    Z = one._embedding.coordinates(new)
+    found = one._sampler.inverse_forms(Z, kernel.gram(new) - Z @ Z.T)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(one._sampler.P @ one._sampler.A, np.eye(one.size), atol=1e-10)
+
+
+def test_the_sample_goes_back():
+    sampler = SpanSampler(0.1)
+    sampler.extend(3)
+    mark, before = sampler.mark(), sampler.state()
+    sampler.extend(2)
+    assert sampler.A.shape == (5, 5)
+    sampler.restore(mark)
+    assert_identical(sampler.state(), before)

@@ -1,0 +1,286 @@
+"""Named algorithms are rows of choices: each against its naive twin, and the registry."""
+
+import functools
+import inspect
+import re
+
+import numpy as np
+import pytest
+
+import naive
+from kons import KONS, EmbeddedKONS, Gaussian, Linear, Logistic, SketchedKONS, Squared, SquaredHinge, recipes
+from kons.errors import ConfigurationError
+from kons.learners.newton import NewtonLearner
+from kons.losses import CustomLoss
+from kons.policies import Dependence, Fixed, Leverage
+from kons.recipes import RECIPES, Recipe, make
+
+LOSSES = [Squared(), Logistic(), SquaredHinge()]
+ROWS = 200
+X = np.random.default_rng(0).uniform(-1.5, 1.5, size=(ROWS, 2))
+K = naive.gaussian_gram(X, 0.8)
+KERNEL = Gaussian(0.8)
+
+close = functools.partial(np.testing.assert_allclose, rtol=0, atol=1e-9)
+
+
+def targets(loss, bound=1.0):
+    signal = np.sin(2 * X[:, 0]) + X[:, 0] * X[:, 1]
+    return np.clip(signal, -bound, bound) if isinstance(loss, Squared) else np.sign(signal)
+
+
+def assert_like(learner, y, expected):
+    trace = learner.advance(X, y)
+    close(trace.prediction, expected.prediction)
+    np.testing.assert_array_equal(trace.kept, expected.kept)
+    np.testing.assert_array_equal(learner.atoms, X[expected.atoms])
+    close(trace.weight, expected.weight)
+
+
+# ---- the follow-ups by the paper's authors
+
+
+@pytest.mark.parametrize("bound", [0.5, 1.0])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize(
+    ("recipe", "restart", "max_atoms"),
+    [
+        (recipes.pros_n_kons, True, 10**9),
+        (recipes.con_kons, False, 10**9),
+        (recipes.b_kons, True, 12),
+    ],
+)
+def test_kors_decides_and_half_of_sigma_enters(recipe, restart, max_atoms, loss, bound):
+    y = targets(loss, bound)
+    sigma = naive.LOSSES[type(loss).__name__][1](bound)
+    expected = naive.span_on_targets(
+        K,
+        range(ROWS),
+        y,
+        loss,
+        bound=bound,
+        alpha=0.1,
+        eta=np.full(ROWS, sigma / 2),  # A += (sigma/2) g g^T
+        coins={"beta": 0.4, "eps": 0.3, "gamma": 0.0},
+        rng=np.random.default_rng(3),
+        restart=restart,
+        max_atoms=max_atoms,
+    )
+    cap = {"max_atoms": 12} if recipe is recipes.b_kons else {}
+    learner = recipe(
+        KERNEL, loss, bound=bound, regularization=0.1, oversampling=0.4, distortion=0.3, seed=3, **cap
+    )
+    assert learner.step_size(1) == pytest.approx(loss.curvature(bound) / 2)
+    assert learner.step_size(1) == pytest.approx(sigma / 2)
+    assert_like(learner, y, expected)
+    assert len(expected.atoms) == 12 if cap else len(expected.atoms) > 12
+
+
+def pros_n_kons_as_published(loss, y, bound, alpha, beta, eps, seed):
+    """Its own loop: the embedding of the row before, rebuilt and reset in the row after it changed."""
+    slope, sigma = naive.LOSSES[type(loss).__name__]
+    rng, sample, importance = np.random.default_rng(seed), [], []
+    D, changed, predictions = [], False, []
+    A, w = np.empty((0, 0)), np.empty(0)
+    for t in range(ROWS):
+        if changed:
+            D = sorted(sample)
+            A, w = alpha * np.eye(len(D)), np.zeros(len(D))
+        # phi~ = Sigma^-1 U^T k_D(x), with K_D = U Sigma^2 U^T: another basis of the same span
+        values, U = np.linalg.eigh(K[np.ix_(D, D)])
+        phi = (U.T @ K[D, t]) / np.sqrt(values)
+        raw = phi @ w
+        y_hat = np.clip(raw, -bound, bound)
+        predictions.append(y_hat)
+        if raw != y_hat:
+            direction = np.linalg.solve(A, phi)
+            w = w - (raw - y_hat) / (phi @ direction) * direction
+        g = slope(y_hat, y[t])
+        A = A + sigma(bound) / 2 * g**2 * np.outer(phi, phi)
+        w = w - g * np.linalg.solve(A, phi)
+        r = naive.sampled_inverse_form(K, sample, importance, t, alpha)
+        p = min(beta * (1 + eps) * r / (1 + r), 1.0)
+        changed = rng.random() < p
+        if changed:
+            sample.append(t)
+            importance.append(1 / p)
+    return np.array(predictions), sample
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_pros_n_kons_as_published(loss):
+    """A new atom takes effect in the row after its own there, in its own here: with restarts, the same."""
+    y = targets(loss)
+    predictions, sample = pros_n_kons_as_published(loss, y, 1.0, 0.1, 0.3, 0.5, seed=6)
+    learner = recipes.pros_n_kons(KERNEL, loss, regularization=0.1, oversampling=0.3, seed=6)
+    close(learner.advance(X, y).prediction, predictions, atol=1e-8)
+    np.testing.assert_array_equal(learner.atoms, X[sample])
+
+
+def test_a_cap_is_all_that_b_kons_adds():
+    y = targets(Squared())
+    one = recipes.b_kons(KERNEL, Squared(), max_atoms=8).advance(X, y)
+    other = recipes.pros_n_kons(KERNEL, Squared(), max_atoms=8).advance(X, y)
+    np.testing.assert_array_equal(one.prediction, other.prediction)
+    assert recipes.b_kons(KERNEL, Squared()).max_atoms == 100
+    assert one.size[-1] == 8
+
+
+@pytest.mark.parametrize("recipe", [recipes.pros_n_kons, recipes.con_kons, recipes.b_kons])
+def test_no_curvature_no_step_size(recipe):
+    absolute = CustomLoss(lambda p, y: abs(p - y), lambda p, y: np.sign(p - y), name="absolute")
+    with pytest.raises(ConfigurationError, match=r"absolute.*no curvature.*step_size"):
+        recipe(KERNEL, absolute)
+
+
+# ---- NONS-ALD
+
+
+@pytest.mark.parametrize("tolerance", [25 / ROWS, 1e-3])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_nons_ald(loss, tolerance):
+    y = targets(loss)
+    expected = naive.span_on_targets(
+        K, range(ROWS), y, loss, bound=1.0, alpha=0.2, eta=np.full(ROWS, 1 / 8), tolerance=tolerance
+    )
+    learner = recipes.nons_ald(KERNEL, loss, regularization=0.2, tolerance=tolerance, step_size=1 / 8)
+    assert_like(learner, y, expected)
+    assert 1 < len(expected.atoms) < ROWS
+
+
+def test_nons_ald_takes_the_step_size_of_the_loss():
+    """The paper's 1/8 at C = 1 is sigma of the squared loss."""
+    assert recipes.nons_ald(KERNEL, Squared()).step_size(1) == 1 / 8
+    learner = recipes.nons_ald(KERNEL, Squared(), tolerance=0.01, max_atoms=5)
+    assert learner.policy == Dependence(0.01)
+    assert learner.on_growth == "carry"
+    learner.advance(X, targets(Squared()))
+    assert learner.size == 5
+
+
+# ---- PKAWV
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.02])
+def test_pkawv_is_the_argmin_with_the_present_as_zero(alpha):
+    """In a fixed span, by a direct solve in every row."""
+    D, rest = list(range(0, 30, 3)), [i for i in range(60) if i % 3 or i >= 30]
+    y = targets(Squared())[rest]
+    learner = recipes.pkawv(KERNEL, bound=5.0, regularization=alpha, atoms=X[D])
+    assert isinstance(learner.policy, Fixed)
+    trace = learner.advance(X[rest], y)
+    assert trace.prediction[0] == 0.0
+    for t in range(len(rest)):
+        direct = naive.ridge_with_the_present_as_zero(K, D, rest[:t], y[:t], rest[t], alpha / 2)
+        assert trace.prediction[t] == pytest.approx(direct, abs=1e-8)
+
+
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-4])
+def test_pkawv_with_atoms_by_dependence(tolerance):
+    y = targets(Squared(), 0.5)
+    expected = naive.span_on_targets(
+        K,
+        range(ROWS),
+        y,
+        Squared(),
+        bound=0.5,
+        alpha=0.1,
+        hessian=True,
+        forward=True,
+        tolerance=tolerance,
+        max_atoms=200,
+    )
+    learner = recipes.pkawv(KERNEL, bound=0.5, regularization=0.1, tolerance=tolerance)
+    assert_like(learner, y, expected)
+
+
+def test_pkawv_in_the_whole_space_is_vovks_forecaster():
+    """With a linear kernel the dictionary is all of it after three rows: ridge that has seen x_t as well."""
+    rng = np.random.default_rng(1)
+    features, y = rng.normal(size=(100, 3)), rng.uniform(-1, 1, size=100)
+    trace = recipes.pkawv(Linear(), bound=9.0, regularization=0.4).advance(features, y)
+    for t in range(3, 100):
+        seen = features[: t + 1]
+        A = seen.T @ seen + 0.2 * np.eye(3)
+        direct = features[t] @ np.linalg.solve(A, features[:t].T @ y[:t])
+        assert trace.prediction[t] == pytest.approx(direct, abs=1e-10)
+
+
+# ---- the registry
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_name_makes_a_learner(name):
+    learner = make(name, KERNEL, Squared())
+    assert isinstance(learner, NewtonLearner)
+    assert learner.kernel is KERNEL
+    assert learner.loss == Squared()
+    trace = learner.advance(X[:70], targets(Squared())[:70])
+    assert np.isfinite(trace.prediction).all()
+    assert trace.loss[-30:].mean() < trace.loss[:30].mean()
+    other = RECIPES[name].make(KERNEL, Squared(), bound=2.0, regularization=0.3)
+    assert (other.bound, other.regularization) == (2.0, 0.3)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_descriptions_are_one_line(name):
+    recipe = RECIPES[name]
+    assert isinstance(recipe, Recipe)
+    assert recipe.description == recipe.description.strip()
+    assert "\n" not in recipe.description
+    assert 10 < len(recipe.description) < 90
+
+
+def test_descriptions_differ_and_names_are_sorted():
+    assert len({recipe.description for recipe in RECIPES.values()}) == len(RECIPES)
+    assert list(RECIPES) == sorted(RECIPES)
+
+
+def test_the_docstring_has_a_row_for_every_entry():
+    rows = re.findall(r"^``(\w+)`` ", recipes.__doc__, flags=re.MULTILINE)
+    assert sorted(rows) == sorted(RECIPES)
+
+
+@pytest.mark.parametrize("name", ["KONS", "pros-n-kons", "", None])
+def test_an_unknown_name(name):
+    with pytest.raises(ConfigurationError, match=r"there is no learner .*; there are b_kons, con_kons"):
+        make(name, KERNEL, Squared())
+
+
+def test_what_the_names_stand_for():
+    squared = functools.partial(make, kernel=KERNEL, loss=Squared())
+    assert type(squared("kons")) is KONS
+    assert squared("kons").second_order == "gradient"
+    assert type(squared("ridge")) is KONS
+    assert squared("ridge").second_order == "hessian"
+    assert type(squared("sketched")) is SketchedKONS
+    assert squared("embedded").second_order == "hessian"
+    assert squared("embedded", second_order="gradient").second_order == "gradient"
+    for name in ("pros_n_kons", "con_kons", "b_kons", "nons_ald", "pkawv", "embedded"):
+        assert type(squared(name)) is EmbeddedKONS
+    for name, on_growth in (("pros_n_kons", "restart"), ("con_kons", "carry"), ("b_kons", "restart")):
+        assert squared(name).on_growth == on_growth
+        assert isinstance(squared(name).policy, Leverage)
+    assert squared("pkawv").forward
+
+
+def test_pkawv_is_for_the_squared_loss():
+    with pytest.raises(ConfigurationError, match=r"pkawv is for the squared loss, not Logistic\(\)"):
+        make("pkawv", KERNEL, Logistic())
+    assert RECIPES["pkawv"].make(KERNEL).forward
+    assert RECIPES["ridge"].make(KERNEL).loss == Squared()
+
+
+def test_parameters_reach_the_learner():
+    learner = make("con_kons", KERNEL, Logistic(), oversampling=0.2, max_atoms=7, seed=5)
+    assert learner.policy == Leverage(0.2, 0.5)
+    assert (learner.max_atoms, learner.seed) == (7, 5)
+    with pytest.raises(TypeError, match="nonsense"):
+        make("con_kons", KERNEL, Logistic(), nonsense=1)
+
+
+def test_public_names():
+    for name in recipes.__all__:
+        value = getattr(recipes, name)
+        if inspect.isfunction(value):
+            assert ">>>" in value.__doc__
