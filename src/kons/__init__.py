@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kons.kernels import Gaussian, Laplace, Linear, Matern, Polynomial, RationalQuadratic
     from kons.learners import KONS, KORS, EmbeddedKONS, SketchedKONS, Trace
     from kons.losses import Logistic, Squared, SquaredHinge
+    from kons.theory import certify
 
 __version__ = "0.1.0"
 
@@ -35,6 +36,7 @@ __all__ = [
     "Squared",
     "SquaredHinge",
     "Trace",
+    "certify",
 ]
 
 # Each name is imported when it is first asked for (PEP 562): `kons --help` should not wait for Numba.
@@ -42,6 +44,7 @@ _HOMES = {
     "kons.kernels": ("Gaussian", "Laplace", "Linear", "Matern", "Polynomial", "RationalQuadratic"),
     "kons.learners": ("KONS", "KORS", "EmbeddedKONS", "SketchedKONS", "Trace"),
     "kons.losses": ("Logistic", "Squared", "SquaredHinge"),
+    "kons.theory": ("certify",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = (
@@ -54,6 +57,7 @@ _MODULES = (
     "recipes",
     "step_sizes",
     "streams",
+    "theory",
 )
 
 

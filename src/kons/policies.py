@@ -32,8 +32,8 @@ class Dependence:
         With ``max_atoms`` atoms, ``"freeze"`` keeps them for ever. ``"replace"`` lets the most novel row
         of each period of 64 rows (32 with forgetting) take the place of the least useful atom, the one
         whose removal moves the learned function least in norm; what was learned is projected on the rest.
-        Replacement suits streams that move to new regions; it costs B^3 per period, and ends every
-        guarantee about a fixed comparator.
+        Replacement suits streams in time order, on which a frozen dictionary grows stale; it costs B^3
+        per period, and ends every guarantee about a fixed comparator.
 
     >>> Dependence(tolerance=1e-3)
     Dependence(tolerance=0.001, when_full='freeze')

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kons.core.replay import LEDGER
+from kons.core.ledger import LEDGER
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kons.core.entry import condition
 from kons.core.preconditioner import Preconditioner
-from kons.core.replay import condition
 
 FEATURES = 6
 

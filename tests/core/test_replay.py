@@ -7,7 +7,9 @@ import pytest
 
 from contracts.learners import assert_identical
 from kons import KONS, Gaussian, Logistic, SketchedKONS, Squared, SquaredHinge
-from kons.core.replay import Rules, new_ledger, replay, settle_inverse_form
+from kons.core.entry import settle_inverse_form
+from kons.core.ledger import Rules, new_ledger
+from kons.core.replay import replay
 from kons.errors import NumericalError
 from kons.kernels import FunctionKernel
 from kons.losses import CustomLoss

@@ -5,7 +5,8 @@ import pytest
 
 from contracts.learners import assert_identical
 from kons import EmbeddedKONS, Gaussian, Logistic, Squared
-from kons.core.span import PERIOD, Span, SpanSampler, fresh_inverse
+from kons.core.span import PERIOD, Span, SpanSampler
+from kons.core.span_loops import fresh_inverse
 from kons.policies import Dependence, Leverage
 
 ALPHA = 0.05

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
-from kons.errors import KonsError, MissingExtraError, logger
+from kons.errors import ConfigurationError, KonsError, MissingExtraError, logger
 
 __all__ = ["FAILED", "USAGE", "main"]
 
@@ -35,22 +36,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return _fail(str(MissingExtraError("The command line", "cli")), USAGE)
     try:
-        return dispatch(sys.argv[1:] if arguments is None else list(arguments))
+        code = dispatch(sys.argv[1:] if arguments is None else list(arguments))
+        sys.stdout.flush()  # a full disk should be noticed here, not at exit
+        return code
+    except ConfigurationError as error:
+        return _fail(str(error), USAGE)
     except KonsError as error:
         return _fail(str(error))
     except KeyboardInterrupt:
         return _fail("stopped.", INTERRUPTED)
     except MemoryError:
-        return _fail("out of memory: exact KONS keeps rows^2/2 numbers; use fewer rows.")
-    except BrokenPipeError:
-        # Whoever read our output has left; flushing the rest at exit would complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _fail("out of memory: exact KONS keeps rows^2/2 numbers; use fewer rows (--rows).")
+    except BrokenPipeError:  # whoever read our output has left
+        _give_up_output()
         return FAILED
+    except OSError as error:
+        _give_up_output()
+        where = "the output" if error.filename is None else error.filename
+        return _fail(f"cannot read or write {where}: {error.strerror or error}.")
     except Exception as error:
         logger.debug("the command failed", exc_info=True)
         return _fail(f"unexpected {type(error).__name__}: {error} (a bug: please report it)")
 
 
+def _give_up_output() -> None:
+    """If the rest of the output cannot be written now, do not let it complain again at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):  # a standard output that is no file
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, sys.stdout.fileno())
+            os.close(null)
+
+
 def _fail(message: str, code: int = FAILED) -> int:
-    print("kons: " + " ".join(message.split()), file=sys.stderr)
+    with suppress(OSError):  # a standard error that is full: the code still says it
+        print("kons: " + " ".join(message.split()), file=sys.stderr, flush=True)
     return code

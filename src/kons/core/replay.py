@@ -18,157 +18,20 @@ what is left of M is the Cholesky factor of the block, up to scale.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
-from kons.core.leverage import keep_probability, leverage, leverage_overestimate
+from kons.core.entry import condition, decide, enter_sample, settle_inverse_form, toss
+from kons.core.ledger import SPAN_FIXED, TOTALS, Ledger, Rules
+from kons.core.leverage import leverage
 from kons.errors import NumericalError
 from kons.losses.builtin import second_derivative_of, slope_of
 
-__all__ = [
-    "EVERYTHING",
-    "SKETCH",
-    "SPAN_DEPENDENCE",
-    "SPAN_FIXED",
-    "SPAN_LEVERAGE",
-    "Derivatives",
-    "Ledger",
-    "Rules",
-    "new_ledger",
-    "replay",
-    "sample",
-]
-
-#: One entry per row of a block: what the update needs, and what it found.
-LEDGER = np.dtype(
-    [
-        # given
-        ("target", "f8"),
-        ("scale", "f8"),  # the row's sample weight, c
-        ("step_size", "f8"),  # eta_t
-        ("self_kernel", "f8"),  # k(x, x)
-        ("norm2", "f8"),  # |phi|^2 in the space of A: k(x, x), or |z|^2 in a dictionary's span
-        ("uniform", "f8"),  # the row's coin
-        ("sampler_uniform", "f8"),  # KORS's own coin, where the two are not shared
-        # found
-        ("prediction", "f8"),  # y_hat
-        ("overshoot", "f8"),  # h
-        ("slope", "f8"),  # g
-        ("feature_weight", "f8"),  # the weight before any coin, wbar
-        ("weight", "f8"),  # what entered A
-        ("inverse_form", "f8"),  # q
-        ("leverage", "f8"),  # w*q/(1 + w*q)
-        ("step", "f8"),  # s: f moved by -s A^-1 phi, with A as it stood then
-        ("coefficient", "f8"),  # c: over the block, f moved by -sum c A^-1 phi, A from before it
-        ("leverage_estimate", "f8"),
-        ("probability", "f8"),
-        ("kept", "?"),
-        ("sampler_weight", "f8"),  # what entered A^I, KORS's weighted sample
-        ("sampler_inverse_form", "f8"),
-        ("novelty", "f8"),  # q plus what is outside the span, over alpha
-        ("entered", "?"),  # the point became an atom of the span
-        ("clipped", "?"),  # rounding had pushed q below its exact lower bound
-    ]
-)
-
-Ledger = NDArray[np.void]
-
-
-# Who enters, and what it enters.
-EVERYTHING = 0  # every row enters A
-SKETCH = 1  # a coin lets a row into A
-SPAN_FIXED = 2  # every row enters A, which lives in the span of atoms that are given
-SPAN_DEPENDENCE = 3  # ... of atoms that were not in the span of those before
-SPAN_LEVERAGE = 4  # ... of atoms that a coin chose
-
-
-class Totals(NamedTuple):
-    """Places in the vector of running totals that the compiled loops add to."""
-
-    weighted_trace: int = 0
-    sampler_trace: int = 1
-    free_slots: int = 2
-
-
-TOTALS = Totals()
-
-
-class Rules(NamedTuple):
-    """How rows are weighed and who enters, as numbers that the compiled loops can read."""
-
-    bound: float
-    regularization: float
-    hessian: bool = False
-    """w is the loss's second derivative instead of eta*g^2."""
-    projects: bool = True
-    """h enters the update; it does not with the Hessian of the squared loss."""
-    forward: bool = False
-    """Predict as if the row had been learned with target 0 already (Azoury-Warmuth-Vovk)."""
-    entry: int = EVERYTHING
-    """Who enters, and what: see the constants."""
-    tolerance: float = 0.0
-    """The least part of k(x,x) outside the span that makes a new atom."""
-    restarts: bool = False
-    """A new atom throws away what was learned, and ends the block."""
-    shared_coins: bool = True
-    weighted: bool = False
-    """A takes w/p instead of w."""
-    oversampling: float = 1.0
-    distortion: float = 0.5
-    floor: float = 0.0
-
-    @property
-    def packed(self) -> NDArray[np.void]:
-        """The same as an array of one record: one argument to a compiled loop instead of many."""
-        return _packed(self)
-
-
-@functools.lru_cache(maxsize=256)
-def _packed(rules: Rules) -> NDArray[np.void]:
-    kinds = {float: "f8", int: "i8", bool: "?"}
-    fields = [(name, kinds[type(value)]) for name, value in rules._asdict().items()]
-    return np.array([tuple(rules)], dtype=fields)
-
-
-# Repeated points meet their lower bound exactly: the last digits of q are then no clip.
-EQUAL = 1.0 - 1e-12
-# A posterior variance alpha*q below -TOLERANCE*k(x,x) is no rounding: the kernel is at fault.
-TOLERANCE = 1e-6
-
-
-def new_ledger(rows: int) -> Ledger:
-    """A ledger of ``rows`` unit-scale rows."""
-    ledger = np.zeros(rows, LEDGER)
-    ledger["scale"] = 1.0
-    return ledger
-
-
-@compiled
-def condition(M: Matrix, t: int, weight: float) -> None:
-    """``M -= w/(1 + w*q) M[:, t] M[t, :]`` behind t: point t enters with this weight."""
-    gain = weight / (1.0 + weight * M[t, t])
-    for i in range(t + 1, M.shape[0]):
-        factor = gain * M[t, i]
-        for j in range(i, M.shape[0]):
-            M[i, j] -= factor * M[t, j]
-
-
-@compiled
-def settle_inverse_form(M: Matrix, t: int, norm2: float, alpha: float, trace: float) -> int:
-    """Raise q = M[t, t] to its exact lower bound. 0: nothing to do, 1: raised, 2: no rounding."""
-    # A <= (alpha + sum w_i |phi_i|^2) I, hence q >= |phi|^2 / (alpha + sum w_i |phi_i|^2).
-    lowest = norm2 / (alpha + trace)
-    if M[t, t] >= lowest * EQUAL and lowest >= 0.0:
-        return 0
-    severe = norm2 < 0.0 or not M[t, t] * alpha >= -TOLERANCE * norm2
-    M[t, t] = lowest
-    return 2 if severe else 1
+__all__ = ["NO_MATRIX", "Derivatives", "check_sound", "replay", "replay_compiled", "sample"]
 
 
 @compiled
@@ -187,89 +50,6 @@ def meet(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, R: Matrix, totals:
     row.prediction = min(max(raw, -rules[0].bound), rules[0].bound)
     row.overshoot = f[t] - row.prediction
     return verdict < 2 and np.isfinite(f[t])
-
-
-@compiled
-def toss(t: int, rows: Any, rules: Any, weight: float, N: Matrix, totals: Vector) -> bool:
-    """Estimate row t's leverage and toss its coins (Alg. 2, lines 4-6; Alg. 3, lines 8-10)."""
-    row = rows[t]
-    trace = totals[TOTALS.sampler_trace]
-    verdict = settle_inverse_form(N, t, row.self_kernel, rules[0].regularization, trace)
-    row.clipped = row.clipped or verdict > 0
-    row.sampler_inverse_form = N[t, t]
-    row.leverage_estimate = leverage_overestimate(weight * N[t, t], rules[0].distortion)
-    row.probability = keep_probability(row.leverage_estimate, rules[0].oversampling, rules[0].floor)
-    row.kept = row.uniform < row.probability
-    # KORS's importance is 1/p with the p of its own coin: the floored one only if it is shared.
-    p, kept = row.probability, row.kept
-    if not rules[0].shared_coins:
-        p = keep_probability(row.leverage_estimate, rules[0].oversampling, 0.0)
-        kept = row.sampler_uniform < p
-    row.sampler_weight = weight / p if kept else 0.0
-    return verdict < 2
-
-
-@compiled
-def enter_sample(t: int, rows: Any, N: Matrix, totals: Vector) -> None:
-    """Let row t into A^I with the weight that its coin gave it."""
-    row = rows[t]
-    if row.sampler_weight > 0.0:
-        condition(N, t, row.sampler_weight)
-        totals[TOTALS.sampler_trace] += row.sampler_weight * row.self_kernel
-
-
-@compiled
-def grow(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, totals: Vector) -> bool:
-    """Make row t an atom of the span, if it is chosen; every row enters A itself."""
-    row = rows[t]
-    sound = True
-    row.kept = False
-    outside = R[t, t]
-    chosen = outside > rules[0].tolerance * row.self_kernel
-    if rules[0].entry == SPAN_LEVERAGE:
-        sound = toss(t, rows, rules, 1.0, N, totals)
-        independent = chosen
-        chosen = chosen and row.kept
-        if independent and totals[TOTALS.free_slots] < 1.0:
-            row.sampler_weight = 0.0  # there is no coordinate for it
-        enter_sample(t, rows, N, totals)
-    row.entered = chosen and rules[0].entry != SPAN_FIXED and totals[TOTALS.free_slots] >= 1.0
-    row.kept = row.entered
-    if row.entered:
-        totals[TOTALS.free_slots] -= 1.0
-        # The new coordinate of row j is R[t, j]/sqrt(R[t, t]); A has alpha there and the weight vector 0.
-        pivot = np.sqrt(outside)
-        for j in range(t, R.shape[0]):
-            R[t, j] /= pivot
-            rows[j].norm2 += R[t, j] * R[t, j]
-        for i in range(t, R.shape[0]):
-            for j in range(i, R.shape[0]):
-                M[i, j] += R[t, i] * R[t, j] / rules[0].regularization
-        for i in range(t + 1, R.shape[0]):
-            for j in range(i, R.shape[0]):
-                R[i, j] -= R[t, i] * R[t, j]
-        row.inverse_form = M[t, t]
-    return sound
-
-
-@compiled
-def decide(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, totals: Vector) -> bool:
-    """Find what of row t enters A, once its feature weight is known. False: the kernel is at fault."""
-    row = rows[t]
-    sound = True
-    if rules[0].entry == EVERYTHING:
-        row.kept = True
-        row.weight = row.feature_weight
-    elif rules[0].entry == SKETCH:
-        sound = toss(t, rows, rules, row.feature_weight, N, totals)
-        enter_sample(t, rows, N, totals)
-        row.weight = 0.0
-        if row.kept:
-            row.weight = row.feature_weight / (row.probability if rules[0].weighted else 1.0)
-    else:
-        sound = grow(t, rows, rules, M, N, R, totals)
-        row.weight = row.feature_weight
-    return sound
 
 
 @compiled

@@ -13,8 +13,8 @@ import numpy as np
 from kons.arrays import Matrix, Vector
 from kons.core import preconditioner
 from kons.core.function import cross_gram
+from kons.core.ledger import Ledger
 from kons.core.preconditioner import Preconditioner
-from kons.core.replay import Ledger
 from kons.core.storage import GrowingArray, PointStore, point_store
 from kons.kernels import Kernel
 

@@ -12,18 +12,17 @@ from kons.arrays import Vector, as_scalar, require_flag, require_integer, requir
 from kons.core.coins import Coins
 from kons.core.embedding import DEPENDENT, Embedding, gaussian_score
 from kons.core.function import cross_gram
-from kons.core.replay import (
-    NO_MATRIX,
+from kons.core.ledger import (
     SPAN_DEPENDENCE,
     SPAN_FIXED,
     SPAN_LEVERAGE,
     TOTALS,
-    Derivatives,
     Ledger,
     new_ledger,
-    replay,
 )
-from kons.core.span import PLAIN, Span, SpanSampler, outside_of
+from kons.core.replay import NO_MATRIX, Derivatives, replay
+from kons.core.span import Span, SpanSampler
+from kons.core.span_loops import PLAIN, outside_of
 from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, NumericalError
 from kons.kernels import Kernel
@@ -379,8 +378,9 @@ class EmbeddedKONS(NewtonLearner):
         """Replacement: remember the most novel row, and let it in at the end of the period."""
         if self._free_slots():
             return
-        outside = (rows["novelty"] - rows["inverse_form"]) * self.regularization / rows["self_kernel"]
-        outside[rows["entered"] | (rows["self_kernel"] == 0.0)] = 0.0
+        outside = (rows["novelty"] - rows["inverse_form"]) * self.regularization
+        eligible = ~rows["entered"] & (rows["self_kernel"] > 0.0)
+        outside = np.divide(outside, rows["self_kernel"], out=np.zeros(len(rows)), where=eligible)
         most = int(np.argmax(outside))
         if outside[most] > self._candidate_novelty:
             self._candidate_novelty = float(outside[most])

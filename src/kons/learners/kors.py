@@ -10,7 +10,8 @@ import numpy as np
 from kons.arrays import Matrix, Vector, as_row_values, require_integer, require_scale
 from kons.core.coins import Coins
 from kons.core.embedding import Embedding
-from kons.core.replay import SKETCH, Rules, new_ledger, sample
+from kons.core.ledger import SKETCH, Rules, new_ledger
+from kons.core.replay import sample
 from kons.core.sampler import LeverageSampler
 from kons.core.threads import single_threaded_blas
 from kons.kernels import Kernel

@@ -20,7 +20,8 @@ import numpy as np
 
 from kons.arrays import Vector, as_row_values, as_scalar, as_targets, require_integer, require_scale
 from kons.core.coins import Coins
-from kons.core.replay import Derivatives, Ledger, Rules, new_ledger
+from kons.core.ledger import Ledger, Rules, new_ledger
+from kons.core.replay import Derivatives
 from kons.errors import ConfigurationError, NumericalError, notice
 from kons.kernels import Kernel
 from kons.learners.stream import StreamConsumer

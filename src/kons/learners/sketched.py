@@ -6,7 +6,7 @@ from typing import Any
 
 from kons.arrays import require_flag, require_integer
 from kons.core.coins import Coins
-from kons.core.replay import SKETCH
+from kons.core.ledger import SKETCH
 from kons.core.sampler import LeverageSampler
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel

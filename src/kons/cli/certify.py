@@ -1,0 +1,329 @@
+"""``kons certify``: how far from the best fixed function a run over a person's own file was, proven."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from kons.cli import picture
+from kons.cli.first_look import BOUND, LossName, Prepared, median_distance, prepare
+from kons.cli.screen import progress_bar
+from kons.errors import ConfigurationError
+from kons.kernels import Gaussian
+from kons.learners import KONS, EmbeddedKONS, SketchedKONS
+from kons.learners.newton import NewtonLearner
+from kons.losses import Logistic, Loss, Squared, SquaredHinge
+from kons.streams.csv import csv_columns, listed, read_csv
+from kons.theory import RegretCertificate, certify
+
+__all__ = ["EXACT_UP_TO", "Outcome", "Request", "print_json", "print_report", "run"]
+
+EXACT_UP_TO = 2000  # rows; the best function in hindsight costs rows^3 up to here
+MOST_FOR_EXACT = 20_000  # rows for which exact KONS's rows^2/2 numbers fit in memory
+MAX_ATOMS = 200
+LOSSES: dict[LossName, Loss] = {
+    "squared": Squared(),
+    "logistic": Logistic(),
+    "squared-hinge": SquaredHinge(),
+}
+
+LearnerName = Literal["embedded", "kons", "sketched"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for on the command line."""
+
+    file: Path
+    target: str | None = None
+    drop: tuple[str, ...] = ()
+    loss: LossName | None = None
+    bandwidth: float | None = None
+    regularization: float = 1.0
+    max_atoms: int | None = None
+    rows: int | None = None
+    learner: LearnerName = "embedded"
+    seed: int = 0
+    picture: Path | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The certificate, and all that was chosen on the way to it."""
+
+    request: Request
+    data: Prepared
+    learner: NewtonLearner
+    bandwidth: float
+    sampled: int
+    """Rows whose median distance the bandwidth is; 0 if it was given."""
+    certificate: RegretCertificate
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the best function in hindsight was looked for among all functions."""
+        return self.certificate.rows <= EXACT_UP_TO
+
+    @property
+    def idle_loss(self) -> float:
+        """What always predicting 0, the middle, would have lost."""
+        return float(np.sum(self.learner.loss.value(np.zeros_like(self.data.y), self.data.y)))
+
+
+def run(request: Request, console: Console, *, quiet: bool = False) -> Outcome:
+    """Read, scale, certify, and save the picture if one is asked for; nothing is written before the end."""
+    if request.picture is not None:
+        picture.require_place(request.picture, force=request.force)
+    if request.max_atoms is not None and request.learner != "embedded":
+        raise ConfigurationError(f"--max-atoms is for --learner embedded, not {request.learner}.")
+    columns = csv_columns(request.file)
+    if request.target is None:
+        raise ConfigurationError(
+            f"--target is missing: which column of {request.file} is to be predicted? "
+            f"There are {listed(columns)}."
+        )
+    drop = [name for text in request.drop for name in ([text] if text in columns else text.split(","))]
+    drop = [name.strip() for name in drop if name.strip()]
+    with progress_bar(console, quiet=quiet) as bar:
+        task = bar.add_task(f"reading {request.file.name}", total=None, facts="")
+        table = read_csv(
+            request.file,
+            request.target,
+            drop=drop,
+            rows=request.rows,
+            tell=lambda rows: bar.update(task, facts=f"{rows:,} rows"),
+        )
+        if request.learner == "kons" and len(table) > MOST_FOR_EXACT:
+            raise ConfigurationError(
+                f"exact KONS keeps rows^2/2 numbers, and {request.file} has {len(table):,} rows: "
+                f"use --rows {MOST_FOR_EXACT}, or --learner embedded."
+            )
+        data = prepare(table, request.loss)
+        bandwidth, sampled = (request.bandwidth, 0) if request.bandwidth else median_distance(data.X)
+        learner = _learner(request, LOSSES[data.loss], bandwidth)
+        bar.update(task, total=1, completed=1, visible=False)
+        bar.add_task("learning, then the best in hindsight", total=None, facts=f"{len(table):,} rows")
+        certificate = certify(learner, data.X, data.y, exact_up_to=EXACT_UP_TO)
+    outcome = Outcome(request, data, learner, bandwidth, sampled, certificate)
+    if request.picture is not None:
+        picture.save(certificate, request.picture, force=request.force)
+    return outcome
+
+
+def print_json(outcome: Outcome) -> None:
+    """One JSON object on standard output: the certificate's numbers, and ``settings``."""
+    request, data = outcome.request, outcome.data
+    document = {
+        **outcome.certificate.to_dict(),
+        "hindsight_exact": outcome.is_exact,
+        "idle_loss": outcome.idle_loss,
+        "plain_words": {name.strip(): meaning for name, _, meaning in outcome.certificate.lines()},
+        "in_target_units": {name: value for name, value, _ in _in_plain_units(outcome)},
+        "settings": {
+            "file": str(request.file),
+            "target": data.target,
+            "task": "regression" if data.labels is None else "classification",
+            "loss": data.loss,
+            "learner": request.learner,
+            "kernel": "gaussian",
+            "bandwidth": outcome.bandwidth,
+            "bandwidth_from_rows": outcome.sampled,
+            "bound": BOUND,
+            "regularization": request.regularization,
+            "max_atoms": getattr(outcome.learner, "max_atoms", None),
+            "atoms": _atoms(outcome),
+            "seed": request.seed,
+            "features": list(data.features),
+            "feature_medians": data.medians.tolist(),
+            "feature_spreads": data.spreads.tolist(),
+            "constant_features_left_out": list(data.constant),
+            "target_middle": data.middle,
+            "target_reach": data.reach,
+            "labels": None if data.labels is None else list(data.labels),
+            "picture": None if request.picture is None else str(request.picture),
+        },
+    }
+    print(json.dumps(_finite(document), indent=2, allow_nan=False))
+
+
+def print_report(outcome: Outcome) -> None:
+    """The certificate for people, on standard output."""
+    console = Console(highlight=False, markup=False)
+    certificate, request = outcome.certificate, outcome.request
+
+    def say(*parts: str | tuple[str, str]) -> None:
+        console.print(Text.assemble(*((_safe(p, console) if isinstance(p, str) else p) for p in parts)))
+
+    say()
+    say(("Regret certificate", "bold"), f" for {request.file}, predicting {outcome.data.target!r}: ",
+        f"{certificate.rows:,} rows.\n")  # fmt: skip
+    say("All rows were read first, since the bound must hold every target:")
+    console.print(_grid(_told(outcome), console))
+    say()
+    console.print(_figures(outcome, console))
+    for remark in _remarks(outcome):
+        say("\n" + remark)
+    if request.picture is not None:
+        say(f"\nPicture: {request.picture}")
+    else:
+        say("\nFor a picture of loss, hindsight and bound over time: --picture certificate.svg")
+    say()
+
+
+def _told(outcome: Outcome) -> list[tuple[str, str]]:
+    """What was done with the file, in words."""
+    data, request = outcome.data, outcome.request
+    count = len(data.features)
+    told = [("features", f"{count:,} column{'s' * (count > 1)}, to median 0 and interquartile range 1")]
+    if data.rare:
+        told.append(("", f"by the standard deviation, since most values are the same: {listed(data.rare)}"))
+    if data.constant:
+        told.append(("left out", f"{listed(data.constant)}: the same value in every row"))
+    if data.labels is None:
+        told.append(
+            ("target", f"({data.target} - {data.middle:g})/{data.reach:g}, so that all lie in [-1, 1]")
+        )
+    else:
+        low, high = data.labels
+        asked = "" if request.loss else ": two values, so two labels (--loss squared to regress)"
+        told.append(("target", f"{low:g} as -1, {high:g} as +1{asked}"))
+    origin = "as given"
+    if outcome.sampled:
+        origin = f"the median distance of {outcome.sampled:,} rows; --bandwidth changes it"
+    told += [
+        ("kernel", f"Gaussian, bandwidth {outcome.bandwidth:.4g}: {origin}"),
+        ("learner", f"{_described(outcome)}, regularization {request.regularization:g}"),
+        ("loss", f"{data.loss}, predictions within [-{BOUND:g}, {BOUND:g}]"),
+    ]
+    return told
+
+
+def _described(outcome: Outcome) -> str:
+    learner = outcome.learner
+    if isinstance(learner, EmbeddedKONS):
+        return f"embedded, {_atoms(outcome)} of at most {learner.max_atoms} atoms, gradient, carry"
+    if isinstance(learner, SketchedKONS):
+        return f"sketched, {_atoms(outcome):,} points inside, seed {learner.seed}"
+    return "exact KONS"
+
+
+def _figures(outcome: Outcome, console: Console) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("figure", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("what it means", overflow="fold")
+    certificate = outcome.certificate
+    rows = certificate.lines()
+    if certificate.theorem_1 is not None:
+        rows.append(
+            ("theorem 1", f"{certificate.theorem_1:.6g}", "the bound in closed form: knows no gradients")
+        )
+    if certificate.theorem_3 is not None:
+        meaning = "the bound in closed form, with high probability"
+        rows.append(("theorem 3", f"{certificate.theorem_3:.6g}", meaning))
+    for i, (name, value, meaning) in enumerate(rows, start=1):
+        style = {"bound on your loss": "bold green" if certificate.holds else "bold red"}.get(name, "")
+        table.add_row(name, Text(value, style=style), Text(meaning, style="dim"), end_section=i == len(rows))
+    table.add_row("", "", "")
+    for name, number, meaning in _in_plain_units(outcome):
+        table.add_row(name, f"{number:.4g}", Text(_safe(meaning, console), style="dim"))
+    return table
+
+
+def _in_plain_units(outcome: Outcome) -> list[tuple[str, float, str]]:
+    """(name, number, meaning) of the same losses in the target's own units, or as probabilities."""
+    data, certificate, rows = outcome.data, outcome.certificate, outcome.certificate.rows
+    losses = certificate.cumulative_loss, certificate.hindsight_loss, certificate.loss_bound
+    if data.labels is None:
+        errors = [data.reach * math.sqrt(max(loss, 0.0) / rows) for loss in (*losses, outcome.idle_loss)]
+        meanings = (
+            f"in units of {data.target}: root of the mean square",
+            "the same for the best fixed function",
+            "the same for the bound: it cannot be more",
+            f"the same for always guessing {data.middle:g}",
+        )
+        names = ("your error", "best error", "error at most", "error of the middle")
+        return list(zip(names, errors, meanings, strict=True))
+    predictions = certificate.trace["prediction"]
+    wrong = 100.0 * float(np.mean(np.where(predictions > 0.0, 1.0, -1.0) != data.y))
+    rarer = 100.0 * min(float(np.mean(data.y > 0.0)), float(np.mean(data.y < 0.0)))
+    plain = [
+        ("wrong labels", wrong, "percent of the rows, by the sign of the prediction"),
+        ("the rarer label", rarer, "percent wrong if you always guess the other"),
+    ]
+    if data.loss == "logistic":
+        sure = [math.exp(-loss / rows) for loss in losses]
+        plain += [
+            ("your confidence", sure[0], "probability for the right label (geometric mean)"),
+            ("best confidence", sure[1], "the same for the best fixed function; a coin: 0.5"),
+            ("confidence at least", sure[2], "the same for the bound: it cannot be less"),
+        ]
+    return plain
+
+
+def _remarks(outcome: Outcome) -> list[str]:
+    certificate = outcome.certificate
+    remarks = []
+    if outcome.data.labels is None:
+        remarks.append(
+            f"Losses are sums of squares of the scaled target; times {outcome.data.reach**2:.4g} they are "
+            f"in squared units of {outcome.data.target}."
+        )
+    if not outcome.is_exact:
+        remarks.append(
+            f"More than {EXACT_UP_TO:,} rows: the best function in hindsight was looked for in the span of "
+            "a dictionary. The bound holds all the same; the best of all functions may lose a little less. "
+            "The effective dimension is an upper estimate."
+        )
+    if certificate.loss_bound >= outcome.idle_loss:
+        remarks.append(
+            f"The bound promises little here: always predicting the middle loses {outcome.idle_loss:.6g}. "
+            "More rows make it tighter; so do fewer dimensions (a larger --bandwidth, --drop)."
+        )
+    return remarks
+
+
+def _atoms(outcome: Outcome) -> int:
+    return int(outcome.certificate.trace["size"][-1])
+
+
+def _learner(request: Request, loss: Loss, bandwidth: float) -> NewtonLearner:
+    kernel, shared = Gaussian(bandwidth), {"bound": BOUND, "regularization": request.regularization}
+    if request.learner == "kons":
+        return KONS(kernel, loss, **shared)
+    if request.learner == "sketched":
+        return SketchedKONS(kernel, loss, seed=request.seed, **shared)
+    atoms = MAX_ATOMS if request.max_atoms is None else request.max_atoms
+    return EmbeddedKONS(kernel, loss, max_atoms=atoms, seed=request.seed, **shared)
+
+
+def _grid(rows: list[tuple[str, str]], console: Console) -> Table:
+    grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, words in rows:
+        grid.add_row(f"  {name}", Text(_safe(words, console)))
+    return grid
+
+
+def _safe(text: str, console: Console) -> str:
+    """Names from a file may hold letters that this terminal cannot show."""
+    return text.encode(console.encoding, "backslashreplace").decode(console.encoding)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: null stands for it."""
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,114 @@
+"""A first look at a table: what its columns need before a kernel learner can take them, and told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from kons.arrays import Matrix, Vector
+from kons.errors import ConfigurationError, InputError
+from kons.streams import CsvTable
+
+__all__ = ["BOUND", "Prepared", "median_distance", "prepare"]
+
+BOUND = 1.0
+SAMPLE = 500  # rows whose distances the bandwidth is read off
+
+LossName = Literal["squared", "logistic", "squared-hinge"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Scaled rows, and how they were scaled: ``X = (x - medians)/spreads``, ``y = (t - middle)/reach``."""
+
+    loss: LossName
+    features: tuple[str, ...]
+    constant: tuple[str, ...]
+    """Columns with one value only, left out."""
+    rare: tuple[str, ...]
+    """Columns scaled by their standard deviation: half of their values are the same."""
+    target: str
+    medians: Vector
+    spreads: Vector
+    middle: float
+    reach: float
+    """Half the range of the targets; for labels, half their difference."""
+    X: Matrix = field(repr=False)
+    y: Vector = field(repr=False)
+
+    @property
+    def labels(self) -> tuple[float, float] | None:
+        """The values that stand for -1 and +1, in classification."""
+        return None if self.loss == "squared" else (self.middle - self.reach, self.middle + self.reach)
+
+
+def prepare(table: CsvTable, loss: LossName | None) -> Prepared:
+    """Scale features and target; two distinct targets mean classification unless a loss was asked for."""
+    low, high = float(table.y.min()), float(table.y.max())
+    if low == high:
+        raise InputError(
+            f"column {table.target!r} is {low:g} in all of the {len(table):,} row(s): nothing to learn."
+        )
+    labelled = bool(np.all((table.y == low) | (table.y == high)))
+    if loss is None:
+        loss = "logistic" if labelled else "squared"
+    elif loss != "squared" and not labelled:
+        values = len(np.unique(table.y))
+        raise ConfigurationError(
+            f"--loss {loss} is for two labels, and column {table.target!r} has {values:,} different values: "
+            "use --loss squared."
+        )
+    middle, reach = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
+    if reach < np.finfo(np.float64).tiny:
+        raise InputError(f"column {table.target!r} hardly varies: {low:g} to {high:g}; scale it up.")
+    y = np.clip((table.y - middle) / reach, -BOUND, BOUND)
+    if loss != "squared":
+        y = np.where(table.y == high, 1.0, -1.0)
+    varies = table.X.min(axis=0) != table.X.max(axis=0)
+    if not varies.any():
+        raise InputError(f"no column but {table.target!r} varies: nothing to predict it from.")
+    names = np.array(table.features, dtype=object)
+    X, medians, spreads, rare = _scaled(np.ascontiguousarray(table.X[:, varies]), names[varies])
+    return Prepared(
+        loss=loss,
+        features=tuple(names[varies]),
+        constant=tuple(names[~varies]),
+        rare=rare,
+        target=table.target,
+        medians=medians,
+        spreads=spreads,
+        middle=middle,
+        reach=reach,
+        X=X,
+        y=y,
+    )
+
+
+def median_distance(X: Matrix) -> tuple[float, int]:
+    """The median distance between some rows, spread evenly over all, and how many they were."""
+    sample = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), SAMPLE)).astype(np.int64))]
+    norms = np.einsum("ij,ij->i", sample, sample)
+    squares = norms[:, None] + norms - 2.0 * (sample @ sample.T)
+    squares = squares[np.triu_indices(len(sample), 1)]
+    apart = squares[squares > 1e-12 * norms.max(initial=0.0)]
+    return (float(np.sqrt(np.median(apart))) if len(apart) else 1.0), len(sample)
+
+
+def _scaled(X: Matrix, names: Vector) -> tuple[Matrix, Vector, Vector, tuple[str, ...]]:
+    """To median 0 and interquartile range 1; by the standard deviation where that range is 0."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        quarter, medians, three_quarters = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
+        spreads = three_quarters - quarter
+        rare = spreads <= 0.0
+        spreads[rare] = X[:, rare].std(axis=0)
+        scaled = (X - medians) / spreads
+    broken = ~(np.isfinite(scaled).all(axis=0) & np.isfinite(spreads) & (spreads > 0.0))
+    if broken.any():
+        at = int(np.argmax(broken))
+        raise InputError(
+            f"column {names[at]!r} goes from {X[:, at].min():g} to {X[:, at].max():g}, beyond what can be "
+            f"scaled: transform it, or drop it (--drop {names[at]!r})."
+        )
+    return scaled, medians, spreads, tuple(names[rare])

@@ -1,0 +1,120 @@
+"""What the compiled loops read and write: a ledger with an entry per row, rules, and running totals."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "EVERYTHING",
+    "LEDGER",
+    "SKETCH",
+    "SPAN_DEPENDENCE",
+    "SPAN_FIXED",
+    "SPAN_LEVERAGE",
+    "TOTALS",
+    "Ledger",
+    "Rules",
+    "Totals",
+    "new_ledger",
+]
+
+#: One entry per row of a block: what the update needs, and what it found.
+LEDGER = np.dtype(
+    [
+        # given
+        ("target", "f8"),
+        ("scale", "f8"),  # the row's sample weight, c
+        ("step_size", "f8"),  # eta_t
+        ("self_kernel", "f8"),  # k(x, x)
+        ("norm2", "f8"),  # |phi|^2 in the space of A: k(x, x), or |z|^2 in a dictionary's span
+        ("uniform", "f8"),  # the row's coin
+        ("sampler_uniform", "f8"),  # KORS's own coin, where the two are not shared
+        # found
+        ("prediction", "f8"),  # y_hat
+        ("overshoot", "f8"),  # h
+        ("slope", "f8"),  # g
+        ("feature_weight", "f8"),  # the weight before any coin, wbar
+        ("weight", "f8"),  # what entered A
+        ("inverse_form", "f8"),  # q
+        ("leverage", "f8"),  # w*q/(1 + w*q)
+        ("step", "f8"),  # s: f moved by -s A^-1 phi, with A as it stood then
+        ("coefficient", "f8"),  # c: over the block, f moved by -sum c A^-1 phi, A from before it
+        ("leverage_estimate", "f8"),
+        ("probability", "f8"),
+        ("kept", "?"),
+        ("sampler_weight", "f8"),  # what entered A^I, KORS's weighted sample
+        ("sampler_inverse_form", "f8"),
+        ("novelty", "f8"),  # q plus what is outside the span, over alpha
+        ("entered", "?"),  # the point became an atom of the span
+        ("clipped", "?"),  # rounding had pushed q below its exact lower bound
+    ]
+)
+
+Ledger = NDArray[np.void]
+
+
+# Who enters, and what it enters.
+EVERYTHING = 0  # every row enters A
+SKETCH = 1  # a coin lets a row into A
+SPAN_FIXED = 2  # every row enters A, which lives in the span of atoms that are given
+SPAN_DEPENDENCE = 3  # ... of atoms that were not in the span of those before
+SPAN_LEVERAGE = 4  # ... of atoms that a coin chose
+
+
+class Totals(NamedTuple):
+    """Places in the vector of running totals that the compiled loops add to."""
+
+    weighted_trace: int = 0
+    sampler_trace: int = 1
+    free_slots: int = 2
+
+
+TOTALS = Totals()
+
+
+class Rules(NamedTuple):
+    """How rows are weighed and who enters, as numbers that the compiled loops can read."""
+
+    bound: float
+    regularization: float
+    hessian: bool = False
+    """w is the loss's second derivative instead of eta*g^2."""
+    projects: bool = True
+    """h enters the update; it does not with the Hessian of the squared loss."""
+    forward: bool = False
+    """Predict as if the row had been learned with target 0 already (Azoury-Warmuth-Vovk)."""
+    entry: int = EVERYTHING
+    """Who enters, and what: see the constants."""
+    tolerance: float = 0.0
+    """The least part of k(x,x) outside the span that makes a new atom."""
+    restarts: bool = False
+    """A new atom throws away what was learned, and ends the block."""
+    shared_coins: bool = True
+    weighted: bool = False
+    """A takes w/p instead of w."""
+    oversampling: float = 1.0
+    distortion: float = 0.5
+    floor: float = 0.0
+
+    @property
+    def packed(self) -> NDArray[np.void]:
+        """The same as an array of one record: one argument to a compiled loop instead of many."""
+        return _packed(self)
+
+
+@functools.lru_cache(maxsize=256)
+def _packed(rules: Rules) -> NDArray[np.void]:
+    kinds = {float: "f8", int: "i8", bool: "?"}
+    fields = [(name, kinds[type(value)]) for name, value in rules._asdict().items()]
+    return np.array([tuple(rules)], dtype=fields)
+
+
+def new_ledger(rows: int) -> Ledger:
+    """A ledger of ``rows`` unit-scale rows."""
+    ledger = np.zeros(rows, LEDGER)
+    ledger["scale"] = 1.0
+    return ledger
