@@ -12,7 +12,7 @@ import pytest
 import kons
 from kons.cli import demo, main
 from kons.cli.screen import notices
-from kons.errors import InputError, announce, notice
+from kons.errors import ConfigurationError, InputError, announce, notice
 
 SMALL = ["demo", "--rows", "300"]
 
@@ -97,6 +97,8 @@ def test_quiet_leaves_standard_error_empty(capsys, monkeypatch):
     [
         (["demo", "--rows", "many"], "--rows"),
         (["demo", "--rows", "0"], ">= 10"),
+        (["demo", "--rows", "10.5"], 'expected a whole number, not "10.5"'),
+        (["demo", "--seed", "1.5"], 'expected a whole number, not "1.5"'),
         (["demo", "--seed", "-1"], ">= 0"),
         (["demo", "--rowz", "3"], "--rowz"),
         (["nonsense"], "nonsense"),
@@ -117,6 +119,9 @@ def test_wrong_usage_is_one_line_and_exit_code_2(capsys, arguments, hint):
         (InputError("a row is\nbad."), 1, "kons: a row is bad.\n"),
         (KeyboardInterrupt(), 130, "kons: stopped.\n"),
         (MemoryError(), 1, "out of memory"),
+        (ConfigurationError("two parts do not fit."), 2, "kons: two parts do not fit.\n"),
+        (OSError(28, "No space left on device"), 1, "cannot read or write the output: No space left"),
+        (PermissionError(13, "Permission denied", "there"), 1, "cannot read or write there: Permission"),
         (ZeroDivisionError("by zero"), 1, "unexpected ZeroDivisionError: by zero"),
     ],
 )
@@ -129,6 +134,21 @@ def test_a_failed_run_is_one_line_and_never_a_traceback(capsys, monkeypatch, err
     err = capsys.readouterr().err
     assert words in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device here")
+@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--rows", "20", "--json", "--quiet"]])
+def test_an_output_that_is_full_is_one_line(arguments):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "kons.cli", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "kons: cannot read or write the output: No space left on device.\n"
 
 
 def test_help_and_version(capsys):

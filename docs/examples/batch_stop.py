@@ -9,14 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from showing import BLUE, GREY, ORANGE, PICTURES, picture, table
+from showing import BLUE, GREY, ORANGE, PICTURES, picture, plain_ticks, table
 
 from kons import KONS, Gaussian, Squared
 from kons.evaluation import fit_batch
 
 THRESHOLDS = (0.3, 0.1, 0.03, 0.01, 0.003)
 PASSES = 8
-COLUMNS = ("curvature", "threshold", "rows learned", "passes", "points in A", "rows saved", "mean loss", "above all passes")
+COLUMNS = (
+    "curvature",
+    "threshold",
+    "rows learned",
+    "passes",
+    "points in A",
+    "rows saved",
+    "mean loss",
+    "above all passes",
+)
 
 
 def noisy_wave(rows: int, seed: int) -> tuple[Any, Any]:
@@ -44,7 +53,12 @@ def measure(rows: int = 500, seed: int = 0) -> list[dict[str, Any]]:
         for threshold in THRESHOLDS:
             stopped = fit(threshold, rows // 5)
             results.append(
-                {"curvature": curvature, "threshold": threshold, "cost": stopped["loss"] - whole["loss"], **stopped}
+                {
+                    "curvature": curvature,
+                    "threshold": threshold,
+                    "cost": stopped["loss"] - whole["loss"],
+                    **stopped,
+                }
             )
     return results
 
@@ -76,14 +90,18 @@ def draw(results: list[dict[str, Any]], file: Path | None) -> None:
         for curvature, color in (("gradient", BLUE), ("hessian", ORANGE)):
             of = [each for each in results if each["curvature"] == curvature]
             thresholds = [each["threshold"] for each in of]
-            axes[0].plot(thresholds, [each["fit"].rows_learned for each in of], "o-", color=color, label=curvature)
+            axes[0].plot(
+                thresholds, [each["fit"].rows_learned for each in of], "o-", color=color, label=curvature
+            )
             axes[1].plot(thresholds, [each["cost"] for each in of], "o-", color=color, label=curvature)
         axes[0].axhline(PASSES * rows, color=GREY, linestyle=":", label="all passes")
         axes[0].axhline(rows, color=GREY, linestyle="--", label="one pass")
         axes[0].set_yscale("log")
+        axes[0].set_ylim(rows / 2.2, PASSES * rows * 1.3)
         axes[1].axhline(0.0, color=GREY, linestyle=":", label="all passes")
         axes[0].set_ylabel("rows learned (= points in A)")
         axes[1].set_ylabel("mean squared loss above that of all passes")
+        plain_ticks(axes[0])
         for panel, title in zip(axes, ("What it saves", "What it costs"), strict=True):
             panel.set_xscale("log")
             panel.set_xticks(THRESHOLDS, [f"{value:g}" for value in THRESHOLDS])

@@ -14,7 +14,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
 PICTURES = Path(__file__).parents[1] / "pictures"
-BLUE, ORANGE, GREEN, PURPLE, GREY = "#1f5fa8", "#c2571a", "#2e7d4f", "#7a4b9b", "#555555"
+BLUE, ORANGE, PURPLE, GREY = "#1f5fa8", "#c2571a", "#7a4b9b", "#555555"
 STYLE = {
     "font.size": 10,
     "axes.spines.top": False,
@@ -57,6 +57,17 @@ def picture(file: Path | None, panels: int, title: str) -> Iterator[Any]:
                 figure.savefig(file, metadata=metadata, dpi=110)
         finally:
             plt.close(figure)
+
+
+def plain_ticks(panel: Any) -> None:
+    """Label a logarithmic y axis with 1, 2, 5, 10, 20, ... as far as it reaches."""
+    low, high = panel.get_ylim()
+    ticks = [digit * 10.0**power for power in range(-6, 7) for digit in (1, 2, 5)]
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    if len(ticks) > 8:
+        ticks = [tick for tick in ticks if np.isclose(np.log10(tick) % 1.0, 0.0)]
+    panel.set_yticks(ticks, [f"{tick:,.10g}" for tick in ticks])
+    panel.minorticks_off()
 
 
 def exponent(t: Any, values: Any) -> float:

@@ -1,7 +1,7 @@
-import naive
 import numpy as np
 import pytest
 
+import naive
 from kons import Gaussian, Logistic, Polynomial, Squared, SquaredHinge
 from kons.errors import ConfigurationError, InputError, NumericalError, TargetError
 from kons.evaluation import KernelGradientDescent
@@ -119,7 +119,7 @@ def test_errors_leave_it_as_it_was(stream):
 
 @pytest.mark.parametrize("step", [0.0, -1.0, np.nan, "c"])
 def test_bad_steps_are_named(step):
-    with pytest.raises(ConfigurationError, match="^step"):
+    with pytest.raises(ConfigurationError, match=r"^step"):
         KernelGradientDescent(Gaussian(), Squared(), step=step)
 
 

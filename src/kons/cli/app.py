@@ -30,7 +30,11 @@ app = App(
 
 def _whole(_: Any, tokens: Sequence[Token]) -> int:
     """A whole number; cyclopts alone would take 10.5 as 10."""
-    return int(tokens[0].value)
+    text = tokens[0].value
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f'expected a whole number, not "{text}".') from None
 
 
 Flag = Annotated[bool, Parameter(negative=())]
@@ -52,9 +56,7 @@ def dispatch(arguments: Sequence[str]) -> int:
 @app.command
 def demo(
     *,
-    rows: Annotated[
-        int, Parameter(converter=_whole, validator=validators.Number(gte=10, lte=20_000))
-    ] = 5000,
+    rows: Annotated[int, Parameter(converter=_whole, validator=validators.Number(gte=10, lte=20_000))] = 5000,
     seed: Natural = 0,
     json: Flag = False,
     quiet: Flag = False,
@@ -106,8 +108,6 @@ def certify(
 
     Reads a CSV file of numbers with a header (comma, semicolon or tab; also .gz), scales it, predicts
     each row before learning it, and compares with the best function in hindsight.
-
-    Examples:
 
     kons certify houses.csv --target price
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from rich.text import Text
 from kons.cli import picture
 from kons.cli.first_look import BOUND, LossName, Prepared, median_distance, prepare
 from kons.cli.screen import progress_bar
-from kons.errors import ConfigurationError
+from kons.errors import ConfigurationError, announce
 from kons.kernels import Gaussian
 from kons.learners import KONS, EmbeddedKONS, SketchedKONS
 from kons.learners.newton import NewtonLearner
@@ -28,6 +29,7 @@ __all__ = ["EXACT_UP_TO", "Outcome", "Request", "print_json", "print_report", "r
 
 EXACT_UP_TO = 2000  # rows; the best function in hindsight costs rows^3 up to here
 MOST_FOR_EXACT = 20_000  # rows for which exact KONS's rows^2/2 numbers fit in memory
+LONG = 10_000  # rows from which a user should know that it can take long
 MAX_ATOMS = 200
 LOSSES: dict[LossName, Loss] = {
     "squared": Squared(),
@@ -85,20 +87,17 @@ def run(request: Request, console: Console, *, quiet: bool = False) -> Outcome:
         picture.require_place(request.picture, force=request.force)
     if request.max_atoms is not None and request.learner != "embedded":
         raise ConfigurationError(f"--max-atoms is for --learner embedded, not {request.learner}.")
-    columns = csv_columns(request.file)
     if request.target is None:
         raise ConfigurationError(
             f"--target is missing: which column of {request.file} is to be predicted? "
-            f"There are {listed(columns)}."
+            f"There are {listed(csv_columns(request.file))}."
         )
-    drop = [name for text in request.drop for name in ([text] if text in columns else text.split(","))]
-    drop = [name.strip() for name in drop if name.strip()]
     with progress_bar(console, quiet=quiet) as bar:
         task = bar.add_task(f"reading {request.file.name}", total=None, facts="")
         table = read_csv(
             request.file,
             request.target,
-            drop=drop,
+            drop=_names(request.drop),
             rows=request.rows,
             tell=lambda rows: bar.update(task, facts=f"{rows:,} rows"),
         )
@@ -106,6 +105,11 @@ def run(request: Request, console: Console, *, quiet: bool = False) -> Outcome:
             raise ConfigurationError(
                 f"exact KONS keeps rows^2/2 numbers, and {request.file} has {len(table):,} rows: "
                 f"use --rows {MOST_FOR_EXACT}, or --learner embedded."
+            )
+        if len(table) > LONG:
+            announce(
+                f"{len(table):,} rows: the best function in hindsight may take minutes to hours "
+                "if they are complex; --rows looks at the first ones only."
             )
         data = prepare(table, request.loss)
         bandwidth, sampled = (request.bandwidth, 0) if request.bandwidth else median_distance(data.X)
@@ -166,7 +170,7 @@ def print_report(outcome: Outcome) -> None:
     say()
     say(("Regret certificate", "bold"), f" for {request.file}, predicting {outcome.data.target!r}: ",
         f"{certificate.rows:,} rows.\n")  # fmt: skip
-    say("All rows were read first, since the bound must hold every target:")
+    say("They were all read first, since the bound must hold every target:")
     console.print(_grid(_told(outcome), console))
     say()
     console.print(_figures(outcome, console))
@@ -194,11 +198,11 @@ def _told(outcome: Outcome) -> list[tuple[str, str]]:
         )
     else:
         low, high = data.labels
-        asked = "" if request.loss else ": two values, so two labels (--loss squared to regress)"
+        asked = "" if request.loss else ": just two values (else: --loss squared)"
         told.append(("target", f"{low:g} as -1, {high:g} as +1{asked}"))
     origin = "as given"
     if outcome.sampled:
-        origin = f"the median distance of {outcome.sampled:,} rows; --bandwidth changes it"
+        origin = f"median distance of {outcome.sampled:,} rows (--bandwidth)"
     told += [
         ("kernel", f"Gaussian, bandwidth {outcome.bandwidth:.4g}: {origin}"),
         ("learner", f"{_described(outcome)}, regularization {request.regularization:g}"),
@@ -222,21 +226,22 @@ def _figures(outcome: Outcome, console: Console) -> Table:
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("what it means", overflow="fold")
     certificate = outcome.certificate
-    rows = certificate.lines()
-    if certificate.theorem_1 is not None:
-        rows.append(
-            ("theorem 1", f"{certificate.theorem_1:.6g}", "the bound in closed form: knows no gradients")
-        )
-    if certificate.theorem_3 is not None:
-        meaning = "the bound in closed form, with high probability"
-        rows.append(("theorem 3", f"{certificate.theorem_3:.6g}", meaning))
-    for i, (name, value, meaning) in enumerate(rows, start=1):
+    for name, value, meaning in certificate.lines():
         style = {"bound on your loss": "bold green" if certificate.holds else "bold red"}.get(name, "")
-        table.add_row(name, Text(value, style=style), Text(meaning, style="dim"), end_section=i == len(rows))
+        table.add_row(name, Text(_short(value), style=style), Text(meaning, style="dim"))
     table.add_row("", "", "")
     for name, number, meaning in _in_plain_units(outcome):
-        table.add_row(name, f"{number:.4g}", Text(_safe(meaning, console), style="dim"))
+        table.add_row(name, _short(number), Text(_safe(meaning, console), style="dim"))
     return table
+
+
+def _short(value: float | str) -> str:
+    """Four digits are enough for people; thousands whole."""
+    try:
+        number = float(value)
+    except ValueError:
+        return str(value)
+    return f"{number:,.0f}" if 1000.0 <= abs(number) < 1e12 else f"{number:.4g}"
 
 
 def _in_plain_units(outcome: Outcome) -> list[tuple[str, float, str]]:
@@ -257,14 +262,14 @@ def _in_plain_units(outcome: Outcome) -> list[tuple[str, float, str]]:
     wrong = 100.0 * float(np.mean(np.where(predictions > 0.0, 1.0, -1.0) != data.y))
     rarer = 100.0 * min(float(np.mean(data.y > 0.0)), float(np.mean(data.y < 0.0)))
     plain = [
-        ("wrong labels", wrong, "percent of the rows, by the sign of the prediction"),
-        ("the rarer label", rarer, "percent wrong if you always guess the other"),
+        ("wrong labels", wrong, "percent of the rows, by the prediction's sign"),
+        ("the rarer label", rarer, "percent, wrong if you always guess the other"),
     ]
     if data.loss == "logistic":
         sure = [math.exp(-loss / rows) for loss in losses]
         plain += [
-            ("your confidence", sure[0], "probability for the right label (geometric mean)"),
-            ("best confidence", sure[1], "the same for the best fixed function; a coin: 0.5"),
+            ("your confidence", sure[0], "typical probability given to the right label"),
+            ("best confidence", sure[1], "the same for the best fixed function"),
             ("confidence at least", sure[2], "the same for the bound: it cannot be less"),
         ]
     return plain
@@ -275,7 +280,7 @@ def _remarks(outcome: Outcome) -> list[str]:
     remarks = []
     if outcome.data.labels is None:
         remarks.append(
-            f"Losses are sums of squares of the scaled target; times {outcome.data.reach**2:.4g} they are "
+            f"Losses are sums of squares of the scaled target; times {outcome.data.reach:g}^2 they are "
             f"in squared units of {outcome.data.target}."
         )
     if not outcome.is_exact:
@@ -283,6 +288,15 @@ def _remarks(outcome: Outcome) -> list[str]:
             f"More than {EXACT_UP_TO:,} rows: the best function in hindsight was looked for in the span of "
             "a dictionary. The bound holds all the same; the best of all functions may lose a little less. "
             "The effective dimension is an upper estimate."
+        )
+    if certificate.regret < 0.0:
+        remarks.append(
+            "The regret is negative: your run lost less than the best fixed function, against which its "
+            "size counts as well (the ridge)."
+        )
+    if certificate.hindsight_gap > 0.01:
+        remarks.append(
+            f"The best in hindsight is known to {certificate.hindsight_gap:.2g} (loss and ridge together)."
         )
     if certificate.loss_bound >= outcome.idle_loss:
         remarks.append(
@@ -297,13 +311,20 @@ def _atoms(outcome: Outcome) -> int:
 
 
 def _learner(request: Request, loss: Loss, bandwidth: float) -> NewtonLearner:
-    kernel, shared = Gaussian(bandwidth), {"bound": BOUND, "regularization": request.regularization}
+    kernel = Gaussian(bandwidth)
+    shared: dict[str, Any] = {"bound": BOUND, "regularization": request.regularization}
     if request.learner == "kons":
         return KONS(kernel, loss, **shared)
     if request.learner == "sketched":
         return SketchedKONS(kernel, loss, seed=request.seed, **shared)
     atoms = MAX_ATOMS if request.max_atoms is None else request.max_atoms
     return EmbeddedKONS(kernel, loss, max_atoms=atoms, seed=request.seed, **shared)
+
+
+def _names(texts: tuple[str, ...]) -> list[str]:
+    """The names in ``a,b``; one that holds a comma stands in quotes, as in the file."""
+    names = [name.strip() for row in csv.reader(texts, skipinitialspace=True) for name in row]
+    return [name for name in names if name]
 
 
 def _grid(rows: list[tuple[str, str]], console: Console) -> Table:

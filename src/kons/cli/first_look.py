@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from kons.arrays import Matrix, Vector
 from kons.errors import ConfigurationError, InputError
@@ -14,6 +15,7 @@ from kons.streams import CsvTable
 __all__ = ["BOUND", "Prepared", "median_distance", "prepare"]
 
 BOUND = 1.0
+LARGEST = 1e100  # of a scaled feature: its square is still a number
 SAMPLE = 500  # rows whose distances the bandwidth is read off
 
 LossName = Literal["squared", "logistic", "squared-hinge"]
@@ -89,24 +91,22 @@ def prepare(table: CsvTable, loss: LossName | None) -> Prepared:
 def median_distance(X: Matrix) -> tuple[float, int]:
     """The median distance between some rows, spread evenly over all, and how many they were."""
     sample = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), SAMPLE)).astype(np.int64))]
-    norms = np.einsum("ij,ij->i", sample, sample)
-    squares = norms[:, None] + norms - 2.0 * (sample @ sample.T)
-    squares = squares[np.triu_indices(len(sample), 1)]
-    apart = squares[squares > 1e-12 * norms.max(initial=0.0)]
-    return (float(np.sqrt(np.median(apart))) if len(apart) else 1.0), len(sample)
+    distances = pdist(sample)
+    apart = distances[distances > 0.0]
+    return (float(np.median(apart)) if len(apart) else 1.0), len(sample)
 
 
 def _scaled(X: Matrix, names: Vector) -> tuple[Matrix, Vector, Vector, tuple[str, ...]]:
     """To median 0 and interquartile range 1; by the standard deviation where that range is 0."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         quarter, medians, three_quarters = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
         spreads = three_quarters - quarter
         rare = spreads <= 0.0
         spreads[rare] = X[:, rare].std(axis=0)
         scaled = (X - medians) / spreads
-    broken = ~(np.isfinite(scaled).all(axis=0) & np.isfinite(spreads) & (spreads > 0.0))
-    if broken.any():
-        at = int(np.argmax(broken))
+        sound = (np.abs(scaled) <= LARGEST).all(axis=0) & np.isfinite(spreads)
+    if not sound.all():
+        at = int(np.argmin(sound))
         raise InputError(
             f"column {names[at]!r} goes from {X[:, at].min():g} to {X[:, at].max():g}, beyond what can be "
             f"scaled: transform it, or drop it (--drop {names[at]!r})."

@@ -81,6 +81,8 @@ def fit_batch(
     ----------
     learner:
         Any second-order learner, fresh or not; it is changed in place.
+    X, y:
+        The data set, as :meth:`kons.KONS.advance` takes it.
     threshold:
         Leverage below which a row counts as taught; in (0, 1].
     patience:
@@ -96,7 +98,7 @@ def fit_batch(
     >>> from kons.evaluation import fit_batch
     >>> x = np.random.default_rng(1).uniform(-3, 3, size=(300, 1))
     >>> learner = KONS(Gaussian(1.0), Squared(), second_order="hessian")
-    >>> fit = fit_batch(learner, x, np.sin(x).ravel(), threshold=0.05, patience=50, max_passes=5)
+    >>> fit = fit_batch(learner, x, np.sin(x).ravel(), threshold=0.1, patience=50, max_passes=5)
     >>> fit.stopped, fit.passes, learner.size == fit.rows_learned < 300
     (True, 1, True)
     """

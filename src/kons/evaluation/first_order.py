@@ -35,13 +35,13 @@ class KernelGradientDescent(StreamConsumer):
         predict  y_hat = clip(f(x), -C, C)                     h = f(x) - y_hat,  g = loss'(y_hat)
         learn    f <- f - (h/k(x,x) + eta_t*g) k(x, .)         eta_t = c/sqrt(t)
 
-    The first term projects f on the functions with \\|f(x)\\| <= C, as KONS does in its own norm. Nothing is
-    known of directions already learned, so a step must serve the strongest and the weakest alike: in general
-    the regret grows as sqrt(T), also where the loss is curved.
+    The first term projects f on the functions with a value in [-C, C] at x, as KONS does in its own norm.
+    Nothing is known of directions already learned, so a step must serve the strongest and the weakest
+    alike: in general the regret grows as sqrt(T), also where the loss is curved.
 
     Costs O(t) kernel evaluations a row and keeps every point with a nonzero step, played in blocks of one
-    Gram product. It is here to be compared with. Do not use it to predict: ``EmbeddedKONS`` is cheaper on
-    long streams and loses less.
+    Gram product. It is here to be compared with. Do not use it to predict: ``EmbeddedKONS`` costs
+    less on long streams and has nothing to tune.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def _step_size(step: Any, loss: Loss, bound: float) -> StepSize:
         if not (math.isfinite(L) and L > 0.0):
             raise ConfigurationError(f"{loss!r} has the Lipschitz constant {L}: give step.")
         return InverseSqrt(L / bound, 1.0)
-    if isinstance(step, numbers.Real) and not isinstance(step, bool):
+    if isinstance(step, numbers.Real):
         return InverseSqrt(1.0 / require_number(step, "step", above=0.0), 1.0)
     return as_step_size(step)
 

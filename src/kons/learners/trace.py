@@ -76,18 +76,45 @@ class Trace:
     @property
     def online_effective_dimension(self) -> float:
         """``sum_t tau_tt``: the online effective dimension that these rows added."""
-        return float(np.sum(self._need("leverage")))
+        return float(np.sum(self._added("online_effective_dimension")))
 
     @property
     def log_determinant(self) -> float:
         """What these rows added to ``log det(A/alpha)``."""
-        return float(np.sum(np.log1p(self._need("weight") * self._need("inverse_form"))))
+        return float(np.sum(self._added("log_determinant")))
 
     @property
     def gain(self) -> float:
         """``R_G = sum g^2 q/(1 + w*q)`` of Proposition 1."""
-        q = self._need("inverse_form")
-        return float(np.sum(self._need("slope") ** 2 * q / (1.0 + self._need("weight") * q)))
+        return float(np.sum(self._added("gain")))
+
+    def over_time(self, name: str) -> Vector:
+        """A sum after each row: ``loss``, ``online_effective_dimension``, ``log_determinant`` or ``gain``.
+
+        >>> import numpy as np
+        >>> from kons import KONS, Linear, Squared
+        >>> trace = KONS(Linear(), Squared()).advance(np.ones((3, 1)), [1.0, -1.0, 1.0])
+        >>> bool((trace.over_time("online_effective_dimension") <= trace.over_time("log_determinant")).all())
+        True
+        """
+        sums: Vector = np.cumsum(self._added(name))
+        return sums
+
+    def _added(self, name: str) -> Vector:
+        """What each row adds to a sum."""
+        if name == "loss":
+            return self._need("loss")
+        if name == "online_effective_dimension":
+            return self._need("leverage")
+        if name not in ("log_determinant", "gain"):
+            raise KeyError(
+                f"no sum {name!r}: there are loss, online_effective_dimension, log_determinant and gain."
+            )
+        w, q = self._need("weight"), self._need("inverse_form")
+        added: Vector = np.log1p(w * q)
+        if name == "gain":
+            added = self._need("slope") ** 2 * q / (1.0 + w * q)
+        return added
 
     def _need(self, name: str) -> NDArray[Any]:
         columns = self.columns

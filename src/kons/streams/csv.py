@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
@@ -57,14 +58,14 @@ def read_csv(
     rows: int | None = None,
     tell: Callable[[int], object] | None = None,
 ) -> CsvTable:
-    """Read the columns of a file with a header: ``target`` as y, all but ``drop`` as X.
+    r"""Read the columns of a file with a header: ``target`` as y, all but ``drop`` as X.
 
     At most the first ``rows``, if given. ``tell`` is called now and then with the number of rows read.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "heights.csv")
-    ...     _ = file.write_text("age;height\\n1;0.75\\n2;0.86\\n")
+    ...     _ = file.write_text("age;height\n1;0.75\n2;0.86\n")
     ...     table = read_csv(file, "height")
     >>> table.features, table.X.tolist(), table.y.tolist()
     (('age',), [[1.0], [2.0]], [0.75, 0.86])
@@ -73,7 +74,7 @@ def read_csv(
         columns = lines.columns
         for name in (target, *drop):
             if name not in columns:
-                raise ConfigurationError(f"{lines.name} has no column {name!r}{_nearest(name, columns)}.")
+                raise ConfigurationError(f"{lines.name} has no column {name!r}{_nearest(name, columns)}")
         if target in drop:
             raise ConfigurationError(f"column {target!r} is the target: it cannot be dropped as well.")
         features = [name for name in columns if name != target and name not in drop]
@@ -111,18 +112,19 @@ class _Lines:
 
     def __init__(self, path: str | Path) -> None:
         self.name = str(path)
-        self._file = self._open(Path(path))
+        self._raw = self._open(Path(path))
         try:
+            self._file = self._readable()
             self.columns, self._reader = self._header()
         except BaseException:
-            self._file.close()
+            self._raw.close()
             raise
 
     def __enter__(self) -> _Lines:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._raw.close()
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """(first line, fields) of every row that is not empty."""
@@ -154,20 +156,17 @@ class _Lines:
                 raise InputError(f"{where}: {_shortened(text)!r} {problem[0]}: {remedy}.")
         raise AssertionError("every field is a number")  # pragma: no cover
 
-    def _open(self, path: Path) -> IO[bytes]:
+    def _open(self, path: Path) -> BinaryIO:
         try:
-            file = path.open("rb")
-            try:
-                if file.peek(2)[:2] == b"\x1f\x8b":
-                    file.close()
-                    return gzip.open(path, "rb")
-            except BaseException:
-                file.close()
-                raise
-            return file
+            return path.open("rb")
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{self.name}: cannot be read ({reason}).") from None
+
+    def _readable(self) -> BinaryIO | gzip.GzipFile:
+        """The bytes behind a compression, found without reading a pipe twice."""
+        first = self._raw.peek(2)[:2] if isinstance(self._raw, BufferedReader) else b""
+        return gzip.GzipFile(fileobj=self._raw) if first == b"\x1f\x8b" else self._raw
 
     def _header(self) -> tuple[list[str], Any]:
         """The names, and a reader of the rest in their dialect."""
@@ -232,7 +231,7 @@ def _is_number(text: str) -> bool:
 def _nearest(name: str, columns: Sequence[str]) -> str:
     folded = {column.casefold(): column for column in columns}
     near = get_close_matches(name.casefold(), folded, n=1)
-    return f": did you mean {folded[near[0]]!r}?" if near else f"; its columns are {listed(columns)}"
+    return f": did you mean {folded[near[0]]!r}?" if near else f"; its columns are {listed(columns)}."
 
 
 def listed(columns: Sequence[str], most: int = 20) -> str:

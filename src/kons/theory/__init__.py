@@ -4,6 +4,7 @@ from kons.theory.certificate import RegretCertificate, certify
 from kons.theory.hindsight import Hindsight, hindsight
 from kons.theory.quantities import (
     Estimate,
+    LeverageScores,
     effective_dimension,
     log_determinant,
     online_effective_dimension,
@@ -13,6 +14,7 @@ from kons.theory.quantities import (
 __all__ = [
     "Estimate",
     "Hindsight",
+    "LeverageScores",
     "RegretCertificate",
     "certify",
     "effective_dimension",

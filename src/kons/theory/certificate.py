@@ -22,12 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Vector
+from kons.arrays import Vector, as_targets
 from kons.errors import ConfigurationError, MissingExtraError
 from kons.learners import KONS, EmbeddedKONS, SketchedKONS, Trace
 from kons.learners.newton import NewtonLearner
 from kons.losses import Squared
 from kons.policies import Dependence
+from kons.step_sizes import Constant
 from kons.theory.hindsight import EXACT_UP_TO, Hindsight, hindsight
 from kons.theory.quantities import effective_dimension
 
@@ -55,21 +56,24 @@ class RegretCertificate:
     loss_bound: float
     """``hindsight_loss + (alpha*norm2 + gain + drift + span)/2``: covers ``cumulative_loss``."""
     holds: bool
-    """Whether it does, as a fact of this run."""
+    """Whether it does, as a fact of this run (to rounding, 1e-12 of the sums)."""
     effective_dimension: float
-    """``d_eff(alpha/(sigma L^2))`` of the points."""
+    """``d_eff(alpha/(sigma L^2))`` of the points; NaN for a loss without curvature."""
     theorem_1: float | None
-    """Closed-form bound on the loss of exact KONS (None for other learners)."""
+    """Closed-form bound on the loss of exact KONS with the paper's step size (None for others)."""
     theorem_3: float | None
-    """Closed-form bound on the loss of Sketched-KONS, with high probability (None for others)."""
+    """Closed-form bound on the loss of the unweighted Sketched-KONS with the paper's step size, as the paper
+    states it: with high probability, and for an oversampling of "theory" (None for others)."""
     trace: Trace = field(repr=False)
     over_time: dict[str, Vector] = field(repr=False)
     """Cumulative ``loss``, ``hindsight`` and ``bound`` after each row, for this comparator."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+        """The numbers, for JSON; None for those that are not finite."""
         names = [f.name for f in fields(self) if f.name not in ("trace", "over_time")]
-        return {name: getattr(self, name) for name in names}
+        values = {name: getattr(self, name) for name in names}
+        return {name: None if value is None or not math.isfinite(value) else value
+                for name, value in values.items()}  # fmt: skip
 
     def lines(self) -> list[tuple[str, str, str]]:
         """(name, value, what it means) for people."""
@@ -77,7 +81,12 @@ class RegretCertificate:
         ridge = self.loss_bound - self.hindsight_loss - sum(half.values())
         a_row = self.cumulative_loss / self.rows
         verdict = "proven for this run" if self.holds else "EXCEEDED: an assumption is broken"
-        dimensions = f"your data behaves as if it had {self.effective_dimension:.0f} dimensions"
+        dimension = self.effective_dimension
+        dimensions = (
+            f"your data behaves as if it had {dimension:.3g} dimension{'' if dimension == 1 else 's'}"
+        )
+        if math.isnan(dimension):
+            dimensions = "not defined: the loss has no curvature"
         rows = [
             ("your loss", self.cumulative_loss, f"summed over {self.rows:,} rows: {a_row:.4g} a row"),
             ("best in hindsight", self.hindsight_loss, "what the best fixed function within the bound loses"),
@@ -87,9 +96,17 @@ class RegretCertificate:
             ("  of which gain", half["gain"], "what the Newton steps cost"),
             ("  of which drift", half["drift"], "what steps beyond the curvature cost"),
             ("  of which span", half["span"], "what the dictionary's span cannot represent"),
-            ("effective dimension", self.effective_dimension, dimensions),
+            ("effective dimension", dimension, dimensions),
         ]
-        return [(name, f"{value:.6g}", meaning) for name, value, meaning in rows]
+        for name, value, premise in (
+            ("bound of Theorem 1", self.theorem_1, "closed form"),
+            ("bound of Theorem 3", self.theorem_3, "closed form, with high probability"),
+        ):
+            if value is not None:
+                rows.append((name, value, f"{premise}: what the effective dimension alone allows"))
+        return [
+            (name, "-" if math.isnan(value) else f"{value:.6g}", meaning) for name, value, meaning in rows
+        ]
 
     def __str__(self) -> str:
         rows = self.lines()
@@ -118,7 +135,8 @@ class RegretCertificate:
         ax.set_xscale("log")
         ax.set_xlabel("rows")
         ax.set_ylabel("cumulative loss")
-        ax.set_title("Regret certificate: the loss stays below the bound")
+        verdict = "stays below" if self.holds else "EXCEEDS"
+        ax.set_title(f"Regret certificate: the loss {verdict} the bound")
         ax.legend()
         return ax
 
@@ -139,18 +157,18 @@ def certify(learner: NewtonLearner, X: Any, y: Any, *, exact_up_to: int = EXACT_
     """
     _require_proof(learner)
     fresh: NewtonLearner = type(learner)(**learner.parameters())
-    trace = fresh.advance(X, y)
+    points = fresh._as_points(X)
+    targets = as_targets(y, len(points))
+    trace = fresh.advance(points, targets)
     best = hindsight(
         learner.kernel,
         learner.loss,
-        X,
-        y,
+        points,
+        targets,
         bound=learner.bound,
         regularization=learner.regularization,
         exact_up_to=exact_up_to,
     )
-    targets = np.asarray(y, dtype=np.float64).ravel()
-    points = fresh._as_points(X)
     projected = best.values
     if isinstance(fresh, EmbeddedKONS):
         projected = _on_the_span_of_the_time(fresh, best, points, trace)
@@ -183,14 +201,18 @@ def _assemble(
     comparator = loss.value(best.values, targets)
     bound = np.cumsum(comparator) + 0.5 * (alpha * best.norm2 + np.cumsum(gain + drift + span))
     total = float(np.sum(losses))
+    # Row by row, so that equal sums do not differ by the order they were summed in.
+    slack = math.fsum(comparator - losses + 0.5 * (gain + drift + span)) + 0.5 * alpha * best.norm2
+    rounding = 1e-12 * float(np.sum(np.abs(losses) + np.abs(comparator) + gain))
     d_eff, theorem_1 = math.nan, None
     if sigma > 0.0:
         ridge = alpha / (sigma * L**2)
         d_eff = effective_dimension(learner.kernel, points, ridge, exact_up_to=exact_up_to).high
         self_kernels = float(np.sum(learner.kernel.evaluate_diagonal(points)))
-        # Theorem 1 with the constants its proof carries (docs/departures.md, 9).
-        growth = d_eff * (1.0 + math.log1p(self_kernels / ridge)) / sigma
-        theorem_1 = best.loss + 0.5 * (alpha * best.norm2 + growth)
+        if learner.second_order == "gradient" and learner.step_size == Constant(sigma):
+            # Theorem 1 with the constants its proof carries (docs/departures.md, 9).
+            growth = d_eff * (1.0 + math.log1p(self_kernels / ridge)) / sigma
+            theorem_1 = best.loss + 0.5 * (alpha * best.norm2 + growth)
     return RegretCertificate(
         rows=len(trace),
         cumulative_loss=total,
@@ -202,7 +224,7 @@ def _assemble(
         drift_term=float(np.sum(drift)),
         span_term=float(np.sum(span)),
         loss_bound=float(bound[-1]),
-        holds=bool(total <= bound[-1]),
+        holds=slack >= -rounding,
         effective_dimension=d_eff,
         theorem_1=theorem_1 if isinstance(learner, KONS) else None,
         theorem_3=_theorem_3(learner, trace, best, theorem_1),
@@ -252,9 +274,8 @@ def _require_proof(learner: Any) -> None:
             (learner.forgetting < 1.0, "forgetting below 1 shrinks A between rows"),
         )
     elif not isinstance(learner, (KONS, SketchedKONS)):
-        raise ConfigurationError(
-            f"certify takes KONS, SketchedKONS or EmbeddedKONS, not {type(learner).__name__}."
-        )
+        given = f"the class {learner.__name__}" if isinstance(learner, type) else type(learner).__name__
+        raise ConfigurationError(f"certify takes a KONS, SketchedKONS or EmbeddedKONS, not {given}.")
     unprojected = learner.second_order == "hessian" and isinstance(learner.loss, Squared)
     reasons = (
         *reasons,

@@ -9,7 +9,7 @@ of the regret bound) and a ridge alpha::
     log det = log det(Kbar/alpha + I)
 
 Up to ``exact_up_to`` points they are exact, by a Cholesky factorization. Beyond, the points are projected on
-Nystrom landmarks that KORS chooses: ``Kbar = Z Z^T + R`` with R positive semidefinite and a trace that is
+Nystrom landmarks that KORS chooses: ``Kbar = Z Z^T + R`` with R positive semidefinite and a diagonal that is
 known, which bounds what the projection can have missed. The bound stands beside the value.
 """
 
@@ -18,14 +18,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector, as_objects, as_points, as_row_values, require_number
+from kons.errors import NumericalError
 from kons.kernels import Kernel
 from kons.learners import KORS
 from kons.policies import Leverage
+from kons.theory.landmarks import landmark_embedding
 
 __all__ = [
     "Estimate",
+    "LeverageScores",
     "effective_dimension",
     "log_determinant",
     "online_effective_dimension",
@@ -66,6 +70,46 @@ class Estimate(float):
         return f"{float(self):g}" if self.is_exact else f"{float(self):g} (at most {self.high:g})"
 
 
+class LeverageScores(np.ndarray[Any, np.dtype[np.float64]]):
+    """An array of scores that lie in ``[value, value + error]``; ``error`` is 0 where they are exact.
+
+    What is computed from it, a part or a sum, is a plain array or number without an error.
+
+    >>> import numpy as np
+    >>> scores = LeverageScores(np.array([0.5, 0.25]), np.array([0.0, 0.125]))
+    >>> scores.high
+    array([0.5  , 0.375])
+    """
+
+    error: Vector
+
+    def __new__(cls, values: Vector, error: Vector) -> LeverageScores:
+        self = np.array(values, dtype=np.float64).view(cls)
+        self.error = np.array(error, dtype=np.float64)
+        return self
+
+    def __reduce__(self) -> tuple[type[LeverageScores], tuple[Vector, Vector]]:
+        return type(self), (np.asarray(self), self.error)
+
+    @property
+    def high(self) -> Vector:
+        """The upper ends."""
+        high: Vector = np.asarray(self) + self.error
+        return high
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing was estimated."""
+        return not self.error.any()
+
+    def __getitem__(self, key: Any) -> Any:
+        return np.asarray(self)[key]
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: Any, *inputs: Any, **options: Any) -> Any:
+        plain = [np.asarray(a) if isinstance(a, LeverageScores) else a for a in inputs]
+        return getattr(ufunc, method)(*plain, **options)
+
+
 def ridge_leverage_scores(
     kernel: Kernel,
     X: Any,
@@ -73,27 +117,33 @@ def ridge_leverage_scores(
     *,
     weights: Any = 1.0,
     exact_up_to: int = EXACT_UP_TO,
-) -> Vector:
+) -> LeverageScores:
     """tau_i of each point among all of them (Eq. 2).
 
-    Beyond ``exact_up_to`` points, lower bounds by projection on Nystrom landmarks; costs n^3/3 up to there,
-    n*B^2 beyond.
+    Beyond ``exact_up_to`` points, lower bounds by projection on Nystrom landmarks, with an ``error`` that
+    they are certain to lie within; costs n^3/3 up to there, n*B^2 beyond.
 
     >>> import numpy as np
     >>> from kons import Linear
     >>> ridge_leverage_scores(Linear(), np.eye(2), regularization=1.0)
-    array([0.5, 0.5])
+    LeverageScores([0.5, 0.5])
     """
     points, w, alpha = _checked(kernel, X, weights, regularization)
     if len(w) <= exact_up_to:
-        K = _rescaled_gram(kernel, points, w)
-        # tau_i = 1 - alpha [(Kbar + alpha I)^-1]_ii, by the rows of L^-1.
-        inverse = np.linalg.inv(np.linalg.cholesky(K + alpha * np.eye(len(w))))
-        scores: Vector = 1.0 - alpha * np.einsum("ij,ij->j", inverse, inverse)
-        return np.maximum(scores, 0.0)
-    Z, _ = _projected(kernel, points, w, alpha)
-    whitened = np.linalg.solve(np.linalg.cholesky(Z.T @ Z + alpha * np.eye(Z.shape[1])), Z.T)
-    return np.asarray(np.einsum("ij,ij->j", whitened, whitened), dtype=np.float64)
+        return LeverageScores(_exact_scores(_rescaled_gram(kernel, points, w), alpha), np.zeros(len(w)))
+    Z, left = _projected(kernel, points, w, alpha)
+    # With phi = z + r, z in the span and r orthogonal to it,
+    #     tau_i = min over c of |phi_i - sum_j c_j phi_j|^2/alpha + |c|^2,
+    # and the same of z is what the projection gives, with c = Z (Z^T Z + alpha I)^-1 z_i. Put this c into
+    # the minimum: tau exceeds its value by at most |r_i - sum_j c_j r_j|^2/alpha.
+    solved = np.linalg.solve(Z.T @ Z + alpha * np.eye(Z.shape[1]), Z.T).T
+    low: Vector = np.einsum("ij,ij->i", Z, solved)
+    size_of_c = np.sqrt(np.maximum(low - alpha * np.einsum("ij,ij->i", solved, solved), 0.0))
+    missed = float(np.sum(left))
+    error = np.minimum((np.sqrt(left) + np.sqrt(missed) * size_of_c) ** 2, missed) / alpha
+    # Nor can a score exceed what it would be without the other points.
+    alone = np.einsum("ij,ij->i", Z, Z) + left
+    return LeverageScores(low, np.maximum(np.minimum(error, alone / (alone + alpha) - low), 0.0))
 
 
 def effective_dimension(
@@ -112,7 +162,7 @@ def effective_dimension(
     1.5
     """
     eigenvalues, missed, alpha = _spectrum(kernel, X, weights, regularization, exact_up_to)
-    # d_eff(A + R) <= d_eff(A) + Tr(R)/alpha for positive semidefinite A and R.
+    # d_eff(A) <= d_eff(A + R) <= d_eff(A) + Tr(R)/alpha for positive semidefinite A and R.
     return Estimate(float(np.sum(eigenvalues / (eigenvalues + alpha))), missed / alpha)
 
 
@@ -181,13 +231,34 @@ def _rescaled_gram(kernel: Kernel, points: Any, w: Vector) -> Matrix:
     return (K + K.T) / 2.0
 
 
-def _projected(kernel: Kernel, points: Any, w: Vector, alpha: float) -> tuple[Matrix, float]:
-    """Rows sqrt(w) z of the points on KORS's landmarks, and the trace of what that leaves of Kbar."""
-    sampler = KORS(kernel, regularization=alpha, policy=Leverage(oversampling=3.0))
-    sampler.advance(points, w)
-    Z = sampler.transform(points) * np.sqrt(w)[:, None]
-    left = float(np.sum(w * kernel.evaluate_diagonal(points)) - np.sum(Z * Z))
-    return Z, max(left, 0.0)
+def _exact_scores(K: Matrix, alpha: float) -> Vector:
+    """The diagonal of ``K (K + alpha*I)^-1``."""
+    try:
+        # 1 - alpha [(K + alpha I)^-1]_ii, by the columns of L^-1.
+        inverse = np.linalg.inv(np.linalg.cholesky(K + alpha * np.eye(len(K))))
+    except np.linalg.LinAlgError:  # alpha is below the rounding of K
+        eigenvalues, V = np.linalg.eigh(K)
+        eigenvalues = _nonnegative(eigenvalues)
+        return np.asarray((V**2) @ (eigenvalues / (eigenvalues + alpha)), dtype=np.float64)
+    scores: Vector = 1.0 - alpha * np.einsum("ij,ij->j", inverse, inverse)
+    return np.maximum(scores, 0.0)
+
+
+def _nonnegative(eigenvalues: NDArray[np.floating[Any]]) -> Vector:
+    """Eigenvalues without their rounding below 0; more than rounding is an error."""
+    if eigenvalues[0] < -1e-6 * abs(eigenvalues[-1]):
+        raise NumericalError(
+            f"the kernel is not positive semidefinite on these points: its Gram matrix has the eigenvalue "
+            f"{eigenvalues[0]:.3g}. Use a kernel that is an inner product of features."
+        )
+    return np.asarray(np.maximum(eigenvalues, 0.0), dtype=np.float64)
+
+
+def _projected(kernel: Kernel, points: Any, w: Vector, alpha: float) -> tuple[Matrix, Vector]:
+    """Rows sqrt(w) z of the points on KORS's landmarks, and the diagonal of what that leaves of Kbar."""
+    Z = landmark_embedding(kernel, points, w, alpha).coordinates(points) * np.sqrt(w)[:, None]
+    left = w * kernel.evaluate_diagonal(points) - np.einsum("ij,ij->i", Z, Z)
+    return Z, np.maximum(left, 0.0)
 
 
 def _spectrum(
@@ -196,6 +267,7 @@ def _spectrum(
     """Eigenvalues of Kbar, or of its projection with the trace that it misses; and alpha."""
     points, w, alpha = _checked(kernel, X, weights, regularization)
     if len(w) <= exact_up_to:
-        return np.maximum(np.linalg.eigvalsh(_rescaled_gram(kernel, points, w)), 0.0), 0.0, alpha
-    Z, missed = _projected(kernel, points, w, alpha)
-    return np.maximum(np.linalg.eigvalsh(Z.T @ Z), 0.0), missed, alpha
+        return _nonnegative(np.linalg.eigvalsh(_rescaled_gram(kernel, points, w))), 0.0, alpha
+    Z, left = _projected(kernel, points, w, alpha)
+    eigenvalues = np.maximum(np.linalg.eigvalsh(Z.T @ Z), 0.0)
+    return eigenvalues, float(np.sum(left)), alpha
