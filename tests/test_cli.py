@@ -205,3 +205,22 @@ def test_the_module_runs_like_the_command():
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["rows"] == 50
+
+
+def test_what_to_try_next_can_be_typed_as_it_stands(monkeypatch, tmp_path):
+    """`make demo` leaves the program in .venv, off the path: the lines must name it where it is."""
+    from kons.cli.demo import as_typed
+
+    bin_folder = tmp_path / ".venv" / "bin"
+    bin_folder.mkdir(parents=True)
+    for name in ("python", "kons"):
+        (bin_folder / name).touch(mode=0o755)
+    monkeypatch.setattr("sys.executable", str(bin_folder / "python"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "")
+    assert as_typed("kons") == str((bin_folder / "kons").relative_to(tmp_path))
+    monkeypatch.setenv("PATH", str(bin_folder))
+    assert as_typed("kons") == "kons"
+    monkeypatch.chdir(bin_folder.parent.parent.parent)
+    monkeypatch.setenv("PATH", "")
+    assert as_typed("kons").endswith("kons")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -152,13 +155,28 @@ def print_tables(outcome: Outcome) -> None:
         style="dim",
     )
     console.print("[bold]What to try next[/bold]")
-    for line, why in (
-        (f"kons demo --rows 10000 --seed {outcome.seed + 1}", "another, longer stretch"),
-        ("kons demo --json", "the same numbers for a program"),
-        ('python -c "import kons; help(kons.KONS)"', "the learner, with an example"),
-    ):
-        console.print(Text.assemble("  ", (f"{line:<42}", "cyan"), " ", (why, "dim")))
+    kons = as_typed("kons")
+    suggestions = (
+        (f"{kons} demo --rows 10000 --seed {outcome.seed + 1}", "another, longer stretch"),
+        (f"{kons} certify FILE --target COLUMN", "a regret certificate for your own CSV"),
+        (f'{as_typed("python")} -c "import kons; help(kons.EmbeddedKONS)"', "the learner to run all day"),
+    )
+    for line, why in suggestions:
+        console.print(Text.assemble("  ", (why, "dim")))
+        console.print(Text.assemble("    ", (line, "cyan")), soft_wrap=True)
     console.print()
+
+
+def as_typed(program: str) -> str:
+    """How a person calls a program of this environment from here: its name, or its path if that is needed."""
+    beside = Path(sys.executable).parent / program
+    found = shutil.which(program)
+    if not beside.exists() or (found is not None and Path(found).parent == beside.parent):
+        return program
+    try:
+        return str(beside.relative_to(Path.cwd()))
+    except ValueError:
+        return str(beside)
 
 
 def _loss_table(outcome: Outcome, late: str) -> Table:
