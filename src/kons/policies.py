@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -53,7 +54,8 @@ class Dependence:
 class Fixed:
     """A dictionary that is given and never changes.
 
-    Atoms that lie in the span of those before them, to rounding, are passed over.
+    Atoms that lie in the span of those before them, to rounding, are passed over; ``max_atoms`` is no
+    limit to them.
 
     >>> Fixed([[0.0], [1.0]])
     Fixed(2 atoms)
@@ -61,8 +63,14 @@ class Fixed:
 
     atoms: Any
 
+    def __post_init__(self) -> None:
+        # A copy: the learner must stay the one that was asked for, whatever happens to the caller's array.
+        object.__setattr__(self, "atoms", copy.deepcopy(self.atoms))
+
     def __repr__(self) -> str:
-        return f"Fixed({len(self.atoms)} atoms)"
+        return (
+            f"Fixed({len(self.atoms)} atoms)" if hasattr(self.atoms, "__len__") else f"Fixed({self.atoms!r})"
+        )
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def pros_n_kons(
     """PROS-N-KONS (Calandriello, Lazaric, Valko, NIPS 2017): KORS's dictionary, restarted when it grows.
 
     Regret O(J log T) with J the number of restarts. Not to be chosen for accuracy: ``con_kons`` keeps
-    what was learned, and is better on every published set.
+    what was learned, and did better on most of the sets that paper reports.
 
     >>> from kons import Gaussian, Squared
     >>> pros_n_kons(Gaussian(1.0), Squared()).on_growth

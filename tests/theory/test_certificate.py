@@ -15,7 +15,7 @@ from kons.kernels import FunctionKernel
 from kons.losses import CustomLoss
 from kons.policies import Dependence, Fixed, Leverage
 from kons.recipes import RECIPES, make
-from kons.theory import RegretCertificate, certify, effective_dimension, hindsight
+from kons.theory import RegretCertificate, certify, effective_dimension, hindsight, ridge_leverage_scores
 
 GAMES = 100
 CURVED = (Squared(), Logistic(), SquaredHinge())
@@ -481,3 +481,39 @@ def test_without_matplotlib_the_extra_is_named(certificate, monkeypatch):
 
 def test_the_front_door():
     assert certify_at_the_front_door is certify
+
+
+def test_the_best_is_told_where_the_span_needs_a_smaller_comparator():
+    """One atom, labels the span cannot follow: the bound is against less than the best, and says so."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(300, 2))
+    y = np.sign(np.sin(4 * X[:, 0]) + 0.1 * rng.normal(size=300))
+    options = {"bound": 1.0, "regularization": 0.01}
+    embedded = certify(EmbeddedKONS(Gaussian(0.4), Squared(), max_atoms=20, **options), X, y)
+    exact = certify(KONS(Gaussian(0.4), Squared(), **options), X, y)
+    assert embedded.holds
+    assert embedded.best_loss == pytest.approx(exact.best_loss, rel=1e-6)
+    assert embedded.hindsight_loss > embedded.best_loss + 1.0
+    assert "made smaller" in str(embedded)
+    assert "made smaller" not in str(exact)
+
+
+def test_a_learner_without_atoms_is_certified_too():
+    certificate = certify(EmbeddedKONS(Linear(), Squared(), policy=Leverage(1e-6)), np.eye(2), [0.1, 0.2])
+    assert certificate.holds
+
+
+def test_the_rank_is_not_exceeded_where_alpha_is_rounding():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    for scale in (1e6, 1e7, 1e20):
+        assert 1.9 < float(effective_dimension(Linear(), X * scale, 1.0)) < 2.0 + 1e-9
+        assert float(np.sum(ridge_leverage_scores(Linear(), X * scale, 1.0))) < 2.0 + 1e-9
+
+
+def test_fixed_atoms_are_a_copy():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    atoms = X[:5].copy()
+    learner = EmbeddedKONS(Gaussian(), Squared(), policy=Fixed(atoms))
+    expected = certify(learner, X, np.tanh(X[:, 0])).cumulative_loss
+    atoms[:] = 9.0
+    assert certify(learner, X, np.tanh(X[:, 0])).cumulative_loss == expected

@@ -120,19 +120,20 @@ def fit_batch(
         generator = np.random.default_rng(require_integer(seed, "seed", at_least=0))
     traces: list[Trace] = []
     calm = 0
-    for _ in range(max_passes):
-        order = np.arange(len(points)) if generator is None else generator.permutation(len(points))
-        start = 0
-        while start < len(order) and calm < patience:
-            # No stop can fall inside the next patience - calm rows: they are learned as one block.
-            part = order[start : start + patience - calm]
-            first = learner.rows_seen + 1
-            trace = learner.advance(_taken(points, part), targets[part])
-            traces.append(trace)
-            calm = _calm_rows(calm, trace["slope"], _leverage(learner, trace, first), threshold)
-            start += len(part)
-        if calm >= patience:
-            break
+    with learner._all_or_nothing():
+        for _ in range(max_passes):
+            order = np.arange(len(points)) if generator is None else generator.permutation(len(points))
+            start = 0
+            while start < len(order) and calm < patience:
+                # No stop can fall inside the next patience - calm rows: they are learned as one block.
+                part = order[start : start + patience - calm]
+                first = learner.rows_seen + 1
+                trace = learner.advance(_taken(points, part), targets[part])
+                traces.append(trace)
+                calm = _calm_rows(calm, trace["slope"], _leverage(learner, trace, first), threshold)
+                start += len(part)
+            if calm >= patience:
+                break
     return BatchFit(
         rows=len(points),
         max_passes=max_passes,

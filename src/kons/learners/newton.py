@@ -170,7 +170,10 @@ class NewtonLearner(StreamConsumer):
 
     @property
     def log_determinant(self) -> float:
-        """``log det(A/alpha)``, the potential of the regret bound."""
+        """``sum log(1 + w*q)``: log det(A/alpha), the potential of the regret bound.
+
+        The two differ where A loses what it had: restarts, forgetting, replacement.
+        """
         return self._log_determinant
 
     @property

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from kons.arrays import Matrix, Vector, as_objects, as_points, as_row_values, as_targets, require_number
+from kons.arrays import Matrix, Vector, as_objects, as_points, as_row_values, as_targets, require_scale
 from kons.core.embedding import Embedding
 from kons.errors import ConfigurationError, NumericalError
 from kons.kernels import Kernel
@@ -105,8 +105,8 @@ def hindsight(
     """
     points = as_objects(X) if kernel.accepts == "objects" else as_points(X)
     targets = as_targets(y, len(points))
-    C = require_number(bound, "bound", above=0.0)
-    alpha = require_number(regularization, "regularization", above=0.0)
+    C = require_scale(bound, "bound")
+    alpha = require_scale(regularization, "regularization")
     loss.check_targets(targets, C)
     if not loss.has_second_derivative:
         raise ConfigurationError(

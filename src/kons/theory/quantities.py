@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector, as_objects, as_points, as_row_values, require_number
+from kons.arrays import Matrix, Vector, as_objects, as_points, as_row_values, require_scale
 from kons.errors import NumericalError
 from kons.kernels import Kernel
 from kons.learners import KORS
@@ -222,7 +222,7 @@ def online_effective_dimension(
 def _checked(kernel: Kernel, X: Any, weights: Any, regularization: Any) -> tuple[Any, Vector, float]:
     points = as_objects(X) if kernel.accepts == "objects" else as_points(X)
     w = as_row_values(weights, len(points), name="weights", minimum=0.0)
-    return points, w, require_number(regularization, "regularization", above=0.0)
+    return points, w, require_scale(regularization, "regularization")
 
 
 def _rescaled_gram(kernel: Kernel, points: Any, w: Vector) -> Matrix:
@@ -232,16 +232,10 @@ def _rescaled_gram(kernel: Kernel, points: Any, w: Vector) -> Matrix:
 
 
 def _exact_scores(K: Matrix, alpha: float) -> Vector:
-    """The diagonal of ``K (K + alpha*I)^-1``."""
-    try:
-        # 1 - alpha [(K + alpha I)^-1]_ii, by the columns of L^-1.
-        inverse = np.linalg.inv(np.linalg.cholesky(K + alpha * np.eye(len(K))))
-    except np.linalg.LinAlgError:  # alpha is below the rounding of K
-        eigenvalues, V = np.linalg.eigh(K)
-        eigenvalues = _nonnegative(eigenvalues)
-        return np.asarray((V**2) @ (eigenvalues / (eigenvalues + alpha)), dtype=np.float64)
-    scores: Vector = 1.0 - alpha * np.einsum("ij,ij->j", inverse, inverse)
-    return np.maximum(scores, 0.0)
+    """The diagonal of ``K (K + alpha*I)^-1``, by eigenvalues: rounding of K is told from a small alpha."""
+    eigenvalues, V = np.linalg.eigh(K)
+    eigenvalues = _nonnegative(eigenvalues)
+    return np.asarray((V**2) @ (eigenvalues / (eigenvalues + alpha)), dtype=np.float64)
 
 
 def _nonnegative(eigenvalues: NDArray[np.floating[Any]]) -> Vector:
@@ -251,7 +245,9 @@ def _nonnegative(eigenvalues: NDArray[np.floating[Any]]) -> Vector:
             f"the kernel is not positive semidefinite on these points: its Gram matrix has the eigenvalue "
             f"{eigenvalues[0]:.3g}. Use a kernel that is an inner product of features."
         )
-    return np.asarray(np.maximum(eigenvalues, 0.0), dtype=np.float64)
+    # What is below n*eps of the largest one is rounding: an alpha as small must not count it as a dimension.
+    rounding = len(eigenvalues) * np.finfo(float).eps * abs(eigenvalues[-1])
+    return np.asarray(np.where(eigenvalues > rounding, eigenvalues, 0.0), dtype=np.float64)
 
 
 def _projected(kernel: Kernel, points: Any, w: Vector, alpha: float) -> tuple[Matrix, Vector]:
