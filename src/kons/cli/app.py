@@ -136,7 +136,8 @@ def certify(
     seed
         Of the sketched learner's coins.
     picture
-        Save loss, hindsight and bound over time as .svg, .png or .pdf.
+        Where loss, hindsight and bound over time are drawn: .svg, .png or .pdf. Default:
+        NAME-certificate.svg here, unless it is there already; none with --json.
     force
         Let --picture replace a file.
     json
@@ -146,6 +147,8 @@ def certify(
     """
     from kons.cli import certify, screen
 
+    if picture is None and not json:
+        picture = certify.default_picture(file, force=force)
     request = certify.Request(
         file=file,
         target=target,

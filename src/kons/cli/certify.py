@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from rich.text import Text
 from kons.cli import picture
 from kons.cli.first_look import BOUND, LossName, Prepared, median_distance, prepare
 from kons.cli.screen import progress_bar
-from kons.errors import ConfigurationError, announce
+from kons.errors import ConfigurationError, KonsError, announce
 from kons.kernels import Gaussian
 from kons.learners import KONS, EmbeddedKONS, SketchedKONS
 from kons.learners.newton import NewtonLearner
@@ -79,6 +80,16 @@ class Outcome:
     def idle_loss(self) -> float:
         """What always predicting 0, the middle, would have lost."""
         return float(np.sum(self.learner.loss.value(np.zeros_like(self.data.y), self.data.y)))
+
+
+def default_picture(file: Path, *, force: bool) -> Path | None:
+    """Where the picture goes if nothing was said: the current folder, unless something is there already."""
+    path = Path(f"{file.name.split('.')[0] or 'stream'}-certificate.svg")
+    try:
+        picture.require_place(path, force=force)
+    except KonsError:
+        return None
+    return path if os.access(".", os.W_OK) else None
 
 
 def run(request: Request, console: Console, *, quiet: bool = False) -> Outcome:
@@ -179,7 +190,9 @@ def print_report(outcome: Outcome) -> None:
     if request.picture is not None:
         say(f"\nPicture: {request.picture}")
     else:
-        say("\nFor a picture of loss, hindsight and bound over time: --picture certificate.svg")
+        say(
+            "\nNo picture was saved: there is one already, or kons[plot] is missing. --picture FILE names a place."
+        )
     say()
 
 
