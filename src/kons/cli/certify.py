@@ -190,9 +190,7 @@ def print_report(outcome: Outcome) -> None:
     if request.picture is not None:
         say(f"\nPicture: {request.picture}")
     else:
-        say(
-            "\nNo picture was saved: there is one already, or kons[plot] is missing. --picture FILE names a place."
-        )
+        say("\nNo picture saved: one is there already, or kons[plot] is missing. See --picture, --force.")
     say()
 
 
