@@ -237,7 +237,7 @@ def newton_in_a_span(
     second_at=None,
     projects=True,
     atoms=None,
-    tolerance=1e-10,
+    tolerance=1e-7,
     coins=None,
     rng=None,
     max_atoms=10**9,

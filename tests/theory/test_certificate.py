@@ -10,7 +10,7 @@ import pytest
 
 from kons import KONS, KORS, EmbeddedKONS, Gaussian, Linear, Logistic, SketchedKONS, Squared, SquaredHinge
 from kons import certify as certify_at_the_front_door
-from kons.errors import ConfigurationError, InputError, MissingExtraError, TargetError
+from kons.errors import ConfigurationError, InputError, MissingExtraError, NumericalError, TargetError
 from kons.kernels import FunctionKernel
 from kons.losses import CustomLoss
 from kons.policies import Dependence, Fixed, Leverage
@@ -501,6 +501,13 @@ def test_the_best_is_told_where_the_span_needs_a_smaller_comparator():
 def test_a_learner_without_atoms_is_certified_too():
     certificate = certify(EmbeddedKONS(Linear(), Squared(), policy=Leverage(1e-6)), np.eye(2), [0.1, 0.2])
     assert certificate.holds
+
+
+@pytest.mark.parametrize("own", [0.5, -1.0])
+def test_a_kernel_that_is_not_positive_definite_has_no_best_function(own):
+    kernel = FunctionKernel(lambda a, b: own if a == b else 1.0)
+    with pytest.raises(NumericalError, match="not positive definite"):
+        hindsight(kernel, Squared(), list("abc"), [0.5, -0.5, 0.2])
 
 
 def test_the_rank_is_not_exceeded_where_alpha_is_rounding():

@@ -21,9 +21,10 @@ from kons.kernels import Kernel
 
 __all__ = ["DEPENDENT", "Embedding", "gaussian_score"]
 
-# An atom whose residual is below this part of k(x,x) lies in the span as far as 16 digits can tell
-# after a solve: its coordinate would be rounding divided by a small number.
-DEPENDENT = 1e-10
+# An atom whose residual is below this part of k(x,x) lies in the span as far as 16 digits can tell. A pivot
+# of p leaves errors of eps/p in the residuals behind it, which must stay below p, or noise would become
+# atoms: p must exceed sqrt(eps), 1.5e-8, with a margin.
+DEPENDENT = 1e-7
 
 
 class Embedding:

@@ -123,6 +123,14 @@ def hindsight(
     else:
         embedding = landmark_embedding(kernel, points, np.ones(len(points)), alpha)
     Z = embedding.coordinates(points)
+    self_kernels = kernel.evaluate_diagonal(points)
+    outside = self_kernels - np.einsum("ij,ij->i", Z, Z)
+    # Rounding, magnified by the smallest pivots, stays below a hundredth of k(x,x).
+    if np.min(self_kernels) < 0.0 or np.min(outside) < -0.01 * np.max(self_kernels):
+        raise NumericalError(
+            "a projection came out longer than its point: the kernel is not positive definite here, "
+            "or its values disagree with its diagonal."
+        )
     problem = _Problem(Z, targets, c, loss, C, alpha)
     w, gap, slopes, constrained = problem.solve()
     if exact:
