@@ -65,7 +65,7 @@ def test_every_test_named_on_the_departures_page_exists(reference: str) -> None:
 
 
 def test_no_committed_text_names_a_folder_outside_the_project() -> None:
-    suspicious = re.compile(r"\.\./shared|/work/|/root/|/home/\w")
+    suspicious = re.compile(r"\.\./\w|/home/\w|/Users/\w")
     for path in [
         *ROOT.glob("*.md"),
         *ROOT.glob("docs/*.md"),
