@@ -119,8 +119,8 @@ def run(request: Request, console: Console, *, quiet: bool = False) -> Outcome:
             )
         if len(table) > LONG:
             announce(
-                f"{len(table):,} rows: the best function in hindsight may take minutes to hours "
-                "if they are complex; --rows looks at the first ones only."
+                f"{len(table):,} rows: the best function in hindsight may take minutes; "
+                "--rows looks at the first ones only."
             )
         data = prepare(table, request.loss)
         bandwidth, sampled = (request.bandwidth, 0) if request.bandwidth else median_distance(data.X)
