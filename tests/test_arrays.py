@@ -5,10 +5,15 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kons import errors
 from kons.arrays import (
     as_objects,
     as_points,
@@ -19,7 +24,7 @@ from kons.arrays import (
     require_integer,
     require_number,
 )
-from kons.errors import ConfigurationError, InputError
+from kons.errors import ConfigurationError, InputError, KonsWarning, MissingExtraError
 
 FORMS = {
     "float32": np.ones((2, 3), np.float32),
@@ -160,3 +165,94 @@ def test_an_integer(value):
 def test_not_an_integer(value):
     with pytest.raises(ConfigurationError, match=r"^n is .*expected an integer of at least 3\.$"):
         require_integer(value, "n", at_least=3)
+
+
+# ---- frames and sparse matrices
+
+VALUES = np.array([[0.0, 1.0, 1.0], [2.0, 3.5, 0.0], [4.0, 5.0, 1.0]])
+FRAME = pd.DataFrame({"a": [0, 2, 4], "b": [1.0, 3.5, 5.0], "c": [True, False, True]})
+FRAMES = {
+    "pandas": FRAME,
+    "pandas float": FRAME.astype(float),
+    "pandas float32": FRAME.astype(np.float32),
+    "pandas nullable": FRAME.convert_dtypes(),
+    "pandas objects": FRAME.astype(object),
+    "pandas categories of numbers": FRAME.astype({"a": "category"}),
+    "polars": pl.from_pandas(FRAME),
+    "polars decimals": pl.DataFrame({"a": [Decimal(0), Decimal(2), Decimal(4)]}).hstack(
+        pl.from_pandas(FRAME[["b", "c"]])
+    ),
+    "pyarrow": pa.Table.from_pandas(FRAME),
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_frames(frame):
+    array = as_points(frame)
+    assert array.dtype == np.float64
+    assert array.flags.c_contiguous
+    np.testing.assert_array_equal(array, VALUES)
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (FRAME.assign(city=["x", "y", "z"]), "X holds 'x' in column 'city' .*encode the column"),
+        (pl.from_pandas(FRAME.assign(city=["x", "y", "z"])), "X holds 'x' in column 'city'"),
+        (FRAME.assign(t=pd.Timestamp("2024")), "column 't' .*Datetime"),
+        (pl.DataFrame({"a": [[1], [2]]}), "column 'a'"),
+        (FRAME.assign(d=[1.0, np.nan, 3.0]), "missing value in column 'd'|is nan"),
+        (FRAME.assign(d=pd.array([1, None, 3], dtype="Int64")), r"missing value in column 'd' \(row 1\)"),
+        (pl.DataFrame({"a": [1, None]}), "nan|missing value in column 'a'"),
+        (pl.DataFrame({"a": [1]}).lazy(), r"LazyFrame.*X\.collect\(\)"),
+        (pd.DataFrame([[1, "u"]], columns=["a", "a"]), "DataFrame that cannot be read"),
+        (pd.DataFrame({"a": []}), "no rows"),
+        (pl.DataFrame(), "no rows"),
+    ],
+)
+def test_frames_that_are_not_numbers_name_the_column(frame, words):
+    with pytest.raises(InputError, match=words):
+        as_points(frame)
+
+
+def test_frames_are_not_changed_or_aliased_when_converted():
+    frame = FRAME.copy()
+    array = as_points(frame)
+    array[:] = -1.0
+    pd.testing.assert_frame_equal(frame, FRAME)
+
+
+def test_without_narwhals(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "narwhals", None)
+    np.testing.assert_array_equal(as_points(FRAME), VALUES)
+    np.testing.assert_array_equal(as_points(pl.from_pandas(FRAME)), VALUES)
+    with pytest.raises(InputError, match=r"X\[0\]\[3\] is 'x'"):
+        as_points(FRAME.assign(city=["x", "y", "z"]))
+    with pytest.raises(MissingExtraError, match=r"kons\[frames\]"):
+        as_points(FRAME[["a"]].assign(t=pd.Timestamp("2024"))[["t"]])
+
+
+@pytest.mark.parametrize(
+    "y", [FRAME["a"], FRAME[["a"]], pl.Series([0, 2, 4]), pd.array([0, 2, 4]), pa.array([0, 2, 4])]
+)
+def test_series_as_targets(y):
+    np.testing.assert_array_equal(as_targets(y, 3), [0.0, 2.0, 4.0])
+
+
+@pytest.mark.parametrize("form", ["csr_array", "csc_matrix", "coo_array", "lil_matrix", "dok_array"])
+def test_sparse_rows_are_made_dense_and_told(form, monkeypatch):
+    monkeypatch.setattr(errors, "_told", set())
+    matrix = getattr(scipy.sparse, form)(VALUES)
+    with pytest.warns(KonsWarning, match="X is sparse and was made dense: 3 x 3"):
+        array = as_points(matrix)
+    np.testing.assert_array_equal(array, VALUES)
+    np.testing.assert_array_equal(as_row(scipy.sparse.csr_array(VALUES[1:2])), VALUES[1:2])
+    with pytest.raises(InputError, match=r"1,048,576 x 1,048,576.*fewer rows at a time"):
+        as_points(scipy.sparse.csr_array((1 << 20, 1 << 20)))
+
+
+def test_read_only_arrays():
+    X = VALUES.copy()
+    X.flags.writeable = False
+    assert as_points(X) is X
+    np.testing.assert_array_equal(as_points(X[::-1, ::2]), X[::-1, ::2])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.errors import ConfigurationError, InputError
+from kons.errors import ConfigurationError, InputError, MissingExtraError, notice
 
 __all__ = [
     "Matrix",
@@ -33,6 +33,8 @@ __all__ = [
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+
+LARGEST_DENSE = 1 << 27  # numbers, a gigabyte; what a sparse matrix may become
 
 
 def as_points(X: Any, *, width: int | None = None, name: str = "X") -> Matrix:
@@ -191,6 +193,11 @@ def _numbers(values: Any, name: str) -> NDArray[np.float64]:
     """``values`` as float64, whatever its shape, refusing what is not a number."""
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
+    if not isinstance(values, (np.ndarray, list, tuple)):
+        if hasattr(values, "toarray") and hasattr(values, "nnz"):
+            return _from_sparse(values, name)
+        if hasattr(values, "collect_schema") or hasattr(values, "columns"):
+            return _from_frame(values, name)
     if isinstance(values, Mapping):
         raise InputError(
             f"{name} is a {type(values).__name__}, expected an array of numbers: "
@@ -198,8 +205,6 @@ def _numbers(values: Any, name: str) -> NDArray[np.float64]:
         )
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InputError(f"{name} has masked values, expected numbers: drop or fill them first.")
-    if hasattr(values, "toarray") and hasattr(values, "nnz"):
-        raise InputError(f"{name} is a sparse matrix, expected a dense array: use {name}.toarray().")
     try:
         array = np.asarray(values)
     except ValueError:
@@ -217,6 +222,71 @@ def _numbers(values: Any, name: str) -> NDArray[np.float64]:
     else:
         seen = repr(array.item(0))
     raise InputError(f"{name} holds {seen} ({array.dtype}), expected numbers: encode it first.")
+
+
+def _from_sparse(values: Any, name: str) -> NDArray[np.float64]:
+    """A matrix of scipy.sparse, made dense: kernels look at every feature of a row anyway."""
+    rows, columns = values.shape if len(values.shape) == 2 else (1, *values.shape)
+    if rows * columns > LARGEST_DENSE:
+        raise InputError(
+            f"{name} is a sparse matrix of {rows:,} x {columns:,}, expected at most {LARGEST_DENSE:,} "
+            "numbers once it is dense: pass fewer rows at a time, or reduce the features."
+        )
+    notice("sparse", f"{name} is sparse and was made dense: {rows:,} x {columns:,} numbers.")
+    return _numbers(values.toarray(), name)
+
+
+def _from_frame(frame: Any, name: str) -> NDArray[np.float64]:
+    """A table with named columns: by itself if all are plain numbers, else column by column."""
+    if hasattr(frame, "collect"):
+        raise InputError(f"{name} is a {type(frame).__name__}, expected its rows: use {name}.collect().")
+    if all(_is_plain(dtype) for dtype in getattr(frame, "dtypes", (None,))):
+        array = np.asarray(frame)
+        if array.dtype.kind in "biuf":
+            return np.asarray(array, dtype=np.float64)
+    try:
+        import narwhals as nw
+    except ImportError:
+        array = np.asarray(frame)
+        if array.dtype.kind in "biufO":
+            return _numbers(array, name)
+        raise MissingExtraError(f"{name}, a {type(frame).__name__},", "frames") from None
+    try:
+        table = nw.from_native(frame, eager_only=True)
+        names = list(table.columns)
+    except Exception as error:  # whatever the frame's own library thinks of it
+        seen = str(error).split("\n")[0]
+        raise InputError(
+            f"{name} is a {type(frame).__name__} that cannot be read ({seen}), expected numbers."
+        ) from None
+    out = np.empty((len(table), len(names)))
+    for i, column in enumerate(names):
+        series = table[column]
+        if series.null_count():
+            row = series.is_null().to_list().index(True)
+            raise InputError(
+                f"{name} has a missing value in column {column!r} (row {row}), expected numbers: "
+                "drop the row or fill it."
+            )
+        try:
+            if series.dtype == nw.Decimal:
+                series = series.cast(nw.Float64)
+            out[:, i] = _numbers(np.asarray(series.to_numpy()), name)
+        except InputError:
+            first = next(iter(series.head(1).to_list()), None)
+            raise InputError(
+                f"{name} holds {first!r} in column {column!r} ({series.dtype}), expected numbers: encode the "
+                "column (kons.encoding) or drop it."
+            ) from None
+    return out
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Whether NumPy turns such a column into numbers by itself."""
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "iuf"
+    is_numeric = getattr(dtype, "is_numeric", None)  # of polars
+    return is_numeric is not None and bool(is_numeric()) and not bool(dtype.is_decimal())
 
 
 def _from_objects(array: NDArray[Any], name: str) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@
     │   └── TargetError                    a target the loss or the bound cannot take
     ├── ConfigurationError (ValueError)    a parameter, or two that do not fit together
     ├── NumericalError (ArithmeticError)   a kernel or loss that breaks its own contract
+    ├── FileError (ValueError)             a saved file or state that cannot be written or trusted
     └── MissingExtraError (ImportError)    an optional dependency that is not installed
 
     KonsWarning (UserWarning)              a notice, told once per kind
@@ -22,6 +23,7 @@ import warnings
 
 __all__ = [
     "ConfigurationError",
+    "FileError",
     "InputError",
     "KonsError",
     "KonsWarning",
@@ -55,6 +57,10 @@ class ConfigurationError(KonsError, ValueError):
 
 class NumericalError(KonsError, ArithmeticError):
     """A kernel that is not positive definite, or a loss that returned nonsense."""
+
+
+class FileError(KonsError, ValueError):
+    """A file that cannot be written, or one (or a state) that is damaged, forged or of something else."""
 
 
 class MissingExtraError(KonsError, ImportError):

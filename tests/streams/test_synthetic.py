@@ -2,10 +2,16 @@ import numpy as np
 import pytest
 
 from kons.errors import ConfigurationError
-from kons.streams import alternating_labels, drifting, friedman, mackey_glass
+from kons.streams import alternating_labels, drifting, friedman, logistic_map, mackey_glass, switching
 from kons.streams.synthetic import CEILING, _integrate
 
-SEEDED = {"mackey_glass": mackey_glass, "friedman": friedman, "drifting": drifting}
+SEEDED = {
+    "mackey_glass": mackey_glass,
+    "friedman": friedman,
+    "drifting": drifting,
+    "logistic_map": logistic_map,
+    "switching": switching,
+}
 
 
 def euler(start, delay, duration, nodes_per_unit):
@@ -95,6 +101,39 @@ def test_drifting_turns_from_one_answer_to_its_opposite():
     assert y[4000] == pytest.approx(np.sin(np.pi * X[4000] @ a))
 
 
+def test_the_logistic_map_is_a_parabola_of_its_last_value():
+    X, y = logistic_map(5000, lags=3, seed=4)
+    assert y == pytest.approx(1.0 - 2.0 * X[:, -1] ** 2, abs=1e-12)
+    assert np.array_equal(X[1:, :-1], X[:-1, 1:])
+    assert np.array_equal(logistic_map(100, horizon=2)[1][:-1], logistic_map(100, horizon=1)[1][1:])
+    # Arcsine distributed: mean 0, mean square 1/2, and no linear dependence on the last value.
+    assert abs(y.mean()) < 0.03
+    assert 0.48 < np.mean(y**2) < 0.52
+    assert abs(np.mean(y * X[:, -1])) < 0.03
+
+
+def test_the_logistic_map_does_not_die_of_rounding(monkeypatch):
+    class Generator:
+        def uniform(self, *_):
+            return 0.5  # 0.5 -> 1 -> 0 for ever
+
+    monkeypatch.setattr(np.random, "default_rng", lambda _: Generator())
+    X, _ = logistic_map(100)
+    assert X[50:].std() > 0.3
+
+
+def test_switching_takes_turns():
+    X, y = switching(1000, 3, every=100, seed=7)
+    a, b = np.linalg.qr(np.random.default_rng(7).standard_normal((3, 2)))[0].T
+    for row in (0, 99, 200, 899):
+        assert y[row] == pytest.approx(np.sin(np.pi * X[row] @ a))
+    for row in (100, 199, 300, 999):
+        assert y[row] == pytest.approx(-np.sin(np.pi * X[row] @ b))
+    clean, noisy = switching(500), switching(500, noise=0.01)
+    assert np.array_equal(clean[0], noisy[0])
+    assert 0.0 < np.abs(noisy[1] - clean[1]).max() < 0.06
+
+
 def test_alternating_labels():
     X, y = alternating_labels(5, bound=2.5)
     assert np.array_equal(X, np.ones((5, 1)))
@@ -112,6 +151,8 @@ def test_alternating_labels():
         (friedman, "noise", -0.1),
         (drifting, "dimension", 1),
         (drifting, "period", 0.0),
+        *[(logistic_map, name, 0) for name in ("rows", "lags", "horizon")],
+        *[(switching, name, value) for name, value in (("dimension", 1), ("every", 0), ("noise", -1.0))],
         (alternating_labels, "bound", 0.0),
         (alternating_labels, "bound", float("nan")),
     ],

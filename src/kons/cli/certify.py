@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
@@ -15,15 +14,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kons.cli import picture
-from kons.cli.first_look import BOUND, LossName, Prepared, median_distance, prepare
-from kons.cli.screen import progress_bar
+from kons.cli import picture, values
+from kons.cli.first_look import BOUND, LossName, Prepared, prepare
+from kons.cli.screen import progress_bar, safe
 from kons.errors import ConfigurationError, KonsError, announce
 from kons.kernels import Gaussian
 from kons.learners import KONS, EmbeddedKONS, SketchedKONS
 from kons.learners.newton import NewtonLearner
 from kons.losses import Logistic, Loss, Squared, SquaredHinge
-from kons.streams.csv import csv_columns, listed, read_csv
+from kons.scaling import median_bandwidth, sampled_rows
+from kons.streams import column_names, read_table
+from kons.streams.wording import listed
 from kons.theory import RegretCertificate, certify
 
 __all__ = ["EXACT_UP_TO", "Outcome", "Request", "print_json", "print_report", "run"]
@@ -101,14 +102,14 @@ def run(request: Request, console: Console, *, quiet: bool = False) -> Outcome:
     if request.target is None:
         raise ConfigurationError(
             f"--target is missing: which column of {request.file} is to be predicted? "
-            f"There are {listed(csv_columns(request.file))}."
+            f"There are {listed(column_names(request.file))}."
         )
     with progress_bar(console, quiet=quiet) as bar:
         task = bar.add_task(f"reading {request.file.name}", total=None, facts="")
-        table = read_csv(
+        table = read_table(
             request.file,
             request.target,
-            drop=_names(request.drop),
+            drop=values.names(request.drop),
             rows=request.rows,
             tell=lambda rows: bar.update(task, facts=f"{rows:,} rows"),
         )
@@ -123,14 +124,16 @@ def run(request: Request, console: Console, *, quiet: bool = False) -> Outcome:
                 "--rows looks at the first ones only."
             )
         data = prepare(table, request.loss)
-        bandwidth, sampled = (request.bandwidth, 0) if request.bandwidth else median_distance(data.X)
+        bandwidth, sampled = request.bandwidth or median_bandwidth(data.X), sampled_rows(len(data.X))
+        if request.bandwidth:
+            sampled = 0
         learner = _learner(request, LOSSES[data.loss], bandwidth)
         bar.update(task, total=1, completed=1, visible=False)
         bar.add_task("learning, then the best in hindsight", total=None, facts=f"{len(table):,} rows")
         certificate = certify(learner, data.X, data.y, exact_up_to=EXACT_UP_TO)
     outcome = Outcome(request, data, learner, bandwidth, sampled, certificate)
     if request.picture is not None:
-        picture.save(certificate, request.picture, force=request.force)
+        picture.save(certificate.plot, request.picture, force=request.force)
     return outcome
 
 
@@ -176,7 +179,7 @@ def print_report(outcome: Outcome) -> None:
     certificate, request = outcome.certificate, outcome.request
 
     def say(*parts: str | tuple[str, str]) -> None:
-        console.print(Text.assemble(*((_safe(p, console) if isinstance(p, str) else p) for p in parts)))
+        console.print(Text.assemble(*((safe(p, console) if isinstance(p, str) else p) for p in parts)))
 
     say()
     say(("Regret certificate", "bold"), f" for {request.file}, predicting {outcome.data.target!r}: ",
@@ -242,7 +245,7 @@ def _figures(outcome: Outcome, console: Console) -> Table:
         table.add_row(name, Text(_short(value), style=style), Text(meaning, style="dim"))
     table.add_row("", "", "")
     for name, number, meaning in _in_plain_units(outcome):
-        table.add_row(name, _short(number), Text(_safe(meaning, console), style="dim"))
+        table.add_row(name, _short(number), Text(safe(meaning, console), style="dim"))
     return table
 
 
@@ -332,24 +335,13 @@ def _learner(request: Request, loss: Loss, bandwidth: float) -> NewtonLearner:
     return EmbeddedKONS(kernel, loss, max_atoms=atoms, seed=request.seed, **shared)
 
 
-def _names(texts: tuple[str, ...]) -> list[str]:
-    """The names in ``a,b``; one that holds a comma stands in quotes, as in the file."""
-    names = [name.strip() for row in csv.reader(texts, skipinitialspace=True) for name in row]
-    return [name for name in names if name]
-
-
 def _grid(rows: list[tuple[str, str]], console: Console) -> Table:
     grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for name, words in rows:
-        grid.add_row(f"  {name}", Text(_safe(words, console)))
+        grid.add_row(f"  {name}", Text(safe(words, console)))
     return grid
-
-
-def _safe(text: str, console: Console) -> str:
-    """Names from a file may hold letters that this terminal cannot show."""
-    return text.encode(console.encoding, "backslashreplace").decode(console.encoding)
 
 
 def _finite(value: Any) -> Any:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from scipy.spatial.distance import pdist
 
 from kons.arrays import Matrix, Vector
 from kons.errors import ConfigurationError, InputError
-from kons.streams import CsvTable
+from kons.scaling import RobustScaling
+from kons.streams import Table
 
-__all__ = ["BOUND", "Prepared", "median_distance", "prepare"]
+__all__ = ["BOUND", "Prepared", "prepare"]
 
 BOUND = 1.0
 LARGEST = 1e100  # of a scaled feature: its square is still a number
-SAMPLE = 500  # rows whose distances the bandwidth is read off
 
 LossName = Literal["squared", "logistic", "squared-hinge"]
 
@@ -46,7 +46,7 @@ class Prepared:
         return None if self.loss == "squared" else (self.middle - self.reach, self.middle + self.reach)
 
 
-def prepare(table: CsvTable, loss: LossName | None) -> Prepared:
+def prepare(table: Table, loss: LossName | None) -> Prepared:
     """Scale features and target; two distinct targets mean classification unless a loss was asked for."""
     low, high = float(table.y.min()), float(table.y.max())
     if low == high:
@@ -88,27 +88,16 @@ def prepare(table: CsvTable, loss: LossName | None) -> Prepared:
     )
 
 
-def median_distance(X: Matrix) -> tuple[float, int]:
-    """The median distance between some rows, spread evenly over all, and how many they were."""
-    sample = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), SAMPLE)).astype(np.int64))]
-    distances = pdist(sample)
-    apart = distances[distances > 0.0]
-    return (float(np.median(apart)) if len(apart) else 1.0), len(sample)
-
-
 def _scaled(X: Matrix, names: Vector) -> tuple[Matrix, Vector, Vector, tuple[str, ...]]:
-    """To median 0 and interquartile range 1; by the standard deviation where that range is 0."""
-    with np.errstate(all="ignore"):
-        quarter, medians, three_quarters = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
-        spreads = three_quarters - quarter
-        rare = spreads <= 0.0
-        spreads[rare] = X[:, rare].std(axis=0)
-        scaled = (X - medians) / spreads
-        sound = (np.abs(scaled) <= LARGEST).all(axis=0) & np.isfinite(spreads)
+    """To median 0 and interquartile range 1; plainly: a certificate is about the rows as they are."""
+    scaling = RobustScaling.fit(X, limit=math.inf)
+    scaled = scaling.transform(X)
+    sound = (np.abs(scaled) <= LARGEST).all(axis=0)
+    sound &= ~scaling.constant & (scaling.spreads < np.finfo(np.float64).max)
     if not sound.all():
         at = int(np.argmin(sound))
         raise InputError(
             f"column {names[at]!r} goes from {X[:, at].min():g} to {X[:, at].max():g}, beyond what can be "
             f"scaled: transform it, or drop it (--drop {names[at]!r})."
         )
-    return scaled, medians, spreads, tuple(names[rare])
+    return scaled, scaling.medians, scaling.spreads, tuple(names[scaling.rare])

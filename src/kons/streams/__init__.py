@@ -1,14 +1,30 @@
 """Streams of rows: where learners get their X and y from."""
 
-from kons.streams.csv import CsvTable, csv_columns, read_csv
-from kons.streams.synthetic import alternating_labels, drifting, friedman, mackey_glass
+from kons.streams.opening import open_stream
+from kons.streams.plan import Plan
+from kons.streams.stream import Block, Stream
+from kons.streams.synthetic import (
+    alternating_labels,
+    drifting,
+    friedman,
+    logistic_map,
+    mackey_glass,
+    switching,
+)
+from kons.streams.table import Table, column_names, read_table
 
 __all__ = [
-    "CsvTable",
+    "Block",
+    "Plan",
+    "Stream",
+    "Table",
     "alternating_labels",
-    "csv_columns",
+    "column_names",
     "drifting",
     "friedman",
+    "logistic_map",
     "mackey_glass",
-    "read_csv",
+    "open_stream",
+    "read_table",
+    "switching",
 ]

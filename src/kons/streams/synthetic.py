@@ -4,8 +4,10 @@
 stream                   what is hard about it                       y lies in
 =======================  ==========================================  ==========================
 ``mackey_glass``         chaotic: no linear model, no constant       [-1, 1]
+``logistic_map``         chaotic and exactly learnable: a parabola   [-1, 1]
 ``friedman``             products, squares and irrelevant features   [-1, 1]
 ``drifting``             the answer of yesterday is wrong tomorrow   [-1, 1]
+``switching``            two answers that take turns, without notice [-1, 1]
 ``alternating_labels``   an adversary: nothing can be learned        {-bound, +bound}
 =======================  ==========================================  ==========================
 """
@@ -16,7 +18,7 @@ import numpy as np
 
 from kons.arrays import Matrix, Vector, require_integer, require_number
 
-__all__ = ["alternating_labels", "drifting", "friedman", "mackey_glass"]
+__all__ = ["alternating_labels", "drifting", "friedman", "logistic_map", "mackey_glass", "switching"]
 
 # The Mackey-Glass equation x' = GROWTH*z/(1 + z^POWER) - DECAY*x with z = x(t - delay).
 GROWTH, DECAY, POWER = 0.2, 0.1, 10
@@ -74,6 +76,39 @@ def mackey_glass(
     x = _integrate(start, delay, TRANSIENT + interval * samples, NODES_PER_UNIT)
     series = x[TRANSIENT * NODES_PER_UNIT :: interval * NODES_PER_UNIT][:samples]
     scaled = 2.0 * series / CEILING - 1.0
+    X = np.lib.stride_tricks.sliding_window_view(scaled, lags)[:rows].copy()
+    return X, scaled[lags - 1 + horizon :].copy()
+
+
+def logistic_map(rows: int, *, lags: int = 1, horizon: int = 1, seed: int = 0) -> tuple[Matrix, Vector]:
+    """The fully chaotic logistic map, whose next value is a parabola of the last one.
+
+    ::
+
+        u_(i+1) = 4 u_i (1 - u_i),   s_i = 2 u_i - 1,   so that   s_(i+1) = 1 - 2 s_i^2
+        X[i] = (s_i, ..., s_(i + lags - 1))            y[i] = s_(i + lags - 1 + horizon)
+
+    Known answers: one step ahead ``y = 1 - 2 x^2`` of the last column x, without noise; any linear
+    prediction is as good as the constant 0, whose loss is 1/2 (u is arcsine distributed). Nothing beyond
+    some 40 steps can be foreseen in double precision. The seed draws u_0.
+
+    >>> from kons.streams import logistic_map
+    >>> X, y = logistic_map(1000, seed=2)
+    >>> bool(abs(y - (1 - 2 * X[:, -1] ** 2)).max() < 1e-12)
+    True
+    """
+    rows = require_integer(rows, "rows", at_least=1)
+    lags = require_integer(lags, "lags", at_least=1)
+    horizon = require_integer(horizon, "horizon", at_least=1)
+    samples = rows + lags - 1 + horizon
+    value = float(np.random.default_rng(_seed(seed)).uniform(0.1, 0.9))
+    series = np.empty(samples)
+    for i in range(samples):
+        series[i] = value
+        value = 4.0 * value * (1.0 - value)
+        if not 0.0 < value < 1.0:  # rounding has met the fixed point 0: start from a usual place
+            value = 0.3
+    scaled = 2.0 * series - 1.0
     X = np.lib.stride_tricks.sliding_window_view(scaled, lags)[:rows].copy()
     return X, scaled[lags - 1 + horizon :].copy()
 
@@ -137,6 +172,37 @@ def drifting(
     X = generator.uniform(-1.0, 1.0, (rows, dimension))
     angle = 2.0 * np.pi / period * np.arange(rows)
     return X, np.sin(np.pi * (np.cos(angle) * (X @ a) + np.sin(angle) * (X @ b)))
+
+
+def switching(
+    rows: int, dimension: int = 2, *, every: int = 2000, noise: float = 0.0, seed: int = 0
+) -> tuple[Matrix, Vector]:
+    """Two functions that take turns: after each ``every`` rows the answer is the other one.
+
+    ::
+
+        x uniform in [-1, 1]^dimension
+        y = sin(pi a . x)   in turns 0, 2, 4, ...           a, b orthonormal, from the seed
+        y = -sin(pi b . x)  in turns 1, 3, 5, ...           + noise * N(0, 1), cut to [-1, 1]
+
+    A learner that forgets pays after each switch; one that does not settles on the mean of both, whose
+    squared loss is a quarter of E[(f_0 - f_1)^2] (turns of equal length, no noise).
+
+    >>> from kons.streams import switching
+    >>> X, y = switching(1000, dimension=3, every=100, seed=1)
+    >>> X.shape, bool(abs(y).max() <= 1)
+    ((1000, 3), True)
+    """
+    rows = require_integer(rows, "rows", at_least=1)
+    dimension = require_integer(dimension, "dimension", at_least=2)
+    every = require_integer(every, "every", at_least=1)
+    noise = require_number(noise, "noise", at_least=0.0)
+    generator = np.random.default_rng(_seed(seed))
+    a, b = np.linalg.qr(generator.standard_normal((dimension, 2)))[0].T
+    X = generator.uniform(-1.0, 1.0, (rows, dimension))
+    second = np.arange(rows) // every % 2 == 1
+    y = np.where(second, -np.sin(np.pi * (X @ b)), np.sin(np.pi * (X @ a)))
+    return X, np.clip(y + noise * generator.standard_normal(rows), -1.0, 1.0)
 
 
 def alternating_labels(rows: int, bound: float = 1.0) -> tuple[Matrix, Vector]:

@@ -1,0 +1,79 @@
+"""A whole table in memory, for what needs all rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kons.arrays import Matrix, Vector
+from kons.streams.opening import open_stream, reader_of
+
+__all__ = ["Table", "column_names", "read_table"]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of numbers with their names: ``X`` one column a feature, ``y`` the target.
+
+    >>> from kons.streams import read_table
+    >>> table = read_table([({"age": 1}, 0.75), ({"age": 2}, 0.86), ({"age": 3}, 0.95)], "height")
+    >>> table.features, table.target, len(table)
+    (('age',), 'height', 3)
+    """
+
+    features: tuple[str, ...]
+    target: str
+    X: Matrix = field(repr=False)
+    y: Vector = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def column_names(source: Any) -> list[str]:
+    """The columns of a source, in order; a column without a name is called ``column 3``."""
+    reader = reader_of(source)
+    reader.look(1)
+    return list(reader.columns)
+
+
+def read_table(
+    source: Any,
+    target: str,
+    *,
+    drop: Sequence[str] = (),
+    rows: int | None = None,
+    tell: Callable[[int], object] | None = None,
+    **options: Any,
+) -> Table:
+    r"""All rows of a source, or the first ``rows``, with a target of numbers.
+
+    Columns become numbers as in :func:`open_stream`, which takes the same ``options``. ``tell`` is called
+    after each block with the number of rows so far. Needs memory for all of them: a learner that takes
+    block after block does not.
+
+    >>> import pathlib, tempfile
+    >>> from kons.streams import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "heights.csv")
+    ...     _ = file.write_text("age;height\n1;0.75\n2;0.86\n")
+    ...     table = read_table(file, "height")
+    >>> table.features, table.X.tolist(), table.y.tolist()
+    (('age',), [[1.0], [2.0]], [0.75, 0.86])
+    """
+    stream = open_stream(source, target, drop=drop, task="regression", **options)
+    parts, count = [], 0
+    blocks = stream.blocks()
+    for block in blocks:
+        parts.append(block)
+        count += len(block.y)
+        if tell is not None:
+            tell(count)
+        if rows is not None and count >= rows:
+            blocks.close()
+            break
+    X, y = np.concatenate([part.X for part in parts]), np.concatenate([part.y for part in parts])
+    return Table(stream.features, stream.target, X[:rows], y[:rows])

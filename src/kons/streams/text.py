@@ -1,0 +1,197 @@
+"""What readers of text files share: the header, the first look, pieces, the fast way and the slow one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from kons.errors import InputError, MissingExtraError
+from kons.streams.bytes import PIECE, Feed, Source, pieces
+from kons.streams.chunks import Chunk, Tally, from_cells
+from kons.streams.plan import Column
+from kons.streams.reader import Reader
+from kons.streams.wording import shortened
+
+__all__ = ["TextReader", "arrow"]
+
+ROWS_A_PIECE = 200  # at least so many rows at once, also of very wide tables
+LARGEST_PIECE = 1 << 26
+
+
+def arrow(module: str) -> Any:
+    """The module of pyarrow, or the error that says how to get it."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtraError("reading files", "files") from None
+
+
+Record = tuple[int, list[Any] | InputError]
+"""The first line of a record, and its cells in the order of the columns, or what is wrong with it."""
+
+
+class TextReader(Reader):
+    """A file of lines. A piece is tried at once by pyarrow; if that fails, record by record."""
+
+    unit = "line"
+    typed = False
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.name = source.name
+        self.resumable = source.resumable
+        self.bytes_total = source.bytes_total
+        self._piece = PIECE
+        self._row_bytes: float | None = None
+        self._used = False
+        self._feed: Feed | None = None
+        self._first_line = 1
+        feed = self._begin()
+        if self.resumable:
+            feed.close()
+
+    # ---- what a format says
+
+    @abstractmethod
+    def _header(self, feed: Feed) -> int:
+        """Take the header from the feed, set the columns; the number of the first line of data."""
+
+    @abstractmethod
+    def _end(self, data: bytes) -> int:
+        """Where the last whole record of some bytes ends."""
+
+    @abstractmethod
+    def _records(self, data: bytes, line: int) -> Iterator[Record]:
+        """All records, one by one."""
+
+    def _at_once(self, data: bytes, line: int, wanted: Sequence[Column], decimal: str) -> Chunk | None:
+        """All records by a fast library, or None if it cannot or something is odd about them."""
+        return None
+
+    # ---- the same for all
+
+    def look(self, rows: int) -> dict[str, list[Any]]:
+        feed = self._begin()
+        rows = min(rows, max(20, 2_000_000 // max(1, len(self.columns))))
+        taken: list[bytes] = []
+        table: list[list[Any]] = []
+        problem: InputError | None = None
+        length = 0
+        source = pieces(feed, self.name, self._first_line, self._end)
+        try:
+            for data, line in source:
+                taken.append(data)
+                length += len(data)
+                for _, cells in self._records(data, line):
+                    if isinstance(cells, InputError):
+                        problem = problem or cells
+                    else:
+                        table.append(cells)
+                    if len(table) >= rows:
+                        break
+                if len(table) >= rows:
+                    break
+                self._row_bytes = length / max(1, len(table))
+        finally:
+            source.close()
+            if self.resumable:
+                feed.close()
+            else:
+                feed.put_back(b"".join(taken))
+        if not table:
+            raise problem or InputError(f"{self.name} has a header and no rows; expected at least one.")
+        self._measure(taken, len(table), rows)
+        return {name: [row[i] for row in table] for i, name in enumerate(self.columns)}
+
+    def chunks(
+        self, wanted: Sequence[Column], tally: Tally | None, decimal: str
+    ) -> Generator[Chunk, None, None]:
+        if self._used and not self.resumable:
+            raise InputError(f"{self.name} was read already, and can be read only once.")
+        self._used = True
+        feed = self._begin()
+        try:
+            for data, line in pieces(feed, self.name, self._first_line, self._end, self._piece):
+                self.bytes_done = feed.done
+                chunk = self._at_once(data, line, wanted, decimal)
+                yield chunk if chunk is not None else self._one_by_one(data, line, wanted, tally, decimal)
+        finally:
+            feed.close()
+
+    @property
+    def total_rows(self) -> int | None:
+        """By the length of the first rows; None for packed files and pipes."""
+        if self.bytes_total is None or not self._row_bytes or self._packed:
+            return None
+        return max(1, round(self.bytes_total / self._row_bytes))
+
+    def fingerprint(self) -> dict[str, Any] | None:
+        return self._source.fingerprint()
+
+    def _begin(self) -> Feed:
+        """The feed, at the first line of data."""
+        if self._feed is not None:
+            return self._feed
+        feed = self._source.open()
+        try:
+            feed.start()
+            self._first_line = self._header(feed)
+        except BaseException:
+            feed.close()
+            raise
+        self._packed = feed.is_packed
+        if not self.resumable:
+            self._feed = feed
+        return feed
+
+    def _measure(self, taken: list[bytes], rows: int, asked: int) -> None:
+        """How long a row is, and so how large a piece should be."""
+        if rows >= asked:  # only a part of the last piece was looked at
+            table = 0
+            length = 0
+            for data in taken:
+                ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 10)
+                use = min(len(ends), rows - table)
+                length += int(ends[use - 1]) + 1 if use else len(data)
+                table += use
+                if table >= rows:
+                    break
+            self._row_bytes = length / max(1, table)
+        self._piece = int(min(LARGEST_PIECE, max(PIECE, ROWS_A_PIECE * (self._row_bytes or 0))))
+
+    def _one_by_one(
+        self, data: bytes, line: int, wanted: Sequence[Column], tally: Tally | None, decimal: str
+    ) -> Chunk:
+        lines: list[int] = []
+        table: list[list[Any]] = []
+        error: InputError | None = None
+        for number, cells in self._records(data, line):
+            if not isinstance(cells, InputError):
+                lines.append(number)
+                table.append(cells)
+            elif tally is None:
+                error = cells
+                break
+            else:
+                tally.add("bad row", 1, str(cells))
+        at = {name: i for i, name in enumerate(self.columns)}
+        columns = {c.name: [row[at[c.name]] for row in table] for c in wanted}
+        chunk = from_cells(lines, columns, wanted, where=self.where, tally=tally, decimal=decimal)
+        chunk.error = chunk.error or error
+        return chunk
+
+    def _named(self, names: Sequence[str], line: int) -> list[str]:
+        """Names as columns have them: none empty, none twice."""
+        columns = [name.strip() or f"column {i}" for i, name in enumerate(names, start=1)]
+        if len(set(columns)) < len(columns):
+            seen: set[str] = set()
+            for name in columns:
+                if name in seen:
+                    raise InputError(f"{self.name}, line {line}: two columns are called {shortened(name)!r}.")
+                seen.add(name)
+        return columns

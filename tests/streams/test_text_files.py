@@ -1,0 +1,372 @@
+"""Files of text: dialects, what is said about bad ones, and that the fast way equals the careful one."""
+
+import codecs
+import csv
+import gzip
+import io
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from kons.errors import ConfigurationError, InputError, KonsError
+from kons.streams import open_stream
+from kons.streams.delimited import DelimitedReader, _Layout
+from kons.streams.text import TextReader
+from streams.whole import whole
+
+PLAIN = "a,b,y\n1,2.5,3\n-4,5e-1,6\n7,8,9\n"
+ROWS = [[1.0, 2.5], [-4.0, 0.5], [7.0, 8.0]]
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content, name="data.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PLAIN,
+        PLAIN.replace(",", ";"),
+        PLAIN.replace(",", "\t"),
+        PLAIN.replace(",", "|"),
+        PLAIN.replace("\n", "\r\n"),
+        codecs.BOM_UTF8 + PLAIN.encode(),
+        gzip.compress(PLAIN.encode()),
+        gzip.compress(codecs.BOM_UTF8 + PLAIN.encode()),
+        gzip.compress(PLAIN[:10].encode()) + gzip.compress(PLAIN[10:].encode()),
+        PLAIN + "\n\n  \n",
+        PLAIN.rstrip("\n"),
+        PLAIN.replace("a,b,y", '"a", b ,"y"').replace("2.5", '"2.5"').replace("-4", " -4"),
+        PLAIN.replace("\n1,", "\n+1,"),
+        PLAIN.replace(",", ";").replace(".", ",").replace("5e-1", "0,5"),
+    ],
+    ids=[
+        "comma", "semicolon", "tab", "bar", "crlf", "bom", "gzip", "gzip bom", "gzip in parts", "blank lines",
+        "no last newline", "quotes", "plus", "decimal comma",
+    ],
+)  # fmt: skip
+def test_the_usual_dialects_give_the_same_numbers(file, content):
+    stream = open_stream(file(content), "y", quiet=True)
+    X, y, lines = whole(stream)
+    assert stream.features == ("a", "b")
+    assert X.tolist() == ROWS
+    assert y.tolist() == [3.0, 6.0, 9.0]
+    assert lines.tolist() == [2, 3, 4]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le", "cp1252", "utf-8", "utf-32"])
+def test_other_encodings_if_named(file, encoding):
+    text = "größe,farbe,y\n1,grün,3\n2,grün,4\n3,weiß,5\n"
+    path = file(text.encode(encoding))
+    stream = open_stream(path, "y", encoding=encoding, quiet=True)
+    assert stream.features[:2] == ("größe", "farbe#0")
+    X, y, _ = whole(stream)
+    assert y.tolist() == [3.0, 4.0, 5.0]
+    assert (X[0, 1:] == X[1, 1:]).all()
+    if encoding != "utf-8":
+        with pytest.raises(InputError, match=r"UTF-8|UTF-16|binary"):
+            whole(open_stream(path, "y", quiet=True))
+
+
+def test_a_delimiter_of_ones_own(file):
+    assert whole(open_stream(file(PLAIN.replace(",", ":")), "y", delimiter=":"))[0].tolist() == ROWS
+
+
+def test_names_in_quotes_and_columns_without_a_name(file):
+    path = file('"x, in m;\n or so";y;\n1;2;3\n3;4;5\n5;6;7\n')
+    stream = open_stream(path, "y", quiet=True)
+    assert stream.features == ("x, in m;\n or so", "column 3")
+    assert whole(stream)[2].tolist() == [3, 4, 5]
+
+
+def test_lines_are_those_of_the_file(file):
+    path = file('x,t,y\n1,a,1\n\n2,"b\n\nc",2\n\r\n3,"say ""a""",3\n4,a,4\n5,a,5\n')
+    X, y, lines = whole(open_stream(path, "y", quiet=True))
+    assert lines.tolist() == [2, 4, 8, 9, 10]
+    assert y.tolist() == [1, 2, 3, 4, 5]
+    assert (X[0, 1:] == X[3, 1:]).all()
+
+
+def test_many_columns(file):
+    names = [f"c{i}" for i in range(10_000)]
+    path = file(",".join(names) + "\n" + (",".join(["1.5"] * 10_000) + "\n") * 30)
+    X, _, _ = whole(open_stream(path, "c9999"))
+    assert X.shape == (30, 9999)
+    assert (X == 1.5).all()
+    with pytest.raises(ConfigurationError, match=r"c19 and 9,980 more\."):
+        open_stream(path, "nothing like it")
+
+
+def test_numbers_survive_bit_for_bit(file):
+    values = np.random.default_rng(0).normal(size=(500, 3)) * 10.0 ** np.arange(-300, 300, 200)
+    lines = "\n".join(",".join(map(repr, row)) for row in values.tolist())
+    X, y, _ = whole(open_stream(file("a,b,y\n" + lines), "y"))
+    assert np.array_equal(np.column_stack([X, y]), values)
+    rows = "\n".join(json.dumps(dict(zip("aby", row, strict=True))) for row in values.tolist())
+    X, y, _ = whole(open_stream(file(rows, "t.jsonl"), "y"))
+    assert np.array_equal(np.column_stack([X, y]), values)
+
+
+# ---- bad files
+
+CSV_COMPLAINTS = [
+    ("a,y\n1,2\nred,3\n2,4\n", "line 3, column 'a': 'red' is not a number: correct it, .*drop the column"),
+    ("a,y\n1,2\n1,red\n2,3\n", "line 3, column 'y': 'red' is not a number"),
+    ("a,y\n1,2\n2,3\n1_0,2\n", "line 4, column 'a': '1_0' is not a number"),
+    ('a,y\n1,2\n2,3\n"1,5",2\n', "line 4, column 'a': '1,5' is not a number: write decimals with '.'"),
+    ("a;y\n1,5;2\n1,5;3\n1.5;2\n", "line 4, column 'a': '1.5' is not a number: write decimals with ','"),
+    ("a,y\n1,2\n\n,3\n4,5\n", "line 4, column 'a': '' is a missing value: fill it, delete the row"),
+    ("a,y\n1,NaN\n1,2\n", "line 2, column 'y': 'NaN' is a missing value"),
+    ("a,y\n1,1\nNA,2\n1,3\n", "line 3, column 'a': 'NA' is a missing value"),
+    ("a,c,y\n1,u,1\n2,u,2\n3,?,2\n", "line 4, column 'c': '.' is a missing value"),
+    ("a,y\n1,2\n-inf,3\n", "line 3, column 'a': '-inf' is not finite"),
+    ("a,y\n1,2\n1e999,3\n", "line 3, column 'a': '1e999' is not finite"),
+    ("a,y\n1,2\n1,1e999\n", "line 3, column 'y': '1e999' is not finite"),
+    ("a,b,y\n1,2,3\n1,2\n", r"line 3: 2 field\(s\), expected the header's 3"),
+    ("a,b,y\n1,2,3,4\n", r"line 2: 4 field\(s\), expected the header's 3"),
+    ("a,b,y\n1;2;3\n", r"line 2: 1 field\(s\).* delimited otherwise"),
+    ('a,y\n1,2\n"3,4\n5,6\n', "line 3: a quote is opened and never closed"),
+    ('a,y\n1,2\n"3"4,5\n', "line 3: a quote is closed and text follows"),
+    ('"a,y\n1,2\n', "line 1: a quote is opened and never closed"),
+    ("a,y\r1,2\r3,4\r", "line 1: a carriage return"),
+    ("a,y\n1,2\r3,4\n", "line 2: a carriage return"),
+    ("", "is empty: expected a line with the columns' names"),
+    ("\n1,2\n", "is empty"),
+    ("a,y\n", "has a header and no rows"),
+    ("a,y\n\n\n", "has a header and no rows"),
+    ("1,2\n3,4\n", "line 1: numbers only, expected a header"),
+    ("a,y,a\n1,2,3\n", "line 1: two columns are called 'a'"),
+    ("y\n1\n", "no column left to predict 'y' from"),
+    ("a,y\nu,1\nv,2\nw,3\n", "no column left to predict 'y' from .*different in every row: a"),
+    ("a,y\n1,\n2,\n", "column 'y': the target has no value"),
+    ("a,y\n1,2024-01-01\n2,2024-01-02\n", "'y' holds dates"),
+    (b"a,y\n1,2\n\xe9,3\n", "line 3: not UTF-8 text.*set encoding"),
+    (b"a,\xe9,y\n1,2\n\xe9,3\n", "line 1: not UTF-8 text"),
+    ("a,y\n1,2\n".encode("utf-16"), "is UTF-16 text: save it as UTF-8, or set encoding"),
+    (b"a,y\n1,2\n\x00\x01,2\n", "line 3: not text, but binary data"),
+    (b"\x00\x01\x02" * 50, "line 1: not text, but binary data"),
+    (gzip.compress(("x,y\n" + "1,2\n" * 99).encode())[:-12], "cannot be read on.*cut off or damaged"),
+    (b"\x1f\x8b nonsense", "cannot be read on"),
+    (b"PK\x03\x04 and more", "is a zip archive: unpack it"),
+    ("a,y\n1,1\n2,2\n" + "x" * 300 + ",1\n", r"'x{37}\.\.\.' is not a number"),
+    ("when,y\n2024-01-01,1\n2024-01-02,2\n2024-02-31,3\n", "line 4, column 'when': '2024-02-31' is not a"),
+]
+
+
+@pytest.mark.parametrize(("content", "words"), CSV_COMPLAINTS)
+def test_bad_files_are_refused_with_line_and_column(file, content, words):
+    with pytest.raises(InputError, match=words) as caught:
+        whole(open_stream(file(content), "y", quiet=True))
+    assert "data.csv" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.jsonl", "", "is empty"),
+        ("t.jsonl", '{"a": 1, "y": 2}\n{"a": 1,\n', "line 2: '{\"a\": 1,' is not a JSON object"),
+        ("t.jsonl", '[{"a": 1}]', "line 1: a JSON list, expected an object .*one list"),
+        ("t.jsonl", '{"a": 1, "y": 2}\n3\n', "line 2: a JSON int"),
+        ("t.jsonl", "[" * 100_000, "is not a JSON object"),
+        ("t.jsonl", '{"a": 1, "y": 1}\n{"y": 2}\n{"a": 2, "y": 3}', "line 2, column 'a': '' is a missing"),
+        ("t.jsonl", '{"a": 1, "y": 1}\n{"a": 4, "y": 3}\n{"a": "x", "y": 3}', "line 3, column 'a': 'x'"),
+        ("t.jsonl", '{"a": 1, "y": 1}\n{"a": 4, "y": 3}\n{"a": [1], "y": 3}', r"line 3, column 'a': \[1\]"),
+        ("t.jsonl", '{"a": 1, "y": 1}\n{"a": 1e999, "y": 3}', "line 2, column 'a': inf is not finite"),
+        ("t.libsvm", "", "no 'index:value' in it"),
+        ("t.libsvm", "1 2\n", "no 'index:value' in it"),
+        ("t.libsvm", "1 1:2\n1 3\n", "line 2: '3' is not index:value"),
+        ("t.libsvm", "1 1:2\n1 2:x\n", "line 2: '2:x': 'x' is not a number"),
+        ("t.libsvm", "1 1:2\n1:3 2:1\n", "line 2: '1:3' is no label"),
+        ("t.libsvm", "1 1:2\n1,2 2:1\n", "line 2: '1,2': several labels"),
+        ("t.libsvm", "1 1:2\n1 999999999999:1\n", "too wide to be dense"),
+        ("t.libsvm", "1 1:2\n2 1:inf\n3 1:1\n", "line 2, column 'x1': 'inf' is not finite|is not finite"),
+        ("t.arff", "", "is empty"),
+        ("t.arff", "@relation x\n@attribute a numeric\n", "has no @data"),
+        ("t.arff", "@relation x\n@data\n1\n", "declares no @attribute"),
+        ("t.arff", "hello\n", "line 1: 'hello' is no @attribute"),
+        ("t.arff", "@relation x\n@attribute a relational\n", "line 2: attribute 'a' is of type 'relational'"),
+        ("t.arff", "@attribute a real\n@attribute y real\n@data\n1,2\n1\n", "line 5: 1 field"),
+        ("t.arff", "@attribute a real\n@attribute y real\n@data\n1,2\n?,3\n", "line 5, column 'a': '.' is"),
+        ("t.arff", "@attribute a real\n@attribute y real\n@data\n1,2\n{5 3}\n", "line 5: .*attribute 5 of 2"),
+        ("t.arff", "@attribute a real\n@attribute y real\n@data\n1,2\n{0 3\n", "line 5: .*must end in '}'"),
+        ("t.arff", "@attribute a real\n@attribute y real\n@data\n1,2\n'3,4\n", "line 5: a quote is opened"),
+        ("t.parquet", "", "no sound Parquet file"),
+        ("t.parquet", "PAR1 this is none PAR1", "no sound Parquet file"),
+    ],
+)  # fmt: skip
+def test_bad_files_of_other_formats(file, name, content, words):
+    target = None if name.endswith("svm") else "y"
+    with pytest.raises(InputError, match=words) as caught:
+        whole(open_stream(file(content, name), target, quiet=True))
+    assert name in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_are_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"nothing.csv: cannot be read \(No such file"):
+        open_stream(tmp_path / "nothing.csv", "y")
+    with pytest.raises(InputError, match=r"cannot be read \("):
+        open_stream(tmp_path, "y")
+    with pytest.raises(InputError, match="null"):
+        open_stream("a\0b.csv", "y")
+
+
+def test_a_quote_that_never_ends_is_not_read_to_the_end_of_a_large_file(file, monkeypatch):
+    monkeypatch.setattr("kons.streams.bytes.LONGEST", 5000)
+    monkeypatch.setattr("kons.streams.text.PIECE", 1000)
+    path = file('x,t,y\n1,a,1\n2,a,1\n3,"a,1\n' + "4,b,2\n" * 5000)
+    with pytest.raises(InputError, match="line 4: a quote is opened and never closed"):
+        whole(open_stream(path, "y", quiet=True))
+    monkeypatch.setattr("kons.streams.delimited.LONGEST", 5000)
+    with pytest.raises(InputError, match="line 1: not text, but binary data"):
+        open_stream(file("x" * 20_000), "y")
+
+
+def test_rows_before_a_bad_one_are_handed_on(file):
+    path = file("x,y\n" + "".join(f"{i},{i}\n" for i in range(100)) + "oops,1\n1,1\n")
+    blocks = open_stream(path, "y", block_size=40).blocks()
+    assert [next(blocks).first, next(blocks).first] == [0, 40]
+    with pytest.raises(InputError, match="line 102, column 'x': 'oops'"):
+        next(blocks)
+
+
+def test_bad_rows_are_skipped_and_counted(file):
+    lines = [f"{i},{i % 7}" for i in range(50)]
+    lines[10], lines[20], lines[30], lines[40] = "x,1", "1,2,3", "1,inf", '"1"2,3'
+    stream = open_stream(file("x,y\n" + "\n".join(lines)), "y", on_bad_row="skip", quiet=True)
+    _, _, numbers = whole(stream)
+    assert numbers.tolist() == [i + 2 for i in range(50) if i not in (10, 20, 30, 40)]
+    assert stream.skipped == {"bad row": 4}
+    assert stream.first_skipped["bad row"].count("data.csv, line") == 1
+    whole(stream)
+    assert stream.skipped == {"bad row": 4}
+
+
+def test_if_nothing_is_left_it_says_why(file):
+    path = file("x,c,y\n1,a,\n2,a,5\n,a,5\n")
+    with pytest.raises(InputError, match=r"all were skipped \(1 for missing target.*2 for no past"):
+        whole(open_stream(path, "y", missing="mean", lag="y:5", quiet=True))
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+def test_memory_does_not_grow_with_the_file(file, monkeypatch, name):
+    monkeypatch.setattr("kons.streams.text.PIECE", 20_000)
+    line = {"t.csv": "1.5,2.5,3\n", "t.jsonl": '{"a": 1.5, "y": 2}\n'}[name]
+    head = "a,b,y\n" if name == "t.csv" else ""
+
+    def peak(rows):
+        stream = open_stream(file(head + line * rows, name), "y", quiet=True)
+        tracemalloc.start()
+        count = sum(len(block.y) for block in stream)
+        highest = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert count == rows
+        return highest
+
+    peak(3000)  # whatever is imported or kept the first time
+    assert peak(24_000) < 1.3 * peak(6000) + 100_000
+
+
+# ---- the fast way and the careful one
+
+CELLS = st.one_of(
+    st.sampled_from(["1", "2.5", " 3 ", "-4e3", "+5", "", "NA", "nan", "?", "-", "inf", "1e999", "x", "1_0"]),
+    st.sampled_from(
+        ["true", "No", "red", "2024-01-01", "2024-1-2 3:04", "a,b", 'q"q', '"', "a\nb", "\r", " "]
+    ),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4),
+)
+
+
+@st.composite
+def tables(draw):
+    columns = draw(st.integers(1, 4))
+    usual = [draw(st.sampled_from(["1.5", "red", "true", "2024-01-31", "7"])) for _ in range(columns)]
+    rows = [
+        [draw(CELLS) if draw(st.integers(0, 9)) == 0 else cell for cell in usual]
+        for _ in range(draw(st.integers(1, 12)))
+    ]
+    out = io.StringIO()
+    quoting = draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+    delimiter = draw(st.sampled_from([",", ";", "\t"]))
+    newline = draw(st.sampled_from(["\n", "\r\n"]))
+    writer = csv.writer(out, delimiter=delimiter, quoting=quoting, lineterminator=newline)
+    writer.writerow([*(f"c{i}" for i in range(columns)), "y"])
+    for i, row in enumerate(rows):
+        writer.writerow([*row, i])
+    return out.getvalue()
+
+
+def outcome(path, **options):
+    stream = None
+    try:
+        stream = open_stream(path, "y", quiet=True, **options)
+        X, y, lines = whole(stream)
+    except KonsError as error:
+        return str(error), None if stream is None else stream.skipped
+    return X.tolist(), y.tolist(), lines.tolist(), stream.skipped
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("scratch") / "data.csv"
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tables(), st.sampled_from(["error", "skip", "mean"]), st.sampled_from(["error", "skip"]))
+@example('c0,y\n"a\nb",1\n', "error", "error")
+@example("c0,y\n1.5,0\n\r,1\n", "skip", "skip")
+def test_the_fast_way_equals_the_careful_one(scratch, text, missing, on_bad_row):
+    scratch.write_bytes(text.encode())
+    fast = outcome(scratch, missing=missing, on_bad_row=on_bad_row)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DelimitedReader, "_at_once", TextReader._at_once)
+        assert outcome(scratch, missing=missing, on_bad_row=on_bad_row) == fast
+        patch.setattr("kons.streams.text.PIECE", 7)
+        patch.setattr("kons.streams.text.ROWS_A_PIECE", 1)
+        cut = outcome(scratch, missing=missing, on_bad_row=on_bad_row)
+        assert cut == fast
+
+
+def test_the_fast_way_is_taken(file, monkeypatch):
+    """Missing values, quotes, text, dates and flags do not send a file down the slow way."""
+
+    def never(*_arguments):
+        raise AssertionError("one by one")
+
+    monkeypatch.setattr(TextReader, "_one_by_one", never)
+    rows = [f'{i / 7!r},"re, d",2024-01-{1 + i % 28},true,{i}' for i in range(3000)]
+    rows[5], rows[9] = ",red,2024-01-01,false,1", "NaN,green,2024-01-01 12:00,false,7"
+    path = file("a,c,t,f,y\n" + "\n".join(rows) + "\n")
+    assert len(whole(open_stream(path, "y", missing="mean", quiet=True))[1]) == 3000
+    rows = [json.dumps({"a": i / 7, "c": "red", "f": True, "y": i}) for i in range(3000)]
+    path = file("\n".join(rows), "t.jsonl")
+    assert len(whole(open_stream(path, "y", quiet=True))[1]) == 3000
+
+
+@given(st.text(st.sampled_from('a1,;" \n'), max_size=40))
+@example('a,"b\nc",d\n"e"\n')
+@example('a "quote" inside\n"x')
+@example('1, "a\nb",2\n')
+def test_records_end_where_pythons_reader_ends_them(text):
+    breaks = [i for i, letter in enumerate(text) if letter == "\n"]
+    reader = csv.reader(io.StringIO(text, newline="\n"), skipinitialspace=True, strict=True)
+    ends = []
+    try:
+        for _ in reader:
+            ends += breaks[reader.line_num - 1 : reader.line_num]
+    except csv.Error:  # an open quote, or text after a closed one: refused in any case
+        return
+    assert _Layout(text.encode(), ",", '"').ends.tolist() == ends
