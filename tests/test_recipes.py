@@ -10,10 +10,11 @@ import pytest
 import naive
 from kons import KONS, EmbeddedKONS, Gaussian, Linear, Logistic, SketchedKONS, Squared, SquaredHinge, recipes
 from kons.errors import ConfigurationError
+from kons.kernels import Matern
 from kons.learners.newton import NewtonLearner
 from kons.losses import CustomLoss
 from kons.policies import Dependence, Fixed, Leverage
-from kons.recipes import RECIPES, Recipe, make
+from kons.recipes import RECIPES, Recipe, for_task, make
 
 LOSSES = [Squared(), Logistic(), SquaredHinge()]
 ROWS = 200
@@ -284,3 +285,79 @@ def test_public_names():
         value = getattr(recipes, name)
         if inspect.isfunction(value):
             assert ">>>" in value.__doc__
+
+
+# ---- learners for raw units
+
+
+RAW = X * [1000.0, 1e-3] + [5.0, 7.0]
+NUMBERS = 300.0 + 20.0 * np.sin(X[:, 0])
+WORDS = np.where(X[:, 0] > 0.5, "right", np.where(X[:, 1] > 0.0, "up", "down"))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_every_name_works_on_raw_units(name, task):
+    y = NUMBERS if task == "regression" else WORDS
+    model = for_task(task, name, warmup=60, seed=4)
+    trace = model.advance(RAW, y)
+    late = trace.loss[-60:].mean()
+    if task == "regression":
+        assert late < NUMBERS.var()
+        assert np.abs(model.predict(RAW) - 300.0).max() < 60.0
+    else:
+        assert late < 0.5
+        assert set(model.classes) == {"right", "up", "down"}
+    problem = model.learner if task == "regression" else model.learner.learner
+    if hasattr(problem, "seed") and "seed" in RECIPES[name].parameters:
+        assert problem.seed == 4
+
+
+def test_what_for_task_chooses():
+    numbers, words = for_task("regression").learner, for_task("classification").learner.learner
+    for learner in (numbers, words):
+        assert type(learner) is EmbeddedKONS
+        assert learner.kernel == Gaussian("auto")
+        assert (learner.second_order, learner.regularization) == ("hessian", 0.01)
+    assert (numbers.loss, words.loss) == (Squared(), Logistic())
+    assert (numbers.bound, words.bound) == (1.0, 8.0)
+    assert for_task("classification", "kons").learner.learner.bound == 3.0
+    assert for_task("classification", bound=2.0).learner.learner.bound == 2.0
+    assert for_task("classification", "pkawv").learner.learner.loss == Squared()
+    assert for_task("classification", loss="squared_hinge").learner.learner.loss == SquaredHinge()
+    assert for_task("classification", classes=["a", "b"]).classes == ["a", "b"]
+    assert not for_task("regression", scale="none").scale_features
+    assert for_task("regression", warmup=7, margin=0.5).parameters()["margin"] == 0.5
+
+
+def test_kernels_by_name():
+    assert for_task("regression", kernel="matern", bandwidth=2.0).kernel == Matern(2.0)
+    assert for_task("regression", kernel="linear").kernel == Linear()
+    assert (
+        for_task("regression", kernel=Gaussian("auto") + Linear(), bandwidth=3.0).kernel
+        == Gaussian(3.0) + Linear()
+    )
+    assert for_task("regression", kernel=Gaussian(2.0)).kernel == Gaussian(2.0)
+    for name in recipes.KERNELS:
+        assert for_task("regression", kernel=name, warmup=50).advance(RAW, NUMBERS).loss[-50:].mean() < 400.0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"task": "ranking"}, "task is 'ranking'"),
+        ({"name": "nothing"}, "there is no learner 'nothing'"),
+        ({"kernel": "nothing"}, "there is no kernel 'nothing'; there are gaussian"),
+        ({"loss": "nothing"}, "there is no loss 'nothing'; there are logistic"),
+        ({"bandwidth": 0.0}, "bandwidth is 0.0"),
+        ({"bandwidth": "wide"}, "bandwidth is 'wide'"),
+        ({"scale": True}, "scale is True"),
+        ({"classes": ["a"]}, "classes are for classification"),
+        ({"atoms": 3}, "'embedded' takes no parameter 'atoms'; it takes bound, regularization"),
+        ({"name": "kons", "max_atoms": 3}, "'kons' takes no parameter 'max_atoms'"),
+        ({"loss": Squared(), "task": "classification", "bound": 0.5}, "does not take the targets"),
+    ],
+)
+def test_what_for_task_refuses(given, message):
+    with pytest.raises(ConfigurationError, match=message):
+        for_task(**({"task": "regression"} | given))

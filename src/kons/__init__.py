@@ -14,8 +14,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kons.evaluation import evaluate
+    from kons.files import load, save
     from kons.kernels import Gaussian, Laplace, Linear, Matern, Polynomial, RationalQuadratic
-    from kons.learners import KONS, KORS, EmbeddedKONS, SketchedKONS, Trace
+    from kons.learners import KONS, KORS, Classifier, EmbeddedKONS, Scaled, SketchedKONS, Trace
     from kons.losses import Logistic, Squared, SquaredHinge
     from kons.theory import certify
 
@@ -24,6 +26,7 @@ __version__ = "0.1.0"
 __all__ = [
     "KONS",
     "KORS",
+    "Classifier",
     "EmbeddedKONS",
     "Gaussian",
     "Laplace",
@@ -32,24 +35,32 @@ __all__ = [
     "Matern",
     "Polynomial",
     "RationalQuadratic",
+    "Scaled",
     "SketchedKONS",
     "Squared",
     "SquaredHinge",
     "Trace",
     "certify",
+    "evaluate",
+    "load",
+    "save",
 ]
 
 # Each name is imported when it is first asked for (PEP 562): `kons --help` should not wait for Numba.
 _HOMES = {
+    "kons.evaluation": ("evaluate",),
+    "kons.files": ("load", "save"),
     "kons.kernels": ("Gaussian", "Laplace", "Linear", "Matern", "Polynomial", "RationalQuadratic"),
-    "kons.learners": ("KONS", "KORS", "EmbeddedKONS", "SketchedKONS", "Trace"),
+    "kons.learners": ("KONS", "KORS", "Classifier", "EmbeddedKONS", "Scaled", "SketchedKONS", "Trace"),
     "kons.losses": ("Logistic", "Squared", "SquaredHinge"),
     "kons.theory": ("certify",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = (
+    "checks",
     "errors",
     "evaluation",
+    "files",
     "kernels",
     "learners",
     "losses",

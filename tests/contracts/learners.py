@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from kons import KONS, EmbeddedKONS, Gaussian, Laplace, Logistic, SketchedKONS, Squared, SquaredHinge
+from kons import (
+    KONS,
+    Classifier,
+    EmbeddedKONS,
+    Gaussian,
+    Laplace,
+    Logistic,
+    Scaled,
+    SketchedKONS,
+    Squared,
+    SquaredHinge,
+)
 from kons.kernels import FunctionKernel
 from kons.policies import Dependence, Fixed, Leverage
 
@@ -66,6 +77,39 @@ LEARNERS = {
         policy=Dependence(when_full="replace"),
         max_atoms=6,
     ),
+    "Classifier": lambda: Classifier(
+        EmbeddedKONS(
+            Gaussian(), Logistic(), bound=3.0, regularization=0.1, second_order="hessian", max_atoms=30
+        )
+    ),
+    "Classifier, replace, forgetting": lambda: Classifier(
+        EmbeddedKONS(
+            Gaussian(),
+            Squared(),
+            regularization=0.1,
+            policy=Dependence(when_full="replace"),
+            max_atoms=12,
+            forgetting=0.99,
+        )
+    ),
+    "Classifier, closed": lambda: Classifier(
+        EmbeddedKONS(Laplace(2.0), SquaredHinge(), regularization=0.1, policy=Leverage(0.5), seed=1),
+        [-1.0, 1.0],
+    ),
+    "Classifier, sketched": lambda: Classifier(
+        SketchedKONS(Gaussian(), Squared(), regularization=0.1, policy=Leverage(floor=0.1), seed=1)
+    ),
+    "Scaled, in its warm-up": lambda: Scaled(EmbeddedKONS(Gaussian("auto"), Squared()), warmup=1000),
+    "Scaled": lambda: Scaled(
+        EmbeddedKONS(Gaussian("auto"), Squared(), regularization=0.1, second_order="hessian", max_atoms=30),
+        warmup=50,
+    ),
+    "Scaled, classifier": lambda: Scaled(
+        Classifier(EmbeddedKONS(Laplace("auto"), Logistic(), regularization=0.1, max_atoms=30)), warmup=50
+    ),
+    "Scaled, objects": lambda: Scaled(
+        EmbeddedKONS(FunctionKernel(overlap), SquaredHinge(), regularization=0.1, max_atoms=6), warmup=50
+    ),
 }
 
 
@@ -89,6 +133,8 @@ def assert_identical(a, b, where="state"):
         assert len(a) == len(b), f"{where}: {len(a)} entries are not {len(b)}"
         for i, (left, right) in enumerate(zip(a, b, strict=True)):
             assert_identical(left, right, f"{where}[{i}]")
+    elif isinstance(a, np.ndarray) and a.dtype == b.dtype == object:
+        assert_identical(a.tolist(), b.tolist(), where)
     elif isinstance(a, np.ndarray):
         assert (a.shape, a.dtype) == (b.shape, b.dtype), f"{where}: {a.shape} is not {b.shape}"
         assert a.tobytes() == b.tobytes(), f"{where}: arrays differ"

@@ -13,7 +13,9 @@ from kons.step_sizes import StepSize
 
 PUBLIC = [
     "kons",
+    "kons.checks",
     "kons.errors",
+    "kons.files",
     "kons.kernels",
     "kons.learners",
     "kons.losses",
@@ -77,10 +79,11 @@ def test_every_public_function_and_method_says_what_it_does(path):
 
 
 def test_the_front_names_come_from_the_public_paths():
-    from kons import kernels, learners, losses, theory
+    from kons import evaluation, files, kernels, learners, losses, theory
 
+    public = (evaluation, files, kernels, learners, losses, theory)
     for name in kons.__all__:
-        homes = [home for home in (kernels, learners, losses, theory) if name in home.__all__]
+        homes = [home for home in public if name in home.__all__]
         assert len(homes) == 1, name
         assert getattr(homes[0], name) is getattr(kons, name)
 

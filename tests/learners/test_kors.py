@@ -224,7 +224,7 @@ def test_what_is_handed_out_is_a_copy():
     given[:] = 99.0
     sampler.atoms[:] = 99.0
     sampler.importance[:] = 99.0
-    sampler.state()["atoms"][:] = 99.0
+    sampler.state()["sampler"]["points"][:] = 99.0
     np.testing.assert_equal(sampler.state(), before)
     np.testing.assert_array_equal(sampler.transform(X), features)
 
@@ -442,11 +442,13 @@ def test_state_holds_what_the_next_row_depends_on():
     assert state["rows_seen"] == 300
     assert state["kept"] == sampler.size
     assert state["estimated_dimension"] == sampler.online_effective_dimension
-    np.testing.assert_array_equal(state["atoms"], sampler.atoms)
+    np.testing.assert_array_equal(state["sampler"]["points"], sampler.atoms)
     np.testing.assert_array_equal(state["sampler"]["importances"], sampler.importance)
     inside = trace.kept & (weights > 0)
     np.testing.assert_allclose(
-        state["sampler"]["weights"], weights[inside] / trace.probability[inside], rtol=1e-12
+        state["sampler"]["preconditioner"]["root_weights"] ** 2,
+        weights[inside] / trace.probability[inside],
+        rtol=1e-12,
     )
     np.testing.assert_equal(sampler.state(), state)
     np.testing.assert_equal(copy.deepcopy(sampler).state(), state)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Vector
+from kons.stored import Stored
 
 __all__ = ["Coins"]
 
@@ -46,3 +47,19 @@ class Coins:
     def restore(self, mark: dict[str, Any]) -> None:
         """Go back to an earlier mark."""
         self._generator.bit_generator.state = mark
+
+    def load_state(self, stored: Stored) -> None:
+        """Take a saved :meth:`mark`."""
+        stored.word("bit_generator", "PCG64")
+        inner = stored.inner("state")
+        words = {name: inner.integer(name, at_most=2**128 - 1) for name in ("state", "inc")}
+        inner.finish()
+        self.restore(
+            {
+                "bit_generator": "PCG64",
+                "state": words,
+                "has_uint32": stored.integer("has_uint32", at_most=1),
+                "uinteger": stored.integer("uinteger", at_most=2**32 - 1),
+            }
+        )
+        stored.finish()

@@ -18,6 +18,7 @@ from kons.core.factor import PanelFactor
 from kons.core.function import cross_gram
 from kons.core.storage import point_store
 from kons.kernels import Kernel
+from kons.stored import Stored
 
 __all__ = ["DEPENDENT", "Embedding", "gaussian_score"]
 
@@ -109,6 +110,16 @@ class Embedding:
         """Go back to an earlier mark, bit for bit."""
         self.atoms.truncate(mark)
         self.factor.truncate(mark)
+
+    def state(self) -> dict[str, Any]:
+        """The atoms and the factor. A copy."""
+        return {"atoms": self.atoms.copy(), "factor": self.factor.state()}
+
+    def load_state(self, stored: Stored, width: int | None) -> None:
+        """Take a saved dictionary."""
+        self.atoms.load_state(stored, "atoms", width)
+        self.factor.load_state(stored.inner("factor"), len(self.atoms))
+        stored.finish()
 
 
 @compiled_sums

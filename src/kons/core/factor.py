@@ -19,11 +19,13 @@ arrived.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled, compiled_sums
+from kons.stored import Stored
 
 __all__ = ["PANEL_HEIGHT", "PanelFactor"]
 
@@ -126,6 +128,27 @@ class PanelFactor:
     def panels(self) -> list[tuple[Matrix, Matrix]]:
         """Copies of the filled parts, (rectangle, inverse of the diagonal block) per panel."""
         return [(r.copy(), inverse.copy()) for _, _, r, inverse in self._panels()]
+
+    def state(self) -> dict[str, Any]:
+        """The panels as they are, boundaries included. A copy."""
+        return {"height": self.height, "panels": self.panels()}
+
+    def load_state(self, stored: Stored, size: int) -> None:
+        """Take ``size`` saved rows, number by number: nothing is factored again."""
+        stored.integer("height", at_least=self.height, at_most=self.height)
+        panels = stored.pairs("panels", -(-size // self.height))
+        stored.finish()
+        self.truncate(0)
+        for panel, (left, diagonal) in enumerate(panels):
+            start = panel * self.height
+            filled = min(self.height, size - start)
+            rectangle = stored.checked(left, f"panels[{panel}][0]", filled, start)
+            inverse = stored.checked(diagonal, f"panels[{panel}][1]", filled, filled)
+            # In buffers of the full height: BLAS may round differently over other strides.
+            self._open_panel(panel)
+            self._rectangles[panel][:filled] = rectangle
+            self._inverses[panel][:filled, :filled] = inverse
+        self.size = size
 
     def _panels(self) -> Iterator[tuple[int, int, Matrix, Matrix]]:
         for i, rectangle in enumerate(self._rectangles):

@@ -21,7 +21,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.core import preconditioner
@@ -29,6 +28,7 @@ from kons.core.ledger import Ledger
 from kons.core.preconditioner import Preconditioner
 from kons.core.storage import GrowingArray, PointStore, point_store
 from kons.kernels import Kernel
+from kons.stored import Stored
 
 __all__ = ["NewtonFunction", "cross_gram"]
 
@@ -106,14 +106,21 @@ class NewtonFunction:
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on, as arrays (or lists of objects) and numbers."""
         return {
-            "inside": _copy(self.inside.view),
-            "outside": _copy(self.outside.view),
+            "inside": self.inside.copy(),
+            "outside": self.outside.copy(),
             "inside_coefficients": self._inside_coefficients.view.copy(),
             "outside_coefficients": self._outside_coefficients.view.copy(),
-            "weights": self.preconditioner.weights,
-            "panels": self.preconditioner.factor.panels(),
-            "weighted_trace": self.preconditioner.weighted_trace,
+            "preconditioner": self.preconditioner.state(),
         }
+
+    def load_state(self, stored: Stored, width: int | None) -> None:
+        """Take a saved f and A, into the stores that others may share."""
+        self.inside.load_state(stored, "inside", width)
+        self.outside.load_state(stored, "outside", width)
+        self._inside_coefficients.refill(stored.array("inside_coefficients", len(self.inside)))
+        self._outside_coefficients.refill(stored.array("outside_coefficients", len(self.outside)))
+        self.preconditioner.load_state(stored.inner("preconditioner"), len(self.inside))
+        stored.finish()
 
     def _expansion(self, coefficients: Vector, points: Any, block: Any) -> Vector:
         """``k(block, points) coefficients``, tile by tile: never a whole Gram matrix."""
@@ -127,7 +134,3 @@ class NewtonFunction:
 def cross_gram(kernel: Kernel, block: Any, points: PointStore) -> Matrix:
     """``k(block, points)``, also where there are no points yet."""
     return kernel.evaluate(block, points.view) if len(points) else np.empty((len(block), 0))
-
-
-def _copy(points: Any) -> NDArray[np.float64] | list[Any]:
-    return points.copy() if isinstance(points, np.ndarray) else list(points)

@@ -13,13 +13,14 @@ raises ``log det(A/alpha)`` by ``log(1 + w*q)``, and has leverage ``w*q/(1 + w*q
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.core.factor import PanelFactor
 from kons.core.storage import GrowingArray
+from kons.stored import Stored
 
 __all__ = ["Preconditioner"]
 
@@ -110,3 +111,18 @@ class Preconditioner:
         self.factor.truncate(mark.size)
         self._root_weights.truncate(mark.size)
         self.weighted_trace = mark.weighted_trace
+
+    def state(self) -> dict[str, Any]:
+        """Everything A is made of. A copy."""
+        return {
+            "root_weights": self._root_weights.view.copy(),
+            "factor": self.factor.state(),
+            "weighted_trace": self.weighted_trace,
+        }
+
+    def load_state(self, stored: Stored, size: int) -> None:
+        """Take the saved A of ``size`` points."""
+        self._root_weights.refill(stored.array("root_weights", size, at_least=0.0))
+        self.factor.load_state(stored.inner("factor"), size)
+        self.weighted_trace = stored.number("weighted_trace", at_least=0.0)
+        stored.finish()

@@ -17,6 +17,7 @@ from kons.core.ledger import Ledger
 from kons.core.preconditioner import Preconditioner
 from kons.core.storage import GrowingArray, PointStore, point_store
 from kons.kernels import Kernel
+from kons.stored import Stored
 
 __all__ = ["LeverageSampler"]
 
@@ -84,10 +85,19 @@ class LeverageSampler:
             self.points.truncate(size)
 
     def state(self) -> dict[str, Any]:
-        """Everything the next coin depends on."""
+        """Everything the next coin depends on; the points too, unless a learner holds them. A copy."""
         return {
+            "points": None if self._shares else self.points.copy(),
             "importances": self.importances.copy(),
-            "weights": self.preconditioner.weights,
-            "panels": self.preconditioner.factor.panels(),
-            "weighted_trace": self.preconditioner.weighted_trace,
+            "preconditioner": self.preconditioner.state(),
         }
+
+    def load_state(self, stored: Stored, width: int | None) -> None:
+        """Take a saved sample; points shared with a learner are there already."""
+        if self._shares:
+            stored.nothing("points")
+        else:
+            self.points.load_state(stored, "points", width)
+        self._importances.refill(stored.array("importances", len(self.points), at_least=0.0))
+        self.preconditioner.load_state(stored.inner("preconditioner"), len(self.points))
+        stored.finish()

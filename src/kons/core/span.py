@@ -34,6 +34,7 @@ from kons.core.span_loops import (
     mirror,
     outside_of,
 )
+from kons.stored import Stored
 
 __all__ = ["Span", "SpanSampler"]
 
@@ -151,10 +152,12 @@ class Span:
         uniform: float,
         self_kernel: float,
         z: Vector,
+        passes: bool = True,
     ) -> tuple[int, float]:
         """Predict and learn one row with a built-in loss: a block of one, in one compiled call.
 
-        Fills the ledger of one row. Returns what the row did besides, and w*q.
+        Fills the ledger of one row. Returns what the row did besides, and w*q. Without ``passes`` the row
+        stays aside until :meth:`pass_row`, and :meth:`mark_row` can still take it back.
         """
         at = self.pending
         # fmt: off
@@ -171,14 +174,22 @@ class Span:
             self._Z[at, -1] = pivot
             self._V[at, -1] = pivot / self.regularization
             self.u[-1] = -rows[0]["step"] * pivot / self.regularization
-        # As _pass(1), without its calls.
-        self.pending = at + 1
+        if passes:
+            self.pass_row()
+        return outcome, mass
+
+    def pass_row(self) -> None:
+        """Count the row that was just learned; as ``_pass(1)``, without its calls."""
+        self.pending += 1
         self.rows += 1
         if self.rows % self.period == 0:
             self._end_period()
         elif self.pending >= ENOUGH_PENDING:
             self._take_in()
-        return outcome, mass
+
+    def mark_row(self) -> Mark:
+        """A mark that is cheap, for :meth:`restore` before the next :meth:`pass_row`."""
+        return Mark(vars(self) | {"u": self.u.copy(), "totals": self.totals.copy()})
 
     def mark(self) -> Mark:
         """Where the span stands, for :meth:`restore`."""
@@ -204,6 +215,25 @@ class Span:
             "pending_gains": self._gains[: self.pending].copy(),
             "pending_weights": self._weights[: self.pending].copy(),
         }
+
+    def load_state(self, stored: Stored, size: int) -> None:
+        """Take what was saved over ``size`` coordinates, the rows pending among it."""
+        self.reset(size)
+        self.rows = stored.integer("rows")
+        # A larger count never outlives a call, and the buffers have no room for it.
+        most = min(ENOUGH_PENDING - 1, self.rows % self.period)
+        weights = stored.array("pending_weights", None, at_least=0.0)
+        self.pending = stored.counted(len(weights), "rows of pending_weights", at_most=most)
+        now = slice(0, self.pending)
+        self._weights[now] = weights
+        self._gains[now] = stored.array("pending_gains", self.pending, at_least=0.0)
+        self._Z[now] = stored.array("pending_z", self.pending, size)
+        self._V[now] = stored.array("pending_v", self.pending, size)
+        self.A = stored.array("A", size, size)
+        self.P = stored.array("P", size, size)
+        self.u = stored.array("u", size)
+        self.totals = stored.array("totals", len(TOTALS), at_least=0.0)
+        stored.finish()
 
     def _pass(self, rows: int) -> None:
         self.pending += rows
@@ -278,6 +308,12 @@ class SpanSampler:
     def state(self) -> dict[str, Any]:
         """Everything the next coin depends on. A copy."""
         return {"A": self.A.copy(), "P": self.P.copy()}
+
+    def load_state(self, stored: Stored, size: int) -> None:
+        """Take a sample saved over ``size`` coordinates."""
+        self.A = stored.array("A", size, size)
+        self.P = stored.array("P", size, size)
+        stored.finish()
 
 
 def _bordered(A: Matrix, coordinates: int, diagonal: float) -> Matrix:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix
+from kons.stored import Stored
 
-__all__ = ["GrowingArray", "ObjectStore", "PointStore", "VectorStore", "point_store"]
+__all__ = ["GrowingArray", "ObjectStore", "PointStore", "VectorStore", "copied", "point_store"]
 
 
 class GrowingArray:
@@ -47,6 +48,11 @@ class GrowingArray:
         """Forget everything behind the first ``size`` entries."""
         self._size = size
 
+    def refill(self, values: Any) -> None:
+        """Hold ``values`` and nothing else."""
+        self.truncate(0)
+        self.append(values)
+
 
 class PointStore(Protocol):
     """Points a kernel can be evaluated at: rows of an array, or Python objects."""
@@ -54,9 +60,12 @@ class PointStore(Protocol):
     def __len__(self) -> int: ...
     @property
     def view(self) -> Any: ...
+    def copy(self) -> Any: ...
     def append(self, points: Any) -> None: ...
     def append_rows(self, points: Any, rows: NDArray[np.intp]) -> None: ...
     def truncate(self, size: int) -> None: ...
+    def widen(self, columns: int) -> None: ...
+    def load_state(self, stored: Stored, name: str, width: int | None) -> None: ...
 
 
 class VectorStore:
@@ -71,6 +80,10 @@ class VectorStore:
     @property
     def view(self) -> Matrix:
         return np.empty((0, 0)) if self._rows is None else self._rows.view
+
+    def copy(self) -> Matrix:
+        """The rows, for others to keep."""
+        return self.view.copy()
 
     def append(self, points: Matrix) -> None:
         if not len(points):
@@ -88,6 +101,18 @@ class VectorStore:
         if size == 0:
             self._rows = None
 
+    def widen(self, columns: int) -> None:
+        """Points have so many features more, all 0."""
+        if self._rows is not None:
+            rows = self._rows.view
+            self._rows = GrowingArray(rows.shape[1] + columns)
+            self._rows.append(np.pad(rows, ((0, 0), (0, columns))))
+
+    def load_state(self, stored: Stored, name: str, width: int | None) -> None:
+        """Take the rows that were saved under this name."""
+        self.truncate(0)
+        self.append(stored.rows(name, width))
+
 
 class ObjectStore:
     """Points that are arbitrary Python objects."""
@@ -102,6 +127,10 @@ class ObjectStore:
     def view(self) -> list[Any]:
         return self._objects
 
+    def copy(self) -> list[Any]:
+        """The objects, for others to keep; an array among them as a copy."""
+        return list(copied(self._objects))
+
     def append(self, points: list[Any]) -> None:
         self._objects.extend(points)
 
@@ -110,6 +139,20 @@ class ObjectStore:
 
     def truncate(self, size: int) -> None:
         del self._objects[size:]
+
+    def widen(self, columns: int) -> None:
+        raise TypeError("objects have no columns")
+
+    def load_state(self, stored: Stored, name: str, width: int | None) -> None:
+        """Take the objects that were saved under this name."""
+        self._objects[:] = copied(stored.items(name))
+
+
+def copied(points: Any) -> Any:
+    """Points for others to keep: a copy of an array, or of the list and of the arrays in it."""
+    if isinstance(points, np.ndarray):
+        return points.copy()
+    return [point.copy() if isinstance(point, np.ndarray) else point for point in points]
 
 
 def point_store(accepts: str) -> PointStore:

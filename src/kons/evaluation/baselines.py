@@ -1,38 +1,44 @@
 """The trivial predictors that a kernel learner must beat, with the verbs of a learner.
 
-=================  ======================================  ====================  ===========
-baseline           predicts                                what it shows         a row costs
-=================  ======================================  ====================  ===========
-``RunningMean``    the mean of the targets so far          the target's spread   O(1)
-``Persistence``    the last target                         the order's worth     O(1)
-``OnlineLinear``   the Vovk-Azoury-Warmuth forecast        the linear part       O(d^2)
-=================  ======================================  ====================  ===========
+==================  ==============  ====================================  ====================  ===========
+baseline            task            predicts                              what it shows         a row costs
+==================  ==============  ====================================  ====================  ===========
+``RunningMean``     regression      the mean of the targets so far        the target's spread   O(1)
+``Persistence``     regression      the last target                       the order's worth     O(1)
+``OnlineLinear``    regression      the Vovk-Azoury-Warmuth forecast      the linear part       O(d^2)
+``MajorityClass``   classification  the most frequent label so far        the labels' balance   O(K)
+``LastLabel``       classification  the last label                        the order's worth     O(1)
+``OnlineLogistic``  classification  online Newton on the logistic loss    the linear part       O(d^2 + Kd)
+==================  ==============  ====================================  ====================  ===========
 
-All are for the squared loss, and predict 0 before the first target. A kernel learner that does not
-beat all three has not earned its cost.
+They predict 0, or no label, before the first target is known. A kernel learner that does not beat all
+three of its task has not earned its cost. The linear ones are in files of their own.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sized
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector, as_points, as_row, as_scalar, as_targets, require_number
-from kons.compilation import compiled
+from kons.arrays import Vector, as_targets
 from kons.errors import InputError
+from kons.evaluation.labels import Codebook, Codes
 from kons.learners import Trace
+from kons.learners.labels import as_labels
+from kons.stored import Stored
 
-__all__ = ["Baseline", "OnlineLinear", "Persistence", "RunningMean"]
+__all__ = ["Baseline", "LabelBaseline", "LastLabel", "MajorityClass", "Persistence", "RunningMean"]
 
 
 class Baseline(ABC):
     """Predict, then learn, each row in order; what all baselines share.
 
-    A subclass plays a stretch of rows and says what it would predict next. One row is a stretch of
-    one: blocks of any size give the same predictions. A call that raises changes nothing.
+    A subclass plays a stretch of rows (:meth:`interleave`) and says what it would predict next. One row is
+    a stretch of one: blocks of any size give the same predictions. A call that raises changes nothing.
     """
 
     def __init__(self) -> None:
@@ -46,39 +52,61 @@ class Baseline(ABC):
     def advance(self, X: Any, y: Any) -> Trace:
         """Predict, then learn, each row of X in order. Keeps no points: ``size`` stays 0."""
         points = self._as_points(X)
-        rows = len(points)
-        targets = as_targets(y, rows)
-        prediction = self._play(points, targets)
-        self._rows_seen += rows
-        return Trace(
-            kept=np.zeros(rows, dtype=np.bool_),
-            size=np.zeros(rows, dtype=np.int64),
-            prediction=prediction,
-            loss=(prediction - targets) ** 2,
-            slope=2.0 * (prediction - targets),
-        )
+        targets = self._as_targets(y, len(points))
+        return self._trace(self.interleave(points, points, targets, 0), targets)
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row."""
-        points, target = self._as_point(x), as_scalar(y, name="y")
-        self._play(points, np.array([target]))
-        self._rows_seen += 1
+        points = self._as_point(x)
+        self.interleave(points, points, self._as_targets([y], 1), 0)
 
-    def predict(self, X: Any) -> Vector:
+    def predict(self, X: Any) -> NDArray[Any]:
         """What would be predicted for each row if it came next. Changes nothing."""
-        return self._foresee(self._as_points(X))
+        return self._shown(self._foresee(self._as_points(X)))
 
-    def predict_one(self, x: Any) -> float:
+    def predict_one(self, x: Any) -> Any:
         """What would be predicted for one row if it came next. Changes nothing."""
-        return float(self._foresee(self._as_point(x))[0])
+        value = self._shown(self._foresee(self._as_point(x)))[0]
+        return value.item() if isinstance(value, np.generic) else value
+
+    def interleave(self, points: Any, learned: Any, targets: NDArray[Any], lead: int) -> NDArray[Any]:
+        """Predict row 0, 1, ... of ``points``, and after row ``lead`` + j learn row j of the others.
+
+        Rows that are left over are learned at the end. With ``lead`` = 0 and the same rows twice this is
+        :meth:`advance`; with rows that became known late it is prediction with delayed targets. Arrays are
+        trusted; labels come as codes 0, 1, ....
+        """
+        prediction = self._play(points, learned, targets, lead)
+        self._rows_seen += len(targets)
+        return prediction
 
     @abstractmethod
-    def _play(self, points: Sized, targets: Vector) -> Vector:
-        """The predictions of the rows, each made before its target was learned."""
+    def _play(self, points: Any, learned: Any, targets: NDArray[Any], lead: int) -> NDArray[Any]:
+        """The predictions of :meth:`interleave`."""
 
     @abstractmethod
-    def _foresee(self, points: Sized) -> Vector:
+    def _foresee(self, points: Any) -> NDArray[Any]:
         """The prediction of each row from what is known now."""
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on, and the parameters. A copy."""
+        return {"rows_seen": self._rows_seen}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The baseline whose :meth:`state` this is."""
+        stored = Stored(state, cls.__name__)
+        baseline = cls._made_from(stored)
+        baseline._load(stored)
+        stored.finish()
+        return baseline
+
+    @classmethod
+    def _made_from(cls, stored: Stored) -> Self:
+        return cls()
+
+    def _load(self, stored: Stored) -> None:
+        self._rows_seen = stored.integer("rows_seen")
 
     def _as_points(self, X: Any) -> Sized:
         """The features are not looked at, so they may be anything: only their number counts."""
@@ -89,8 +117,29 @@ class Baseline(ABC):
     def _as_point(self, x: Any) -> Sized:
         return (x,)
 
+    def _as_targets(self, y: Any, rows: int) -> NDArray[Any]:
+        return as_targets(y, rows)
+
+    def _shown(self, prediction: NDArray[Any]) -> NDArray[Any]:
+        return prediction
+
+    def _trace(self, prediction: NDArray[Any], targets: NDArray[Any]) -> Trace:
+        rows = len(targets)
+        return Trace(
+            kept=np.zeros(rows, dtype=np.bool_),
+            size=np.zeros(rows, dtype=np.int64),
+            prediction=prediction,
+            loss=(prediction - targets) ** 2,
+            slope=2.0 * (prediction - targets),
+        )
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+def known_before(rows: int, known: int, lead: int) -> NDArray[np.int64]:
+    """How many of the ``known`` rows were learned before each row of :meth:`Baseline.interleave`."""
+    return np.clip(np.arange(rows) - lead, 0, known)
 
 
 class RunningMean(Baseline):
@@ -110,16 +159,31 @@ class RunningMean(Baseline):
 
     def __init__(self) -> None:
         super().__init__()
+        # Sums of differences to the first target: a level of 1e9 costs no digits.
+        self._origin = 0.0
         self._sum = 0.0
 
-    def _play(self, points: Sized, targets: Vector) -> Vector:
-        sums = np.cumsum(np.concatenate([[self._sum], targets]))
-        counts = np.arange(self._rows_seen, self._rows_seen + len(targets))
+    def _play(self, points: Any, learned: Any, targets: Vector, lead: int) -> Vector:
+        if self._rows_seen == 0 and len(targets):
+            self._origin = float(targets[0])
+        sums = np.cumsum(np.concatenate([[self._sum], targets - self._origin]))
+        known = known_before(len(points), len(targets), lead)
+        counts = self._rows_seen + known
+        mean = self._origin + sums[known] / np.maximum(counts, 1)
         self._sum = float(sums[-1])
-        return np.asarray(sums[:-1] / np.maximum(counts, 1), dtype=np.float64)
+        return np.where(counts > 0, mean, 0.0)
 
-    def _foresee(self, points: Sized) -> Vector:
-        return np.full(len(points), self._sum / max(self._rows_seen, 1))
+    def _foresee(self, points: Any) -> Vector:
+        mean = self._origin + self._sum / self._rows_seen if self._rows_seen else 0.0
+        return np.full(len(points), mean)
+
+    def state(self) -> dict[str, Any]:
+        """The sum of the targets, around the first of them."""
+        return super().state() | {"origin": self._origin, "sum": self._sum}
+
+    def _load(self, stored: Stored) -> None:
+        super()._load(stored)
+        self._origin, self._sum = stored.number("origin"), stored.number("sum")
 
 
 class Persistence(Baseline):
@@ -130,7 +194,7 @@ class Persistence(Baseline):
         y_hat_t = y_(t-1),          y_hat_1 = 0
 
     Hard to beat on slow series. Costs O(1) a row. Meaningless if the order of the rows is: its loss is
-    then twice the variance. It assumes that the last target is known when the next row comes.
+    then twice the variance. It repeats the last target that is *known*: with a delay, an older one.
 
     >>> from kons.evaluation import Persistence
     >>> Persistence().advance([[0.0]] * 3, [1.0, 3.0, 2.0]).prediction.tolist()
@@ -141,127 +205,122 @@ class Persistence(Baseline):
         super().__init__()
         self._last = 0.0
 
-    def _play(self, points: Sized, targets: Vector) -> Vector:
-        prediction = np.concatenate([[self._last], targets[:-1]])
-        self._last = float(targets[-1])
-        return prediction
+    def _play(self, points: Any, learned: Any, targets: Vector, lead: int) -> Vector:
+        last = np.concatenate([[self._last], targets])
+        self._last = float(last[-1])
+        return np.asarray(last[known_before(len(points), len(targets), lead)], dtype=np.float64)
 
-    def _foresee(self, points: Sized) -> Vector:
+    def _foresee(self, points: Any) -> Vector:
         return np.full(len(points), self._last)
 
+    def state(self) -> dict[str, Any]:
+        """The last target."""
+        return super().state() | {"last": self._last}
 
-class OnlineLinear(Baseline):
-    """The Vovk-Azoury-Warmuth forecaster: linear regression that counts the row it predicts.
+    def _load(self, stored: Stored) -> None:
+        super()._load(stored)
+        self._last = stored.number("last")
 
-    ::
 
-        A_t = regularization * I + sum_(s <= t) x_s x_s^T        the current x is already inside
-        b_t = sum_(s <= t) y_s x_s
-        y_hat_t = x_t^T A_t^-1 b_(t-1)                           x carries a last feature 1
+class LabelBaseline(Baseline):
+    """A baseline for labels of any kind. Before the first is known it predicts None, which is wrong."""
 
-    With targets in [-C, C] and |x| <= R, its regret against any linear u is at most
-    regularization*|u|^2 + d C^2 log(1 + T R^2/(regularization d)), with no bound on the predictions and
-    nothing to tune. The inverse is kept by rank-one updates, so that a row costs O(d^2).
-
-    Do not use it with features of very different scales, which the one regularization treats alike,
-    nor with more than some hundred features.
-
-    Parameters
-    ----------
-    regularization:
-        The weight of |u|^2, the bias included.
-    bound:
-        None, or C: predictions are clipped to [-C, C], which can only help where the targets lie
-        inside, and makes the comparison with a clipped learner fair. What is learned is the same.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kons.evaluation import OnlineLinear
-    >>> X = np.random.default_rng(0).normal(size=(500, 3))
-    >>> baseline = OnlineLinear(regularization=0.1)
-    >>> trace = baseline.advance(X, X @ [1.0, -2.0, 0.5] + 3.0)
-    >>> bool(trace.loss[-100:].mean() < 1e-2)
-    True
-    >>> baseline.coefficients.round(2).tolist()
-    [1.0, -2.0, 0.5, 3.0]
-
-    References
-    ----------
-    Vovk: Competitive on-line statistics, International Statistical Review 69, 2001.
-    Azoury, Warmuth: Relative loss bounds for on-line density estimation, Machine Learning 43, 2001.
-    """
-
-    def __init__(self, regularization: float = 0.1, bound: float | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.regularization = require_number(regularization, "regularization", above=0.0)
-        self.bound = None if bound is None else require_number(bound, "bound", above=0.0)
-        self._width: int | None = None
-        self._inverse = np.empty((0, 0))
-        self._coefficients = np.empty(0)
+        self._book = Codebook()
 
     @property
-    def coefficients(self) -> Vector:
-        """``A^-1 b``: one number per feature, then the bias. Empty before the first row. A copy."""
-        return self._coefficients.copy()
+    def classes(self) -> list[Any]:
+        """The labels seen so far, in the order they came."""
+        return list(self._book.labels)
 
-    def _play(self, points: Sized, targets: Vector) -> Vector:
-        Z = _with_bias(points)
-        if self._width is None:
-            self._width = Z.shape[1] - 1
-            self._inverse = np.eye(Z.shape[1]) / self.regularization
-            self._coefficients = np.zeros(Z.shape[1])
-        return self._clip(_forward(self._inverse, self._coefficients, Z, targets))
+    def state(self) -> dict[str, Any]:
+        """The labels seen so far."""
+        return super().state() | {"labels": list(self._book.labels)}
 
-    def _foresee(self, points: Sized) -> Vector:
-        if self._width is None:
-            return np.zeros(len(points))
-        Z = _with_bias(points)
-        mass = np.einsum("ni,ij,nj->n", Z, self._inverse, Z)
-        return self._clip(Z @ self._coefficients / (1.0 + mass))
+    def _load(self, stored: Stored) -> None:
+        super()._load(stored)
+        self._book = Codebook(stored.items("labels"))
 
-    def _clip(self, prediction: Vector) -> Vector:
-        return prediction if self.bound is None else np.clip(prediction, -self.bound, self.bound)
+    def _as_targets(self, y: Any, rows: int) -> Codes:
+        if not isinstance(y, Sized) or len(y) != rows:
+            as_labels(y, rows)  # says what is wrong
+        return self._book.learn(y)
 
-    def _as_points(self, X: Any) -> Sized:
-        return as_points(X, width=self._width)
+    def _shown(self, prediction: NDArray[Any]) -> NDArray[Any]:
+        return self._book.decode(prediction)
 
-    def _as_point(self, x: Any) -> Sized:
-        return as_row(x, width=self._width)
-
-    def __repr__(self) -> str:
-        return f"OnlineLinear(regularization={self.regularization!r}, bound={self.bound!r})"
+    def _trace(self, prediction: NDArray[Any], targets: NDArray[Any]) -> Trace:
+        rows = len(targets)
+        return Trace(
+            kept=np.zeros(rows, dtype=np.bool_),
+            size=np.zeros(rows, dtype=np.int64),
+            prediction=self._shown(prediction),
+            loss=(prediction != targets).astype(np.float64),
+        )
 
 
-def _with_bias(points: Any) -> Matrix:
-    return np.column_stack([points, np.ones(len(points))])
+class MajorityClass(LabelBaseline):
+    """Predict the label that came most often; of several, the one that was first seen first.
 
+    Its error is what a learner gets for knowing nothing but the balance of the labels. Costs O(K) a row
+    with K labels.
 
-@compiled
-def _forward(inverse: Matrix, coefficients: Vector, Z: Matrix, targets: Vector) -> Vector:
-    """Play rows through ``inverse`` = A^-1 and ``coefficients`` = A^-1 b, both changed in place.
-
-    With v = A^-1 z and s = z^T v, Sherman and Morrison give
-
-        z^T (A + z z^T)^-1 b = z^T coefficients / (1 + s)
-        (A + z z^T)^-1       = A^-1 - v v^T / (1 + s)
-        A_t^-1 b_t           = coefficients + v (y - z^T coefficients) / (1 + s)
+    >>> from kons.evaluation import MajorityClass
+    >>> MajorityClass().advance([[0.0]] * 4, ["a", "b", "b", "b"]).prediction.tolist()
+    [None, 'a', 'a', 'b']
     """
-    rows, width = Z.shape
-    prediction = np.empty(rows)
-    v = np.empty(width)
-    for t in range(rows):
-        value, s = 0.0, 0.0
-        for i in range(width):
-            total = 0.0
-            for j in range(width):
-                total += inverse[i, j] * Z[t, j]
-            v[i] = total
-            s += Z[t, i] * total
-            value += Z[t, i] * coefficients[i]
-        prediction[t] = value / (1.0 + s)
-        for i in range(width):
-            coefficients[i] += v[i] * (targets[t] - value) / (1.0 + s)
-            for j in range(width):
-                inverse[i, j] -= v[i] * v[j] / (1.0 + s)
-    return prediction
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counts = np.zeros(0, dtype=np.int64)
+
+    def _play(self, points: Any, learned: Any, targets: Codes, lead: int) -> Codes:
+        width = max(len(self._counts), int(targets.max(initial=-1)) + 1)
+        counts = np.zeros((len(targets) + 1, max(width, 1)), dtype=np.int64)
+        counts[0, : len(self._counts)] = self._counts
+        counts[np.arange(1, len(targets) + 1), targets] = 1
+        np.cumsum(counts, axis=0, out=counts)
+        best = np.where(counts.any(axis=1), counts.argmax(axis=1), -1)
+        self._counts = counts[-1, :width].copy()
+        return best[known_before(len(points), len(targets), lead)]
+
+    def _foresee(self, points: Any) -> Codes:
+        return np.full(len(points), self._counts.argmax() if len(self._counts) else -1, dtype=np.int64)
+
+    def state(self) -> dict[str, Any]:
+        """How often each label came."""
+        return super().state() | {"counts": self._counts.astype(np.float64)}
+
+    def _load(self, stored: Stored) -> None:
+        super()._load(stored)
+        self._counts = stored.array("counts", None, at_least=0.0).astype(np.int64)
+
+
+class LastLabel(LabelBaseline):
+    """Predict the last known label again: :class:`Persistence` for labels. Costs O(1) a row.
+
+    >>> from kons.evaluation import LastLabel
+    >>> LastLabel().advance([[0.0]] * 3, ["a", "b", "b"]).prediction.tolist()
+    [None, 'a', 'b']
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = -1
+
+    def _play(self, points: Any, learned: Any, targets: Codes, lead: int) -> Codes:
+        last = np.concatenate([[self._last], targets])
+        self._last = int(last[-1])
+        return last[known_before(len(points), len(targets), lead)]
+
+    def _foresee(self, points: Any) -> Codes:
+        return np.full(len(points), self._last, dtype=np.int64)
+
+    def state(self) -> dict[str, Any]:
+        """The code of the last label."""
+        return super().state() | {"last": self._last}
+
+    def _load(self, stored: Stored) -> None:
+        super()._load(stored)
+        self._last = stored.integer("last", at_least=-1)

@@ -19,6 +19,7 @@ from kons.learners.stream import Restorable, StreamConsumer
 from kons.losses import Loss
 from kons.losses.builtin import slope_of
 from kons.step_sizes import InverseSqrt, StepSize, as_step_size
+from kons.stored import Stored
 
 __all__ = ["KernelGradientDescent"]
 
@@ -89,6 +90,18 @@ class KernelGradientDescent(StreamConsumer):
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
         return {"kernel": self.kernel, "loss": self.loss, "bound": self.bound, "step": self.step}
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on, besides the parameters. A copy."""
+        return super().state() | {
+            "points": self._points.copy(),
+            "coefficients": self._coefficients.view.copy(),
+        }
+
+    def _load_state(self, stored: Stored) -> None:
+        super()._load_state(stored)
+        self._points.load_state(stored, "points", self._width)
+        self._coefficients.refill(stored.array("coefficients", len(self._points)))
 
     def advance(self, X: Any, y: Any) -> Trace:
         """Predict, then learn, each row of X in order; all of them or, after an error, none."""

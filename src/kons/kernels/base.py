@@ -60,6 +60,19 @@ class Kernel(ABC):
         """The c of k(x, z) = exp(-c|x - z|²), if k has this form: row loops then compile it in."""
         return None
 
+    @property
+    def is_resolved(self) -> bool:
+        """Whether every bandwidth is a number; False where one is ``"auto"``."""
+        return True
+
+    def resolved(self, bandwidth: float, absolute: float | None = None) -> Kernel:
+        """The kernel with every ``"auto"`` filled in, by ``bandwidth``.
+
+        ``absolute`` is for kernels of the sum of absolute differences, which is the longer distance:
+        without it they take ``bandwidth`` as well. A kernel without ``"auto"`` is returned as it is.
+        """
+        return self
+
     def gram(self, X: Any, Z: Any = None) -> Matrix:
         """The values k(X[i], Z[j]) as a new array of shape (rows of X, rows of Z).
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -41,6 +41,18 @@ class _Pair(Kernel):
     def accepts(self) -> Literal["vectors", "objects"]:
         """What both kernels accept."""
         return self.left.accepts
+
+    @property
+    def is_resolved(self) -> bool:
+        """Where both are."""
+        return self.left.is_resolved and self.right.is_resolved
+
+    def resolved(self, bandwidth: float, absolute: float | None = None) -> Kernel:
+        """The pair of both, resolved."""
+        if self.is_resolved:
+            return self
+        left, right = (part.resolved(bandwidth, absolute) for part in (self.left, self.right))
+        return replace(self, left=left, right=right)
 
 
 @dataclass(frozen=True)
@@ -158,6 +170,15 @@ class Multiple(Kernel):
         return self.kernel.accepts
 
     @property
+    def is_resolved(self) -> bool:
+        """Where the kernel is."""
+        return self.kernel.is_resolved
+
+    def resolved(self, bandwidth: float, absolute: float | None = None) -> Kernel:
+        """The same of the kernel, resolved."""
+        return self if self.is_resolved else replace(self, kernel=self.kernel.resolved(bandwidth, absolute))
+
+    @property
     def is_normalized(self) -> bool:
         """Only the multiple by 1 of a kernel that is."""
         return self.factor == 1.0 and self.kernel.is_normalized
@@ -211,6 +232,15 @@ class Normalized(Kernel):
     def accepts(self) -> Literal["vectors", "objects"]:
         """What the kernel accepts."""
         return self.kernel.accepts
+
+    @property
+    def is_resolved(self) -> bool:
+        """Where the kernel is."""
+        return self.kernel.is_resolved
+
+    def resolved(self, bandwidth: float, absolute: float | None = None) -> Kernel:
+        """The same of the kernel, resolved."""
+        return self if self.is_resolved else replace(self, kernel=self.kernel.resolved(bandwidth, absolute))
 
     @property
     def is_normalized(self) -> bool:

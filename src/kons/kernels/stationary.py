@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -22,11 +23,16 @@ BLOCK = 8192
 
 @dataclass(frozen=True)
 class Stationary(Kernel):
-    """What kernels of a distance share: a bandwidth, and k(x, x) = 1."""
+    """What kernels of a distance share: a bandwidth, and k(x, x) = 1.
 
-    bandwidth: float = 1.0
+    ``bandwidth="auto"`` leaves it to :class:`kons.Scaled`, which reads it off the first rows.
+    """
+
+    bandwidth: float | Literal["auto"] = 1.0
 
     def __post_init__(self) -> None:
+        if isinstance(self.bandwidth, str) and self.bandwidth == "auto":
+            return
         require_number(self.bandwidth, "bandwidth", above=0.0)
         # Beyond these its square leaves float64, and 0 times infinity would be NaN.
         bandwidth = require_number(self.bandwidth, "bandwidth", at_least=1e-150, at_most=1e150)
@@ -37,9 +43,28 @@ class Stationary(Kernel):
         """Yes: the distance from a point to itself is 0."""
         return True
 
+    @property
+    def is_resolved(self) -> bool:
+        """Whether the bandwidth is a number."""
+        return self.bandwidth != "auto"
+
+    def resolved(self, bandwidth: float, absolute: float | None = None) -> Kernel:
+        """The kernel with this bandwidth, if it has none of its own yet."""
+        return self if self.is_resolved else replace(self, bandwidth=bandwidth)
+
     def evaluate_diagonal(self, X: Matrix) -> Vector:
         """Ones."""
+        self._width()
         return np.ones(X.shape[0])
+
+    def _width(self) -> float:
+        """The bandwidth as a number, or an error that says where one comes from."""
+        if isinstance(self.bandwidth, str):
+            raise ConfigurationError(
+                f"{self!r} has no bandwidth yet: wrap the learner in kons.Scaled, which finds one in the "
+                "first rows, or give a number."
+            )
+        return self.bandwidth
 
 
 @dataclass(frozen=True)
@@ -65,13 +90,13 @@ class Gaussian(Stationary):
 
     def evaluate(self, X: Matrix, Z: Matrix) -> Matrix:
         """exp(-|x - z|² / (2 bandwidth²))."""
-        exponents = squared_distances(X, Z, -0.5 / self.bandwidth**2)
+        exponents = squared_distances(X, Z, -0.5 / self._width() ** 2)
         return np.exp(exponents, out=exponents)
 
     @property
-    def squared_exponential_rate(self) -> float:
+    def squared_exponential_rate(self) -> float | None:
         """1/(2 bandwidth²)."""
-        return 0.5 / self.bandwidth**2
+        return 0.5 / self._width() ** 2 if self.is_resolved else None
 
 
 @dataclass(frozen=True)
@@ -95,8 +120,12 @@ class Laplace(Stationary):
 
     def evaluate(self, X: Matrix, Z: Matrix) -> Matrix:
         """exp(-|x - z|₁ / bandwidth)."""
-        exponents = absolute_distances(X, Z, -1.0 / self.bandwidth)
+        exponents = absolute_distances(X, Z, -1.0 / self._width())
         return np.exp(exponents, out=exponents)
+
+    def resolved(self, bandwidth: float, absolute: float | None = None) -> Kernel:
+        """The kernel with the bandwidth ``absolute``, if it has none of its own yet."""
+        return super().resolved(bandwidth if absolute is None else absolute)
 
 
 @dataclass(frozen=True)
@@ -134,7 +163,7 @@ class Matern(Stationary):
 
     def evaluate(self, X: Matrix, Z: Matrix) -> Matrix:
         """polynomial(u) exp(-u)."""
-        u = squared_distances(X, Z, 2.0 * self.smoothness / self.bandwidth**2)
+        u = squared_distances(X, Z, 2.0 * self.smoothness / self._width() ** 2)
         np.sqrt(u, out=u)
         np.minimum(u, FARTHEST, out=u)
         flat = u.reshape(-1)
@@ -183,7 +212,7 @@ class RationalQuadratic(Stationary):
 
     def evaluate(self, X: Matrix, Z: Matrix) -> Matrix:
         """exp(-mixture log(1 + |x - z|² / (2 mixture bandwidth²)))."""
-        values = squared_distances(X, Z, 0.5 / (self.mixture * self.bandwidth**2))
+        values = squared_distances(X, Z, 0.5 / (self.mixture * self._width() ** 2))
         np.log1p(values, out=values)
         values *= -self.mixture
         return np.exp(values, out=values)

@@ -1,9 +1,11 @@
 """The learners: one file a family."""
 
+from kons.learners.classifier import Classifier
 from kons.learners.embedded import EmbeddedKONS
 from kons.learners.kons import KONS
 from kons.learners.kors import KORS
+from kons.learners.scaled import Scaled
 from kons.learners.sketched import SketchedKONS
 from kons.learners.trace import Trace
 
-__all__ = ["KONS", "KORS", "EmbeddedKONS", "SketchedKONS", "Trace"]
+__all__ = ["KONS", "KORS", "Classifier", "EmbeddedKONS", "Scaled", "SketchedKONS", "Trace"]

@@ -23,6 +23,7 @@ from kons.core.ledger import (
 from kons.core.replay import NO_MATRIX, Derivatives, replay
 from kons.core.span import Span, SpanSampler
 from kons.core.span_loops import PLAIN, outside_of
+from kons.core.storage import PointStore, copied
 from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, NumericalError
 from kons.kernels import Kernel
@@ -31,6 +32,7 @@ from kons.learners.stream import Restorable
 from kons.losses import Loss, Squared
 from kons.policies import Dependence, Fixed, Leverage
 from kons.step_sizes import Constant
+from kons.stored import Stored
 
 __all__ = ["EmbeddedKONS"]
 
@@ -131,6 +133,8 @@ class EmbeddedKONS(NewtonLearner):
         self._coins = (Coins(self.seed),)
         self._embedding = Embedding(kernel)
         self._span = Span(self.regularization, self.forgetting)
+        # What other targets on the same rows have learned in the same dictionary: kons.learners.problems.
+        self._riders: list[Span] = []
         self._sampler: SpanSampler | None = None
         self._rules = self._rules._replace(forward=self.forward, restarts=on_growth == "restart")
         self._follow(policy)
@@ -179,7 +183,7 @@ class EmbeddedKONS(NewtonLearner):
     @property
     def atoms(self) -> Any:
         """The points whose span the function lives in, in the order they entered. A copy."""
-        return self._embedding.atoms.view.copy()
+        return self._embedding.atoms.copy()
 
     def novelty(self, X: Any) -> Vector:
         """How new each point is: ``phi^T A^-1 phi`` with its part outside the span, which A holds as alpha.
@@ -208,20 +212,46 @@ class EmbeddedKONS(NewtonLearner):
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on: arrays, numbers, lists of objects. A copy."""
         return super().state() | {
-            "atoms": self.atoms,
-            "factor": self._embedding.factor.panels(),
+            "embedding": self._embedding.state(),
             "span": self._span.state(),
             "sampler": None if self._sampler is None else self._sampler.state(),
-            "candidate": self._candidate,
+            "candidate": None if self._candidate is None else copied(self._candidate),
             "candidate_novelty": self._candidate_novelty,
         }
+
+    def _load_state(self, stored: Stored) -> None:
+        super()._load_state(stored)
+        self._embedding.load_state(stored.inner("embedding"), self._width)
+        size = len(self._embedding)
+        self._span.load_state(stored.inner("span"), size)
+        if self._sampler is None:
+            stored.nothing("sampler")
+        else:
+            self._sampler.load_state(stored.inner("sampler"), size)
+        self._candidate_novelty = stored.number("candidate_novelty", at_least=0.0)
+        if self._candidate_novelty == 0.0:
+            stored.nothing("candidate")
+        elif self.kernel.accepts == "objects":
+            self._candidate = copied(stored.items("candidate", 1))
+        else:
+            self._candidate = stored.array("candidate", 1, self._width)
+        most = 0 if isinstance(self.policy, Fixed) else self.max_atoms - size
+        if self._free_slots() > most or self._span.rows != self._rows_seen:
+            raise stored.error(
+                f"{self._span.rows} rows and {self._free_slots()} free slots in the span do not fit "
+                f"{self._rows_seen} rows and {size} of {self.max_atoms} atoms"
+            )
+        self._dictionary_changed()
 
     # ---- one row at a time: the same update without the overhead of blocks
 
     def predict_one(self, x: Any) -> float:
         """The clipped score of one row. What it found of x, ``learn_one`` on the same row reuses."""
         hot = self._hot
-        if hot is not None and type(x) is np.ndarray and x.dtype is FLOAT64 and x.shape == hot.shape:
+        if hot is not None:
+            plain = type(x) is np.ndarray and x.dtype is FLOAT64 and x.shape == hot.shape
+            if not (plain and x.flags.c_contiguous):  # machine code for strides may round differently
+                x = self._as_point(x)[0]
             z = np.empty(hot.atoms.shape[0])
             value = gaussian_score(hot.rate, x, hot.atoms, hot.inverse, self._span.u, z)
             if value == value:
@@ -241,12 +271,7 @@ class EmbeddedKONS(NewtonLearner):
         if code is None or self._replaces:
             super().learn_one(x, y)
             return
-        known, z = self._last
-        remembers = known is not None and type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1
-        if remembers and x.tobytes() == known:
-            point, self_kernel = x, 1.0  # only a Gaussian kernel's points are remembered
-        else:
-            point, z, self_kernel = self._locate(x)
+        point, z, self_kernel = self._recall(x)
         if type(y) is not float or not math.isfinite(y):
             y = as_scalar(y, name="y")
         self.loss.check_targets(y, self.bound)
@@ -262,7 +287,7 @@ class EmbeddedKONS(NewtonLearner):
             self._coins[0].take_back_one()
             raise
         if outcome != PLAIN:
-            self._grow_by_point(point.reshape(1, -1) if point is x else point, row, z)
+            self._grow_by_point(point, row, z)
         if self._width is None:
             self._count(point, len(span.u) - size)
         else:
@@ -271,7 +296,17 @@ class EmbeddedKONS(NewtonLearner):
         self._log_determinant += math.log1p(mass)
         self._online_effective_dimension += mass / (1.0 + mass)
 
+    def _recall(self, x: Any) -> tuple[Any, Vector, float]:
+        """As :meth:`_locate`, or what ``predict_one`` has just found of x."""
+        known, z = self._last
+        remembers = known is not None and type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1
+        if remembers and x.tobytes() == known:
+            return x, z, 1.0  # only a Gaussian kernel's points are remembered
+        return self._locate(x)
+
     def _grow_by_point(self, point: Any, row: Ledger, z: Vector) -> None:
+        if isinstance(point, np.ndarray):
+            point = point.reshape(1, -1)
         entered = np.flatnonzero(row["entered"])
         new = np.array([[outside_of(row, z)]] if len(entered) else np.empty((0, 1)))
         self._embedding.append(point, entered, z[None][entered], new)
@@ -280,8 +315,14 @@ class EmbeddedKONS(NewtonLearner):
     def _locate(self, x: Any) -> tuple[Any, Vector, float]:
         """Check x; as a block of one, with its coordinates z and k(x,x)."""
         point = self._as_point(x)
-        z = self._embedding.coordinates_of_one(point)
         self._last = _NOTHING
+        hot = self._hot
+        if hot is not None:
+            # As predict_one does it, to the last digit: whether it was called must not matter.
+            z = np.empty(hot.atoms.shape[0])
+            gaussian_score(hot.rate, point[0], hot.atoms, hot.inverse, self._span.u, z)
+            return point, z, 1.0
+        z = self._embedding.coordinates_of_one(point)
         return point, z, float(self.kernel.evaluate_diagonal(point)[0])
 
     def _dictionary_changed(self) -> None:
@@ -298,57 +339,81 @@ class EmbeddedKONS(NewtonLearner):
     def _learn_rows(
         self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
     ) -> None:
+        self._learn_problems(points, [rows], derivatives, limit)
+
+    def _learn_problems(
+        self, points: Any, ledgers: Sequence[Ledger], derivatives: int | Derivatives, limit: int | None
+    ) -> None:
+        """Learn the same rows with other targets each: a ledger per span, in the one dictionary."""
+        count = len(ledgers[0])
         with single_threaded_blas(limit is not None):
             start = 0
-            while start < len(rows):
-                stop = start + min(self._span.rows_left, len(rows) - start, limit or 1)
+            while start < count:
+                stop = start + min(self._span.rows_left, count - start, limit or 1)
                 if stop - start < FEWEST_IN_BLOCK and isinstance(derivatives, int):
                     stop = start + 1
-                    self._learn_in_place(derivatives, points[start:stop], rows[start:stop])
+                    self._learn_in_place(
+                        derivatives, points[start:stop], [rows[start:stop] for rows in ledgers]
+                    )
                 else:
-                    stop = start + self._learn_block(points[start:stop], rows[start:stop], derivatives)
+                    stop = start + self._learn_block(
+                        points[start:stop], [rows[start:stop] for rows in ledgers], derivatives
+                    )
                 start = stop
 
-    def _learn_in_place(self, code: int, point: Any, row: Ledger) -> None:
-        """One row of a longer ledger."""
-        target, scale, eta, uniform = (
-            float(row[name][0]) for name in ("target", "scale", "step_size", "uniform")
-        )
+    def _learn_in_place(self, code: int, point: Any, ledgers: Sequence[Ledger]) -> None:
+        """One row of longer ledgers."""
         self_kernel = float(self.kernel.evaluate_diagonal(point)[0])
         z = self._embedding.coordinates_of_one(point)
         sampler = NO_MATRIX if self._sampler is None else self._sampler.P
-        outcome, _ = self._span.learn_row(
-            code, row, self._packed, sampler, target, scale, eta, uniform, self_kernel, z
-        )
+        for span, row in zip(self._spans, ledgers, strict=True):
+            target, scale, eta, uniform = (
+                float(row[name][0]) for name in ("target", "scale", "step_size", "uniform")
+            )
+            outcome, _ = span.learn_row(
+                code, row, self._packed, sampler, target, scale, eta, uniform, self_kernel, z
+            )
+        # Who enters depends on points and coins, not on targets: every span says the same.
         if outcome != PLAIN:
-            self._grow_by_point(point, row, z)
+            self._grow_by_point(point, ledgers[0], z)
         if self._replaces:
-            self._consider(point, row)
+            self._consider(point, ledgers[0])
 
-    def _learn_block(self, block: Any, rows: Ledger, derivatives: int | Derivatives) -> int:
+    def _learn_block(self, block: Any, ledgers: Sequence[Ledger], derivatives: int | Derivatives) -> int:
         """Replay up to the end of the period, or up to a restart; returns how many rows that were."""
-        span, sampler = self._span, self._sampler
+        sampler, rows = self._sampler, ledgers[0]
         rows["self_kernel"] = self.kernel.evaluate_diagonal(block)
         Z = self._embedding.coordinates(block)
         rows["norm2"] = np.einsum("ij,ij->i", Z, Z)
+        for other in ledgers[1:]:
+            other["self_kernel"], other["norm2"] = rows["self_kernel"], rows["norm2"]
         R = self._outside(block, rows, Z)
-        W = span.apply_inverse(Z)
         N = NO_MATRIX if sampler is None else sampler.inverse_forms(Z, R)
-        M = W @ Z.T
-        learned = replay(derivatives, rows, self._rules, Z @ span.u, M, span.totals, N=N, R=R)
-        rows, Z, W = rows[:learned], Z[:learned], W[:learned]
-        entered = np.flatnonzero(rows["entered"])
+        inverses = [span.apply_inverse(Z) for span in self._spans]
+        forms = [W @ Z.T for W in inverses]
+        for span, ledger, M in zip(self._riders, ledgers[1:], forms[1:], strict=True):
+            # Copies: a replay uses up its matrices.
+            replay(derivatives, ledger, self._rules, Z @ span.u, M, span.totals, N=N.copy(), R=R.copy())
+        learned = replay(
+            derivatives, rows, self._rules, Z @ self._span.u, forms[0], self._span.totals, N=N, R=R
+        )
+        Z, entered = Z[:learned], np.flatnonzero(rows["entered"][:learned])
+        new = np.empty((0, learned))
         if len(entered):
             # Coordinate i of the block's rows from its own row on; those before have nothing there.
             new = np.triu(R[:learned, :learned])[entered]
             self._embedding.append(block, entered, Z[entered], new[:, entered])
-            Z, W = np.hstack([Z, new.T]), np.hstack([W, new.T / self.regularization])
-            span.extend(len(entered))
-        span.absorb(rows, Z, W, M[:learned, :learned])
+            Z = np.hstack([Z, new.T])
+        for span, ledger, W, M in zip(self._spans, ledgers, inverses, forms, strict=True):
+            W = W[:learned]
+            if len(entered):
+                W = np.hstack([W, new.T / self.regularization])
+                span.extend(len(entered))
+            span.absorb(ledger[:learned], Z, W, M[:learned, :learned])
         if len(entered) or sampler is not None:
-            self._grow_around(rows, Z)
+            self._grow_around(rows[:learned], Z)
         if self._replaces:
-            self._consider(block, rows)
+            self._consider(block, rows[:learned])
         return learned
 
     def _outside(self, block: Any, rows: Ledger, Z: Any) -> Any:
@@ -371,7 +436,8 @@ class EmbeddedKONS(NewtonLearner):
             self._sampler.absorb(rows, Z)
         if entered:
             if self.on_growth == "restart":
-                self._span.reset(len(self._embedding))
+                for span in self._spans:
+                    span.reset(len(self._embedding))
             self._dictionary_changed()
 
     def _consider(self, block: Any, rows: Ledger) -> None:
@@ -393,11 +459,17 @@ class EmbeddedKONS(NewtonLearner):
             self._candidate, self._candidate_novelty = None, 0.0
 
     def _replace(self, candidate: Any) -> None:
-        """Drop the atom that f misses least, project what was learned on the rest, add the candidate."""
-        least = int(np.argmin(self._embedding.removal_cost(self._span.u)))
+        """Drop the atom that f misses least, project what was learned on the rest, add the candidate.
+
+        Among several functions, the one that misses it most counts.
+        """
+        costs = [self._embedding.removal_cost(span.u) for span in self._spans]
+        least = int(np.argmin(np.max(costs, axis=0)))
         self._embedding, Q = self._embedding.without(least)
-        self._span.project(Q)
-        self._span.extend(len(self._embedding.extend(candidate)))
+        added = len(self._embedding.extend(candidate))
+        for span in self._spans:
+            span.project(Q)
+            span.extend(added)
         self._dictionary_changed()
 
     # ---- inside
@@ -405,19 +477,33 @@ class EmbeddedKONS(NewtonLearner):
     def _free_slots(self) -> int:
         return int(self._span.totals[TOTALS.free_slots])
 
+    @property
+    def _spans(self) -> list[Span]:
+        return [self._span, *self._riders]
+
     def _raw_scores(self, points: Any) -> Vector:
+        return self._raw_scores_in(points, [self._span])[0]
+
+    def _raw_scores_in(self, points: Any, spans: Sequence[Span]) -> list[Vector]:
+        """The scores of functions over the same dictionary, before they are clipped."""
         if self.forward:
             Z = self._embedding.coordinates(points)
-            q = np.einsum("ij,ij->i", Z, self._span.apply_inverse(Z))
-            forward: Vector = (Z @ self._span.u) / (1.0 + 2.0 * q)
-            return forward
-        dual = self._embedding.dual(self._span.u)
-        scores: Vector = cross_gram(self.kernel, points, self._embedding.atoms) @ dual
-        return scores
+            forms = [np.einsum("ij,ij->i", Z, span.apply_inverse(Z)) for span in spans]
+            return [(Z @ span.u) / (1.0 + 2.0 * q) for span, q in zip(spans, forms, strict=True)]
+        K = cross_gram(self.kernel, points, self._embedding.atoms)
+        return [K @ self._embedding.dual(span.u) for span in spans]
+
+    def _point_stores(self) -> Sequence[PointStore]:
+        return (self._embedding.atoms,)
+
+    def _widened(self, columns: int) -> None:
+        if self._candidate is not None:
+            self._candidate = np.pad(self._candidate, ((0, 0), (0, columns)))
+        self._dictionary_changed()
 
     def _parts(self) -> Sequence[Restorable]:
         sampler = () if self._sampler is None else (self._sampler,)
-        return (_DictionaryOf(self), self._span, *sampler, *self._coins)
+        return (_DictionaryOf(self), *self._spans, *sampler, *self._coins)
 
 
 class _Hot(NamedTuple):

@@ -12,11 +12,13 @@ from kons.core.function import NewtonFunction
 from kons.core.ledger import Ledger
 from kons.core.replay import NO_MATRIX, Derivatives, replay
 from kons.core.sampler import LeverageSampler
+from kons.core.storage import PointStore
 from kons.core.threads import single_threaded_blas
 from kons.kernels import Kernel
 from kons.learners.newton import NewtonLearner
 from kons.learners.stream import Restorable
 from kons.losses import Loss
+from kons.stored import Stored
 
 __all__ = ["ExpansionLearner"]
 
@@ -43,6 +45,14 @@ class ExpansionLearner(NewtonLearner):
             "function": self._function.state(),
             "sampler": None if self._sampler is None else self._sampler.state(),
         }
+
+    def _load_state(self, stored: Stored) -> None:
+        super()._load_state(stored)
+        self._function.load_state(stored.inner("function"), self._width)
+        if self._sampler is None:
+            stored.nothing("sampler")
+        else:
+            self._sampler.load_state(stored.inner("sampler"), self._width)
 
     def _learn_rows(
         self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
@@ -80,6 +90,11 @@ class ExpansionLearner(NewtonLearner):
 
     def _raw_scores(self, points: Any) -> Vector:
         return self._function.predict(points)
+
+    def _point_stores(self) -> Sequence[PointStore]:
+        function, sampler = self._function, self._sampler
+        own = () if sampler is None or sampler.points is function.inside else (sampler.points,)
+        return (function.inside, function.outside, *own)
 
     def _parts(self) -> Sequence[Restorable]:
         sampler = () if self._sampler is None else (self._sampler,)

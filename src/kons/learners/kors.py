@@ -13,12 +13,14 @@ from kons.core.embedding import Embedding
 from kons.core.ledger import SKETCH, Rules, new_ledger
 from kons.core.replay import sample
 from kons.core.sampler import LeverageSampler
+from kons.core.storage import PointStore
 from kons.core.threads import single_threaded_blas
 from kons.kernels import Kernel
 from kons.learners.expansion import THREADED_FROM
 from kons.learners.stream import Restorable, StreamConsumer
 from kons.learners.trace import Trace
 from kons.policies import Leverage, require_leverage
+from kons.stored import Stored
 
 __all__ = ["KORS"]
 
@@ -123,7 +125,7 @@ class KORS(StreamConsumer):
     @property
     def atoms(self) -> Any:
         """The points kept, in stream order. A copy."""
-        return self._sampler.points.view.copy()
+        return self._sampler.points.copy()
 
     @property
     def importance(self) -> Vector:
@@ -154,15 +156,19 @@ class KORS(StreamConsumer):
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
-        return {
-            "width": self._width,
-            "rows_seen": self._rows_seen,
-            "kept": self._kept,
+        return super().state() | {
             "estimated_dimension": self._estimated_dimension,
-            "atoms": self.atoms,
             "sampler": self._sampler.state(),
+            "embedding": self._embedding.state(),
             "coins": [self._coins.mark()],
         }
+
+    def _load_state(self, stored: Stored) -> None:
+        super()._load_state(stored)
+        self._estimated_dimension = stored.number("estimated_dimension", at_least=0.0)
+        self._sampler.load_state(stored.inner("sampler"), self._width)
+        self._embedding.load_state(stored.inner("embedding"), self._width)
+        self._coins.load_state(stored.inners("coins", 1)[0])
 
     def _sample_block(self, block: Any, rows: Any) -> None:
         rows["self_kernel"] = self.kernel.evaluate_diagonal(block)
@@ -175,6 +181,9 @@ class KORS(StreamConsumer):
         self._sampler.absorb(block, rows, U, N)
         if len(self._sampler) > known:
             self._embedding.extend(self._sampler.points.view[known:])
+
+    def _point_stores(self) -> Sequence[PointStore]:
+        return (self._sampler.points, self._embedding.atoms)
 
     def _parts(self) -> Sequence[Restorable]:
         return (self._sampler, self._embedding, self._coins)

@@ -28,6 +28,7 @@ from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Loss, Squared
 from kons.step_sizes import StepSize, as_step_size, for_loss
+from kons.stored import Stored
 
 __all__ = ["NewtonLearner"]
 
@@ -183,14 +184,18 @@ class NewtonLearner(StreamConsumer):
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on: arrays, numbers, lists of objects. A copy."""
-        return {
-            "width": self._width,
-            "rows_seen": self._rows_seen,
-            "kept": self._kept,
+        return super().state() | {
             "log_determinant": self._log_determinant,
             "online_effective_dimension": self._online_effective_dimension,
             "coins": [coins.mark() for coins in self._coins],
         }
+
+    def _load_state(self, stored: Stored) -> None:
+        super()._load_state(stored)
+        self._log_determinant = stored.number("log_determinant", at_least=0.0)
+        self._online_effective_dimension = stored.number("online_effective_dimension", at_least=0.0)
+        for coins, saved in zip(self._coins, stored.inners("coins", len(self._coins)), strict=True):
+            coins.load_state(saved)
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
@@ -259,6 +264,11 @@ class NewtonLearner(StreamConsumer):
 
     #: Columns of the ledger that this learner's traces show besides.
     _extra_columns: tuple[str, ...] = ()
+
+    @property
+    def _trace_columns(self) -> tuple[str, ...]:
+        """Columns of its traces besides prediction, loss, kept and size."""
+        return ("slope", "weight", "inverse_form", "leverage", *self._extra_columns)
 
 
 def no_finite_score(kernel: Kernel) -> NumericalError:

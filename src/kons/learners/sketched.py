@@ -107,7 +107,7 @@ class SketchedKONS(ExpansionLearner):
     @property
     def atoms(self) -> Any:
         """The points inside A, in the order they entered. A copy."""
-        return self._function.inside.view.copy()
+        return self._function.inside.copy()
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""

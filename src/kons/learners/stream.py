@@ -6,16 +6,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import as_objects, as_points, as_row
-from kons.errors import ConfigurationError
+from kons.arrays import as_objects, as_points, as_row, require_integer
+from kons.core.storage import PointStore
+from kons.errors import ConfigurationError, KonsError
 from kons.kernels import Kernel
+from kons.stored import Stored
 
 __all__ = ["StreamConsumer"]
+
+# Points looked at to see whether a kernel minds a column of zeros.
+LOOKED_AT = 16
 
 
 class Restorable(Protocol):
@@ -53,6 +58,75 @@ class StreamConsumer(ABC):
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
 
+    def widen(self, columns: int = 1) -> None:
+        """Rows have so many features more from now on, at their end; all that was kept has 0 there.
+
+        A coordinate in which all points are 0 changes no kernel of distances or of products between them, so
+        this is exactly the learner whose rows had 0 there from the start. Any other kernel is refused.
+        Before the first row nothing is to be done. Costs a copy of the points.
+
+        >>> from kons import KONS, Gaussian, Squared
+        >>> learner = KONS(Gaussian(), Squared())
+        >>> learner.learn_one([0.5], 1.0)
+        >>> learner.widen()
+        >>> learner.predict_one([0.5, 0.0]) > learner.predict_one([0.5, 1.0])
+        True
+        """
+        self._require_widenable(columns)
+        if self._width is None:
+            return
+        for store in self._point_stores():
+            store.widen(columns)
+        self._width += columns
+        self._widened(columns)
+
+    def _require_widenable(self, columns: int) -> None:
+        """Refuse what :meth:`widen` cannot do."""
+        require_integer(columns, "columns", at_least=1)
+        if self.kernel.accepts == "objects":
+            raise ConfigurationError(f"{self.kernel!r} takes objects: they have no columns to add.")
+        if self._width is not None:
+            for store in self._point_stores():
+                _require_no_change(self.kernel, store.view[:LOOKED_AT], columns)
+
+    def _point_stores(self) -> Sequence[PointStore]:
+        """Where points are kept, each store once."""
+        raise ConfigurationError(f"{type(self).__name__} cannot take more features than it began with.")
+
+    def _widened(self, columns: int) -> None:  # noqa: B027 - most have nothing to do
+        """Let the rest follow points that were widened."""
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on, besides the parameters. A copy."""
+        return {"width": self._width, "rows_seen": self._rows_seen, "kept": self._kept}
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
+        """The inverse of :meth:`parameters` and :meth:`state`: it goes on bit for bit.
+
+        A state that does not fit the parameters, or itself, is refused by :class:`~kons.errors.FileError`.
+
+        >>> from kons import KONS, Gaussian, Squared
+        >>> learner = KONS(Gaussian(), Squared())
+        >>> learner.learn_one([0.0], 1.0)
+        >>> twin = KONS.from_state(learner.parameters(), learner.state())
+        >>> twin.predict_one([0.1]) == learner.predict_one([0.1])
+        True
+        """
+        learner = cls(**parameters)
+        stored = Stored(state, cls.__name__)
+        learner._load_state(stored)
+        stored.finish()
+        return learner
+
+    def _load_state(self, stored: Stored) -> None:
+        """Take what :meth:`state` saved into a learner that has seen nothing."""
+        self._rows_seen = stored.integer("rows_seen")
+        self._kept = stored.integer("kept")
+        self._width = stored.width("width", vectors=self.kernel.accepts == "vectors")
+        if self._width is None and self._rows_seen and self.kernel.accepts == "vectors":
+            raise stored.error(f"width is None, but {self._rows_seen} row(s) were learned")
+
     @abstractmethod
     def _parts(self) -> Sequence[Restorable]:
         """What changes as rows come, besides plain numbers."""
@@ -81,16 +155,23 @@ class StreamConsumer(ABC):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Put everything back, bit for bit, if anything is raised inside."""
-        parts = self._parts()
-        marks = [part.mark() for part in parts]
-        numbers = {k: v for k, v in vars(self).items() if v is None or isinstance(v, (int, float))}
+        mark = self._mark()
         try:
             yield
         except BaseException:
-            for part, mark in zip(parts, marks, strict=True):
-                part.restore(mark)
-            vars(self).update(numbers)
+            self._restore(mark)
             raise
+
+    def _mark(self) -> Any:
+        """Where everything stands, for :meth:`_restore`."""
+        numbers = {k: v for k, v in vars(self).items() if v is None or isinstance(v, (int, float))}
+        return [(part, part.mark()) for part in self._parts()], numbers
+
+    def _restore(self, mark: Any) -> None:
+        parts, numbers = mark
+        for part, where in parts:
+            part.restore(where)
+        vars(self).update(numbers)
 
     def _as_points(self, X: Any) -> Any:
         if self.kernel.accepts == "objects":
@@ -113,3 +194,19 @@ class StreamConsumer(ABC):
             self._width = points.shape[1]
         self._rows_seen += len(points)
         self._kept += kept
+
+
+def _require_no_change(kernel: Kernel, points: Any, columns: int) -> None:
+    """Refuse kernels that a column of zeros changes, such as those that divide by the number of features."""
+    if not len(points):
+        return
+    wider = np.pad(points, ((0, 0), (0, columns)))
+    try:
+        before, after = kernel.evaluate(points, points), kernel.evaluate(wider, wider)
+    except KonsError as error:
+        raise ConfigurationError(f"{kernel!r} cannot take more features: {error}") from error
+    if not np.allclose(before, after, rtol=1e-9, atol=1e-9 * np.abs(before).max()):
+        raise ConfigurationError(
+            f"{kernel!r} is another kernel with {columns} more feature(s), even where these are 0: what was "
+            "learned would not fit. Give it all features from the start."
+        )

@@ -39,10 +39,12 @@ class Trace:
     """The point entered, as decided by the learner's policy; True for all in exact KONS."""
     size: NDArray[np.int64]
     """How many points were kept so far, this row included."""
-    prediction: Vector | None = None
-    """The clipped score that was predicted before the row was learned; never a label."""
+    prediction: NDArray[Any] | None = None
+    """What was predicted before the row was learned: the clipped score; a label, for classifiers."""
     loss: Vector | None = None
-    """The loss of that prediction, times the row's sample weight."""
+    """The loss of that prediction, times the row's sample weight; for classifiers the 0/1 error."""
+    scores: NDArray[np.float64] | None = None
+    """The score of each class, one column each, NaN in rows before it was known (classifiers)."""
     slope: Vector | None = None
     """The derivative g of that loss."""
     weight: Vector | None = None
@@ -126,10 +128,17 @@ class Trace:
     def concatenate(cls, traces: Sequence[Trace]) -> Trace:
         """One trace of consecutive stretches of the same stream."""
         names = traces[0].columns
-        arrays: dict[str, Any] = {
-            name: np.concatenate([trace.columns[name] for trace in traces]) for name in names
-        }
+        arrays: dict[str, Any] = {}
+        for name in names:
+            parts = [trace.columns[name] for trace in traces]
+            arrays[name] = np.concatenate(_as_wide_as_the_widest(parts) if name == "scores" else parts)
         return cls(**arrays, rounding_clips=sum(trace.rounding_clips for trace in traces))
 
     def __repr__(self) -> str:
         return f"Trace({len(self)} rows: {', '.join(self.columns)})"
+
+
+def _as_wide_as_the_widest(scores: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Classes only come: NaN for those that an earlier stretch did not know."""
+    width = max(part.shape[1] for part in scores)
+    return [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=np.nan) for part in scores]

@@ -1,0 +1,92 @@
+"""The public battery: what a learner promises, checked on anybody's learner.
+
+=================================  =====================================================================
+check                              the promise
+=================================  =====================================================================
+``same_seed_same_run``             two made alike do alike, bit for bit
+``inputs_are_not_changed``         the caller's arrays are the same after a call
+``inputs_are_not_kept``            ... and may be overwritten
+``inputs_in_any_form``             read-only and strided arrays are as good as others
+``what_is_handed_out_is_a_copy``   states, traces and predictions may be overwritten
+``predict_is_pure``                asking changes nothing
+``predict_is_safe_from_threads``   several threads get what one gets
+``block_size_does_not_matter``     the same decisions, however the rows are cut
+``saved_mid_stream_goes_on``       saved and loaded, it goes on bit for bit
+``copies_go_on``                   so do a deep copy and a pickle
+``refused_input_changes_nothing``  after an error, all is as before
+``memory_stays_within_the_cap``    never more than ``max_atoms`` points
+=================================  =====================================================================
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from kons.arrays import require_number
+from kons.checks.battery import CHECKS, Check
+from kons.checks.subject import ROWS, CheckFailed, Rows, Subject, sign_stream
+from kons.errors import ConfigurationError
+
+__all__ = ["CHECKS", "Check", "CheckFailed", "check_learner", "sign_stream"]
+
+
+def check_learner(
+    make: Any,
+    *,
+    stream: Rows = sign_stream,
+    skip: Mapping[str, str] | None = None,
+    tolerance: float = 1e-8,
+) -> list[str]:
+    """Run every check on a learner; returns the names of those that ran.
+
+    A learner has ``advance(X, y)``, ``predict(X)``, ``state()``, ``parameters()`` and ``from_state``; what it
+    has besides (``learn_one``, ``predict_one``, ``predict_proba``, ``transform``) is checked too.
+
+    Parameters
+    ----------
+    make:
+        A function without arguments that makes a new learner, or a learner that has learned nothing.
+    stream:
+        ``stream(rows, seed) -> X, y``, the same for the same arguments; for learners that do not take three
+        features, and -1 and +1 as targets.
+    skip:
+        Name of a check -> why it does not apply. A skip needs a reason.
+    tolerance:
+        How far predictions may lie apart where rows are cut differently, as a part of the largest.
+
+    Raises
+    ------
+    CheckFailed
+        An ``AssertionError`` whose message says which promise was broken, and how.
+
+    >>> from kons import EmbeddedKONS, Gaussian, Squared
+    >>> ran = check_learner(lambda: EmbeddedKONS(Gaussian(), Squared(), max_atoms=10))
+    >>> len(ran) == len(CHECKS)
+    True
+    """
+    skip = dict(skip or {})
+    for name, reason in skip.items():
+        if name not in CHECKS:
+            raise ConfigurationError(f"skip names {name!r}; there are {', '.join(CHECKS)}.")
+        if not isinstance(reason, str) or not reason.strip():
+            raise ConfigurationError(f"skip[{name!r}] is {reason!r}, expected the reason in words.")
+    if not callable(make):
+        pattern = make
+        if getattr(pattern, "rows_seen", 0):
+            raise ConfigurationError("make is a learner that has learned rows, expected a new one.")
+        make = lambda: copy.deepcopy(pattern)  # noqa: E731
+    subject = Subject(make, stream, require_number(tolerance, "tolerance", at_least=0.0), stream(ROWS, 0))
+    ran = []
+    for name, check in CHECKS.items():
+        if name in skip:
+            continue
+        try:
+            check(subject)
+        except CheckFailed as error:
+            raise CheckFailed(f"{name}: {error}") from error
+        except Exception as error:
+            raise CheckFailed(f"{name}: it could not be checked, {type(error).__name__}: {error}") from error
+        ran.append(name)
+    return ran

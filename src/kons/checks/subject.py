@@ -1,0 +1,190 @@
+"""What is under test: how to make it, what to feed it, and how to tell two of them apart."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kons.errors import KonsError
+
+__all__ = ["ROWS", "CheckFailed", "Rows", "Subject", "difference", "sign_stream"]
+
+# As many as the longest check learns.
+ROWS = 512
+
+#: Rows and targets of a stream, by how many and which seed.
+Rows = Callable[[int, int], tuple[Any, Any]]
+
+
+class CheckFailed(KonsError, AssertionError):  # noqa: N818 - it says what happened
+    """A learner broke a promise; the message says which and how.
+
+    >>> issubclass(CheckFailed, AssertionError)
+    True
+    """
+
+
+def sign_stream(rows: int, seed: int) -> tuple[Any, Any]:
+    """Three features and the targets -1.0 and +1.0, a fifth of them wrong: most learners take these.
+
+    >>> X, y = sign_stream(4, seed=0)
+    >>> X.shape, y.tolist()
+    ((4, 3), [1.0, -1.0, 1.0, -1.0])
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 3))
+    y = np.sign(X[:, 0] * X[:, 1] + 0.3)
+    y[rng.random(rows) < 0.2] *= -1.0
+    return X, y
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A learner's factory and its stream. Every call gets arrays of its own."""
+
+    make: Callable[[], Any]
+    stream: Rows
+    tolerance: float
+    learned_from: tuple[Any, Any]
+
+    def rows(self, start: int, stop: int) -> tuple[Any, Any]:
+        """Rows of the one stream that is learned, as a copy."""
+        X, y = self.learned_from
+        return copy.deepcopy((X[start:stop], y[start:stop]))
+
+    def queries(self, rows: int = 12) -> Any:
+        """Rows that are only asked about."""
+        return self.stream(rows, 1)[0]
+
+    def twins(self) -> tuple[Any, Any]:
+        """Two learners that must do the same: one, and its copy before it has learned anything."""
+        one = self.make()
+        return one, copy.deepcopy(one)
+
+    def learned(self, rows: int) -> Any:
+        """A learner that has seen this many rows."""
+        learner = self.make()
+        learn(learner, *self.rows(0, rows))
+        return learner
+
+
+# ---- the verbs, of learners and of what only samples
+
+
+def learn(learner: Any, X: Any, y: Any, block_size: int | None = None) -> dict[str, Any]:
+    """Let it learn rows; the columns of its trace."""
+    names = inspect.signature(learner.advance).parameters
+    targets = (y,) if "y" in names else ()
+    if block_size is not None and "block_size" in names:
+        trace = learner.advance(X, *targets, block_size=block_size)
+    else:
+        trace = learner.advance(X, *targets)
+    columns = getattr(trace, "columns", None)
+    if isinstance(columns, dict):
+        return dict(columns)
+    prediction = getattr(trace, "prediction", None)
+    return {} if prediction is None else {"prediction": prediction}
+
+
+VERBS = (
+    *("predict", "decision_function", "predict_proba", "transform", "novelty"),
+    *("predict_one", "predict_proba_one"),
+)
+
+
+def answers(learner: Any, X: Any) -> dict[str, Any]:
+    """What it says of rows, by every verb that it has."""
+    return {verb: answer(learner, verb, X) for verb in VERBS if _has(learner, verb)}
+
+
+def answer(learner: Any, verb: str, X: Any) -> Any:
+    """What it says of rows by one verb; of the first rows, if it takes one at a time."""
+    if verb.endswith("_one"):
+        return [getattr(learner, verb)(x) for x in X[:3]]
+    return getattr(learner, verb)(X)
+
+
+def _has(learner: Any, verb: str) -> bool:
+    if not hasattr(learner, verb):
+        return False
+    if verb in ("decision_function", "predict_proba", "predict_proba_one"):
+        return hasattr(learner, "classes")  # Scaled has the verbs, but uses them only for classes
+    # EmbeddedKONS has novelty; what wraps another learner may not
+    return verb != "novelty" or not hasattr(learner, "learner")
+
+
+def refuses(call: Callable[[], Any]) -> bool:
+    """Whether the call raises."""
+    try:
+        call()
+    except Exception:
+        return True
+    return False
+
+
+# ---- telling apart
+
+
+def difference(a: Any, b: Any, where: str = "") -> str | None:
+    """Where two trees differ first, bit for bit, or None."""
+    where = where or "the whole"
+    if type(a) is not type(b):
+        return f"{where} is a {type(a).__name__}, not a {type(b).__name__}"
+    if isinstance(a, dict):
+        if a.keys() != b.keys():
+            return f"{where} has the keys {sorted(a)}, not {sorted(b)}"
+        return _first(difference(a[key], b[key], f"{where}[{key!r}]") for key in a)
+    if isinstance(a, (list, tuple)):
+        if len(a) != len(b):
+            return f"{where} has {len(a)} entries, not {len(b)}"
+        pairs = zip(a, b, strict=True)
+        return _first(difference(x, z, f"{where}[{i}]") for i, (x, z) in enumerate(pairs))
+    if isinstance(a, np.ndarray):
+        if (a.shape, a.dtype) != (b.shape, b.dtype):
+            return f"{where} has the shape {a.shape} and type {a.dtype}, not {b.shape} and {b.dtype}"
+        if a.dtype.kind == "O":
+            return difference(a.tolist(), b.tolist(), where)
+        return None if a.tobytes() == b.tobytes() else f"{where} holds other numbers"
+    if isinstance(a, float):
+        return None if a.hex() == b.hex() else f"{where} is {a!r}, not {b!r}"
+    try:
+        same = bool(a == b)
+    except Exception:
+        same = a is b
+    return None if same else f"{where} is {a!r}, not {b!r}"
+
+
+def farther_apart(a: Any, b: Any, tolerance: float) -> str | None:
+    """As :func:`difference` of two arrays, numbers being equal within a tolerance of the largest."""
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape:
+        return f"the shape is {a.shape}, not {b.shape}"
+    if a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
+        return difference(a.tolist(), b.tolist(), "the labels")
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    scale = float(np.nanmax(np.abs(b), initial=0.0))
+    close = np.isclose(a, b, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+    if close.all():
+        return None
+    at = int(np.argmin(close.reshape(len(close), -1).all(axis=1)))
+    return f"row {at} is {a[at]}, not {b[at]}"
+
+
+def _first(found: Any) -> str | None:
+    return next((text for text in found if text is not None), None)
+
+
+def numbers_in(tree: Any) -> int:
+    """How many numbers, letters and entries a tree holds."""
+    if isinstance(tree, dict):
+        return sum(numbers_in(value) for value in tree.values())
+    if isinstance(tree, (list, tuple)):
+        return sum(numbers_in(value) for value in tree)
+    if isinstance(tree, np.ndarray):
+        return int(tree.size)
+    return len(tree) if isinstance(tree, Sequence) else 1

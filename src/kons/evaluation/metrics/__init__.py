@@ -1,0 +1,68 @@
+r"""How far off were the predictions: metrics that run along a stream, and over its last rows.
+
+==============  ==============  ===============================================  ==============
+name            task            over n rows                                      running memory
+==============  ==============  ===============================================  ==============
+``mse``         regression      mean (y - p)^2                                   two numbers
+``rmse``        regression      sqrt(mse)                                        two numbers
+``mae``         regression      mean \|y - p\|                                   two numbers
+``r2``          regression      1 - sum (y - p)^2 / sum (y - mean y)^2           five numbers
+``error_rate``  classification  share of wrong labels                            two numbers
+``log_loss``    classification  mean -log P(the true label)                      two numbers
+``auc``         classification  P(score of a positive > score of a negative)     16,386 counts
+``f1``          classification  2 tp/(2 tp + fp + fn); their mean, many classes  three counts a class
+==============  ==============  ===============================================  ==============
+
+A metric is told of blocks of rows and knows its value over all of them; :meth:`Metric.over` is the same
+quantity over given rows, from its definition, which is how windows are measured. All are exact but the
+running AUC, which says how far off it can be (:attr:`AUC.error`). Where a quantity is not defined (R^2 of a
+constant target, AUC of one class) it is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kons.errors import ConfigurationError
+from kons.evaluation.metrics.base import Metric, Rows, Total
+from kons.evaluation.metrics.classification import AUC, F1, ErrorRate, LogLoss
+from kons.evaluation.metrics.regression import MAE, MSE, R2, RMSE
+
+__all__ = [
+    "AUC",
+    "F1",
+    "MAE",
+    "METRICS",
+    "MSE",
+    "R2",
+    "RMSE",
+    "ErrorRate",
+    "LogLoss",
+    "Metric",
+    "Rows",
+    "Total",
+    "make_metrics",
+]
+
+#: Every metric by its name.
+METRICS: dict[str, type[Metric]] = {
+    cls.name: cls for cls in (MSE, RMSE, MAE, R2, ErrorRate, LogLoss, AUC, F1)
+}
+
+
+def make_metrics(task: str, names: Iterable[str] | None = None) -> list[Metric]:
+    """Fresh metrics by name; all those of the task if no names are given.
+
+    >>> [metric.name for metric in make_metrics("classification")]
+    ['error_rate', 'log_loss', 'auc', 'f1']
+    """
+    fitting = {name: cls for name, cls in METRICS.items() if cls.task == task}
+    if names is None:
+        return [cls() for cls in fitting.values()]
+    asked = [names] if isinstance(names, str) else list(names)
+    for name in asked:
+        if name not in fitting:
+            raise ConfigurationError(
+                f"there is no metric {name!r} for {task}; there are {', '.join(fitting)}."
+            )
+    return [fitting[name]() for name in dict.fromkeys(asked)]

@@ -1,0 +1,163 @@
+"""What a metric is: told of blocks of rows, it knows its value over all of them."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple, Self
+
+from numpy.typing import NDArray
+
+from kons.arrays import Vector
+from kons.stored import Stored
+
+__all__ = ["MeanMetric", "Metric", "Rows", "Total"]
+
+
+class Rows(NamedTuple):
+    """Predictions beside what came: one entry per row.
+
+    >>> import numpy as np
+    >>> from kons.evaluation.metrics import MSE
+    >>> rows = Rows(np.array([1.0, 2.0]), np.array([1.5, 2.0]))
+    >>> MSE.over(rows)
+    0.125
+    """
+
+    target: NDArray[Any]
+    """The number, or the code of the label (0, 1, ... in any fixed order)."""
+    prediction: NDArray[Any]
+    """Likewise; the code -1 where nothing could be predicted."""
+    truth: Vector | None = None
+    """Classification: the probability that was given to the true label."""
+    score: Vector | None = None
+    """Two classes: the probability, or any score in [0, 1], of the label with code 1."""
+    positive: int = 1
+    """Two classes: the code of the label that F1 is about."""
+    classes: int = 2
+    """How many labels are known: what came in these rows alone may be fewer."""
+
+
+class Metric(ABC):
+    """One number about predictions: update with blocks of rows, read ``value``.
+
+    >>> import numpy as np
+    >>> from kons.evaluation.metrics import MAE
+    >>> metric = MAE()
+    >>> metric.update(Rows(np.array([1.0, 2.0]), np.array([1.0, 4.0])))
+    >>> metric.value
+    1.0
+    >>> MAE.from_state(metric.state()).value
+    1.0
+    """
+
+    name: ClassVar[str]
+    task: ClassVar[str]
+
+    @abstractmethod
+    def update(self, rows: Rows) -> None:
+        """Count these rows in."""
+
+    @property
+    @abstractmethod
+    def value(self) -> float:
+        """Over all rows so far; NaN before the first, or where it is not defined."""
+
+    @classmethod
+    @abstractmethod
+    def over(cls, rows: Rows) -> float:
+        """Over these rows alone, from the definition."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Everything the next value depends on: numbers and arrays. A copy."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The metric whose :meth:`state` this is."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name}={self.value:.6g})"
+
+
+class Total:
+    """A sum over blocks whose rounding does not grow with their number (Neumaier).
+
+    >>> import numpy as np
+    >>> total = Total()
+    >>> for part in (1e16, 1.0, -1e16):
+    ...     total.add(part)
+    >>> total.value
+    1.0
+    """
+
+    def __init__(self, total: float = 0.0, lost: float = 0.0) -> None:
+        self._total = total
+        self._lost = lost
+
+    def add(self, part: float) -> None:
+        """Count one more summand in."""
+        grown = self._total + part
+        if abs(self._total) >= abs(part):
+            self._lost += (self._total - grown) + part
+        else:
+            self._lost += (part - grown) + self._total
+        self._total = grown
+
+    @property
+    def value(self) -> float:
+        """The sum so far."""
+        # Beyond the range of floats what was lost is NaN, and says nothing.
+        return self._total + self._lost if math.isfinite(self._total) else self._total
+
+    def state(self) -> dict[str, Any]:
+        """The sum, and what rounding took from it. A copy."""
+        return {"total": self._total, "lost": self._lost}
+
+    @classmethod
+    def from_state(cls, stored: Stored) -> Self:
+        """The sum whose :meth:`state` this is."""
+        total = cls(stored.number("total"), stored.number("lost"))
+        stored.finish()
+        return total
+
+
+class MeanMetric(Metric):
+    """A metric that is the mean of one number per row."""
+
+    def __init__(self) -> None:
+        self._sum = Total()
+        self._rows = 0
+
+    @classmethod
+    @abstractmethod
+    def each(cls, rows: Rows) -> Vector:
+        """The number of each row."""
+
+    def update(self, rows: Rows) -> None:
+        """Count these rows in."""
+        self._sum.add(float(self.each(rows).sum()))
+        self._rows += len(rows.target)
+
+    @property
+    def value(self) -> float:
+        """Over all rows so far."""
+        return self._sum.value / self._rows if self._rows else math.nan
+
+    @classmethod
+    def over(cls, rows: Rows) -> float:
+        """Over these rows alone."""
+        return float(cls.each(rows).sum()) / len(rows.target) if len(rows.target) else math.nan
+
+    def state(self) -> dict[str, Any]:
+        """The sum and the number of rows."""
+        return {"sum": self._sum.state(), "rows": self._rows}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The metric whose :meth:`state` this is."""
+        metric, stored = cls(), Stored(state, cls.__name__)
+        metric._sum, metric._rows = Total.from_state(stored.inner("sum")), stored.integer("rows")
+        stored.finish()
+        return metric

@@ -1,0 +1,201 @@
+"""Metrics of labels and their probabilities."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Vector
+from kons.evaluation.metrics.base import MeanMetric, Metric, Rows
+from kons.stored import Stored
+
+__all__ = ["AUC", "F1", "ErrorRate", "LogLoss"]
+
+# The least probability that a logarithm is taken of: that of scikit-learn.
+SMALLEST = float(np.finfo(np.float64).eps)
+# Bins of the running AUC, even in log-odds from -20 to 20.
+BINS = 8192
+LOG_ODDS = 20.0
+
+
+class ErrorRate(MeanMetric):
+    """The share of rows whose label was not the one predicted."""
+
+    name, task = "error_rate", "classification"
+
+    @classmethod
+    def each(cls, rows: Rows) -> Vector:
+        """1 where the label is wrong, else 0."""
+        return np.asarray(rows.target != rows.prediction, dtype=np.float64)
+
+
+class LogLoss(MeanMetric):
+    """``mean -log P(true label)``, in nats; a probability below 2.2e-16 counts as that.
+
+    So does a label that was not known yet when it came: each new label costs 36 once.
+    """
+
+    name, task = "log_loss", "classification"
+
+    @classmethod
+    def each(cls, rows: Rows) -> Vector:
+        """The loss of each row."""
+        if rows.truth is None:
+            return np.full(len(rows.target), math.nan)
+        return -np.log(np.maximum(rows.truth, SMALLEST))
+
+
+class AUC(Metric):
+    """The probability that a positive scores above a negative, ties counting half; for two classes.
+
+    ::
+
+        AUC = sum over pairs of [score_positive > score_negative] + 1/2 [equal]  /  (positives * negatives)
+
+    Over given rows it is exact, by ranks. Running, it is read from two histograms of the scores with 8,192
+    bins, even in log-odds: memory is constant, and pairs in one bin count as ties, so that the value is off
+    by at most :attr:`error`, half the share of such pairs. Once a third class came it is NaN.
+    """
+
+    name, task = "auc", "classification"
+
+    def __init__(self) -> None:
+        # Scores of the rows with code 0 and with code 1.
+        self._counts = np.zeros((2, BINS + 1), dtype=np.int64)
+        self._many_classes = False
+
+    def update(self, rows: Rows) -> None:
+        """Count these rows in."""
+        self._many_classes = self._many_classes or rows.classes > 2
+        if rows.score is None or self._many_classes:
+            return
+        codes, bins = rows.target.astype(np.int64), _bins(rows.score)
+        self._counts += np.bincount(codes * (BINS + 1) + bins, minlength=2 * (BINS + 1)).reshape(2, -1)
+
+    @property
+    def value(self) -> float:
+        """Over all rows so far, to within :attr:`error`."""
+        pairs = self._pairs
+        if pairs == 0 or self._many_classes:
+            return math.nan
+        negative, positive = self._counts
+        below = np.cumsum(negative) - negative
+        return float(positive @ (below + 0.5 * negative)) / pairs
+
+    @property
+    def error(self) -> float:
+        """How far :attr:`value` can be from the exact one."""
+        pairs = self._pairs
+        same = float(self._counts[0].astype(np.float64) @ self._counts[1])
+        return 0.5 * same / pairs if pairs and not self._many_classes else math.nan
+
+    @property
+    def _pairs(self) -> int:
+        return int(self._counts[0].sum()) * int(self._counts[1].sum())
+
+    @classmethod
+    def over(cls, rows: Rows) -> float:
+        """Over these rows alone, exactly."""
+        if rows.score is None or rows.classes > 2:
+            return math.nan
+        positive = rows.target == 1
+        scores = np.sort(rows.score[~positive])
+        asked = rows.score[positive]
+        if len(scores) == 0 or len(asked) == 0:
+            return math.nan
+        asked = np.sort(asked)  # sorted needles are found several times faster
+        below = np.searchsorted(scores, asked, "left").sum() + np.searchsorted(scores, asked, "right").sum()
+        return float(below) / (2.0 * len(scores) * len(asked))
+
+    def state(self) -> dict[str, Any]:
+        """The histograms: only bins that are not empty."""
+        filled = np.flatnonzero(self._counts)
+        return {
+            "bins": filled.astype(np.float64),
+            "counts": self._counts.ravel()[filled].astype(np.float64),
+            "many_classes": self._many_classes,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The metric whose :meth:`state` this is."""
+        metric, stored = cls(), Stored(state, cls.__name__)
+        bins = stored.array("bins", None, at_least=0.0).astype(np.int64)
+        if bins.max(initial=0) >= metric._counts.size:
+            raise stored.error(f"bins holds {bins.max()}, there are {metric._counts.size}")
+        metric._counts.ravel()[bins] = stored.array("counts", len(bins), at_least=0.0)
+        metric._many_classes = stored.flag("many_classes")
+        stored.finish()
+        return metric
+
+
+def _bins(score: Vector) -> NDArray[np.int64]:
+    """The bin of each score in [0, 1], even in log-odds; NaN counts as 0."""
+    score = np.clip(np.nan_to_num(score), 1e-300, 1.0 - 1e-16)
+    odds = np.log(score) - np.log1p(-score)
+    position = (odds + LOG_ODDS) * (BINS / (2.0 * LOG_ODDS))
+    return np.rint(np.clip(position, 0, BINS)).astype(np.int64)
+
+
+class F1(Metric):
+    """``2 tp/(2 tp + fp + fn)``: of the positive label for two classes, else the mean over the labels.
+
+    The positive label is the larger of the two (True, 1, "yes"). With three classes or more, labels that
+    neither came nor were predicted do not count. NaN where no positive came and none was predicted.
+    """
+
+    name, task = "f1", "classification"
+
+    def __init__(self) -> None:
+        # Rows: right, predicted, came; a column per label.
+        self._counts = np.zeros((3, 2), dtype=np.int64)
+        self._positive = 1
+
+    def update(self, rows: Rows) -> None:
+        """Count these rows in."""
+        counts = _label_counts(rows, max(rows.classes, self._counts.shape[1]))
+        counts[:, : self._counts.shape[1]] += self._counts
+        self._counts = counts
+        self._positive = rows.positive
+
+    @property
+    def value(self) -> float:
+        """Over all rows so far."""
+        return _f1(self._counts, self._positive)
+
+    @classmethod
+    def over(cls, rows: Rows) -> float:
+        """Over these rows alone."""
+        return _f1(_label_counts(rows, rows.classes), rows.positive)
+
+    def state(self) -> dict[str, Any]:
+        """The counts of each label."""
+        return {"counts": self._counts.astype(np.float64), "positive": self._positive}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The metric whose :meth:`state` this is."""
+        metric, stored = cls(), Stored(state, cls.__name__)
+        metric._counts = stored.array("counts", 3, None, at_least=0.0).astype(np.int64)
+        metric._positive = stored.integer("positive", at_most=1)
+        stored.finish()
+        return metric
+
+
+def _label_counts(rows: Rows, least: int) -> NDArray[np.int64]:
+    target, prediction = rows.target.astype(np.int64), rows.prediction.astype(np.int64)
+    width = max(least, int(target.max(initial=0)) + 1, int(prediction.max(initial=0)) + 1)
+    parts = (target[target == prediction], prediction[prediction >= 0], target)
+    return np.stack([np.bincount(part, minlength=width) for part in parts]).astype(np.int64)
+
+
+def _f1(counts: NDArray[np.int64], positive: int) -> float:
+    right, predicted, came = counts
+    mentioned = predicted + came
+    if counts.shape[1] == 2:
+        return 2.0 * float(right[positive]) / float(mentioned[positive]) if mentioned[positive] else math.nan
+    there = mentioned > 0
+    return float(np.mean(2.0 * right[there] / mentioned[there])) if there.any() else math.nan

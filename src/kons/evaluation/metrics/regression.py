@@ -1,0 +1,124 @@
+"""Metrics of numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+
+from kons.arrays import Vector
+from kons.evaluation.metrics.base import MeanMetric, Metric, Rows, Total
+from kons.stored import Stored
+
+__all__ = ["MAE", "MSE", "R2", "RMSE"]
+
+
+class MSE(MeanMetric):
+    """Mean squared error, ``mean (y - p)^2``."""
+
+    name, task = "mse", "regression"
+
+    @classmethod
+    def each(cls, rows: Rows) -> Vector:
+        """The squared error of each row."""
+        error = rows.target - rows.prediction
+        return np.asarray(error * error)
+
+
+class RMSE(MSE):
+    """Root mean squared error, ``sqrt(mean (y - p)^2)``: in the units of the target."""
+
+    name = "rmse"
+
+    @property
+    def value(self) -> float:
+        """Over all rows so far."""
+        return math.sqrt(super().value)
+
+    @classmethod
+    def over(cls, rows: Rows) -> float:
+        """Over these rows alone."""
+        return math.sqrt(super().over(rows))
+
+
+class MAE(MeanMetric):
+    """Mean absolute error, ``mean |y - p|``: a few wild rows count less than in RMSE."""
+
+    name, task = "mae", "regression"
+
+    @classmethod
+    def each(cls, rows: Rows) -> Vector:
+        """The absolute error of each row."""
+        return np.asarray(np.abs(rows.target - rows.prediction))
+
+
+class R2(Metric):
+    """``1 - sum (y - p)^2 / sum (y - mean y)^2``: 1 is perfect, 0 no better than the mean in hindsight.
+
+    The mean and the spread of the targets are merged from block to block around the mean (Chan, Golub,
+    LeVeque), so that targets of 1e9 + noise are as good as any.
+    """
+
+    name, task = "r2", "regression"
+
+    def __init__(self) -> None:
+        self._residual = Total()
+        self._rows = 0
+        self._mean = 0.0
+        self._spread = Total()
+
+    def update(self, rows: Rows) -> None:
+        """Count these rows in."""
+        n = len(rows.target)
+        if n == 0:
+            return
+        self._residual.add(float(MSE.each(rows).sum()))
+        mean, spread = _mean_and_spread(rows.target)
+        shift, whole = mean - self._mean, self._rows + n
+        self._spread.add(spread + shift * shift * (self._rows * n / whole))
+        self._mean += shift * (n / whole)
+        self._rows = whole
+
+    @property
+    def value(self) -> float:
+        """Over all rows so far; NaN if the targets are all equal."""
+        return _explained(self._residual.value, self._spread.value)
+
+    @classmethod
+    def over(cls, rows: Rows) -> float:
+        """Over these rows alone."""
+        if len(rows.target) == 0:
+            return math.nan
+        return _explained(float(MSE.each(rows).sum()), _mean_and_spread(rows.target)[1])
+
+    def state(self) -> dict[str, Any]:
+        """The sums, the mean and the number of rows."""
+        return {
+            "residual": self._residual.state(),
+            "spread": self._spread.state(),
+            "mean": self._mean,
+            "rows": self._rows,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The metric whose :meth:`state` this is."""
+        metric, stored = cls(), Stored(state, cls.__name__)
+        metric._residual = Total.from_state(stored.inner("residual"))
+        metric._spread = Total.from_state(stored.inner("spread"))
+        metric._mean, metric._rows = stored.number("mean"), stored.integer("rows")
+        stored.finish()
+        return metric
+
+
+def _mean_and_spread(values: Vector) -> tuple[float, float]:
+    """The mean, and the sum of squares around it, in two passes from a first guess."""
+    shifted = values - values[0]
+    mean = float(shifted.sum()) / len(values)
+    shifted -= mean
+    return float(values[0]) + mean, float(shifted @ shifted)
+
+
+def _explained(residual: float, spread: float) -> float:
+    return 1.0 - residual / spread if spread > 0.0 else math.nan

@@ -1,0 +1,168 @@
+"""What an evaluation found, as numbers, a table, a frame and a picture."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Vector
+from kons.errors import ConfigurationError, MissingExtraError
+from kons.learners import Trace
+
+__all__ = ["Evaluation"]
+
+LOSS_NAMES = {"regression": "mean squared error", "classification": "error rate"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """A learner beside its baselines, over a whole stream and along it. :func:`kons.evaluate` makes one.
+
+    >>> import numpy as np
+    >>> from kons import evaluate
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2))
+    >>> result = evaluate("embedded", (X, 100 + 5 * np.sin(3 * X[:, 0])))
+    >>> result.rows, sorted(result.metrics), sorted(result.baselines)
+    (2000, ['mae', 'mse', 'r2', 'rmse'], ['constant', 'linear', 'persistence'])
+    >>> bool(result.loss < min(result.baselines.values()))
+    True
+    """
+
+    rows: int
+    task: str
+    learner: Any
+    """As it is after the stream."""
+    loss: float
+    """Over all rows: the mean squared error in units of the target, or the error rate."""
+    metrics: dict[str, float]
+    """Over all rows. NaN where one is not defined."""
+    baselines: dict[str, float]
+    """The same ``loss`` of ``constant``, ``persistence`` and ``linear`` on the same rows."""
+    informed: dict[str, float]
+    """The losses of ``learner`` and baselines without the first ``delay`` + 1 rows, which were predicted
+    before any target was known (as 0): with targets of 1e6 +- 1 these would be all there is to see."""
+    checkpoints: NDArray[np.int64] = field(repr=False)
+    """The curves' points: how many rows had come. At most 513 of them."""
+    curves: dict[str, Vector] = field(repr=False)
+    """By name: windowed ``loss``, metrics, ``coverage`` and the baselines' losses; ``running_...`` of
+    the losses over all rows so far; ``atoms``."""
+    coverage: float | None = None
+    """The share of rows inside their prediction interval; None for classes."""
+    level: float | None = None
+    """The share that was aimed at."""
+    atoms: int = 0
+    delay: int = 0
+    window: int = 1000
+    seconds: float = 0.0
+    """Spent in the evaluation, the learner included; not in reading the stream."""
+    learner_seconds: float = 0.0
+    classes: list[Any] | None = None
+    notes: list[str] = field(default_factory=list)
+    trace: Trace | None = field(default=None, repr=False)
+    """Of all rows, if it was asked for."""
+
+    @property
+    def microseconds_per_row(self) -> float:
+        """What the learner itself took, to predict and to learn."""
+        return 1e6 * self.learner_seconds / self.rows
+
+    @property
+    def windowed(self) -> dict[str, Vector]:
+        """The learner's metrics over the last ``window`` rows, at each of the ``checkpoints``."""
+        return {name: self.curves[name] for name in ("loss", *self.metrics)}
+
+    @property
+    def best_baseline(self) -> str | None:
+        """The name of the baseline with the least loss, or None if there are none."""
+        known = {name: loss for name, loss in self.baselines.items() if not math.isnan(loss)}
+        return min(known, key=known.__getitem__) if known else None
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """A row per checkpoint: ``row``, then the curves. pandas if it is installed, else polars.
+
+        ``library="pandas"`` or ``"polars"`` chooses.
+        """
+        if library not in (None, "pandas", "polars"):
+            raise ConfigurationError(f'library is {library!r}, expected "pandas" or "polars".')
+        columns = {"row": self.checkpoints, **self.curves}
+        for name in ("pandas", "polars") if library is None else (library,):
+            try:
+                module: Any = __import__(name)
+            except ImportError:
+                continue
+            return module.DataFrame(columns)
+        raise MissingExtraError("Evaluation.to_frame", "frames")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Windowed loss along the stream, the baselines beside it; returns the axes."""
+        if ax is None:
+            try:
+                from matplotlib.figure import Figure
+            except ImportError:
+                raise MissingExtraError("Evaluation.plot", "plot") from None
+            ax = Figure(figsize=(8.0, 4.0), layout="constrained").add_subplot()
+        for name in self.baselines:
+            ax.plot(self.checkpoints, self.curves[name], linewidth=1.0, alpha=0.7, label=name)
+        ax.plot(self.checkpoints, self.curves["loss"], linewidth=1.8, color="black", label=self.learner_name)
+        positive = all((self.curves[name] > 0.0).all() for name in ("loss", *self.baselines))
+        if self.task == "regression" and positive:
+            ax.set_yscale("log")
+        ax.set_xlabel("rows")
+        ax.set_ylabel(f"{LOSS_NAMES[self.task]}, last {self.window:,} rows")
+        ax.legend(frameon=False)
+        return ax
+
+    @property
+    def learner_name(self) -> str:
+        """The learner in a word: the one inside, if it was wrapped."""
+        learner = self.learner
+        while type(learner).__name__ in ("Scaled", "Classifier") and hasattr(learner, "learner"):
+            learner = learner.learner
+        return type(learner).__name__
+
+    def _table(self) -> tuple[str, list[tuple[str, str, str]]]:
+        """A heading, and lines of a name, a number, a remark."""
+        late = f", targets {self.delay:,} rows late" if self.delay else ""
+        head = f"{self.task} over {self.rows:,} rows{late}"
+        lines = [(self.learner_name, _number(self.loss), f"{LOSS_NAMES[self.task]}")]
+        for name, loss in sorted(self.baselines.items(), key=lambda item: item[1]):
+            ratio = f"the learner has {self.loss / loss:.3g} x this" if loss > 0.0 else ""
+            lines.append((f"  {name}", _number(loss), ratio))
+        shown = {n: v for n, v in self.metrics.items() if n not in ("mse", "error_rate")}
+        for name, value in shown.items():
+            last = self.curves[name][-1]
+            lines.append((name, _number(value), f"{_number(last)} over the last {self._span:,} rows"))
+        if self.coverage is not None and self.level is not None:
+            lines.append(("coverage", _number(self.coverage), f"aimed at {self.level:g}"))
+        lines.append(("atoms", f"{self.atoms:,}", ""))
+        lines.append(("time", f"{self.seconds:.3g} s", f"learner {self.microseconds_per_row:.3g} us a row"))
+        return head, lines
+
+    @property
+    def _span(self) -> int:
+        return min(self.window, self.rows)
+
+    def __repr__(self) -> str:
+        head, lines = self._table()
+        widths = [max(len(line[i]) for line in lines) for i in (0, 1)]
+        body = [f"  {a:<{widths[0]}}  {b:>{widths[1]}}  {c}".rstrip() for a, b, c in lines]
+        return "\n".join([head, *body, *(f"  ({note})" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        head, lines = self._table()
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(a.strip())}</th>"
+            f"<td style='text-align:right'>{escape(b)}</td><td style='text-align:left'>{escape(c)}</td></tr>"
+            for a, b, c in lines
+        )
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f"<table><caption>{escape(head)}</caption>{rows}</table>{notes}"
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4g}"

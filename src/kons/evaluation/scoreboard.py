@@ -1,0 +1,176 @@
+"""What an evaluation counts: running metrics, the window of the last rows, curves along the stream."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.evaluation.metrics import METRICS, Metric, Rows, Total
+from kons.evaluation.window import Curves, Window
+from kons.stored import Stored
+
+__all__ = ["Scoreboard"]
+
+# Rows counted at a time; more come in pieces.
+PIECE = 4096
+#: Columns of a regression table: the target, the prediction, inside its interval (0, 1, or -1: none).
+NUMBERS = ("target", "prediction", "inside")
+#: Columns of a classification table: codes, the probability of the label that came, of that with code 1.
+LABELS = ("target", "prediction", "truth", "score")
+
+
+class Scoreboard:
+    """Metrics over all rows and over the last ``window`` rows, of a learner and the losses of baselines.
+
+    Rows come as a table with a row per column of :data:`NUMBERS` or :data:`LABELS`, then the loss, then the
+    losses of the baselines. Curves are at row numbers that do not depend on how rows are cut into tables.
+    """
+
+    def __init__(
+        self,
+        metrics: Sequence[Metric],
+        window: int,
+        baselines: Sequence[str],
+        *,
+        labelled: bool,
+        blind: int = 1,
+    ) -> None:
+        self.metrics = list(metrics)
+        #: So many rows were predicted before any target was known.
+        self.blind = blind
+        self.baselines = list(baselines)
+        self.labelled = labelled
+        self.rows = 0
+        self.classes = 0
+        self._losses = [Total() for _ in ("loss", *baselines)]
+        self._blind_losses = [Total() for _ in ("loss", *baselines)]
+        self._window = Window(window, len(LABELS if labelled else NUMBERS) + len(self._losses))
+        self._curves = Curves(self._names())
+        self._atoms = 0
+        self._positive = 1
+
+    def _names(self) -> list[str]:
+        names = ["loss", *(metric.name for metric in self.metrics)]
+        names += [] if self.labelled else ["coverage"]
+        names += self.baselines
+        return [*names, *(f"running_{name}" for name in ("loss", *self.baselines)), "atoms"]
+
+    @property
+    def losses(self) -> list[float]:
+        """The mean loss over all rows, of the learner and of each baseline."""
+        return [total.value / self.rows if self.rows else math.nan for total in self._losses]
+
+    @property
+    def informed_losses(self) -> list[float]:
+        """The same without the rows that were predicted before any target was known."""
+        rows = self.rows - self.blind
+        parts = zip(self._losses, self._blind_losses, strict=True)
+        return [(all_.value - blind.value) / rows if rows > 0 else math.nan for all_, blind in parts]
+
+    def record(self, table: Matrix, atoms: NDArray[np.int64], positive: int = 1) -> None:
+        """Count rows in, with the number of atoms after each and the code of the positive label."""
+        self._positive = positive
+        for start in range(0, table.shape[1], PIECE):
+            self._record(table[:, start : start + PIECE], atoms[start : start + PIECE])
+
+    def _record(self, table: Matrix, atoms: NDArray[np.int64]) -> None:
+        count, before = table.shape[1], self.rows
+        classes = np.zeros(count, dtype=np.int64)
+        if self.labelled:
+            # Codes are in the order of first appearance: the largest so far counts the labels.
+            classes = np.maximum(np.maximum.accumulate(table[0]).astype(np.int64) + 1, self.classes)
+        self.classes = int(classes[-1])
+        self._window.append(table)
+        for metric in self.metrics:
+            metric.update(self._rows_of(table, self.classes))
+        losses = table[-len(self._losses) :]
+        sums = np.cumsum(losses, axis=1)
+        while (row := self._curves.next_row) <= before + count:
+            at = row - before - 1
+            running = [
+                (total.value + float(part[at])) / row for total, part in zip(self._losses, sums, strict=True)
+            ]
+            seen = self._window.last(back=count - 1 - at)
+            self._curves.add(row, self._point(seen, int(classes[at]), running, int(atoms[at])))
+        # Apart, since such a loss may be larger than all others together: their sum would lose digits.
+        early = max(min(self.blind - before, count), 0)
+        for total, blind, loss in zip(self._losses, self._blind_losses, losses, strict=True):
+            total.add(float(loss[:early].sum()))
+            blind.add(float(loss[:early].sum()))
+            total.add(float(loss[early:].sum()))
+        self.rows += count
+        self._atoms = int(atoms[-1])
+
+    def _point(self, table: Matrix, classes: int, running: list[float], atoms: int) -> list[float]:
+        """What the curves show of a window of rows."""
+        length = table.shape[1]
+        rows = self._rows_of(table, classes)
+        means: list[float] = (table[-len(self._losses) :].sum(axis=1) / length).tolist()
+        values = [means[0], *(metric.over(rows) for metric in self.metrics)]
+        if not self.labelled:
+            judged = np.count_nonzero(table[2] >= 0.0)
+            values.append(np.count_nonzero(table[2] > 0.0) / judged if judged else math.nan)
+        return [*values, *means[1:], *running, float(atoms)]
+
+    def _rows_of(self, table: Matrix, classes: int) -> Rows:
+        if not self.labelled:
+            return Rows(table[0], table[1])
+        positive = self._positive if classes > 1 else 1
+        return Rows(table[0], table[1], table[2], table[3], positive, max(classes, 2))
+
+    def curves(self) -> tuple[NDArray[np.int64], dict[str, Vector]]:
+        """Numbers of rows and values by name, the last row included."""
+        rows, columns = self._curves.row, self._curves.columns()
+        if self.rows and (len(rows) == 0 or rows[-1] != self.rows):
+            point = self._point(self._window.last(), self.classes, self.losses, self._atoms)
+            rows = np.append(rows, self.rows)
+            columns = {
+                name: np.append(columns[name], value)
+                for name, value in zip(self._curves.names, point, strict=True)
+            }
+        return rows, columns
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next value depends on. A copy."""
+        return {
+            "metrics": [{"name": metric.name, "state": metric.state()} for metric in self.metrics],
+            "baselines": list(self.baselines),
+            "labelled": self.labelled,
+            "rows": self.rows,
+            "classes": self.classes,
+            "losses": [total.state() for total in self._losses],
+            "blind": self.blind,
+            "blind_losses": [total.state() for total in self._blind_losses],
+            "window": self._window.state(),
+            "curves": self._curves.state(),
+            "atoms": self._atoms,
+            "positive": self._positive,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The board whose :meth:`state` this is."""
+        stored = Stored(state, cls.__name__)
+        metrics = []
+        for inner in stored.inners("metrics"):
+            metrics.append(METRICS[inner.word("name", *METRICS)].from_state(inner.take("state")))
+            inner.finish()
+        labelled = stored.flag("labelled")
+        board = cls(metrics, 1, stored.items("baselines"), labelled=labelled, blind=stored.integer("blind"))
+        board.rows, board.classes = stored.integer("rows"), stored.integer("classes")
+        board._losses = [Total.from_state(part) for part in stored.inners("losses", len(board._losses))]
+        blind = stored.inners("blind_losses", len(board._losses))
+        board._blind_losses = [Total.from_state(part) for part in blind]
+        columns = len(LABELS if labelled else NUMBERS) + len(board._losses)
+        board._window = Window.from_state(stored.take("window"), columns)
+        board._curves = Curves.from_state(stored.take("curves"))
+        if board._curves.names != board._names():
+            raise stored.error("its curves do not fit its metrics")
+        board._atoms, board._positive = stored.integer("atoms"), stored.integer("positive", at_most=1)
+        stored.finish()
+        return board

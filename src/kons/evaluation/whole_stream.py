@@ -1,0 +1,163 @@
+"""``kons.evaluate``: a learner over a whole stream, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+from kons import recipes
+from kons.arrays import as_targets
+from kons.errors import ConfigurationError, announce
+from kons.evaluation.prequential import Prequential, Scored
+from kons.evaluation.result import Evaluation
+from kons.learners import Classifier, Scaled, Trace
+from kons.learners.newton import NewtonLearner
+from kons.streams import Stream, open_stream
+
+__all__ = ["evaluate"]
+
+# A trace is kept up to so many rows: some hundred bytes each.
+MOST_TRACED = 1_000_000
+BLOCK = 512
+
+
+def evaluate(
+    learner: Any,
+    stream: Any,
+    metrics: Iterable[str] | None = None,
+    delay: int = 0,
+    window: int = 1000,
+    *,
+    task: str = "auto",
+    scale: str = "auto",
+    baselines: bool = True,
+    intervals: float | None = 0.9,
+    trace: bool = False,
+    callback: Callable[[Prequential, Scored], None] | None = None,
+) -> Evaluation:
+    """Predict, then learn, every row of a stream; metrics and the trivial baselines beside them.
+
+    ::
+
+        row t is predicted by what was learned from rows 0 .. t-1-delay, scored, and learned later
+
+    Constant memory, any length. The learner is taught in place (a new one of its kind, where it is wrapped:
+    see ``scale``), and is in the result. How good it will be on other data is another question: these are
+    the rows that came, in their order.
+
+    Parameters
+    ----------
+    learner:
+        A learner in raw units (:class:`kons.Scaled` or what :func:`kons.recipes.for_task` makes), a core
+        learner such as :class:`kons.EmbeddedKONS`, or a name from :data:`kons.recipes.RECIPES`.
+    stream:
+        A :class:`kons.streams.Stream`, a pair (X, y), an iterable of (x, y) or (dict, y), or anything that
+        :func:`kons.streams.open_stream` takes.
+    metrics:
+        Names from :data:`kons.evaluation.METRICS`; all of the task by default.
+    delay:
+        How many rows late targets become known. A stream with a horizon has that delay at least.
+    window:
+        Windowed metrics are over the last so many rows.
+    task:
+        "regression" or "classification"; by default what the learner is for, else what the stream looks like.
+    scale:
+        "auto" wraps a core learner that has learned nothing yet in :class:`kons.Scaled` (labels: around a
+        :class:`kons.Classifier`), and says so. "none" leaves units as they are.
+    baselines, intervals:
+        As in :class:`kons.evaluation.Prequential`.
+    trace:
+        Keep the learner's :class:`kons.Trace` in memory, up to a million rows.
+    callback:
+        Called with the engine and the scored rows after each block.
+
+    Examples
+    --------
+    >>> import kons
+    >>> from kons.streams import mackey_glass
+    >>> result = kons.evaluate("embedded", mackey_glass(3000), window=500)
+    >>> bool(result.windowed["r2"][-1] > 0.99), result.best_baseline
+    (True, 'linear')
+    >>> bool(0.87 < result.coverage < 0.93)
+    True
+    """
+    kernel = getattr(learner, "kernel", None)
+    if isinstance(stream, tuple) and len(stream) == 2 and getattr(kernel, "accepts", "") == "objects":
+        # Rows that are no numbers: cut as they are.
+        X, y = stream
+        rows: Iterable[Any] = [(X[i : i + BLOCK], y[i : i + BLOCK]) for i in range(0, len(y), BLOCK)]
+        looks_like = "regression" if _all_numbers(y) else "classification"
+    else:
+        asked = _task_of(learner) if task == "auto" else task
+        opened = stream if isinstance(stream, Stream) else open_stream(stream, task=asked, quiet=True)
+        rows, looks_like, delay = opened, opened.task, max(delay, opened.delay)
+    chosen = task if task != "auto" else _task_of(learner)
+    chosen = looks_like if chosen == "auto" else chosen
+    ready, note = in_raw_units(learner, chosen, scale)
+    engine = Prequential(
+        ready, chosen, metrics=metrics, delay=delay, window=window, baselines=baselines, intervals=intervals
+    )
+    if note:
+        announce(f"kons: {note}")
+        engine.notes.append(note)
+    traces: list[Trace] = []
+    for block in rows:
+        scored = engine.advance(block)
+        if trace and engine.rows <= MOST_TRACED:
+            traces.append(scored.trace)
+        if callback is not None:
+            callback(engine, scored)
+    engine.finish()
+    result = engine.result()
+    if trace and result.rows > MOST_TRACED:
+        note = f"the trace ends after {sum(map(len, traces)):,} rows: it is kept in memory."
+        result = replace(result, notes=[*result.notes, note])
+    return replace(result, trace=Trace.concatenate(traces)) if traces else result
+
+
+def in_raw_units(learner: Any, task: str, scale: str = "auto") -> tuple[Any, str]:
+    """The learner that is evaluated, and what is to be said about it, if anything.
+
+    >>> from kons import EmbeddedKONS, Gaussian, Squared
+    >>> learner, note = in_raw_units(EmbeddedKONS(Gaussian("auto"), Squared()), "regression")
+    >>> type(learner).__name__
+    'Scaled'
+    """
+    if scale not in ("auto", "none"):
+        raise ConfigurationError(f'scale is {scale!r}, expected "auto" or "none".')
+    if isinstance(learner, str):
+        kind = cast(Literal["regression", "classification"], task)
+        return recipes.for_task(kind, learner, scale=cast(Literal["auto", "none"], scale)), ""
+    if not isinstance(learner, (NewtonLearner, Classifier)) or learner.rows_seen:
+        return learner, ""
+    name = type(learner).__name__
+    if task == "classification" and isinstance(learner, NewtonLearner):
+        learner = Classifier(learner)
+    if scale == "none":
+        return learner, ""
+    ready = Scaled(learner)
+    return ready, (
+        f"{name} was wrapped in kons.Scaled, which learns the units from the first {ready.warmup:,} rows; "
+        'scale="none" leaves them as they are.'
+    )
+
+
+def _task_of(learner: Any) -> str:
+    """What a learner is for; "auto" for a name, or one that takes both."""
+    if isinstance(learner, str):
+        return "auto"
+    if hasattr(learner, "classes"):
+        return "classification"
+    if isinstance(learner, (NewtonLearner, Scaled)):
+        takes_numbers = type(learner.loss).__name__ == "Squared"
+        return "regression" if takes_numbers or isinstance(learner, Scaled) else "classification"
+    return str(getattr(learner, "task", "auto"))
+
+
+def _all_numbers(y: Any) -> bool:
+    try:
+        as_targets(y, len(y))
+    except ValueError:
+        return False
+    return True

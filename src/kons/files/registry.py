@@ -1,0 +1,140 @@
+"""What a file may hold: a fixed table of names. A file names a class here, never a module of its choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from typing import Any
+
+from kons.errors import FileError, KonsError, MissingExtraError
+
+__all__ = ["TABLE", "build", "class_of", "name_of", "parameters_of", "state_of"]
+
+_SCIKIT_LEARN = (
+    "ConstantKernel",
+    "DotProduct",
+    "ExpSineSquared",
+    "Exponentiation",
+    "Matern",
+    "PairwiseKernel",
+    "Product",
+    "RBF",
+    "RationalQuadratic",
+    "Sum",
+)
+
+#: Public name -> where its class is. A name, once released, keeps its meaning; the place may change.
+TABLE: dict[str, str] = {
+    # learners
+    "KONS": "kons.learners.kons:KONS",
+    "SketchedKONS": "kons.learners.sketched:SketchedKONS",
+    "EmbeddedKONS": "kons.learners.embedded:EmbeddedKONS",
+    "KORS": "kons.learners.kors:KORS",
+    "Classifier": "kons.learners.classifier:Classifier",
+    "Scaled": "kons.learners.scaled:Scaled",
+    "KernelGradientDescent": "kons.evaluation.first_order:KernelGradientDescent",
+    # kernels
+    "Gaussian": "kons.kernels.stationary:Gaussian",
+    "Laplace": "kons.kernels.stationary:Laplace",
+    "Matern": "kons.kernels.stationary:Matern",
+    "RationalQuadratic": "kons.kernels.stationary:RationalQuadratic",
+    "Linear": "kons.kernels.products:Linear",
+    "Polynomial": "kons.kernels.products:Polynomial",
+    "Sum": "kons.kernels.composition:Sum",
+    "Product": "kons.kernels.composition:Product",
+    "Multiple": "kons.kernels.composition:Multiple",
+    "Normalized": "kons.kernels.composition:Normalized",
+    "FunctionKernel": "kons.kernels.function:FunctionKernel",
+    "ScikitLearn": "kons.kernels.scikit_learn:ScikitLearn",
+    # losses
+    "Squared": "kons.losses.builtin:Squared",
+    "Logistic": "kons.losses.builtin:Logistic",
+    "SquaredHinge": "kons.losses.builtin:SquaredHinge",
+    "CustomLoss": "kons.losses.custom:CustomLoss",
+    # policies
+    "Dependence": "kons.policies:Dependence",
+    "Fixed": "kons.policies:Fixed",
+    "Leverage": "kons.policies:Leverage",
+    # step sizes
+    "Constant": "kons.step_sizes:Constant",
+    "InverseSqrt": "kons.step_sizes:InverseSqrt",
+    "FromFunction": "kons.step_sizes:FromFunction",
+    # estimators
+    "kons.sklearn.KONSRegressor": "kons.sklearn:KONSRegressor",
+    "kons.sklearn.KONSClassifier": "kons.sklearn:KONSClassifier",
+    "kons.sklearn.KORSFeatures": "kons.sklearn:KORSFeatures",
+    "kons.river.KONSRegressor": "kons.river.models:KONSRegressor",
+    "kons.river.KONSClassifier": "kons.river.models:KONSClassifier",
+    # scikit-learn's own kernels, inside ScikitLearn
+    **{f"sklearn.{name}": f"sklearn.gaussian_process.kernels:{name}" for name in _SCIKIT_LEARN},
+}
+_NAMES = {place: name for name, place in TABLE.items()}
+
+# Constructor arguments of the classes that keep them under other names.
+_PARAMETERS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "FunctionKernel": lambda kernel: {"function": kernel.function, "diagonal": kernel.diagonal_function},
+    "ScikitLearn": lambda kernel: {"kernel": kernel.kernel, **dict(kernel.parameters)},
+    "CustomLoss": lambda loss: {
+        "value": loss.value_function,
+        "slope": loss.slope_function,
+        "second_derivative": loss.second_derivative_function,
+        "lipschitz": loss.lipschitz_given,
+        "curvature": loss.curvature_given,
+        "targets": loss.targets,
+        "name": loss.name,
+    },
+    "kons.river.KONSRegressor": lambda model: model._get_params(),
+    "kons.river.KONSClassifier": lambda model: model._get_params(),
+}
+
+
+def name_of(thing: Any) -> str | None:
+    """The public name of the class of ``thing``, exactly; None if it is not in the table."""
+    return _NAMES.get(f"{type(thing).__module__}:{type(thing).__qualname__}")
+
+
+def class_of(name: Any) -> type[Any]:
+    """The class of this public name."""
+    place = TABLE.get(name) if isinstance(name, str) else None
+    if place is None:
+        raise FileError(f"it holds a {name!r}, which this kons does not know: update kons, or it is forged.")
+    module, _, attribute = place.partition(":")
+    try:
+        found: type[Any] = getattr(import_module(module), attribute)
+    except ImportError:
+        raise MissingExtraError(f"a saved {name}", module.split(".")[1 if "kons" in module else 0]) from None
+    return found
+
+
+def parameters_of(name: str, thing: Any) -> dict[str, Any]:
+    """The constructor's arguments of something in the table."""
+    if name in _PARAMETERS:
+        return _PARAMETERS[name](thing)
+    if callable(getattr(thing, "parameters", None)):
+        return dict(thing.parameters())
+    if callable(getattr(thing, "get_params", None)):
+        return dict(thing.get_params(deep=False))
+    assert is_dataclass(thing), f"{name} has no parameters()"
+    return {field.name: getattr(thing, field.name) for field in fields(thing) if field.init}
+
+
+def state_of(thing: Any) -> dict[str, Any] | None:
+    """What it has learned, or None for what never learns."""
+    return dict(thing.state()) if hasattr(type(thing), "from_state") else None
+
+
+def build(name: Any, parameters: Any, state: Any) -> Any:
+    """What was saved under a name of the table; whatever is wrong with it is a :class:`FileError`."""
+    made = class_of(name)
+    learns = hasattr(made, "from_state")
+    if not isinstance(parameters, dict) or isinstance(state, dict) is not learns:
+        raise FileError(f"its {name} does not have the parameters, or the state, that it should.")
+    try:
+        return made.from_state(parameters, state) if learns else made(**parameters)
+    except MissingExtraError:
+        raise
+    except KonsError as error:
+        raise FileError(f"its {name} is refused: {error}") from error
+    except Exception as error:  # a forged file may hand anything to a constructor
+        raise FileError(f"its {name} cannot be made: {type(error).__name__}: {error}") from error

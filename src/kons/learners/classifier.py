@@ -1,0 +1,301 @@
+"""Any number of classes: one problem per class, in one dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector, as_row_values, require_integer
+from kons.core.storage import PointStore
+from kons.errors import ConfigurationError, InputError, TargetError
+from kons.learners.labels import Labels, as_label, as_labels, object_array, stored_labels
+from kons.learners.newton import NewtonLearner
+from kons.learners.problems import problems_for
+from kons.learners.stream import Restorable, StreamConsumer
+from kons.learners.trace import Trace
+from kons.losses import Logistic, Loss
+from kons.stored import Stored
+
+__all__ = ["Classifier"]
+
+
+class Classifier(StreamConsumer):
+    """Classes of any kind and number by one-vs-rest: each has its own score, the highest is predicted.
+
+    ::
+
+        class k:     target +1 in rows of the class, -1 in all others,   score f_k
+        predicted:   argmax_k f_k,  over the classes met before the row
+
+    A class may come at any time, and when it was first named changes nothing: it starts from what a
+    problem whose class never came has learned. With :class:`~kons.EmbeddedKONS` all classes share one
+    dictionary and its coordinates, O(B^2) per class and row; other learners are kept once per class.
+
+    Parameters
+    ----------
+    learner:
+        What learns each problem, not yet taught: a loss that takes the targets -1 and +1. It is a pattern,
+        and stays as it is.
+    classes:
+        All classes there will ever be, if they are known: another label is then refused, and the problem
+        of the class that never came is spared, half of the cost with two classes.
+
+    Not for thousands of classes: each costs a problem of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kons import Classifier, EmbeddedKONS, Gaussian, Logistic
+    >>> X = np.random.default_rng(0).normal(size=(600, 2))
+    >>> y = np.where(X[:, 0] > 0.5, "right", np.where(X[:, 1] > 0, "up", "down"))
+    >>> model = Classifier(EmbeddedKONS(Gaussian(), Logistic(), bound=4.0, second_order="hessian"))
+    >>> trace = model.advance(X, y)
+    >>> bool(trace.loss[-100:].mean() < 0.15), model.predict([[2.0, 0.0], [-1.0, 2.0]]).tolist()
+    (True, ['right', 'up'])
+    """
+
+    def __init__(self, learner: NewtonLearner, classes: Sequence[Any] | None = None) -> None:
+        if not isinstance(learner, NewtonLearner):
+            raise ConfigurationError(
+                f"learner is {learner!r}, expected a learner of one problem such as EmbeddedKONS(...)."
+            )
+        if learner.rows_seen:
+            raise ConfigurationError(
+                f"learner has learned {learner.rows_seen:,} row(s) already, expected a new one: "
+                "it is only a pattern for the problem of each class."
+            )
+        super().__init__(learner.kernel)
+        self._width, self._kept = learner._width, learner.size  # given atoms are there from the start
+        try:
+            learner.loss.check_targets([-1.0, 1.0], learner.bound)
+        except TargetError as error:
+            raise ConfigurationError(
+                f"{learner.loss!r} with bound={learner.bound:g} does not take the targets -1 and +1: "
+                "use Logistic, SquaredHinge, or Squared with a bound of at least 1."
+            ) from error
+        self.learner = learner
+        self._closed = classes is not None
+        self._labels = Labels([] if classes is None else as_labels(classes, len(classes), "classes"))
+        if classes is not None and not len(self._labels) == len(classes) > 0:
+            raise ConfigurationError(f"classes is {classes!r}, expected labels that differ from each other.")
+        self._problems = problems_for(learner, closed=self._closed)
+        self._problems.add(len(self._labels))
+
+    # ---- learning
+
+    def advance(self, X: Any, y: Any, block_size: int | None = None, sample_weight: Any = None) -> Trace:
+        """Predict, then learn, each row of X in order; all of them or, after an error, none.
+
+        The trace has the predicted labels (None before any class is known), the 0/1 error times the
+        sample weight, and ``scores``: a column per class in the order of :attr:`classes` after the call, NaN
+        in rows before the class was known. ``novelty`` is that of the problem whose class never came.
+        """
+        points = self._as_points(X)
+        labels = as_labels(y, len(points))
+        weights = None
+        if sample_weight is not None:
+            weights = as_row_values(sample_weight, len(points), name="sample_weight", minimum=0.0)
+        limit = len(points)
+        if block_size is not None:
+            limit = require_integer(block_size, "block_size", at_least=1)
+        with self._all_or_nothing():
+            before = len(self._labels)
+            codes = self._codes(labels)
+            learned = self._problems.learn(points, codes, weights, limit)
+            self._count(points, int(np.count_nonzero(learned.kept)))
+        scores = learned.scores
+        for code in range(before, scores.shape[1]):
+            scores[: int(np.argmax(codes == code)) + 1, code] = np.nan
+        wrong = (best_of(scores) != codes).astype(np.float64)
+        return Trace(
+            prediction=self.labels_of(scores),
+            loss=wrong if weights is None else wrong * weights,
+            scores=scores,
+            kept=learned.kept,
+            size=self._sizes(learned.kept),
+            novelty=learned.novelty,
+            rounding_clips=learned.rounding_clips,
+        )
+
+    def learn_one(self, x: Any, y: Any) -> None:
+        """Learn one row: a block of one."""
+        label = as_label(y)
+        code = self._labels.code(label)
+        if code is None or self._width is None:
+            points = self._as_point(x)
+            with self._all_or_nothing():
+                codes = self._codes([label])
+                kept = self._problems.learn_one(x, int(codes[0]))
+                self._count(points, kept)
+            return
+        self._kept += self._problems.learn_one(x, code)
+        self._rows_seen += 1
+
+    # ---- predicting
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels, in order of first appearance."""
+        return list(self._labels.known)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label with the highest score for each row; the first of several. Changes nothing."""
+        return self.labels_of(self.decision_function(X))
+
+    def predict_one(self, x: Any) -> Any:
+        """The label with the highest score, or None before any class is known."""
+        if not len(self._labels):
+            self._as_point(x)
+            return None
+        scores = self._problems.scores_of_one(x)
+        return self._labels.known[scores.index(max(scores))]
+
+    def decision_function(self, X: Any) -> Matrix:
+        """The clipped score of each row and class, columns in the order of :attr:`classes`."""
+        points = self._as_points(X)
+        if not len(self._labels):
+            raise InputError("no class is known yet: learn some rows first, or give classes=.")
+        return self._problems.scores(points)
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """The probability of each class, columns in the order of :attr:`classes`.
+
+        The logistic loss gives 1/(1 + exp(-score)); other losses, whose score estimates the mean of a
+        target -1 or +1, (1 + score)/2 within 0 and 1. Each row is divided by its sum; where that is 0, all
+        classes are alike.
+        """
+        return self.probabilities(self.decision_function(X))
+
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """The probability of each class of one row; empty before any class is known."""
+        if not len(self._labels):
+            self._as_point(x)
+            return {}
+        scores = np.array([self._problems.scores_of_one(x)])
+        return dict(zip(self._labels.known, self.probabilities(scores)[0].tolist(), strict=True))
+
+    # ---- from scores to labels and probabilities
+
+    def labels_of(self, scores: Matrix) -> NDArray[Any]:
+        """The label with the highest score in each row, as objects; None where all are NaN."""
+        known = [*self._labels.known, None]
+        return object_array([known[code] for code in best_of(scores)])
+
+    def probabilities(self, scores: Matrix) -> Matrix:
+        """What :meth:`predict_proba` makes of scores; 0 where a score is NaN."""
+        return probabilities_of(scores, self.learner.loss)
+
+    # ---- looking
+
+    @property
+    def atoms(self) -> Any:
+        """The points of the shared dictionary, in the order they entered. A copy."""
+        return self._host.atoms
+
+    def novelty(self, X: Any) -> Vector:
+        """How new each point is, to the problem whose class never came: see :class:`~kons.EmbeddedKONS`."""
+        novelty: Vector = self._host.novelty(X)
+        return novelty
+
+    @property
+    def _host(self) -> Any:
+        host = getattr(self._problems, "host", None)
+        if host is None:
+            raise AttributeError(f"{type(self.learner).__name__} has no dictionary that its classes share.")
+        return host
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of each problem."""
+        return self.learner.loss
+
+    def parameters(self) -> dict[str, Any]:
+        """The constructor's arguments by name."""
+        return {"learner": self.learner, "classes": self.classes if self._closed else None}
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on, besides the parameters. A copy."""
+        return super().state() | {"classes": self.classes, "problems": self._problems.state()}
+
+    def _load_state(self, stored: Stored) -> None:
+        super()._load_state(stored)
+        classes = stored_labels(stored, "classes")
+        if (self._closed and classes != self.classes) or (self._rows_seen and not classes):
+            raise stored.error(f"{classes!r} cannot be its classes")
+        self._labels = Labels(classes)
+        self._problems = problems_for(self.learner, closed=self._closed)
+        self._problems.load_state(stored.inner("problems"), len(classes))
+        if self._problems.rows_seen != self._rows_seen:
+            raise stored.error(
+                f"its problems have seen {self._problems.rows_seen} rows, expected {self._rows_seen}"
+            )
+
+    # ---- inside
+
+    def widen(self, columns: int = 1) -> None:
+        """More features from now on, 0 in all that was kept: see :meth:`StreamConsumer.widen`."""
+        self._require_widenable(columns)
+        if self._width is not None:
+            self._problems.widen(columns)
+            self._width += columns
+
+    def _point_stores(self) -> Sequence[PointStore]:
+        return ()  # its problems have them
+
+    @property
+    def _trace_columns(self) -> tuple[str, ...]:
+        """Columns of its traces besides prediction, loss, kept and size."""
+        return ("scores", "novelty") if hasattr(self._problems, "host") else ("scores",)
+
+    def _codes(self, labels: list[Any]) -> NDArray[np.int64]:
+        """The numbers of the rows' labels; new classes are let in, unless the set is closed."""
+        before = len(self._labels)
+        codes = self._labels.codes_of(labels)
+        new = len(self._labels) - before
+        if new and self._closed:
+            seen = self._labels.known[before]
+            raise InputError(f"y holds {seen!r}, which is not among classes={self._labels.known[:before]!r}.")
+        self._problems.add(new)
+        return np.array(codes, dtype=np.int64)
+
+    def _parts(self) -> Sequence[Restorable]:
+        return (self._labels, self._problems)
+
+    def _facts(self) -> dict[str, str]:
+        return {"classes": ", ".join(map(repr, self._labels.known[:20]))}
+
+
+def best_of(scores: Matrix) -> NDArray[np.intp]:
+    """The column of the highest score in each row, -1 where all are NaN."""
+    known = np.where(np.isnan(scores), -np.inf, scores)
+    best: NDArray[np.intp] = np.argmax(known, axis=1)
+    best[np.isnan(scores).all(axis=1)] = -1
+    return best
+
+
+def probabilities_of(scores: Matrix, loss: Loss) -> Matrix:
+    """Each row of scores as probabilities of the classes."""
+    p = np.clip(0.5 + 0.5 * scores, 0.0, 1.0)
+    if isinstance(loss, Logistic):
+        small = np.exp(-np.abs(scores))  # of a negative number only: no overflow
+        p = np.where(scores > 0.0, 1.0, small) / (1.0 + small)
+    known = ~np.isnan(scores)
+    p[~known] = 0.0
+    totals = p.sum(axis=1, keepdims=True)
+    alike = known / np.maximum(known.sum(axis=1, keepdims=True), 1)
+    probabilities: Matrix = np.divide(p, totals, out=alike, where=totals > 0.0)
+    return probabilities
+
+
+def scores_of(probabilities: Matrix, loss: Loss, bound: float) -> Matrix:
+    """The scores within the bound that stand for these probabilities."""
+    if isinstance(loss, Logistic):
+        with np.errstate(divide="ignore"):
+            scores = np.log(probabilities) - np.log1p(-probabilities)
+    else:
+        scores = 2.0 * probabilities - 1.0
+    clipped: Matrix = np.clip(scores, -bound, bound)
+    return clipped

@@ -1,0 +1,129 @@
+"""Class labels of any kind, numbered in order of first appearance."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Vector
+from kons.errors import InputError
+from kons.stored import Stored
+
+__all__ = ["Labels", "as_label", "as_labels", "object_array", "signs", "stored_labels"]
+
+
+class Labels:
+    """The labels known so far; a part of a learner that can go back.
+
+    >>> labels = Labels()
+    >>> labels.codes_of(["b", "a", "b"]), labels.known
+    ([0, 1, 0], ['b', 'a'])
+    """
+
+    def __init__(self, known: Iterable[Any] = ()) -> None:
+        self.known: list[Any] = []
+        self._codes: dict[Any, int] = {}
+        for label in known:
+            self._add(label)
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    def code(self, label: Any) -> int | None:
+        """The number of a label, or None if it is new."""
+        return self._codes.get(label)
+
+    def codes_of(self, labels: list[Any]) -> list[int]:
+        """The numbers of labels, new ones added in order."""
+        for label in labels:
+            if label not in self._codes:
+                self._add(label)
+        return [self._codes[label] for label in labels]
+
+    def mark(self) -> int:
+        """Where the labels stand, for :meth:`restore`."""
+        return len(self.known)
+
+    def restore(self, mark: int) -> None:
+        """Forget the labels added since."""
+        for label in self.known[mark:]:
+            del self._codes[label]
+        del self.known[mark:]
+
+    def _add(self, label: Any) -> None:
+        if label not in self._codes:
+            self._codes[label] = len(self.known)
+            self.known.append(label)
+
+
+def as_label(value: Any, name: str = "y") -> Any:
+    """A label as a plain Python value; None, NaN and what cannot be looked up are refused."""
+    if type(value) in (str, int, bool):
+        return value
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = value.item()
+        value = float(value) if isinstance(value, np.floating) else value  # a long double stays one
+    elif isinstance(value, str):
+        value = str(value)
+    if value is None or (isinstance(value, numbers.Real) and value != value):
+        raise InputError(f"{name} is {value!r}, expected a class label: drop the row, or name its class.")
+    try:
+        hash(value)
+        missing = not bool(value == value)  # NaT, NA
+    except TypeError:
+        missing = True
+    if missing:
+        raise InputError(
+            f"{name} is {value!r} ({type(value).__name__}), expected a label such as text or a number."
+        )
+    return value
+
+
+def as_labels(y: Any, rows: int, name: str = "y") -> list[Any]:
+    """One label per row, as a list of plain Python values."""
+    if isinstance(y, (str, bytes, Mapping, Set)):
+        raise InputError(f"{name} is a {type(y).__name__}, expected a sequence of labels, one per row.")
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
+        raise InputError(f"{name} has masked values, expected labels: drop those rows first.")
+    shape: tuple[int, ...] = tuple(getattr(y, "shape", (rows,)))
+    if len(shape) == 2 and shape[1] == 1:
+        y = np.asarray(y)[:, 0]
+    elif len(shape) != 1:
+        raise InputError(f"{name} has shape {shape}, expected one label per row: ({rows},).")
+    try:
+        # Lists of NumPy's own make plain values fastest; dates stay what they are.
+        values = list(y.tolist() if isinstance(y, np.ndarray) and y.dtype.kind in "biufUS" else y)
+    except TypeError:
+        raise InputError(f"{name} is a {type(y).__name__}, expected a sequence of labels.") from None
+    if len(values) != rows:
+        raise InputError(f"{name} has {len(values)} label(s), X has {rows} row(s): expected one per row.")
+    return [as_label(value, f"{name}[{i}]") for i, value in enumerate(values)]
+
+
+def stored_labels(stored: Stored, name: str) -> list[Any]:
+    """Labels that were saved, all different."""
+    values = stored.items(name)
+    try:
+        labels = [as_label(value, name) for value in values]
+    except InputError as error:
+        raise stored.error(str(error).rstrip(".")) from error
+    if len(Labels(labels)) != len(labels):
+        raise stored.error(f"{name} are not all different")
+    return labels
+
+
+def object_array(labels: list[Any]) -> NDArray[Any]:
+    """Labels as an array of objects, tuples among them."""
+    array = np.empty(len(labels), dtype=object)
+    for i, label in enumerate(labels):  # an assignment at once would unpack tuples
+        array[i] = label
+    return array
+
+
+def signs(codes: NDArray[np.int64], code: int) -> Vector:
+    """+1 where a row has this code, -1 elsewhere."""
+    return np.where(codes == code, 1.0, -1.0)

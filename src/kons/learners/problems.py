@@ -1,0 +1,356 @@
+"""One problem per class on the same rows: +1 for this class, -1 for any other.
+
+A class may come at any time. What its problem would have learned before is what "a class that never
+came" has learned, all targets -1; so one more problem is kept for it, the *unseen* one, and a new class
+starts as its copy. Then nothing depends on when a class was named, nor on how rows were cut into blocks.
+A closed set of classes needs no unseen one.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.core.embedding import gaussian_score
+from kons.core.ledger import TOTALS, Ledger, new_ledger
+from kons.core.replay import NO_MATRIX
+from kons.core.span import Span
+from kons.core.span_loops import ENTERED, PLAIN
+from kons.errors import NumericalError
+from kons.learners.embedded import FLOAT64, EmbeddedKONS
+from kons.learners.labels import signs
+from kons.learners.newton import PREDICTED_BLOCK, NewtonLearner, no_finite_score
+from kons.stored import Stored
+
+__all__ = ["Learned", "Problems", "SeparateProblems", "SharedProblems", "problems_for"]
+
+Codes = NDArray[np.int64]
+
+
+class Learned(NamedTuple):
+    """What a stretch of rows left behind: scores before each was learned, one column per class."""
+
+    scores: Matrix
+    kept: NDArray[np.bool_]
+    novelty: Vector | None
+    rounding_clips: int
+
+
+class Problems(Protocol):
+    """What a classifier asks of its problems; classes are numbered from 0."""
+
+    @property
+    def rows_seen(self) -> int: ...
+    def add(self, classes: int) -> None: ...
+    def learn(self, points: Any, codes: Codes, weights: Any, limit: int | None) -> Learned: ...
+    def learn_one(self, x: Any, code: int) -> int: ...
+    def scores(self, points: Any) -> Matrix: ...
+    def scores_of_one(self, x: Any) -> list[float]: ...
+    def widen(self, columns: int) -> None: ...
+    def mark(self) -> Any: ...
+    def restore(self, mark: Any) -> None: ...
+    def state(self) -> dict[str, Any]: ...
+    def load_state(self, stored: Stored, classes: int) -> None: ...
+
+
+def problems_for(learner: NewtonLearner, *, closed: bool) -> Problems:
+    """Problems of a learner's kind, none of them with a class yet."""
+    fresh = type(learner)(**learner.parameters())
+    if isinstance(fresh, EmbeddedKONS):
+        return SharedProblems(fresh, closed=closed)
+    return SeparateProblems(fresh, closed=closed)
+
+
+class SharedProblems:
+    """All problems in the span of one dictionary: who becomes an atom depends on points and coins alone.
+
+    Costs the kernel and the coordinates once a row, and O(B^2) per problem. The built-in losses are
+    symmetric, l(p, y) = l(-p, -y), so two problems with opposite targets have opposite functions, to the
+    last bit, and one of them is enough: two classes cost two spans (one, if the set is closed).
+    """
+
+    def __init__(self, host: EmbeddedKONS, *, closed: bool) -> None:
+        # The host's own span is the unseen problem, or class 0 of a closed set; riders are the others.
+        self.host = host
+        self.closed = closed
+        self._symmetric = host.loss.code is not None
+        self._row = new_ledger(1)
+        self._arrange(0)
+
+    @property
+    def rows_seen(self) -> int:
+        """How many rows were learned."""
+        return self.host.rows_seen
+
+    # ---- which span is whose
+
+    def _arrange(self, classes: int) -> None:
+        """Note each class's span and the sign of its function there, and each span's class."""
+        first = 0 if self.closed else 1
+        self._places = [(first + k, 1.0) for k in range(classes)]
+        if self._symmetric and classes == 2:
+            self._places[1] = (first, -1.0)
+        if self._symmetric and classes == 1 and not self.closed:
+            self._places[0] = (0, -1.0)  # the opposite of the unseen one
+        owners = {} if self.closed else {0: -1}
+        for code, (place, sign) in enumerate(self._places):
+            if sign > 0.0:
+                owners[place] = code
+        self._owners = [owners[place] for place in sorted(owners)]
+
+    def add(self, classes: int) -> None:
+        """Let new classes in, each with what the unseen problem has learned."""
+        for _ in range(classes):
+            host = self.host
+            spans = [_signed(host._spans[place], sign) for place, sign in self._places]
+            spans.append(copy.deepcopy(host._span))
+            self._arrange(len(spans))
+            host._riders = [spans[code] for place, code in enumerate(self._owners) if place > 0]
+
+    # ---- rows
+
+    def learn(self, points: Any, codes: Codes, weights: Any, limit: int | None) -> Learned:
+        """Predict and learn rows, at most ``limit`` at a time; their scores, a column per class.
+
+        None: a single row, without touching the limits on threads.
+        """
+        host, count = self.host, len(points)
+        uniform, steps = host._coins[0].draw(count), host._step_sizes(count)
+        ledgers: list[Ledger] = []
+        for owner in self._owners:
+            rows = new_ledger(count)
+            rows["target"], rows["uniform"], rows["step_size"] = signs(codes, owner), uniform, steps
+            if weights is not None:
+                rows["scale"] = weights
+            ledgers.append(rows)
+        host._learn_problems(points, ledgers, host._derivatives(), limit)
+        first = ledgers[0]
+        host._count(points, int(np.count_nonzero(first["kept"])))
+        columns = [sign * ledgers[place]["prediction"] for place, sign in self._places]
+        clips = sum(int(np.count_nonzero(rows["clipped"])) for rows in ledgers)
+        return Learned(np.stack(columns, axis=1), first["kept"].copy(), first["novelty"].copy(), clips)
+
+    def learn_one(self, x: Any, code: int) -> int:
+        """Learn one row; returns how many atoms came. As a block of one, without its overhead."""
+        host, before = self.host, self.host.size
+        if host.loss.code is None or host._replaces:
+            mark = self.mark()
+            try:
+                self.learn(host._as_point(x), np.array([code]), None, None)
+            except BaseException:
+                self.restore(mark)
+                raise
+            return host.size - before
+        point, z, self_kernel = host._recall(x)
+        eta = host._constant_step or host.step_size(host.rows_seen + 1)
+        uniform = host._coins[0].draw_one()
+        sampler = NO_MATRIX if host._sampler is None else host._sampler.P
+        spans = host._spans
+        marks = [span.mark_row() for span in spans]
+        try:
+            for span, owner in zip(spans, self._owners, strict=True):
+                target = 1.0 if code == owner else -1.0
+                outcome, _ = span.learn_row(
+                    host.loss.code,
+                    self._row,
+                    host._packed,
+                    sampler,
+                    target,
+                    1.0,
+                    eta,
+                    uniform,
+                    self_kernel,
+                    z,
+                    passes=False,
+                )
+        except NumericalError:
+            for span, where in zip(spans, marks, strict=True):
+                span.restore(where)
+            host._coins[0].take_back_one()
+            raise
+        for span in spans:
+            span.pass_row()
+        if outcome != PLAIN:
+            host._grow_by_point(point, self._row, z)
+        host._count(point if point is not x else x[None], int(outcome == ENTERED))
+        return host.size - before
+
+    # ---- predicting
+
+    def scores(self, points: Any) -> Matrix:
+        """The clipped scores, a column per class."""
+        blocks = [
+            self.host._raw_scores_in(points[start : start + PREDICTED_BLOCK], self.host._spans)
+            for start in range(0, len(points), PREDICTED_BLOCK)
+        ]
+        raw = [np.concatenate(scores) for scores in zip(*blocks, strict=True)]
+        scores = np.stack([sign * raw[place] for place, sign in self._places], axis=1)
+        if not np.isfinite(scores).all():
+            raise no_finite_score(self.host.kernel)
+        return np.clip(scores, -self.host.bound, self.host.bound)
+
+    def scores_of_one(self, x: Any) -> list[float]:
+        """The clipped scores of one row; ``learn_one`` on the same row reuses what was found of it."""
+        host = self.host
+        hot, z = host._hot, None
+        plain = hot is not None and type(x) is np.ndarray and x.dtype is FLOAT64 and x.shape == hot.shape
+        if hot is not None and plain and x.flags.c_contiguous:  # strides may round differently
+            z = np.empty(hot.atoms.shape[0])
+            value = gaussian_score(hot.rate, x, hot.atoms, hot.inverse, host._span.u, z)
+            if value == value:
+                host._last = x.tobytes(), z
+            else:
+                z = None
+        if z is None:
+            z = host._locate(x)[1]
+        values = []
+        for span in host._spans:
+            value = float(z @ span.u)
+            if host.forward:
+                value /= 1.0 + 2.0 * float(span.apply_inverse(z[None])[0] @ z)
+            if not math.isfinite(value):
+                raise no_finite_score(host.kernel)
+            values.append(min(max(value, -host.bound), host.bound))
+        return [sign * values[place] for place, sign in self._places]
+
+    def widen(self, columns: int) -> None:
+        """More features, 0 in the dictionary."""
+        self.host.widen(columns)
+
+    # ---- going back, and files
+
+    def mark(self) -> Any:
+        """Where the problems stand, for :meth:`restore`."""
+        return len(self._places), list(self.host._riders), self.host._mark()
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark, bit for bit."""
+        classes, self.host._riders, host = mark
+        self.host._restore(host)
+        self._arrange(classes)
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        return {"host": self.host.state(), "riders": [span.state() for span in self.host._riders]}
+
+    def load_state(self, stored: Stored, classes: int) -> None:
+        """Take what was saved of this many classes."""
+        self.host = type(self.host).from_state(self.host.parameters(), stored.take("host"))
+        self._arrange(classes)
+        first = self.host._span
+        for rider in stored.inners("riders", len(self._owners) - 1):
+            span = Span(first.regularization, first.forgetting)
+            span.load_state(rider, len(first))
+            if (span.rows, span.pending) != (first.rows, first.pending):
+                raise rider.error("it is at another row than the first problem")
+            span.totals[_SHARED] = first.totals[_SHARED]
+            self.host._riders.append(span)
+        stored.finish()
+
+
+class SeparateProblems:
+    """A learner of its own for each problem: what they keep depends on targets. Costs all of them."""
+
+    def __init__(self, learner: NewtonLearner, *, closed: bool) -> None:
+        # The first is the unseen problem, or class 0 of a closed set.
+        self.learners = [learner]
+        self.closed = closed
+        self._classes = 0
+
+    @property
+    def rows_seen(self) -> int:
+        """How many rows were learned."""
+        return self.learners[0].rows_seen
+
+    @property
+    def _owners(self) -> list[int]:
+        first = 0 if self.closed else -1
+        return [first + place for place in range(len(self.learners))]
+
+    def add(self, classes: int) -> None:
+        """Let new classes in, each with what the unseen problem has learned."""
+        self._classes += classes
+        while len(self.learners) < self._classes + (not self.closed):
+            self.learners.append(copy.deepcopy(self.learners[0]))
+
+    def learn(self, points: Any, codes: Codes, weights: Any, limit: int | None) -> Learned:
+        """Predict and learn rows; their scores, a column per class."""
+        traces = [
+            learner.advance(points, signs(codes, owner), limit, weights)
+            for learner, owner in zip(self.learners, self._owners, strict=True)
+        ]
+        scores = [trace["prediction"] for trace in traces[len(traces) - self._classes :]]
+        kept = np.any([trace.kept for trace in traces], axis=0)
+        return Learned(np.stack(scores, axis=1), kept, None, sum(trace.rounding_clips for trace in traces))
+
+    def learn_one(self, x: Any, code: int) -> int:
+        """Learn one row; returns 1 if any problem kept it."""
+        mark, sizes = self.mark(), [learner.size for learner in self.learners]
+        try:
+            for learner, owner in zip(self.learners, self._owners, strict=True):
+                learner.learn_one(x, 1.0 if code == owner else -1.0)
+        except BaseException:
+            self.restore(mark)
+            raise
+        return int(sizes != [learner.size for learner in self.learners])
+
+    def scores(self, points: Any) -> Matrix:
+        """The clipped scores, a column per class."""
+        return np.stack([learner.predict(points) for learner in self._of_classes()], axis=1)
+
+    def scores_of_one(self, x: Any) -> list[float]:
+        """The clipped scores of one row."""
+        return [learner.predict_one(x) for learner in self._of_classes()]
+
+    def widen(self, columns: int) -> None:
+        """More features, 0 in what was kept."""
+        for learner in self.learners:
+            learner._require_widenable(columns)
+        for learner in self.learners:
+            learner.widen(columns)
+
+    def mark(self) -> Any:
+        """Where the problems stand, for :meth:`restore`."""
+        return self._classes, list(self.learners), [learner._mark() for learner in self.learners]
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark, bit for bit."""
+        self._classes, self.learners, marks = mark
+        for learner, where in zip(self.learners, marks, strict=True):
+            learner._restore(where)
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        return {"problems": [learner.state() for learner in self.learners]}
+
+    def load_state(self, stored: Stored, classes: int) -> None:
+        """Take what was saved of this many classes."""
+        template, self._classes = self.learners[0], classes
+        count = max(classes + (not self.closed), 1)
+        states = stored.items("problems", count)
+        self.learners = [type(template).from_state(template.parameters(), state) for state in states]
+        if len({learner.rows_seen for learner in self.learners}) > 1:
+            raise stored.error("its problems are at different rows")
+        stored.finish()
+
+    def _of_classes(self) -> Sequence[NewtonLearner]:
+        return self.learners[len(self.learners) - self._classes :]
+
+
+#: Running totals that belong to the dictionary, not to a problem.
+_SHARED = [TOTALS.sampler_trace, TOTALS.free_slots]
+
+
+def _signed(span: Span, sign: float) -> Span:
+    """The span itself, or one with the opposite function."""
+    if sign > 0.0:
+        return span
+    opposite = copy.deepcopy(span)
+    opposite.u = -opposite.u
+    return opposite

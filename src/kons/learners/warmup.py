@@ -1,0 +1,198 @@
+"""The first rows: kept for later, and predicted meanwhile by the mean or the majority of those before."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.core.storage import GrowingArray, point_store
+from kons.learners.labels import Labels
+from kons.scaling import RobustScaling
+from kons.stored import Stored
+
+__all__ = ["Majority", "Mean", "WarmUp"]
+
+
+class Mark(NamedTuple):
+    """How much was there."""
+
+    rows: int
+    record: Any
+
+
+class WarmUp:
+    """Rows as they came, with their targets (or codes of labels) and weights, and a simple record of them.
+
+    Costs the rows' memory, and O(1) a row (O(K) with K classes).
+    """
+
+    def __init__(self, accepts: str, record: Mean | Majority) -> None:
+        self.points = point_store(accepts)
+        self.record = record
+        # The first row of each column that came later; before it there are zeros, which mean nothing.
+        self._since: dict[int, int] = {}
+        self._targets = GrowingArray()
+        self._weights = GrowingArray()
+
+    def __len__(self) -> int:
+        return len(self._targets)
+
+    @property
+    def targets(self) -> Vector:
+        """A copy."""
+        return self._targets.view.copy()
+
+    @property
+    def weights(self) -> Vector:
+        """A copy."""
+        return self._weights.view.copy()
+
+    def take(self, points: Any, targets: Vector, weights: Vector) -> Any:
+        """Keep rows; returns what the record predicted before each."""
+        predictions = self.record.pass_over(targets, weights)
+        self.points.append(points)
+        self._targets.append(targets)
+        self._weights.append(weights)
+        return predictions
+
+    def widen(self, width: int, columns: int) -> None:
+        """Rows of ``width`` features have so many more from now on; what these were before is not known."""
+        self.points.widen(columns)
+        self._since |= dict.fromkeys(range(width, width + columns), len(self))
+
+    def scaling(self) -> RobustScaling:
+        """Of each feature, from the rows that have it."""
+        points: Matrix = self.points.view
+        weights = self.weights
+        scaling = RobustScaling.fit(points[:, : points.shape[1] - len(self._since)], weights=weights)
+        for column, first in self._since.items():
+            known = points[first:, column : column + 1]
+            later = RobustScaling.fit(known, weights=weights[first:]) if len(known) else _UNKNOWN
+            scaling = scaling.beside(later)
+        return scaling
+
+    def forget_unknown(self, points: Matrix) -> None:
+        """Put scaled rows to 0, the median, where nothing was known."""
+        for column, first in self._since.items():
+            points[:first, column] = 0.0
+
+    def mark(self) -> Mark:
+        """Where it stands, for :meth:`restore`."""
+        return Mark(len(self), self.record.mark())
+
+    def restore(self, mark: Mark) -> None:
+        """Forget the rows taken since."""
+        for store in (self.points, self._targets, self._weights):
+            store.truncate(mark.rows)
+        self.record.restore(mark.record)
+
+    def state(self) -> dict[str, Any]:
+        """The rows. A copy; the record follows from them."""
+        rows = {"points": self.points.view.copy(), "targets": self.targets, "weights": self.weights}
+        if self._since:
+            rows["since"] = np.array(list(self._since.values()), dtype=np.float64)
+        return rows
+
+    def load_state(self, stored: Stored, width: int | None, rows: int) -> None:
+        """Take saved rows, and pass over them again."""
+        targets = stored.array("targets", rows)
+        weights = stored.array("weights", rows, at_least=0.0)
+        self.points.load_state(stored, "points", width)
+        if len(self.points) != rows:
+            raise stored.error(f"it has {len(self.points)} points, expected {rows}")
+        if width is not None and "since" in stored:
+            since = stored.array("since", None, at_least=1.0)
+            if len(since) >= width or not (since <= rows).all():
+                raise stored.error("it has more late columns, or later ones, than there can be")
+            self._since = dict(enumerate(since.astype(np.int64).tolist(), start=width - len(since)))
+        stored.finish()
+        self._targets.append(targets)
+        self._weights.append(weights)
+        self.record.pass_over(targets, weights)
+
+
+#: Of a column that no row has had yet.
+_UNKNOWN = RobustScaling.fit(np.zeros((1, 1)))
+
+
+class Mean:
+    """The weighted mean of the targets so far; 0 before any.
+
+    >>> Mean().pass_over(np.array([2.0, 4.0, 9.0]), np.ones(3)).tolist()
+    [0.0, 2.0, 3.0]
+    """
+
+    def __init__(self) -> None:
+        self._sum = 0.0
+        self._mass = 0.0
+
+    @property
+    def value(self) -> float:
+        """Of all rows so far."""
+        return self._sum / self._mass if self._mass > 0.0 else 0.0
+
+    def pass_over(self, targets: Vector, weights: Vector) -> Vector:
+        """The mean before each of the next rows, which are then counted."""
+        # Sums in stream order, so that cuts do not matter, not even in the last digit.
+        sums = np.cumsum(np.concatenate([[self._sum], weights * targets]))
+        masses = np.cumsum(np.concatenate([[self._mass], weights]))
+        self._sum, self._mass = float(sums[-1]), float(masses[-1])
+        before = masses[:-1]
+        means: Vector = np.divide(sums[:-1], before, out=np.zeros(len(targets)), where=before > 0.0)
+        return means
+
+    def mark(self) -> tuple[float, float]:
+        """Where it stands, for :meth:`restore`."""
+        return self._sum, self._mass
+
+    def restore(self, mark: tuple[float, float]) -> None:
+        """Go back to an earlier mark."""
+        self._sum, self._mass = mark
+
+
+class Majority:
+    """How much weight each class has so far, by the codes of labels that someone else keeps."""
+
+    def __init__(self, labels: Labels) -> None:
+        self.labels = labels
+        self._counts: Vector = np.zeros(len(labels))
+
+    @property
+    def probabilities(self) -> Matrix:
+        """Shares of the classes so far, each counted once more than it came; one row."""
+        return _shares(self._padded()[None])
+
+    def pass_over(self, codes: Vector, weights: Vector) -> Matrix:
+        """The shares before each of the next rows, NaN for classes that had not come; then they count."""
+        before, counts = len(self._counts), self._padded()
+        came = (codes[:, None] == np.arange(len(counts))) * weights[:, None]
+        sums = np.cumsum(np.vstack([counts, came]), axis=0)
+        known = np.vstack([np.zeros(len(counts), bool), codes[:, None] == np.arange(len(counts))])
+        known[0, :before] = True
+        known = np.logical_or.accumulate(known, axis=0)
+        self._counts = sums[-1]
+        return _shares(np.where(known, sums, np.nan)[:-1])
+
+    def mark(self) -> tuple[int, Vector]:
+        """Where it stands, for :meth:`restore`."""
+        return self.labels.mark(), self._counts.copy()
+
+    def restore(self, mark: tuple[int, Vector]) -> None:
+        """Go back to an earlier mark."""
+        labels, self._counts = mark
+        self.labels.restore(labels)
+
+    def _padded(self) -> Vector:
+        """Counts of all the labels there are, new ones 0."""
+        return np.append(self._counts, np.zeros(len(self.labels) - len(self._counts)))
+
+
+def _shares(counts: Matrix) -> Matrix:
+    """Each class counted once more, so that none has probability 0."""
+    more: NDArray[Any] = counts + 1.0
+    totals = np.nansum(more, axis=1, keepdims=True)
+    shares: Matrix = np.divide(more, totals, out=np.full_like(more, np.nan), where=totals > 0.0)
+    return shares

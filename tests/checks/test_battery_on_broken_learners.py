@@ -1,0 +1,348 @@
+"""A learner that breaks one promise is caught by the check of that promise, and by no other."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from kons import Classifier, EmbeddedKONS, Gaussian, Logistic
+from kons.arrays import as_points, as_row, as_scalar, as_targets
+from kons.checks import CHECKS, CheckFailed, check_learner, sign_stream
+from kons.errors import ConfigurationError, KonsError
+from kons.learners import Trace
+
+
+class Honest:
+    """A small learner of somebody's own: the nearest of a few points, kept by a coin, says its target.
+
+    It is not in the table of files, and knows nothing of kons but its border and its traces.
+    """
+
+    def __init__(self, max_atoms=5, seed=0):
+        self.max_atoms, self.seed = max_atoms, seed
+        self.points, self.targets, self.rows_seen = [], [], 0
+        self.coins = np.random.default_rng(seed)
+
+    @property
+    def size(self):
+        return len(self.points)
+
+    def parameters(self):
+        return {"max_atoms": self.max_atoms, "seed": self.seed}
+
+    def state(self):
+        return {
+            "points": [point.copy() for point in self.points],
+            "targets": list(self.targets),
+            "rows_seen": self.rows_seen,
+            "coins": self.coins.bit_generator.state,
+        }
+
+    @classmethod
+    def from_state(cls, parameters, state):
+        learner = cls(**parameters)
+        learner.points = [point.copy() for point in state["points"]]
+        learner.targets = list(state["targets"])
+        learner.rows_seen = state["rows_seen"]
+        learner.coins.bit_generator.state = state["coins"]
+        return learner
+
+    def _points(self, X):
+        return as_points(X, width=len(self.points[0]) if self.points else None)
+
+    def _row(self, x):
+        return as_row(x, width=len(self.points[0]) if self.points else None)[0]
+
+    def _nearest(self, x):
+        distances = [float(np.sum((x - point) ** 2)) for point in self.points]
+        if not distances:
+            return 0.0
+        nearest = int(np.argmin(distances))
+        return self.targets[nearest] * float(np.exp(-distances[nearest]))
+
+    def _keep(self, x, y):
+        if len(self.points) == self.max_atoms:
+            del self.points[0], self.targets[0]
+        self.points.append(x.copy())
+        self.targets.append(y)
+
+    def _learn(self, x, y):
+        self.rows_seen += 1
+        if self.coins.random() < 0.5 or not self.points:
+            self._keep(x, y)
+
+    def advance(self, X, y, block_size=None):
+        X, y = self._points(X), as_targets(y, len(X))
+        prediction, size = np.empty(len(X)), np.empty(len(X), np.int64)
+        for t in range(len(X)):
+            prediction[t] = self._nearest(X[t])
+            self._learn(X[t], float(y[t]))
+            size[t] = self.size
+        return Trace(kept=np.ones(len(X), bool), size=size, prediction=prediction)
+
+    def learn_one(self, x, y):
+        row, target = self._row(x), as_scalar(y, name="y")
+        self._learn(row, target)
+
+    def predict(self, X):
+        return np.array([self._nearest(x) for x in self._points(X)])
+
+    def predict_one(self, x):
+        return self._nearest(self._row(x))
+
+
+class SeedsItselfFromTheClock(Honest):
+    def __init__(self, max_atoms=5, seed=0):
+        super().__init__(max_atoms, seed)
+        self.coins = np.random.default_rng()
+
+
+class CentresTheCallersRows(Honest):
+    def advance(self, X, y, block_size=None):
+        trace = super().advance(X, y, block_size)
+        if isinstance(X, np.ndarray) and X.flags.writeable:
+            X -= 1.0
+        return trace
+
+
+class KeepsTheCallersRows(Honest):
+    def _keep(self, x, y):
+        super()._keep(x, y)
+        self.points[-1] = x
+
+
+class WantsWritableRows(Honest):
+    def _points(self, X):
+        if not X.flags.writeable:
+            raise ValueError("buffer source array is read-only")
+        return super()._points(X)
+
+
+class WantsContiguousRows(Honest):
+    def _points(self, X):
+        return super()._points(X if X.flags.c_contiguous else X + 1.0)
+
+
+class HandsOutItsMemory(Honest):
+    def state(self):
+        return super().state() | {"points": list(self.points)}
+
+
+class CountsQuestions(Honest):
+    def __init__(self, max_atoms=5, seed=0):
+        super().__init__(max_atoms, seed)
+        self.asked = 0
+
+    def state(self):
+        return super().state() | {"asked": self.asked}
+
+    @classmethod
+    def from_state(cls, parameters, state):
+        learner = super().from_state(parameters, state)
+        learner.asked = state["asked"]
+        return learner
+
+    def predict_one(self, x):
+        self.asked += 1
+        return super().predict_one(x)
+
+
+class TossesACoinWhenAsked(Honest):
+    """Its state does not show it, its next coin does."""
+
+    def predict_one(self, x):
+        self._ahead = True
+        return super().predict_one(x)
+
+    def learn_one(self, x, y):
+        super().learn_one(x, y)
+        if self.__dict__.pop("_ahead", False):
+            self.coins.random()
+
+
+class UsesOneScratchpad(Honest):
+    def predict_one(self, x):
+        self.scratch = self._row(x)
+        return self._nearest(self.scratch)
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "scratch"}
+
+
+class PredictsBlocksAtOnce(Honest):
+    def advance(self, X, y, block_size=None):
+        points = self._points(X)
+        before = [self._nearest(x) for x in points]
+        trace = super().advance(X, y)
+        trace.prediction[:] = before
+        return trace
+
+
+class ForgetsItsCoinsInFiles(Honest):
+    @classmethod
+    def from_state(cls, parameters, state):
+        learner = super().from_state(parameters, state)
+        learner.coins = np.random.default_rng(learner.seed)
+        return learner
+
+
+class HasAStateThatNeedsPickle(Honest):
+    def state(self):
+        return super().state() | {"tags": frozenset()}
+
+    @classmethod
+    def from_state(cls, parameters, state):
+        raise AssertionError("not reached: its state cannot be saved")
+
+
+class ForgetsATargetInCopies(Honest):
+    def __getstate__(self):
+        return self.__dict__ | {"targets": self.targets[:-1] + [0.0] * bool(self.targets)}
+
+
+class LearnsBeforeItLooks(Honest):
+    def learn_one(self, x, y):
+        self.rows_seen += 1
+        super().learn_one(x, y)
+        self.rows_seen -= 1
+
+
+class TakesNaN(Honest):
+    def learn_one(self, x, y):
+        if y is not None and y == y:
+            super().learn_one(x, y)
+
+
+class KeepsOneTooMany(Honest):
+    def _keep(self, x, y):
+        if len(self.points) > self.max_atoms:
+            del self.points[0], self.targets[0]
+        self.points.append(x.copy())
+        self.targets.append(y)
+
+
+class KeepsADiary(Honest):
+    def state(self):
+        return super().state() | {"diary": [1.0] * self.rows_seen}
+
+
+BROKEN = {
+    SeedsItselfFromTheClock: ("same_seed_same_run", "made alike went apart"),
+    CentresTheCallersRows: ("inputs_are_not_changed", "the caller's arrays were changed"),
+    KeepsTheCallersRows: ("inputs_are_not_kept", "overwriting the caller's arrays"),
+    WantsWritableRows: ("inputs_in_any_form", "read-only were refused: ValueError"),
+    WantsContiguousRows: ("inputs_in_any_form", "not contiguous gave something else"),
+    HandsOutItsMemory: ("what_is_handed_out_is_a_copy", "handed out changed it"),
+    CountsQuestions: ("predict_is_pure", r"predicting changed the state.*\['asked'\]"),
+    TossesACoinWhenAsked: ("predict_is_pure", "asked in between learned something else"),
+    UsesOneScratchpad: ("predict_is_safe_from_threads", "predict_one in one thread"),
+    PredictsBlocksAtOnce: ("block_size_does_not_matter", r"calls of 1 row\(s\).*differ in prediction"),
+    ForgetsItsCoinsInFiles: ("saved_mid_stream_goes_on", "saved and loaded went another way"),
+    HasAStateThatNeedsPickle: ("saved_mid_stream_goes_on", "could not be checked, FileError.*pickle"),
+    ForgetsATargetInCopies: ("copies_go_on", "a deep copy went another way"),
+    LearnsBeforeItLooks: ("refused_input_changes_nothing", "refused, but the state changed"),
+    TakesNaN: ("refused_input_changes_nothing", "NaN as a target: it was accepted"),
+    KeepsOneTooMany: ("memory_stays_within_the_cap", "keeps 6 points, more than max_atoms=5"),
+    KeepsADiary: ("memory_stays_within_the_cap", "its state grew from"),
+}
+
+
+def test_an_honest_learner_of_somebody_else_passes():
+    assert check_learner(Honest) == list(CHECKS)
+    assert check_learner(Honest(max_atoms=3, seed=4)) == list(CHECKS)
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_one_is_caught_by_the_right_check_alone(broken):
+    name, message = BROKEN[broken]
+    with pytest.raises(CheckFailed, match=f"(?s)^{name}: .*{message}") as caught:
+        check_learner(broken)
+    assert isinstance(caught.value, AssertionError)
+    assert isinstance(caught.value, KonsError)
+    ran = check_learner(broken, skip={name: "known to be broken"})
+    assert ran == [other for other in CHECKS if other != name]
+
+
+def test_every_check_has_a_learner_that_it_catches():
+    assert {name for name, _ in BROKEN.values()} == CHECKS.keys()
+
+
+class LocksItself(UsesOneScratchpad):
+    """One scratchpad, behind a lock: two threads at once are safe, and the battery does not hang."""
+
+    lock = threading.Lock()
+
+    def predict_one(self, x):
+        with self.lock:
+            return super().predict_one(x)
+
+
+def test_a_lock_is_a_way_to_be_safe():
+    check_learner(LocksItself)
+
+
+class RaisesInOtherThreads(Honest):
+    def predict_one(self, x):
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("wrong thread")
+        return super().predict_one(x)
+
+
+def test_an_error_in_a_thread_is_told():
+    with pytest.raises(CheckFailed, match=r"predict_is_safe_from_threads.*wrong thread"):
+        check_learner(RaisesInOtherThreads)
+
+
+# ---- how the battery is asked
+
+
+def test_skips_need_a_name_and_a_reason():
+    with pytest.raises(ConfigurationError, match=r"skip names 'speed'; there are same_seed_same_run"):
+        check_learner(Honest, skip={"speed": "slow"})
+    for reason in ("", "  ", None, True):
+        with pytest.raises(ConfigurationError, match="expected the reason in words"):
+            check_learner(Honest, skip={"copies_go_on": reason})
+    ran = check_learner(Honest, skip={"copies_go_on": "it has no copies"})
+    assert ran == [name for name in CHECKS if name != "copies_go_on"]
+
+
+def test_a_learner_that_has_learned_is_no_pattern():
+    learner = Honest()
+    learner.learn_one([1.0, 2.0, 3.0], 1.0)
+    with pytest.raises(ConfigurationError, match="expected a new one"):
+        check_learner(learner)
+
+
+def test_the_pattern_stays_as_it_is():
+    learner = Honest()
+    check_learner(learner)
+    assert learner.rows_seen == 0
+
+
+def wide(rows, seed):
+    X, y = sign_stream(rows, seed)
+    return np.hstack([X, X, X]), y
+
+
+def test_a_stream_of_one_s_own():
+    """Nine features besides: loops over them are vectorized, and round by their memory layout."""
+    learner = EmbeddedKONS(Gaussian(2.0), Logistic(), bound=2.0, max_atoms=8)
+    assert check_learner(learner, stream=wide) == list(CHECKS)
+    assert check_learner(Classifier(learner), stream=wide) == list(CHECKS)
+
+
+def test_a_learner_that_cannot_be_used_is_told():
+    with pytest.raises(CheckFailed, match=r"^same_seed_same_run: it could not be checked, AttributeError"):
+        check_learner(lambda: object())
+
+
+def test_predictions_may_lie_apart_by_the_tolerance():
+    class Rounds(Honest):
+        def advance(self, X, y, block_size=None):
+            trace = super().advance(X, y)
+            trace.prediction[:] += 1e-4 * len(X)
+            return trace
+
+    with pytest.raises(CheckFailed, match="block_size_does_not_matter"):
+        check_learner(Rounds, skip={"copies_go_on": "it is local, and cannot be pickled"})
+    check_learner(Rounds, skip={"copies_go_on": "it is local, and cannot be pickled"}, tolerance=0.1)
