@@ -1,0 +1,483 @@
+"""For scikit-learn: estimators with plain parameters around the learners, and leverage-chosen features.
+
+============================  ==============================================================
+``KONSRegressor``             numbers in any units
+``KONSClassifier``            labels of any kind and number
+``KORSFeatures``              a transformer: Nystrom features on landmarks chosen by leverage
+============================  ==============================================================
+
+All three learn in one pass over the rows, in their order, and go on with ``partial_fit``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.errors import ConfigurationError, InputError, MissingExtraError
+from kons.kernels import Kernel
+from kons.learners import KORS, Scaled
+from kons.learners.labels import object_array
+from kons.learners.scaled import WIDER
+from kons.policies import Leverage
+from kons.recipes import for_task, kernel_of
+from kons.scaling import RobustScaling, median_bandwidth
+from kons.stored import Stored
+
+try:
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        ClassNamePrefixFeaturesOutMixin,
+        RegressorMixin,
+        TransformerMixin,
+    )
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+except ImportError:
+    raise MissingExtraError("kons.sklearn", "sklearn") from None
+
+__all__ = ["KONSClassifier", "KONSRegressor", "KORSFeatures"]
+
+
+class _Estimator(BaseEstimator):  # type: ignore[misc]
+    """What both share: parameters, one model in raw units, files."""
+
+    _task = ""
+
+    def __init__(
+        self,
+        learner: str = "embedded",
+        *,
+        kernel: str | Kernel = "gaussian",
+        bandwidth: float | str = "auto",
+        loss: Any = None,
+        regularization: float | None = None,
+        max_atoms: int | None = None,
+        forgetting: float | None = None,
+        options: dict[str, Any] | None = None,
+        scale: str = "auto",
+        warmup: int = 500,
+        random_state: Any = None,
+    ) -> None:
+        self.learner = learner
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.loss = loss
+        self.regularization = regularization
+        self.max_atoms = max_atoms
+        self.forgetting = forgetting
+        self.options = options
+        self.scale = scale
+        self.warmup = warmup
+        self.random_state = random_state
+
+    def _model(self, seed: int, classes: list[Any] | None = None) -> Scaled:
+        """A model that has seen nothing."""
+        named = {name: getattr(self, name) for name in ("regularization", "max_atoms", "forgetting")}
+        given = {name: value for name, value in named.items() if value is not None}
+        common: Any = {"kernel": self.kernel, "bandwidth": self.bandwidth, "scale": self.scale}
+        return for_task(
+            self._task,  # type: ignore[arg-type]
+            self.learner,
+            **common,
+            warmup=self.warmup,
+            seed=seed,
+            loss=self.loss,
+            classes=classes,
+            **given,
+            **(self.options or {}),
+        )
+
+    def _weights(self, sample_weight: Any, X: Matrix) -> Vector | None:
+        if sample_weight is None:
+            return None
+        weights: Vector = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True, ensure_same_device=False
+        )
+        if not weights.any():
+            raise InputError("sample_weight is zero in every row: there is nothing to learn from.")
+        return weights
+
+    # ---- files
+
+    def state(self) -> dict[str, Any]:
+        """What was learned, beside the parameters, for :func:`kons.save`. A copy."""
+        if not hasattr(self, "model_"):
+            return {"fitted": None}
+        common = {"seed": self.seed_, "model": self.model_.state()}
+        return {"fitted": _names_and_width(self) | common | self._more_state()}
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
+        """The inverse of ``get_params(deep=False)`` and :meth:`state`: it goes on bit for bit."""
+        estimator = cls(**parameters)
+        stored = _fitted(estimator, state)
+        if stored is not None:
+            estimator.seed_ = stored.integer("seed")
+            estimator._load_more(stored)
+            pattern = estimator._fresh()
+            estimator.model_ = type(pattern).from_state(pattern.parameters(), stored.take("model"))
+            stored.finish()
+        return estimator
+
+    def _more_state(self) -> dict[str, Any]:
+        return {}
+
+    def _load_more(self, stored: Stored) -> None: ...
+
+    def _fresh(self) -> Scaled:
+        return self._model(self.seed_)
+
+
+class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
+    """Kernel regression in one pass: second-order steps in the span of a small dictionary.
+
+    Parameters
+    ----------
+    learner:
+        A name in :data:`kons.recipes.RECIPES`.
+    kernel, bandwidth:
+        A name in :data:`kons.recipes.KERNELS` or a kernel; ``"auto"`` finds a bandwidth in the first rows.
+    loss:
+        None for the squared loss, a name in :data:`kons.recipes.LOSSES`, or a loss.
+    regularization, max_atoms, forgetting:
+        Of the algorithm; None takes its own. ``forgetting`` below 1 follows drift.
+    options:
+        Any other parameters of the algorithm, by name.
+    scale:
+        ``"auto"`` scales features robustly, ``"none"`` leaves them: in a pipeline behind a scaler.
+    warmup:
+        Rows that the scales are read off. ``fit`` does with fewer; ``partial_fit`` waits for them, and
+        the mean is predicted meanwhile.
+    random_state:
+        Of the coins, where the algorithm tosses some.
+
+    Attributes
+    ----------
+    model_:
+        The :class:`kons.Scaled` learner.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kons.sklearn import KONSRegressor
+    >>> X = np.random.default_rng(0).uniform(0, 100, size=(500, 1))
+    >>> y = 50 + 20 * np.sin(X[:, 0] / 15)
+    >>> bool(KONSRegressor().fit(X, y).score(X, y) > 0.99)
+    True
+    """
+
+    _task = "regression"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the rows in one pass, from nothing."""
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        weights = self._weights(sample_weight, X)
+        seed = _seed_of(self.random_state)
+        model = self._model(seed)
+        _advance(model, X, y.astype(np.float64), weights)
+        model.finish_warmup()
+        self.seed_, self.model_ = seed, model
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn more rows."""
+        first = not hasattr(self, "model_")
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=first)
+        weights = self._weights(sample_weight, X)
+        if first:
+            self.seed_ = _seed_of(self.random_state)
+            self.model_ = self._model(self.seed_)
+        _advance(self.model_, X, y.astype(np.float64), weights)
+        return self
+
+    def predict(self, X: Any) -> Vector:
+        """The predicted targets."""
+        check_is_fitted(self, "model_")
+        predictions: Vector = self.model_.predict(validate_data(self, X, dtype=np.float64, reset=False))
+        return predictions
+
+
+class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
+    """Kernel classification in one pass, one problem per class over one shared dictionary.
+
+    Parameters are those of :class:`KONSRegressor`; ``loss=None`` is the logistic loss, whose scores are
+    probabilities. Labels may be of any kind scikit-learn takes.
+
+    Attributes
+    ----------
+    classes_:
+        The labels, sorted.
+    model_:
+        The :class:`kons.Scaled` learner; its labels are places in ``classes_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kons.sklearn import KONSClassifier
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
+    >>> bool(KONSClassifier().fit(X, y).score(X, y) > 0.95)
+    True
+    """
+
+    _task = "classification"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the rows in one pass, from nothing. A class whose rows all weigh 0 is not there."""
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        weights = self._weights(sample_weight, X)
+        classes, codes = np.unique(y if weights is None else y[weights > 0.0], return_inverse=True)
+        if weights is not None:
+            X, weights = X[weights > 0.0], weights[weights > 0.0]
+        seed = _seed_of(self.random_state)
+        model = self._model(seed, list(range(len(classes))))
+        _advance(model, X, codes.tolist(), weights)
+        model.finish_warmup()
+        self.seed_, self.classes_, self.model_ = seed, classes, model
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn more rows. The first call needs ``classes``, all the labels there will be."""
+        first = not hasattr(self, "model_")
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
+        check_classification_targets(y)
+        weights = self._weights(sample_weight, X)
+        if first and classes is None:
+            raise InputError("classes is None at the first call of partial_fit, expected all the labels.")
+        known = np.unique(classes) if first else self.classes_
+        if not first and classes is not None and not np.array_equal(np.unique(classes), known):
+            raise InputError(f"classes is {classes!r}, at the first call it was {known.tolist()!r}.")
+        codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
+        new = np.asarray(known[codes] != y)
+        if new.any():
+            raise InputError(
+                f"y holds {y[new].tolist()[0]!r}, which is not among the classes {known.tolist()!r}."
+            )
+        if first:
+            self.seed_ = _seed_of(self.random_state)
+            self.model_ = self._model(self.seed_, list(range(len(known))))
+            self.classes_ = known
+        _advance(self.model_, X, codes.tolist(), weights)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label with the highest score."""
+        check_is_fitted(self, "model_")
+        scores = self._scores(X)
+        labels: NDArray[Any] = self.classes_[np.argmax(scores, axis=1)]
+        return labels
+
+    def decision_function(self, X: Any) -> Matrix | Vector:
+        """The score of each class; with two of them, that of the second alone."""
+        check_is_fitted(self, "model_")
+        scores = self._scores(X)
+        return scores if len(self.classes_) > 2 else scores[:, -1]
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """The probability of each class: see :meth:`kons.Classifier.predict_proba`."""
+        check_is_fitted(self, "model_")
+        return self.model_.probabilities(self._scores(X))
+
+    def _scores(self, X: Any) -> Matrix:
+        points = validate_data(self, X, dtype=np.float64, reset=False)
+        scores: Matrix = self.model_.decision_function(points)
+        return scores
+
+    def _fresh(self) -> Scaled:
+        return self._model(self.seed_, list(range(len(self.classes_))))
+
+    def _more_state(self) -> dict[str, Any]:
+        return {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
+
+    def _load_more(self, stored: Stored) -> None:
+        labels, dtype = stored.items("classes"), stored.word("classes_dtype")
+        try:
+            kind = np.dtype(dtype)
+            self.classes_ = object_array(labels) if kind.kind == "O" else np.array(labels, dtype=kind)
+        except (TypeError, ValueError) as error:
+            raise stored.error(f"classes cannot be of type {dtype!r}: {error}") from error
+
+
+class KORSFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Nystrom features on landmarks of a stream that were chosen by their ridge leverage.
+
+    ::
+
+        z(x) = L^-1 k_D(x),   L L^T = K_D:    z(x)^T z(x')  is close to  k(x, x')
+
+    so that a linear model behind it learns what a kernel would. ``partial_fit`` appends landmarks, and
+    with them columns, and changes none of the old ones. How many there are follows from the data:
+    a smaller ``regularization`` or a larger ``oversampling`` keeps more.
+
+    Parameters
+    ----------
+    kernel, bandwidth, scale:
+        As in :class:`KONSRegressor`; ``"auto"`` reads bandwidth and scales off the rows of the first call.
+    regularization:
+        The ridge alpha of the leverage scores: directions with less weight than this are not resolved.
+    oversampling:
+        Times the leverage, the probability that a row is kept.
+    random_state:
+        Of the coins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kons.sklearn import KORSFeatures
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> Z = KORSFeatures(random_state=0).fit_transform(X)
+    >>> len(Z), bool(Z.shape[1] < 100), bool(abs((Z**2).sum(axis=1) - 1).max() < 0.05)
+    (500, True, True)
+    """
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "gaussian",
+        *,
+        bandwidth: float | str = "auto",
+        scale: str = "auto",
+        regularization: float = 0.1,
+        oversampling: float = 1.0,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.scale = scale
+        self.regularization = regularization
+        self.oversampling = oversampling
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose landmarks among the rows, from nothing."""
+        X = validate_data(self, X, dtype=np.float64)
+        self._start(X)
+        self.sampler_.advance(self._scaled(X))
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Choose more landmarks among more rows."""
+        first = not hasattr(self, "sampler_")
+        X = validate_data(self, X, dtype=np.float64, reset=first)
+        if first:
+            self._start(X)
+        self.sampler_.advance(self._scaled(X))
+        return self
+
+    def transform(self, X: Any) -> Matrix:
+        """The features, one column per landmark."""
+        check_is_fitted(self, "sampler_")
+        return self.sampler_.transform(self._scaled(validate_data(self, X, dtype=np.float64, reset=False)))
+
+    @property
+    def landmarks_(self) -> Matrix:
+        """The landmarks, in scaled units."""
+        landmarks: Matrix = self.sampler_.atoms
+        return landmarks
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.sampler_._embedding)
+
+    def _start(self, X: Matrix) -> None:
+        """Scales and bandwidth of the first rows, and a sampler that has seen nothing."""
+        if self.scale not in ("auto", "none"):
+            raise ConfigurationError(f'scale is {self.scale!r}, expected "auto" or "none".')
+        scaling = RobustScaling.fit(X) if self.scale == "auto" else None
+        points = X if scaling is None else scaling.transform(X)
+        bandwidths = np.array(
+            [WIDER * median_bandwidth(points, absolute=absolute) for absolute in (False, True)]
+        )
+        seed = _seed_of(self.random_state)
+        self.sampler_ = self._sampler(bandwidths, seed)
+        self.scaling_, self._bandwidths = scaling, bandwidths
+
+    def _sampler(self, bandwidths: Vector, seed: int) -> KORS:
+        kernel = kernel_of(self.kernel, self.bandwidth).resolved(*bandwidths.tolist())
+        policy = Leverage(self.oversampling)
+        return KORS(kernel, regularization=self.regularization, policy=policy, seed=seed)
+
+    def _scaled(self, X: Matrix) -> Matrix:
+        return X if self.scaling_ is None else self.scaling_.transform(X)
+
+    def state(self) -> dict[str, Any]:
+        """What was learned, beside the parameters, for :func:`kons.save`. A copy."""
+        if not hasattr(self, "sampler_"):
+            return {"fitted": None}
+        return {
+            "fitted": {
+                **_names_and_width(self),
+                "seed": self.sampler_.seed,
+                "bandwidths": self._bandwidths.copy(),
+                "scaling": None if self.scaling_ is None else self.scaling_.state(),
+                "sampler": self.sampler_.state(),
+            }
+        }
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
+        """The inverse of ``get_params(deep=False)`` and :meth:`state`: it goes on bit for bit."""
+        estimator = cls(**parameters)
+        stored = _fitted(estimator, state)
+        if stored is not None:
+            scaling, width = stored.take("scaling"), estimator.n_features_in_
+            estimator.scaling_ = None
+            if scaling is not None:
+                estimator.scaling_ = RobustScaling.from_stored(Stored(scaling, "KORSFeatures"), width)
+            estimator._bandwidths = stored.array("bandwidths", 2, at_least=1e-300)
+            fresh = estimator._sampler(estimator._bandwidths, stored.integer("seed"))
+            estimator.sampler_ = KORS.from_state(fresh.parameters(), stored.take("sampler"))
+            stored.finish()
+        return estimator
+
+
+# ---- what all share
+
+
+def _seed_of(random_state: Any) -> int:
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _advance(model: Scaled, X: Matrix, y: Any, weights: Vector | None) -> None:
+    """Learn rows; those that weigh nothing are as good as not there."""
+    if weights is None:
+        model.advance(X, y)
+        return
+    there = np.flatnonzero(weights > 0.0)
+    model.advance(X[there], [y[i] for i in there], sample_weight=weights[there])
+
+
+def _names_and_width(estimator: Any) -> dict[str, Any]:
+    names = getattr(estimator, "feature_names_in_", None)
+    return {
+        "width": int(estimator.n_features_in_),
+        "names": None if names is None else [str(name) for name in names],
+    }
+
+
+def _fitted(estimator: Any, state: Any) -> Stored | None:
+    """What was learned, if anything; names and number of the features are taken already."""
+    stored = Stored(state, type(estimator).__name__)
+    fitted = stored.take("fitted")
+    stored.finish()
+    if fitted is None:
+        return None
+    stored = Stored(fitted, f"{type(estimator).__name__}, fitted")
+    estimator.n_features_in_ = stored.integer("width", at_least=1)
+    names = stored.take("names")
+    if names is None:
+        return stored
+    if not isinstance(names, list) or len(names) != estimator.n_features_in_:
+        raise stored.error(f"names do not fit {estimator.n_features_in_} features")
+    if not all(type(name) is str for name in names):
+        raise stored.error("a name of a feature is no text")
+    estimator.feature_names_in_ = object_array(names)
+    return stored

@@ -1,0 +1,340 @@
+"""The estimators in scikit-learn's own hands: its checks, pipelines, searches, frames."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_moons
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from contracts.learners import assert_identical
+from kons import Gaussian
+from kons.errors import ConfigurationError, FileError, InputError
+from kons.files import from_bytes, to_bytes
+from kons.recipes import for_task
+from kons.sklearn import KONSClassifier, KONSRegressor, KORSFeatures
+
+# A pass in stream order takes one Newton step a row: with the logistic loss, other orders of the same rows
+# end elsewhere, and this check shuffles them. With the squared loss, ridge regression, order does not matter.
+ORDER = "one pass of Newton steps on the logistic loss depends on the order of rows, which the check changes"
+EXPECTED_FAILURES = {"KONSClassifier()": {"check_sample_weight_equivalence_on_dense_data": ORDER}}
+
+
+@parametrize_with_checks(
+    [
+        KONSRegressor(),
+        KONSRegressor("ridge", kernel="matern", regularization=0.01),
+        KONSClassifier(),
+        KONSClassifier(loss="squared"),
+        KORSFeatures(),
+    ],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(repr(estimator), {}),
+)
+def test_scikit_learn_s_checks(estimator, check):
+    check(estimator)
+
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(400, 2)) * [100.0, 0.01] + [5000.0, 0.0]
+Y = 1000.0 + 30.0 * np.sin(X[:, 0] / 60.0) + 2000.0 * X[:, 1]
+MOONS = make_moons(400, noise=0.2, random_state=0)
+THREE = np.array(["left", "right", "up"], dtype=object)[
+    np.where(X[:, 1] > 0.005, 2, (X[:, 0] > 5000.0).astype(int))
+]
+
+
+# ---- the same as the learner by hand
+
+
+def test_the_regressor_is_the_learner():
+    by_hand = for_task("regression", warmup=300, seed=7)
+    by_hand.advance(X, Y)
+    estimator = KONSRegressor(warmup=300, random_state=7).fit(X, Y)
+    assert_identical(estimator.predict(X), by_hand.predict(X))
+    assert estimator.score(X, Y) > 0.98
+
+
+def test_the_classifier_is_the_learner_with_places_as_labels():
+    order = ["left", "right", "up"]
+    by_hand = for_task("classification", warmup=300, classes=[0, 1, 2])
+    by_hand.advance(X, [order.index(label) for label in THREE])
+    estimator = KONSClassifier(warmup=300, random_state=0).fit(X, THREE)
+    assert estimator.classes_.tolist() == order
+    assert_identical(estimator.decision_function(X), by_hand.decision_function(X))
+    assert_identical(estimator.predict_proba(X), by_hand.predict_proba(X))
+    assert estimator.predict(X).tolist() == [order[k] for k in by_hand.predict(X)]
+    assert estimator.score(X, THREE) > 0.95
+
+
+def test_fewer_rows_than_the_warm_up_are_enough_for_fit():
+    estimator = KONSRegressor(warmup=10_000).fit(X, Y)
+    assert not estimator.model_.warming_up
+    assert estimator.score(X, Y) > 0.98
+
+
+def test_partial_fit_waits_for_the_warm_up_and_goes_on_as_one_stream():
+    estimator = KONSRegressor(warmup=300, random_state=0).partial_fit(X[:200], Y[:200])
+    assert estimator.model_.warming_up
+    np.testing.assert_allclose(estimator.predict(X[:3]), Y[:200].mean())
+    estimator.partial_fit(X[200:], Y[200:])
+    whole = KONSRegressor(warmup=300, random_state=0).fit(X, Y)
+    np.testing.assert_allclose(estimator.predict(X), whole.predict(X), rtol=0, atol=1e-7)
+
+
+def test_partial_fit_of_classes():
+    estimator = KONSClassifier(warmup=100, random_state=0)
+    with pytest.raises(InputError, match="classes is None"):
+        estimator.partial_fit(X, THREE)
+    estimator.partial_fit(X[:150], THREE[:150], classes=["up", "left", "right", "never"])
+    assert estimator.classes_.tolist() == ["left", "never", "right", "up"]
+    assert estimator.decision_function(X).shape == estimator.predict_proba(X).shape == (400, 4)
+    estimator.partial_fit(X[150:], THREE[150:])
+    assert "never" not in estimator.predict(X)
+    assert estimator.score(X, THREE) > 0.95
+    before = estimator.predict_proba(X)
+    with pytest.raises(InputError, match="y holds 'down'"):
+        estimator.partial_fit(X[:2], ["left", "down"])
+    with pytest.raises(InputError, match="at the first call"):
+        estimator.partial_fit(X[:2], ["left", "left"], classes=["left", "right"])
+    assert_identical(estimator.predict_proba(X), before)
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), (False, True), (3, 17), (-3.0, 2.0)])
+def test_two_classes_have_one_score(labels):
+    points, moons = MOONS
+    estimator = KONSClassifier().fit(points, np.array(labels)[moons])
+    scores = estimator.decision_function(points)
+    assert scores.shape == (400,)
+    assert estimator.classes_.tolist() == list(labels)
+    np.testing.assert_array_equal(estimator.predict(points) == labels[1], scores > 0.0)
+    np.testing.assert_allclose(estimator.predict_proba(points)[:, 1], 1 / (1 + np.exp(-scores)), atol=1e-12)
+    assert estimator.score(points, np.array(labels)[moons]) > 0.9
+
+
+def test_one_class_is_always_right():
+    estimator = KONSClassifier().fit(X, np.full(400, "only"))
+    assert set(estimator.predict(X)) == {"only"}
+    np.testing.assert_array_equal(estimator.predict_proba(X), np.ones((400, 1)))
+
+
+# ---- weights
+
+
+def test_a_weight_of_two_is_a_row_twice():
+    """Ridge regression: as KernelRidge on repeated rows, which shares no code with this."""
+    weights = RNG.integers(0, 4, size=60)
+    points, targets = X[:60], Y[:60]
+    weighted = KONSRegressor().fit(points, targets, sample_weight=weights)
+    repeated = KONSRegressor().fit(points.repeat(weights, axis=0), targets.repeat(weights))
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=0, atol=1e-5)
+    plain = KONSRegressor().fit(points, targets)
+    assert np.abs(plain.predict(X) - weighted.predict(X)).max() > 0.1
+
+
+@pytest.mark.parametrize("estimator", [KONSRegressor(), KONSClassifier()])
+def test_weights_that_cannot_be(estimator):
+    for weights, message in (
+        (np.zeros(400), "zero"),
+        (np.full(400, -1.0), "[Nn]egative"),
+        (np.ones(3), "shape"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            clone(estimator).fit(
+                X, THREE if isinstance(estimator, KONSClassifier) else Y, sample_weight=weights
+            )
+
+
+# ---- in company
+
+
+def test_grid_search_and_cross_validation():
+    search = GridSearchCV(
+        KONSRegressor(),
+        {
+            "bandwidth": ["auto", 0.01],
+            "kernel": ["gaussian", Gaussian("auto")],
+            "learner": ["embedded", "ridge"],
+        },
+        cv=2,
+    )
+    search.fit(X, Y)
+    assert search.best_params_["bandwidth"] == "auto"
+    assert search.best_score_ > 0.9
+    scores = cross_val_score(make_pipeline(StandardScaler(), KONSClassifier(scale="none")), *MOONS, cv=4)
+    assert scores.mean() > 0.88
+
+
+def test_clone_and_set_params():
+    estimator = KONSClassifier("sketched", bandwidth=2.0, options={"weighted": True}).set_params(warmup=40)
+    twin = clone(estimator)
+    assert twin.get_params() == estimator.get_params()
+    assert twin.fit(X, THREE).model_.learner.learner.weighted
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_in_and_out(frame):
+    table = frame({"speed": X[:, 0], "drift": X[:, 1]})
+    series = table["speed"] * 0.5
+    estimator = KONSRegressor().fit(table, series)
+    assert estimator.feature_names_in_.tolist() == ["speed", "drift"]
+    np.testing.assert_array_equal(estimator.predict(table), estimator.predict(table))
+    with pytest.raises(ValueError, match="feature names"):
+        estimator.predict(table[["drift", "speed"]])
+    features = KORSFeatures(random_state=1).set_output(transform="pandas").fit(table)
+    out = features.transform(table)
+    assert isinstance(out, pd.DataFrame)
+    assert out.columns.tolist() == features.get_feature_names_out().tolist()
+    assert out.columns[0] == "korsfeatures0"
+
+
+# ---- features
+
+
+def test_features_approximate_the_kernel():
+    features = KORSFeatures(bandwidth=1.0, scale="none", regularization=1e-3, random_state=0)
+    points = MOONS[0]
+    Z = features.fit_transform(points)
+    squares = np.sum((points[:, None] - points[None]) ** 2, axis=2)
+    np.testing.assert_allclose(Z @ Z.T, np.exp(-squares / 2), rtol=0, atol=0.01)
+    np.testing.assert_array_equal(
+        features.landmarks_[:5], [x for x in points if (x == features.landmarks_).all(1).any()][:5]
+    )
+
+
+def test_features_for_a_linear_model():
+    model = make_pipeline(KORSFeatures(regularization=0.01, random_state=0), Ridge(0.01))
+    assert model.fit(X, Y).score(X, Y) > 0.98
+
+
+def test_more_rows_append_columns_and_change_none():
+    features = KORSFeatures(random_state=0).partial_fit(X[:100])
+    before = features.transform(X)
+    features.partial_fit(X[100:])
+    after = features.transform(X)
+    assert after.shape[1] > before.shape[1]
+    np.testing.assert_allclose(after[:, : before.shape[1]], before, rtol=0, atol=1e-12)
+
+
+# ---- seeds, copies, files
+
+
+def test_seeds():
+    def predictions(random_state):
+        return KONSRegressor("con_kons", random_state=random_state).fit(X, Y).predict(X)
+
+    assert_identical(predictions(3), predictions(3))
+    assert_identical(predictions(np.random.RandomState(5)), predictions(np.random.RandomState(5)))
+    assert np.abs(predictions(3) - predictions(4)).max() > 0.0
+
+
+FITTED = {
+    "regressor": (
+        KONSRegressor(random_state=1),
+        lambda e: e.fit(X[:300], Y[:300]),
+        lambda e: e.partial_fit(X, Y),
+    ),
+    "in its warm-up": (
+        KONSRegressor(warmup=350, random_state=1),
+        lambda e: e.partial_fit(pd.DataFrame(X[:300], columns=["a", "b"]), Y[:300]),
+        lambda e: e.partial_fit(pd.DataFrame(X, columns=["a", "b"]), Y),
+    ),
+    "classifier": (
+        KONSClassifier(kernel=Gaussian("auto"), random_state=1),
+        lambda e: e.fit(X[:300], THREE[:300]),
+        lambda e: e.partial_fit(X, THREE),
+    ),
+    "of words": (
+        KONSClassifier(random_state=1),
+        lambda e: e.fit(X[:300], THREE[:300].astype(str)),
+        lambda e: e.partial_fit(X, THREE.astype(str)),
+    ),
+    "features": (KORSFeatures(random_state=1), lambda e: e.fit(X[:300]), lambda e: e.partial_fit(X)),
+}
+
+
+def by_state(estimator):
+    return type(estimator).from_state(estimator.get_params(deep=False), estimator.state())
+
+
+def by_file(estimator):
+    return from_bytes(to_bytes(estimator))
+
+
+def by_pickle(estimator):
+    return pickle.loads(pickle.dumps(estimator))
+
+
+@pytest.mark.parametrize("way", [by_state, by_file, copy.deepcopy, by_pickle])
+@pytest.mark.parametrize("name", FITTED)
+def test_a_copy_goes_on_bit_for_bit(name, way):
+    estimator, fit, more = FITTED[name]
+    unfitted = way(clone(estimator))
+    assert_identical(unfitted.state(), {"fitted": None})
+    estimator = fit(clone(estimator))
+    twin = way(estimator)
+    assert sorted(vars(more(twin))) == sorted(vars(more(estimator)))
+    assert_identical(twin.state(), estimator.state())
+    verb = "transform" if name == "features" else "predict"
+    points = pd.DataFrame(X, columns=["a", "b"]) if "warm-up" in name else X
+    assert_identical(getattr(twin, verb)(points), getattr(estimator, verb)(points))
+
+
+def test_a_state_that_does_not_fit():
+    estimator = KONSClassifier().fit(X, THREE)
+    state = estimator.state()["fitted"]
+    for key, value in (
+        ("width", 0),
+        ("names", ["a"]),
+        ("classes_dtype", "nonsense"),
+        ("classes", ["a"]),
+        ("seed", "x"),
+    ):
+        with pytest.raises(FileError, match="cannot be used"):
+            KONSClassifier.from_state({}, {"fitted": state | {key: value}})
+
+
+# ---- errors
+
+
+def test_parameters_that_cannot_be():
+    for parameters, message in (
+        ({"learner": "nothing"}, "there is no learner 'nothing'"),
+        ({"kernel": "nothing"}, "there is no kernel 'nothing'"),
+        ({"loss": "nothing"}, "there is no loss 'nothing'"),
+        ({"bandwidth": -1.0}, "bandwidth is -1.0"),
+        ({"scale": "yes"}, "scale is 'yes'"),
+        ({"options": {"color": "red"}}, "takes no parameter 'color'"),
+        ({"warmup": 0}, "warmup is 0"),
+    ):
+        estimator = KONSRegressor(**parameters)
+        with pytest.raises(ConfigurationError, match=message):
+            estimator.fit(X, Y)
+        assert not hasattr(estimator, "model_")
+    with pytest.raises(ConfigurationError, match="scale is"):
+        KORSFeatures(scale="yes").fit(X)
+    with pytest.raises(NotFittedError):
+        KORSFeatures().transform(X)
+
+
+def test_without_scikit_learn_the_import_says_what_to_install():
+    code = """
+import sys
+sys.modules["sklearn"] = None
+try:
+    import kons.sklearn
+except ImportError as error:
+    print(error)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'kons[sklearn]'" in found.stdout
