@@ -1,4 +1,4 @@
-"""The command line: ``python -m benchmarks [--data FOLDER] [--only NAME ...] [--quick] [--slow]``."""
+"""The command line: ``python -m benchmarks [--data FOLDER] [--only NAME ...] [--quick] [--slow] ...``."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from benchmarks import (
     memory,
     one_by_one,
     published,
+    rivals,
+    river_adapter,
     sketched_replay,
     time_order,
     tradeoff,
@@ -44,6 +46,8 @@ BENCHMARKS = {
         published,
         accuracy,
         time_order,
+        rivals,
+        river_adapter,
     )
 }
 
@@ -56,10 +60,15 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="small sizes; goals are not judged")
     parser.add_argument("--slow", action="store_true", help="also River's forests: some ms a row")
+    parser.add_argument("--cache", type=Path, metavar="FILE", help="JSON that keeps the results of rivals")
     arguments = parser.parse_args()
     if arguments.data is not None and not arguments.data.is_dir():
         parser.error(f"--data: {arguments.data} is not a folder")
-    settings = Settings(folder=arguments.data, quick=arguments.quick, slow=arguments.slow)
+    if arguments.cache is not None and not arguments.cache.parent.is_dir():
+        parser.error(f"--cache: {arguments.cache.parent} is not a folder")
+    settings = Settings(
+        folder=arguments.data, quick=arguments.quick, slow=arguments.slow, cache=arguments.cache
+    )
 
     where = environment()
     print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in where.items()))

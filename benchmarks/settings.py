@@ -8,11 +8,15 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Settings:
-    """Where the data are, whether small sizes will do, and whether slow learners are worth the wait."""
+    """Where the data are, whether small sizes will do, and whether slow learners are worth the wait.
+
+    ``cache`` is a file that keeps what slow learners of others reached, None to play them each time.
+    """
 
     folder: Path | None = None
     quick: bool = False
     slow: bool = False
+    cache: Path | None = None
 
     @property
     def rounds(self) -> int:

@@ -1,0 +1,424 @@
+"""River's estimators over a learner in raw units."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from typing import Any, Literal, Self
+
+import numpy as np
+from river import base
+
+from kons.arrays import Matrix
+from kons.errors import ConfigurationError, InputError, notice
+from kons.kernels import Kernel
+from kons.losses import Loss
+from kons.recipes import for_task
+from kons.river.columns import ENOUGH, Columns, Reading, Samples
+from kons.river.frames import Table
+from kons.stored import Stored
+
+__all__ = ["KONSClassifier", "KONSRegressor"]
+
+LARGEST = sys.float_info.max
+#: Parameters of the learner that have a name of their own here; None leaves them to the learner.
+_COMMON = ("regularization", "max_atoms", "forgetting")
+
+
+class OnDicts:
+    """What both estimators share: dicts to rows, frames to blocks, and features that come late."""
+
+    _task: Literal["regression", "classification"]
+    learner: str
+    kernel: str | Kernel
+    bandwidth: float | Literal["auto"]
+    regularization: float | None
+    max_atoms: int | None
+    forgetting: float | None
+    loss: str | Loss | None
+    scale: Literal["auto", "none"]
+    warmup: int
+    text_width: int
+    seed: int
+    parameters: dict[str, Any] | None
+
+    def _prepare(self) -> None:
+        """Make the learner that the parameters describe; it has seen nothing."""
+        given = dict(self.parameters or {})
+        for name in _COMMON:
+            value = getattr(self, name)
+            if value is not None:
+                if name in given:
+                    raise ConfigurationError(f"{name} is given twice, by itself and in parameters.")
+                given[name] = value
+        self._core: Any = for_task(
+            self._task,
+            self.learner,
+            kernel=self.kernel,
+            bandwidth=self.bandwidth,
+            scale=self.scale,
+            warmup=self.warmup,
+            seed=self.seed,
+            loss=self.loss,
+            **given,
+        )
+        self._columns = Columns(self.text_width)
+
+    # ---- learning
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        """Learn one row: features by name, and its target."""
+        columns = self._columns
+        quick = columns.quick(x)
+        if quick is None:
+            self._learn_reading(columns.read(x), x, y)
+            return
+        self._core.learn_one(quick[0], y)
+        columns.count_complete(quick[1])
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn the rows of a frame in order: the same as one by one, faster.
+
+        Of pandas, or any that narwhals knows. All of them or, after an error, none.
+        """
+        table, targets = Table(X), self._targets(y)
+        if len(targets) != len(table):
+            raise InputError(
+                f"y has {len(targets)} value(s), X has {len(table)} row(s): expected one per row."
+            )
+        if not len(table):
+            return
+        if self._columns.width and self._columns.first_new(table, 0) == len(table):
+            self._learn_known(table, targets, slice(None))
+            return
+        before = copy.deepcopy((self._core, self._columns))
+        try:
+            self._learn_with_new(table, targets)
+        except BaseException:
+            self._core, self._columns = before
+            raise
+
+    def _learn_with_new(self, table: Table, targets: list[Any]) -> None:
+        """Rows with new features by themselves, stretches without in blocks."""
+        start = 0
+        while start < len(table):
+            new = self._columns.first_new(table, start) if self._columns.width else start
+            if new > start:
+                self._learn_known(table, targets, slice(start, new))
+            if new < len(table):
+                self.learn_one(table.row(new), targets[new])
+            start = new + 1
+
+    def _learn_known(self, table: Table, targets: list[Any], rows: slice) -> None:
+        points, behind = self._columns.read_table(table, rows)
+        self._core.advance(points, targets[rows])
+        self._columns = behind
+
+    def _learn_reading(self, reading: Reading, x: Any, y: Any) -> None:
+        """Learn a row that is not like those before."""
+        new = reading.new
+        if not new and self._columns.width:
+            self._core.learn_one(reading.row, y)
+            self._columns.count(reading.numbers)
+            return
+        if self._core.rows_seen == 0:
+            columns = self._columns.grown(new)
+            reading = columns.read(x)
+            self._core.learn_one(reading.row, y)
+            columns.count(reading.numbers)
+            self._columns = columns
+            return
+        ready: dict[Any, Any] = dict(new)
+        samples: Matrix | None = None
+        # The rest of the warm-up must be enough for a scale.
+        if self.warmup - self._core.rows_seen < min(ENOUGH, self.warmup // 2):
+            waited = {name: self._columns.enough_of(name, value) for name, value in new.items()}
+            enough: dict[Any, Samples] = {name: seen for name, seen in waited.items() if seen is not None}
+            ready = {name: new[name] for name in enough}
+            samples = self._columns.columns_of(enough) if enough else None
+        core, columns = self._widened(ready, samples)
+        if ready:
+            reading = columns.read(x)
+        core.learn_one(reading.row, y)
+        columns.count(reading.numbers)
+        for name, value in reading.new.items():
+            columns.remember(name, value)
+        self._core, self._columns = core, columns
+
+    def _widened(self, features: dict[Any, Any], samples: Matrix | None) -> tuple[Any, Columns]:
+        """The learner with columns for more features, and these; or, if it cannot, without them."""
+        if not features:
+            return self._core, self._columns
+        name, rows = next(iter(features)), self._core.rows_seen
+        core, columns = copy.deepcopy(self._core), self._columns.grown(features)
+        try:
+            core.widen(columns.width - self._columns.width, samples)
+        except ConfigurationError as error:
+            notice(
+                "river refused feature",
+                f"the feature {name!r} came after {rows:,} rows, and is ignored: {error} Told once.",
+            )
+            return self._core, self._columns.without(features)
+        if samples is not None:
+            notice(
+                "river late feature",
+                f"the feature {name!r} came late: its scale was read off its first {len(samples)} values, "
+                f"and it is used from row {rows + 1:,} on. Told once, also for other features.",
+            )
+        return core, columns
+
+    def _targets(self, y: Any) -> list[Any]:
+        """As plain Python values."""
+        for listing in ("tolist", "to_list", "to_pylist"):
+            if hasattr(y, listing):
+                y = getattr(y, listing)()
+        try:
+            return list(y)
+        except TypeError:
+            raise InputError(f"y is a {type(y).__name__}, expected one target per row.") from None
+
+    # ---- predicting
+
+    def _row(self, x: Any) -> Any:
+        """The row of a dict; empty before anything was learned."""
+        quick = self._columns.quick(x)
+        return self._columns.read(x).row if quick is None else quick[0]
+
+    # ---- looking
+
+    @property
+    def core(self) -> Any:
+        """The learner of rows inside, in raw units; its columns are features in order of appearance."""
+        return self._core
+
+    @property
+    def rows_seen(self) -> int:
+        """How many rows were learned."""
+        return int(self._core.rows_seen)
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on, besides the parameters. A copy."""
+        return {"core": self._core.state(), "columns": self._columns.state()}
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
+        """The inverse of the parameters and :meth:`state`: it goes on bit for bit."""
+        model = cls(**parameters)
+        stored = Stored(state, cls.__name__)
+        core = stored.take("core")
+        model._core = type(model._core).from_state(model._core.parameters(), core)
+        model._columns.load_state(stored.inner("columns"))
+        stored.finish()
+        if isinstance(core, dict) and core.get("width", model._columns.width) not in (
+            None,
+            model._columns.width,
+        ):
+            raise stored.error(f"its features have {model._columns.width} columns, its learner has others")
+        return model
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        yield {}
+        yield {"warmup": 20, "max_atoms": 30}
+
+
+class KONSRegressor(OnDicts, base.MiniBatchRegressor):
+    """Second-order kernel regression on a stream of dicts.
+
+    Features and target may have any units: the first ``warmup`` rows, predicted by their running mean, tell
+    the scales. Features may come, go and change places:
+
+    - a number that is missing (no key, None, NaN) is replaced by the mean of its values so far;
+    - text becomes a one-hot of small fixed width, at a place that a hash decides;
+    - a feature that comes late is used once 50 of its values, not all the same, tell its scale; in the
+      warm-up, if half of it or 50 rows are still to come, at once.
+
+    What is done for you is told once, as a :class:`~kons.errors.KonsWarning`. Infinity and values that are
+    neither numbers, booleans nor text are refused, and a call that raises changes nothing.
+
+    Costs O(B^2) a row with B atoms, the dict some microseconds of it. Not for thousands of sparse features,
+    such as bags of words: a kernel looks at every column of every row.
+
+    Parameters
+    ----------
+    learner
+        A name in :data:`kons.recipes.RECIPES`.
+    kernel
+        A name in :data:`kons.recipes.KERNELS`, or a kernel.
+    bandwidth
+        Of the kernel, in scaled units; "auto" reads it off the first rows.
+    regularization
+        Of the learner; None takes its own. So with the next two.
+    max_atoms
+        How many points are kept at most.
+    forgetting
+        Below 1, the past is discounted by this factor a row.
+    loss
+        A name in :data:`kons.recipes.LOSSES`, or a loss. None takes the squared loss.
+    scale
+        "none" leaves features as they are, for pipelines that have scaled them.
+    warmup
+        How many rows tell the scales. More of them tell better how far the target may go, which matters where
+        it has a trend; meanwhile nothing but their mean is predicted.
+    text_width
+        How many columns the text of a feature takes.
+    seed
+        Of the learner's coins, where it tosses some.
+    parameters
+        Others of the learner, by name.
+
+    Examples
+    --------
+    >>> from river import compose, preprocessing
+    >>> from kons.river import KONSRegressor
+    >>> model = KONSRegressor(warmup=20)
+    >>> for i in range(100):
+    ...     x = {"hours": i % 7, "weather": "rain" if i % 3 else "sun"}
+    ...     y = 2.0 * x["hours"] + (x["weather"] == "sun")
+    ...     guess = model.predict_one(x)
+    ...     model.learn_one(x, y)
+    >>> bool(abs(model.predict_one({"weather": "sun", "hours": 5}) - 11.0) < 0.5)
+    True
+    >>> pipeline = preprocessing.StandardScaler() | KONSRegressor(scale="none")
+    """
+
+    _task = "regression"
+
+    def __init__(
+        self,
+        learner: str = "embedded",
+        kernel: str | Kernel = "gaussian",
+        bandwidth: float | Literal["auto"] = "auto",
+        regularization: float | None = None,
+        max_atoms: int | None = None,
+        forgetting: float | None = None,
+        loss: str | Loss | None = None,
+        scale: Literal["auto", "none"] = "auto",
+        warmup: int = 200,
+        text_width: int = 8,
+        seed: int = 0,
+        parameters: dict[str, Any] | None = None,
+    ) -> None:
+        self.learner = learner
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.regularization = regularization
+        self.max_atoms = max_atoms
+        self.forgetting = forgetting
+        self.loss = loss
+        self.scale = scale
+        self.warmup = warmup
+        self.text_width = text_width
+        self.seed = seed
+        self.parameters = parameters
+        self._prepare()
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        """Learn one row: features by name, and a number."""
+        if type(y) is not float and isinstance(y, (int, float)):
+            y = float(y) if abs(y) < LARGEST else y  # what is larger is refused inside
+        super().learn_one(x, y)
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """The prediction for one row; 0 before anything was learned."""
+        row = self._row(x)
+        return self._core.predict_one(row) if len(row) else 0.0
+
+    def predict_many(self, X: Any) -> Any:
+        """The predictions for the rows of a frame, as a series of its kind."""
+        table = Table(X)
+        values = [0.0] * len(table)
+        if self._columns.width and len(table):
+            values = self._core.predict(self._columns.look_at_table(table)).tolist()
+        return table.series(values, "float64")
+
+
+class KONSClassifier(OnDicts, base.MiniBatchClassifier):
+    """Second-order kernel classification on a stream of dicts: labels of any kind, new ones at any time.
+
+    One problem per class in one shared dictionary (:class:`kons.Classifier`). Parameters and the treatment
+    of features are those of :class:`KONSRegressor`; the loss is the logistic one unless another is named. In
+    the warm-up the most frequent label is predicted.
+
+    Parameters
+    ----------
+    learner, kernel, bandwidth, regularization, max_atoms, forgetting, loss, scale, warmup, text_width, seed
+        As in :class:`KONSRegressor`.
+    parameters
+        Others of the learner, by name.
+
+    Examples
+    --------
+    >>> from kons.river import KONSClassifier
+    >>> model = KONSClassifier(warmup=10)
+    >>> for i in range(60):
+    ...     model.learn_one({"size": i % 10}, "large" if i % 10 > 6 else "small")
+    >>> model.predict_one({"size": 9}), model.predict_one({"size": 1})
+    ('large', 'small')
+    >>> sorted(model.predict_proba_one({"size": 9}))
+    ['large', 'small']
+    """
+
+    _task = "classification"
+
+    def __init__(
+        self,
+        learner: str = "embedded",
+        kernel: str | Kernel = "gaussian",
+        bandwidth: float | Literal["auto"] = "auto",
+        regularization: float | None = None,
+        max_atoms: int | None = None,
+        forgetting: float | None = None,
+        loss: str | Loss | None = None,
+        scale: Literal["auto", "none"] = "auto",
+        warmup: int = 200,
+        text_width: int = 8,
+        seed: int = 0,
+        parameters: dict[str, Any] | None = None,
+    ) -> None:
+        self.learner = learner
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.regularization = regularization
+        self.max_atoms = max_atoms
+        self.forgetting = forgetting
+        self.loss = loss
+        self.scale = scale
+        self.warmup = warmup
+        self.text_width = text_width
+        self.seed = seed
+        self.parameters = parameters
+        self._prepare()
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels, in order of first appearance."""
+        return list(self._core.classes)
+
+    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+        """The most probable label of one row; None before anything was learned."""
+        row = self._row(x)
+        return self._core.predict_one(row) if len(row) else None
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """The probability of each label; empty before anything was learned."""
+        row = self._row(x)
+        return self._core.predict_proba_one(row) if len(row) else {}
+
+    def predict_many(self, X: Any) -> Any:
+        """The labels of the rows of a frame, as a series of its kind."""
+        table = Table(X)
+        if not (self._columns.width and len(table)):
+            return table.series([None] * len(table), "object")
+        return table.series(self._core.predict(self._columns.look_at_table(table)).tolist())
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """The probabilities of the rows of a frame, as a frame with a column per label."""
+        table = Table(X)
+        if not (self._columns.width and len(table)):
+            return table.frame(np.empty((len(table), 0)), [])
+        return table.frame(self._core.predict_proba(self._columns.look_at_table(table)), self.classes)

@@ -1,0 +1,322 @@
+"""Features that vanish, come late, change places and kinds: refereed by rows made by hand."""
+
+import copy
+import datetime
+import functools
+import math
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from contracts.learners import assert_identical
+from kons import errors
+from kons.encoding import HashedOneHot
+from kons.errors import InputError, KonsWarning
+from kons.kernels import ScikitLearn
+from kons.recipes import for_task
+from kons.river import KONSClassifier, KONSRegressor
+
+pytestmark = pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
+close = functools.partial(np.testing.assert_allclose, rtol=1e-9)
+
+RNG = np.random.default_rng(8)
+COUNT, WARMUP = 260, 40
+A, B, C = RNG.normal(size=(3, COUNT)) * np.array([[10.0], [1.0], [0.1]]) + 5.0
+WORDS = RNG.choice(["red", "green", "blue", "grey"], size=COUNT).tolist()
+Y = (3.0 * A + 20.0 * np.sin(B) + 10.0 * (np.array(WORDS) == "red") + 50.0 * C).tolist()
+
+
+def played(model, rows, targets=Y):
+    """The predictions before each row."""
+    out = []
+    for x, y in zip(rows, targets, strict=False):
+        out.append(model.predict_one(x))
+        model.learn_one(x, y)
+    return out
+
+
+def rows(**columns):
+    """Dicts; a value that is None is left out."""
+    names = list(columns)
+    values = zip(*columns.values(), strict=True)
+    return [{n: v for n, v in zip(names, row, strict=True) if v is not None} for row in values]
+
+
+def means_before(column):
+    """Of the values that came, before each row; by hand, as slow as can be."""
+    return [np.mean([v for v in column[:i] if v is not None] or [0.0]) for i in range(len(column))]
+
+
+def test_missing_numbers_are_the_mean_so_far_and_missing_text_is_nothing():
+    gone = RNG.random((2, COUNT)) < 0.3
+    gone[:, 0] = False
+    b = [None if g else v for g, v in zip(gone[0], B.tolist(), strict=True)]
+    words = [None if g else v for g, v in zip(gone[1], WORDS, strict=True)]
+    filled = np.where(gone[0], means_before(b), B)
+    matrix = np.column_stack([A, filled, HashedOneHot(8).encode(words)])
+    expected = for_task("regression", warmup=WARMUP).advance(matrix, Y).prediction
+    close(played(KONSRegressor(warmup=WARMUP), rows(a=A.tolist(), b=b, word=words)), expected)
+
+
+@pytest.mark.parametrize("absent", [None, math.nan, np.nan, np.float32("nan"), pd.NA, pd.NaT, Decimal("NaN")])
+def test_every_way_of_saying_nothing_is_the_same(absent):
+    there, gone = rows(a=A.tolist(), b=B.tolist()), rows(a=A.tolist(), b=B.tolist())
+    for i in range(3, COUNT, 4):
+        del gone[i]["b"]
+        there[i]["b"] = absent
+    models = [KONSRegressor(warmup=WARMUP) for _ in range(2)]
+    assert played(models[0], there) == played(models[1], gone)
+    assert_identical(models[0].state(), models[1].state())
+
+
+def test_order_and_kinds_of_numbers_do_not_matter():
+    a, b, flags = np.round(A).tolist(), B.tolist(), (C > 5.0).tolist()
+    plain = rows(a=a, b=b, flag=[float(f) for f in flags], word=WORDS)
+    kinds = [int, np.int64, np.float32, Decimal, Fraction, np.float64, lambda v: np.array(v)]
+    odd = [
+        {"word": np.str_(w), "flag": [bool, np.bool_][i % 2](f), "b": v, "a": kinds[i % 7](u)}
+        for i, (u, v, f, w) in enumerate(zip(a, b, flags, WORDS, strict=True))
+    ]
+    models = [KONSRegressor(warmup=WARMUP) for _ in range(2)]
+    assert played(models[0], plain) == played(models[1], odd)
+    assert_identical(models[0].state(), models[1].state())
+
+
+@pytest.mark.parametrize("only", ["number", "text", "whole numbers"])
+def test_a_single_feature(only):
+    column = {"number": A.tolist(), "text": WORDS, "whole numbers": [i % 13 for i in range(COUNT)]}[only]
+    matrix = HashedOneHot(8).encode(column) if only == "text" else np.array(column, float).reshape(-1, 1)
+    expected = for_task("regression", warmup=WARMUP).advance(matrix, Y).prediction
+    close(played(KONSRegressor(warmup=WARMUP), rows(x=column)), expected)
+
+
+def test_narrow_text():
+    model = KONSRegressor(warmup=WARMUP, text_width=3)
+    matrix = np.column_stack([A, HashedOneHot(3).encode(WORDS)])
+    expected = for_task("regression", warmup=WARMUP).advance(matrix, Y).prediction
+    close(played(model, rows(a=A.tolist(), word=WORDS)), expected)
+
+
+def test_rows_without_any_feature_are_rows():
+    model = KONSRegressor(warmup=10)
+    for y in (1.0, 3.0):
+        model.learn_one({}, y)
+    assert model.predict_one({}) == 2.0
+    played(model, rows(a=A.tolist(), word=WORDS))
+    assert model.rows_seen == COUNT + 2
+    assert abs(model.predict_one({"a": A[0], "word": WORDS[0]}) - Y[0]) < abs(np.mean(Y) - Y[0])
+
+
+# ---- late
+
+
+def test_a_feature_that_comes_in_the_warm_up_is_used_at_once():
+    first = 15
+    late = [None] * first + C[first:].tolist()
+    words = [None] * (first + 1) + WORDS[first + 1 :]
+    core = for_task("regression", warmup=WARMUP)
+    matrix = np.column_stack([A, B, C, HashedOneHot(8).encode(words)])
+    expected = core.advance(matrix[:first, :2], Y[:first]).prediction.tolist()
+    core.widen(1)
+    expected += core.advance(matrix[first : first + 1, :3], Y[first : first + 1]).prediction.tolist()
+    core.widen(8)
+    expected += core.advance(matrix[first + 1 :], Y[first + 1 :]).prediction.tolist()
+    close(
+        played(KONSRegressor(warmup=WARMUP), rows(a=A.tolist(), b=B.tolist(), c=late, word=words)), expected
+    )
+
+
+@pytest.mark.parametrize("kind", ["number", "text"])
+@pytest.mark.parametrize("every", [1, 2])
+def test_a_feature_that_comes_late_is_used_from_its_fiftieth_value_on(kind, every):
+    came = range(60, COUNT, every)
+    column = C.tolist() if kind == "number" else WORDS
+    late = [v if i in came else None for i, v in enumerate(column)]
+    since = came[49]
+    if kind == "number":
+        samples = C[list(came[:50])].reshape(-1, 1)
+        filled = np.where([v is None for v in late], means_before(late), C)
+        encoded = filled.reshape(-1, 1)
+    else:
+        samples = HashedOneHot(8).encode([WORDS[i] for i in came[:50]])
+        encoded = HashedOneHot(8).encode(late)
+    core = for_task("regression", warmup=WARMUP)
+    matrix = np.column_stack([A, B, encoded])
+    expected = core.advance(matrix[:since, :2], Y[:since]).prediction.tolist()
+    expected.append(core.predict_one(matrix[since, :2]))
+    core.widen(encoded.shape[1], samples)
+    core.learn_one(matrix[since], Y[since])
+    expected += core.advance(matrix[since + 1 :], Y[since + 1 :]).prediction.tolist()
+    model = KONSRegressor(warmup=WARMUP)
+    close(played(model, rows(a=A.tolist(), b=B.tolist(), late=late)), expected)
+
+
+def test_a_feature_that_comes_near_the_end_of_the_warm_up_waits_for_its_scale():
+    model = KONSRegressor(warmup=WARMUP)
+    stream = rows(a=A.tolist(), late=[None] * (WARMUP - 1) + C[WARMUP - 1 :].tolist())
+    for count, width in ((WARMUP + 48, 1), (WARMUP + 49, 2)):
+        played(model, stream[model.rows_seen : count])
+        assert model.state()["columns"]["width"] == width
+    assert model.predict_one({"a": 5.0, "late": 4.8}) != model.predict_one({"a": 5.0, "late": 5.2})
+
+
+def test_a_late_feature_that_never_varies_waits_and_costs_nothing():
+    model, twin = KONSRegressor(warmup=WARMUP), KONSRegressor(warmup=WARMUP)
+    late = [None] * 60 + [7.0] * (COUNT - 61) + [8.0]
+    plain = rows(a=A.tolist(), b=B.tolist())
+    assert played(model, rows(a=A.tolist(), b=B.tolist(), late=late)[:-1]) == played(twin, plain[:-1])
+    assert len(model.state()["columns"]["waiting"][0][1]) == 50
+    model.learn_one(plain[-1] | {"late": 8.0}, Y[-1])  # at last
+    assert model.state()["columns"]["width"] == 3
+    assert model.predict_one(plain[0] | {"late": 8.0}) != model.predict_one(plain[0] | {"late": 7.0})
+
+
+def test_a_late_feature_of_two_kinds_is_of_the_first():
+    late = [None] * 60 + ["text" if i % 3 else float(i) for i in range(COUNT - 60)]
+    model = KONSRegressor(warmup=WARMUP)
+    played(model, rows(a=A.tolist(), late=late))
+    assert model.state()["columns"]["features"] == [("a", 0, 0), ("late", 1, 1)]
+
+
+def test_what_the_kernel_cannot_take_is_left_out(monkeypatch):
+    kernel = ScikitLearn("rbf")  # its width depends on the number of features
+    model, twin = (KONSRegressor(kernel=kernel, warmup=WARMUP) for _ in range(2))
+    late = [None] * 60 + C[60:].tolist()
+    monkeypatch.setattr(errors, "_told", set())
+    with pytest.warns(KonsWarning, match="'late' came after 109 rows"):
+        predictions = played(model, rows(a=A.tolist(), b=B.tolist(), late=late))
+    close(predictions, played(twin, rows(a=A.tolist(), b=B.tolist())))
+    assert model.state()["columns"]["ignored"] == ["late"]
+    assert model.state()["columns"]["waiting"] == []
+
+
+# ---- kinds that change
+
+
+def test_text_among_numbers_is_a_number_or_missing():
+    a: list = B.tolist()
+    clean: list = B.tolist()
+    for i in range(5, COUNT, 9):
+        a[i], clean[i] = repr(clean[i]), clean[i]
+    for i in range(7, COUNT, 9):
+        a[i], clean[i] = "unknown" if i % 2 else "inf", None
+    models = [KONSRegressor(warmup=WARMUP) for _ in range(2)]
+    assert played(models[0], rows(a=a, b=A.tolist())) == played(models[1], rows(a=clean, b=A.tolist()))
+
+
+def test_numbers_among_text_are_text():
+    odd = [3 if i % 5 == 4 else 2.5 if i % 5 == 3 else w for i, w in enumerate(WORDS)]
+    models = [KONSRegressor(warmup=WARMUP) for _ in range(2)]
+    clean = [str(value) for value in odd]
+    assert played(models[0], rows(a=A.tolist(), w=odd)) == played(models[1], rows(a=A.tolist(), w=clean))
+
+
+def test_bytes_are_text():
+    models = [KONSRegressor(warmup=WARMUP) for _ in range(2)]
+    as_bytes = [word.encode() for word in WORDS]
+    assert played(models[0], rows(w=as_bytes)) == played(models[1], rows(w=WORDS))
+
+
+# ---- told once
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"a": 1.0}, "the feature 'w' is missing"),
+        ({"a": None, "w": "red"}, "is missing"),
+        ({"a": "1.5", "w": "red"}, "'a' is the text '1.5'"),
+        ({"a": 1.0, "w": 2}, "'w' is the number 2"),
+    ],
+)
+def test_what_is_done_for_the_user_is_told_once(monkeypatch, row, message):
+    monkeypatch.setattr(errors, "_told", {"Scaled target"})
+    model = KONSRegressor(warmup=3)
+    played(model, rows(a=A.tolist(), w=WORDS)[:20])
+    before = model.state()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(KonsWarning, match=message):
+            model.learn_one(row, 2.0)
+        assert_identical(model.state(), before)
+        model.learn_one(row, 2.0)
+
+
+def test_a_late_feature_is_told(monkeypatch):
+    monkeypatch.setattr(errors, "_told", {"river missing"})
+    model = KONSClassifier(warmup=20)
+    late = [None] * 60 + C[60:].tolist()
+    with pytest.warns(KonsWarning, match="'late' came late.* 50 values.* row 110 on") as told:
+        played(model, rows(a=A.tolist(), late=late), WORDS)
+    assert len(told) == 1
+
+
+# ---- refused
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        ({"a": math.inf, "b": 1.0}, "'a' is inf, expected a finite number"),
+        ({"a": 1.0, "b": np.float64(-np.inf)}, "'b' is -inf"),
+        ({"a": 10**400, "b": 1.0}, "range of floats"),
+        ({"a": [1.0], "b": 1.0}, r"'a' is \[1.0\] \(list\)"),
+        ({"a": 1j, "b": 1.0}, "complex"),
+        ({"a": datetime.date(2024, 1, 1), "b": 1.0}, "date_parts"),
+        ({"a": 1.0, "b": 1.0, "new": math.inf}, "'new' is inf"),
+        ([1.0, 2.0], "x is a list, expected a dict"),
+        (None, "x is a NoneType"),
+        (np.zeros(2), "x is a ndarray"),
+    ],
+)
+@pytest.mark.parametrize("learned", [0, 10, 100])
+def test_what_is_no_value_is_refused_and_changes_nothing(x, message, learned):
+    model = KONSRegressor(warmup=30)
+    played(model, rows(a=A.tolist(), b=B.tolist())[:learned])
+    before = model.state()
+    for call in (model.predict_one, lambda x: model.learn_one(x, 1.0)):
+        with pytest.raises(InputError, match=message):
+            call(x)
+    assert_identical(model.state(), before)
+
+
+@pytest.mark.parametrize("at", [0, 5, 109, 150])  # new, a new feature in the warm-up, a late one, a plain row
+def test_a_refused_target_changes_nothing(at):
+    model = KONSRegressor(warmup=20)
+    late = [None] * 60 + C[60:].tolist()
+    early = [None] * 5 + B[5:].tolist()
+    stream = rows(a=A.tolist(), b=early, late=late)
+    played(model, stream[:at])
+    before = model.state()
+    with pytest.raises(InputError):
+        model.learn_one(stream[at], math.nan)
+    assert_identical(model.state(), before)
+
+
+@pytest.mark.parametrize("learned", [10, 100])
+def test_huge_numbers_are_numbers(learned):
+    model = KONSRegressor(warmup=30)
+    stream = rows(a=A.tolist(), b=B.tolist())
+    played(model, stream[:learned])
+    huge = {"a": 1.7e308, "b": -1.7e308}
+    for _ in range(40):
+        model.learn_one(huge, 3.0)
+    model.learn_one({"b": 1.0}, 3.0)  # the mean of the other is beyond all numbers
+    assert math.isfinite(model.predict_one(huge))
+
+
+def test_rows_are_not_kept():
+    model = KONSRegressor(warmup=30)
+    x = {"a": 1.0, "w": "red"}
+    for i in range(50):
+        x["a"] = float(i)
+        before = copy.deepcopy(x)
+        model.predict_one(x)
+        model.learn_one(x, float(i))
+        assert x == before
+    x["a"], x["w"] = 1e9, "blue"
+    assert abs(model.predict_one({"a": 30.0, "w": "red"}) - 30.0) < 2.0
