@@ -1,0 +1,57 @@
+"""One page about a run, from the files it left behind: nothing is learned again, nothing is fetched.
+
+::
+
+    folder             what is in the files, checked
+    thinning           curves of any length, as a few hundred points that keep every spike
+    history            one pass over the trace: all that the page draws or lists
+    numbers            rounded to what they mean
+    words              the headline, what to try, what is worth knowing
+    proof              the certificate, or why there is none and the command that gives one
+    asked              command line, settings and versions
+    pictures, drawing  by matplotlib; svg: made to follow the page's colours
+    run, comparison    the sections of the two kinds of page
+    page, templates/   everything put together (jinja2)
+
+The same folder gives the same bytes: no clock, no chance, no machine.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from kons.errors import InputError
+
+__all__ = ["REPORT", "render", "write_report"]
+
+REPORT = "report.html"
+
+
+def render(folder: Path | str) -> str:
+    """The report of a run folder, or of a folder of ``kons compare``, as one self-contained HTML page.
+
+    Costs one pass over the trace in constant memory, and about a second for the pictures. Needs the
+    ``report`` extra (jinja2 and matplotlib).
+    """
+    from kons.report.page import page
+
+    return page(Path(folder))
+
+
+def write_report(folder: Path | str) -> Path:
+    """Write :func:`render` as ``report.html`` into the folder, whole or not at all; returns its path."""
+    folder = Path(folder)
+    text = render(folder)
+    path = folder / REPORT
+    temporary = folder / f".{REPORT}.{os.getpid()}.tmp"
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}).") from None
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return path

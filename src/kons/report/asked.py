@@ -1,0 +1,60 @@
+"""What was asked for: the command line, settings, source and versions, for a page."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from kons.report.folder import RunFolder, as_text
+from kons.report.numbers import count, plural
+
+__all__ = ["settings", "typed"]
+
+MOST_NAMES = 200
+
+
+def typed(folder: RunFolder) -> str:
+    words = folder.command
+    if words and words[0] != "kons":
+        # The path of the program is the machine's own; what a person types is its name.
+        head = words[0].replace("\\", "/").rsplit("/", 1)[-1]
+        words = ["kons", *words[1:]] if head in ("kons", "kons.exe", "__main__.py") else ["kons", *words]
+    return shlex.join(words)
+
+
+def settings(folder: RunFolder) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Titled lists of (name, value): what was asked for, of what, with which versions."""
+    groups: list[tuple[str, Any]] = [
+        ("Settings", folder.settings),
+        ("Source", folder.group("source")),
+        ("Versions", folder.group("versions")),
+        ("Circumstances", {key: folder.run[key] for key in ("threads", "started") if key in folder.run}),
+    ]
+    found = [(title, _flat(values)) for title, values in groups if isinstance(values, dict)]
+    features = folder.features
+    if features:
+        names = ", ".join(features[:MOST_NAMES])
+        more = f" and {count(len(features) - MOST_NAMES)} more" if len(features) > MOST_NAMES else ""
+        found.append(("Columns", [(plural(len(features), "column"), names + more)]))
+    return [(title, rows) for title, rows in found if rows]
+
+
+def _flat(values: dict[str, Any], before: str = "") -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    for key, value in values.items():
+        name = before + as_text(key).replace("_", " ")
+        if isinstance(value, dict):
+            rows += _flat(value, f"{name}: ")
+        elif value is not None and value != [] and value != "":
+            rows.append((name, _shown(value)))
+    return rows
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_shown(part) for part in value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return as_text(value)

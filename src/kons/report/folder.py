@@ -1,0 +1,229 @@
+"""What a run left behind: ``run.json``, ``summary.json`` and the trace, checked before anything is drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.errors import InputError
+
+__all__ = ["RunFolder", "Segment", "as_number", "as_text", "read_folder"]
+
+FORMAT = 1
+TRACE_FILE = re.compile(r"\d+\.npz")
+AGAIN = "run it again with `kons run ... --out DIR`"
+
+
+def as_text(value: Any) -> str:
+    """A name from somebody's data on one line, without characters that steer a terminal or a page."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = " ".join(str(value).split())
+    return "".join("\N{REPLACEMENT CHARACTER}" if _steers(letter) else letter for letter in text)
+
+
+def _steers(letter: str) -> bool:
+    kind = unicodedata.category(letter)
+    return kind in ("Cc", "Cs", "Cn") or (kind == "Cf" and unicodedata.bidirectional(letter) != "BN")
+
+
+def as_number(value: Any) -> float | None:
+    """A finite number, or None for what is missing, NaN or not a number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The rows of one trace file: columns of the same length, and the number of the first row."""
+
+    first: int
+    columns: dict[str, NDArray[Any]]
+    shares: NDArray[np.float64] | None
+    share_rows: NDArray[np.float64] | None
+
+    def __len__(self) -> int:
+        return len(self.columns["loss"])
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The two documents of a folder, and where its trace is."""
+
+    path: Path
+    run: dict[str, Any]
+    summary: dict[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """``run`` or ``compare``."""
+        return str(self.run.get("kind", "run"))
+
+    @property
+    def rows(self) -> int:
+        """How many rows were predicted."""
+        return int(self.summary["rows"])
+
+    @property
+    def task(self) -> str:
+        """``regression`` or ``classification``."""
+        task = self.summary.get("task") or self.settings.get("task")
+        return "classification" if task == "classification" else "regression"
+
+    @property
+    def target(self) -> str:
+        """The name of what was predicted."""
+        return as_text(self.run.get("target") or self.summary.get("target") or "target")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was asked for."""
+        found = self.run.get("settings") or self.summary.get("settings")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def classes(self) -> list[str]:
+        """The labels in the order of their codes; empty for regression."""
+        return _texts(self.summary.get("classes"))
+
+    @property
+    def command(self) -> list[str]:
+        """The command line, word by word; empty where it is not known."""
+        return _texts(self.run.get("command"))
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the columns that were learned from."""
+        return _texts(self.run.get("features")) or _texts(self.summary.get("features"))
+
+    @property
+    def notes(self) -> list[str]:
+        """Choices that the run told its user."""
+        return _texts(self.summary.get("notes"))
+
+    def group(self, name: str) -> dict[str, Any]:
+        """An object of the summary, or of what was asked; empty where there is none."""
+        found = self.summary.get(name) or self.run.get(name)
+        return found if isinstance(found, dict) else {}
+
+    def number(self, name: str) -> float | None:
+        """A finite number of the summary, or None."""
+        return as_number(self.summary.get(name))
+
+    def trace(self) -> Iterator[Segment]:
+        """The trace, file by file in row order; a gap, an overlap or a damaged file is an error."""
+        expected = 0
+        folder = self.path / "trace"
+        try:
+            names = sorted((p for p in folder.iterdir() if TRACE_FILE.fullmatch(p.name)), key=_by_number)
+        except OSError:
+            raise InputError(
+                f"{folder}: the folder of the trace is missing or cannot be read; copy the whole run "
+                f"folder, or {AGAIN}."
+            ) from None
+        for path in names:
+            segment = _read_segment(path)
+            if segment.first != expected:
+                raise InputError(
+                    f"{path}: begins at row {segment.first}, expected row {expected}: a trace file before "
+                    f"it is missing or too many; copy the whole run folder, or {AGAIN}."
+                )
+            expected += len(segment)
+            if expected > self.rows:
+                break
+            yield segment
+        if expected != self.rows:
+            relation = "at least" if expected > self.rows else "only"
+            raise InputError(
+                f"{folder}: the trace holds {relation} {expected:,} rows, and summary.json says "
+                f"{self.rows:,}: they are not of the same run, or a file is missing; copy the whole run "
+                f"folder, or {AGAIN}."
+            )
+
+
+def read_folder(path: Path) -> RunFolder:
+    """Read and check the two documents of a run folder; the trace is read later, file by file."""
+    if not path.is_dir():
+        raise InputError(
+            f"{path}: there is no such folder; expected one written by `kons run ... --out DIR`."
+        )
+    run = _read_document(path / "run.json", f"is {path} a folder written by `kons run ... --out DIR`?")
+    version = run.get("format", FORMAT)
+    if version != FORMAT:
+        raise InputError(
+            f"{path / 'run.json'}: is of format {version!r}, and this kons reads {FORMAT}: "
+            "use the kons that wrote it, or a newer one."
+        )
+    if run.get("kind", "run") not in ("run", "compare"):
+        raise InputError(f"{path / 'run.json'}: kind is {run['kind']!r}, expected 'run' or 'compare'.")
+    unfinished = (path / "checkpoint.kons").exists()
+    advice = f"the run is not finished: `kons resume {path}`." if unfinished else f"{AGAIN}."
+    summary = _read_document(path / "summary.json", advice)
+    rows = summary.get("rows")
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
+        raise InputError(f"{path / 'summary.json'}: rows is {rows!r}, expected a count; {AGAIN}.")
+    return RunFolder(path, run, summary)
+
+
+def _texts(found: Any) -> list[str]:
+    return [as_text(part) for part in found] if isinstance(found, list) else []
+
+
+def _by_number(path: Path) -> int:
+    return int(path.stem)
+
+
+def _read_document(path: Path, advice: str) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: is missing; {advice}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: is damaged or cannot be read ({reason}); {AGAIN}.") from None
+    if not isinstance(document, dict):
+        raise InputError(f"{path}: holds a {type(document).__name__}, expected a JSON object; {AGAIN}.")
+    return document
+
+
+def _read_segment(path: Path) -> Segment:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except Exception as error:  # a damaged zip file or header raises almost anything
+        raise InputError(f"{path}: is damaged or cannot be read ({as_text(error)}); {AGAIN}.") from None
+    missing = [name for name in ("first", "loss", "target", "prediction") if name not in arrays]
+    if missing:
+        raise InputError(f"{path}: has no {', '.join(missing)}, has {', '.join(arrays)}; {AGAIN}.")
+    first, shares, share_rows = (arrays.pop(name, None) for name in ("first", "shares", "share_rows"))
+    length = len(arrays["loss"]) if arrays["loss"].ndim == 1 else -1
+    columns = {}
+    for name, values in arrays.items():
+        if values.ndim == 1 and (len(values) != length or values.dtype.kind not in "fiub"):
+            raise InputError(
+                f"{path}: column {name} holds {values.shape} of {values.dtype}, expected {length} numbers; "
+                f"{AGAIN}."
+            )
+        if values.ndim == 1:
+            columns[name] = values
+    if length < 0 or np.size(first) != 1:
+        raise InputError(f"{path}: loss or first is not what a trace holds; {AGAIN}.")
+    if shares is None or share_rows is None or shares.ndim != 2 or len(shares) != len(share_rows):
+        shares = share_rows = None
+    else:
+        shares, share_rows = shares.astype(float), share_rows.astype(float)
+    return Segment(int(np.ravel(first)[0]), columns, shares, share_rows)

@@ -1,0 +1,309 @@
+"""The sections of a run's report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from kons.report import pictures
+from kons.report.folder import RunFolder, as_number, as_text
+from kons.report.history import BASELINES, History, read_history
+from kons.report.numbers import column, count, duration, number, percent, plural
+from kons.report.proof import proof
+from kons.report.shown import Bar, Shown, Table
+from kons.report.words import (
+    TOO_FEW,
+    baseline_names,
+    coverage,
+    headline,
+    loss_name,
+    loss_text,
+    loss_texts,
+    plain,
+    remark,
+    suggestions,
+    verdict,
+    worth_knowing,
+)
+
+__all__ = ["describe_run"]
+
+MOST_BARS = 20
+MOST_LABELS = 10
+METRICS = {
+    "mse": "mean squared error",
+    "rmse": "root mean squared error",
+    "mae": "mean absolute error",
+    "r2": "explained variance (R²)",
+    "error_rate": "error rate",
+    "log_loss": "log loss, in nats",
+    "auc": "area under the ROC curve",
+    "f1": "F1",
+}
+PARTS = ("error_rate",)
+
+
+def describe_run(folder: RunFolder) -> dict[str, Any]:
+    history = read_history(folder)
+    said = headline(folder)
+    sections = [("How good it is", _losses(folder, history))] if folder.rows else []
+    if folder.rows:
+        sections += [
+            ("Predicted against actual", _recent(folder, history)),
+            ("What it keeps", _memory(folder, history)),
+            ("What was new", _novelty(folder, history)),
+            ("What it leans on", _reliance(folder, history)),
+        ]
+    return {
+        "title": f"{folder.target} \N{MIDDLE DOT} kons report",
+        "headline": said,
+        "description": plain(said),
+        "remark": remark(folder) if folder.rows else "",
+        "kind": verdict(folder).kind if folder.rows >= TOO_FEW else "unknown",
+        "cards": _cards(folder, history) if folder.rows else [],
+        "suggestions": suggestions(folder) if folder.rows else [],
+        "notes": worth_knowing(folder, history),
+        "sections": sections,
+        "proof": proof(folder) if folder.rows else None,
+    }
+
+
+def _cards(folder: RunFolder, history: History) -> list[tuple[str, str, str]]:
+    found = verdict(folder)
+    over = f"over {plural(folder.rows, 'row')}"
+    over += "" if found.loss == folder.number("loss") else ", once a target was known"
+    cards = [(loss_name(folder), loss_text(folder, found.loss), over)]
+    if found.best is not None:
+        trivial = baseline_names(folder.task)[found.best]
+        cards.append(
+            ("against the best baseline", found.short, f"{trivial}: {loss_text(folder, found.best_loss)}")
+        )
+    held, level = coverage(folder, history), folder.number("interval_level")
+    if held is not None:
+        asked = f"asked for: {percent(level)}" if level is not None else "of the targets"
+        cards.append(("inside the interval", percent(held), asked))
+    atoms, most = folder.number("atoms"), folder.number("max_atoms")
+    if atoms is not None:
+        cards.append(("points kept", count(atoms), f"at most {count(most)}" if most else ""))
+    cost, seconds = folder.number("microseconds_per_row"), folder.number("seconds")
+    if cost is not None:
+        value, unit = duration(cost * 1e-6).split(" ", 1)
+        cards.append((f"{unit} a row", value, f"{duration(seconds)} in all" if seconds is not None else ""))
+    return cards
+
+
+def _losses(folder: RunFolder, history: History) -> list[Shown]:
+    part = folder.task == "classification"
+    name = loss_name(folder)
+    unit = "" if part else f" ({folder.target}, squared)"
+    names = {"learner": as_text(folder.summary.get("learner") or "learner"), **baseline_names(folder.task)}
+    shown = [
+        Shown(
+            "Over all rows so far",
+            f"The {name} over all rows up to each row, every row predicted before it was learned. Lower is "
+            "better. The very first rows may lie outside.",
+            pictures.losses(history.running, names, f"{name}{unit}", name="running", part=part),
+        )
+    ]
+    if pictures.has_windows(history):
+        caption = (
+            "The same over a window that moves along: what changes over time shows here. Long curves are "
+            "thinned to their least and largest values, so no spike is lost."
+        )
+        picture = pictures.losses(history.windowed, names, f"{name}{unit}", name="windowed", part=part)
+        shown.append(Shown(f"Over the last {plural(history.window, 'row')}", caption, picture))
+    else:
+        shown.append(
+            Shown("Over the last rows", f"{plural(folder.rows, 'row')} are too few for a windowed curve.")
+        )
+    shown.append(Shown("In figures", "", table=_beside(folder, names)))
+    other = _measures(folder)
+    return [*shown, Shown("Other measures of this run", "", table=other)] if other else shown
+
+
+def _beside(folder: RunFolder, names: dict[str, str]) -> Table:
+    """The loss of the learner and of the baselines, and how many times as large."""
+    baselines = folder.group("baselines")
+    loss = folder.number("loss")
+    rows = [(loss, f"{names['learner']} (this run)")]
+    rows += [(as_number(baselines[key]), names[key]) for key in BASELINES if key in baselines]
+    rows.sort(key=lambda row: math.inf if row[0] is None else row[0])
+    texts = loss_texts(folder, [value for value, _ in rows])
+    ratios = column(
+        [value / loss if loss and value is not None else None for value, _ in rows], 3, by_least=True
+    )
+    cells = [[name, text, ratio] for (_, name), text, ratio in zip(rows, texts, ratios, strict=True)]
+    return Table(["predictor", loss_name(folder), "times this run's"], cells, [False, True, True])
+
+
+def _measures(folder: RunFolder) -> Table | None:
+    known = [
+        [METRICS.get(key, as_text(key)), percent(value) if key in PARTS else number(value)]
+        for key, raw in folder.group("metrics").items()
+        if key not in ("mse", "error_rate") and (value := as_number(raw)) is not None
+    ]
+    return Table(["measure", "value"], known, [False, True]) if known else None
+
+
+def _recent(folder: RunFolder, history: History) -> list[Shown]:
+    recent = history.recent
+    rows = len(recent["row"])
+    if folder.task == "classification":
+        right = int(np.sum(recent["target"] == recent["prediction"]))
+        caption = f"The last {plural(rows, 'row')}: {count(right)} right. On a phone, the last 100."
+        picture = pictures.recent_labels(recent, folder.classes, folder.target) if folder.classes else None
+        if picture is None:
+            caption += " There are too many classes for a picture." if folder.classes else ""
+        shown = [Shown("The last rows", caption, picture), _confusion(folder, history)]
+    else:
+        level = folder.number("interval_level")
+        said = f"The last {plural(rows, 'row')}" + ("; on a phone, the last 100." if rows > 100 else ".")
+        known = np.isfinite(recent["lower"]) & np.isfinite(recent["upper"]) & np.isfinite(recent["target"])
+        inside = known & (recent["lower"] <= recent["target"]) & (recent["target"] <= recent["upper"])
+        if known.any():
+            held = coverage(folder, history)
+            said += f" The interval held {count(inside.sum())} of {plural(int(known.sum()), 'target')}"
+            said += f" ({percent(inside.sum() / known.sum())}); over the whole run {percent(held)}."
+        else:
+            said += " No interval: the run wrote none (it needs some residuals first)."
+        asked = None if level is None else percent(level)
+        shown = [Shown("The last rows", said, pictures.recent_values(recent, folder.target, asked))]
+    worst = _listed(folder, history.worst, "loss", "squared error")
+    if worst:
+        caption = "The rows that cost most. Numbered from 0, as in predictions.csv."
+        shown.append(Shown("Worst predicted", caption, table=worst))
+    return shown
+
+
+def _confusion(folder: RunFolder, history: History) -> Shown:
+    title = "Which label for which"
+    counts = history.confusion
+    if counts is None or not counts.sum():
+        return Shown(title, "Not shown: summary.json names no classes.")
+    order = np.argsort(-counts.sum(axis=1), kind="stable")[:MOST_LABELS]
+    labels = [folder.classes[i] for i in order.tolist()]
+    rows = []
+    for i in order.tolist():
+        total = int(counts[i].sum())
+        found = percent(counts[i, i] / total) if total else ""
+        rows.append([folder.classes[i], *(count(counts[i, j]) for j in order.tolist()), found])
+    caption = (
+        "A line for each actual label, a column for each prediction; at the end, how often it was right."
+    )
+    if len(order) < len(counts):
+        caption += f" The {len(order)} most frequent of {plural(len(counts), 'label')}."
+    return Shown(
+        title, caption, table=Table(["actual", *labels, "right"], rows, [False] + [True] * (len(labels) + 1))
+    )
+
+
+def _memory(folder: RunFolder, history: History) -> list[Shown]:
+    most = folder.number("max_atoms")
+    dimension, determinant = folder.number("effective_dimension"), folder.number("log_determinant")
+    if history.size is None:
+        shown = [Shown("Dictionary", "The trace has no column size: this learner keeps no dictionary, or was "
+                       "written by an older version.")]  # fmt: skip
+    else:
+        caption = "How many points span the learned function. The cost of a row grows with its square."
+        picture = pictures.size(history.size, None if most is None else int(most))
+        shown = [Shown("Dictionary", caption, picture)]
+    if history.effective_dimension is None and history.log_determinant is None:
+        caption = "The trace has no leverage, weight and inverse form: this learner does not compute them."
+        shown.append(Shown("How much there was to learn", caption))
+        return shown
+    caption = (
+        "The online effective dimension adds up how much of each row was not yet explained; it flattens when "
+        "the stream holds nothing new. The log-determinant is the volume learned, and bounds it from above."
+    )
+    if "expert" in history.columns:
+        caption += " Both are the leading expert's."
+    ends = [
+        f"{name} {number(value)}"
+        for name, value in (("effective dimension", dimension), ("log det", determinant))
+        if value is not None
+    ]
+    caption += f" At the end: {', '.join(ends)}." if ends else ""
+    picture = pictures.complexity(history.effective_dimension, history.log_determinant)
+    shown.append(Shown("How much there was to learn", caption, picture))
+    return shown
+
+
+def _novelty(folder: RunFolder, history: History) -> list[Shown]:
+    if history.novelty is None:
+        return [Shown("Novelty", "The trace has no novelty: embedded learners measure it, others do not.")]
+    caption = (
+        "How far each row lay from what had been seen before it, as the kernel sees it: high where the "
+        "stream goes somewhere new, near 0 where it repeats itself."
+    )
+    shown = [Shown("Novelty", caption, pictures.novelty(history.novelty, history.most_novel))]
+    table = _listed(folder, history.most_novel, "novelty", "novelty")
+    if table:
+        start = history.novel_from
+        caption = f"From row {count(start)} on, since at the start every row is new. " if start else ""
+        caption += "Rows are numbered from 0, as in predictions.csv."
+        shown.append(Shown("Most novel rows", caption, table=table))
+    return shown
+
+
+def _listed(folder: RunFolder, rows: list[dict[str, float]], by: str, name: str) -> Table | None:
+    if not rows or (by == "loss" and folder.task == "classification"):
+        return None
+    targets, predictions = [row["target"] for row in rows], [row["prediction"] for row in rows]
+    numeric = folder.task != "classification"
+    if numeric:
+        shown = column([*targets, *predictions])
+    else:
+        shown = [_label(folder, code) for code in (*targets, *predictions)]
+    amounts = column([row[by] for row in rows], 3)
+    cells = [[count(row["row"]), shown[i], shown[len(rows) + i], amounts[i]] for i, row in enumerate(rows)]
+    return Table(["row", folder.target, "predicted", name], cells, [True, numeric, numeric, True])
+
+
+def _label(folder: RunFolder, code: float) -> str:
+    known = math.isfinite(code) and 0 <= code < len(folder.classes)
+    return folder.classes[int(code)] if known else "unknown"
+
+
+def _reliance(folder: RunFolder, history: History) -> list[Shown]:
+    """Relevances and experts: only some learners have them."""
+    shown = []
+    relevances = folder.group("relevances")
+    bars = _bars(relevances.items())
+    if bars:
+        caption = "How strongly each column moves the prediction, over its usual range; the largest is 1."
+        if len(relevances) > len(bars):
+            caption += f" The first {len(bars)} of {plural(len(relevances), 'column')}."
+        shown.append(Shown("Columns that matter", caption, bars=bars))
+    else:
+        shown.append(
+            Shown("Columns that matter", "Not known: relevances are learned by --learner auto only.")
+        )
+    experts = folder.summary.get("experts")
+    experts = [e for e in experts if isinstance(e, dict)] if isinstance(experts, list) else []
+    names = [as_text(expert.get("name", f"expert {i}")) for i, expert in enumerate(experts)]
+    if history.shares is not None:
+        caption = "Who had how much say, over time: where the leader changes, the stream did."
+        shown.append(Shown("Experts over time", caption, pictures.shares(history.shares, names)))
+    final = _bars(
+        [(name, expert.get("share")) for name, expert in zip(names, experts, strict=True)], parts=True
+    )
+    if final:
+        shown.append(Shown("Experts at the end", "", bars=final))
+    if not experts and history.shares is None:
+        shown.append(Shown("Experts", "None: --learner auto combines several, this learner is one."))
+    return shown
+
+
+def _bars(amounts: Iterable[tuple[Any, Any]], *, parts: bool = False) -> list[Bar]:
+    known = [(as_text(name), value) for name, raw in amounts if (value := as_number(raw)) is not None]
+    largest = max((abs(value) for _, value in known), default=0.0)
+    if largest <= 0.0:
+        return []
+    known.sort(key=lambda pair: -abs(pair[1]))
+    return [
+        Bar(name, percent(value) if parts else number(value / largest, 2), abs(value) / largest)
+        for name, value in known[:MOST_BARS]
+    ]

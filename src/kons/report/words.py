@@ -1,0 +1,347 @@
+"""What a run comes to, in sentences: the headline, what to try, what is worth knowing."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kons.report.folder import RunFolder, as_number, as_text
+from kons.report.history import BASELINES, History
+from kons.report.numbers import UNKNOWN, column, count, duration, number, percent, plural
+
+__all__ = [
+    "Code",
+    "Command",
+    "Sentence",
+    "Verdict",
+    "asked_file",
+    "baseline_names",
+    "coverage",
+    "headline",
+    "loss_name",
+    "loss_text",
+    "loss_texts",
+    "plain",
+    "remark",
+    "suggestions",
+    "verdict",
+    "worth_knowing",
+]
+
+BLIND = 0.01  # the part of the loss in rows before any target was known that is worth a word
+SAME = 0.005  # losses closer than this part are the same to a reader
+FEW_ROWS = 500
+TOO_FEW = 100  # rows below which a comparison is mostly chance
+
+
+class Code(str):
+    """A name or a command that stands as it is typed."""
+
+    __slots__ = ()
+
+
+class Command(Code):
+    """A line to type, on a line of its own."""
+
+    __slots__ = ()
+
+
+Sentence = Sequence[str]
+
+
+def plain(sentence: Sentence) -> str:
+    """The sentence as text.
+
+    >>> plain(["Predicts ", Code("price"), "."])
+    'Predicts price.'
+    """
+    return "".join(sentence)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the loss compares with the best trivial predictor."""
+
+    loss: float | None
+    best: str | None
+    """Which baseline is the best; None where none is known."""
+    best_loss: float | None
+
+    @property
+    def kind(self) -> str:
+        """``better``, ``same``, ``worse`` or ``unknown``."""
+        if self.loss is None or self.best_loss is None:
+            return "unknown"
+        if abs(self.loss - self.best_loss) <= SAME * self.best_loss:
+            return "same"
+        return "better" if self.loss < self.best_loss else "worse"
+
+    @property
+    def short(self) -> str:
+        """The same, for a small space."""
+        if self.kind == "worse" and self.best_loss and self.change.endswith("much"):
+            return f"{number(self.loss / self.best_loss, 2)} times"  # type: ignore[operator]
+        return self.change
+
+    @property
+    def change(self) -> str:
+        """The difference as a part of the baseline's loss: ``41 % less``, ``3.2 times as much``."""
+        if self.loss is None or self.best_loss is None:
+            return UNKNOWN
+        if self.kind == "same":
+            return "the same"
+        if self.kind == "better":
+            return f"{percent(1.0 - self.loss / self.best_loss)} less"
+        if self.best_loss == 0.0:
+            return "more than nothing"
+        ratio = self.loss / self.best_loss
+        return f"{percent(ratio - 1.0)} more" if ratio < 2.0 else f"{number(ratio, 2)} times as much"
+
+
+def baseline_names(task: str) -> dict[str, str]:
+    """What the trivial predictors are called on the page."""
+    if task == "classification":
+        names = "most frequent label", "online logistic", "last label again"
+    else:
+        names = "mean so far", "online linear", "last value again"
+    return dict(zip(BASELINES, names, strict=True))
+
+
+def loss_name(folder: RunFolder) -> str:
+    """``mean squared error`` or ``error rate``."""
+    default = "error rate" if folder.task == "classification" else "mean squared error"
+    return as_text(folder.summary.get("loss_name") or default)
+
+
+def loss_text(folder: RunFolder, loss: float | None) -> str:
+    """A loss for people: an error rate in percent."""
+    return percent(loss, exact=True) if folder.task == "classification" else number(loss)
+
+
+def loss_texts(folder: RunFolder, losses: Sequence[float | None]) -> list[str]:
+    """Losses that stand under each other."""
+    return (
+        [percent(loss, exact=True) for loss in losses]
+        if folder.task == "classification"
+        else column(losses, 3, by_least=True)
+    )
+
+
+def verdict(folder: RunFolder) -> Verdict:
+    """The loss beside that of the best trivial predictor.
+
+    Rows predicted before any target was known are left aside where they weigh much: all predictors, the
+    trivial ones included, are equally wrong there, and any difference would drown.
+    """
+    found, own = folder.group("baselines"), folder.number("loss")
+    informed = folder.group("informed")
+    known = as_number(informed.get("learner"))
+    if own and known is not None and known < (1.0 - BLIND) * own:
+        found, own = informed, known
+    losses = {name: loss for name in BASELINES if (loss := as_number(found.get(name))) is not None}
+    best = min(losses, key=lambda name: losses[name]) if losses else None
+    return Verdict(own, best, losses[best] if best else None)
+
+
+def headline(folder: RunFolder) -> list[str]:
+    """One sentence that says whether it works, how well, and what it costs."""
+    if not folder.rows:
+        return ["No row was predicted: ", Code(folder.target), " has no report yet."]
+    found = verdict(folder)
+    if found.loss is None:
+        return ["The loss of predicting ", Code(folder.target), " is not a finite number."]
+    text = loss_text(folder, found.loss)
+    name = loss_name(folder)
+    aside = "" if found.loss == folder.number("loss") else " once a target was known"
+    words = ["Predicts ", Code(folder.target), f" with {_article(name)} {name} of {text}{aside}"]
+    if found.best is not None:
+        trivial = baseline_names(folder.task)[found.best]
+        beside = f"the best trivial predictor ({trivial}, {loss_text(folder, found.best_loss)})"
+        if found.kind == "same":
+            words.append(f", no better than {beside}")
+        elif found.best_loss == 0.0:
+            words.append(f", while {beside} makes no error at all")
+        else:
+            than = "than" if not found.change.endswith("much") else "as"
+            words.append(f", {found.change} {than} {beside}")
+    cost = folder.number("microseconds_per_row")
+    if cost is not None:
+        words.append(f", at {duration(cost * 1e-6)} a row")
+    return [*words, "."]
+
+
+def remark(folder: RunFolder) -> str:
+    """What the headline means: is it worth using, and the error in the target's own units."""
+    if folder.rows < TOO_FEW:
+        return f"{plural(folder.rows, 'row')} {'is' if folder.rows == 1 else 'are'} too few to judge by."
+    kind = verdict(folder).kind
+    if kind == "worse":
+        return "As it stands, the trivial predictor is the better choice. What to try stands below."
+    if kind == "same":
+        return "It has not earned its cost yet. What to try stands below."
+    metrics = folder.group("metrics")
+    rmse, explained = as_number(metrics.get("rmse")), as_number(metrics.get("r2"))
+    said = []
+    if folder.task == "regression" and rmse is not None:
+        said.append(f"A prediction is typically off by {number(rmse)}, in units of {folder.target}")
+    if explained is not None and explained > 0.0:
+        said.append(f"{percent(explained)} of the target's variance is explained")
+    area = as_number(metrics.get("auc"))
+    if folder.task == "classification" and area is not None:
+        said.append(f"Area under the ROC curve: {area:.3f}")
+    return "; ".join(said) + "." if said else ""
+
+
+def suggestions(folder: RunFolder) -> list[list[str]]:
+    """What to try when a trivial predictor is as good or better; nothing otherwise."""
+    found = verdict(folder)
+    if found.kind not in ("worse", "same"):
+        return []
+    again = ["kons", "run", asked_file(folder), "--target", folder.target]
+    tried: list[list[str]] = []
+    if folder.rows < FEW_ROWS:
+        tried.append([f"Give it more rows: {plural(folder.rows, 'row')} are few to learn from."])
+    if found.best == "persistence" and folder.task == "regression":  # a label has no number to lag
+        tried.append(
+            ["The stream has a memory that its columns do not show. Add the last targets as inputs: ",
+             _command([*again, "--lag", "target:1"])]
+        )  # fmt: skip
+    if found.best == "linear":
+        tried.append(
+            ["A straight line fits well here. A wider kernel is nearer to one, and more points follow more "
+             "detail: ", _command([*again, "--set", "max_atoms=400"])]
+        )  # fmt: skip
+    if found.best == "constant":
+        tried.append(
+            ["The columns may say little about the target. Check that ", Code(folder.target), " is the "
+             "column you mean, leave out columns of noise, or smooth more: ",
+             _command([*again, "--set", "regularization=10"])]
+        )  # fmt: skip
+    if folder.settings.get("learner") not in ("auto", None):
+        tried.append(
+            ["Let scale, memory and forgetting be chosen while it learns: ",
+             _command([*again, "--learner", "auto"])]
+        )  # fmt: skip
+    tried.append(
+        ["See which learner suits the stream: ",
+         _command(["kons", "compare", asked_file(folder), "--target", folder.target,
+                   "--learners", "embedded,sketched"])]
+    )  # fmt: skip
+    return tried
+
+
+def worth_knowing(folder: RunFolder, history: History) -> list[list[str]]:
+    """Facts that change how the figures are read."""
+    return [
+        *_about_unknown(history),
+        *_about_time(folder, history),
+        *_about_intervals(folder, history),
+        *_about_memory(folder),
+        *_about_rows(folder),
+        *[[note] for note in folder.notes],
+    ]
+
+
+def _about_unknown(history: History) -> list[list[str]]:
+    if not history.unknown:
+        return []
+    return [[f"The loss of {plural(history.unknown, 'row')} is not a number that can be drawn: the curves "
+             "leave such rows out."]]  # fmt: skip
+
+
+def _about_time(folder: RunFolder, history: History) -> list[list[str]]:
+    """Where the loss was worst, and whether it is better or worse at the end."""
+    rows, values = history.windowed.get("learner", (np.empty(0), np.empty(0)))
+    if len(values) < 10:
+        return []
+    said = []
+    # The start is hard for everybody: only what came after it may be a change.
+    late = rows >= max(2 * history.window, history.rows // 5)
+    usual, peak = float(np.median(values)), int(np.argmax(np.where(late, values, -np.inf)))
+    if usual > 0.0 and late.any() and values[peak] > 2.0 * usual:
+        first = max(0, int(rows[peak]) - history.window + 1)
+        said.append([
+            f"The loss was worst in rows {count(first)} to {count(rows[peak])}: "
+            f"{loss_text(folder, float(values[peak]))}, {number(float(values[peak]) / usual, 2)} times that "
+            "of a usual window. Look there for a change in the data."
+        ])  # fmt: skip
+    loss = folder.number("loss")
+    if loss is not None and loss > 0.0 and abs(values[-1] / loss - 1.0) > 0.1:
+        compared = "below" if values[-1] < loss else "above"
+        said.append([
+            f"In the last {plural(history.window, 'row')} the {loss_name(folder)} was "
+            f"{loss_text(folder, float(values[-1]))}, {compared} that of the whole run: "
+            + ("it is still learning, or the end is easier." if compared == "below"
+               else "the end is harder, or the stream has changed.")
+        ])  # fmt: skip
+    return said
+
+
+def _about_intervals(folder: RunFolder, history: History) -> list[list[str]]:
+    held, level = coverage(folder, history), folder.number("interval_level")
+    if held is None or level is None or abs(held - level) <= 0.03:
+        return []
+    meaning = "too narrow: trust them less" if held < level else "wider than they need to be"
+    return [[f"The {percent(level)} intervals held {percent(held)} of the targets: they are {meaning}."]]
+
+
+def _about_memory(folder: RunFolder) -> list[list[str]]:
+    atoms, most = folder.number("atoms"), folder.number("max_atoms")
+    if atoms is None or most is None or atoms < most:
+        return []
+    more = ["--set", f"max_atoms={2 * int(most)}"]
+    return [
+        [f"The dictionary is full ({count(atoms)} of at most {count(most)} points). More may predict better "
+         "and cost more time a row: ", Code(shlex.join(more)), "."]
+    ]  # fmt: skip
+
+
+def _about_rows(folder: RunFolder) -> list[list[str]]:
+    said = []
+    skipped, clipped = folder.number("rows_skipped"), folder.number("targets_clipped")
+    if skipped:
+        said.append([f"{plural(int(skipped), 'row')} could not be read and {_was(skipped)} left out."])
+    if clipped:
+        said.append([f"{plural(int(clipped), 'target')} lay outside the range seen at first and "
+                     f"{_was(clipped)} cut off at its ends for learning."])  # fmt: skip
+    resumed = folder.number("resumed")
+    if resumed:
+        said.append([f"The run was interrupted and resumed {plural(int(resumed), 'time')}; its predictions "
+                     "are those of an uninterrupted run."])  # fmt: skip
+    return said
+
+
+def coverage(folder: RunFolder, history: History) -> float | None:
+    """The part of the targets inside their interval: as summed up by the run, else as counted here."""
+    told = folder.number("coverage")
+    if told is None and history.intervals:
+        return history.covered / history.intervals
+    return told
+
+
+def asked_file(folder: RunFolder) -> str:
+    """The source as it was typed, if the command line holds it."""
+    name = as_text(folder.group("source").get("name") or "FILE")
+    for typed in folder.command:
+        if (
+            typed == name
+            or typed.replace("\\", "/").rsplit("/", 1)[-1] == name.replace("\\", "/").rsplit("/", 1)[-1]
+        ):
+            return typed
+    return name
+
+
+def _command(words: Sequence[Any]) -> Command:
+    return Command(shlex.join([as_text(word) for word in words]))
+
+
+def _article(name: str) -> str:
+    return "an" if name[:1] in "aeiou" else "a"
+
+
+def _was(value: float) -> str:
+    return "was" if value == 1 else "were"
