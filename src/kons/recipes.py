@@ -55,8 +55,9 @@ __all__ = [
 # size falls as exp(-bound), and only 0.95 can be afforded.
 LOGISTIC_BOUND = 8.0
 LOGISTIC_BOUND_OF_GRADIENT = 3.0
-# ... and the embedded learner, whose targets then lie within 1.
-EMBEDDED_REGULARIZATION = 0.01
+# ... and the ridge of learners with the Hessian, whose targets then lie within 1.
+HESSIAN_REGULARIZATION = 0.01
+HESSIAN_RECIPES = ("embedded", "pkawv", "ridge")
 # No cap: a dictionary that only its own rule stops.
 UNLIMITED = 1_000_000_000
 
@@ -366,10 +367,10 @@ def for_task(
     labelled = task == "classification"
     the_loss = _loss(loss, labelled and name != "pkawv")
     defaults: dict[str, Any] = {}
-    if name == "embedded":
-        defaults["regularization"] = EMBEDDED_REGULARIZATION
+    if name in HESSIAN_RECIPES:
+        defaults["regularization"] = HESSIAN_REGULARIZATION
     if isinstance(the_loss, Logistic):
-        order = parameters.get("second_order", "hessian" if name in ("embedded", "ridge") else "gradient")
+        order = parameters.get("second_order", "hessian" if name in HESSIAN_RECIPES else "gradient")
         defaults["bound"] = LOGISTIC_BOUND if order == "hessian" else LOGISTIC_BOUND_OF_GRADIENT
     learner: Any = recipe.make(kernel_of(kernel, bandwidth), the_loss, **(defaults | parameters))
     if labelled:

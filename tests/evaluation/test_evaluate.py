@@ -144,7 +144,7 @@ def test_a_horizon_brings_its_delay(tmp_path):
     # The last known target is one that came 5 + 1 rows earlier than the one predicted.
     forecast = np.concatenate([np.zeros(6), series[5:-6]])
     assert result.baselines["persistence"] == pytest.approx(np.mean((forecast - series[5:]) ** 2))
-    assert kons.evaluate(OnlineLinear(), stream, delay=9).delay == 9
+    assert kons.evaluate(OnlineLinear(), stream, delay=9).delay == 14
     assert "5 rows late" in repr(result)
 
 

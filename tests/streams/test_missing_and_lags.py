@@ -225,3 +225,19 @@ def test_longer_than_the_stream():
         whole(open_stream((X, y), lag="target:5"))
     with pytest.raises(InputError, match=r"all were skipped \(5 for no target yet\)"):
         whole(open_stream((X, y), horizon=5))
+
+
+@pytest.mark.parametrize(("delay", "known"), [(0, True), (1, True), (2, False), (5, False)])
+def test_a_lag_of_the_target_that_a_delay_hides_is_refused(delay, known):
+    rows = [({"x": float(t)}, float(t)) for t in range(20)]
+    stream = open_stream(rows, lag="target:2", horizon=3, quiet=True)
+    if known:
+        assert stream.total_delay(delay) == delay + 3
+    else:
+        with pytest.raises(ConfigurationError, match="back is an input"):
+            stream.total_delay(delay)
+
+
+def test_lags_of_features_are_known_whatever_the_delay():
+    rows = [({"x": float(t)}, float(t)) for t in range(20)]
+    assert open_stream(rows, lag="x:1", quiet=True).total_delay(7) == 7

@@ -57,7 +57,7 @@ def evaluate(
     metrics:
         Names from :data:`kons.evaluation.METRICS`; all of the task by default.
     delay:
-        How many rows late targets become known. A stream with a horizon has that delay at least.
+        How many rows late targets become known; the horizon of a stream comes on top.
     window:
         Windowed metrics are over the last so many rows.
     task:
@@ -91,7 +91,7 @@ def evaluate(
     else:
         asked = _task_of(learner) if task == "auto" else task
         opened = stream if isinstance(stream, Stream) else open_stream(stream, task=asked, quiet=True)
-        rows, looks_like, delay = opened, opened.task, max(delay, opened.delay)
+        rows, looks_like, delay = opened, opened.task, opened.total_delay(delay)
     chosen = task if task != "auto" else _task_of(learner)
     chosen = looks_like if chosen == "auto" else chosen
     ready, note = in_raw_units(learner, chosen, scale)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, require_integer
-from kons.errors import InputError
+from kons.errors import ConfigurationError, InputError
 from kons.streams.chunks import Tally
 from kons.streams.plan import Plan, Task
 from kons.streams.reader import Reader
@@ -89,6 +89,20 @@ class Stream:
     def delay(self) -> int:
         """How many rows pass before a row's target is known: the horizon. An evaluation needs this delay."""
         return self.plan.horizon
+
+    def total_delay(self, late: int) -> int:
+        """The delay of an evaluation in which targets become known ``late`` rows later than they could be.
+
+        The horizon comes on top. A lag of the target must then reach back beyond what is not known yet.
+        """
+        late = require_integer(late, "delay", at_least=0)
+        seen = [back for name, back in self.plan.lags if name == self.target and back <= late]
+        if seen:
+            raise ConfigurationError(
+                f"the target {min(seen)} row(s) back is an input, and with a delay of {late} it is not known "
+                f"yet: use lags of the target above {late}, or a shorter delay."
+            )
+        return late + self.delay
 
     @property
     def has_target(self) -> bool:
