@@ -7,13 +7,14 @@ DATA   ?=
 # a folder per state of the sources keeps a developer from running yesterday's machine code.
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
 
-.PHONY: help setup demo test bench lint clean
+.PHONY: help setup demo test bench lint docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    run exact KONS on a chaotic series (sets up $(VENV) first)"
 	@echo "make test    run the tests and the doctests"
 	@echo "make lint    ruff, mypy and the import contract"
+	@echo "make docs    build the site into build/docs, without a network"
 	@echo "make bench   time and memory as ratios; DATA=folder adds real sets"
 	@echo "make setup   create $(VENV) and install the package with its development extras"
 	@echo "make clean   remove $(VENV) and caches"
@@ -48,6 +49,10 @@ lint: $(VENV)/.dev
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@echo "==> mypy" && $(BIN)/mypy
 	@echo "==> import contract" && $(BIN)/lint-imports
+
+docs: $(VENV)/.dev
+	@$(BIN)/python -m sphinx -b html -q -W --keep-going docs build/docs
+	@echo "==> build/docs/index.html"
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks $(if $(DATA),--data "$(DATA)")

@@ -44,10 +44,10 @@ def _cell(value: Any) -> str:
 
 
 @contextmanager
-def picture(file: Path | None, panels: int, title: str) -> Iterator[Any]:
+def picture(file: Path | None, panels: int, title: str, width: float = 4.1) -> Iterator[Any]:
     """Axes to draw on, saved to the file at the end; None draws and saves nothing to disk."""
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(1, panels, figsize=(4.1 * panels, 4.2), layout="constrained")
+        figure, axes = plt.subplots(1, panels, figsize=(width * panels, 4.2), layout="constrained")
         figure.suptitle(title)
         try:
             yield axes
