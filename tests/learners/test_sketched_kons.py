@@ -272,7 +272,9 @@ def test_shared_coins_make_one_dictionary_and_floored_importances():
     np.testing.assert_array_equal(learner.atoms, X[inside])
     state = learner.state()["sampler"]
     np.testing.assert_allclose(state["importances"], 1 / trace.probability[inside], rtol=1e-12)
-    np.testing.assert_allclose(state["preconditioner"]["root_weights"] ** 2, (wbar / trace.probability)[inside], rtol=1e-12)
+    np.testing.assert_allclose(
+        state["preconditioner"]["root_weights"] ** 2, (wbar / trace.probability)[inside], rtol=1e-12
+    )
     assert np.count_nonzero(trace.probability == 0.2) > 100
 
 

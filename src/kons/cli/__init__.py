@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from kons.errors import ConfigurationError, KonsError, MissingExtraError, logger
 
-__all__ = ["FAILED", "USAGE", "main"]
+__all__ = ["FAILED", "USAGE", "fail", "main"]
 
 FAILED, USAGE = 1, 2
 INTERRUPTED = 130
@@ -34,29 +34,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.split(".")[0] == "kons":
             raise
-        return _fail(str(MissingExtraError("The command line", "cli")), USAGE)
+        return fail(str(MissingExtraError("The command line", "cli")), USAGE)
     try:
         code = dispatch(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()  # a full disk should be noticed here, not at exit
         return code
     except ConfigurationError as error:
-        return _fail(str(error), USAGE)
+        return fail(str(error), USAGE)
     except KonsError as error:
-        return _fail(str(error))
+        return fail(str(error))
     except KeyboardInterrupt:
-        return _fail("stopped.", INTERRUPTED)
+        return fail("stopped.", INTERRUPTED)
     except MemoryError:
-        return _fail("out of memory: exact KONS keeps rows^2/2 numbers; use fewer rows (--rows).")
+        return fail("out of memory: exact KONS keeps rows^2/2 numbers; use fewer rows (--rows).")
     except BrokenPipeError:  # whoever read our output has left
         _give_up_output()
         return FAILED
     except OSError as error:
         _give_up_output()
         where = "the output" if error.filename is None else error.filename
-        return _fail(f"cannot read or write {where}: {error.strerror or error}.")
+        return fail(f"cannot read or write {where}: {error.strerror or error}.")
     except Exception as error:
         logger.debug("the command failed", exc_info=True)
-        return _fail(f"unexpected {type(error).__name__}: {error} (a bug: please report it)")
+        return fail(f"unexpected {type(error).__name__}: {error} (a bug: please report it)")
 
 
 def _give_up_output() -> None:
@@ -70,7 +70,8 @@ def _give_up_output() -> None:
             os.close(null)
 
 
-def _fail(message: str, code: int = FAILED) -> int:
+def fail(message: str, code: int = FAILED) -> int:
+    """One line on standard error; returns the exit code."""
     with suppress(OSError):  # a standard error that is full: the code still says it
         print("kons: " + " ".join(message.split()), file=sys.stderr, flush=True)
     return code

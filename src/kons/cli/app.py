@@ -6,13 +6,14 @@ Commands import what they run inside their bodies: ``kons --help`` must not wait
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, CycloptsError, Parameter, Token, validators
+from cyclopts import App, CycloptsError, Group, Parameter, Token, validators
 
 from kons import __version__
-from kons.cli import USAGE, _fail
+from kons.cli import USAGE, fail
 
 __all__ = ["app", "dispatch"]
 
@@ -20,12 +21,17 @@ app = App(
     name="kons",
     help=(
         "Second-order online learning with kernels.\n\n"
-        "Start with: kons demo\n\n"
-        "Your own file: kons certify FILE --target COLUMN"
+        "Your own file: kons run FILE --target COLUMN\n\n"
+        "No file at hand: kons demo"
     ),
     version=__version__,
     help_format="plaintext",
 )
+if hasattr(app, "register_install_completion_command"):  # cyclopts 4
+    app.register_install_completion_command()
+
+# Standard input is "-", which looks like an option; no argument can hold a zero byte.
+DASH = "\0-"
 
 
 def _whole(_: Any, tokens: Sequence[Token]) -> int:
@@ -37,23 +43,399 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
         raise ValueError(f'expected a whole number, not "{text}".') from None
 
 
-Flag = Annotated[bool, Parameter(negative=())]
+def _file(_: Any, tokens: Sequence[Token]) -> str:
+    return tokens[0].value.replace(DASH, "-")
+
+
+Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
 Natural = Annotated[int, Parameter(converter=_whole, validator=validators.Number(gte=0))]
 Counting = Annotated[int, Parameter(converter=_whole, validator=validators.Number(gte=1))]
 Positive = Annotated[float, Parameter(validator=validators.Number(gt=0))]
+Names = Annotated[list[str] | None, Parameter(negative=())]
+Source = Annotated[str, Parameter(converter=_file)]
+READING = Group("Reading the file", sort_key=10)
+
+
+@Parameter(name="*", group=READING)
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read.
+
+    Parameters
+    ----------
+    columns
+        Columns to use: a,b or given several times. Default: all.
+    drop
+        Columns to leave out.
+    time
+        A column by which the rows must be in order.
+    lag
+        Earlier values as inputs, without a look ahead: target:1,24 or wind:1.
+    horizon
+        Predict the target so many rows ahead.
+    missing
+        A missing value is an error, its row is skipped, or it is the mean so far.
+    on_bad_row
+        A row that cannot be read is an error, or is skipped and counted.
+    format
+        csv, tsv, parquet, jsonl, libsvm or arff. Default: by name and content.
+    delimiter
+        Of text files, if not comma, semicolon, tab or bar.
+    encoding
+        Of text files, if not UTF-8: latin-1, utf-16, ...
+    """
+
+    columns: Names = None
+    drop: Names = None
+    time: str | None = None
+    lag: Names = None
+    horizon: Natural = 0
+    missing: Literal["error", "skip", "mean"] = "error"
+    on_bad_row: Literal["error", "skip"] = "error"
+    format: str = "auto"
+    delimiter: str | None = None
+    encoding: str | None = None
+
+    def asked(self) -> dict[str, Any]:
+        """What is not the default, as open_stream takes it."""
+        from kons.cli.values import names
+
+        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        return {name: names(value) if name in ("columns", "drop") else value for name, value in given.items()}
+
+
+@Parameter(name="*", group=READING)
+@dataclass(frozen=True)
+class Rereading:
+    """How another file is read by a model that knows its columns.
+
+    Parameters
+    ----------
+    missing
+        A missing value is an error, its row is skipped, or it is the mean so far.
+    on_bad_row
+        A row that cannot be read is an error, or is skipped.
+    format
+        csv, tsv, parquet, jsonl, libsvm or arff. Default: by name and content.
+    delimiter
+        Of text files, if not comma, semicolon, tab or bar.
+    encoding
+        Of text files, if not UTF-8: latin-1, utf-16, ...
+    """
+
+    missing: Literal["error", "skip", "mean"] = "error"
+    on_bad_row: Literal["error", "skip"] = "error"
+    format: str = "auto"
+    delimiter: str | None = None
+    encoding: str | None = None
+
+    def asked(self) -> dict[str, Any]:
+        """What is not the default."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
 
 
 def dispatch(arguments: Sequence[str]) -> int:
     """Run one command; wrong usage is one line on standard error."""
+    global _typed
+    _typed = list(arguments)
+    tokens = [
+        DASH if token == "-" and not before.startswith("--") else token
+        for before, token in zip(["", *arguments], arguments, strict=False)
+    ]
     try:
-        command, bound, *_ = app.parse_args(list(arguments), print_error=False, exit_on_error=False)
+        command, bound, *_ = app.parse_args(tokens, print_error=False, exit_on_error=False)
     except CycloptsError as error:
-        return _fail(f"{error} Try: kons --help", USAGE)
+        return fail(f"{error} Try: kons --help".replace(DASH, "-"), USAGE)
     result = command(*bound.args, **bound.kwargs)
     return result if isinstance(result, int) else 0
 
 
-@app.command
+_typed: list[str] = []
+"""The command line, for the record of a run."""
+
+
+@app.command(sort_key=1)
+def run(
+    file: Source,
+    /,
+    *,
+    target: str | None = None,
+    learner: str = "embedded",
+    set: Annotated[list[str] | None, Parameter(name="--set", negative=())] = None,
+    task: Literal["auto", "regression", "classification"] = "auto",
+    scale: Literal["auto", "none"] = "auto",
+    seed: Natural = 0,
+    delay: Natural = 0,
+    window: Counting = 1000,
+    rows: Counting | None = None,
+    out: Path | None = None,
+    force: Flag = False,
+    json: Flag = False,
+    quiet: Flag = False,
+    reading: Reading = Reading(),  # noqa: B008 - frozen
+) -> int:
+    """Predict a column of your file online: how well, at what cost, and is it better than trivial.
+
+    Predicts each row before learning it, in one pass and constant memory, beside the trivial predictors.
+    Reads CSV and TSV (also .gz), Parquet, JSON lines, libsvm, ARFF, or standard input as "-".
+
+    kons run houses.csv --target price
+
+    kons run houses.csv --target price --set max_atoms=400 --out runs/first
+
+    kons run hourly.csv --target load --time when --lag target:1,24 --horizon 24
+
+    tail -f log.csv | kons run - --target status --json
+
+    Parameters
+    ----------
+    file
+        The file, or - for standard input.
+    target
+        The column to predict.
+    learner
+        One of those that kons learners lists.
+    set
+        A parameter of the learner: --set max_atoms=100; several times for several.
+    task
+        Default: text, true and false, or two distinct values are classes.
+    scale
+        none leaves the columns as they are.
+    seed
+        Of the learner's coins, where it tosses some.
+    delay
+        Targets become known so many rows late.
+    window
+        Windowed metrics are over the last so many rows.
+    rows
+        Only the first so many rows. Default: all.
+    out
+        A new folder for predictions.csv, summary.json, model.kons, the trace and report.html. The run can
+        then be resumed if it is interrupted: kons resume FOLDER.
+    force
+        Let --out replace an earlier run.
+    json
+        Print one JSON object instead of the tables.
+    quiet
+        No progress bar and no notices.
+    reading
+        How the file is read.
+    """
+    from kons.cli import run
+    from kons.cli.values import assignments
+    from kons.runs import Settings
+
+    settings = Settings(
+        source=file,
+        target=target,
+        learner=learner,
+        parameters=assignments(set or ()),
+        task=task,
+        scale=scale,
+        seed=seed,
+        delay=delay,
+        window=window,
+        rows=rows,
+        reading=reading.asked(),
+    )
+    return run.start(settings, out, force=force, json=json, quiet=quiet, command=_typed)
+
+
+@app.command(sort_key=2)
+def resume(folder: Path, /, *, json: Flag = False, quiet: Flag = False) -> int:
+    """Finish a run that was interrupted, from its last checkpoint on.
+
+    Its file must be unchanged. The predictions are then, byte for byte, those of a run that was never
+    interrupted.
+
+    kons resume runs/first
+
+    Parameters
+    ----------
+    folder
+        What --out of kons run was.
+    json
+        Print one JSON object instead of the tables.
+    quiet
+        No progress bar and no notices.
+    """
+    from kons.cli import run
+
+    return run.resume(folder, json=json, quiet=quiet)
+
+
+@app.command(sort_key=3)
+def compare(
+    file: Source,
+    /,
+    *,
+    target: str | None = None,
+    learners: Names = None,
+    set: Annotated[list[str] | None, Parameter(name="--set", negative=())] = None,
+    task: Literal["auto", "regression", "classification"] = "auto",
+    scale: Literal["auto", "none"] = "auto",
+    seed: Natural = 0,
+    delay: Natural = 0,
+    window: Counting = 1000,
+    rows: Counting | None = None,
+    out: Path | None = None,
+    picture: Path | None = None,
+    force: Flag = False,
+    json: Flag = False,
+    quiet: Flag = False,
+    reading: Reading = Reading(),  # noqa: B008 - frozen
+) -> int:
+    """Which learner suits your file? Several in one pass, by loss and by time.
+
+    kons compare houses.csv --target price --learners embedded,sketched,pkawv --rows 5000
+
+    kons compare houses.csv --target price --learners embedded:max_atoms=50,embedded:max_atoms=400
+
+    Parameters
+    ----------
+    file
+        The file, or - for standard input.
+    target
+        The column to predict.
+    learners
+        Names from kons learners: a,b,c; parameters of one behind a colon: embedded:max_atoms=50.
+    set
+        A parameter for all learners that take it: --set bandwidth=2; several times for several.
+    task
+        Default: text, true and false, or two distinct values are classes.
+    scale
+        none leaves the columns as they are.
+    seed
+        Of the learners' coins, where they toss some.
+    delay
+        Targets become known so many rows late.
+    window
+        Windowed metrics are over the last so many rows.
+    rows
+        Only the first so many rows. Default: all.
+    out
+        A new folder for summary.json, frontier.svg and report.html.
+    picture
+        Where loss against time is drawn: .svg, .png or .pdf.
+    force
+        Let --out and --picture replace what is there.
+    json
+        Print one JSON object instead of the table.
+    quiet
+        No progress bar and no notices.
+    reading
+        How the file is read.
+    """
+    from kons.cli import compare
+    from kons.cli.values import assignments, names
+    from kons.runs import Settings
+
+    settings = Settings(
+        source=file,
+        target=target,
+        task=task,
+        scale=scale,
+        seed=seed,
+        delay=delay,
+        window=window,
+        rows=rows,
+        reading=reading.asked(),
+    )
+    chosen = compare.contenders(names(learners or ()), assignments(set or ()))
+    return compare.start(
+        settings, chosen, out, drawn=picture, force=force, json=json, quiet=quiet, command=_typed
+    )
+
+
+@app.command(sort_key=4)
+def predict(
+    model: Path,
+    file: Source,
+    /,
+    *,
+    out: Path | None = None,
+    force: Flag = False,
+    quiet: Flag = False,
+    reading: Rereading = Rereading(),  # noqa: B008 - frozen
+) -> int:
+    """Predict the rows of another file with the model of a run.
+
+    Its columns are read as those that the model learned from; the target may be absent. Prints CSV:
+    row,prediction and, for classes, the probability of each.
+
+    kons predict runs/first/model.kons new.csv --out predicted.csv
+
+    Parameters
+    ----------
+    model
+        A model.kons, or the folder of its run.
+    file
+        The file, or - for standard input.
+    out
+        Where to write the CSV. Default: standard output.
+    force
+        Let --out replace a file.
+    quiet
+        No notices.
+    reading
+        How the file is read.
+    """
+    from kons.cli import predict
+
+    return predict.write(model, file, out, reading=reading.asked(), force=force, quiet=quiet)
+
+
+@app.command(sort_key=5)
+def inspect(model: Path, /, *, json: Flag = False) -> int:
+    """What is in the file of a model: what it learned, from what, and how.
+
+    kons inspect runs/first/model.kons
+
+    Parameters
+    ----------
+    model
+        A model.kons, or the folder of its run.
+    json
+        Print one JSON object instead of the table.
+    """
+    from kons.cli import inspect
+
+    return inspect.show(model, json=json)
+
+
+@app.command(sort_key=6)
+def report(folder: Path, /, *, quiet: Flag = False) -> int:
+    """Write report.html of a finished run, or of a comparison, from its files: one page to forward.
+
+    kons report runs/first
+
+    Parameters
+    ----------
+    folder
+        What --out of kons run or kons compare was.
+    quiet
+        Do not print where it is.
+    """
+    from kons.cli import report
+
+    return report.write(folder, quiet=quiet)
+
+
+@app.command(sort_key=7)
+def learners(*, json: Flag = False) -> int:
+    """The learners there are, a line each, and what --set takes for them.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object instead of the table.
+    """
+    from kons.cli import learners
+
+    return learners.show(json=json)
+
+
+@app.command(sort_key=8)
 def demo(
     *,
     rows: Annotated[int, Parameter(converter=_whole, validator=validators.Number(gte=10, lte=20_000))] = 5000,
@@ -85,7 +467,7 @@ def demo(
     return 0
 
 
-@app.command
+@app.command(sort_key=9)
 def certify(
     file: Path,
     /,
@@ -170,5 +552,5 @@ def certify(
     else:
         certify.print_report(outcome)
     if not outcome.certificate.holds:
-        return _fail("the bound does not hold for this run: an assumption is broken.")
+        return fail("the bound does not hold for this run: an assumption is broken.")
     return 0

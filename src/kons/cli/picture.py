@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from kons.errors import ConfigurationError, InputError, MissingExtraError
-from kons.theory import RegretCertificate
 
 __all__ = ["require_place", "save"]
 
@@ -31,12 +31,12 @@ def require_place(path: Path, *, force: bool) -> None:
         raise MissingExtraError("--picture", "plot") from None
 
 
-def save(certificate: RegretCertificate, path: Path, *, force: bool) -> None:
-    """Draw into a temporary file beside the place, and move it there when it is whole."""
+def save(plot: Callable[[Any], Any], path: Path, *, force: bool) -> None:
+    """Let ``plot`` draw on axes: into a temporary file beside the place, moved there when it is whole."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("xb") as file:
-            _draw(certificate, file, path.suffix.lower()[1:])
+            _draw(plot, file, path.suffix.lower()[1:])
             file.flush()
             os.fsync(file.fileno())
         require_place(path, force=force)  # somebody may have put a file there meanwhile
@@ -48,13 +48,13 @@ def save(certificate: RegretCertificate, path: Path, *, force: bool) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _draw(certificate: RegretCertificate, file: Any, kind: str) -> None:
+def _draw(plot: Callable[[Any], Any], file: Any, kind: str) -> None:
     # A figure of its own, not pyplot's: no window system is asked for.
     import matplotlib
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4.2), layout="constrained")
-    certificate.plot(figure.subplots())
+    plot(figure.subplots())
     with matplotlib.rc_context({"svg.hashsalt": "kons"}):
         metadata = {} if kind == "png" else {"Date" if kind == "svg" else "CreationDate": None}
         figure.savefig(file, format=kind, dpi=150, metadata=metadata)

@@ -1,29 +1,42 @@
-"""Standard error for people: the progress bar, and notices that do not break it."""
+"""What people see: notices and a progress bar on standard error, plain tables on standard output."""
 
 from __future__ import annotations
 
 import logging
+import math
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.table import Table
 
 from kons.errors import KonsWarning
 
-__all__ = ["notices", "progress_bar"]
+if TYPE_CHECKING:
+    from kons.runs import Progress as RunProgress
+
+__all__ = ["RunBar", "notices", "plain_table", "printer", "progress_bar", "safe"]
+
+REFRESHED = 0.2  # seconds between two looks of the bar at a run
 
 
 class _ToConsole(logging.Handler):
-    """Prints a record above the bar, if there is one."""
+    """Prints a record above the bar, if there is one; the same words only once."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(logging.INFO)
         self.console = console
+        self._shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.console.print(record.getMessage(), style="dim", markup=False, highlight=False)
+        message = record.getMessage()
+        if message not in self._shown:
+            self._shown.add(message)
+            self.console.print(message, style="dim", markup=False, highlight=False)
 
 
 @contextmanager
@@ -45,7 +58,7 @@ def notices(*, quiet: bool) -> Iterator[Console]:
         logger.level, logger.propagate = before
 
 
-def progress_bar(console: Console, *, quiet: bool) -> Progress:
+def progress_bar(console: Console, *, quiet: bool, by_hand: bool = False) -> Progress:
     """A bar that vanishes when done; nothing at all where standard error is not a terminal."""
     return Progress(
         TextColumn("{task.description}"),
@@ -55,5 +68,61 @@ def progress_bar(console: Console, *, quiet: bool) -> Progress:
         console=console,
         transient=True,
         expand=True,
+        auto_refresh=not by_hand,
         disable=quiet or not console.is_terminal,
     )
+
+
+class RunBar:
+    """The bar of a run: rows a second, loss and atoms, drawn a few times a second however many blocks come.
+
+    It draws when it is told something, without a thread of its own: that one would slow the run down.
+    """
+
+    def __init__(self, console: Console, name: str, *, quiet: bool, what: str = "loss") -> None:
+        self._bar = progress_bar(console, quiet=quiet, by_hand=True)
+        self._name, self._what = name, what
+        self._drawn = -math.inf
+        self._first: RunProgress | None = None
+
+    def __enter__(self) -> RunBar:
+        self._bar.start()
+        self._task = self._bar.add_task(self._name, total=None, facts="")
+        self._bar.refresh()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, now: RunProgress) -> None:
+        """Show how far the run is, if it was not shown just now."""
+        self._first = self._first or now
+        if self._bar.disable or time.monotonic() - self._drawn < REFRESHED:
+            return
+        self._drawn = time.monotonic()
+        seconds = now.seconds - self._first.seconds
+        speed = f"{(now.rows - self._first.rows) / seconds:,.0f} rows/s  " if seconds > 0.0 else ""
+        self._bar.update(
+            self._task,
+            total=None if now.done is None else 1.0,
+            completed=now.done or 0.0,
+            facts=f"{now.rows:,} rows  {speed}{self._what} {now.loss:.4g}  {now.atoms:,} atoms",
+            refresh=True,
+        )
+
+
+def printer() -> Console:
+    """Standard output; what is printed is taken as it stands."""
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def plain_table() -> Table:
+    """A table without lines."""
+    return Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+
+
+def safe(text: str, console: Console) -> str:
+    """Names from a file may hold letters that this terminal cannot show, or that would steer it."""
+    text = text.replace("\N{NO-BREAK SPACE}", " ")
+    shown = (c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
+    return "".join(shown).encode(console.encoding, "backslashreplace").decode(console.encoding)

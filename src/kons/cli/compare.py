@@ -1,0 +1,150 @@
+"""``kons compare``: several learners on the same rows, and which are worth their time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from kons.cli import frontier, picture
+from kons.cli.outcome import listed
+from kons.cli.run import print_json, with_report
+from kons.cli.screen import RunBar, notices, plain_table, printer, safe
+from kons.cli.stopping import Stopping
+from kons.cli.values import assignments
+from kons.errors import ConfigurationError, MissingExtraError, announce
+from kons.recipes import RECIPES
+from kons.report.folder import RunFolder
+from kons.report.numbers import count, number, plural
+from kons.report.words import baseline_names, loss_texts
+from kons.runs import Comparison, Settings
+from kons.runs import compare as compare_learners
+from kons.runs.comparison import Contender
+from kons.runs.folder import require_place
+from kons.runs.settings import SHARED, require_learner
+
+__all__ = ["contenders", "start"]
+
+PICTURE = "frontier.svg"
+
+
+def contenders(names: Sequence[str], shared: dict[str, Any]) -> dict[str, Contender]:
+    """Learners as they are typed: ``embedded``, or ``embedded:max_atoms=50`` with parameters of its own.
+
+    What is ``shared`` goes to those that take it; somebody must.
+
+    >>> list(contenders(["kons", "embedded:max_atoms=50"], {"bandwidth": 2.0}).values())[1].parameters
+    {'bandwidth': 2.0, 'max_atoms': 50}
+    """
+    if not names:
+        raise ConfigurationError(f"--learners is missing: give some of {', '.join(RECIPES)}, as a,b,c.")
+    found: dict[str, Contender] = {}
+    used: set[str] = set()
+    for typed in names:
+        learner, *own = typed.split(":")
+        require_learner(learner)
+        takes = (*RECIPES[learner].parameters, *SHARED)
+        common = {name: value for name, value in shared.items() if name in takes}
+        used |= common.keys()
+        if typed in found:
+            raise ConfigurationError(f"--learners has {typed} twice.")
+        found[typed] = Contender(learner, common | assignments(own, "--learners"))
+    if unused := shared.keys() - used:
+        raise ConfigurationError(f"--set {min(unused)}: none of the learners takes it.")
+    return found
+
+
+def start(
+    settings: Settings,
+    learners: dict[str, Contender],
+    out: Path | None,
+    *,
+    drawn: Path | None,
+    force: bool,
+    json: bool,
+    quiet: bool,
+    command: Sequence[str] = (),
+) -> int:
+    """Compare, and say how it went; returns the exit code."""
+    if out is not None:
+        require_place(out, force=force)
+    if drawn is not None:
+        picture.require_place(drawn, force=force)
+    with notices(quiet=quiet) as console, Stopping() as stopping:
+        try:
+            with RunBar(console, f"{len(learners)} learners", quiet=quiet, what="best loss") as bar:
+                result = compare_learners(settings, learners, bar, stopping.asked, quiet=quiet)
+        except ConfigurationError as error:
+            if str(error).startswith("target is missing"):
+                raise ConfigurationError(f"--{error}") from None
+            raise
+        files: list[str] = []
+        if out is not None:
+            result.write(out, force=force, command=["kons", *command])
+            files = ["summary.json", *_drawn(result, out / PICTURE), *with_report(out)]
+        if drawn is not None:
+            picture.save(lambda ax: frontier.draw(result, ax), drawn, force=force)
+    if json:
+        print_json(result.summary())
+    else:
+        _print(result, out, files, drawn)
+    return stopping.exit_code if result.was_stopped else 0
+
+
+def _drawn(result: Comparison, path: Path) -> list[str]:
+    try:
+        picture.save(lambda ax: frontier.draw(result, ax), path, force=True)
+    except (MissingExtraError, ImportError):
+        announce(f"no {path.name}: pip install 'kons[plot]'")
+        return []
+    return [path.name]
+
+
+def _print(result: Comparison, out: Path | None, files: Sequence[str], drawn: Path | None) -> None:
+    console = printer()
+    summary = result.summary()
+    known = RunFolder(Path(), {}, summary)
+    stopped = ", stopped before the end" if result.was_stopped else ""
+    heading = Text(safe(f"{result.stream.source}, predicting {known.target!r}", console), style="bold")
+    columns = plural(len(result.stream.features), "column")
+    told = f": {summary['task']}, {count(summary['rows'])} rows, {columns}{stopped}."
+    console.print()
+    console.print(heading.append(told, style="not bold"))
+    console.print()
+    entries = [
+        (entry["name"], entry["loss"], entry["microseconds_per_row"], entry["atoms"])
+        for entry in summary["learners"]
+    ]
+    names = baseline_names(known.task)
+    entries += [(names[name], loss, None, None) for name, loss in summary["baselines"].items()]
+    entries.sort(key=lambda entry: (entry[1] is None, entry[1] or 0.0))
+    table = plain_table()
+    table.add_column("learner", overflow="fold")
+    table.add_column(summary["loss_name"], justify="right", no_wrap=True)
+    table.add_column("us/row", justify="right", no_wrap=True)
+    table.add_column("atoms", justify="right", no_wrap=True)
+    table.add_column("", style="dim", no_wrap=True)
+    for (name, _, cost, atoms), text in zip(
+        entries, loss_texts(known, [entry[1] for entry in entries]), strict=True
+    ):
+        trivial = cost is None
+        on_it = not trivial and name in summary["frontier"]
+        table.add_row(
+            Text(safe(name, console), style="dim" if trivial else "bold" if on_it else ""),
+            safe(text, console),
+            "" if trivial else number(cost, 3),
+            "" if trivial else count(atoms),
+            "baseline" if trivial else "frontier" if on_it else "",
+        )
+    console.print(table)
+    console.print("\nfrontier: no other learner is both better and faster.", style="dim")
+    if summary["notes"]:
+        console.print(Text("\nNotes", style="bold"))
+        console.print(listed(summary["notes"], console))
+    if out is not None:
+        console.print(safe(f"\nSaved in {out}: {', '.join(files)}.", console))
+    if drawn is not None:
+        console.print(safe(f"\nPicture: {drawn}", console))
+    console.print()

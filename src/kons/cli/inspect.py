@@ -1,0 +1,169 @@
+"""``kons inspect``: what is in the file of a model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from kons.cli import model as models
+from kons.cli.run import print_json
+from kons.cli.screen import plain_table, printer, safe
+from kons.learners import Classifier, Scaled
+from kons.runs.summary import finite
+
+__all__ = ["describe", "show"]
+
+MOST_SHOWN = 12  # features, or classes, in the table for people
+
+
+def show(path: Path, *, json: bool) -> int:
+    """Print what is known of a model."""
+    document = describe(path)
+    if json:
+        print_json(document)
+        return 0
+    console = printer()
+    table = plain_table()
+    table.show_header = False
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for name, words in _lines(document):
+        table.add_row(name, Text(safe(words, console)))
+    console.print()
+    console.print(table)
+    console.print()
+    return 0
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """What JSON can hold of a model."""
+    thing, told = models.opened(path)
+    pattern = _core(thing)
+    inner = getattr(thing, "inner", None)
+    core = _core(inner) if inner is not None else pattern
+    document = {
+        "file": str(models.find(path)),
+        "bytes": os.path.getsize(models.find(path)),
+        "what": told.get("what"),
+        "format_version": told.get("version"),
+        "written_by": told.get("written_by"),
+        "learner": told.get("learner"),
+        "source": told.get("source"),
+        "target": _of_plan(told, "target"),
+        "task": _of_plan(told, "task") or ("classification" if hasattr(thing, "classes") else None),
+        "rows_learned": getattr(thing, "rows_seen", None),
+        "atoms": getattr(thing, "size", None),
+        "loss": told.get("loss"),
+        "loss_name": told.get("loss_name"),
+        "parameters": {name: _plain(value) for name, value in _parameters(core).items()},
+        "warming_up": getattr(thing, "warming_up", None),
+        "scaling": _scaling(thing, told),
+        "classes": list(thing.classes) if hasattr(thing, "classes") else None,
+        "features": _features(told),
+        "lags": [f"{name} {back} back" for name, back in _of_plan(told, "lags") or []],
+        "horizon": _of_plan(told, "horizon"),
+    }
+    return dict(finite(document))
+
+
+def _core(thing: Any) -> Any:
+    """The learner of one problem inside the wrappers."""
+    while isinstance(thing, (Scaled, Classifier)):
+        thing = thing.learner
+    return thing
+
+
+def _parameters(thing: Any) -> dict[str, Any]:
+    return (
+        dict(thing.parameters()) if callable(getattr(thing, "parameters", None)) else {"value": repr(thing)}
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
+
+
+def _of_plan(told: dict[str, Any], name: str) -> Any:
+    plan = told.get("plan")
+    return plan.get(name) if isinstance(plan, dict) else None
+
+
+def _features(told: dict[str, Any]) -> list[str] | None:
+    from kons.streams import Plan
+
+    plan = told.get("plan")
+    return list(Plan.from_dict(plan).features) if isinstance(plan, dict) else None
+
+
+def _scaling(thing: Any, told: dict[str, Any]) -> dict[str, Any] | None:
+    """What the warm-up found: of each feature its median and spread, of the target its centre and reach."""
+    if not isinstance(thing, Scaled) or thing.warming_up:
+        return None
+    state = thing.state()
+    features = state["features"]
+    found: dict[str, Any] = {"warmup": thing.warmup}
+    if not hasattr(thing, "classes"):
+        found["target"] = {"centre": state["centre"], "reach": state["reach"]}
+    if isinstance(features, dict):
+        medians, spreads = features["medians"].tolist(), features["spreads"].tolist()
+        names = _features(told) or [f"x{i}" for i in range(len(medians))]
+        found["features"] = {
+            name: {"median": median, "spread": spread}
+            for name, median, spread in zip(names, medians, spreads, strict=True)
+        }
+    return found
+
+
+def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """(name, words) for people; what is not known is left out."""
+    yield "file", f"{document['file']}, {document['bytes'] / 1e6:.2g} MB"
+    yield "written by", f"{document['written_by']}, format {document['format_version']}"
+    yield "what", _join(document["what"], document["learner"] and f"as --learner {document['learner']}")
+    if document["target"]:
+        yield "predicts", _join(f"{document['target']!r}", document["task"])
+        yield "learned from", _join(document["source"], f"{document['rows_learned']:,} rows")
+        loss = document["loss"]
+        yield "loss then", f"{document['loss_name']} {loss:.4g}" if loss is not None else "not known"
+    elif document["rows_learned"] is not None:
+        yield "learned from", f"{document['rows_learned']:,} rows"
+    if document["atoms"] is not None:
+        yield "atoms", f"{document['atoms']:,}"
+    if document["warming_up"]:
+        yield "warm-up", "not over yet: it predicts the mean, or the most frequent label"
+    if document["classes"] is not None:
+        yield "classes", _some([str(label) for label in document["classes"]])
+    if document["features"] is not None:
+        yield f"{len(document['features']):,} columns", _some(document["features"])
+    if document["lags"]:
+        yield "lags", _some(document["lags"])
+    if document["horizon"]:
+        yield "horizon", f"{document['horizon']:,} rows ahead"
+    yield "parameters", ", ".join(f"{name}={value}" for name, value in document["parameters"].items())
+    yield from _scales(document["scaling"])
+
+
+def _scales(scaling: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    if scaling is None:
+        return
+    if "target" in scaling:
+        known = ", ".join(f"{name} {value:.6g}" for name, value in scaling["target"].items())
+        yield "target", f"{known} (from the first {scaling['warmup']:,} rows)"
+    if "features" in scaling:
+        each = [
+            f"{name} {scale['median']:.4g} +- {scale['spread']:.3g}"
+            for name, scale in scaling["features"].items()
+        ]
+        yield "scales", _some(each)
+
+
+def _join(*parts: Any) -> str:
+    return ", ".join(str(part) for part in parts if part)
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_SHOWN:,} more (--json has all)" if len(names) > MOST_SHOWN else ""
+    return ", ".join(names[:MOST_SHOWN]) + more

@@ -1,0 +1,192 @@
+"""The outcome of a run for people: one sentence, the learner beside the baselines, what is worth knowing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from kons.cli.screen import plain_table, printer, safe
+from kons.recipes import RECIPES
+from kons.report.folder import RunFolder
+from kons.report.numbers import count, duration, number, percent, plural
+from kons.report.words import (
+    Command,
+    baseline_names,
+    headline,
+    loss_texts,
+    plain,
+    remark,
+    suggestions,
+    verdict,
+)
+
+__all__ = ["listed", "print_outcome"]
+
+UNCAPPED = 1_000_000  # atoms; a cap beyond is none
+MOST_LABELS = 8
+MEANINGS = {
+    "mse": "mean squared error",
+    "error_rate": "wrong labels",
+    "rmse": "its root, in units of the target",
+    "mae": "mean absolute error",
+    "r2": "part of the variance that is explained",
+    "log_loss": "mean of -log(probability of the label that came)",
+    "auc": "area under the ROC curve",
+    "f1": "F1",
+}
+
+
+def print_outcome(
+    summary: dict[str, Any],
+    *,
+    source: str,
+    command: Sequence[str] = (),
+    folder: Path | None = None,
+    files: Sequence[str] = (),
+) -> None:
+    """The summary of a run on standard output; fits 80 columns."""
+    console = printer()
+    typed = summary["settings"]["source"]
+    known = RunFolder(Path(), {"command": list(command), "source": {"name": typed}}, summary)
+    told = [f"{count(summary['rows'])} rows", plural(len(summary["features"]), "column")]
+    told += [f"targets {count(summary['delay'])} rows late"] if summary["delay"] else []
+    told += ["stopped before the end"] if summary["stopped"] else []
+
+    def say(text: str, style: str = "", **options: Any) -> None:
+        console.print(Text(safe(text, console), style=style), **options)
+
+    say("")
+    heading = Text(safe(f"{source}, predicting {known.target!r}", console), style="bold")
+    console.print(heading.append(f": {summary['task']}, {', '.join(told)}.", style="not bold"))
+    say("")
+    say(f"{plain(headline(known))} {remark(known)}".rstrip())
+    say("")
+    console.print(Padding(_losses(known, console), (0, 0, 0, 2)))
+    say("")
+    console.print(Padding(_figures(known, console), (0, 0, 0, 2)))
+    if summary["notes"]:
+        say("\nNotes", "bold")
+        console.print(listed(summary["notes"], console))
+    if tried := [sentence for sentence in suggestions(known) if _can_be_typed(sentence)]:
+        say("\nWhat to try", "bold")
+        for sentence in tried:
+            words = "".join(part for part in sentence if not isinstance(part, Command))
+            console.print(listed([words], console))
+            for part in sentence:
+                if isinstance(part, Command):
+                    say(f"      {part}", "cyan", soft_wrap=True)
+    if folder is not None:
+        say(f"\nSaved in {folder}: {', '.join(files)}.")
+    say("")
+
+
+def _can_be_typed(sentence: Sequence[str]) -> bool:
+    """Whether its learner is there."""
+    return "auto" in RECIPES or not any("--learner auto" in part for part in sentence)
+
+
+def listed(texts: Sequence[str], console: Console) -> Any:
+    """Texts with a dash before each, later lines of one below its first."""
+    grid = plain_table()
+    grid.show_header = False
+    grid.padding = (0, 1, 0, 0)
+    grid.add_column(width=3, justify="right")
+    grid.add_column()
+    for text in texts:
+        grid.add_row("-", safe(text.strip(), console))
+    return grid
+
+
+def _losses(known: RunFolder, console: Console) -> Any:
+    """The learner first, then the baselines by their loss."""
+    summary = known.summary
+    # Where the very first rows weigh much, what became of the others is what tells predictors apart.
+    told = verdict(known).loss != known.number("loss")
+    judged = {"learner": summary["loss"], **summary["baselines"]}
+    informed = summary["informed"] if told else judged
+    names = {"learner": _described(summary), **baseline_names(known.task)}
+    order = sorted(summary["baselines"], key=lambda name: (informed[name] is None, informed[name] or 0.0))
+    shown = ["learner", *order]
+    table = plain_table()
+    table.add_column("predictor", no_wrap=True)
+    table.add_column("", style="dim")
+    table.add_column(summary["loss_name"], justify="right", no_wrap=True)
+    if told:
+        table.add_column("targets known", justify="right", no_wrap=True)
+    table.add_column("x learner", justify="right", no_wrap=True)
+    columns = [loss_texts(known, [losses[name] for name in shown]) for losses in (judged, informed)]
+    own = informed["learner"]
+    for i, name in enumerate(shown):
+        loss = informed[name]
+        ratio = "" if i == 0 or not own or loss is None else _ratio(loss / own)
+        best = i == 0 and all(informed[other] is None or own <= informed[other] for other in order)
+        style = "bold green" if best else "bold" if i == 0 else ""
+        texts = [Text(safe(column[i], console), style=style) for column in columns[: 1 + told]]
+        label = summary["learner"] if i == 0 else name
+        table.add_row(safe(label, console), safe(names[name], console), *texts, ratio)
+    return table
+
+
+def _described(summary: dict[str, Any]) -> str:
+    parameters = summary["settings"]["parameters"]
+    said = ", ".join(f"{name}={value}" for name, value in parameters.items())
+    return said if len(said) <= 40 else ""
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if value < 100.0 else number(value)
+
+
+def _figures(known: RunFolder, console: Console) -> Any:
+    """A line each: a name, the number over all rows, over the last ones, what it means."""
+    summary = known.summary
+    span = min(summary["window"], summary["rows"])
+    table = plain_table()
+    table.show_header = summary["rows"] > span
+    table.add_column("", no_wrap=True)
+    table.add_column("all rows", justify="right", no_wrap=True)
+    table.add_column(f"last {span:,}", justify="right", no_wrap=True)
+    table.add_column("", style="dim")
+    for line in (*_metrics(summary, late=summary["rows"] > span), *_facts(summary)):
+        table.add_row(*(safe(cell, console) for cell in line))
+    return table
+
+
+def _metrics(summary: dict[str, Any], *, late: bool) -> Iterator[tuple[str, str, str, str]]:
+    for name, value in summary["metrics"].items():
+        shown = percent if name == "error_rate" else number
+        last = summary["windowed"].get(name)
+        meaning = MEANINGS.get(name, "")
+        yield name.replace("_", " "), shown(value), shown(last) if late else "", meaning
+
+
+def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    if summary["coverage"] is not None:
+        meaning = f"of the targets lay inside their {percent(summary['interval_level'])} interval"
+        yield "coverage", percent(summary["coverage"]), "", meaning
+    most = summary["max_atoms"]
+    limit = f", at most {count(most)}" if most is not None and most < UNCAPPED else ""
+    yield "atoms", count(summary["atoms"]), "", f"points kept{limit}"
+    speed = round(summary["rows"] / summary["seconds"]) if summary["seconds"] else 0
+    cost = number(summary["microseconds_per_row"], 2)
+    yield "time", _time(summary["seconds"]), "", f"{count(speed)} rows/s; the learner alone {cost} us/row"
+    if summary["classes"] is not None:
+        labels = [str(label) for label in summary["classes"]]
+        more = f" and {len(labels) - MOST_LABELS:,} more" if len(labels) > MOST_LABELS else ""
+        yield "classes", count(len(labels)), "", ", ".join(labels[:MOST_LABELS]) + more
+    if summary["targets_clipped"]:
+        yield "clipped", count(summary["targets_clipped"]), "", "targets beyond the range seen at first"
+    if summary["rows_skipped"]:
+        reasons = ", ".join(f"{rows:,} {reason}" for reason, rows in summary["skipped"].items())
+        yield "skipped", count(summary["rows_skipped"]), "", f"rows: {reasons}"
+    if summary["resumed"]:
+        yield "resumed", count(summary["resumed"]), "", "times, from a checkpoint"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60.0 else duration(seconds)

@@ -1,0 +1,101 @@
+"""``kons run`` and ``kons resume``: a learner along a person's file, with a summary at the end."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from kons.cli import fail
+from kons.cli.outcome import print_outcome
+from kons.cli.screen import RunBar, notices
+from kons.cli.stopping import Stopping
+from kons.errors import ConfigurationError, KonsError, MissingExtraError, announce
+from kons.runs import Run, Settings, Stopped
+
+__all__ = ["print_json", "resume", "start", "with_report"]
+
+FILES = ("predictions.csv", "summary.json", "model.kons", "trace/")
+
+
+def start(
+    settings: Settings,
+    out: Path | None,
+    *,
+    force: bool,
+    json: bool,
+    quiet: bool,
+    command: Sequence[str] = (),
+) -> int:
+    """A new run; returns the exit code."""
+    if out is None and force:
+        raise ConfigurationError("--force is for --out.")
+    with notices(quiet=quiet) as console, Stopping() as stopping:
+        try:
+            run = Run.start(settings, out, force=force, command=["kons", *command], quiet=quiet)
+        except ConfigurationError as error:
+            if str(error).startswith("target is missing"):
+                raise ConfigurationError(f"--{error}") from None
+            raise
+        return _go(run, console, stopping, json=json, quiet=quiet, command=["kons", *command])
+
+
+def resume(folder: Path, *, json: bool, quiet: bool) -> int:
+    """The run in a folder, from its last checkpoint on; returns the exit code."""
+    with notices(quiet=quiet) as console, Stopping() as stopping:
+        run = Run.resume(folder)
+        announce(f"continuing after {run.engine.rows:,} rows.")
+        return _go(run, console, stopping, json=json, quiet=quiet, command=())
+
+
+def _go(
+    run: Run, console: Console, stopping: Stopping, *, json: bool, quiet: bool, command: Sequence[str]
+) -> int:
+    stopping.is_idle = lambda: run.is_reading
+    name = Path(run.stream.source).name
+    try:
+        what = "error rate" if run.stream.task == "classification" else "loss"
+        with RunBar(console, name, quiet=quiet, what=what) as bar:
+            summary = run.go(bar, stopping.asked)
+    except Stopped as stopped:
+        return fail(str(stopped), stopping.exit_code)
+    except KeyboardInterrupt:
+        return fail(_at_once(run), stopping.exit_code)
+    folder = None if run.folder is None else run.folder.path
+    files = list(FILES)
+    if folder is not None:
+        files += with_report(folder)
+    if json:
+        print_json(summary)
+    else:
+        print_outcome(summary, source=run.stream.source, command=command, folder=folder, files=files)
+    return stopping.exit_code if run.was_stopped else 0
+
+
+def _at_once(run: Run) -> str:
+    if run.folder is None or not run.stream.resumable:
+        return "stopped."
+    return f"stopped at once. Continue with: kons resume {run.folder.path}"
+
+
+def with_report(folder: Path) -> list[str]:
+    """Write report.html; if it cannot be, say why. A run is not worth less without it."""
+    from kons.report import REPORT, write_report
+
+    try:
+        write_report(folder)
+    except MissingExtraError as error:
+        announce(f"no {REPORT}: {error}, then: kons report {folder}")
+        return []
+    except KonsError as error:
+        announce(f"no {REPORT}: {error}")
+        return []
+    return [REPORT]
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """One JSON object on standard output."""
+    print(json_module.dumps(document, indent=2, allow_nan=False))

@@ -1,0 +1,67 @@
+"""Ctrl-C and its relatives: the first asks a run to stop at the end of a block, the second ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Self
+
+__all__ = ["Stopping"]
+
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class Stopping:
+    """Whether the user has asked to stop; in effect inside ``with``.
+
+    A run that waits for rows is interrupted at once: see :attr:`is_idle`.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        """Of the first signal, 0 before."""
+        self.is_idle: Callable[[], bool] = lambda: False
+        """Whether there is nothing to finish: the first signal is then a KeyboardInterrupt as well."""
+        self._before: dict[int, Any] = {}
+
+    def asked(self) -> bool:
+        """Whether a signal has come."""
+        return self.number != 0
+
+    @property
+    def exit_code(self) -> int:
+        """As shells have it: 128 and the number of the signal."""
+        return 128 + (self.number or signal.SIGINT)
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is not threading.main_thread():
+            return self  # only the main thread is told of signals
+        for name in SIGNALS:
+            number = getattr(signal, name, None)
+            # nohup and shells ignore some on purpose.
+            if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._come)
+        with suppress(ImportError):
+            import pyarrow
+
+            pyarrow.enable_signal_handlers(False)  # it would take them away from us while it reads
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _come(self, number: int, _: object) -> None:
+        if self.number:
+            raise KeyboardInterrupt
+        self.number = number
+        if self.is_idle():
+            raise KeyboardInterrupt
+        if sys.stderr is not None and sys.stderr.isatty():
+            # Not print: it may be what was interrupted.
+            with suppress(OSError):
+                os.write(2, b"\nstopping at the end of the block; once more to stop at once\n")

@@ -1,0 +1,169 @@
+"""Several learners on the same rows, in one pass over the source."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kons.errors import ConfigurationError
+from kons.evaluation import Evaluation, Prequential
+from kons.runs.circumstances import blas_threads, versions
+from kons.runs.compiled import load_loops
+from kons.runs.folder import RUN, SUMMARY, FolderWriter
+from kons.runs.memory import require_memory
+from kons.runs.run import Progress
+from kons.runs.settings import Settings
+from kons.runs.summary import LOSS_NAMES, finite, skipped
+from kons.streams import Stream
+
+__all__ = ["Comparison", "Contender", "compare"]
+
+
+class Contender(NamedTuple):
+    """A learner by its name in the registry, with parameters."""
+
+    learner: str
+    parameters: dict[str, Any]
+
+
+class Comparison(NamedTuple):
+    """What became of each learner, least loss first, and of the baselines."""
+
+    settings: Settings
+    stream: Stream
+    contenders: dict[str, Contender]
+    results: dict[str, Evaluation]
+    baselines: dict[str, float]
+    was_stopped: bool
+    seconds: float
+
+    @property
+    def frontier(self) -> list[str]:
+        """The learners that no other beats in both loss and time, fastest first."""
+        best: list[str] = []
+        for name in sorted(self.results, key=lambda name: self.results[name].microseconds_per_row):
+            if not best or self.results[name].loss < self.results[best[-1]].loss:
+                best.append(name)
+        return best
+
+    def summary(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        first = next(iter(self.results.values()))
+        document: dict[str, Any] = finite(
+            {
+                "rows": first.rows,
+                "task": first.task,
+                "target": self.stream.target,
+                "loss_name": LOSS_NAMES[first.task],
+                "baselines": self.baselines,
+                "frontier": self.frontier,
+                "learners": [
+                    {
+                        "name": name,
+                        "learner": self.contenders[name].learner,
+                        "parameters": self.contenders[name].parameters,
+                        "loss": result.loss,
+                        "metrics": result.metrics,
+                        "coverage": result.coverage,
+                        "atoms": result.atoms,
+                        "microseconds_per_row": result.microseconds_per_row,
+                        "curve": {
+                            "row": result.checkpoints.tolist(),
+                            "loss": result.curves["running_loss"].tolist(),
+                        },
+                    }
+                    for name, result in self.results.items()
+                ],
+                "seconds": self.seconds,
+                **skipped(self.stream),
+                "notes": self.stream.notes,
+                "settings": self._settings(),
+                "versions": versions(),
+                "stopped": self.was_stopped,
+            }
+        )
+        return document
+
+    def _settings(self) -> dict[str, Any]:
+        asked = self.settings.to_dict()
+        return {name: value for name, value in asked.items() if name not in ("learner", "parameters")}
+
+    def write(self, folder: Path, *, force: bool = False, command: Sequence[str] = ()) -> None:
+        """``run.json`` and ``summary.json``, for a report."""
+        document = {
+            "format": 1,
+            "kind": "compare",
+            "command": list(command),
+            "settings": self._settings(),
+            "source": {"name": self.stream.source, "fingerprint": self.stream.fingerprint()},
+            "features": list(self.stream.features),
+            "target": self.stream.target,
+            "versions": versions(),
+            "threads": blas_threads(),
+            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "started_in": os.getcwd(),
+        }
+        writer = FolderWriter.create(folder, {RUN: document, SUMMARY: self.summary()}, force=force)
+        writer.close(finished=True)
+
+
+def compare(
+    settings: Settings,
+    contenders: Mapping[str, Contender],
+    progress: Callable[[Progress], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+    *,
+    quiet: bool = False,
+) -> Comparison:
+    """Run several learners, each under a name, over the source of ``settings``.
+
+    Each row is read once, and predicted and learned by each learner. Costs what they cost one after another,
+    less the reading. ``stop()`` is looked at after each block, and ends the comparison there.
+    """
+    if not contenders:
+        raise ConfigurationError("no learners are given: expected at least one name.")
+    stream = settings.open(quiet=quiet)
+    engines: dict[str, Prequential] = {}
+    for name, contender in contenders.items():
+        asked = settings.with_learner(contender.learner, contender.parameters)
+        require_memory(asked, stream)
+        load_loops(asked, stream)
+        engines[name] = Prequential(
+            asked.make_learner(stream),
+            stream.task,
+            delay=settings.total_delay(stream),
+            window=settings.window,
+            baselines=not engines,  # they are the same for all
+        )
+    began = time.perf_counter()
+    rows, stopped, total = 0, False, settings.rows_of(stream)
+    for block in settings.blocks(stream):
+        for engine in engines.values():
+            engine.advance(block)
+        rows += len(block.y)
+        if progress is not None:
+            best = min(engines.values(), key=lambda engine: engine.loss)
+            part = min(1.0, rows / total) if total else None
+            atoms = int(getattr(best.learner, "size", 0))
+            progress(Progress(rows, part, best.loss, atoms, time.perf_counter() - began))
+        if stop is not None and stop():
+            stopped = True
+            break
+    for engine in engines.values():
+        engine.finish()
+    results = {name: engine.result() for name, engine in engines.items()}
+    baselines = next(iter(results.values())).baselines
+    order = sorted(results, key=lambda name: results[name].loss)
+    seconds = time.perf_counter() - began
+    return Comparison(
+        settings,
+        stream,
+        dict(contenders),
+        {name: results[name] for name in order},
+        baselines,
+        stopped,
+        seconds,
+    )

@@ -1,0 +1,398 @@
+"""One learner along a stream: predictions as they come, checkpoints, a summary; resumed after any crash.
+
+Blocks are cut at absolute row numbers, so a run that continues from a checkpoint makes the same calls as one
+that was never stopped, and the learner's state continues bit for bit: the predictions are the same bytes.
+A checkpoint is written in an order that leaves a good one at every instant: predictions are on the disk, the
+trace file is complete, and only then a new ``checkpoint.kons``, which knows the length of the first and the
+number of the second, takes the place of the old one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kons.errors import ConfigurationError, FileError, InputError, KonsError, NumericalError, announce
+from kons.evaluation import Evaluation, Prequential, Scored
+from kons.files import read_tree, save, write_tree
+from kons.runs.circumstances import blas_threads, using_threads, versions
+from kons.runs.compiled import load_loops
+from kons.runs.folder import (
+    CHECKPOINT,
+    MODEL,
+    PIECES,
+    RUN,
+    SUMMARY,
+    FolderWriter,
+    read_json,
+    require_place,
+    told,
+)
+from kons.runs.lines import as_csv, as_trace, joined
+from kons.runs.memory import require_memory
+from kons.runs.pacing import Pacing
+from kons.runs.settings import Settings
+from kons.runs.source import as_found_from, require_unchanged
+from kons.runs.summary import summarize
+from kons.stored import Stored
+from kons.streams import Block, Stream
+
+__all__ = ["Progress", "Run", "Stopped"]
+
+KIND = "checkpoint"
+# Writing a state costs about so many times as much as copying it.
+WRITING = 10.0
+
+
+class Progress(NamedTuple):
+    """How far a run is; for a bar."""
+
+    rows: int
+    done: float | None
+    """The part of the source that was read, if that is known."""
+    loss: float
+    atoms: int
+    seconds: float
+
+
+class Stopped(KonsError):  # noqa: N818 - not an error
+    """The run was asked to stop, and did so at the end of a block."""
+
+
+class Run:
+    """A run, new or continued.
+
+    ::
+
+        run = Run.start(settings, folder)      or      Run.resume(folder)
+        summary = run.go()
+
+    Without a folder nothing is written; with one, nothing before the first block was learned. Asked to stop,
+    see :meth:`go`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        stream: Stream,
+        engine: Prequential,
+        *,
+        place: Path | None = None,
+        force: bool = False,
+        command: Sequence[str] = (),
+    ) -> None:
+        self.settings, self.stream, self.engine = settings, stream, engine
+        self.folder: FolderWriter | None = None
+        """Where the run is written, once it is."""
+        self.resumed = 0
+        """How often it was continued."""
+        self.was_stopped = False
+        """Whether it ended before its source did, since it was asked to."""
+        self.is_reading = False
+        """Whether it waits for rows: whatever interrupts it then does no harm."""
+        self.threads = blas_threads()
+        self._place, self._force, self._command = place, force, list(command)
+        self._codes: dict[Any, int] = {}
+        self._traced: list[dict[str, Any]] = []
+        self._first_traced = engine.rows
+        self._pacing = Pacing()
+        self._fingerprint = stream.fingerprint()
+        self._started = time.perf_counter()
+        self._seconds_before = 0.0
+
+    # ---- beginning
+
+    @classmethod
+    def start(
+        cls,
+        settings: Settings,
+        folder: Path | None = None,
+        *,
+        force: bool = False,
+        command: Sequence[str] = (),
+        quiet: bool = False,
+    ) -> Run:
+        """Open the source, look at it, make the learner."""
+        if folder is not None:
+            require_place(folder, force=force)
+        stream = settings.open(quiet=quiet)
+        engine = _new_engine(settings, stream)
+        require_memory(settings, stream)
+        if folder is not None and not stream.resumable:
+            announce(
+                f"{stream.source} can be read only once: this run cannot be resumed if it is interrupted."
+            )
+        return cls(settings, stream, engine, place=folder, force=force, command=command)
+
+    @classmethod
+    def resume(cls, folder: Path) -> Run:
+        """Continue from the last checkpoint, or from the start if there was none yet."""
+        asked = read_json(folder, RUN)
+        if asked.get("kind") != "run":
+            raise ConfigurationError(f"{folder} is not the folder of a run: only kons run can be resumed.")
+        if (folder / SUMMARY).exists() and not (folder / CHECKPOINT).exists():
+            shutil.rmtree(folder / PIECES, ignore_errors=True)
+            raise ConfigurationError(
+                f"the run in {folder} is finished: see {folder / SUMMARY}, or kons report {folder}."
+            )
+        settings = Settings.from_dict(asked.get("settings"))
+        source = asked.get("source")
+        before = source.get("fingerprint") if isinstance(source, dict) else None
+        if not isinstance(before, dict):
+            name = "standard input" if settings.source == "-" else settings.source
+            raise ConfigurationError(
+                f"{name} can be read only once: the run in {folder} cannot be resumed; start it again."
+            )
+        stream = as_found_from(asked.get("started_in"), settings).open(plan=asked.get("plan"), quiet=True)
+        stream.notes.extend(note for note in asked.get("notes", []) if isinstance(note, str))
+        require_unchanged(stream, before)
+        if (folder / CHECKPOINT).exists():
+            run = cls._from_checkpoint(folder, settings, stream)
+        else:
+            run = cls(settings, stream, _new_engine(settings, stream))
+            run.folder = FolderWriter.reopen(folder, length=0, traces=0)
+        run.resumed += 1
+        threads = asked.get("threads")
+        run.threads = threads if isinstance(threads, int) and 1 <= threads <= 1024 else run.threads
+        return run
+
+    @classmethod
+    def _from_checkpoint(cls, folder: Path, settings: Settings, stream: Stream) -> Run:
+        try:
+            tree = read_tree(folder / CHECKPOINT, kind=KIND, pieces=folder / PIECES)
+            saved = Stored(tree, "this run")
+            engine = Prequential.from_state(saved.take("learner"), saved.take("engine"))
+            run = cls(settings, stream, engine)
+            run._codes = {label: code for code, label in enumerate(saved.items("labels"))}
+            run.resumed, run._seconds_before = saved.integer("resumed"), saved.number("seconds", at_least=0.0)
+            if saved.take("versions") != versions():
+                announce(
+                    "versions differ from those that the run began with: predictions may differ in last "
+                    "digits."
+                )
+            length, traces = saved.integer("length"), saved.integer("traces")
+            saved.finish()
+        except FileError as error:
+            raise FileError(f"{error} The run cannot be continued: start it again.") from error
+        run.folder = FolderWriter.reopen(folder, length=length, traces=traces)
+        return run
+
+    # ---- running
+
+    @property
+    def seconds(self) -> float:
+        """Spent so far, in earlier parts too."""
+        return self._seconds_before + time.perf_counter() - self._started
+
+    @property
+    def checkpoint_seconds(self) -> float:
+        """Spent in checkpoints, since :meth:`go` was called."""
+        return self._pacing.spent
+
+    def go(
+        self,
+        progress: Callable[[Progress], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> dict[str, Any]:
+        """Read, predict, learn, write, to the end; returns the summary. Once only.
+
+        ``stop()`` is looked at after each block. If it is true, a run that can be resumed writes a checkpoint
+        and raises :class:`Stopped`; any other ends there, with a summary of the rows so far.
+        """
+        load_loops(self.settings, self.stream)
+        self._started, self._pacing = time.perf_counter(), Pacing()
+        try:
+            with using_threads(self.threads):
+                for block in self._blocks(stop):
+                    self._take(self.engine.advance(block))
+                    if progress is not None:
+                        progress(self._progress())
+                    if stop is not None and stop():
+                        self._stop()
+                        break
+                    if self._is_time():
+                        self.checkpoint()
+                return self._finish()
+        except (FileError, InputError, NumericalError) as error:
+            raise type(error)(f"{error} {self._what_is_left(error)}".rstrip()) from error
+        finally:
+            if self.folder is not None:
+                self.folder.close(finished=False)
+
+    def result(self) -> Evaluation:
+        """What the evaluation found so far."""
+        return self.engine.result()
+
+    @property
+    def classes(self) -> list[Any] | None:
+        """The labels, in the order of their codes in the trace; None for numbers."""
+        if self.stream.task != "classification":
+            return None
+        return list(self._codes) or self.engine.result().classes
+
+    def _blocks(self, stop: Callable[[], bool] | None) -> Iterator[Block]:
+        """Blocks of rows, with a word about when they are waited for."""
+        blocks = self.settings.blocks(self.stream, self.engine.rows)
+        while True:
+            try:
+                self.is_reading = True
+                try:
+                    block = next(blocks, None)
+                finally:
+                    self.is_reading = False
+            except KeyboardInterrupt:
+                if stop is None or not stop() or not self.engine.rows:
+                    raise
+                self._stop()
+                return
+            except InputError:
+                if self.folder is not None:
+                    with suppress(KonsError):  # what could not be read is what the user should hear of
+                        self.checkpoint()
+                raise
+            if block is None:
+                return
+            yield block
+
+    def _take(self, scored: Scored) -> None:
+        if self.folder is None and self._place is not None:
+            self.folder = FolderWriter.create(self._place, {RUN: self._document()}, force=self._force)
+            self.folder.open_predictions()
+        if self.folder is not None:
+            self.folder.append(as_csv(scored, header=self.folder.length == 0))
+            self._traced.append(as_trace(scored, self._codes))
+
+    def _document(self) -> dict[str, Any]:
+        """run.json."""
+        return {
+            "format": 1,
+            "kind": "run",
+            "command": self._command,
+            "settings": self.settings.to_dict(),
+            "source": {"name": self.stream.source, "fingerprint": self._fingerprint},
+            "features": list(self.stream.features),
+            "target": self.stream.target,
+            "plan": self.stream.plan.to_dict(),
+            "notes": list(self.stream.notes),
+            "versions": versions(),
+            "threads": self.threads,
+            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "started_in": os.getcwd(),
+        }
+
+    def _progress(self) -> Progress:
+        total, done = self.settings.rows_of(self.stream), None
+        if total:
+            done = min(1.0, self.engine.rows / total)
+        elif self.stream.bytes_total:
+            done = self.stream.bytes_done / self.stream.bytes_total
+        atoms = int(getattr(self.engine.learner, "size", 0))
+        return Progress(self.engine.rows, done, self.engine.loss, atoms, self.seconds)
+
+    # ---- checkpoints
+
+    def _is_time(self) -> bool:
+        if self.folder is None or not self._pacing.is_due():
+            return False
+        if self._pacing.last is None and self.stream.resumable:
+            began = time.perf_counter()
+            self.engine.learner.state()
+            self._pacing.expect(WRITING * (time.perf_counter() - began))
+            return self._pacing.is_due()
+        return True
+
+    def checkpoint(self) -> None:
+        """Save all it takes to continue from here; of a source that cannot be read again, the trace."""
+        assert self.folder is not None
+        with self._pacing.saving(), told(self.folder.path):
+            self.folder.settle()
+            self._write_trace()
+            if not self.stream.resumable:
+                return
+            write_tree(
+                self.folder.path / CHECKPOINT,
+                {
+                    "learner": self.engine.learner,
+                    "engine": self.engine.state(),
+                    "length": self.folder.length,
+                    "traces": self.folder.traces,
+                    "labels": list(self._codes),
+                    "resumed": self.resumed,
+                    "seconds": self.seconds,
+                    "versions": versions(),
+                },
+                kind=KIND,
+                pieces=self.folder.path / PIECES,
+            )
+
+    def _write_trace(self) -> None:
+        assert self.folder is not None
+        if self._traced:
+            self.folder.add_trace({"first": np.array(self._first_traced)} | joined(self._traced))
+            self._traced, self._first_traced = [], self.engine.rows
+
+    def _stop(self) -> None:
+        """At the end of a block, asked to: to be continued, or the end."""
+        if self.folder is not None and self.stream.resumable:
+            self.checkpoint()
+            raise Stopped(
+                f"stopped after {self.engine.rows:,} rows. Continue with: kons resume {self.folder.path}"
+            )
+        self.was_stopped = True
+
+    def _what_is_left(self, error: KonsError) -> str:
+        """For the end of an error's message: what there is, and what can be done with it."""
+        if self.folder is None or not self.stream.resumable:
+            return ""
+        if not (self.folder.path / RUN).exists():
+            return "Its folder is gone: start the run again."
+        if isinstance(error, InputError):
+            return f"The {self.engine.rows:,} rows before it are in {self.folder.path}."
+        return f"Continue with: kons resume {self.folder.path}"
+
+    # ---- the end
+
+    def _finish(self) -> dict[str, Any]:
+        self.engine.finish()
+        learner = self.engine.learner
+        if getattr(learner, "warming_up", False):
+            learner.finish_warmup()  # a model that has learned what there was
+        summary = summarize(self)
+        if self.folder is not None:
+            self.folder.settle()
+            self._write_trace()
+            about = {
+                "plan": self.stream.plan.to_dict(),
+                "learner": self.settings.learner,
+                "source": self.stream.source,
+                "rows": self.engine.rows,
+                "loss": summary["loss"],
+                "loss_name": summary["loss_name"],
+            }
+            save(learner, self.folder.path / MODEL, about=about)
+            self.folder.write_json(SUMMARY, summary)
+            self.folder.close(finished=True)
+        return summary
+
+    @property
+    def changed_notes(self) -> list[str]:
+        """What became of the source while it was read."""
+        if self._fingerprint is None or self.stream.fingerprint() == self._fingerprint:
+            return []
+        return [f"{self.stream.source} changed while it was read: a part of it may be missing."]
+
+
+def _new_engine(settings: Settings, stream: Stream) -> Prequential:
+    return Prequential(
+        settings.make_learner(stream),
+        stream.task,
+        delay=settings.total_delay(stream),
+        window=settings.window,
+    )

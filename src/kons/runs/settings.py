@@ -1,0 +1,156 @@
+"""What a run is asked for, as plain values that a JSON file can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from kons.arrays import require_integer
+from kons.errors import ConfigurationError, InputError
+from kons.recipes import RECIPES, for_task
+from kons.streams import Block, Stream, open_stream
+
+__all__ = ["READING", "Settings", "require_learner"]
+
+#: How a source is read: arguments of :func:`kons.streams.open_stream` that the settings may hold.
+READING = (
+    "columns",
+    "drop",
+    "time",
+    "lag",
+    "horizon",
+    "missing",
+    "on_bad_row",
+    "format",
+    "delimiter",
+    "encoding",
+)
+# Those of them that the plan of an earlier run has decided already.
+DECIDED = ("columns", "drop", "time", "lag", "horizon")
+# What every learner takes besides its own parameters.
+SHARED = ("kernel", "bandwidth", "warmup", "margin", "loss", "classes")
+# In a short file the scales must come from fewer rows than the usual 500.
+WARMUP, SHORTEST_WARMUP, WARMUP_SHARE = 500, 20, 0.1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The same settings on the same source give the same predictions.
+
+    >>> Settings("prices.csv", "price", parameters={"max_atoms": 100}).learner
+    'embedded'
+    """
+
+    source: str
+    target: str | None = None
+    learner: str = "embedded"
+    parameters: dict[str, Any] = field(default_factory=dict)
+    """Of the learner, by name; ``kernel``, ``bandwidth``, ``warmup``, ``loss`` among them."""
+    task: str = "auto"
+    scale: Literal["auto", "none"] = "auto"
+    seed: int = 0
+    delay: int = 0
+    """How many rows late targets become known; a horizon comes on top."""
+    window: int = 1000
+    rows: int | None = None
+    """Only the first so many rows."""
+    reading: dict[str, Any] = field(default_factory=dict)
+    """How the source is read, by the names in :data:`READING`."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("seed", 0), ("delay", 0), ("window", 1)):
+            require_integer(getattr(self, name), name, at_least=least)
+        if self.rows is not None:
+            require_integer(self.rows, "rows", at_least=1)
+        texts = (self.source, self.learner, self.task, self.scale, self.target or "")
+        if not all(isinstance(text, str) for text in texts):
+            raise ConfigurationError("source, target, learner, task and scale are text.")
+        if not isinstance(self.parameters, dict) or not isinstance(self.reading, dict):
+            raise ConfigurationError("parameters and reading are dicts.")
+        if unknown := self.reading.keys() - set(READING):
+            raise ConfigurationError(f"there is no way of reading called {min(unknown)!r}.")
+
+    def open(self, *, plan: Mapping[str, Any] | None = None, quiet: bool = False) -> Stream:
+        """The stream; with the plan of an earlier run, read as it was then."""
+        if plan is None:
+            return open_stream(self.source, self.target, task=self.task, quiet=quiet, **self.reading)
+        reading = {name: value for name, value in self.reading.items() if name not in DECIDED}
+        return open_stream(self.source, self.target, plan=plan, quiet=quiet, **reading)
+
+    def blocks(self, stream: Stream, start: int = 0) -> Iterator[Block]:
+        """Its blocks from row ``start`` on, up to the limit on rows."""
+        for block in stream.blocks(start):
+            left = len(block.y) if self.rows is None else self.rows - block.first
+            if left > 0:
+                yield Block(block.first, block.X[:left], block.y[:left], block.lines[:left])
+            if left <= len(block.y) and self.rows is not None:
+                return
+
+    def rows_of(self, stream: Stream) -> int | None:
+        """About how many rows the run will see, if that is known."""
+        known = [count for count in (self.rows, stream.total_rows) if count is not None]
+        return min(known, default=None) if stream.total_rows is not None or self.rows else None
+
+    def total_delay(self, stream: Stream) -> int:
+        """How many rows late targets become known, the horizon included."""
+        return stream.total_delay(self.delay)
+
+    def make_learner(self, stream: Stream) -> Any:
+        """A fresh learner in the units of the stream."""
+        require_learner(self.learner)
+        # The seed has a place of its own.
+        known = [name for name in (*RECIPES[self.learner].parameters, *SHARED) if name != "seed"]
+        for name in self.parameters:
+            if name not in known:
+                raise ConfigurationError(
+                    f"{self.learner!r} takes no parameter {name!r}{_hint(name, known, 'It takes')}"
+                )
+        parameters = {"warmup": self._warmup(stream), **self.parameters}
+        kind: Any = stream.task
+        try:
+            return for_task(kind, self.learner, scale=self.scale, seed=self.seed, **parameters)
+        except (TypeError, AttributeError, InputError) as error:  # a word where an object is expected
+            raise ConfigurationError(
+                f"{self.learner!r} cannot be made of {_listed(self.parameters)} ({error})."
+            ) from None
+
+    def _warmup(self, stream: Stream) -> int:
+        rows = self.rows_of(stream)
+        return WARMUP if rows is None else min(WARMUP, max(SHORTEST_WARMUP, round(WARMUP_SHARE * rows)))
+
+    def with_learner(self, name: str, parameters: Mapping[str, Any]) -> Settings:
+        """The same run of another learner."""
+        return replace(self, learner=name, parameters=dict(parameters))
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON can hold, without a level for ``reading``."""
+        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "reading"}
+        return {**own, **self.reading}
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Settings:
+        """The inverse of :meth:`to_dict`."""
+        own = {field.name for field in fields(cls)} - {"reading"}
+        if not isinstance(values, dict) or "source" not in values or values.keys() - own - set(READING):
+            raise ConfigurationError("the settings in run.json are not those of a run: was it edited?")
+        reading = {name: value for name, value in values.items() if name in READING}
+        return cls(**{name: value for name, value in values.items() if name in own}, reading=reading)
+
+
+def require_learner(name: str) -> None:
+    """Refuse a name that is not in the registry."""
+    if name not in RECIPES:
+        raise ConfigurationError(f"there is no learner {name!r}{_hint(name, RECIPES, 'There are')}")
+
+
+def _hint(name: str, known: Iterable[str], there_are: str) -> str:
+    names = list(known)
+    near = get_close_matches(name.casefold(), names, n=1)
+    meant = f": did you mean {near[0]!r}?" if near else "."
+    return f"{meant} {there_are} {', '.join(names)}."
+
+
+def _listed(parameters: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in parameters.items())

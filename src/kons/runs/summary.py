@@ -1,0 +1,99 @@
+"""What a finished run says of itself: summary.json, one flat object."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from kons.runs.circumstances import versions
+
+if TYPE_CHECKING:
+    from kons.runs.run import Run
+    from kons.streams import Stream
+
+__all__ = ["LOSS_NAMES", "finite", "skipped", "summarize"]
+
+LOSS_NAMES = {"regression": "mean squared error", "classification": "error rate"}
+# Rows that are left out by design: nothing is wrong with them.
+EXPECTED = ("no past", "no target yet")
+
+
+def summarize(run: Run) -> dict[str, Any]:
+    """The figures of a run, in units of the target; what is not defined is null."""
+    result, learner = run.engine.result(), run.engine.learner
+    inner = getattr(learner, "inner", None) or learner
+    document = {
+        "rows": result.rows,
+        "learner": run.settings.learner,
+        "task": result.task,
+        "target": run.stream.target,
+        "loss": result.loss,
+        "loss_name": LOSS_NAMES[result.task],
+        "metrics": result.metrics,
+        "baselines": result.baselines,
+        "informed": result.informed,
+        "coverage": result.coverage,
+        "interval_level": result.level,
+        "window": result.window,
+        "windowed": {name: float(values[-1]) for name, values in result.windowed.items()},
+        "delay": result.delay,
+        "atoms": result.atoms,
+        "max_atoms": getattr(getattr(inner, "learner", inner), "max_atoms", None),
+        "effective_dimension": getattr(inner, "online_effective_dimension", None),
+        "log_determinant": getattr(inner, "log_determinant", None),
+        "targets_clipped": getattr(learner, "targets_clipped", 0),
+        "seconds": run.seconds,
+        "learner_seconds": result.learner_seconds,
+        "microseconds_per_row": result.microseconds_per_row,
+        **skipped(run.stream),
+        "notes": [*run.stream.notes, *result.notes, *run.changed_notes, *_complaints(run.stream)],
+        "features": list(run.stream.features),
+        "relevances": _relevances(learner, run.stream.features),
+        "experts": _experts(learner),
+        "settings": run.settings.to_dict(),
+        "versions": versions(),
+        "classes": run.classes,
+        "resumed": run.resumed,
+        "stopped": run.was_stopped,
+        "certificate": None,
+    }
+    plain: dict[str, Any] = finite(document)
+    return plain
+
+
+def skipped(stream: Stream) -> dict[str, Any]:
+    """How many rows could not be used, and all that were left out by reason."""
+    counts = stream.skipped
+    bad = sum(count for reason, count in counts.items() if reason not in EXPECTED)
+    return {"rows_skipped": bad, "skipped": counts}
+
+
+def _complaints(stream: Stream) -> list[str]:
+    return [f"skipped, {reason}: {text}" for reason, text in stream.first_skipped.items() if text]
+
+
+def _relevances(learner: Any, features: tuple[str, ...]) -> dict[str, float] | None:
+    values = getattr(learner, "relevances", None)
+    if values is None:
+        return None
+    return dict(zip(features, map(float, values), strict=True))
+
+
+def _experts(learner: Any) -> list[dict[str, Any]] | None:
+    shares = getattr(learner, "shares", None)
+    if shares is None:
+        return None
+    return [{"name": name, "share": float(share)} for name, share in shares.items()]
+
+
+def finite(value: Any) -> Any:
+    """A tree that JSON can hold: NaN and infinity become null, labels text."""
+    if isinstance(value, dict):
+        return {str(key): finite(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(inner) for inner in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return str(value)

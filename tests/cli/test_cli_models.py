@@ -1,0 +1,210 @@
+"""``kons predict``, ``kons inspect``, ``kons learners`` and ``kons compare`` in this process."""
+
+import json
+import os
+
+import numpy as np
+import pyarrow.csv
+import pytest
+
+import kons
+from kons.cli import main
+from kons.recipes import RECIPES
+from kons.streams import open_stream
+
+PRICE = ["houses.csv", "--target", "price", "--drop", "dear"]
+FEW = ["--set", "max_atoms=20", "--out", "out"]
+RUN = ["run", *PRICE, *FEW]
+CLASSES = ["run", "houses.csv", "--target", "dear", "--drop", "price", *FEW]
+
+
+@pytest.fixture
+def trained(answer, file, no_report):
+    """The folder of a run, whose model predicts prices."""
+    answer(*RUN)
+
+
+@pytest.fixture
+def trained_on_labels(answer, file, no_report):
+    answer(*CLASSES)
+
+
+def columns(text):
+    table = pyarrow.csv.read_csv(pyarrow.py_buffer(text.encode()))
+    return {name: table[name].to_numpy() for name in table.column_names}
+
+
+def without(houses, *names, rows=None):
+    """The table without some columns, in another order, and only so many rows."""
+    lines = [line.split(",") for line in houses.splitlines()]
+    kept = [i for i, name in enumerate(lines[0]) if name not in names][::-1]
+    return "".join(
+        ",".join(line[i] for i in kept) + "\n" for line in lines[: None if rows is None else rows + 1]
+    )
+
+
+def test_predict_reads_columns_as_the_run_did(trained, houses, tmp_path, capsys):
+    (tmp_path / "new.csv").write_text(without(houses, "price", "dear"))
+    assert main(["predict", "out/model.kons", "new.csv", "--quiet"]) == 0
+    found = columns(capsys.readouterr().out)
+    assert list(found) == ["row", "prediction"]
+    model = kons.load("out/model.kons")
+    stream = open_stream("houses.csv", "price", drop=["dear"], quiet=True)
+    expected = np.concatenate([model.predict(block.X) for block in stream])
+    np.testing.assert_array_equal(found["prediction"], expected)
+    np.testing.assert_array_equal(found["row"], np.arange(700))
+    assert main(["predict", "out", "new.csv", "--out", "predicted.csv", "--quiet"]) == 0
+    with open("predicted.csv") as written:
+        np.testing.assert_array_equal(columns(written.read())["prediction"], expected)
+
+
+def test_predict_labels_with_probabilities(trained_on_labels, houses, tmp_path, capsys):
+    (tmp_path / "new.csv").write_text(without(houses, "dear", rows=30))
+    assert main(["predict", "out", "new.csv"]) == 0
+    found = columns(capsys.readouterr().out)
+    assert set(found) == {"row", "prediction", "p(yes sir)", "p(no sir)"}
+    np.testing.assert_allclose(found["p(yes sir)"] + found["p(no sir)"], 1.0)
+    np.testing.assert_array_equal(found["prediction"] == "yes sir", found["p(yes sir)"] > 0.5)
+
+
+def test_predict_where_the_target_is_empty(trained, houses, tmp_path, capsys):
+    header, *lines = houses.splitlines()
+    blanked = [",".join([*line.split(",")[:4], "", "no sir"]) for line in lines[:20]]
+    (tmp_path / "new.csv").write_text("\n".join([header, *blanked]) + "\n")
+    assert main(["predict", "out", "new.csv"]) == 0
+    assert len(columns(capsys.readouterr().out)["row"]) == 20
+
+
+def test_predict_with_lags_and_a_horizon(answer, refused, file, no_report, houses, tmp_path, capsys):
+    answer(*RUN, "--lag", "target:2", "--horizon", "3")
+    assert main(["predict", "out", "houses.csv"]) == 0
+    found = columns(capsys.readouterr().out)
+    assert list(found) == ["row", "prediction", "line"]
+    assert found["line"].tolist() == list(range(4, 702))  # the last rows too: their targets need not come
+    (tmp_path / "new.csv").write_text(without(houses, "price"))
+    assert "no column 'price', whose earlier values are features" in refused(
+        "predict", "out", "new.csv", code=2
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["predict", "out", "nowhere.csv"], 1, "No such file"),
+        (["predict", "nowhere.kons", "houses.csv"], 1, "there is no such file"),
+        (["predict", "houses.csv", "houses.csv"], 1, "not written by kons.save"),
+        (["predict", "out", "other.csv"], 2, "has no column 'area'"),
+        (["predict", "out", "broken.csv"], 1, "broken.csv, line 3"),
+        (["predict", "out", "broken.csv", "--out", "new.csv"], 1, "broken.csv, line 3"),
+        (["predict", "out", "houses.csv", "--out", "houses.csv"], 2, "is already there; --force"),
+        (["predict", "out", "houses.csv", "--out", "no/where.csv"], 2, "there is no folder no"),
+        (["predict", "out", "houses.csv", "--out", "out"], 2, "is a folder"),
+        (["predict", "kernel.kons", "houses.csv"], 2, "holds a Gaussian, which predicts nothing"),
+        (["predict", "plain.kons", "houses.csv"], 2, "does not know which columns"),
+        (["predict", "out"], 2, "FILE"),
+    ],
+)
+def test_predict_refuses(trained, refused, houses, tmp_path, arguments, code, words):
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "broken.csv").write_text("\n".join([*houses.splitlines()[:2], "1,x,Ulm,2024-01-01,1,no sir"]))
+    kons.save(kons.Gaussian(1.0), "kernel.kons")
+    kons.save(kons.KONS(kons.Gaussian(1.0), kons.Squared()), "plain.kons")
+    assert words in refused(*arguments, code=code)
+
+
+def test_rows_that_cannot_be_read_may_be_skipped(answer, file, tmp_path, capsys):
+    answer(*RUN)
+    (tmp_path / "new.csv").write_text(
+        "area,age,town,sold\n1,2,Ulm,2024-01-01\nx,2,Ulm,2024-01-01\n3,4,Kiel,2024-01-02\n"
+    )
+    assert main(["predict", "out", "new.csv", "--on-bad-row", "skip", "--quiet"]) == 0
+    assert columns(capsys.readouterr().out)["line"].tolist() == [2, 4]
+
+
+def test_inspect(trained, said, file, capsys):
+    assert main(["inspect", "out", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows_learned"] == 700
+    assert found["atoms"] == 20
+    assert found["target"] == "price"
+    assert found["task"] == "regression"
+    assert found["format_version"] == 1
+    assert found["parameters"]["max_atoms"] == 20
+    assert "area" in found["features"]
+    first = np.array([float(line.split(",")[0]) for line in file.read_text().splitlines()[1:71]])
+    assert found["scaling"]["warmup"] == 70
+    assert found["scaling"]["features"]["area"]["median"] == pytest.approx(np.median(first), rel=0.01)
+    out = said("inspect", "out/model.kons")
+    for words in ("'price', regression", "houses.csv, 700 rows", "format 1", "max_atoms=20", "centre"):
+        assert words in out
+
+
+def test_inspect_labels_and_plain_objects(trained_on_labels, said):
+    out = said("inspect", "out")
+    assert "yes sir" in out
+    kons.save(kons.Gaussian(2.0), "kernel.kons")
+    assert "Gaussian" in said("inspect", "kernel.kons")
+    kons.save(kons.Scaled(kons.KONS(kons.Gaussian("auto"), kons.Squared())), "new.kons")
+    assert "not over yet" in said("inspect", "new.kons")
+
+
+def test_a_folder_without_a_model(capsys, tmp_path):
+    (tmp_path / "out").mkdir()
+    assert main(["inspect", "out"]) == 1
+    assert "folder without model.kons" in capsys.readouterr().err
+    (tmp_path / "out" / "checkpoint.kons").touch()
+    assert main(["inspect", "out"]) == 1
+    assert "finish its run first (kons resume out)" in capsys.readouterr().err
+
+
+def test_learners(said, capsys):
+    out = said("learners")
+    assert main(["learners", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["learners"].keys() == RECIPES.keys()
+    for name, recipe in RECIPES.items():
+        assert name in out
+        assert recipe.description in " ".join(out.split())
+        assert "bandwidth" in found["learners"][name]["parameters"]
+    assert max(map(len, out.splitlines())) <= 80
+
+
+COMPARE = ["compare", *PRICE]
+
+
+def test_compare(answer, said, file):
+    learners = "embedded:max_atoms=5,sketched,embedded:max_atoms=40:bandwidth=2"
+    found = answer(*COMPARE, "--learners", learners, "--out", "out", "--picture", "frontier.png")
+    assert {entry["name"] for entry in found["learners"]} == set(learners.split(","))
+    losses = [entry["loss"] for entry in found["learners"]]
+    assert losses == sorted(losses)
+    alone = answer("run", *COMPARE[1:], "--set", "max_atoms=5")
+    five = next(entry for entry in found["learners"] if entry["name"] == "embedded:max_atoms=5")
+    assert five["loss"] == alone["loss"]
+    assert found["baselines"] == alone["baselines"]
+    assert sorted(os.listdir("out")) == ["frontier.svg", "report.html", "run.json", "summary.json"]
+    with open("frontier.png", "rb") as picture:
+        assert picture.read(4) == b"\x89PNG"
+    out = said(*COMPARE, "--learners", "sketched,embedded", "--set", "max_atoms=10")
+    assert max(map(len, out.splitlines())) <= 80
+    lines = [line for line in out.splitlines() if line.startswith(("sketched", "embedded", "online linear"))]
+    assert len(lines) == 3
+    assert "frontier" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ([], 2, "--learners is missing: give some of b_kons"),
+        (["--learners", "embedded,embeded"], 2, "did you mean 'embedded'?"),
+        (["--learners", "embedded,embedded"], 2, "--learners has embedded twice"),
+        (["--learners", "embedded:max_atoms"], 2, "--learners max_atoms: expected name=value"),
+        (["--learners", "embedded:atoms=3"], 2, "takes no parameter 'atoms'"),
+        (["--learners", "kons", "--set", "max_atoms=5"], 2, "--set max_atoms: none of the learners takes it"),
+        (["--learners", "kons", "--picture", "a.gif"], 2, "must end in .svg, .png, .pdf"),
+        (["--learners", "kons", "--out", "houses.csv"], 2, "is a file"),
+    ],
+)
+def test_compare_refuses(refused, file, arguments, code, words):
+    assert words in refused(*COMPARE, *arguments, code=code)
+    assert "--target is missing" in refused("compare", "houses.csv", "--learners", "kons", code=2)

@@ -1,0 +1,246 @@
+"""``kons run``, ``kons resume`` and ``kons report`` in this process."""
+
+import json
+import os
+
+import pytest
+
+from kons.cli import main
+
+RUN = ["run", "houses.csv", "--target", "price", "--drop", "dear", "--set", "max_atoms=20"]
+CLASSES = ["run", "houses.csv", "--target", "dear", "--drop", "price", "--set", "max_atoms=20"]
+
+
+def test_one_json_object_is_the_summary(answer, file):
+    result = answer(*RUN, "--out", "out")
+    with open("out/summary.json") as saved:
+        assert json.load(saved) == result
+    assert result["rows"] == 700
+    assert result["learner"] == "embedded"
+    assert result["task"] == "regression"
+    assert set(result["baselines"]) == {"constant", "linear", "persistence"}
+    assert set(result["metrics"]) == {"mse", "rmse", "mae", "r2"}
+    assert result["loss"] == pytest.approx(result["metrics"]["mse"])
+    assert 0 < result["atoms"] <= 20
+    assert result["seconds"] > 0.0
+    assert result["microseconds_per_row"] > 0.0
+    assert result["loss"] < result["baselines"]["constant"]
+    assert sorted(os.listdir("out")) == [
+        "model.kons", "predictions.csv", "report.html", "run.json", "summary.json", "trace"
+    ]  # fmt: skip
+    with open("out/run.json") as saved:
+        assert json.load(saved)["command"] == ["kons", *RUN, "--out", "out", "--json", "--quiet"]
+
+
+def test_the_words_for_people(said, file):
+    out = said(*RUN, "--out", "out")
+    for words in (
+        "houses.csv, predicting 'price': regression, 700 rows",
+        "Predicts price with a mean squared error of",
+        "the best trivial predictor",
+        "max_atoms=20",
+        "online linear",
+        "last value again",
+        "mean so far",
+        "coverage",
+        "points kept, at most 20",
+        "us/row",
+        "- text as a one-hot of 8 columns, by a hash: town",
+        "Saved in out: predictions.csv, summary.json, model.kons, trace/, report.html.",
+    ):
+        assert " ".join(words.split()) in " ".join(out.split())
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_labels(said, answer, file):
+    result = answer(*CLASSES)
+    assert result["task"] == "classification"
+    assert result["loss_name"] == "error rate"
+    assert set(result["metrics"]) == {"error_rate", "log_loss", "auc", "f1"}
+    assert sorted(result["classes"]) == ["no sir", "yes sir"]
+    assert result["loss"] < result["baselines"]["constant"]
+    out = said(*CLASSES)
+    assert "no sir" in out
+    assert "most frequent label" in out
+    assert "task: classification, since 'dear' holds text" in " ".join(out.split())
+
+
+def test_the_task_can_be_chosen(answer, refused, file):
+    assert (
+        answer("run", "houses.csv", "--target", "age", "--task", "classification")["task"] == "classification"
+    )
+    assert "holds text" in refused(*CLASSES, "--task", "regression", code=2)
+
+
+def test_other_options(answer, file):
+    assert answer(*RUN, "--rows", "100")["rows"] == 100
+    assert answer(*RUN, "--delay", "3", "--window", "50")["delay"] == 3
+    lagged = answer(*RUN, "--time", "sold", "--lag", "target:1,2", "--horizon", "2")
+    assert lagged["rows"] == 696
+    assert lagged["delay"] == 2
+    assert {"price lag 1", "price lag 2"} <= set(lagged["features"])
+    assert lagged["skipped"] == {"no past": 2, "no target yet": 2}
+    assert lagged["rows_skipped"] == 0
+    assert answer(*RUN, "--columns", "area,age")["features"] == ["area", "age"]
+    assert answer(*RUN, "--scale", "none")["settings"]["scale"] == "none"
+    for learner in ("sketched", "pkawv"):
+        assert answer(*RUN[:6], "--learner", learner, "--rows", "200")["learner"] == learner
+    same = [answer(*RUN, "--learner", "b_kons", "--seed", seed)["loss"] for seed in (1, 1, 2)]
+    assert same[0] == same[1] != same[2]
+
+
+def test_values_behind_set_are_literals(answer, file):
+    result = answer(
+        *RUN[:6], "--set", "max_atoms=7", "--set", "kernel=laplace", "--set", "bandwidth=2.5",
+        "--set", "second-order=gradient", "--set", "forward=false",
+    )  # fmt: skip
+    assert result["settings"]["parameters"] == {
+        "max_atoms": 7,
+        "kernel": "laplace",
+        "bandwidth": 2.5,
+        "second_order": "gradient",
+        "forward": False,
+    }
+    assert result["atoms"] == 7
+
+
+def test_standard_input(answer, said, typed_in, houses, no_report, capsys):
+    typed_in(houses)
+    arguments = ["--target", "price", "--drop", "dear", "--set", "max_atoms=20"]
+    assert answer("run", "-", *arguments)["rows"] == 700
+    typed_in(houses)
+    out = said("run", "-", *arguments, "--out", "out")
+    assert "standard input, predicting 'price'" in out
+    assert main(["resume", "out"]) == 2
+    assert "finished" in capsys.readouterr().err
+    typed_in(houses)
+    assert main(["run", "-", *arguments, "--out", "out2"]) == 0
+    assert "cannot be resumed if it is interrupted" in " ".join(capsys.readouterr().err.split())
+
+
+def test_progress_goes_to_standard_error(capsys, monkeypatch, file):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.delenv("NO_COLOR")
+    assert main([*RUN, "--json"]) == 0
+    out, err = capsys.readouterr()
+    json.loads(out)
+    for words in ("houses.csv", "rows", "loss", "atoms"):
+        assert words in err
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert main([*RUN, "--json", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["run", "houses.csv"],
+            "--target is missing: which column of houses.csv is to be predicted? There are",
+        ),
+        (["run", "houses.csv", "--target", "prize"], "has no column 'prize': did you mean 'price'?"),
+        (["run", "houses.csv", "--target", "zzz"], "its columns are area, age, town, sold, price, dear."),
+        (["run", "houses.csv", "--target", "price", "--drop", "prices"], "did you mean 'price'?"),
+        (["run", "houses.csv", "--target", "price", "--learner", "embeded"], "did you mean 'embedded'?"),
+        (["run", "houses.csv", "--target", "price", "--set", "max_atom=9"], "It takes bound, regularization"),
+        (["run", "houses.csv", "--target", "price", "--set", "max_atoms"], "expected name=value"),
+        (
+            ["run", "houses.csv", "--target", "price", "--set", "a=1", "--set", "a=2"],
+            "--set a is given twice",
+        ),
+        (["run", "houses.csv", "--target", "price", "--lag", "target"], "expected a column and rows back"),
+        (["run", "houses.csv", "--target", "price", "--lag", "target:0"], "at least 1"),
+        (["run", "houses.csv", "--target", "price", "--rows", "0"], ">= 1"),
+        (["run", "houses.csv", "--target", "price", "--task", "guessing"], "guessing"),
+        (["run", "houses.csv", "--target", "price", "--missing", "maybe"], "maybe"),
+        (["run", "houses.csv", "--target", "price", "--format", "xlsx"], "expected one of auto, csv"),
+        (["run", "houses.csv", "--target", "price", "--encoding", "klingon"], "klingon"),
+        (["run", "houses.csv", "--target", "price", "--force"], "--force is for --out"),
+        (["run", "houses.csv", "--target", "price", "--out", "houses.csv"], "is a file, expected"),
+        (["run", "houses.csv", "--target", "price", "--time", "town"], "dates or numbers"),
+        (["run", "houses.csv", "--targ", "price"], "Did you mean --target"),
+        (["run", "--target", "price"], "FILE"),
+        (["run"], "FILE"),
+        (["resume"], "FOLDER"),
+        (["report"], "FOLDER"),
+    ],
+)
+def test_wrong_usage(refused, file, arguments, words):
+    assert words in refused(*arguments, code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "nowhere.csv", "--target", "price"], "nowhere.csv: cannot be read (No such file"),
+        (["run", ".", "--target", "price"], "cannot be read"),
+        (["resume", "nowhere"], "there is no folder nowhere"),
+        (["resume", "."], "holds no run.json"),
+        (["report", "nowhere"], "no such folder"),
+        (["report", "."], "run.json"),
+    ],
+)
+def test_failed(refused, file, arguments, words):
+    assert words in refused(*arguments, code=1)
+
+
+def test_a_folder_with_something_in_it(answer, refused, file, no_report):
+    answer(*RUN, "--out", "out")
+    assert "out is not empty" in refused(*RUN, "--out", "out", code=2)
+    answer(*RUN, "--rows", "100", "--out", "out", "--force")
+    with open("out/summary.json") as saved:
+        assert json.load(saved)["rows"] == 100
+
+
+def test_a_report_again(said, answer, file, capsys):
+    answer(*RUN, "--out", "out")
+    with open("out/report.html", "rb") as page:
+        before = page.read()
+    os.remove("out/report.html")
+    assert said("report", "out").strip() == os.path.join("out", "report.html")
+    with open("out/report.html", "rb") as page:
+        assert page.read() == before
+    assert main(["report", "out", "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_without_the_extra_it_says_how_to_get_the_report(no_report, file, capsys):
+    assert main([*RUN, "--out", "out"]) == 0
+    out, err = capsys.readouterr()
+    assert "pip install 'kons[report]', then: kons report out" in " ".join(err.split())
+    assert "trace/." in out
+    assert not os.path.exists("out/report.html")
+
+
+def test_what_to_try_when_it_is_no_better_than_trivial(said, tmp_path):
+    (tmp_path / "walk.csv").write_text("noise,y\n" + "".join(f"{i * 7919 % 101},{i}\n" for i in range(600)))
+    out = " ".join(said("run", "walk.csv", "--target", "y").split())
+    assert "the trivial predictor is the better choice" in out
+    assert "kons run walk.csv --target y --lag target:1" in out
+
+
+def test_names_that_would_steer_a_terminal(said, tmp_path):
+    (tmp_path / "odd.csv").write_text("a,\x1b[31mred\n" + "".join(f"{i % 7},{i % 5}\n" for i in range(100)))
+    assert "[31mred" in said("run", "odd.csv", "--target", "\x1b[31mred", "--task", "regression")
+
+
+def test_every_command_has_help(capsys):
+    for command in (
+        "run",
+        "resume",
+        "report",
+        "compare",
+        "predict",
+        "inspect",
+        "learners",
+        "demo",
+        "certify",
+    ):
+        assert main([command, "--help"]) == 0
+        out = capsys.readouterr().out
+        assert f"Usage: kons {command}" in out
+        if command not in ("demo", "learners"):
+            assert f"\nkons {command} " in out  # an example
+    assert main(["--help"]) == 0
+    assert "--install-completion" in capsys.readouterr().out

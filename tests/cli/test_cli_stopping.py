@@ -1,0 +1,114 @@
+"""Ctrl-C: once to stop at the end of a block, twice to stop at once."""
+
+import json
+import os
+import signal
+import threading
+
+import pytest
+
+from kons.cli import main
+from kons.cli.stopping import Stopping
+from kons.runs import Run
+
+
+def test_the_first_is_noted_and_the_second_interrupts():
+    before = signal.getsignal(signal.SIGINT)
+    with Stopping() as stopping:
+        assert not stopping.asked()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stopping.asked()
+        assert stopping.exit_code == 130
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_one_that_waits_is_interrupted_at_once():
+    with Stopping() as stopping:
+        stopping.is_idle = lambda: True
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert stopping.asked()
+        assert stopping.exit_code == 143
+
+
+def test_what_is_ignored_stays_ignored():
+    """nohup, and shells without job control, ignore some signals for their children."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Stopping() as stopping:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert not stopping.asked()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_elsewhere_than_in_the_main_thread_it_does_nothing():
+    found = []
+
+    def enter():
+        with Stopping() as stopping:
+            found.append(stopping.asked())
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert found == [False]
+
+
+@pytest.fixture
+def stopped_early(monkeypatch):
+    """Ctrl-C, so many times, when the first block has been learned."""
+
+    def after(times):
+        take = Run._take
+
+        def taken(run, scored):
+            take(run, scored)
+            for _ in range(times if run.engine.rows == 512 else 0):
+                os.kill(os.getpid(), signal.SIGINT)
+
+        monkeypatch.setattr(Run, "_take", taken)
+
+    return after
+
+
+RUN = ["run", "houses.csv", "--target", "price", "--drop", "dear", "--set", "max_atoms=20", "--quiet"]
+
+
+def test_a_run_without_a_folder_shows_what_it_has(file, stopped_early, capsys):
+    stopped_early(1)
+    assert main([*RUN, "--json"]) == 130
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows"] == 512
+    assert found["stopped"]
+    assert main(RUN) == 130
+    assert "stopped before the end" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_run_with_a_folder_can_go_on(file, no_report, stopped_early, capsys):
+    stopped_early(1)
+    assert main([*RUN, "--out", "out"]) == 130
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "kons: stopped after 512 rows. Continue with: kons resume out\n"
+    assert main(["resume", "out", "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 700
+
+
+def test_twice_is_at_once(file, no_report, stopped_early, capsys):
+    stopped_early(2)
+    assert main([*RUN, "--out", "out"]) == 130
+    assert capsys.readouterr().err == "kons: stopped at once. Continue with: kons resume out\n"
+    assert main([*RUN, "--out", "out2", "--rows", "100"]) == 0
+    stopped_early(2)
+    assert main(RUN) == 130
+    assert "kons: stopped.\n" in capsys.readouterr().err
+
+
+def test_a_comparison_shows_what_it_has(file, monkeypatch, capsys):
+    monkeypatch.setattr(Stopping, "asked", lambda _: True)
+    arguments = ["compare", *RUN[1:6], "--learners", "embedded,sketched", "--quiet"]
+    assert main([*arguments, "--json"]) == 130
+    assert json.loads(capsys.readouterr().out)["rows"] == 512

@@ -1,0 +1,373 @@
+"""Runs in this process: what they write, when, and what becomes of it when something goes wrong."""
+
+import errno
+import io
+import json
+import os
+import shutil
+import sys
+
+import numpy as np
+import pyarrow.csv
+import pytest
+from processes import summary_of, whole_trace
+
+from kons.errors import ConfigurationError, FileError, InputError
+from kons.files import load
+from kons.recipes import for_task
+from kons.runs import Run, Settings, Stopped, folder, pacing
+from kons.runs.memory import require_memory
+from kons.streams import open_stream
+
+ROWS = 1300
+SMALL = {"max_atoms": 15, "warmup": 60}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def every_block(monkeypatch):
+    """A checkpoint after every block."""
+    monkeypatch.setattr(pacing, "EVERY", 0.0)
+    monkeypatch.setattr(pacing, "SHARE", float("inf"))
+
+
+def table():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(ROWS, 2)).round(6)
+    return X, (10 + np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=ROWS)).round(6)
+
+
+def text(rows=None):
+    X, y = table()
+    lines = [f"{a!r},{b!r},{c!r}" for a, b, c in np.column_stack([X, y])[:rows].tolist()]
+    return "\n".join(["a,b,y", *lines]) + "\n"
+
+
+@pytest.fixture
+def settings(tmp_path):
+    (tmp_path / "rows.csv").write_text(text())
+    return Settings("rows.csv", "y", parameters=SMALL)
+
+
+def cells(path):
+    return {name: column.to_numpy() for name, column in zip(*_columns(path), strict=True)}
+
+
+def _columns(path):
+    found = pyarrow.csv.read_csv(path)
+    return found.column_names, found.columns
+
+
+def test_predictions_are_those_of_the_learner_alone(settings, tmp_path):
+    summary = Run.start(settings, tmp_path / "out").go()
+    X, y = table()
+    learner = for_task("regression", **SMALL)
+    blocks = [slice(first, first + 512) for first in range(0, ROWS, 512)]
+    traces = [learner.advance(X[block], y[block]) for block in blocks]
+    expected = np.concatenate([trace.prediction for trace in traces])
+    found = cells(tmp_path / "out" / "predictions.csv")
+    assert list(found) == ["row", "target", "prediction", "lower", "upper", "loss", "novelty"]
+    np.testing.assert_array_equal(found["row"], np.arange(ROWS))
+    np.testing.assert_array_equal(found["target"], y)
+    np.testing.assert_array_equal(found["prediction"], expected)  # to the last digit
+    np.testing.assert_array_equal(found["loss"], (expected - y) ** 2)
+    assert summary["loss"] == pytest.approx(np.mean((expected - y) ** 2), rel=1e-12)
+    means = np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, ROWS)])
+    assert summary["baselines"]["constant"] == pytest.approx(np.mean((means - y) ** 2), rel=1e-9)
+    last = np.concatenate([[0.0], y[:-1]])
+    assert summary["baselines"]["persistence"] == pytest.approx(np.mean((last - y) ** 2), rel=1e-9)
+    assert summary["rows"] == ROWS
+    assert summary["atoms"] == learner.size
+    np.testing.assert_array_equal(
+        load(tmp_path / "out" / "model.kons").predict(X[:50]), learner.predict(X[:50])
+    )
+
+
+def test_the_folder_holds_what_it_should(settings, tmp_path):
+    summary = Run.start(settings, tmp_path / "out", command=["kons", "run"]).go()
+    assert sorted(os.listdir("out")) == ["model.kons", "predictions.csv", "run.json", "summary.json", "trace"]
+    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == summary
+    asked = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert asked["kind"] == "run"
+    assert asked["command"] == ["kons", "run"]
+    assert asked["target"] == "y"
+    assert asked["features"] == ["a", "b"]
+    assert Settings.from_dict(asked["settings"]) == settings
+    trace = whole_trace(tmp_path / "out")
+    assert len(trace["loss"]) == ROWS
+    assert {"target", "prediction", "lower", "baseline_linear", "novelty", "size", "kept"} <= trace.keys()
+
+
+def test_a_folder_that_is_not_empty_is_refused_unless_forced(settings, tmp_path):
+    Run.start(settings, tmp_path / "out").go()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(ConfigurationError, match="is not empty"):
+        Run.start(settings, tmp_path / "out")
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigurationError, match="is a file"):
+        Run.start(settings, tmp_path / "file")
+    Run.start(settings, tmp_path / "out", force=True).go()
+    assert (tmp_path / "out" / "mine.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("rows", ["", "a,b,y\n", "a,b,y\n1,2,3\n1,x,3\n", 'a,b,y\n1,2,"3\n'])
+def test_an_error_before_the_first_block_leaves_nothing(settings, tmp_path, rows):
+    Run.start(settings, tmp_path / "kept").go()
+    before = summary_of(tmp_path / "kept")
+    (tmp_path / "rows.csv").write_text(rows)
+    for place in ("new", "kept"):
+        with pytest.raises(InputError):
+            Run.start(settings, tmp_path / place, force=True).go()
+    assert not (tmp_path / "new").exists()
+    assert summary_of(tmp_path / "kept") == before
+
+
+def test_a_row_that_cannot_be_read_leaves_the_rows_before_it(settings, tmp_path):
+    lines = text().splitlines(keepends=True)
+    lines[1201] = "1,oops,2\n"
+    (tmp_path / "rows.csv").write_text("".join(lines))
+    with pytest.raises(InputError, match=r"line 1202, column 'b'.*The 1,024 rows before it are in .*out\.$"):
+        Run.start(settings, tmp_path / "out").go()
+    assert len(whole_trace(tmp_path / "out")["loss"]) == 1024
+    assert len(cells(tmp_path / "out" / "predictions.csv")["row"]) == 1024
+    with pytest.raises(InputError, match="line 1202"):
+        Run.resume(tmp_path / "out").go()
+    (tmp_path / "rows.csv").write_text(text())
+    with pytest.raises(FileError, match=r"rows\.csv has changed since the run began"):
+        Run.resume(tmp_path / "out")
+
+
+def stopped_after(blocks):
+    left = blocks
+
+    def stop():
+        nonlocal left
+        left -= 1
+        return left <= 0
+
+    return stop
+
+
+def test_stopped_and_resumed(settings, tmp_path, monkeypatch):
+    Run.start(settings, tmp_path / "whole").go()
+    with pytest.raises(Stopped, match=r"stopped after 512 rows. Continue with: kons resume .*out$"):
+        Run.start(settings, tmp_path / "out").go(stop=stopped_after(1))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)  # the source was named relative to where the run began
+    summary = Run.resume(tmp_path / "out").go()
+    assert summary["resumed"] == 1
+    assert summary_of(tmp_path / "out") == summary_of(tmp_path / "whole")
+    with pytest.raises(ConfigurationError, match="is finished"):
+        Run.resume(tmp_path / "out")
+
+
+def test_without_a_folder_a_stop_is_the_end(settings):
+    run = Run.start(settings)
+    summary = run.go(stop=stopped_after(2))
+    assert run.was_stopped
+    assert summary["stopped"]
+    assert summary["rows"] == 1024
+
+
+def test_an_interruption_while_it_reads(settings, tmp_path, monkeypatch):
+    """Ctrl-C in the midst of reading: what was learned is saved, the reading does not matter."""
+    run = Run.start(settings, tmp_path / "out")
+    blocks = run.stream.blocks
+
+    def interrupted(start=0):
+        for block in blocks(start):
+            if block.first == 512:
+                assert run.is_reading
+                raise KeyboardInterrupt
+            yield block
+
+    monkeypatch.setattr(run.stream, "blocks", interrupted)
+    with pytest.raises(Stopped, match="after 512 rows"):
+        run.go(stop=stopped_after(2))
+    assert Run.resume(tmp_path / "out").go()["rows"] == ROWS
+
+
+def test_a_pipe_is_finished_where_it_is_stopped(monkeypatch, tmp_path, caplog, every_block):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text().encode())))
+    settings = Settings("-", "y", parameters=SMALL)
+    run = Run.start(settings, tmp_path / "out")
+    assert "can be read only once: this run cannot be resumed" in caplog.text
+    summary = run.go(stop=stopped_after(2))
+    assert summary["rows"] == 1024
+    assert len(whole_trace(tmp_path / "out")["loss"]) == 1024
+    assert len(list((tmp_path / "out" / "trace").iterdir())) == 2  # not all of it in memory
+    assert not (tmp_path / "out" / "checkpoint.kons").exists()
+    (tmp_path / "out" / "summary.json").unlink()  # as if it had been killed
+    with pytest.raises(ConfigurationError, match="standard input can be read only once"):
+        Run.resume(tmp_path / "out")
+
+
+@pytest.mark.parametrize("nth", range(2, 12))
+def test_a_full_disk_at_any_write(settings, tmp_path, monkeypatch, every_block, nth):
+    """No space left, found out when a file is settled: a clear error, and the run can go on later."""
+    Run.start(settings, tmp_path / "whole").go()
+    count = 0
+
+    def full(_descriptor):
+        nonlocal count
+        count += 1
+        if count >= nth:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(FileError, match=r"cannot be written: No space left on.*kons resume .*out$"):
+            Run.start(settings, tmp_path / "out").go()
+    Run.resume(tmp_path / "out").go()
+    predictions = (tmp_path / "out" / "predictions.csv").read_bytes()
+    assert predictions == (tmp_path / "whole" / "predictions.csv").read_bytes()
+    assert summary_of(tmp_path / "out") == summary_of(tmp_path / "whole")
+
+
+def test_a_disk_that_is_full_from_the_start_leaves_no_folder(settings, tmp_path, monkeypatch):
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileError, match="No space left"):
+        Run.start(settings, tmp_path / "out").go()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_vanishes(settings, tmp_path, every_block):
+    def vanish(now):
+        if now.rows >= 1024:
+            shutil.rmtree(tmp_path / "out")
+
+    with pytest.raises(FileError, match=r"cannot be written.*Its folder is gone: start the run again\.$"):
+        Run.start(settings, tmp_path / "out").go(vanish)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def unfinished(settings, tmp_path):
+    with pytest.raises(Stopped):
+        Run.start(settings, tmp_path / "out").go(stop=stopped_after(2))
+    return tmp_path / "out"
+
+
+def spoil(path, change):
+    data = bytearray(path.read_bytes())
+    change(data)
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("checkpoint.kons", lambda data: data.__delitem__(slice(2000, None)), "start it again"),
+        ("checkpoint.kons", lambda data: data.__setitem__(len(data) // 2, data[len(data) // 2] ^ 1), "again"),
+        ("checkpoint.kons", bytearray.clear, "start it again"),
+        ("predictions.csv", lambda data: data.__delitem__(slice(100, None)), "is shorter than"),
+        ("run.json", lambda data: data.__delitem__(slice(100, None)), "run.json is damaged"),
+        ("run.json", lambda data: data.__setitem__(slice(None), b"[]"), "expected an object"),
+    ],
+)
+def test_a_damaged_folder_is_refused(unfinished, name, change, words):
+    spoil(unfinished / name, change)
+    with pytest.raises(FileError, match=words):
+        Run.resume(unfinished)
+
+
+def test_files_that_are_gone(unfinished, tmp_path):
+    (unfinished / "predictions.csv").unlink()
+    with pytest.raises(FileError, match="is shorter than"):
+        Run.resume(unfinished)
+    (tmp_path / "rows.csv").unlink()
+    with pytest.raises(InputError, match=r"rows\.csv"):
+        Run.resume(unfinished)
+    (unfinished / "run.json").unlink()
+    with pytest.raises(FileError, match=r"holds no run\.json"):
+        Run.resume(unfinished)
+    with pytest.raises(FileError, match="there is no folder nowhere"):
+        Run.resume(type(unfinished)("nowhere"))
+
+
+def test_a_changed_source_is_refused(unfinished, tmp_path):
+    with (tmp_path / "rows.csv").open("a") as file:
+        file.write("1,2,3\n")
+    with pytest.raises(FileError, match=r"has changed since the run began \(size was \d+ and is \d+"):
+        Run.resume(unfinished)
+
+
+def test_other_versions_are_told(unfinished, monkeypatch, caplog):
+    monkeypatch.setattr("kons.runs.run.versions", lambda: {"kons": "9.9"})
+    Run.resume(unfinished).go()
+    assert "versions differ" in caplog.text
+
+
+def test_what_a_killed_process_left_is_swept(unfinished, settings, tmp_path):
+    Run.start(settings, tmp_path / "whole").go()
+    with (unfinished / "predictions.csv").open("ab") as file:
+        file.write(b"half a line" * 100_000)
+    for place in (".checkpoint.kons.0f.tmp", "trace/.000007.npz.0f.tmp", "trace/000007.npz"):
+        (unfinished / place).touch()
+    (unfinished / ".mine.tmp").touch()
+    Run.resume(unfinished).go()
+    assert [name for name in os.listdir(unfinished) if name.startswith(".")] == [".mine.tmp"]
+    assert len(whole_trace(unfinished)["loss"]) == ROWS
+    predictions = (tmp_path / "whole" / "predictions.csv").read_bytes()
+    assert (unfinished / "predictions.csv").read_bytes() == predictions
+
+
+def test_a_source_that_changes_meanwhile_is_told(settings, tmp_path):
+    def grow(_now):
+        with (tmp_path / "rows.csv").open("a") as file:
+            file.write("0,0,10\n")
+
+    summary = Run.start(settings).go(grow)
+    assert any("changed while it was read" in note for note in summary["notes"])
+
+
+def test_a_short_file_ends_in_a_model_that_has_learned(tmp_path):
+    (tmp_path / "rows.csv").write_text(text(50))
+    settings = Settings("rows.csv", "y", parameters={"warmup": 500})
+    Run.start(settings, tmp_path / "out").go()
+    model = load(tmp_path / "out" / "model.kons")
+    assert not model.warming_up
+    assert len(set(model.predict(table()[0][:50]).tolist())) > 10
+
+
+def test_labels_have_codes_in_the_trace(tmp_path):
+    lines = [f"{i % 7},{'low' if i % 7 < 3 else 'high'}" for i in range(900)]
+    (tmp_path / "rows.csv").write_text("a,kind\n" + "\n".join(lines) + "\n")
+    for parameters in ({}, {"classes": ["other", "high", "low"]}):
+        settings = Settings("rows.csv", "kind", parameters={**SMALL, **parameters})
+        summary = Run.start(settings, tmp_path / "out", force=True).go()
+        found, trace = cells(tmp_path / "out" / "predictions.csv"), whole_trace(tmp_path / "out")
+        names = np.array([*summary["classes"], None], dtype=object)
+        np.testing.assert_array_equal(names[trace["target"]], found["target"])
+        predicted = np.where(found["prediction"] == "", None, found["prediction"])
+        np.testing.assert_array_equal(names[trace["prediction"]], predicted)
+        assert list(found) == ["row", "target", "prediction", "loss", "probability", "novelty"]
+        assert summary["loss"] == pytest.approx(np.mean(found["loss"]))
+
+
+def test_exact_learners_are_refused_what_memory_cannot_hold(monkeypatch, caplog):
+    stream = open_stream(table())
+    monkeypatch.setattr("kons.runs.memory.memory_of_machine", lambda: 4 * ROWS**2)
+    with pytest.raises(ConfigurationError, match="use --learner embedded, or fewer rows"):
+        require_memory(Settings("a", learner="kons"), stream)
+    require_memory(Settings("a", learner="kons", rows=ROWS // 2), stream)
+    require_memory(Settings("a", learner="embedded"), stream)
+    monkeypatch.setattr("kons.runs.memory.memory_of_machine", lambda: None)
+    require_memory(Settings("a", learner="ridge", rows=20_000), stream)
+    assert caplog.text == ""
+    monkeypatch.setattr(Settings, "rows_of", lambda *_: 20_000)
+    require_memory(Settings("a", learner="ridge"), stream)
+    assert "about 1.6 GB at the end" in caplog.text
+
+
+def test_the_names_of_the_folder_are_known():
+    """--force removes what is listed; a new file must be listed too."""
+    assert {folder.RUN, folder.SUMMARY, folder.MODEL, folder.CHECKPOINT, folder.PIECES} <= set(folder.OURS)

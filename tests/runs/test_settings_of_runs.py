@@ -1,0 +1,97 @@
+"""What is asked for: plain values that survive a file, checked before anything is read."""
+
+import json
+
+import numpy as np
+import pytest
+
+from kons.errors import ConfigurationError
+from kons.runs import Settings
+from kons.streams import open_stream
+
+
+def stream_of(rows, labels=False):
+    X = np.random.default_rng(0).normal(size=(rows, 2))
+    y = np.where(X[:, 0] > 0, "a", "b").astype(object) if labels else X[:, 0]
+    return open_stream((X, y), quiet=True)
+
+
+def test_they_survive_a_file():
+    settings = Settings(
+        "rows.csv",
+        "y",
+        learner="sketched",
+        parameters={"bandwidth": 2.0, "kernel": "laplace"},
+        delay=3,
+        rows=100,
+        reading={"lag": ["target:1,24"], "drop": ["a"], "horizon": 2},
+    )
+    text = json.dumps(settings.to_dict())
+    assert Settings.from_dict(json.loads(text)) == settings
+    assert json.loads(text)["drop"] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        None,
+        [],
+        {},
+        {"source": 3},
+        {"source": "a", "rows": 0},
+        {"source": "a", "rows": "many"},
+        {"source": "a", "seed": -1},
+        {"source": "a", "parameters": []},
+        {"source": "a", "colour": "red"},
+        {"source": "a", "learner": None},
+    ],
+)
+def test_what_was_edited_is_refused(values):
+    with pytest.raises(ConfigurationError):
+        Settings.from_dict(values)
+    with pytest.raises(ConfigurationError, match="no way of reading called 'colour'"):
+        Settings("a", reading={"colour": "red"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"learner": "embeded"}, "no learner 'embeded': did you mean 'embedded'\\? There are b_kons"),
+        ({"learner": "xyz"}, "no learner 'xyz'. There are b_kons"),
+        (
+            {"parameters": {"max_atom": 5}},
+            "takes no parameter 'max_atom': did you mean 'max_atoms'\\? It takes",
+        ),
+        ({"parameters": {"seed": 5}}, "takes no parameter 'seed'"),
+        ({"parameters": {"max_atoms": "five"}}, "max_atoms is 'five'"),
+        ({"parameters": {"policy": "coin"}}, "policy is 'coin'"),
+        ({"parameters": {"step_size": "small"}}, "step_size"),
+        ({"parameters": {"kernel": "round"}}, "no kernel 'round'"),
+        ({"parameters": {"kernel": 3}}, "kernel"),
+        ({"parameters": {"bandwidth": [1, 2]}}, "bandwidth"),
+        ({"parameters": {"loss": "logistics"}}, "no loss"),
+        ({"parameters": {"classes": ["a"]}}, "classes"),
+        ({"parameters": {"atoms": 3}, "learner": "pkawv"}, "atoms"),
+    ],
+)
+def test_a_learner_that_cannot_be_made_says_why(settings, words):
+    with pytest.raises(ConfigurationError, match=words):
+        Settings("a", **settings).make_learner(stream_of(50))
+
+
+@pytest.mark.parametrize(("rows", "warmup"), [(50, 20), (1000, 100), (4990, 499), (9000, 500)])
+def test_a_short_file_has_a_short_warm_up(rows, warmup):
+    assert Settings("a").make_learner(stream_of(rows)).warmup == warmup
+    assert Settings("a", parameters={"warmup": 7}).make_learner(stream_of(rows)).warmup == 7
+    assert Settings("a", rows=100).make_learner(stream_of(rows)).warmup == max(20, min(rows, 100) // 10)
+
+
+def test_blocks_stop_at_the_limit_and_start_where_they_are_asked_to():
+    stream = stream_of(1300)
+    for limit in (1, 511, 512, 513, 1024, 1300, 5000):
+        settings = Settings("a", rows=limit)
+        blocks = list(settings.blocks(stream))
+        assert sum(len(block.y) for block in blocks) == min(limit, 1300)
+        later = list(settings.blocks(stream, 512))
+        assert sum(len(block.y) for block in later) == max(0, min(limit, 1300) - 512)
+        assert all(block.first >= 512 for block in later)
