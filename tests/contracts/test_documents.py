@@ -81,6 +81,9 @@ def code_blocks_of_the_readme() -> list[str]:
 
 
 @pytest.mark.parametrize("code", code_blocks_of_the_readme())
-def test_the_examples_of_the_readme_run(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples_of_the_readme_run(
+    code: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {})
     assert capsys.readouterr().out.strip()
