@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks import (
     accuracy,
+    command_line,
     contended,
     embedded_advance,
     embedded_long,
@@ -43,6 +44,7 @@ BENCHMARKS = {
         embedded_advance,
         embedded_table,
         embedded_long,
+        command_line,
         published,
         accuracy,
         time_order,

@@ -25,7 +25,7 @@ def history(seconds, block, cost):
     while clock.now - began < seconds:
         clock.now += block
         if pacing.is_due():
-            if pacing.last is None:
+            if not pacing.has_saved:
                 pacing.expect(cost(clock.now - began))
                 if not pacing.is_due():
                     continue

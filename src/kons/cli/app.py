@@ -176,8 +176,11 @@ def run(
 ) -> int:
     """Predict a column of your file online: how well, at what cost, and is it better than trivial.
 
-    Predicts each row before learning it, in one pass and constant memory, beside the trivial predictors.
-    Reads CSV and TSV (also .gz), Parquet, JSON lines, libsvm, ARFF, or standard input as "-".
+    Predicts each row before learning it, in one pass and constant memory, beside
+    the trivial predictors. Reads CSV and TSV (also .gz), Parquet, JSON lines,
+    libsvm, ARFF, or standard input as "-".
+
+    For example:
 
     kons run houses.csv --target price
 
@@ -245,8 +248,10 @@ def run(
 def resume(folder: Path, /, *, json: Flag = False, quiet: Flag = False) -> int:
     """Finish a run that was interrupted, from its last checkpoint on.
 
-    Its file must be unchanged. The predictions are then, byte for byte, those of a run that was never
-    interrupted.
+    Its file must be unchanged. The predictions are then, byte for byte, those of
+    a run that was never interrupted.
+
+    For example:
 
     kons resume runs/first
 
@@ -287,9 +292,11 @@ def compare(
 ) -> int:
     """Which learner suits your file? Several in one pass, by loss and by time.
 
-    kons compare houses.csv --target price --learners embedded,sketched,pkawv --rows 5000
+    For example:
 
-    kons compare houses.csv --target price --learners embedded:max_atoms=50,embedded:max_atoms=400
+    kons compare houses.csv --target price --learners embedded,sketched
+
+    kons compare houses.csv --target price --learners embedded,embedded:max_atoms=50
 
     Parameters
     ----------
@@ -360,8 +367,10 @@ def predict(
 ) -> int:
     """Predict the rows of another file with the model of a run.
 
-    Its columns are read as those that the model learned from; the target may be absent. Prints CSV:
-    row,prediction and, for classes, the probability of each.
+    Its columns are read as those that the model learned from; the target may be
+    absent. Prints CSV: row,prediction and, for classes, the probability of each.
+
+    For example:
 
     kons predict runs/first/model.kons new.csv --out predicted.csv
 
@@ -389,6 +398,8 @@ def predict(
 def inspect(model: Path, /, *, json: Flag = False) -> int:
     """What is in the file of a model: what it learned, from what, and how.
 
+    For example:
+
     kons inspect runs/first/model.kons
 
     Parameters
@@ -406,6 +417,8 @@ def inspect(model: Path, /, *, json: Flag = False) -> int:
 @app.command(sort_key=6)
 def report(folder: Path, /, *, quiet: Flag = False) -> int:
     """Write report.html of a finished run, or of a comparison, from its files: one page to forward.
+
+    For example:
 
     kons report runs/first
 
@@ -488,8 +501,10 @@ def certify(
 ) -> int:
     """How far from the best fixed function is a learner on your file? With a bound proven for the run.
 
-    Reads a CSV file of numbers with a header (comma, semicolon or tab; also .gz), scales it, predicts
-    each row before learning it, and compares with the best function in hindsight.
+    Reads a file as kons run does, scales it, predicts each row before learning it,
+    and compares with the best function in hindsight.
+
+    For example:
 
     kons certify houses.csv --target price
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from kons.cli.run import print_json
 from kons.cli.screen import plain_table, printer
 from kons.recipes import KERNELS, LOSSES, RECIPES
-from kons.runs.settings import SHARED
+from kons.runs.settings import PLACED, SHARED
 
 __all__ = ["show"]
 
@@ -41,7 +41,7 @@ def show(*, json: bool) -> int:
 
 
 def _own(parameters: tuple[str, ...]) -> list[str]:
-    return [name for name in parameters if name != "seed"]
+    return [name for name in parameters if name not in PLACED]
 
 
 def _document() -> dict[str, Any]:

@@ -40,18 +40,19 @@ class Pacing:
         self._began = self._ended = clock()
         self.spent = 0.0
         """Seconds in checkpoints so far."""
-        self.last: float | None = None
-        """Seconds in the last one; None before the first."""
+        self.last = 0.0
+        """Seconds in the last one; before the first, what was expected of it."""
+        self.has_saved = False
 
     def is_due(self) -> bool:
         """Whether it is time for a checkpoint."""
         now = self._clock()
-        fits = self.spent + GROWTH * (self.last or 0.0) <= SHARE * (now - self._began)
+        fits = self.spent + GROWTH * self.last <= SHARE * (now - self._began)
         return fits and now - self._ended >= EVERY
 
     def expect(self, seconds: float) -> None:
         """What the first one will cost, roughly."""
-        if self.last is None:
+        if not self.has_saved:
             self.last = seconds
 
     @contextmanager
@@ -60,5 +61,5 @@ class Pacing:
         began = self._clock()
         yield
         self._ended = self._clock()
-        self.last = self._ended - began
+        self.last, self.has_saved = self._ended - began, True
         self.spent += self.last

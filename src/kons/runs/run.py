@@ -47,8 +47,8 @@ from kons.streams import Block, Stream
 __all__ = ["Progress", "Run", "Stopped"]
 
 KIND = "checkpoint"
-# Writing a state costs about so many times as much as copying it.
-WRITING = 10.0
+# What a checkpoint costs, before there was one: bytes a second (copied, digested, written), files to settle.
+SPEED, SETTLING = 1.5e8, 0.02
 
 
 class Progress(NamedTuple):
@@ -103,6 +103,7 @@ class Run:
         self._traced: list[dict[str, Any]] = []
         self._first_traced = engine.rows
         self._pacing = Pacing()
+        self._counted: tuple[int, int] | None = None
         self._fingerprint = stream.fingerprint()
         self._started = time.perf_counter()
         self._seconds_before = 0.0
@@ -301,12 +302,18 @@ class Run:
     def _is_time(self) -> bool:
         if self.folder is None or not self._pacing.is_due():
             return False
-        if self._pacing.last is None and self.stream.resumable:
-            began = time.perf_counter()
-            self.engine.learner.state()
-            self._pacing.expect(WRITING * (time.perf_counter() - began))
-            return self._pacing.is_due()
-        return True
+        if self._pacing.has_saved or not self.stream.resumable:
+            return True
+        self._pacing.expect(SETTLING + self._bytes_to_save() / SPEED)
+        return self._pacing.is_due()
+
+    def _bytes_to_save(self) -> float:
+        """About how large a checkpoint would be: counted once, since that copies the state, then scaled."""
+        size = max(1, int(getattr(self.engine.learner, "size", 1)))
+        if self._counted is None:
+            self._counted = _bytes_of(self.engine.learner.state()), size
+        # An exact learner grows as the square of its points, and none grows faster.
+        return self._counted[0] * (size / self._counted[1]) ** 2
 
     def checkpoint(self) -> None:
         """Save all it takes to continue from here; of a source that cannot be read again, the trace."""
@@ -396,3 +403,14 @@ def _new_engine(settings: Settings, stream: Stream) -> Prequential:
         delay=settings.total_delay(stream),
         window=settings.window,
     )
+
+
+def _bytes_of(tree: Any) -> int:
+    """Of the arrays in a state."""
+    if isinstance(tree, np.ndarray):
+        return int(tree.nbytes)
+    if isinstance(tree, dict):
+        tree = tree.values()
+    elif not isinstance(tree, (list, tuple)):
+        return 0
+    return sum(map(_bytes_of, tree))

@@ -31,6 +31,8 @@ READING = (
 DECIDED = ("columns", "drop", "time", "lag", "horizon")
 # What every learner takes besides its own parameters.
 SHARED = ("kernel", "bandwidth", "warmup", "margin", "loss", "classes")
+# What has a place of its own in the settings.
+PLACED = ("seed", "delay")
 # In a short file the scales must come from fewer rows than the usual 500.
 WARMUP, SHORTEST_WARMUP, WARMUP_SHARE = 500, 20, 0.1
 
@@ -100,14 +102,16 @@ class Settings:
     def make_learner(self, stream: Stream) -> Any:
         """A fresh learner in the units of the stream."""
         require_learner(self.learner)
-        # The seed has a place of its own.
-        known = [name for name in (*RECIPES[self.learner].parameters, *SHARED) if name != "seed"]
+        own = RECIPES[self.learner].parameters
+        known = [name for name in (*own, *SHARED) if name not in PLACED]
         for name in self.parameters:
             if name not in known:
                 raise ConfigurationError(
                     f"{self.learner!r} takes no parameter {name!r}{_hint(name, known, 'It takes')}"
                 )
         parameters = {"warmup": self._warmup(stream), **self.parameters}
+        if "delay" in own:  # it keeps targets back by itself
+            parameters["delay"] = self.total_delay(stream)
         kind: Any = stream.task
         try:
             return for_task(kind, self.learner, scale=self.scale, seed=self.seed, **parameters)
