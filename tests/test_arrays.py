@@ -102,6 +102,17 @@ def test_objects():
     np.testing.assert_array_equal(rows[0], 0.0)
 
 
+def test_objects_that_the_caller_can_change_are_copied():
+    words, graph, letters = ["a", ["b"]], {"a": ["b"]}, {"a"}
+    mine = object()
+    kept = as_objects([words, graph, letters, mine])
+    words[1].append("c")
+    graph["a"].append("c")
+    letters.add("b")
+    assert kept[:3] == [["a", ["b"]], {"a": ["b"]}, {"a"}]
+    assert kept[3] is mine
+
+
 def test_targets():
     np.testing.assert_array_equal(as_targets([1, 2], 2), [1.0, 2.0])
     np.testing.assert_array_equal(as_targets(np.ones((3, 1)), 3), np.ones(3))

@@ -11,6 +11,7 @@ True
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = (
     "checks",
+    "encoding",
     "errors",
     "evaluation",
     "files",
@@ -66,16 +68,19 @@ _MODULES = (
     "losses",
     "policies",
     "recipes",
+    "scaling",
     "step_sizes",
     "streams",
     "theory",
 )
+# Those that need another package, of the same name.
+_ADAPTERS = ("river", "sklearn")
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
-    elif name in _MODULES:
+    elif name in _MODULES or name in _ADAPTERS:
         value = import_module(f"kons.{name}")
     else:
         raise AttributeError(f"module 'kons' has no attribute {name!r}")
@@ -84,4 +89,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    adapters = [name for name in _ADAPTERS if find_spec(name) is not None]
+    return sorted({*globals(), *__all__, *_MODULES, *adapters})

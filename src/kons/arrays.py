@@ -6,6 +6,7 @@ on arbitrary inputs. Nothing here changes its argument.
 
 from __future__ import annotations
 
+import copy
 import math
 import numbers
 from collections.abc import Mapping, Sequence, Set
@@ -34,6 +35,8 @@ __all__ = [
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
+# Points that a caller can overwrite.
+_CHANGEABLE = (np.ndarray, list, dict, set, bytearray)
 LARGEST_DENSE = 1 << 27  # numbers, a gigabyte; what a sparse matrix may become
 
 
@@ -87,7 +90,10 @@ def as_row(x: Any, *, width: int | None = None, name: str = "x") -> Matrix:
 
 
 def as_objects(X: Any, *, name: str = "X") -> list[Any]:
-    """A sequence of any Python objects as a list; rows of an array become arrays of their own."""
+    """A sequence of any Python objects as a list; arrays, lists, dicts and sets among them are copied.
+
+    Objects of other classes are kept as they are: a kernel may ask who they are.
+    """
     if isinstance(X, (str, bytes)):
         raise InputError(
             f"{name} is one {type(X).__name__}, expected a sequence of objects: wrap it as [{name}]."
@@ -101,8 +107,8 @@ def as_objects(X: Any, *, name: str = "X") -> list[Any]:
         raise InputError(f"{name} is a {type(X).__name__}, expected a sequence of objects.") from None
     if not points:
         raise InputError(f"{name} has no rows; expected at least one.")
-    # A row of an array is a view into the caller's memory, which the caller may change later.
-    return [p.copy() if isinstance(p, np.ndarray) else p for p in points]
+    # The caller may change what it handed in later; a row of an array is even a view into its memory.
+    return [copy.deepcopy(p) if isinstance(p, _CHANGEABLE) else p for p in points]
 
 
 def as_targets(y: Any, rows: int, *, name: str = "y") -> Vector:

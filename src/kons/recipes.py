@@ -25,8 +25,8 @@ is learned either way, so the two agree; with ``"carry"`` one step differs by th
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from kons.arrays import require_number
 from kons.errors import ConfigurationError
@@ -49,6 +49,7 @@ __all__ = [
     "nons_ald",
     "pkawv",
     "pros_n_kons",
+    "together",
 ]
 
 # What for_task gives the logistic loss: probabilities up to 0.9997. With the gradient's curvature the step
@@ -229,6 +230,9 @@ def _adaptive(
     )
 
 
+Named = TypeVar("Named")
+
+
 class Recipe(NamedTuple):
     """A name, how to make the learner, and a line of description."""
 
@@ -285,9 +289,13 @@ def make(name: str, kernel: Kernel, loss: Loss, **parameters: Any) -> NewtonLear
 
 
 def _recipe(name: str) -> Recipe:
-    if name not in RECIPES:
-        raise ConfigurationError(f"there is no learner {name!r}; there are {', '.join(RECIPES)}.")
-    return RECIPES[name]
+    return _named(name, RECIPES, "learner")
+
+
+def _named(name: Any, table: Mapping[str, Named], what: str) -> Named:
+    if not isinstance(name, str) or name not in table:
+        raise ConfigurationError(f"there is no {what} {name!r}; there are {', '.join(table)}.")
+    return table[name]
 
 
 #: Kernels by name; those of a distance take a bandwidth.
@@ -380,19 +388,37 @@ def for_task(
     return Scaled(learner, warmup, margin=margin, scale_features=scale == "auto")
 
 
+def together(named: Mapping[str, Any], others: Any, name: str) -> dict[str, Any]:
+    """Arguments for :func:`for_task`: those with a name of their own, and a dict of others; each once.
+
+    None among those with a name means that it is not given. ``name`` is that of the dict, for messages.
+
+    >>> together({"max_atoms": 50, "forgetting": None}, {"forward": True}, "options")
+    {'max_atoms': 50, 'forward': True}
+    """
+    given = {key: value for key, value in named.items() if value is not None}
+    if others is None:
+        return given
+    if not isinstance(others, Mapping) or not all(isinstance(key, str) for key in others):
+        raise ConfigurationError(f"{name} is {others!r}, expected a dict: parameter -> value.")
+    for key in others:
+        if key in given:
+            raise ConfigurationError(f"{key} is given twice, by itself and in {name}.")
+    return given | dict(others)
+
+
 def kernel_of(kernel: str | Kernel, bandwidth: Any) -> Kernel:
     """A kernel by its name in :data:`KERNELS`, or the kernel itself, with this bandwidth where it has none.
 
     >>> kernel_of("laplace", 2.0)
     Laplace(bandwidth=2.0)
     """
-    if bandwidth != "auto":
+    if not isinstance(bandwidth, str) or bandwidth != "auto":
         bandwidth = require_number(bandwidth, "bandwidth", above=0.0)
     if isinstance(kernel, Kernel):
         return kernel if bandwidth == "auto" else kernel.resolved(bandwidth)
-    if kernel not in KERNELS:
-        raise ConfigurationError(f"there is no kernel {kernel!r}; there are {', '.join(KERNELS)}.")
-    return KERNELS[kernel]() if kernel in _WITHOUT_BANDWIDTH else KERNELS[kernel](bandwidth)
+    made = _named(kernel, KERNELS, "kernel")
+    return made() if kernel in _WITHOUT_BANDWIDTH else made(bandwidth)
 
 
 def _loss(loss: str | Loss | None, labelled: bool) -> Loss:
@@ -400,6 +426,4 @@ def _loss(loss: str | Loss | None, labelled: bool) -> Loss:
         return Logistic() if labelled else Squared()
     if isinstance(loss, Loss):
         return loss
-    if loss not in LOSSES:
-        raise ConfigurationError(f"there is no loss {loss!r}; there are {', '.join(LOSSES)}.")
-    return LOSSES[loss]
+    return _named(loss, LOSSES, "loss")

@@ -16,14 +16,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector
-from kons.errors import ConfigurationError, InputError, MissingExtraError
+from kons.arrays import Matrix, Vector, as_points
+from kons.errors import ConfigurationError, FileError, InputError, MissingExtraError
 from kons.kernels import Kernel
 from kons.learners import KORS, Scaled
-from kons.learners.labels import object_array
+from kons.learners.labels import object_array, stored_labels
 from kons.learners.scaled import WIDER
 from kons.policies import Leverage
-from kons.recipes import for_task, kernel_of
+from kons.recipes import for_task, kernel_of, together
 from kons.scaling import RobustScaling, median_bandwidth
 from kons.stored import Stored
 
@@ -42,6 +42,14 @@ except ImportError:
     raise MissingExtraError("kons.sklearn", "sklearn") from None
 
 __all__ = ["KONSClassifier", "KONSRegressor", "KORSFeatures"]
+
+# Bytes that the type of labels may take, where they are shorter.
+LONGEST_LABEL = 1 << 16
+#: Parameters of the learner that have a name of their own here; None leaves them to the learner.
+_NAMED = (
+    *("kernel", "bandwidth", "scale", "warmup", "loss"),
+    *("regularization", "max_atoms", "forgetting"),
+)
 
 
 class _Estimator(BaseEstimator):  # type: ignore[misc]
@@ -78,20 +86,9 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _model(self, seed: int, classes: list[Any] | None = None) -> Scaled:
         """A model that has seen nothing."""
-        named = {name: getattr(self, name) for name in ("regularization", "max_atoms", "forgetting")}
-        given = {name: value for name, value in named.items() if value is not None}
-        common: Any = {"kernel": self.kernel, "bandwidth": self.bandwidth, "scale": self.scale}
-        return for_task(
-            self._task,  # type: ignore[arg-type]
-            self.learner,
-            **common,
-            warmup=self.warmup,
-            seed=seed,
-            loss=self.loss,
-            classes=classes,
-            **given,
-            **(self.options or {}),
-        )
+        named = {name: getattr(self, name) for name in _NAMED} | {"seed": seed, "classes": classes}
+        given = together(named, self.options, "options")
+        return for_task(self._task, self.learner, **given)  # type: ignore[arg-type]
 
     def _weights(self, sample_weight: Any, X: Matrix) -> Vector | None:
         if sample_weight is None:
@@ -103,12 +100,16 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             raise InputError("sample_weight is zero in every row: there is nothing to learn from.")
         return weights
 
+    def __sklearn_tags__(self) -> Any:
+        return _with_sparse(super().__sklearn_tags__())
+
     # ---- files
 
     def state(self) -> dict[str, Any]:
         """What was learned, beside the parameters, for :func:`kons.save`. A copy."""
         if not hasattr(self, "model_"):
             return {"fitted": None}
+        _require_unchanged(self._fresh(), self.model_)
         common = {"seed": self.seed_, "model": self.model_.state()}
         return {"fitted": _names_and_width(self) | common | self._more_state()}
 
@@ -122,6 +123,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             estimator._load_more(stored)
             pattern = estimator._fresh()
             estimator.model_ = type(pattern).from_state(pattern.parameters(), stored.take("model"))
+            _require_width(estimator, estimator.model_, stored)
             stored.finish()
         return estimator
 
@@ -176,7 +178,7 @@ class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the rows in one pass, from nothing."""
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        X, y = _rows(self, X, y, y_numeric=True)
         weights = self._weights(sample_weight, X)
         seed = _seed_of(self.random_state)
         model = self._model(seed)
@@ -188,18 +190,18 @@ class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows."""
         first = not hasattr(self, "model_")
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=first)
+        X, y = _rows(self, X, y, y_numeric=True, reset=first)
         weights = self._weights(sample_weight, X)
-        if first:
-            self.seed_ = _seed_of(self.random_state)
-            self.model_ = self._model(self.seed_)
-        _advance(self.model_, X, y.astype(np.float64), weights)
+        seed = _seed_of(self.random_state) if first else self.seed_
+        model = self._model(seed) if first else self.model_
+        _advance(model, X, y.astype(np.float64), weights)
+        self.seed_, self.model_ = seed, model  # now that nothing was refused
         return self
 
     def predict(self, X: Any) -> Vector:
         """The predicted targets."""
         check_is_fitted(self, "model_")
-        predictions: Vector = self.model_.predict(validate_data(self, X, dtype=np.float64, reset=False))
+        predictions: Vector = self.model_.predict(_rows(self, X, reset=False))
         return predictions
 
 
@@ -230,10 +232,10 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the rows in one pass, from nothing. A class whose rows all weigh 0 is not there."""
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
+        X, y = _rows(self, X, y)
+        _require_labels(y)
         weights = self._weights(sample_weight, X)
-        classes, codes = np.unique(y if weights is None else y[weights > 0.0], return_inverse=True)
+        classes, codes = _sorted(y if weights is None else y[weights > 0.0], "y")
         if weights is not None:
             X, weights = X[weights > 0.0], weights[weights > 0.0]
         seed = _seed_of(self.random_state)
@@ -246,13 +248,15 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows. The first call needs ``classes``, all the labels there will be."""
         first = not hasattr(self, "model_")
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
-        check_classification_targets(y)
+        X, y = _rows(self, X, y, reset=first)
+        _require_labels(y)
         weights = self._weights(sample_weight, X)
         if first and classes is None:
             raise InputError("classes is None at the first call of partial_fit, expected all the labels.")
-        known = np.unique(classes) if first else self.classes_
-        if not first and classes is not None and not np.array_equal(np.unique(classes), known):
+        known = _sorted(classes, "classes")[0] if first else self.classes_
+        if not len(known):
+            raise InputError("classes is empty, expected all the labels.")
+        if not first and classes is not None and not np.array_equal(_sorted(classes, "classes")[0], known):
             raise InputError(f"classes is {classes!r}, at the first call it was {known.tolist()!r}.")
         codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
         new = np.asarray(known[codes] != y)
@@ -260,11 +264,10 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
             raise InputError(
                 f"y holds {y[new].tolist()[0]!r}, which is not among the classes {known.tolist()!r}."
             )
-        if first:
-            self.seed_ = _seed_of(self.random_state)
-            self.model_ = self._model(self.seed_, list(range(len(known))))
-            self.classes_ = known
-        _advance(self.model_, X, codes.tolist(), weights)
+        seed = _seed_of(self.random_state) if first else self.seed_
+        model = self._model(seed, list(range(len(known)))) if first else self.model_
+        _advance(model, X, codes.tolist(), weights)
+        self.seed_, self.classes_, self.model_ = seed, known, model  # now that nothing was refused
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -286,8 +289,7 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         return self.model_.probabilities(self._scores(X))
 
     def _scores(self, X: Any) -> Matrix:
-        points = validate_data(self, X, dtype=np.float64, reset=False)
-        scores: Matrix = self.model_.decision_function(points)
+        scores: Matrix = self.model_.decision_function(_rows(self, X, reset=False))
         return scores
 
     def _fresh(self) -> Scaled:
@@ -297,11 +299,15 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         return {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
 
     def _load_more(self, stored: Stored) -> None:
-        labels, dtype = stored.items("classes"), stored.word("classes_dtype")
+        dtype, labels = stored.word("classes_dtype"), stored_labels(stored, "classes")
         try:
             kind = np.dtype(dtype)
+            # A forged file could ask for gigabytes a label.
+            longest = max([4 * len(label) for label in labels if isinstance(label, str)], default=0)
+            if kind.kind not in "biufUO" or kind.itemsize > max(longest, LONGEST_LABEL):
+                raise ValueError("that is no type of these labels")
             self.classes_ = object_array(labels) if kind.kind == "O" else np.array(labels, dtype=kind)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise stored.error(f"classes cannot be of type {dtype!r}: {error}") from error
 
 
@@ -356,7 +362,7 @@ class KORSFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose landmarks among the rows, from nothing."""
-        X = validate_data(self, X, dtype=np.float64)
+        X = _rows(self, X)
         self._start(X)
         self.sampler_.advance(self._scaled(X))
         return self
@@ -364,16 +370,19 @@ class KORSFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Choose more landmarks among more rows."""
         first = not hasattr(self, "sampler_")
-        X = validate_data(self, X, dtype=np.float64, reset=first)
+        X = _rows(self, X, reset=first)
         if first:
             self._start(X)
         self.sampler_.advance(self._scaled(X))
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        return _with_sparse(super().__sklearn_tags__())
+
     def transform(self, X: Any) -> Matrix:
         """The features, one column per landmark."""
         check_is_fitted(self, "sampler_")
-        return self.sampler_.transform(self._scaled(validate_data(self, X, dtype=np.float64, reset=False)))
+        return self.sampler_.transform(self._scaled(_rows(self, X, reset=False)))
 
     @property
     def landmarks_(self) -> Matrix:
@@ -410,6 +419,7 @@ class KORSFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """What was learned, beside the parameters, for :func:`kons.save`. A copy."""
         if not hasattr(self, "sampler_"):
             return {"fitted": None}
+        _require_unchanged(self._sampler(self._bandwidths, self.sampler_.seed), self.sampler_)
         return {
             "fitted": {
                 **_names_and_width(self),
@@ -433,11 +443,61 @@ class KORSFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             estimator._bandwidths = stored.array("bandwidths", 2, at_least=1e-300)
             fresh = estimator._sampler(estimator._bandwidths, stored.integer("seed"))
             estimator.sampler_ = KORS.from_state(fresh.parameters(), stored.take("sampler"))
+            _require_width(estimator, estimator.sampler_, stored)
             stored.finish()
         return estimator
 
 
 # ---- what all share
+
+
+def _rows(estimator: Any, X: Any, y: Any = "no_validation", **more: Any) -> Any:
+    """X, and y if there is one, as scikit-learn checks them; sparse rows are made dense, which is told."""
+    checked = validate_data(estimator, X, y, accept_sparse=("csr", "csc"), dtype=np.float64, **more)
+    if isinstance(y, str) and y == "no_validation":
+        return as_points(checked)
+    return as_points(checked[0]), checked[1]
+
+
+def _with_sparse(tags: Any) -> Any:
+    tags.input_tags.sparse = True
+    return tags
+
+
+def _sorted(labels: Any, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The different labels in order, and the place of each there."""
+    try:
+        return np.unique(np.asarray(labels), return_inverse=True)
+    except TypeError as error:
+        raise _no_order(name, error) from error
+
+
+def _require_labels(y: Any) -> None:
+    try:
+        check_classification_targets(y)
+    except TypeError as error:
+        raise _no_order("y", error) from error
+
+
+def _no_order(name: str, error: TypeError) -> InputError:
+    return InputError(
+        f"{name} holds labels that scikit-learn cannot sort ({error}): "
+        "turn all of them into text, or all into numbers."
+    )
+
+
+def _require_unchanged(described: Any, learned: Any) -> None:
+    """Refuse to save parameters that are not those of what was learned: they would be taken for them."""
+    if repr(described) != repr(learned):
+        raise FileError(
+            "its parameters were changed by set_params after it was fitted, and do not describe what was "
+            "learned: fit it again, or set them back, before it is saved."
+        )
+
+
+def _require_width(estimator: Any, learned: Any, stored: Stored) -> None:
+    if learned._width not in (None, estimator.n_features_in_):
+        raise stored.error(f"what was learned has other features than {estimator.n_features_in_}")
 
 
 def _seed_of(random_state: Any) -> int:

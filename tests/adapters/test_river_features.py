@@ -5,6 +5,7 @@ import datetime
 import functools
 import math
 import warnings
+from collections import Counter, defaultdict
 from decimal import Decimal
 from fractions import Fraction
 
@@ -62,7 +63,9 @@ def test_missing_numbers_are_the_mean_so_far_and_missing_text_is_nothing():
     close(played(KONSRegressor(warmup=WARMUP), rows(a=A.tolist(), b=b, word=words)), expected)
 
 
-@pytest.mark.parametrize("absent", [None, math.nan, np.nan, np.float32("nan"), pd.NA, pd.NaT, Decimal("NaN")])
+@pytest.mark.parametrize(
+    "absent", [None, math.nan, np.nan, np.float32("nan"), pd.NA, pd.NaT, Decimal("NaN"), np.ma.masked]
+)
 def test_every_way_of_saying_nothing_is_the_same(absent):
     there, gone = rows(a=A.tolist(), b=B.tolist()), rows(a=A.tolist(), b=B.tolist())
     for i in range(3, COUNT, 4):
@@ -92,6 +95,27 @@ def test_a_single_feature(only):
     matrix = HashedOneHot(8).encode(column) if only == "text" else np.array(column, float).reshape(-1, 1)
     expected = for_task("regression", warmup=WARMUP).advance(matrix, Y).prediction
     close(played(KONSRegressor(warmup=WARMUP), rows(x=column)), expected)
+
+
+def test_mappings_that_answer_for_what_they_do_not_hold_are_left_as_they_are():
+    features = rows(a=A.tolist(), b=B.tolist())
+    for x in features[30:]:
+        x["new"] = x.pop("b")
+    plain, odd = (KONSRegressor(warmup=WARMUP) for _ in range(2))
+    expected = played(plain, features)
+    lazy = [(Counter if i % 2 else functools.partial(defaultdict, float))(x) for i, x in enumerate(features)]
+    assert played(odd, lazy) == expected
+    assert lazy == features
+    assert_identical(odd.state(), plain.state())
+
+
+@pytest.mark.parametrize("warmup", [1, 2, 3])
+def test_a_second_feature_behind_a_short_warm_up(warmup):
+    model = KONSRegressor(warmup=warmup)
+    for i in range(80):
+        model.learn_one({"a": float(i)} if i < warmup else {"a": float(i), "b": float(i % 5)}, float(i))
+    assert model.rows_seen == 80
+    assert model.predict_one({"a": 3.0, "b": 1.0}) != model.predict_one({"a": 3.0, "b": 4.0})
 
 
 def test_narrow_text():
@@ -271,6 +295,7 @@ def test_a_late_feature_is_told(monkeypatch):
         ([1.0, 2.0], "x is a list, expected a dict"),
         (None, "x is a NoneType"),
         (np.zeros(2), "x is a ndarray"),
+        (pd.Series({"a": 1.0, "b": 1.0}), r"x is a Series, .* use x.to_dict\(\)"),
     ],
 )
 @pytest.mark.parametrize("learned", [0, 10, 100])

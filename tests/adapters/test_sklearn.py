@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.exceptions import NotFittedError
@@ -28,7 +29,12 @@ from kons.sklearn import KONSClassifier, KONSRegressor, KORSFeatures
 # A pass in stream order takes one Newton step a row: with the logistic loss, other orders of the same rows
 # end elsewhere, and this check shuffles them. With the squared loss, ridge regression, order does not matter.
 ORDER = "one pass of Newton steps on the logistic loss depends on the order of rows, which the check changes"
-EXPECTED_FAILURES = {"KONSClassifier()": {"check_sample_weight_equivalence_on_dense_data": ORDER}}
+EXPECTED_FAILURES = {
+    "KONSClassifier()": {
+        "check_sample_weight_equivalence_on_dense_data": ORDER,
+        "check_sample_weight_equivalence_on_sparse_data": ORDER,
+    }
+}
 
 
 @parametrize_with_checks(
@@ -41,6 +47,7 @@ EXPECTED_FAILURES = {"KONSClassifier()": {"check_sample_weight_equivalence_on_de
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(repr(estimator), {}),
 )
+@pytest.mark.filterwarnings("ignore:X is sparse:kons.errors.KonsWarning")
 def test_scikit_learn_s_checks(estimator, check):
     check(estimator)
 
@@ -305,6 +312,97 @@ def test_a_state_that_does_not_fit():
 
 
 # ---- errors
+
+
+@pytest.mark.parametrize("change", [{"bandwidth": 3.0}, {"kernel": "laplace"}, {"regularization": 0.5}])
+@pytest.mark.parametrize("make", [KONSRegressor, KONSClassifier, KORSFeatures])
+def test_parameters_changed_after_fit_are_not_saved_as_if_they_had_been_learned(make, change):
+    estimator = make(bandwidth=1.0, random_state=0).fit(X, THREE if make is KONSClassifier else Y)
+    before = estimator.get_params()
+    estimator.set_params(**change)
+    with pytest.raises(FileError, match="changed by set_params"):
+        to_bytes(estimator)
+    estimator.set_params(**before)
+    assert_identical(from_bytes(to_bytes(estimator)).state(), estimator.state())
+    estimator.set_params(**change).fit(X, THREE if make is KONSClassifier else Y)
+    assert_identical(from_bytes(to_bytes(estimator)).state(), estimator.state())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"classes_dtype": "<U100000000"}, "cannot be of type"),
+        ({"classes_dtype": "V8"}, "cannot be of type"),
+        ({"classes_dtype": "<i8"}, "cannot be of type"),
+        ({"classes": [["left"], ["right"], ["up"]]}, "expected a label"),
+        ({"classes": ["left", "left", "up"]}, "not all different"),
+        ({"width": 5}, "other features than 5"),
+    ],
+)
+def test_forged_labels(change, message):
+    estimator = KONSClassifier().fit(X, THREE.astype(str))
+    fitted = estimator.state()["fitted"] | change
+    with pytest.raises(FileError, match=message):
+        KONSClassifier.from_state(estimator.get_params(), {"fitted": fitted})
+
+
+def test_labels_keep_their_type_in_a_file():
+    for labels in (THREE, THREE.astype("U40"), THREE == "up", np.arange(400) % 3, np.arange(400.0) % 2):
+        estimator = KONSClassifier().fit(X, labels)
+        twin = from_bytes(to_bytes(estimator))
+        assert twin.classes_.dtype == estimator.classes_.dtype
+        assert_identical(twin.predict(X), estimator.predict(X))
+
+
+@pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csc_array, sparse.coo_array])
+@pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
+def test_sparse_rows(make):
+    dense = np.where(RNG.random((100, 4)) < 0.7, 0.0, 1.0)
+    for estimator in (KONSRegressor(), KONSClassifier(), KORSFeatures(random_state=0)):
+        y = dense.sum(axis=1) if isinstance(estimator, KONSRegressor) else THREE[:100]
+        expected, found = (clone(estimator).fit(rows, y) for rows in (dense, make(dense)))
+        if isinstance(estimator, KORSFeatures):
+            assert_identical(found.transform(make(dense)), expected.transform(dense))
+        else:
+            assert_identical(found.predict(make(dense)), expected.predict(dense))
+
+
+def test_a_first_call_that_is_refused_leaves_nothing_learned():
+    regressor, classifier = KONSRegressor(), KONSClassifier()
+    with pytest.raises(InputError, match="scale the target down"):
+        regressor.partial_fit(X, Y * 1e200)
+    for classes, y, message in (
+        ([], THREE, "classes is empty"),
+        (["left"], THREE, "not among the classes"),
+        (np.array(["left", 3], dtype=object), THREE, "cannot sort"),
+    ):
+        with pytest.raises(InputError, match=message):
+            classifier.partial_fit(X, y, classes=classes)
+    for estimator in (regressor, classifier):
+        with pytest.raises(NotFittedError):
+            estimator.predict(X)
+    assert regressor.partial_fit(X[:, :1], Y).n_features_in_ == 1
+
+
+def test_labels_without_an_order():
+    with pytest.raises(InputError, match=r"cannot sort.*all of them into text"):
+        KONSClassifier().fit(X, np.array(["a", 1] * 200, dtype=object))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"max_atoms": 5, "options": {"max_atoms": 6}}, "max_atoms is given twice, by itself and in options"),
+        ({"options": {"kernel": "linear"}}, "kernel is given twice"),
+        ({"options": {"seed": 3}}, "seed is given twice"),
+        ({"options": ["seed"]}, "expected a dict"),
+        ({"learner": ["kons"]}, "there is no learner"),
+        ({"bandwidth": np.ones(2)}, "bandwidth is array"),
+    ],
+)
+def test_parameters_given_twice_or_of_the_wrong_kind(given, message):
+    with pytest.raises(ConfigurationError, match=message):
+        KONSRegressor(**given).fit(X, Y)
 
 
 def test_parameters_that_cannot_be():

@@ -302,6 +302,8 @@ def test_skips_need_a_name_and_a_reason():
     for reason in ("", "  ", None, True):
         with pytest.raises(ConfigurationError, match="expected the reason in words"):
             check_learner(Honest, skip={"copies_go_on": reason})
+    with pytest.raises(ConfigurationError, match="expected a dict"):
+        check_learner(Honest, skip=["copies_go_on"])
     ran = check_learner(Honest, skip={"copies_go_on": "it has no copies"})
     assert ran == [name for name in CHECKS if name != "copies_go_on"]
 

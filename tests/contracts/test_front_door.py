@@ -2,6 +2,8 @@
 
 import importlib
 import inspect
+import subprocess
+import sys
 
 import pytest
 
@@ -14,12 +16,16 @@ from kons.step_sizes import StepSize
 PUBLIC = [
     "kons",
     "kons.checks",
+    "kons.encoding",
     "kons.errors",
     "kons.files",
     "kons.kernels",
     "kons.learners",
     "kons.losses",
     "kons.policies",
+    "kons.river",
+    "kons.scaling",
+    "kons.sklearn",
     "kons.step_sizes",
 ]
 EXCEPTIONS = [
@@ -109,6 +115,14 @@ def test_the_issue_s_names_are_there():
     assert all(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in list(parameters)[2:])
     advance = inspect.signature(kons.KONS.advance).parameters
     assert list(advance) == ["self", "X", "y", "block_size", "sample_weight"]
+
+
+@pytest.mark.parametrize("path", PUBLIC[1:])
+def test_modules_are_there_without_an_import_of_their_own(path):
+    name = path.removeprefix("kons.")
+    script = f"import kons; assert {name!r} in dir(kons); print(kons.{name}.__name__)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == path
 
 
 def test_the_version_is_a_version():

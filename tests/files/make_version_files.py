@@ -16,6 +16,7 @@ import kons
 from kons import KONS, KORS, EmbeddedKONS, Gaussian, Logistic, SketchedKONS, Squared, files
 from kons.kernels import FunctionKernel, Linear, Matern, Normalized
 from kons.policies import Dependence, Leverage
+from kons.recipes import for_task
 from kons.step_sizes import InverseSqrt
 
 FOLDER = Path(__file__).parent / "versions"
@@ -60,7 +61,16 @@ def learners():
     words.advance(WORDS, [1.0, -1.0, 0.5, 0.25, -0.5])
     sampler = KORS(Gaussian(0.5), regularization=0.1, seed=3)
     sampler.advance(rows(0, 40)[0])
-    return {**made, "words": words, "kors": sampler}
+    raw = for_task("regression", warmup=20, max_atoms=9)
+    raw.advance(*rows(0, 40))
+    classes = for_task("classification", warmup=20, max_atoms=9)
+    classes.advance(rows(0, 40)[0], named(rows(0, 40)[1]))
+    return {**made, "words": words, "kors": sampler, "raw": raw, "classes": classes}
+
+
+def named(y):
+    """The targets as labels."""
+    return ["up" if value > 0.0 else "down" for value in y]
 
 
 def answers(learner):
@@ -69,11 +79,15 @@ def answers(learner):
         before = learner.transform(rows(40, 60)[0])
         learner.advance(rows(40, 60)[0])
         return [*before.ravel().tolist(), *learner.importance.tolist()]
-    if learner.kernel.accepts == "objects":
+    X, y = rows(40, 60)
+    if hasattr(learner, "classes"):
+        before = learner.decision_function(X)
+        learner.advance(X, named(y))
+        return [*before.ravel().tolist(), *learner.predict_proba(X).ravel().tolist()]
+    if getattr(getattr(learner, "kernel", None), "accepts", "") == "objects":
         before = learner.predict(WORDS)
         learner.advance(WORDS[::-1], [1.0, -1.0, 0.5, 0.25, -0.5])
         return [*before.tolist(), *learner.predict(WORDS).tolist()]
-    X, y = rows(40, 60)
     before = learner.predict(X)
     trace = learner.advance(X, y)
     return [*before.tolist(), *trace.prediction.tolist(), *learner.predict(X).tolist()]

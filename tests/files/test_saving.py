@@ -252,10 +252,68 @@ def test_paths_that_cannot_be_written(learner, tmp_path):
         (3, "expected text or a pathlib.Path"),
         (None, "expected text or a pathlib.Path"),
         (tmp_path / ("x" * 400), "cannot be written: File name too long"),
+        ("", "it is a folder"),
+        (f"{tmp_path}/model/", "it is a folder"),
     ):
         with pytest.raises(FileError, match=message):
             kons.save(learner, path)
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_pipe_or_a_circle_of_links_is_not_replaced(learner, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "one").symlink_to(tmp_path / "two")
+    (tmp_path / "two").symlink_to(tmp_path / "one")
+    for name in ("pipe", "one"):
+        with pytest.raises(FileError, match="no ordinary file"):
+            kons.save(learner, tmp_path / name)
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "one").is_symlink()
+
+
+def test_a_private_file_stays_private(learner, tmp_path):
+    kons.save(learner, tmp_path / "model")
+    (tmp_path / "model").chmod(0o600)
+    kons.save(learner, tmp_path / "model")
+    assert stat.S_IMODE((tmp_path / "model").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("letter", ["x", "\u65e5", "\U0001f600"])
+def test_names_as_long_as_the_system_takes(learner, tmp_path, letter):
+    path = tmp_path / (letter * (255 // len(letter.encode())))
+    kons.save(learner, path)
+    assert_identical(kons.load(path).state(), learner.state())
+
+
+@pytest.mark.parametrize(
+    "about",
+    [{"x": float("nan")}, {"x": object()}, {"x": np.int64(1)}, {1: 2}, ["x"], "x", {"version": 3}],
+    ids=repr,
+)
+def test_what_cannot_be_told_about_a_file_is_refused_before_it_is_touched(learner, tmp_path, about):
+    kons.save(learner, tmp_path / "model", about={"from": "here"})
+    with pytest.raises(FileError, match="about"):
+        kons.save(learner, tmp_path / "model", about=about)
+    assert files.about(tmp_path / "model")["from"] == "here"
+
+
+def can_be_saved(thing):
+    try:
+        files.to_bytes(thing)
+    except FileError:
+        return False
+    return True
+
+
+def test_the_deepest_kernel_that_can_be_saved_can_be_loaded():
+    kernel, levels = Gaussian(1.0), 0
+    while can_be_saved(kernel + Linear()):
+        kernel, levels = kernel + Linear(), levels + 1
+        assert levels < 100
+    assert levels > 40
+    assert through(kernel) == kernel
+    with pytest.raises(FileError, match="levels deep: it cannot be saved"):
+        files.to_bytes(kernel + Linear())
 
 
 def test_paths_that_cannot_be_read(tmp_path):

@@ -169,6 +169,20 @@ def test_a_tree_without_end_is_refused(tmp_path):
     assert through(deep, tmp_path) == deep
 
 
+@pytest.mark.parametrize("key", ["a", "$a"])
+def test_what_is_written_is_not_too_deep_to_be_read(key, tmp_path):
+    deep = 0
+    for _ in range(200):
+        try:
+            write_tree(tmp_path / "t", deep, kind="test")
+        except FileError:
+            break
+        deep = {key: deep}
+    written = deep[key]
+    assert len(str(written)) > 30 * len(str({key: 0}))
+    assert through(written, tmp_path) == written
+
+
 def test_another_kind_is_refused(tmp_path):
     write_tree(tmp_path / "t", 1, kind="checkpoint")
     with pytest.raises(FileError, match="holds a 'checkpoint', expected a 'object'"):

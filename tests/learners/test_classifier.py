@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from contracts.learners import assert_identical
@@ -230,6 +231,9 @@ def test_opposite_problems_are_learned_once():
         (pd.Series(["x", "y", "x"], index=[5, 6, 7]), [str] * 3),
         (pd.Series(["x", "y", "x"], dtype="category"), [str] * 3),
         (pl.Series([1, 2, 1]), [int] * 3),
+        (pa.array(["x", "y", "x"]), [str] * 3),
+        (pa.chunked_array([[1, 2], [1]]), [int] * 3),
+        (np.array(["2024-01-01", "2024-01-02", "2024-01-01"], dtype="M8[ns]"), [np.datetime64] * 3),
         ((label for label in "xyx"), [str] * 3),
     ],
 )
@@ -254,6 +258,8 @@ def test_labels_of_any_kind_become_plain_ones(labels, plain):
         ([1.0, math.nan, 1.0], r"y\[1\] is nan"),
         (np.array([1.0, np.nan, 1.0]), r"y\[1\] is nan"),
         (pd.Series(["a", pd.NA, "b"]), r"y\[1\] is"),
+        (np.array(["2024-01-01", "NaT", "2024-01-01"], dtype="M8[ns]"), r"y\[1\] is .*NaT"),
+        (pa.array(["a", None, "b"]), r"y\[1\] is None"),
         ([[1], [2], [3]], "expected a label"),
         (np.ones((3, 2)), "expected one label per row"),
         ("abc", "expected a sequence of labels"),
@@ -374,6 +380,9 @@ def test_patterns_that_cannot_be():
             Classifier(wrong)
     for classes in ([], ["a", "a"]):
         with pytest.raises(ConfigurationError, match="differ from each other"):
+            Classifier(PATTERNS["logistic"](), classes)
+    for classes in (3, "ab", (label for label in "ab")):
+        with pytest.raises(ConfigurationError, match="expected a list of all labels"):
             Classifier(PATTERNS["logistic"](), classes)
 
 

@@ -66,6 +66,8 @@ def check_learner(
     >>> len(ran) == len(CHECKS)
     True
     """
+    if not isinstance(skip, Mapping | None):
+        raise ConfigurationError(f"skip is {skip!r}, expected a dict: name of a check -> why it is skipped.")
     skip = dict(skip or {})
     for name, reason in skip.items():
         if name not in CHECKS:

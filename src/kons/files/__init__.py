@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import secrets
 import stat
@@ -43,6 +44,8 @@ __all__ = [
 Path = str | os.PathLike[str]
 OBJECT = "object"
 PIECE = "piece"
+#: What a file says of itself.
+FACTS = ("what", "version", "written_by")
 
 
 def save(thing: Any, path: Path, *, about: Mapping[str, Any] | None = None) -> None:
@@ -123,7 +126,7 @@ def about(path: Path) -> dict[str, Any]:
     """
     document = _opened(path, lambda stream: read_document(stream, OBJECT))
     told = document.get("about")
-    facts = {name: document.get(name) for name in ("what", "version", "written_by")}
+    facts = {name: document.get(name) for name in FACTS}
     return facts | (told if isinstance(told, dict) else {})
 
 
@@ -167,11 +170,13 @@ def _pieces(folder: Path | None) -> Pieces | None:
 def _write(path: Path, writer: Callable[[IO[bytes]], Any]) -> None:
     """All of a file or nothing; whatever cannot be saved was refused when the writer was made."""
     target = _target(path)
+    # Forty letters of any alphabet: a name has at most 255 bytes.
     temporary = os.path.join(
-        os.path.dirname(target), f".{os.path.basename(target)[:100]}.{secrets.token_hex(6)}.tmp"
+        os.path.dirname(target), f".{os.path.basename(target)[:40]}.{secrets.token_hex(6)}.tmp"
     )
     try:
         with _new_file(temporary) as stream:
+            _like_the_old(target, temporary)
             writer(stream)
             stream.flush()
             os.fsync(stream.fileno())
@@ -210,10 +215,23 @@ def _writer(
         "what": name_of(tree),
         "written_by": f"kons {__version__}",
         "given": encoder.given,
-        **({} if about is None else {"about": dict(about)}),
+        **({} if about is None else {"about": _told(about)}),
         "tree": encoded,
     }
     return lambda stream: write_archive(stream, document, encoder.arrays)
+
+
+def _told(about: Any) -> dict[str, Any]:
+    """What a file is told about itself, if JSON can hold it."""
+    if not isinstance(about, Mapping) or not all(isinstance(name, str) for name in about):
+        raise FileError(f"about is {about!r}, expected a dict with text as keys.")
+    if taken := [name for name in FACTS if name in about]:
+        raise FileError(f"about has the key {taken[0]!r}, which says something else: choose another name.")
+    try:
+        json.dumps(dict(about), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FileError(f"about cannot be written as JSON ({error}): use plain numbers and text.") from error
+    return dict(about)
 
 
 def _read(
@@ -243,8 +261,11 @@ def _target(path: Any) -> str:
         target = os.path.realpath(name)
     except ValueError as error:  # a zero byte
         raise FileError(f"path is {path!r}, which no file can be named ({error}).") from error
-    if os.path.isdir(target):
-        raise FileError(f"{name} cannot be written: it is a folder, expected the name of a file.")
+    if not name or name.endswith(("/", os.sep)) or os.path.isdir(target):
+        raise FileError(f"{name!r} cannot be written: it is a folder, expected the name of a file.")
+    # A pipe or a device would be gone afterwards, an ordinary file in its place; so would a circle of links.
+    if os.path.lexists(target) and not os.path.isfile(target):
+        raise FileError(f"{name} cannot be written: it is no ordinary file.")
     if not os.path.isdir(folder := os.path.dirname(target)):
         raise FileError(f"{name} cannot be written: there is no folder {folder}; make it first.")
     return target
@@ -254,6 +275,12 @@ def _new_file(path: str) -> IO[bytes]:
     """A file that did not exist, with the rights that the user's mask gives to any new file."""
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
     return os.fdopen(os.open(path, flags, 0o666), "w+b")
+
+
+def _like_the_old(target: str, temporary: str) -> None:
+    """The rights of the file that is replaced: what was private stays so."""
+    with contextlib.suppress(OSError):
+        os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
 
 
 def _existing_file(path: Any) -> IO[bytes]:

@@ -31,7 +31,8 @@ from kons.step_sizes import StepSize
 __all__ = ["Decoder", "Encoder"]
 
 OBJECT = "$object"
-# Levels of lists, dicts and objects inside each other.
+# Levels of lists, dicts and objects inside each other; an object is two, itself and its parameters.
+# Writer and reader count alike, or a file could be written that nothing reads.
 DEEPEST = 100
 # Integers up to here are the same in every JSON reader.
 SMALL = 2**53
@@ -54,7 +55,8 @@ class Encoder:
     def encode(self, value: Any, where: str = "", depth: int = 0) -> Any:
         """``value`` as what JSON can hold; ``where`` it is, for messages."""
         if depth > DEEPEST:
-            raise FileError(f"{where or 'it'} is nested more than {DEEPEST} levels deep: it cannot be saved.")
+            place = f"{where[:40]}..." if len(where) > 40 else where or "it"
+            raise FileError(f"{place} is nested more than {DEEPEST} levels deep: it cannot be saved.")
         kind = type(value)
         if value is None or kind in (bool, str):
             return value
@@ -87,8 +89,11 @@ class Encoder:
         for key in values:
             if type(key) is not str:
                 raise FileError(f"{where or 'it'} has the key {key!r}: expected text as keys.")
-        inside = {k: self.encode(v, f"{where}.{k}".lstrip("."), depth + 1) for k, v in values.items()}
-        if any(key.startswith("$") for key in inside):
+        escaped = any(key.startswith("$") for key in values)  # as a list of pairs, one level more
+        inside = {
+            k: self.encode(v, f"{where}.{k}".lstrip("."), depth + 1 + escaped) for k, v in values.items()
+        }
+        if escaped:
             return {"$dict": [[k, v] for k, v in inside.items()]}
         return inside
 
@@ -113,11 +118,11 @@ class Encoder:
         return {"$scalar": [value.dtype.str, value.tobytes().hex()]}
 
     def _object(self, name: str, thing: Any, where: str, depth: int) -> dict[str, Any]:
-        parameters = self._dict(parameters_of(name, thing), where, depth)
+        parameters = self._dict(parameters_of(name, thing), where, depth + 1)
         state = state_of(thing)
         if state is None:
             return {OBJECT: name, "parameters": parameters}
-        return {OBJECT: name, "parameters": parameters, "state": self._dict(state, where, depth)}
+        return {OBJECT: name, "parameters": parameters, "state": self._dict(state, where, depth + 1)}
 
     def _named_by_user(self, value: Any, where: str) -> dict[str, str]:
         for name, known in self.handed.items():

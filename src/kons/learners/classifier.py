@@ -77,6 +77,8 @@ class Classifier(StreamConsumer):
                 "use Logistic, SquaredHinge, or Squared with a bound of at least 1."
             ) from error
         self.learner = learner
+        if isinstance(classes, str) or not (classes is None or hasattr(classes, "__len__")):
+            raise ConfigurationError(f"classes is {classes!r}, expected a list of all labels, or None.")
         self._closed = classes is not None
         self._labels = Labels([] if classes is None else as_labels(classes, len(classes), "classes"))
         if classes is not None and not len(self._labels) == len(classes) > 0:

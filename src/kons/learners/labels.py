@@ -64,7 +64,11 @@ def as_label(value: Any, name: str = "y") -> Any:
     """A label as a plain Python value; None, NaN and what cannot be looked up are refused."""
     if type(value) in (str, int, bool):
         return value
-    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        pass  # those in nanoseconds would become whole numbers
+    elif isinstance(value, np.generic):
         value = value.item()
         value = float(value) if isinstance(value, np.floating) else value  # a long double stays one
     elif isinstance(value, str):
@@ -89,6 +93,8 @@ def as_labels(y: Any, rows: int, name: str = "y") -> list[Any]:
         raise InputError(f"{name} is a {type(y).__name__}, expected a sequence of labels, one per row.")
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise InputError(f"{name} has masked values, expected labels: drop those rows first.")
+    if hasattr(y, "to_pylist") and not hasattr(y, "columns"):  # of Arrow, whose own values no file can hold
+        y = y.to_pylist()
     shape: tuple[int, ...] = tuple(getattr(y, "shape", (rows,)))
     if len(shape) == 2 and shape[1] == 1:
         y = np.asarray(y)[:, 0]

@@ -70,6 +70,7 @@ def problems_for(learner: NewtonLearner, *, closed: bool) -> Problems:
 class SharedProblems:
     """All problems in the span of one dictionary: who becomes an atom depends on points and coins alone.
 
+    (Who is replaced in a full one, with ``when_full="replace"``, depends on all functions: see EmbeddedKONS.)
     Costs the kernel and the coordinates once a row, and O(B^2) per problem. The built-in losses are
     symmetric, l(p, y) = l(-p, -y), so two problems with opposite targets have opposite functions, to the
     last bit, and one of them is enough: two classes cost two spans (one, if the set is closed).

@@ -83,12 +83,15 @@ class Columns:
 
         None for any other dict, which :meth:`read` then looks at value by value.
         """
+        # Other mappings may answer for what they do not hold, and keep the answer (a defaultdict).
+        if type(x) is not dict or len(x) != self._expected:
+            return None
         try:
-            if len(x) != self._expected:
-                return None
             numbers = self._pick(x)
             # Not finite if any of them is not; an error if any is no number.
             total = sum(numbers)
+            if isinstance(total, np.ndarray):  # masked, or no single number
+                return None
             if type(total) is not float:  # whole numbers, or those of another library
                 numbers = tuple(map(float, numbers))
                 total = sum(numbers)
@@ -110,7 +113,8 @@ class Columns:
     def read(self, x: Any) -> Reading:
         """Any dict as a row; what is missing is filled, and told."""
         if type(x) is not dict and not isinstance(x, Mapping):
-            raise InputError(f"x is a {type(x).__name__}, expected a dict: feature -> value.")
+            hint = ": use x.to_dict()" if hasattr(x, "to_dict") else ""
+            raise InputError(f"x is a {type(x).__name__}, expected a dict: feature -> value{hint}.")
         row = np.zeros(self.width)
         numbers: list[float | None] = [None] * len(self._sums)
         new: dict[Any, float | str] = {}

@@ -13,7 +13,7 @@ from kons.arrays import Matrix
 from kons.errors import ConfigurationError, InputError, notice
 from kons.kernels import Kernel
 from kons.losses import Loss
-from kons.recipes import for_task
+from kons.recipes import for_task, together
 from kons.river.columns import ENOUGH, Columns, Reading, Samples
 from kons.river.frames import Table
 from kons.stored import Stored
@@ -22,46 +22,51 @@ __all__ = ["KONSClassifier", "KONSRegressor"]
 
 LARGEST = sys.float_info.max
 #: Parameters of the learner that have a name of their own here; None leaves them to the learner.
-_COMMON = ("regularization", "max_atoms", "forgetting")
+_NAMED = (
+    *("kernel", "bandwidth", "scale", "warmup", "seed", "loss"),
+    *("regularization", "max_atoms", "forgetting"),
+)
 
 
 class OnDicts:
     """What both estimators share: dicts to rows, frames to blocks, and features that come late."""
 
     _task: Literal["regression", "classification"]
-    learner: str
-    kernel: str | Kernel
-    bandwidth: float | Literal["auto"]
-    regularization: float | None
-    max_atoms: int | None
-    forgetting: float | None
-    loss: str | Loss | None
-    scale: Literal["auto", "none"]
-    warmup: int
-    text_width: int
-    seed: int
-    parameters: dict[str, Any] | None
+
+    def __init__(
+        self,
+        learner: str = "embedded",
+        kernel: str | Kernel = "gaussian",
+        bandwidth: float | Literal["auto"] = "auto",
+        regularization: float | None = None,
+        max_atoms: int | None = None,
+        forgetting: float | None = None,
+        loss: str | Loss | None = None,
+        scale: Literal["auto", "none"] = "auto",
+        warmup: int = 200,
+        text_width: int = 8,
+        seed: int = 0,
+        parameters: dict[str, Any] | None = None,
+    ) -> None:
+        self.learner = learner
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.regularization = regularization
+        self.max_atoms = max_atoms
+        self.forgetting = forgetting
+        self.loss = loss
+        self.scale = scale
+        self.warmup = warmup
+        self.text_width = text_width
+        self.seed = seed
+        self.parameters = parameters
+        self._prepare()
 
     def _prepare(self) -> None:
         """Make the learner that the parameters describe; it has seen nothing."""
-        given = dict(self.parameters or {})
-        for name in _COMMON:
-            value = getattr(self, name)
-            if value is not None:
-                if name in given:
-                    raise ConfigurationError(f"{name} is given twice, by itself and in parameters.")
-                given[name] = value
-        self._core: Any = for_task(
-            self._task,
-            self.learner,
-            kernel=self.kernel,
-            bandwidth=self.bandwidth,
-            scale=self.scale,
-            warmup=self.warmup,
-            seed=self.seed,
-            loss=self.loss,
-            **given,
-        )
+        named = {name: getattr(self, name) for name in _NAMED}
+        given = together(named, self.parameters, "parameters")
+        self._core: Any = for_task(self._task, self.learner, **given)
         self._columns = Columns(self.text_width)
 
     # ---- learning
@@ -131,7 +136,8 @@ class OnDicts:
         ready: dict[Any, Any] = dict(new)
         samples: Matrix | None = None
         # The rest of the warm-up must be enough for a scale.
-        if self.warmup - self._core.rows_seen < min(ENOUGH, self.warmup // 2):
+        left = self.warmup - self._core.rows_seen
+        if not self._core.warming_up or left < min(ENOUGH, self.warmup // 2):
             waited = {name: self._columns.enough_of(name, value) for name, value in new.items()}
             enough: dict[Any, Samples] = {name: seen for name, seen in waited.items() if seen is not None}
             ready = {name: new[name] for name in enough}
@@ -236,8 +242,8 @@ class KONSRegressor(OnDicts, base.MiniBatchRegressor):
     What is done for you is told once, as a :class:`~kons.errors.KonsWarning`. Infinity and values that are
     neither numbers, booleans nor text are refused, and a call that raises changes nothing.
 
-    Costs O(B^2) a row with B atoms, the dict some microseconds of it. Not for thousands of sparse features,
-    such as bags of words: a kernel looks at every column of every row.
+    Costs O(B^2) a row with B atoms, the dict some microseconds of it. Not for sparse features, such as bags
+    of words: what is not there counts as not known, not as 0, and a kernel looks at every column of a row.
 
     Parameters
     ----------
@@ -283,35 +289,6 @@ class KONSRegressor(OnDicts, base.MiniBatchRegressor):
     """
 
     _task = "regression"
-
-    def __init__(
-        self,
-        learner: str = "embedded",
-        kernel: str | Kernel = "gaussian",
-        bandwidth: float | Literal["auto"] = "auto",
-        regularization: float | None = None,
-        max_atoms: int | None = None,
-        forgetting: float | None = None,
-        loss: str | Loss | None = None,
-        scale: Literal["auto", "none"] = "auto",
-        warmup: int = 200,
-        text_width: int = 8,
-        seed: int = 0,
-        parameters: dict[str, Any] | None = None,
-    ) -> None:
-        self.learner = learner
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.regularization = regularization
-        self.max_atoms = max_atoms
-        self.forgetting = forgetting
-        self.loss = loss
-        self.scale = scale
-        self.warmup = warmup
-        self.text_width = text_width
-        self.seed = seed
-        self.parameters = parameters
-        self._prepare()
 
     def learn_one(self, x: dict[Any, Any], y: Any) -> None:
         """Learn one row: features by name, and a number."""
@@ -360,35 +337,6 @@ class KONSClassifier(OnDicts, base.MiniBatchClassifier):
     """
 
     _task = "classification"
-
-    def __init__(
-        self,
-        learner: str = "embedded",
-        kernel: str | Kernel = "gaussian",
-        bandwidth: float | Literal["auto"] = "auto",
-        regularization: float | None = None,
-        max_atoms: int | None = None,
-        forgetting: float | None = None,
-        loss: str | Loss | None = None,
-        scale: Literal["auto", "none"] = "auto",
-        warmup: int = 200,
-        text_width: int = 8,
-        seed: int = 0,
-        parameters: dict[str, Any] | None = None,
-    ) -> None:
-        self.learner = learner
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.regularization = regularization
-        self.max_atoms = max_atoms
-        self.forgetting = forgetting
-        self.loss = loss
-        self.scale = scale
-        self.warmup = warmup
-        self.text_width = text_width
-        self.seed = seed
-        self.parameters = parameters
-        self._prepare()
 
     @property
     def _multiclass(self) -> bool:

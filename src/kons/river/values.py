@@ -14,7 +14,7 @@ from kons.errors import InputError, notice
 __all__ = ["as_number", "as_text", "as_value"]
 
 # What other libraries write for a value that is not there, by name: neither has to be imported.
-_ABSENT = ("NAType", "NaTType")
+_ABSENT = ("NAType", "NaTType", "MaskedConstant")
 
 
 def as_value(value: Any, name: Any) -> float | str | None:
@@ -29,10 +29,10 @@ def as_value(value: Any, name: Any) -> float | str | None:
     if kind is not float:
         if isinstance(value, (str, bytes)):
             return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-        if isinstance(value, np.ndarray) and value.ndim == 0:
-            return as_value(value.item(), name)
         if kind.__name__ in _ABSENT:
             return None
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            return as_value(value.item(), name)
         if not isinstance(value, (numbers.Real, Decimal, np.bool_)):
             raise InputError(
                 f"the feature {name!r} is {value!r} ({kind.__name__}), expected a number, a boolean or text: "
