@@ -157,8 +157,9 @@ def print_tables(outcome: Outcome) -> None:
     console.print("[bold]What to try next[/bold]")
     kons = as_typed("kons")
     suggestions = (
+        (f"{kons} run FILE --target COLUMN --out FOLDER", "your own file, with a report to forward"),
+        (f"{kons} certify FILE --target COLUMN", "a regret certificate for it"),
         (f"{kons} demo --rows 10000 --seed {outcome.seed + 1}", "another, longer stretch"),
-        (f"{kons} certify FILE --target COLUMN", "a regret certificate for your own CSV"),
         (f'{as_typed("python")} -c "import kons; help(kons.EmbeddedKONS)"', "the learner to run all day"),
     )
     for line, why in suggestions:
