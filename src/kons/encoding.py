@@ -186,7 +186,7 @@ def _phase(stamps: NDArray[np.int64], part: str) -> NDArray[np.float64]:
         return np.asarray(((days + 3) % 7) / 7.0)  # 1970 began on a Thursday
     if part == "yearday":
         years = stamps.view("datetime64[us]").astype("datetime64[Y]")
-        start, end = ((years + i).astype("datetime64[D]").view(np.int64) for i in (0, 1))
+        start, end = ((years + np.timedelta64(i, "Y")).astype("datetime64[D]").view(np.int64) for i in (0, 1))
         passed = (days - start) + (stamps % MICROSECONDS_A_DAY) / MICROSECONDS_A_DAY
         return np.asarray(passed / np.maximum(end - start, 1))  # NaT has no year: masked later
     raise ConfigurationError(f"there is no part {part!r} of a date, expected {', '.join(DATE_PARTS)}.")
