@@ -50,6 +50,7 @@ __all__ = [
     "pkawv",
     "pros_n_kons",
     "together",
+    "warmup_for",
 ]
 
 # What for_task gives the logistic loss: probabilities up to 0.9997. With the gradient's curvature the step
@@ -59,6 +60,8 @@ LOGISTIC_BOUND_OF_GRADIENT = 3.0
 # ... and the ridge of learners with the Hessian, whose targets then lie within 1.
 HESSIAN_REGULARIZATION = 0.01
 HESSIAN_RECIPES = ("embedded", "pkawv", "ridge")
+# Rows of a warm-up; in a short stream the scales must come from fewer.
+WARMUP, SHORTEST_WARMUP, WARMUP_SHARE = 500, 20, 0.1
 # No cap: a dictionary that only its own rule stops.
 UNLIMITED = 1_000_000_000
 
@@ -324,7 +327,7 @@ def for_task(
     kernel: str | Kernel = "gaussian",
     bandwidth: float | Literal["auto"] = "auto",
     scale: Literal["auto", "none"] = "auto",
-    warmup: int = 500,
+    warmup: int = WARMUP,
     margin: float | None = None,
     seed: int = 0,
     loss: str | Loss | None = None,
@@ -386,6 +389,15 @@ def for_task(
     elif classes is not None:
         raise ConfigurationError("classes are for classification.")
     return Scaled(learner, warmup, margin=margin, scale_features=scale == "auto")
+
+
+def warmup_for(rows: int | None) -> int:
+    """A tenth of the rows, 20 to 500; 500 where it is not known how many there will be.
+
+    >>> warmup_for(None), warmup_for(100_000), warmup_for(1200), warmup_for(5)
+    (500, 500, 120, 20)
+    """
+    return WARMUP if rows is None else min(WARMUP, max(SHORTEST_WARMUP, round(WARMUP_SHARE * rows)))
 
 
 def together(named: Mapping[str, Any], others: Any, name: str) -> dict[str, Any]:

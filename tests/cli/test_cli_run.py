@@ -244,3 +244,8 @@ def test_every_command_has_help(capsys):
             assert f"\nkons {command} " in out  # an example
     assert main(["--help"]) == 0
     assert "--install-completion" in capsys.readouterr().out
+
+
+def test_one_row_is_a_row(said, tmp_path):
+    (tmp_path / "one.csv").write_text("x,y\n1,2\n")
+    assert "regression, 1 row, 1 column." in said("run", "one.csv", "--target", "y")

@@ -227,3 +227,17 @@ def test_tables_for_people(result, data):
     X, y = data
     three = kons.evaluate("embedded", (X, np.digitize(y, [9990.0, 10010.0]).astype(str)))
     assert " -  - over the last" in repr(three)  # no AUC for three labels
+
+
+def test_a_stream_that_ends_in_the_warm_up_is_told():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    result = kons.evaluate(for_task("regression"), (X, X[:, 0]))
+    assert "warm-up is longer than these 60 rows" in repr(result)
+    assert not kons.evaluate(for_task("regression", warmup=20), (X, X[:, 0])).notes
+
+
+def test_a_learner_by_name_warms_up_on_a_tenth_of_a_short_stream():
+    X = np.random.default_rng(0).normal(size=(1500, 2))
+    result = kons.evaluate("embedded", (X, X[:, 0]))
+    assert result.learner.warmup == 150
+    assert result.curves["atoms"][-1] > 0

@@ -148,6 +148,12 @@ def test_columns_that_are_no_trace(folder, arrays, message):
         read(folder)
 
 
+def test_nobody_is_told_to_open_a_pickle(folder):
+    (folder / "trace" / "000000.npz").write_text("junk")
+    with pytest.raises(InputError, match=r"000000\.npz: is damaged .*no npz archive"):
+        read(folder)
+
+
 def test_a_pickle_is_not_opened(folder):
     np.savez(folder / "trace" / "000000.npz", first=0, loss=np.array([object()]))
     with pytest.raises(InputError, match=r"000000\.npz: is damaged"):

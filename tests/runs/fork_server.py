@@ -7,7 +7,7 @@ Reads lines of JSON on standard input, answers with lines of JSON on standard ou
                                                 counted from when the first block was learned
      "kill_in_write": [part, m, n],             SIGKILL n calls into the m-th write of a file so named
      "kill_at_bytes": [path, n],                SIGKILL once the file is that long, from outside
-     "signal_at_bytes": [path, n, number],      another signal, from outside
+     "signal_at_first_block": number,           another signal, when the first block was learned
      "longest_file": n}                         no file may grow beyond (RLIMIT_FSIZE)
     ->  {"code": exit code or -signal, "out": ..., "err": ..., "calls": functions called}
 """
@@ -72,33 +72,29 @@ def answer(asked):
 
 
 def watch(asked, pid):
-    """Look at a file until it is long enough, then send the signal; returns the status of the child."""
-    path, length, number = math.inf, math.inf, signal.SIGKILL
-    if "kill_at_bytes" in asked:
-        path, length = asked["kill_at_bytes"]
-    elif "signal_at_bytes" in asked:
-        path, length, number = asked["signal_at_bytes"]
-    else:
+    """Look at a file until it is long enough, then kill the child; returns its status."""
+    if "kill_at_bytes" not in asked:
         return os.waitpid(pid, 0)[1]
+    path, length = asked["kill_at_bytes"]
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return status
         if os.path.exists(path) and os.path.getsize(path) >= length:
-            os.kill(pid, number)
+            os.kill(pid, signal.SIGKILL)
             return os.waitpid(pid, 0)[1]
 
 
-def count_from(run, step):
-    """Begin to count when the first block has been learned, and is to be written."""
+def at_first_block(run, action):
+    """Do something when the first block has been learned, and is to be written."""
     take = run._take
 
-    def counted(*arguments):
-        sys.setprofile(step)
+    def taken(*arguments):
         run._take = take
+        action()
         return take(*arguments)
 
-    run._take = counted
+    run._take = taken
 
 
 def child(asked, out, err, calls):
@@ -139,7 +135,9 @@ def child(asked, out, err, calls):
 
             files._new_file = begin
         elif asked.get("counted") or kill_at:
-            count_from(Run, step)
+            at_first_block(Run, lambda: sys.setprofile(step))
+        elif "signal_at_first_block" in asked:
+            at_first_block(Run, lambda: os.kill(os.getpid(), asked["signal_at_first_block"]))
         code = main(asked["arguments"])
         sys.setprofile(None)
         os.write(counts, str(count).encode())

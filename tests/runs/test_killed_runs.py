@@ -173,7 +173,7 @@ def test_asked_to_stop_it_saves_and_says_how_to_continue(ask, sources, uninterru
         *options,
         "--out",
         folder,
-        signal_at_bytes=[str(folder / "predictions.csv"), 1, number],
+        signal_at_first_block=number,
     )
     assert done["code"] == code
     assert done["out"] == ""

@@ -293,6 +293,57 @@ def test_files_that_are_gone(unfinished, tmp_path):
         Run.resume(type(unfinished)("nowhere"))
 
 
+def test_a_folder_has_one_writer(settings, tmp_path, every_block):
+    out, refused = tmp_path / "out", []
+
+    def others_try(progress):
+        if progress.rows > 512:  # there is a checkpoint by now
+            for begin in (lambda: Run.resume(out), lambda: Run.start(settings, out, force=True).go()):
+                with pytest.raises(ConfigurationError, match=r"another kons is writing to .*out: wait"):
+                    begin()
+                refused.append(progress.rows)
+
+    Run.start(settings, tmp_path / "alone").go()
+    Run.start(settings, out).go(others_try)
+    assert len(refused) == 4
+    assert summary_of(out) == summary_of(tmp_path / "alone")
+    assert (out / "predictions.csv").read_bytes() == (tmp_path / "alone" / "predictions.csv").read_bytes()
+    Run.start(settings, out, force=True).go()  # it was let go of
+
+
+def test_two_that_begin_at_once_do_not_remove_each_other(tmp_path, monkeypatch):
+    out, other = tmp_path / "out", []
+    make = type(out).mkdir
+
+    def made_by_another(path, *args, **kwargs):
+        make(path, *args, **kwargs)
+        if path == out and not other:
+            other.append(None)
+            other[0] = folder.FolderWriter.create(out, {"run.json": {}}, force=False)
+
+    monkeypatch.setattr(type(out), "mkdir", made_by_another)
+    with pytest.raises(ConfigurationError, match="another kons is writing to"):
+        folder.FolderWriter.create(out, {"run.json": {"late": True}}, force=False)
+    assert json.loads((out / "run.json").read_text()) == {}
+    other[0].close(finished=False)
+
+
+def test_another_file_of_the_same_name_is_not_taken_for_the_source(unfinished, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "rows.csv").write_text(text(3))
+    monkeypatch.chdir(elsewhere)
+    assert Run.resume(unfinished).go()["rows"] == ROWS
+
+
+def test_a_source_that_moved_along_is_found_here(unfinished, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "rows.csv").rename(elsewhere / "rows.csv")
+    monkeypatch.chdir(elsewhere)
+    assert Run.resume(unfinished).go()["rows"] == ROWS
+
+
 def test_a_changed_source_is_refused(unfinished, tmp_path):
     with (tmp_path / "rows.csv").open("a") as file:
         file.write("1,2,3\n")

@@ -180,6 +180,28 @@ def test_how_a_file_is_cut_does_not_matter(everything, monkeypatch, name, piece)
     assert (y == by_hand[1]).all()
 
 
+@pytest.mark.parametrize("rows", [300, ROWS])
+def test_packed_rows_are_about_as_many(tmp_path, rows):
+    packed = write(tmp_path, "rows.csv.gz", gzip.compress(csv_text(TABLE[:rows]).encode()))
+    assert open_stream(packed, "y", quiet=True).total_rows == pytest.approx(rows, rel=0.02)
+
+
+def test_a_short_pipe_is_counted(monkeypatch):
+    raw = io.BufferedReader(io.BytesIO(csv_text(TABLE[:300]).encode()))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw))
+    assert open_stream("-", "y", quiet=True).total_rows == 300
+
+
+def test_labels_that_mostly_look_like_numbers(tmp_path):
+    path = write(tmp_path, "codes.csv", "x,y\n1,007\n2,12\n3,3x\n4,?\n5,12\n")
+    stream = open_stream(path, "y", task="classification", missing="skip", quiet=True)
+    assert whole(stream)[1].tolist() == ["007", "12", "3x", "12"]
+    # A gap alone makes no text of numbers.
+    path = write(tmp_path, "gaps.csv", "x,y\n1,7\n2,12\n3,none\n")
+    stream = open_stream(path, "y", task="classification", missing="skip", quiet=True)
+    assert whole(stream)[1].tolist() == [7, 12]
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_standard_input_is_read_once(everything, monkeypatch, packed):
     data = csv_text().encode()
@@ -514,3 +536,9 @@ def test_a_missing_package_is_named(everything, monkeypatch, module):
     for name in names:
         with pytest.raises(MissingExtraError, match=rf"kons\[{extra}\]"):
             open_stream(everything[name], "y")
+
+
+def test_yes_and_no_are_numbers_where_numbers_are_asked_for(tmp_path):
+    path = write(tmp_path, "asked.csv", "x,y\n1,yes\n2,no\n3,yes\n")
+    assert whole(open_stream(path, "y", task="regression", quiet=True))[1].tolist() == [1.0, 0.0, 1.0]
+    assert whole(open_stream(path, "y", quiet=True))[1].tolist() == ["yes", "no", "yes"]

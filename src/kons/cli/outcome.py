@@ -53,7 +53,7 @@ def print_outcome(
     console = printer()
     typed = summary["settings"]["source"]
     known = RunFolder(Path(), {"command": list(command), "source": {"name": typed}}, summary)
-    told = [f"{count(summary['rows'])} rows", plural(len(summary["features"]), "column")]
+    told = [plural(summary["rows"], "row"), plural(len(summary["features"]), "column")]
     told += [f"targets {count(summary['delay'])} rows late"] if summary["delay"] else []
     told += ["stopped before the end"] if summary["stopped"] else []
 

@@ -378,6 +378,11 @@ class Prequential:
         """The stream has ended: with a delay, the learner learns the rows whose targets came too late."""
         if self._finished:
             return
+        if self.rows and getattr(self.learner, "warming_up", False):
+            self.notes.append(
+                f"the learner has learned nothing yet: its warm-up is longer than these {self.rows:,} rows. "
+                "Set a shorter warmup (kons.Scaled, kons.recipes.for_task)."
+            )
         if self._pending is not None and len(self._pending) and not self._delays_itself:
             targets = self._pending_targets
             self.learner.advance(self._pending, self._book.decode(targets) if self._labelled else targets)

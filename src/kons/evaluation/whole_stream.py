@@ -83,18 +83,20 @@ def evaluate(
     True
     """
     kernel = getattr(learner, "kernel", None)
+    length: int | None = None
     if isinstance(stream, tuple) and len(stream) == 2 and getattr(kernel, "accepts", "") == "objects":
         # Rows that are no numbers: cut as they are.
         X, y = stream
         rows: Iterable[Any] = [(X[i : i + BLOCK], y[i : i + BLOCK]) for i in range(0, len(y), BLOCK)]
-        looks_like = "regression" if _all_numbers(y) else "classification"
+        looks_like, length = ("regression" if _all_numbers(y) else "classification"), len(y)
     else:
         asked = _task_of(learner) if task == "auto" else task
         opened = stream if isinstance(stream, Stream) else open_stream(stream, task=asked, quiet=True)
         rows, looks_like, delay = opened, opened.task, opened.total_delay(delay)
+        length = opened.total_rows
     chosen = task if task != "auto" else _task_of(learner)
     chosen = looks_like if chosen == "auto" else chosen
-    ready, note = in_raw_units(learner, chosen, scale)
+    ready, note = in_raw_units(learner, chosen, scale, length)
     engine = Prequential(
         ready, chosen, metrics=metrics, delay=delay, window=window, baselines=baselines, intervals=intervals
     )
@@ -116,8 +118,8 @@ def evaluate(
     return replace(result, trace=Trace.concatenate(traces)) if traces else result
 
 
-def in_raw_units(learner: Any, task: str, scale: str = "auto") -> tuple[Any, str]:
-    """The learner that is evaluated, and what is to be said about it, if anything.
+def in_raw_units(learner: Any, task: str, scale: str = "auto", rows: int | None = None) -> tuple[Any, str]:
+    """The learner that is evaluated on so many rows, and what is to be said about it, if anything.
 
     >>> from kons import EmbeddedKONS, Gaussian, Squared
     >>> learner, note = in_raw_units(EmbeddedKONS(Gaussian("auto"), Squared()), "regression")
@@ -128,7 +130,8 @@ def in_raw_units(learner: Any, task: str, scale: str = "auto") -> tuple[Any, str
         raise ConfigurationError(f'scale is {scale!r}, expected "auto" or "none".')
     if isinstance(learner, str):
         kind = cast(Literal["regression", "classification"], task)
-        return recipes.for_task(kind, learner, scale=cast(Literal["auto", "none"], scale)), ""
+        warmup = recipes.warmup_for(rows)
+        return recipes.for_task(kind, learner, scale=cast(Literal["auto", "none"], scale), warmup=warmup), ""
     if not isinstance(learner, (NewtonLearner, Classifier)) or learner.rows_seen:
         return learner, ""
     name = type(learner).__name__
@@ -136,7 +139,7 @@ def in_raw_units(learner: Any, task: str, scale: str = "auto") -> tuple[Any, str
         learner = Classifier(learner)
     if scale == "none":
         return learner, ""
-    ready = Scaled(learner)
+    ready = Scaled(learner, recipes.warmup_for(rows))
     return ready, (
         f"{name} was wrapped in kons.Scaled, which learns the units from the first {ready.warmup:,} rows; "
         'scale="none" leaves them as they are.'

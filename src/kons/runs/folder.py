@@ -89,6 +89,7 @@ class FolderWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._predictions: io.FileIO | None = None
+        self._claim: int | None = None
         self.length = 0
         """Bytes of predictions written."""
         self.traces = 0
@@ -102,9 +103,13 @@ class FolderWriter:
         require_place(path, force=force)
         is_new = not path.exists()
         writer = cls(path)
+        with told(path):
+            path.mkdir(parents=True, exist_ok=True)
+        writer.claim()
         try:
+            is_new = is_new and not os.listdir(path)
+            require_place(path, force=force)  # another run may have come and gone in between
             with told(path):
-                path.mkdir(parents=True, exist_ok=True)
                 _sweep(path)
                 for name in OURS:  # nothing else: the folder may hold other people's files
                     _remove(path / name)
@@ -121,19 +126,46 @@ class FolderWriter:
     def reopen(cls, path: Path, *, length: int, traces: int) -> FolderWriter:
         """As the last checkpoint knew it: whatever was written after it is cut off."""
         writer = cls(path)
-        with told(path):
-            _sweep(path)
-            if (path / TRACE).is_dir():
-                _sweep(path / TRACE)
-                for file in (path / TRACE).glob("*.npz"):
-                    if not file.stem.isdigit() or int(file.stem) >= traces:
-                        file.unlink()
-            predictions = path / PREDICTIONS
-            if length and (not predictions.exists() or predictions.stat().st_size < length):
-                raise FileError(f"{predictions} is shorter than when it was last saved: start the run again.")
-        writer.open_predictions(length)
+        writer.claim()
+        try:
+            with told(path):
+                _sweep(path)
+                if (path / TRACE).is_dir():
+                    _sweep(path / TRACE)
+                    for file in (path / TRACE).glob("*.npz"):
+                        if not file.stem.isdigit() or int(file.stem) >= traces:
+                            file.unlink()
+                predictions = path / PREDICTIONS
+                if length and (not predictions.exists() or predictions.stat().st_size < length):
+                    raise FileError(
+                        f"{predictions} is shorter than when it was last saved: start the run again."
+                    )
+            writer.open_predictions(length)
+        except BaseException:
+            writer.close(finished=False)
+            raise
         writer.traces = traces
         return writer
+
+    def claim(self) -> None:
+        """Refuse a folder that another process writes to; the system ends the claim of one that dies."""
+        try:
+            import fcntl
+        except ImportError:  # Windows, which has no locks on folders
+            return
+        with told(self.path):
+            place = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(place)
+            raise ConfigurationError(
+                f"another kons is writing to {self.path}: wait for it, or choose another folder."
+            ) from None
+        except OSError:  # a file system without locks
+            os.close(place)
+            return
+        self._claim = place
 
     def open_predictions(self, length: int = 0) -> None:
         """Write predictions from this byte on."""
@@ -181,10 +213,15 @@ class FolderWriter:
             with contextlib.suppress(OSError):  # what counts was settled before
                 self._predictions.close()
             self._predictions = None
-        if finished:
-            with told(self.path):
-                _remove(self.path / CHECKPOINT)
-                _remove(self.path / PIECES)
+        try:
+            if finished:
+                with told(self.path):
+                    _remove(self.path / CHECKPOINT)
+                    _remove(self.path / PIECES)
+        finally:
+            if self._claim is not None:
+                os.close(self._claim)
+                self._claim = None
 
 
 def read_json(folder: Path, name: str) -> dict[str, Any]:

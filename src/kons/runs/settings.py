@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from kons.arrays import require_integer
 from kons.errors import ConfigurationError, InputError
-from kons.recipes import RECIPES, for_task
+from kons.recipes import RECIPES, for_task, warmup_for
 from kons.streams import Block, Stream, open_stream
 
 __all__ = ["READING", "Settings", "require_learner"]
@@ -33,8 +33,6 @@ DECIDED = ("columns", "drop", "time", "lag", "horizon")
 SHARED = ("kernel", "bandwidth", "warmup", "margin", "loss", "classes")
 # What has a place of its own in the settings.
 PLACED = ("seed", "delay")
-# In a short file the scales must come from fewer rows than the usual 500.
-WARMUP, SHORTEST_WARMUP, WARMUP_SHARE = 500, 20, 0.1
 
 
 @dataclass(frozen=True)
@@ -121,8 +119,7 @@ class Settings:
             ) from None
 
     def _warmup(self, stream: Stream) -> int:
-        rows = self.rows_of(stream)
-        return WARMUP if rows is None else min(WARMUP, max(SHORTEST_WARMUP, round(WARMUP_SHARE * rows)))
+        return warmup_for(self.rows_of(stream))
 
     def with_learner(self, name: str, parameters: Mapping[str, Any]) -> Settings:
         """The same run of another learner."""

@@ -14,10 +14,13 @@ __all__ = ["as_found_from", "require_unchanged"]
 
 
 def as_found_from(there: Any, settings: Settings) -> Settings:
-    """A relative name is relative to the folder where the run was started."""
-    if os.path.isabs(settings.source) or not isinstance(there, str) or os.path.exists(settings.source):
+    """A relative name is relative to the folder where the run was started, if it is still there."""
+    if os.path.isabs(settings.source) or not isinstance(there, str):
         return settings
-    return replace(settings, source=os.path.join(there, settings.source))
+    here, first = settings.source, os.path.join(there, settings.source)
+    if os.path.exists(here) and (not os.path.exists(first) or os.path.samefile(here, first)):
+        return settings
+    return replace(settings, source=first)
 
 
 def require_unchanged(stream: Stream, before: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ from kons.encoding import HashedOneHot, parts_that_vary
 from kons.errors import ConfigurationError, InputError
 from kons.streams.cells import (
     FALSE,
+    MISSING_NUMBERS,
     TRUE,
     is_date,
     is_flag,
@@ -206,6 +207,11 @@ def make_plan(
 
     answer = described(target)
     target_kind = _target_kind(source, target, answer, cells[target], typed=typed)
+    if task == "regression" and answer is not None and answer.kind == "flag":
+        target_kind = "flag"  # yes and no as 1 and 0, as true and false are
+    mixed = not typed and target_kind == "number" and _some_text(cells[target], decimal)
+    if mixed and task == "classification":
+        target_kind = "text"  # labels, of which most look like numbers: 12, 13, 3x
     if task == "auto":
         task, reason = _task(cells[target], target_kind, decimal)
         if task == "classification":
@@ -213,7 +219,10 @@ def make_plan(
     elif task not in ("regression", "classification"):
         raise ConfigurationError(f"task is {task!r}, expected 'auto', 'regression' or 'classification'.")
     elif task == "regression" and target_kind == "text":
-        raise ConfigurationError(f"column {target!r} holds text: its task is classification.")
+        raise ConfigurationError(
+            f"column {target!r} holds text: its task is classification. "
+            "Where numbers are needed, write two labels as 0 and 1."
+        )
 
     lags = [(target if name == "target" and name not in cells else name, back) for name, back in lags]
     chosen = list(names) if columns is None else [name for name in names if name in set(columns)]
@@ -372,6 +381,13 @@ def _target_kind(
     ):
         return "text"  # the labels people know
     return column.kind
+
+
+def _some_text(cells: Sequence[Any], decimal: str) -> bool:
+    texts = (cell for cell in cells if isinstance(cell, str))
+    return any(
+        not is_number_text(text, decimal) and text.strip().casefold() not in MISSING_NUMBERS for text in texts
+    )
 
 
 def _task(cells: Sequence[Any], kind: Kind, decimal: str) -> tuple[str, str]:

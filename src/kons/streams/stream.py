@@ -136,7 +136,7 @@ class Stream:
 
     @property
     def total_rows(self) -> int | None:
-        """How many rows there are: known for what is in memory, estimated for plain text, else None."""
+        """How many rows there are: known in memory, estimated for files of text, else None."""
         return self._reader.total_rows
 
     @property

@@ -48,6 +48,8 @@ class TextReader(Reader):
         self.bytes_total = source.bytes_total
         self._piece = PIECE
         self._row_bytes: float | None = None
+        self._packing = 1.0
+        self._all_rows: int | None = None
         self._used = False
         self._feed: Feed | None = None
         self._first_line = 1
@@ -81,7 +83,7 @@ class TextReader(Reader):
         taken: list[bytes] = []
         table: list[list[Any]] = []
         problem: InputError | None = None
-        length = 0
+        length, ended = 0, False
         source = pieces(feed, self.name, self._first_line, self._end)
         try:
             for data, line in source:
@@ -97,6 +99,9 @@ class TextReader(Reader):
                 if len(table) >= rows:
                     break
                 self._row_bytes = length / max(1, len(table))
+            else:
+                ended = True
+            self._packing = min(1.0, feed.done / length) if feed.is_packed and length else 1.0
         finally:
             source.close()
             if self.resumable:
@@ -106,6 +111,7 @@ class TextReader(Reader):
         if not table:
             raise problem or InputError(f"{self.name} has a header and no rows; expected at least one.")
         self._measure(taken, len(table), rows)
+        self._all_rows = len(table) if ended else None
         return {name: [row[i] for row in table] for i, name in enumerate(self.columns)}
 
     def chunks(
@@ -125,10 +131,12 @@ class TextReader(Reader):
 
     @property
     def total_rows(self) -> int | None:
-        """By the length of the first rows; None for packed files and pipes."""
-        if self.bytes_total is None or not self._row_bytes or self._packed:
+        """Those of the first look if it saw the end, else by the length of its rows; None for long pipes."""
+        if self._all_rows is not None:
+            return self._all_rows
+        if self.bytes_total is None or not self._row_bytes:
             return None
-        return max(1, round(self.bytes_total / self._row_bytes))
+        return max(1, round(self.bytes_total / (self._row_bytes * self._packing)))
 
     def fingerprint(self) -> dict[str, Any] | None:
         return self._source.fingerprint()
@@ -144,7 +152,6 @@ class TextReader(Reader):
         except BaseException:
             feed.close()
             raise
-        self._packed = feed.is_packed
         if not self.resumable:
             self._feed = feed
         return feed
