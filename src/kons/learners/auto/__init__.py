@@ -1,0 +1,16 @@
+"""The parts of a learner that chooses by itself: scales, relevance, experts, their vote.
+
+Not public yet: the learner in front of them (issue of AutoKONS) is not there. Each part stands alone.
+
+==================  ====================================================================================
+``relevance``       a metric of the features from the gradients of a fit; leave-one-out errors
+``ranks``           features by their rank
+``expert``          ridge regression in the span of atoms, any number of outputs over one A
+``aggregation``     the second-order update on the predictions of experts
+``calibration``     scores of classes as probabilities
+``history``         a uniform sample of a stream, and its last rows
+``targets``         mean and range of targets as they become known
+``view``, ``roles`` what an expert sees of a row, and for how long it remembers
+``ensemble``        all of them at work
+==================  ====================================================================================
+"""

@@ -1,0 +1,225 @@
+"""Combining predictions by the library's own update: ridge regression on the experts' predictions.
+
+::
+
+    prediction   p_t = m_t + w^T (f_t - m_t),         m_t the running centre of the targets
+    weights      w = w_0 + A^-1 sum_t lambda^(age) g_t (y_t - m_t - w_0^T g_t),     g_t = f_t - m_t
+    A            = alpha s^2 I + sum_t lambda^(age) g_t g_t^T,   s^2 the variance of the targets
+
+It is the second-order step with the squared loss in the space of experts, started at equal weights. For
+lambda = 1 it
+competes with every fixed *linear* combination w of the N experts: its squared loss is at most
+``loss(w) + alpha s^2 |w - w_0|^2 + 4 C^2 N log(1 + T C^2/(alpha s^2 N))`` for predictions and targets
+within C of the centre, the
+bound of online ridge regression (Vovk 2001; Azoury, Warmuth 2001). So it loses little to the best expert,
+and gains where
+errors of experts cancel. With forgetting, it competes with combinations that change slowly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.compilation import compiled
+from kons.core.span_loops import fresh_inverse
+from kons.stored import Stored
+
+__all__ = ["Aggregation"]
+
+ARRAYS = ("start", "weights", "gram", "products", "inverse")
+
+
+class Aggregation:
+    """The weights of N experts, updated after each row; O(N^2) a row and output.
+
+    Not for hundreds of experts, nor for experts that all agree: their weights are then not determined,
+    though the
+    prediction is.
+
+    >>> import numpy as np
+    >>> y = np.sin(np.arange(500.0))
+    >>> two = np.stack([y + 1.0, y - 1.0], axis=1)[:, :, None]   # each wrong by 1, in opposite directions
+    >>> aggregation = Aggregation(2)
+    >>> predictions = aggregation.advance(two, np.zeros(500), two, np.zeros(500), y[:, None])
+    >>> bool(abs(predictions[-1, 0] - y[-1]) < 0.01), aggregation.weights.round(2).tolist()
+    (True, [0.5, 0.5])
+    """
+
+    def __init__(self, experts: int, regularization: float = 1.0, forgetting: float = 0.9995) -> None:
+        self.regularization, self.forgetting = regularization, forgetting
+        self.start: Vector = np.full(experts, 1.0 / max(experts, 1))
+        self.weights: Vector = self.start.copy()
+        self.gram: Matrix = np.zeros((experts, experts))
+        self.products: Vector = np.zeros(experts)
+        self.inverse: Matrix = np.eye(experts)
+        self._memory = 0.0
+
+    def advance(
+        self,
+        F: Matrix,
+        centres: Vector,
+        F_learned: Matrix,
+        centres_learned: Vector,
+        Y: Matrix,
+        scales: Vector | None = None,
+        known: NDArray[np.int64] | None = None,
+    ) -> Matrix:
+        """Predict from F (rows, experts, outputs); learn Y (rows, outputs) from the predictions F_learned.
+
+        ``known`` says how many of the learned rows are learned before each prediction: by default one is
+        learned
+        after each. ``scales`` are weights of the learned rows.
+        """
+        predictions = np.empty((len(F), F.shape[2]))
+        arrays = (self.gram.copy(), self.products.copy(), self.inverse.copy(), self.weights.copy())
+        known = np.arange(len(F)) if known is None else known
+        scales = np.ones(len(Y)) if scales is None else scales
+        _follow(F, centres, F_learned, centres_learned, Y, scales, known, self.start, *arrays, predictions)
+        self.gram, self.products, self.inverse, self.weights = arrays
+        return predictions
+
+    def combine(self, F: Matrix, centre: float) -> Matrix:
+        """Predictions by the weights as they are. Changes nothing."""
+        combined: Matrix = centre + np.einsum("ijk,j->ik", F - centre, self.weights)
+        return combined
+
+    def end_chunk(self, rows: int, variance: float) -> None:
+        """Forget by so many rows, and find the inverse afresh, so that rounding does not add up."""
+        decay = self.forgetting**rows
+        self.gram, self.products = self.gram * decay, self.products * decay
+        self._memory = decay * self._memory + rows
+        A = self.gram + self.regularization * variance * np.eye(len(self.start))
+        self.inverse = fresh_inverse(A)
+        self.weights = self.start + self.inverse @ self.products
+
+    def removal_cost(self, experts: Sequence[int]) -> float:
+        """How much the discounted squared loss of the past rises if these experts go.
+
+        W_S^T (A^-1)_SS^-1 w_S.
+        """
+        S = np.asarray(experts)
+        return float(self.weights[S] @ np.linalg.solve(self.inverse[np.ix_(S, S)], self.weights[S]))
+
+    def remove(self, experts: Sequence[int]) -> None:
+        """These experts go; the others take the weights that are best without them, and start from there."""
+        gone = np.asarray(experts)
+        rest = np.setdiff1d(np.arange(len(self.start)), gone)
+        P = self.inverse
+        share = np.linalg.solve(P[np.ix_(gone, gone)], P[np.ix_(gone, rest)]).T
+        self.weights = self.weights[rest] - share @ self.weights[gone]
+        self.inverse = P[np.ix_(rest, rest)] - share @ P[np.ix_(gone, rest)]
+        self.start = self.weights.copy()
+        self.products = np.zeros(len(rest))
+        self.gram = self.gram[np.ix_(rest, rest)]
+
+    def add(self, count: int, variance: float) -> None:
+        """So many experts more, with weight 0 to start with."""
+        n = len(self.start)
+        self.start, self.products = (np.pad(a, (0, count)) for a in (self.start, self.products))
+        self.weights = np.pad(self.weights, (0, count))
+        self.gram, self.inverse = (np.pad(a, (0, count)) for a in (self.gram, self.inverse))
+        new = np.arange(n, n + count)
+        self.inverse[new, new] = 1.0 / (self.regularization * variance)
+
+    @property
+    def memory(self) -> float:
+        """How many rows count, with forgetting."""
+        return self._memory
+
+    def mark(self) -> dict[str, Any]:
+        """Where it stands, for :meth:`restore`: arrays are replaced, never changed."""
+        return dict(vars(self))
+
+    def restore(self, mark: dict[str, Any]) -> None:
+        """Go back to an earlier mark."""
+        vars(self).update(mark)
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        return {"memory": self._memory} | {name: getattr(self, name).copy() for name in ARRAYS}
+
+    def load_state(self, stored: Stored) -> None:
+        """Take what :meth:`state` saved."""
+        n = len(self.start)
+        self._memory = stored.number("memory", at_least=0.0)
+        for name in ARRAYS:
+            setattr(self, name, stored.array(name, *((n, n) if name in ("gram", "inverse") else (n,))))
+        stored.finish()
+
+
+@compiled
+def _follow(
+    F: Matrix,
+    centres: Vector,
+    F_learned: Matrix,
+    centres_learned: Vector,
+    Y: Matrix,
+    scales: Vector,
+    known: NDArray[np.int64],
+    start: Vector,
+    gram: Matrix,
+    products: Vector,
+    inverse: Matrix,
+    weights: Vector,
+    predictions: Matrix,
+) -> None:
+    rows, experts, outputs = F.shape
+    learned = 0
+    for t in range(rows + 1):
+        until = known[t] if t < rows else len(Y)
+        while learned < until:
+            for k in range(outputs):
+                _learn(
+                    F_learned[learned, :, k] - centres_learned[learned],
+                    Y[learned, k] - centres_learned[learned],
+                    scales[learned],
+                    start,
+                    gram,
+                    products,
+                    inverse,
+                    weights,
+                )
+            learned += 1
+        if t < rows:
+            for k in range(outputs):
+                total = 0.0
+                for i in range(experts):
+                    total += weights[i] * (F[t, i, k] - centres[t])
+                predictions[t, k] = centres[t] + total
+
+
+@compiled
+def _learn(
+    g: Vector,
+    target: float,
+    scale: float,
+    start: Vector,
+    gram: Matrix,
+    products: Vector,
+    inverse: Matrix,
+    weights: Vector,
+) -> None:
+    """One row and output: rank-one changes of all sums."""
+    if scale <= 0.0:
+        return
+    n = len(g)
+    v = np.zeros(n)
+    error, at_start, form = target, target, 0.0
+    for i in range(n):
+        error -= weights[i] * g[i]
+        at_start -= start[i] * g[i]
+        for j in range(n):
+            v[i] += inverse[i, j] * g[j]
+        form += v[i] * g[i]
+    gain = scale / (1.0 + scale * form)
+    for i in range(n):
+        weights[i] += gain * error * v[i]
+        products[i] += scale * g[i] * at_start
+        for j in range(n):
+            inverse[i, j] -= gain * v[i] * v[j]
+            gram[i, j] += scale * g[i] * g[j]

@@ -1,0 +1,115 @@
+"""From scores to probabilities, learned as rows come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.compilation import compiled
+from kons.stored import Stored
+
+__all__ = ["Calibration"]
+
+# The prior of slope and intercept: a score of 1 means odds of e^4, with the weight of some ten rows.
+START = (4.0, 0.0)
+PRIOR = (0.1, 1.0)
+FORGETTING = 0.9995
+
+
+class Calibration:
+    """Logistic regression of "the row is of the class" on the class's score, one slope and intercept for all.
+
+    ::
+
+        p = 1/(1 + exp(-(a s + b))),    (a, b) by the second-order step of the logistic loss, with forgetting
+
+    O(1) a row and class. The intercept moves the threshold; the order of scores is kept. Not for scores
+    whose meaning changes faster than some hundred rows.
+
+    >>> import numpy as np
+    >>> random = np.random.default_rng(0)
+    >>> s = random.uniform(-1, 1, size=(4000, 1))
+    >>> y = (random.uniform(size=s.shape) < 1 / (1 + np.exp(-2.0 * s - 0.5))).astype(float)
+    >>> calibration = Calibration()
+    >>> logits = calibration.advance(s, s, y)
+    >>> (abs(calibration.coefficients - [2.0, 0.5]) < 0.3).tolist()
+    [True, True]
+    """
+
+    def __init__(self) -> None:
+        self.coefficients: Vector = np.array(START)
+        self.curvature: Matrix = np.diag(PRIOR)
+
+    def advance(
+        self, scores: Matrix, learned: Matrix, Y: Matrix, known: NDArray[np.int64] | None = None
+    ) -> Matrix:
+        """Logits of scores (rows, classes).
+
+        Learn Y, 0 or 1, from the scores ``learned``, as in Aggregation.
+        """
+        known = np.arange(len(scores)) if known is None else known
+        logits = np.empty(scores.shape)
+        arrays = self.coefficients.copy(), self.curvature.copy()
+        _follow(scores, learned, Y, known, FORGETTING, *arrays, logits)
+        self.coefficients, self.curvature = arrays
+        return logits
+
+    def logits(self, scores: Matrix) -> Matrix:
+        """The logits of scores by what was learned. Changes nothing."""
+        logits: Matrix = self.coefficients[0] * scores + self.coefficients[1]
+        return logits
+
+    def mark(self) -> dict[str, Any]:
+        """Where it stands, for :meth:`restore`: arrays are replaced, never changed."""
+        return dict(vars(self))
+
+    def restore(self, mark: dict[str, Any]) -> None:
+        """Go back to an earlier mark."""
+        vars(self).update(mark)
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        return {"coefficients": self.coefficients.copy(), "curvature": self.curvature.copy()}
+
+    def load_state(self, stored: Stored) -> None:
+        """Take what :meth:`state` saved."""
+        self.coefficients, self.curvature = stored.array("coefficients", 2), stored.array("curvature", 2, 2)
+        stored.finish()
+
+
+@compiled
+def _follow(
+    scores: Matrix,
+    learned: Matrix,
+    Y: Matrix,
+    known: NDArray[np.int64],
+    forgetting: float,
+    w: Vector,
+    H: Matrix,
+    logits: Matrix,
+) -> None:
+    at = 0
+    for t in range(len(scores) + 1):
+        until = known[t] if t < len(scores) else len(Y)
+        while at < until:
+            for k in range(Y.shape[1]):
+                s = learned[at, k]
+                logit = w[0] * s + w[1]
+                p = 1.0 / (1.0 + np.exp(-min(max(logit, -30.0), 30.0)))
+                g, h = p - Y[at, k], max(p * (1.0 - p), 1e-3)
+                # Towards the prior's curvature, so that it stays away from 0.
+                H[0, 0] = forgetting * H[0, 0] + (1.0 - forgetting) * 0.1 + h * s * s
+                H[0, 1] = forgetting * H[0, 1] + h * s
+                H[1, 1] = forgetting * H[1, 1] + (1.0 - forgetting) + h
+                H[1, 0] = H[0, 1]
+                determinant = H[0, 0] * H[1, 1] - H[0, 1] * H[0, 1]
+                w[0] -= g * (H[1, 1] * s - H[0, 1]) / determinant
+                w[1] -= g * (H[0, 0] - H[0, 1] * s) / determinant
+                w[0] = max(w[0], 0.5)  # a higher score never means a smaller probability
+            at += 1
+        if t < len(scores):
+            for k in range(scores.shape[1]):
+                logits[t, k] = w[0] * scores[t, k] + w[1]

@@ -1,0 +1,113 @@
+"""Rows that are kept: a uniform sample of all, and the last ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kons.arrays import Matrix, Vector
+from kons.core.coins import Coins
+from kons.stored import Stored
+
+__all__ = ["History"]
+
+
+class History:
+    """A reservoir of ``sample`` rows of the whole stream, and the last ``recent`` rows in order.
+
+    A row is a vector of numbers: whatever the owner wants to find again. One uniform number is drawn for
+    every row, so that cuts into blocks do not matter. O(1) a row; memory for ``sample + 2 recent`` rows.
+
+    >>> import numpy as np
+    >>> history = History(sample=100, recent=10, seed=0)
+    >>> history.extend(np.arange(1000.0)[:, None])
+    >>> len(history.sampled()), history.last(3).ravel().tolist()
+    (100, [997.0, 998.0, 999.0])
+    """
+
+    def __init__(self, sample: int, recent: int, seed: int) -> None:
+        self.sample, self.recent = sample, recent
+        self.rows = 0
+        self._coins = Coins(seed)
+        self._kept: Matrix = np.empty((0, 0))
+        self._times: Vector = np.empty(0)
+        self._last: Matrix = np.empty((0, 0))
+        self._filled = 0
+        self._shared = False
+
+    def extend(self, rows: Matrix) -> None:
+        """Rows that come next."""
+        if not len(rows):
+            return
+        uniforms = self._coins.draw(len(rows))
+        room = min(max(self.sample - self.rows, 0), len(rows))
+        if room:
+            times = np.arange(self.rows, self.rows + room, dtype=np.float64)
+            first = self.rows == 0
+            self._kept = rows[:room].copy() if first else np.concatenate([self._kept, rows[:room]])
+            self._times = np.concatenate([self._times, times])
+            self._shared = False
+        elif self._shared:
+            self._kept, self._times, self._shared = self._kept.copy(), self._times.copy(), False
+        # Row t stays with probability sample/(t + 1), in the place of one chosen uniformly.
+        numbers = np.arange(self.rows + room, self.rows + len(rows))
+        places = (uniforms[room:] * (numbers + 1)).astype(np.int64)
+        for i in np.flatnonzero(places < self.sample):
+            self._kept[places[i]] = rows[room + i]
+            self._times[places[i]] = numbers[i]
+        self._append(rows[-self.recent :])
+        self.rows += len(rows)
+
+    def _append(self, rows: Matrix) -> None:
+        """Behind the last rows, in one array that is made anew when it is full."""
+        if self._filled + len(rows) > len(self._last):
+            kept = self._last[max(self._filled - self.recent, 0) : self._filled]
+            self._last = np.empty((2 * self.recent, rows.shape[1]))
+            if len(kept):
+                self._last[: len(kept)] = kept
+            self._filled = len(kept)
+        self._last[self._filled : self._filled + len(rows)] = rows
+        self._filled += len(rows)
+
+    def sampled(self) -> Matrix:
+        """The rows of the reservoir in stream order."""
+        return self._kept[np.argsort(self._times)]
+
+    def last(self, count: int) -> Matrix:
+        """The last ``count`` rows, or as many as there are."""
+        count = min(count, self.recent, self.rows)
+        return self._last[self._filled - count : self._filled]
+
+    def mark(self) -> Any:
+        """Where it stands, for :meth:`restore`."""
+        self._shared = True
+        return dict(vars(self)), self._coins.mark()
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark."""
+        fields, coins = mark
+        vars(self).update(fields)
+        self._coins.restore(coins)
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        return {
+            "rows": self.rows,
+            "coins": self._coins.mark(),
+            "kept": self._kept.copy(),
+            "times": self._times.copy(),
+            "last": self.last(self.recent).copy(),
+        }
+
+    def load_state(self, stored: Stored, width: int | None) -> None:
+        """Take what :meth:`state` saved."""
+        self.rows = stored.integer("rows")
+        self._coins.load_state(stored.inner("coins"))
+        self._kept, last = stored.rows("kept", width), stored.rows("last", width)
+        self._times = stored.array("times", len(self._kept))
+        if len(self._kept) != min(self.rows, self.sample) or len(last) != min(self.rows, self.recent):
+            raise stored.error(f"it keeps {len(self._kept)} and {len(last)} of {self.rows} rows")
+        if len(last):
+            self._append(last)
+        stored.finish()

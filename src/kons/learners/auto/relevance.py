@@ -1,0 +1,258 @@
+"""Which directions of the input matter: a metric from the model's own gradients.
+
+::
+
+    f           ridge regression in the span of some rows, in the current metric
+    M           mean over the rows of  grad f grad f^T          (average gradient outer product)
+    next        T with  T T^T = (M + diag M)/2,  its largest direction scaled to 1
+
+Distances are then |T^T (x - x')|: along directions in which f does not move, points come together, and the
+same number of atoms resolves the others better. Repeated, this is a recursive feature machine; off the
+diagonal M is
+estimated from few rows, so half of it is kept, which shrinks rotations and leaves relevances as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from kons.arrays import Matrix, Vector
+from kons.kernels import Gaussian, Kernel
+
+__all__ = [
+    "Scratch",
+    "SpanFit",
+    "fit_span",
+    "leave_one_out",
+    "mean_gradients",
+    "moved",
+    "next_metric",
+    "relevances",
+]
+
+#: No direction is scaled below this part of the largest: a feature that seems useless may be needed later.
+FLOOR = 0.02
+#: Beyond so many features the metric stays diagonal: rotations would cost d^3, and be noise.
+MOST_ROTATED = 128
+# Steps of the search, and how far regularizations are searched.
+WIDER, LARGER = 1.41, 3.16
+SMALLEST, LARGEST = 1e-4, 10.0
+# Added to the diagonal, relative to its mean: rounding of the sums must not make a matrix indefinite.
+JITTER = 1e-10
+
+
+class Scratch:
+    """Large arrays that are used again: fresh ones cost as much in page faults as the arithmetic on them."""
+
+    def __init__(self) -> None:
+        self._memory: list[Vector] = []
+
+    def arrays(self, count: int, rows: int, columns: int) -> list[Matrix]:
+        """So many arrays of this shape, with anything in them."""
+        size = rows * columns
+        while len(self._memory) < count:
+            self._memory.append(np.empty(0))
+        for i in range(count):
+            if len(self._memory[i]) < size:
+                self._memory[i] = np.empty(size)
+        return [memory[:size].reshape(rows, columns) for memory in self._memory[:count]]
+
+
+@dataclass(frozen=True, eq=False)
+class SpanFit:
+    """Ridge regression in the span of some atoms, in one metric."""
+
+    metric: Matrix
+    """T, d x d, or its diagonal."""
+    bandwidth: float
+    regularization: float
+    error: float
+    """Mean squared leave-one-out error."""
+    first: float
+    """The same with the bandwidth and regularization that the search started from."""
+    gradients: Matrix
+    """The average gradient outer product, d x d, or its diagonal, in the coordinates of the rows."""
+
+
+def moved(X: Matrix, metric: Matrix) -> Matrix:
+    """The rows of X in the metric's coordinates."""
+    mapped: Matrix = X * metric if metric.ndim == 1 else X @ metric
+    return mapped
+
+
+def relevances(metric: Matrix) -> Vector:
+    """How much each feature counts in a metric, the most relevant 1.
+
+    >>> import numpy as np
+    >>> relevances(np.array([[2.0, 0.0], [0.0, 0.5]])).tolist()
+    [1.0, 0.25]
+    """
+    sizes = np.abs(metric) if metric.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", metric, metric))
+    largest = float(sizes.max())
+    return sizes / largest if largest > 0.0 else np.ones(len(sizes))
+
+
+def next_metric(gradients: Matrix) -> Matrix:
+    """T of the module's formula, from M (or its diagonal); the identity where f does not move at all."""
+    if gradients.ndim == 1:
+        sizes = np.sqrt(np.maximum(gradients, 0.0))
+        largest = float(sizes.max())
+        return np.maximum(sizes / largest, FLOOR) if largest > 0.0 else np.ones(len(sizes))
+    M = 0.5 * gradients
+    M[np.diag_indices_from(M)] *= 2.0
+    values, directions = np.linalg.eigh(M)
+    sizes = np.sqrt(np.maximum(values, 0.0))
+    largest = float(sizes.max())
+    if not largest > 0.0:
+        return np.eye(len(M))
+    scaled: Matrix = directions * np.maximum(sizes / largest, FLOOR)
+    return scaled
+
+
+def factored(A: Matrix) -> Matrix:
+    """The lower Cholesky factor of a positive matrix whose smallest eigenvalues may be rounding."""
+    jitter = JITTER * float(np.trace(A)) / len(A)
+    for _ in range(8):
+        B = np.array(A, order="F")
+        B.ravel(order="K")[:: len(B) + 1] += jitter
+        L, info = lapack.dpotrf(B, lower=1, clean=0, overwrite_a=1)
+        if info == 0:
+            return np.asarray(L)
+        jitter *= 100.0
+    raise np.linalg.LinAlgError("a matrix of sums of squares is not positive definite")
+
+
+def leave_one_out(
+    K: Matrix, penalty: Matrix, Y: Matrix, gram: Matrix | None = None, work: Matrix | None = None
+) -> tuple[float, Matrix]:
+    """Mean squared error at each row of the ridge fit to the others, in closed form, and the coefficients.
+
+    ::
+
+        theta = A^-1 K^T Y,   A = penalty + K^T K,   h_i = k_i^T A^-1 k_i,   error_i = (y_i - f_i)/(1 - h_i)
+
+    O(n B^2) for n rows of B features, as one fit; ``work`` is an array as large as K to compute in.
+    Optimistic if the features were chosen by the same rows.
+
+    >>> import numpy as np
+    >>> K, y = np.array([[1.0], [1.0], [1.0]]), np.array([[0.0], [0.0], [3.0]])
+    >>> round(leave_one_out(K, np.zeros((1, 1)), y)[0], 6)  # means of two: 1.5, 1.5, 0
+    4.5
+    """
+    gram = K.T @ K if gram is None else gram
+    L = factored(penalty + gram)
+    # The product with an inverse runs at twice the speed of a triangular solve, and n is large.
+    inverse = lapack.dtrtri(L, lower=1)[0]
+    work = K.copy() if work is None else work
+    work[:] = K
+    V = blas.dtrmm(1.0, inverse, work.T, lower=1, overwrite_b=1)
+    b = V @ Y
+    room = np.maximum(1.0 - np.einsum("ij,ij->j", V, V), 1e-6)
+    residuals = (Y - V.T @ b) / room[:, None]
+    theta = blas.dtrmm(1.0, inverse, b, lower=1, trans_a=1)
+    return float(np.mean(np.einsum("ij,ij->i", residuals, residuals))), theta
+
+
+def fit_span(
+    X: Matrix,
+    Y: Matrix,
+    metric: Matrix,
+    atoms: Matrix,
+    bandwidth: float,
+    regularization: float,
+    *,
+    steps: tuple[int, int] = (4, 4),
+    kernel: Kernel | None = None,
+    roots: Vector | None = None,
+    scratch: Scratch | None = None,
+) -> SpanFit:
+    """The ridge fit with the smallest leave-one-out error near a bandwidth and a regularization.
+
+    From there the bandwidth is made smaller by a factor of 1.41 as long as the error falls, or larger; then
+    the
+    regularization, by 3.16; at most so many ``steps``, of each. ``atoms`` are rows in the coordinates of X;
+    ``roots`` are
+    square roots of weights of the rows. The gradients are those of a fit with the Gaussian kernel of the
+    chosen
+    bandwidth, whatever the kernel. O(n B^2) for each fit, and O(n B d + n d^2) besides.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 3))
+    >>> fit = fit_span(X, np.sin(3 * X[:, :1]), np.eye(3), X[:50], bandwidth=1.0, regularization=0.1)
+    >>> relevances(next_metric(fit.gradients)).round(1).tolist()
+    [1.0, 0.1, 0.1]
+    """
+    U, A = moved(X, metric), moved(atoms, metric)
+    n, size = len(U), len(A) + 1
+    K, spare, work = (scratch or Scratch()).arrays(3, n, size)
+
+    def fill(pattern: Kernel, bandwidth: float) -> Matrix:
+        """Fill K with features, and return the penalty."""
+        chosen, penalty = pattern.resolved(bandwidth), np.eye(size)
+        K[:, :-1], K[:, -1] = chosen.evaluate(U, A), 1.0
+        penalty[:-1, :-1] = chosen.evaluate(A, A)
+        if roots is not None:
+            np.multiply(K, roots[:, None], out=K)
+        return penalty
+
+    penalty = fill(kernel or Gaussian("auto"), bandwidth)
+    gram = K.T @ K
+    first, theta = leave_one_out(K, regularization * penalty, Y, gram, work)
+    error = first
+    K, spare = spare, K  # the best so far is in the spare array
+    for factor in (1.0 / WIDER, WIDER):
+        taken = 0
+        while taken < steps[0]:
+            other = fill(kernel or Gaussian("auto"), bandwidth * factor)
+            other_gram = K.T @ K
+            tried, coefficients = leave_one_out(K, regularization * other, Y, other_gram, work)
+            if not tried < error:
+                break
+            error, theta, penalty, gram = tried, coefficients, other, other_gram
+            bandwidth, taken = bandwidth * factor, taken + 1
+            K, spare = spare, K
+        if taken:
+            break
+    for factor in (1.0 / LARGER, LARGER):
+        taken = 0
+        while taken < steps[1] and SMALLEST <= regularization * factor <= LARGEST:
+            tried, coefficients = leave_one_out(spare, regularization * factor * penalty, Y, gram, work)
+            if not tried < error:
+                break
+            error, theta = tried, coefficients
+            regularization, taken = regularization * factor, taken + 1
+        if taken:
+            break
+    if kernel is not None:
+        penalty = fill(Gaussian("auto"), bandwidth)
+        theta = leave_one_out(K, regularization * penalty, Y, None, work)[1]
+        K, spare = spare, K
+    gradients = mean_gradients(U, A, spare, theta, bandwidth, metric, roots)
+    return SpanFit(metric, bandwidth, regularization, error, first, gradients)
+
+
+def mean_gradients(
+    U: Matrix,
+    A: Matrix,
+    K: Matrix,
+    theta: Matrix,
+    bandwidth: float,
+    metric: Matrix,
+    roots: Vector | None = None,
+) -> Matrix:
+    """M of ``f = sum_j theta_j k(., a_j) + constant``, Gaussian, over the rows U in the metric's coordinates.
+
+    ``grad f(u) = sum_j theta_j k(u, a_j) (a_j - u)/bandwidth^2``. A are the atoms, K the rows of kernel
+    values with a
+    last column for the constant. O(n B d + n d^2) an output.
+    """
+    M = np.zeros(len(metric) if metric.ndim == 1 else metric.shape)
+    for k in range(theta.shape[1]):
+        W = K[:, :-1] * theta[:-1, k]  # a weight of a row multiplies its gradient by the weight's root
+        G = moved(W @ A - W.sum(axis=1)[:, None] * U, metric.T) / bandwidth**2
+        M += np.einsum("ij,ij->j", G, G) if metric.ndim == 1 else G.T @ G
+    total = len(U) if roots is None else max(float(roots @ roots), 1e-300)
+    return M / total

@@ -1,0 +1,81 @@
+"""The experts: who sees what, and for how long."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["KEPT", "SUCCESSORS", "Role", "first_roles"]
+
+
+class Role(NamedTuple):
+    """One place among the experts: relevance x bandwidth x memory x with or without the last targets."""
+
+    kernel: str
+    """``"gaussian"``, ``"matern"`` or ``"linear"``."""
+    lags: bool = False
+    """Whether it sees the last targets."""
+    memory: int = 0
+    """Rows after which the past counts 1/e; 0: all of it counts."""
+    other: bool = False
+    """The scaling with the larger leave-one-out error, lest the choice was wrong."""
+    softer: bool = False
+    """The square root of the metric: half way back to features that count alike."""
+    start: int = 8
+    """The number of rows that it waits for.
+
+    As many as it remembers, or as it takes to be told from others.
+    """
+    number: int = 0
+    """Twins with other atoms differ in this."""
+
+    @property
+    def name(self) -> str:
+        """For people.
+
+        >>> Role("gaussian", lags=True, memory=300).name
+        'gaussian, last targets, memory 300'
+        """
+        words = [self.kernel, "last targets" if self.lags else "features"]
+        words += ["other scaling"] * self.other + ["softer relevance"] * self.softer
+        words += [f"memory {self.memory}"] * bool(self.memory) + [f"twin {self.number}"] * bool(self.number)
+        return ", ".join(words)
+
+
+# In the order in which they are given up when there is room for fewer. The first and the third are never
+# retired.
+ROLES = (
+    Role("gaussian", start=32),
+    Role("linear"),
+    Role("gaussian", lags=True, memory=300, start=256),
+    Role("matern", start=512),
+    Role("gaussian", lags=True, start=64),
+    Role("linear", lags=True, memory=300),
+    Role("gaussian", lags=True, memory=100, start=128),
+    Role("gaussian", other=True, start=128),
+    Role("gaussian", memory=300, start=256),
+    Role("gaussian", softer=True, start=1024),
+    Role("gaussian", lags=True, memory=100, other=True, start=128),
+    Role("gaussian", lags=True, memory=1000, start=1024),
+)
+#: The stream's steady expert, and the one that watches for change.
+KEPT = (ROLES[0], ROLES[2])
+
+
+#: Who follows experts with a finite memory where they are of no use: more eyes on rows that come in no order.
+SUCCESSORS = (
+    Role("matern", softer=True),
+    Role("gaussian", other=True, softer=True),
+    Role("matern", other=True),
+    Role("gaussian", number=1),
+)
+
+
+def first_roles(count: int, *, linear: bool) -> list[Role]:
+    """The first ``count`` roles; beyond the table its kernel experts come again, with other atoms."""
+    roles = [role for role in ROLES if linear or role.kernel != "linear"]
+    twins = [role for role in roles if role.kernel != "linear"]
+    number = 0
+    while len(roles) < count:
+        number += 1
+        roles += [role._replace(number=number) for role in twins]
+    return roles[:count]

@@ -1,0 +1,118 @@
+"""What is known of the targets so far: their centre, spread and range."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.stored import Stored
+
+__all__ = ["Outlook", "Targets"]
+
+# How far beyond the range seen a prediction may go, as a part of that range.
+MARGIN = 0.05
+
+
+class Outlook(NamedTuple):
+    """What the targets before each of some rows tell."""
+
+    means: Matrix
+    """Of each output, (rows, outputs): the shares of classes, or the mean."""
+    low: Vector
+    high: Vector
+
+
+class Targets:
+    """Running mean, variance and range of one target, or the shares of classes given as 0 and 1.
+
+    O(1) a row. The range only grows: it is what predictions are clipped to, with a margin of a twentieth.
+
+    >>> import numpy as np
+    >>> targets = Targets(classes=False)
+    >>> outlook = targets.follow(np.array([[1.0], [3.0]]), np.ones(2), np.array([0, 1, 2]))
+    >>> outlook.means.ravel().tolist(), outlook.high.tolist()
+    ([0.0, 1.0, 2.0], [0.0, 1.0, 3.1])
+    """
+
+    def __init__(self, classes: bool) -> None:
+        self.classes = classes
+        self.weight = 0.0
+        self.totals: Vector = np.zeros(0 if classes else 1)
+        self.squares = 0.0
+        self.low, self.high = 0.0, 0.0
+
+    def add_output(self) -> None:
+        """A class more."""
+        self.totals = np.append(self.totals, 0.0)
+
+    def follow(self, Y: Matrix, weights: Vector, known: NDArray[np.int64]) -> Outlook:
+        """Learn Y (rows, outputs).
+
+        The outlook after the first ``known`` of these rows, for each entry of it.
+        """
+        sums = self.weight + np.concatenate([[0.0], np.cumsum(weights)])
+        totals = self.totals + np.concatenate(
+            [np.zeros((1, Y.shape[1])), np.cumsum(Y * weights[:, None], axis=0)]
+        )
+        means = totals / np.maximum(sums, 1e-300)[:, None]
+        low, high = np.zeros(len(sums)), np.ones(len(sums))
+        if not self.classes:
+            counted = weights > 0.0
+            y = Y[:, 0]
+            empty = self.weight == 0.0
+            low[0], high[0] = (np.inf, -np.inf) if empty else (self.low, self.high)
+            low[1:], high[1:] = np.where(counted, y, np.inf), np.where(counted, y, -np.inf)
+            low, high = np.minimum.accumulate(low), np.maximum.accumulate(high)
+            nothing = low > high
+            low[nothing] = high[nothing] = 0.0
+            self.squares += float(weights @ (y - means[:-1, 0]) ** 2)
+            self.low, self.high = float(low[-1]), float(high[-1])
+            room = MARGIN * (high - low)
+            low, high = low - room, high + room
+        self.weight, self.totals = float(sums[-1]), totals[-1]
+        return Outlook(means[known], low[known], high[known])
+
+    def now(self, rows: int) -> Outlook:
+        """The outlook for rows that come next."""
+        means = np.repeat(self.totals[None] / max(self.weight, 1e-300), rows, axis=0)
+        room = 0.0 if self.classes else MARGIN * (self.high - self.low)
+        low, high = (0.0, 1.0) if self.classes else (self.low - room, self.high + room)
+        return Outlook(means, np.full(rows, low), np.full(rows, high))
+
+    @property
+    def variance(self) -> float:
+        """Of the target around its mean when it came, or summed over the classes; never 0."""
+        weight = max(self.weight, 1e-300)
+        if self.classes:
+            shares = self.totals / weight
+            return max(float(shares @ (1.0 - shares)), 1e-3)
+        return max(self.squares / weight, 1e-300)
+
+    def mark(self) -> dict[str, Any]:
+        """Where it stands, for :meth:`restore`: arrays are replaced, never changed."""
+        return dict(vars(self))
+
+    def restore(self, mark: dict[str, Any]) -> None:
+        """Go back to an earlier mark."""
+        vars(self).update(mark)
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        return {
+            "weight": self.weight,
+            "totals": self.totals.copy(),
+            "squares": self.squares,
+            "low": self.low,
+            "high": self.high,
+        }
+
+    def load_state(self, stored: Stored, outputs: int) -> None:
+        """Take what :meth:`state` saved."""
+        self.weight = stored.number("weight", at_least=0.0)
+        self.totals = stored.array("totals", outputs)
+        self.squares = stored.number("squares", at_least=0.0)
+        self.low, self.high = stored.number("low"), stored.number("high")
+        stored.finish()

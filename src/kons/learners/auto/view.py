@@ -1,0 +1,156 @@
+"""What an expert sees of a row: features, perhaps the last targets, scaled, in a metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kons.arrays import Matrix, Vector
+from kons.kernels import Kernel
+from kons.learners.auto.ranks import RankScaling
+from kons.learners.auto.relevance import MOST_ROTATED, Scratch, SpanFit, fit_span, moved, next_metric
+from kons.scaling import RobustScaling
+from kons.stored import Stored
+
+__all__ = ["SCALINGS", "Fixed", "View", "improved", "uniform_metric"]
+
+SCALINGS: dict[str, type[RobustScaling] | type[RankScaling]] = {"robust": RobustScaling, "rank": RankScaling}
+# How far bandwidth and regularization are searched for the first time; later each has one step, in turn.
+FIRST_STEPS = (4, 4)
+STEPS_IN_TURN = ((0, 1), (1, 0))
+
+
+class Fixed(NamedTuple):
+    """What the user fixed; None where it is to be found."""
+
+    kernel: Kernel | None = None
+    bandwidth: float | None = None
+    regularization: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A scaling of the columns, a metric, and the bandwidth and regularization that go with it."""
+
+    scaling: RobustScaling | RankScaling
+    metric: Matrix
+    bandwidth: float = 1.0
+    ratio: float = 1.0
+    """The bandwidth in units of half the median distance."""
+    regularization: float = 0.1
+    error: float = 1.0
+    """Leave-one-out, in units of the target's variance."""
+    flags: int = 0
+    """Columns that each of the last targets takes, of more than two classes."""
+
+    def coordinates(self, columns: Matrix) -> Matrix:
+        """Rows as the expert sees them."""
+        return moved(self.scaling.transform(columns), self.metric)
+
+    def softened(self, columns: Matrix, random: np.random.Generator) -> View:
+        """The same with the square root of its metric, and the bandwidth in the same units."""
+        sizes = np.abs(self.metric) if self.metric.ndim == 1 else np.sqrt(np.sum(self.metric**2, axis=0))
+        metric = self.metric / np.sqrt(sizes)
+        unit = half_median_distance(moved(self.scaling.transform(columns), metric), random)
+        return replace(self, metric=metric, bandwidth=self.ratio * unit)
+
+    def state(self) -> dict[str, Any]:
+        """All there is to it. A copy."""
+        numbers = {
+            name: float(getattr(self, name)) for name in ("bandwidth", "ratio", "regularization", "error")
+        }
+        kind = next(name for name, cls in SCALINGS.items() if isinstance(self.scaling, cls))
+        return {
+            "kind": kind,
+            "scaling": self.scaling.state(),
+            "metric": self.metric.copy(),
+            "flags": self.flags,
+            **numbers,
+        }
+
+    @classmethod
+    def from_stored(cls, stored: Stored, width: int) -> View:
+        """The inverse of :meth:`state`, checked."""
+        kind = SCALINGS[stored.word("kind", *SCALINGS)]
+        scaling = kind.from_stored(stored.inner("scaling"), width)
+        metric = stored.array("metric", *((width, width) if width <= MOST_ROTATED else (width,)))
+        bandwidth, ratio = stored.number("bandwidth", at_least=1e-150), stored.number("ratio", at_least=0.0)
+        regularization = stored.number("regularization", at_least=1e-100)
+        error, flags = stored.number("error", at_least=0.0), stored.integer("flags")
+        view = cls(scaling, metric, bandwidth, ratio, regularization, error, flags)
+        stored.finish()
+        return view
+
+
+def uniform_metric(width: int) -> Matrix:
+    """All features alike."""
+    return np.eye(width) if width <= MOST_ROTATED else np.ones(width)
+
+
+def improved(
+    view: View | None,
+    scaling: RobustScaling | RankScaling,
+    X: Matrix,
+    Y: Matrix,
+    roots: Vector,
+    fixed: Fixed,
+    *,
+    atoms: int,
+    steps: int,
+    gradients: Matrix | None,
+    random: np.random.Generator,
+    scratch: Scratch,
+) -> tuple[View, float]:
+    """A view of these rows at least as good, by leave-one-out, as the one before; and the error of that one.
+
+    X are raw columns, Y targets around 0, roots the square roots of the rows' weights. From the metric
+    before (or
+    the uniform one) so many steps along the gradients are tried: first those given, then those of each fit.
+    O(n B^2) a
+    fit, of which a step takes three.
+    """
+    scaled = scaling.transform(X)
+    chosen = np.sort(random.permutation(len(X))[: min(atoms, max(len(X) // 2, 8))])
+    metric = uniform_metric(X.shape[1]) if view is None else view.metric
+    ratio, alpha = (1.0, 0.1) if view is None else (view.ratio, view.regularization)
+    weighted = Y * roots[:, None]
+    best: tuple[SpanFit, float] | None = None
+    before = np.inf
+    for step in range(steps + 1):
+        unit = half_median_distance(moved(scaled, metric), random)
+        reach = STEPS_IN_TURN[step % 2] if view is not None or step > 0 else FIRST_STEPS
+        fit = fit_span(
+            scaled,
+            weighted,
+            metric,
+            scaled[chosen],
+            ratio * unit if fixed.bandwidth is None else fixed.bandwidth,
+            alpha if fixed.regularization is None else fixed.regularization,
+            steps=(
+                reach[0] if fixed.bandwidth is None else 0,
+                reach[1] if fixed.regularization is None else 0,
+            ),
+            kernel=fixed.kernel,
+            roots=roots,
+            scratch=scratch,
+        )
+        if step == 0:
+            before = fit.first
+        ratio, alpha = fit.bandwidth / unit, fit.regularization
+        if best is None or fit.error < best[0].error:
+            best = fit, ratio
+        metric = next_metric(fit.gradients if gradients is None or step > 0 else gradients)
+    assert best is not None
+    fit, ratio = best
+    return View(scaling, fit.metric, fit.bandwidth, ratio, fit.regularization, fit.error), before
+
+
+def half_median_distance(U: Matrix, random: np.random.Generator) -> float:
+    """Over some pairs of rows; of the pairs that differ, if most do not; 1 where none does."""
+    left, right = (U[random.integers(len(U), size=256)] for _ in range(2))
+    distances = np.sqrt(np.einsum("ij,ij->i", left - right, left - right))
+    if not np.median(distances) > 0.0:
+        distances = distances[distances > 0.0]
+    return max(0.5 * float(np.median(distances)), 1e-12) if len(distances) else 1.0

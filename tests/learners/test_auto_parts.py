@@ -1,0 +1,130 @@
+"""The parts of the learner that chooses by itself, each against a plain twin."""
+
+import numpy as np
+import pytest
+
+from kons.kernels import Gaussian
+from kons.learners.auto.aggregation import Aggregation
+from kons.learners.auto.ensemble import Ensemble
+from kons.learners.auto.expert import CHUNK, SpanRidge
+from kons.learners.auto.history import History
+from kons.learners.auto.ranks import RankScaling
+from kons.learners.auto.relevance import leave_one_out
+from kons.learners.auto.view import Fixed
+
+RNG = np.random.default_rng(4)
+
+
+def test_a_vote_is_online_ridge_regression_around_equal_weights():
+    F, y = RNG.normal(size=(60, 3, 1)), RNG.normal(size=60)
+    vote = Aggregation(3, regularization=1.0, forgetting=1.0)
+    predictions = vote.advance(F, np.zeros(60), F, np.zeros(60), y[:, None])
+    A, c = np.eye(3), np.full(3, 1 / 3)
+    for t in range(60):
+        assert predictions[t, 0] == pytest.approx(F[t, :, 0] @ np.linalg.solve(A, c), abs=1e-9)
+        A += np.outer(F[t, :, 0], F[t, :, 0])
+        c += F[t, :, 0] * y[t]
+
+
+def test_a_vote_leaves_a_useless_expert_behind():
+    truth = np.sin(np.arange(2000) / 7.0)
+    F = np.stack([truth, RNG.normal(size=2000)], axis=1)[:, :, None]
+    vote = Aggregation(2, forgetting=1.0)
+    predictions = vote.advance(F, np.zeros(2000), F, np.zeros(2000), truth[:, None])
+    assert np.mean((predictions[-500:, 0] - truth[-500:]) ** 2) < 1e-4
+    assert vote.weights == pytest.approx([1.0, 0.0], abs=0.02)
+
+
+@pytest.mark.parametrize("forgetting", [1.0, 0.98])
+def test_a_live_expert_is_ridge_regression_fitted_anew_for_every_row(forgetting):
+    U, Y = RNG.normal(size=(CHUNK, 2)), RNG.normal(size=(CHUNK, 2))
+    atoms = RNG.normal(size=(7, 2))
+    kernel, alpha = Gaussian(1.0), 0.3
+    expert = SpanRidge(kernel, atoms, alpha, outputs=2, forgetting=forgetting, live=True)
+    known = np.arange(CHUNK)
+    got = np.concatenate(
+        [
+            expert.advance(U[part], None, Y[part], np.ones(len(U[part])), known[part])
+            for part in (slice(0, 1), slice(1, 20), slice(20, CHUNK))
+        ]
+    )
+    K = np.hstack([kernel.gram(U, atoms), np.ones((CHUNK, 1))])
+    penalty = np.eye(8)
+    penalty[:7, :7] = kernel.gram(atoms, atoms)
+    for t in range(CHUNK):
+        # In units of the start of the chunk: inside it the ridge fades as the past does.
+        weights = forgetting ** -np.arange(1.0, t + 1.0)[:, None]
+        A = alpha * penalty + K[:t].T @ (weights * K[:t])
+        theta = np.linalg.solve(A, K[:t].T @ (weights * Y[:t]))
+        np.testing.assert_allclose(got[t], K[t] @ theta, atol=1e-8)
+
+
+def test_leave_one_out_is_what_leaving_out_gives():
+    K, Y, alpha = RNG.normal(size=(30, 5)), RNG.normal(size=(30, 1)), 0.7
+    errors = []
+    for i in range(30):
+        rest = np.arange(30) != i
+        theta = np.linalg.solve(alpha * np.eye(5) + K[rest].T @ K[rest], K[rest].T @ Y[rest])
+        errors.append((Y[i] - K[i] @ theta) ** 2)
+    found, _ = leave_one_out(K, alpha * np.eye(5), Y)
+    assert found == pytest.approx(float(np.mean(errors)), rel=1e-8)
+
+
+def test_the_sample_of_a_history_is_uniform_and_does_not_depend_on_cuts():
+    rows = np.arange(5000.0)[:, None]
+    whole, cut = History(400, 50, seed=1), History(400, 50, seed=1)
+    whole.extend(rows)
+    for start in range(0, 5000, 37):
+        cut.extend(rows[start : start + 37])
+    np.testing.assert_array_equal(whole.sampled(), cut.sampled())
+    np.testing.assert_array_equal(cut.last(50).ravel(), np.arange(4950.0, 5000.0))
+    # The mean of 400 out of 5,000: a deviation of 69 around 2,499.5.
+    assert abs(whole.sampled().mean() - 2499.5) < 4 * 69.0
+
+
+def test_ranks_do_not_know_units():
+    X = RNG.normal(size=(100, 1))  # fewer than are remembered: nothing is interpolated
+    np.testing.assert_allclose(
+        RankScaling.fit(X).transform(X), RankScaling.fit(np.exp(3 * X)).transform(np.exp(3 * X)), atol=1e-12
+    )
+
+
+def ensemble(**options):
+    settings = {"classes": False, "max_atoms": 60, "experts": 12, "delay": 0, "seed": 0, "fixed": Fixed()}
+    return Ensemble(**(settings | options))
+
+
+def stream(rows=1500):
+    rng = np.random.default_rng(7)
+    X = np.column_stack([1e3 * rng.normal(size=rows), rng.normal(size=rows), 1e-3 * rng.normal(size=rows)])
+    return X, 5e4 + 1e3 * np.sin(2.0 * X[:, 1]) + 10.0 * rng.normal(size=rows)
+
+
+def advanced(engine, X, y, cuts):
+    parts = []
+    for start, stop in zip([0, *cuts], [*cuts, len(y)], strict=True):
+        parts += engine.advance(X[start:stop], y[start:stop], np.ones(stop - start))
+    return np.concatenate([part.predictions for part in parts])
+
+
+def test_the_ensemble_finds_the_feature_that_counts_in_raw_units():
+    X, y = stream()
+    engine = ensemble()
+    prediction = advanced(engine, X, y, [])[:, 0]
+    assert np.mean((prediction[-500:] - y[-500:]) ** 2) < 0.02 * y.var()
+    assert np.argmax(engine.relevances()) == 1
+
+
+def test_how_rows_are_cut_does_not_matter_to_the_ensemble():
+    X, y = stream(700)
+    whole = advanced(ensemble(), X, y, [])
+    np.testing.assert_allclose(advanced(ensemble(), X, y, [1, 5, 70, 333, 334]), whole, rtol=1e-6)
+
+
+def test_a_target_that_a_delay_hides_changes_no_prediction():
+    X, y = stream(400)
+    other = y.copy()
+    other[300] += 1e6
+    a, b = (advanced(ensemble(delay=9), X, targets, []) for targets in (y, other))
+    np.testing.assert_array_equal(a[:310], b[:310])  # row 300 becomes known after row 309 was predicted
+    assert not np.array_equal(a[310:], b[310:])
