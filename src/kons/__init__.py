@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kons.evaluation import evaluate
     from kons.files import load, save
     from kons.kernels import Gaussian, Laplace, Linear, Matern, Polynomial, RationalQuadratic
-    from kons.learners import KONS, KORS, Classifier, EmbeddedKONS, Scaled, SketchedKONS, Trace
+    from kons.learners import KONS, KORS, AutoKONS, Classifier, EmbeddedKONS, Scaled, SketchedKONS, Trace
     from kons.losses import Logistic, Squared, SquaredHinge
     from kons.theory import certify
 
@@ -27,6 +27,7 @@ __version__ = "0.1.0"
 __all__ = [
     "KONS",
     "KORS",
+    "AutoKONS",
     "Classifier",
     "EmbeddedKONS",
     "Gaussian",
@@ -52,7 +53,16 @@ _HOMES = {
     "kons.evaluation": ("evaluate",),
     "kons.files": ("load", "save"),
     "kons.kernels": ("Gaussian", "Laplace", "Linear", "Matern", "Polynomial", "RationalQuadratic"),
-    "kons.learners": ("KONS", "KORS", "Classifier", "EmbeddedKONS", "Scaled", "SketchedKONS", "Trace"),
+    "kons.learners": (
+        "KONS",
+        "KORS",
+        "AutoKONS",
+        "Classifier",
+        "EmbeddedKONS",
+        "Scaled",
+        "SketchedKONS",
+        "Trace",
+    ),
     "kons.losses": ("Logistic", "Squared", "SquaredHinge"),
     "kons.theory": ("certify",),
 }

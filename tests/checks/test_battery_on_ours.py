@@ -5,7 +5,7 @@ import random
 import pytest
 
 from contracts.learners import LEARNERS
-from kons import KONS, KORS, Gaussian, Laplace, Logistic, SketchedKONS, Squared
+from kons import KONS, KORS, AutoKONS, Gaussian, Laplace, Logistic, SketchedKONS, Squared
 from kons.checks import CHECKS, check_learner
 from kons.evaluation import KernelGradientDescent
 from kons.kernels import FunctionKernel
@@ -38,6 +38,12 @@ def test_ours_pass(name):
     skip = A_LAMBDA if "falling step size" in name else {}
     ran = check_learner(SUBJECTS[name], skip=skip)
     assert len(ran) == len(CHECKS) - len(skip)
+
+
+def test_auto_passes():
+    skip = {"memory_stays_within_the_cap": "max_atoms is of one expert, and there are twelve"}
+    ran = check_learner(lambda: AutoKONS(max_atoms=30), skip=skip)
+    assert len(ran) == len(CHECKS) - 1
 
 
 def words(rows, seed):

@@ -31,6 +31,7 @@ TABLE: dict[str, str] = {
     "SketchedKONS": "kons.learners.sketched:SketchedKONS",
     "EmbeddedKONS": "kons.learners.embedded:EmbeddedKONS",
     "KORS": "kons.learners.kors:KORS",
+    "AutoKONS": "kons.learners.auto.learner:AutoKONS",
     "Classifier": "kons.learners.classifier:Classifier",
     "Scaled": "kons.learners.scaled:Scaled",
     "KernelGradientDescent": "kons.evaluation.first_order:KernelGradientDescent",

@@ -1,5 +1,6 @@
 """The learners: one file a family."""
 
+from kons.learners.auto import AutoKONS
 from kons.learners.classifier import Classifier
 from kons.learners.embedded import EmbeddedKONS
 from kons.learners.kons import KONS
@@ -8,4 +9,4 @@ from kons.learners.scaled import Scaled
 from kons.learners.sketched import SketchedKONS
 from kons.learners.trace import Trace
 
-__all__ = ["KONS", "KORS", "Classifier", "EmbeddedKONS", "Scaled", "SketchedKONS", "Trace"]
+__all__ = ["KONS", "KORS", "AutoKONS", "Classifier", "EmbeddedKONS", "Scaled", "SketchedKONS", "Trace"]

@@ -59,6 +59,8 @@ class Trace:
     """The probability of being kept (Sketched-KONS, KORS)."""
     novelty: Vector | None = None
     """q plus the part outside the dictionary's span, over alpha (embedded learners)."""
+    expert: NDArray[np.int64] | None = None
+    """The number of the expert that led the vote, 0 for the mean (AutoKONS)."""
     rounding_clips: int = 0
     """How often rounding pushed q below its exact lower bound, and it was raised to it."""
 

@@ -1,6 +1,4 @@
-"""The parts of a learner that chooses by itself: scales, relevance, experts, their vote.
-
-Not public yet: the learner in front of them (issue of AutoKONS) is not there. Each part stands alone.
+"""AutoKONS, and its parts, each of which stands alone: scales, relevance, experts, their vote.
 
 ==================  ====================================================================================
 ``relevance``       a metric of the features from the gradients of a fit; leave-one-out errors
@@ -14,3 +12,7 @@ Not public yet: the learner in front of them (issue of AutoKONS) is not there. E
 ``ensemble``        all of them at work
 ==================  ====================================================================================
 """
+
+from kons.learners.auto.learner import AutoKONS
+
+__all__ = ["AutoKONS"]

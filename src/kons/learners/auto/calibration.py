@@ -44,16 +44,23 @@ class Calibration:
         self.curvature: Matrix = np.diag(PRIOR)
 
     def advance(
-        self, scores: Matrix, learned: Matrix, Y: Matrix, known: NDArray[np.int64] | None = None
+        self,
+        scores: Matrix,
+        learned: Matrix,
+        Y: Matrix,
+        known: NDArray[np.int64] | None = None,
+        classes: NDArray[np.int64] | None = None,
     ) -> Matrix:
         """Logits of scores (rows, classes).
 
-        Learn Y, 0 or 1, from the scores ``learned``, as in Aggregation.
+        Learn Y, 0 or 1, from the scores ``learned``, as in Aggregation; of each learned row only the first
+        ``classes``, those that are known by then.
         """
         known = np.arange(len(scores)) if known is None else known
         logits = np.empty(scores.shape)
         arrays = self.coefficients.copy(), self.curvature.copy()
-        _follow(scores, learned, Y, known, FORGETTING, *arrays, logits)
+        classes = np.full(len(Y), Y.shape[1]) if classes is None else classes
+        _follow(scores, learned, Y, known, classes, FORGETTING, *arrays, logits)
         self.coefficients, self.curvature = arrays
         return logits
 
@@ -86,6 +93,7 @@ def _follow(
     learned: Matrix,
     Y: Matrix,
     known: NDArray[np.int64],
+    classes: NDArray[np.int64],
     forgetting: float,
     w: Vector,
     H: Matrix,
@@ -95,7 +103,7 @@ def _follow(
     for t in range(len(scores) + 1):
         until = known[t] if t < len(scores) else len(Y)
         while at < until:
-            for k in range(Y.shape[1]):
+            for k in range(classes[at]):
                 s = learned[at, k]
                 logit = w[0] * s + w[1]
                 p = 1.0 / (1.0 + np.exp(-min(max(logit, -30.0), 30.0)))

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from kons.learners.auto.roles import KEPT, SUCCESSORS, Role, first_roles
 from kons.learners.auto.targets import Targets
 from kons.learners.auto.view import SCALINGS, Fixed, View, improved, uniform_metric
 from kons.scaling import RobustScaling
+from kons.stored import Stored
 
 __all__ = ["LAGS", "Ensemble", "Outcome"]
 
@@ -45,7 +46,7 @@ SAMPLE, RECENT = 8192, 2048
 # Rows that the first kernels wait for; experts that are linear come earlier.
 FIRST_KERNELS = 32
 # Rows and atoms that views are compared with: early, and late.
-EARLY_ROWS, LATE_ROWS, COMPARED_ATOMS = 512, 1024, 200
+EARLY_ROWS, LATE_ROWS, COMPARED_ATOMS = 512, 1024, 128
 LATE = 4096
 # From here on experts move only to a view whose error is smaller by this part.
 SETTLED, BETTER = 1024, 0.03
@@ -59,7 +60,7 @@ CLEARLY = 0.95
 LINEAR_REGULARIZATION = 0.1
 SMALL_VOTE = 0.5
 # Experts that take the place of those with a finite memory.
-SUCCESSORS_AT_ONCE = 4
+SUCCESSORS_AT_ONCE = 2
 FRESH_AT = (1024, 4096)
 
 
@@ -85,6 +86,10 @@ class Outcome(NamedTuple):
     leader: int
     leader_predictions: Matrix
     inverse_forms: Vector
+    size: int
+    """Atoms of all experts that predicted these rows."""
+    known_classes: NDArray[np.int64]
+    """How many classes were known before each row."""
 
 
 class Ensemble:
@@ -106,12 +111,13 @@ class Ensemble:
         self.views: dict[tuple[bool, str], View] = {}
         self.better: dict[bool, str] = {False: "robust", True: "robust"}
         self.outputs = 0 if classes else 1
+        self.known_classes = 0
         self.width = 0
         self.rows = 0
         self.leader = 0
         self.loss, self.loss_rows = 0.0, 0.0
         self.vote = Aggregation(len(self.roles) + 1)
-        self.vote_without_lags = Aggregation(1 + len(self._without_lags()))
+        self.vote_without_lags = Aggregation(len(self._without_lags()))
         self.calibration = Calibration()
         self.targets = Targets(classes)
         self.history = History(SAMPLE, RECENT, seed)
@@ -166,14 +172,22 @@ class Ensemble:
         self.vote_without_lags.advance(F[:, columns], centres, pending_F[:count, columns], *before[1:])
         np.clip(predictions, outlook.low[:, None], outlook.high[:, None], out=predictions)
         pending_predictions = self._joined("predictions", predictions)
-        logits = predictions
+        logits, classes_before = predictions, np.zeros(m, dtype=np.int64)
         if self.classes:
             scores = 2.0 * predictions - 1.0
-            logits = self.calibration.advance(scores, 2.0 * pending_predictions[:count] - 1.0, Y, known)
+            # Classes are numbered as they come: after each row, so many are known.
+            codes = np.concatenate([[self.known_classes], learned[:, -2] + 1.0]).astype(np.int64)
+            counts = np.maximum.accumulate(codes)
+            self.known_classes, classes_before = int(counts[-1]), counts[known]
+            past = 2.0 * pending_predictions[:count] - 1.0
+            logits = self.calibration.advance(scores, past, Y, known, counts[1:])
         self.loss += float(np.sum(w[:, None] * (pending_predictions[:count] - Y) ** 2))
         self.loss_rows += count
         self.history.extend(learned)
-        outcome = Outcome(predictions, logits, self.leader, F[:, self.leader], self._leader_forms(rows))
+        forms = self._leader_forms(rows)
+        outcome = Outcome(
+            predictions, logits, self.leader, F[:, self.leader], forms, self.size, classes_before
+        )
         if self.delay:
             self._waiting = {
                 "rows": pending[count:].copy(),
@@ -267,7 +281,7 @@ class Ensemble:
 
     @property
     def _flags(self) -> int:
-        return min(self.outputs, MOST_CLASSES) if self.classes else 0
+        return min(self.known_classes, MOST_CLASSES)
 
     def _joined(self, name: str, new: NDArray[np.float64]) -> NDArray[np.float64]:
         old = self._waiting.get(name)
@@ -308,12 +322,16 @@ class Ensemble:
             return
         self._retire()
         before = self._improve_views(kept, random)
+        # On rows in order, atoms are chosen anew from all of them; else only a better view is worth the work.
+        exchangeable = self.rows > SETTLED and not any(
+            role.memory and role not in KEPT for role in self.roles
+        )
         for i, role in enumerate(self.roles):
             key = self._key(role)
-            settled = self.rows > SETTLED and not role.memory and self.experts[i] is not None
+            settled = exchangeable and not role.memory and self.experts[i] is not None
             if self.rows < role.start or key not in self.views:
                 continue
-            if settled and key in before and self.views[key].error > (1.0 - BETTER) * before[key]:
+            if settled and not (key in before and self.views[key].error < (1.0 - BETTER) * before[key]):
                 continue
             self._make(i, kept)
 
@@ -419,7 +437,7 @@ class Ensemble:
                     scratch=self._scratch,
                 )
                 view, before[key] = better(old, steps=steps, gradients=gradients)
-                if self.rows in FRESH_AT and not lags:
+                if self.rows in FRESH_AT and leads and name == self.better[lags]:
                     # Whatever was found on few rows: once more from the uniform metric.
                     fresh, _ = better(None, steps=FRESH_STEPS, gradients=None)
                     if fresh.error < CLEARLY * view.error:
@@ -467,7 +485,7 @@ class Ensemble:
         """Whether an expert may want this view: while the scalings are compared, all are wanted."""
         if self.rows <= SETTLED:
             return any(role.lags == key[0] for role in self.roles)
-        return any(self._key(role) == key for role in self.roles if not role.other and (role != KEPT[1]))
+        return any(self._key(role) == key for role in self.roles if not role.other and role != KEPT[1])
 
     def _make(self, i: int, kept: Matrix | None = None) -> None:
         """A new expert in place i, in the current view, that has learned the rows that are kept."""
@@ -475,7 +493,7 @@ class Ensemble:
         view = self.views[key]
         random = np.random.default_rng([self.seed, self.rows, i])
         if role.memory or kept is None:
-            kept = self.history.last(2 * role.memory)
+            kept = self.history.last(3 * role.memory // 2)
             kept = kept[kept[:, -1] > 0.0]
         if not len(kept):
             return
@@ -546,6 +564,95 @@ class Ensemble:
         logits = self.calibration.logits(2.0 * predictions - 1.0) if self.classes else predictions
         return predictions, logits
 
+    # ---- going back, and on from a file
+
+    PARTS = ("vote", "vote_without_lags", "calibration", "targets", "history")
+    NUMBERS = ("outputs", "known_classes", "width", "rows", "leader", "loss", "loss_rows")
+
+    def mark(self) -> Any:
+        """Where everything stands, for :meth:`restore`."""
+        fields = dict(vars(self))
+        for name in ("roles", "experts", "seen_by", "views", "better", "_waiting"):
+            fields[name] = fields[name].copy()
+        parts = [getattr(self, name).mark() for name in self.PARTS]
+        return fields, parts, [None if expert is None else expert.mark() for expert in self.experts]
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark, bit for bit."""
+        fields, parts, experts = mark
+        vars(self).update({k: v.copy() if isinstance(v, (list, dict)) else v for k, v in fields.items()})
+        for name, part in zip(self.PARTS, parts, strict=True):
+            getattr(self, name).restore(part)
+        for expert, where in zip(self.experts, experts, strict=True):
+            if expert is not None:
+                expert.restore(where)
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        seen = {id(view): view for view in [*self.views.values(), *self.seen_by] if view is not None}
+        order = list(seen)
+        return {
+            **{name: getattr(self, name) for name in self.NUMBERS},
+            **{name: getattr(self, name).state() for name in self.PARTS},
+            "roles": [tuple(role) for role in self.roles],
+            "all_views": [view.state() for view in seen.values()],
+            "views": [(lags, name, order.index(id(view))) for (lags, name), view in self.views.items()],
+            "experts": [
+                None
+                if expert is None or view is None
+                else {"view": order.index(id(view)), "bandwidth": _bandwidth(expert), **expert.state()}
+                for expert, view in zip(self.experts, self.seen_by, strict=True)
+            ],
+            "better": [self.better[False], self.better[True]],
+            "tail": self._tail.copy(),
+            "waiting": {name: array.copy() for name, array in self._waiting.items()},
+        }
+
+    def load_state(self, stored: Stored) -> None:
+        """Take what :meth:`state` saved into an ensemble that has seen nothing."""
+        for name in ("outputs", "known_classes", "width", "rows", "leader"):
+            setattr(self, name, stored.integer(name))
+        self.loss, self.loss_rows = (
+            stored.number("loss", at_least=0.0),
+            stored.number("loss_rows", at_least=0.0),
+        )
+        try:
+            self.roles = [Role(*role) for role in stored.items("roles")]
+        except TypeError as error:
+            raise stored.error("its roles are none") from error
+        self.vote = Aggregation(len(self.roles) + 1)
+        self.vote_without_lags = Aggregation(len(self._without_lags()))
+        for name in ("vote", "vote_without_lags", "calibration"):
+            getattr(self, name).load_state(stored.inner(name))
+        self.targets.load_state(stored.inner("targets"), self.outputs)
+        columns = self.width + LAGS + 2
+        self.history.load_state(stored.inner("history"), columns if self.width else None)
+        views = [
+            View.from_stored(inner, inner.integer("columns", at_least=1))
+            for inner in stored.inners("all_views")
+        ]
+        self.views = {}
+        for lags, name, place in stored.items("views"):
+            self.views[bool(lags), str(name)] = views[int(place)]
+        self.experts, self.seen_by = [], []
+        for role, entry in zip(self.roles, stored.items("experts", len(self.roles)), strict=True):
+            if entry is None:
+                self.experts.append(None)
+                self.seen_by.append(None)
+                continue
+            inner = Stored(entry, "Ensemble, an expert")
+            view = views[inner.integer("view", at_most=len(views) - 1)]
+            bandwidth = inner.number("bandwidth", at_least=1e-150)
+            kernel = self._kernel(role, replace(view, bandwidth=bandwidth))
+            self.experts.append(SpanRidge.from_stored(inner, kernel, view.metric.shape[-1], self.outputs))
+            self.seen_by.append(view)
+        better = stored.items("better", 2)
+        self.better = {False: str(better[0]), True: str(better[1])}
+        self._tail = stored.array("tail", None)
+        waiting = stored.take("waiting")
+        self._waiting = {str(name): np.array(array, dtype=np.float64) for name, array in waiting.items()}
+        stored.finish()
+
     def relevances(self) -> Vector:
         """How much each feature counts to the experts without last targets, the most relevant 1."""
         view = self.views.get((False, self.better[False]))
@@ -559,6 +666,11 @@ class Ensemble:
         return sum(len(expert.atoms) for expert in self.experts if expert is not None)
 
 
+def _bandwidth(expert: SpanRidge) -> float:
+    bandwidth = getattr(expert.kernel, "bandwidth", 1.0)
+    return float(bandwidth) if isinstance(bandwidth, (int, float)) else 1.0
+
+
 def _renewal(memory: int) -> int:
     """Rows after which an expert with this memory takes new atoms: twice its length, in whole chunks."""
-    return max(2 * CHUNK, round(memory / CHUNK) * CHUNK)
+    return max(2 * CHUNK, round(1.5 * memory / CHUNK) * CHUNK)

@@ -68,7 +68,8 @@ class Targets:
             low, high = np.minimum.accumulate(low), np.maximum.accumulate(high)
             nothing = low > high
             low[nothing] = high[nothing] = 0.0
-            self.squares += float(weights @ (y - means[:-1, 0]) ** 2)
+            # The first target of all has no mean before it to be compared with.
+            self.squares += float(weights @ np.where(sums[:-1] > 0.0, y - means[:-1, 0], 0.0) ** 2)
             self.low, self.high = float(low[-1]), float(high[-1])
             room = MARGIN * (high - low)
             low, high = low - room, high + room

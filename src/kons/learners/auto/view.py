@@ -66,6 +66,7 @@ class View:
             "kind": kind,
             "scaling": self.scaling.state(),
             "metric": self.metric.copy(),
+            "columns": self.metric.shape[-1],
             "flags": self.flags,
             **numbers,
         }

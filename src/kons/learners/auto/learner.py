@@ -1,0 +1,323 @@
+"""AutoKONS: raw columns and targets in, predictions out; everything else is chosen as rows come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import (
+    Matrix,
+    Vector,
+    as_row_values,
+    as_targets,
+    require_flag,
+    require_integer,
+    require_scale,
+)
+from kons.core.threads import single_threaded_blas
+from kons.errors import ConfigurationError, InputError, TargetError
+from kons.kernels import Gaussian, Kernel
+from kons.learners.auto.ensemble import Ensemble, Outcome
+from kons.learners.auto.view import Fixed
+from kons.learners.classifier import best_of, probabilities_of
+from kons.learners.labels import Labels, as_labels, object_array, stored_labels
+from kons.learners.stream import Restorable, StreamConsumer
+from kons.learners.trace import Trace
+from kons.losses import Logistic
+from kons.stored import Stored
+
+__all__ = ["AutoKONS"]
+
+# Of a target: its squared error is still a number.
+LARGEST_TARGET = 1e150
+# Rows predicted at a time.
+PREDICTED_BLOCK = 1024
+
+
+class AutoKONS(StreamConsumer):
+    """No tuning: scales, relevance of features, bandwidth, regularization and memory are found on the way.
+
+    ::
+
+        experts     ridge regression in the span of atoms (the update of EmbeddedKONS, squared loss, hessian):
+                    relevance x bandwidth x memory x with or without the last targets, and linear ones
+        prediction  m + w^T (f - m), w by the same second-order update on the vector f of their predictions
+        classes     one output each, in one A; scores made probabilities by logistic regression
+
+    Views (scaling, metric from the model's own gradients, bandwidth, regularization) are refitted at 8, 16,
+    ..., 1024 rows and at later powers of 4, on rows that were kept. The vote competes with the best *linear*
+    combination of the experts, with logarithmic regret (:mod:`kons.learners.auto.aggregation`). In blocks a
+    row costs some 35 to 80 microseconds over thousands of rows, one by one several times that.
+
+    Parameters
+    ----------
+    task:
+        ``"regression"`` or ``"classification"`` (labels of any kind).
+    max_atoms:
+        Of an expert; those with a finite memory take half. The cost of a row grows as its square.
+    experts:
+        How many are there at the start; some are retired where they add nothing.
+    delay:
+        Row t is predicted and learned with targets up to t-1-delay only.
+    seed:
+        Of the rows that are kept and of the atoms.
+    kernel, bandwidth, regularization:
+        Given, they are fixed for all experts: a kernel of vectors (then there is no linear expert), a
+        bandwidth in units of the scaled features, a ridge.
+
+    Not for kernels on objects, nor for a stream of some dozen rows. Never inside :class:`~kons.Scaled`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).uniform(0, [1000.0, 0.01, 1.0], size=(1500, 3))
+    >>> y = 1e6 + 500.0 * np.sin(X[:, 0] / 200) + 1e5 * X[:, 1]
+    >>> model = AutoKONS()
+    >>> trace = model.advance(X, y)
+    >>> bool(trace.loss[-500:].mean() < 0.01 * y.var())
+    True
+    >>> int(np.argmin(model.relevances))
+    2
+
+    References
+    ----------
+    Radhakrishnan, Beaglehole, Pandit, Belkin: Mechanism for feature learning in neural networks and
+    backpropagation-free machine learning models, Science 2024 (gradients); Vovk: Competitive on-line
+    statistics, 2001.
+    """
+
+    def __init__(
+        self,
+        task: Literal["regression", "classification"] = "regression",
+        *,
+        max_atoms: int = 200,
+        experts: int = 12,
+        delay: int = 0,
+        seed: int = 0,
+        kernel: Kernel | None = None,
+        bandwidth: float | None = None,
+        regularization: float | None = None,
+    ) -> None:
+        super().__init__(Gaussian("auto") if kernel is None else kernel)
+        if task not in ("regression", "classification"):
+            raise ConfigurationError(f'task is {task!r}, expected "regression" or "classification".')
+        if kernel is not None and kernel.accepts != "vectors":
+            raise ConfigurationError(
+                f"kernel is {kernel!r}, expected a kernel of vectors: features are scaled."
+            )
+        if kernel is not None and kernel.is_resolved and bandwidth is not None:
+            raise ConfigurationError(f'{kernel!r} has a bandwidth: give bandwidth, or a kernel with "auto".')
+        self.task = task
+        self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=2)
+        self.experts = require_integer(experts, "experts", at_least=1)
+        self.delay = require_integer(delay, "delay", at_least=0)
+        self.seed = require_integer(seed, "seed", at_least=0)
+        self.bandwidth = None if bandwidth is None else require_scale(bandwidth, "bandwidth")
+        self.regularization = (
+            None if regularization is None else require_scale(regularization, "regularization")
+        )
+        self._given_kernel = kernel
+        self._labelled = task == "classification"
+        self._labels = Labels()
+        self._ensemble = Ensemble(
+            classes=self._labelled,
+            max_atoms=self.max_atoms,
+            experts=self.experts,
+            delay=self.delay,
+            seed=self.seed,
+            fixed=Fixed(kernel, self.bandwidth, self.regularization),
+        )
+
+    # ---- learning
+
+    def advance(self, X: Any, y: Any, block_size: int | None = None, sample_weight: Any = None) -> Trace:
+        """Predict, then learn, each row of X in order; all of them or, after an error, none.
+
+        The trace's ``expert`` is the number of the one that leads (0: the mean); ``weight``, ``slope``,
+        ``inverse_form`` and ``leverage`` are its own, with A as it was at the start of the chunk of 64 rows.
+        """
+        points = self._as_points(X)
+        if block_size is not None:
+            require_integer(block_size, "block_size", at_least=1)
+        weights = np.ones(len(points))
+        if sample_weight is not None:
+            weights = as_row_values(sample_weight, len(points), name="sample_weight", minimum=0.0)
+        labels = as_labels(y, len(points)) if self._labelled else []
+        values = np.empty(0) if self._labelled else self._as_numbers(y, len(points))
+        with self._all_or_nothing(), single_threaded_blas():
+            before = len(self._labels)
+            if self._labelled:
+                values = np.array(self._labels.codes_of(labels), dtype=np.float64)
+                for _ in range(len(self._labels) - before):
+                    self._ensemble.add_output()
+            outcomes = self._ensemble.advance(points, values, weights)
+            self._count(points, 0)
+        return self._trace(outcomes, values, weights)
+
+    def learn_one(self, x: Any, y: Any) -> None:
+        """Learn one row: a block of one."""
+        self.advance(self._as_point(x), [y])
+
+    # ---- predicting
+
+    def predict(self, X: Any, recent_targets: bool = False) -> NDArray[Any]:
+        """Predictions in units of the target, or labels. Changes nothing.
+
+        Away from the stream the experts without last targets answer; with ``recent_targets=True`` all do,
+        each row as if it came next.
+        """
+        if self._labelled:
+            return self.labels_of(self.decision_function(X, recent_targets))
+        return self._predicted(X, recent_targets)[0][:, 0]
+
+    def predict_one(self, x: Any) -> Any:
+        """The prediction for one row as if it came next; of a label, None before any class is known."""
+        point = self._as_point(x)
+        if not self._labelled:
+            return float(self._predicted(point, True)[0][0, 0])
+        if not len(self._labels):
+            return None
+        return self.labels_of(self._predicted(point, True)[1])[0]
+
+    def decision_function(self, X: Any, recent_targets: bool = False) -> Matrix:
+        """The calibrated logit of each row and class, columns in the order of :attr:`classes`."""
+        self._require_classes()
+        if not len(self._labels):
+            raise InputError("no class is known yet: learn some rows first.")
+        return self._predicted(X, recent_targets)[1]
+
+    def predict_proba(self, X: Any, recent_targets: bool = False) -> Matrix:
+        """The probability of each class, columns in the order of :attr:`classes`."""
+        return self.probabilities(self.decision_function(X, recent_targets))
+
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """The probability of each class of one row as if it came next; empty before any class is known."""
+        self._require_classes()
+        point = self._as_point(x)
+        if not len(self._labels):
+            return {}
+        shares = self.probabilities(self._predicted(point, True)[1])[0]
+        return dict(zip(self.classes, shares.tolist(), strict=True))
+
+    def probabilities(self, scores: Matrix) -> Matrix:
+        """What :meth:`predict_proba` makes of scores; 0 where a score is NaN."""
+        self._require_classes()
+        return probabilities_of(scores, Logistic())
+
+    def labels_of(self, scores: Matrix) -> NDArray[Any]:
+        """The label with the highest score in each row; None where all are NaN."""
+        known = [*self._labels.known, None]
+        return object_array([known[code] for code in best_of(scores)])
+
+    # ---- looking
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels, in order of first appearance."""
+        self._require_classes()
+        return list(self._labels.known)
+
+    @property
+    def relevances(self) -> Vector:
+        """How much each feature counts, the most relevant 1."""
+        return self._ensemble.relevances()
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The weight of each expert in the vote, by name; the mean's is ``"mean"``."""
+        names = ["mean", *(role.name for role in self._ensemble.roles)]
+        return dict(zip(names, self._ensemble.vote.weights.tolist(), strict=True))
+
+    @property
+    def size(self) -> int:
+        """The atoms of all experts."""
+        return self._ensemble.size
+
+    def parameters(self) -> dict[str, Any]:
+        """The constructor's arguments by name."""
+        return {
+            "task": self.task,
+            "max_atoms": self.max_atoms,
+            "experts": self.experts,
+            "delay": self.delay,
+            "seed": self.seed,
+            "kernel": self._given_kernel,
+            "bandwidth": self.bandwidth,
+            "regularization": self.regularization,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on, besides the parameters. A copy."""
+        return super().state() | {"classes": list(self._labels.known), "ensemble": self._ensemble.state()}
+
+    def _load_state(self, stored: Stored) -> None:
+        super()._load_state(stored)
+        self._labels = Labels(stored_labels(stored, "classes"))
+        self._ensemble.load_state(stored.inner("ensemble"))
+        if self._labelled and self._ensemble.outputs != len(self._labels):
+            raise stored.error("it has not as many outputs as classes")
+
+    # ---- inside
+
+    def _predicted(self, X: Any, recent_targets: bool) -> tuple[Matrix, Matrix]:
+        points = self._as_points(X)
+        require_flag(recent_targets, "recent_targets")
+        parts = [
+            self._ensemble.predict(points[start : start + PREDICTED_BLOCK], recent_targets)
+            for start in range(0, len(points), PREDICTED_BLOCK)
+        ]
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+    def _trace(self, outcomes: list[Outcome], values: Vector, weights: Vector) -> Trace:
+        lengths = [len(outcome.predictions) for outcome in outcomes]
+        leader = np.concatenate([outcome.leader_predictions for outcome in outcomes])
+        q = 0.5 * np.concatenate([outcome.inverse_forms for outcome in outcomes])
+        scores = np.concatenate([outcome.logits for outcome in outcomes])
+        rows = np.arange(len(values))
+        if self._labelled:
+            hit = leader[rows, values.astype(np.int64)] - 1.0
+            known = np.concatenate([outcome.known_classes for outcome in outcomes])
+            scores = np.where(np.arange(scores.shape[1]) < known[:, None], scores, np.nan)
+            prediction: NDArray[Any] = self.labels_of(scores)
+            loss = (best_of(scores) != values).astype(np.float64)
+        else:
+            hit = leader[:, 0] - values
+            prediction = scores[:, 0].copy()
+            loss = (prediction - values) ** 2
+        leaders = np.repeat([outcome.leader for outcome in outcomes], lengths)
+        w = np.where(leaders > 0, 2.0 * weights, 0.0)
+        return Trace(
+            prediction=prediction,
+            loss=loss * weights,
+            scores=scores if self._labelled else None,
+            slope=2.0 * weights * hit,
+            weight=w,
+            inverse_form=q,
+            leverage=w * q / (1.0 + w * q),
+            kept=np.zeros(len(values), dtype=np.bool_),
+            size=np.repeat([outcome.size for outcome in outcomes], lengths),
+            expert=leaders,
+        )
+
+    def _as_numbers(self, y: Any, rows: int) -> Vector:
+        targets = as_targets(y, rows)
+        if np.abs(targets).max() > LARGEST_TARGET:
+            at = int(np.argmax(np.abs(targets)))
+            raise TargetError(
+                f"y[{at}] is {targets[at]:g}, whose square is no number: scale the target down."
+            )
+        return targets
+
+    def _require_classes(self) -> None:
+        if not self._labelled:
+            raise AttributeError("AutoKONS for regression predicts numbers and knows no classes.")
+
+    def _parts(self) -> Sequence[Restorable]:
+        return (self._labels, self._ensemble)
+
+    def _facts(self) -> dict[str, str]:
+        leads = sorted(self.shares.items(), key=lambda share: -share[1])[:3]
+        return {"leading experts": "; ".join(f"{name} {share:.2f}" for name, share in leads)}
