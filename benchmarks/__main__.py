@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks import (
     accuracy,
+    auto,
     command_line,
     contended,
     embedded_advance,
@@ -49,6 +50,7 @@ BENCHMARKS = {
         accuracy,
         time_order,
         rivals,
+        auto,
         river_adapter,
     )
 }

@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.contracts.learners import assert_identical
 
-from kons.errors import ConfigurationError, InputError
+from contracts.learners import assert_identical
+from kons.errors import ConfigurationError, FileError, InputError
 from kons.kernels import Gaussian, Matern
 from kons.learners.auto import AutoKONS
 
@@ -162,3 +162,14 @@ def test_seeds_repeat():
     first, second = learned("regression", seed=3)[1], learned("regression", seed=3)[1]
     assert first.prediction.tolist() == second.prediction.tolist()
     assert learned("regression", seed=4)[1].prediction.tolist() != first.prediction.tolist()
+
+
+def test_a_forged_state_of_waiting_rows_is_refused():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    model = AutoKONS(delay=5, max_atoms=20)
+    model.advance(X, X[:, 0])
+    for name in ("rows", "F", "centres", "predictions"):
+        state = model.state()
+        state["ensemble"]["waiting"][name] = state["ensemble"]["waiting"][name][:2]
+        with pytest.raises(FileError, match="shape"):
+            AutoKONS.from_state(model.parameters(), state)

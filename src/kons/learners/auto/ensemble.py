@@ -649,8 +649,22 @@ class Ensemble:
         better = stored.items("better", 2)
         self.better = {False: str(better[0]), True: str(better[1])}
         self._tail = stored.array("tail", None)
-        waiting = stored.take("waiting")
-        self._waiting = {str(name): np.array(array, dtype=np.float64) for name, array in waiting.items()}
+        self._load_waiting(stored.inner("waiting"), columns)
+        stored.counted(self.leader, "leader", at_most=len(self.roles))
+        stored.finish()
+
+    def _load_waiting(self, stored: Stored, columns: int) -> None:
+        """Rows whose targets are not known yet: compiled loops do not look at bounds."""
+        self._waiting = {}
+        if self.delay and self.rows:
+            rows = stored.array("rows", None, columns)
+            count = stored.counted(len(rows), "waiting rows", at_most=self.delay)
+            self._waiting = {
+                "rows": rows,
+                "F": stored.array("F", count, len(self.roles) + 1, self.outputs),
+                "centres": stored.array("centres", count),
+                "predictions": stored.array("predictions", count, self.outputs),
+            }
         stored.finish()
 
     def relevances(self) -> Vector:
