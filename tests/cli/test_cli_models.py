@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pyarrow.csv
@@ -208,3 +209,15 @@ def test_compare(answer, said, file):
 def test_compare_refuses(refused, file, arguments, code, words):
     assert words in refused(*COMPARE, *arguments, code=code)
     assert "--target is missing" in refused("compare", "houses.csv", "--learners", "kons", code=2)
+
+
+def test_compare_draws_beside_you_unless_something_is_there(file, capsys):
+    asked = ["compare", str(file), "--target", "price", "--learners", "embedded", "--quiet"]
+    assert main(asked) == 0
+    assert "Picture: houses-frontier.svg" in capsys.readouterr().out
+    drawn = Path("houses-frontier.svg").read_bytes()
+    assert drawn.rstrip().endswith(b"</svg>")
+    Path("houses-frontier.svg").write_bytes(b"mine")
+    assert main(asked) == 0
+    assert "Picture" not in capsys.readouterr().out
+    assert Path("houses-frontier.svg").read_bytes() == b"mine"

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from kons.errors import InputError, KonsError, MissingExtraError
+from kons.errors import FileError, KonsError, MissingExtraError
 from kons.report import drawing, pictures, render, write_report
 from kons.report import run as sections
 from report import folders
@@ -276,7 +276,7 @@ def test_the_report_is_written_whole_or_not_at_all(tmp_path, undrawn):
     path.unlink()
     path.mkdir()
     (path / "in the way").touch()
-    with pytest.raises(InputError, match=r"report\.html: cannot be written"):
+    with pytest.raises(FileError, match=r"report\.html' cannot be written: it is a folder"):
         write_report(tmp_path)
     assert not list(tmp_path.glob(".report*"))
 

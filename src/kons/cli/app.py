@@ -6,14 +6,27 @@ Commands import what they run inside their bodies: ``kons --help`` must not wait
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from cyclopts import App, CycloptsError, Group, Parameter, Token, validators
+from cyclopts import App, CycloptsError, Parameter, validators
 
 from kons import __version__
 from kons.cli import USAGE, fail
+from kons.cli.options import (
+    DASH,
+    Counting,
+    Evaluating,
+    Flag,
+    Names,
+    Natural,
+    Positive,
+    Reading,
+    Rereading,
+    Source,
+    Texts,
+    whole,
+)
 
 __all__ = ["app", "dispatch"]
 
@@ -29,109 +42,6 @@ app = App(
 )
 if hasattr(app, "register_install_completion_command"):  # cyclopts 4
     app.register_install_completion_command()
-
-# Standard input is "-", which looks like an option; no argument can hold a zero byte.
-DASH = "\0-"
-
-
-def _whole(_: Any, tokens: Sequence[Token]) -> int:
-    """A whole number; cyclopts alone would take 10.5 as 10."""
-    text = tokens[0].value
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f'expected a whole number, not "{text}".') from None
-
-
-def _file(_: Any, tokens: Sequence[Token]) -> str:
-    return tokens[0].value.replace(DASH, "-")
-
-
-Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
-Natural = Annotated[int, Parameter(converter=_whole, validator=validators.Number(gte=0))]
-Counting = Annotated[int, Parameter(converter=_whole, validator=validators.Number(gte=1))]
-Positive = Annotated[float, Parameter(validator=validators.Number(gt=0))]
-Names = Annotated[list[str] | None, Parameter(negative=())]
-Source = Annotated[str, Parameter(converter=_file)]
-READING = Group("Reading the file", sort_key=10)
-
-
-@Parameter(name="*", group=READING)
-@dataclass(frozen=True)
-class Reading:
-    """How a file is read.
-
-    Parameters
-    ----------
-    columns
-        Columns to use: a,b or given several times. Default: all.
-    drop
-        Columns to leave out.
-    time
-        A column by which the rows must be in order.
-    lag
-        Earlier values as inputs, without a look ahead: target:1,24 or wind:1.
-    horizon
-        Predict the target so many rows ahead.
-    missing
-        A missing value is an error, its row is skipped, or it is the mean so far.
-    on_bad_row
-        A row that cannot be read is an error, or is skipped and counted.
-    format
-        csv, tsv, parquet, jsonl, libsvm or arff. Default: by name and content.
-    delimiter
-        Of text files, if not comma, semicolon, tab or bar.
-    encoding
-        Of text files, if not UTF-8: latin-1, utf-16, ...
-    """
-
-    columns: Names = None
-    drop: Names = None
-    time: str | None = None
-    lag: Names = None
-    horizon: Natural = 0
-    missing: Literal["error", "skip", "mean"] = "error"
-    on_bad_row: Literal["error", "skip"] = "error"
-    format: str = "auto"
-    delimiter: str | None = None
-    encoding: str | None = None
-
-    def asked(self) -> dict[str, Any]:
-        """What is not the default, as open_stream takes it."""
-        from kons.cli.values import names
-
-        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
-        return {name: names(value) if name in ("columns", "drop") else value for name, value in given.items()}
-
-
-@Parameter(name="*", group=READING)
-@dataclass(frozen=True)
-class Rereading:
-    """How another file is read by a model that knows its columns.
-
-    Parameters
-    ----------
-    missing
-        A missing value is an error, its row is skipped, or it is the mean so far.
-    on_bad_row
-        A row that cannot be read is an error, or is skipped.
-    format
-        csv, tsv, parquet, jsonl, libsvm or arff. Default: by name and content.
-    delimiter
-        Of text files, if not comma, semicolon, tab or bar.
-    encoding
-        Of text files, if not UTF-8: latin-1, utf-16, ...
-    """
-
-    missing: Literal["error", "skip", "mean"] = "error"
-    on_bad_row: Literal["error", "skip"] = "error"
-    format: str = "auto"
-    delimiter: str | None = None
-    encoding: str | None = None
-
-    def asked(self) -> dict[str, Any]:
-        """What is not the default."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
 
 
 def dispatch(arguments: Sequence[str]) -> int:
@@ -161,17 +71,12 @@ def run(
     *,
     target: str | None = None,
     learner: str = "embedded",
-    set: Annotated[list[str] | None, Parameter(name="--set", negative=())] = None,
-    task: Literal["auto", "regression", "classification"] = "auto",
-    scale: Literal["auto", "none"] = "auto",
-    seed: Natural = 0,
-    delay: Natural = 0,
-    window: Counting = 1000,
-    rows: Counting | None = None,
+    set: Texts = None,
     out: Path | None = None,
     force: Flag = False,
     json: Flag = False,
     quiet: Flag = False,
+    evaluating: Evaluating = Evaluating(),  # noqa: B008 - frozen
     reading: Reading = Reading(),  # noqa: B008 - frozen
 ) -> int:
     """Predict a column of your file online: how well, at what cost, and is it better than trivial.
@@ -200,18 +105,6 @@ def run(
         One of those that kons learners lists.
     set
         A parameter of the learner: --set max_atoms=100; several times for several.
-    task
-        Default: text, true and false, or two distinct values are classes.
-    scale
-        none leaves the columns as they are.
-    seed
-        Of the learner's coins, where it tosses some.
-    delay
-        Targets become known so many rows late.
-    window
-        Windowed metrics are over the last so many rows.
-    rows
-        Only the first so many rows. Default: all.
     out
         A new folder for predictions.csv, summary.json, model.kons, the trace and report.html. The run can
         then be resumed if it is interrupted: kons resume FOLDER.
@@ -221,6 +114,8 @@ def run(
         Print one JSON object instead of the tables.
     quiet
         No progress bar and no notices.
+    evaluating
+        How the learner is evaluated.
     reading
         How the file is read.
     """
@@ -233,13 +128,8 @@ def run(
         target=target,
         learner=learner,
         parameters=assignments(set or ()),
-        task=task,
-        scale=scale,
-        seed=seed,
-        delay=delay,
-        window=window,
-        rows=rows,
         reading=reading.asked(),
+        **vars(evaluating),
     )
     return run.start(settings, out, force=force, json=json, quiet=quiet, command=_typed)
 
@@ -276,18 +166,13 @@ def compare(
     *,
     target: str | None = None,
     learners: Names = None,
-    set: Annotated[list[str] | None, Parameter(name="--set", negative=())] = None,
-    task: Literal["auto", "regression", "classification"] = "auto",
-    scale: Literal["auto", "none"] = "auto",
-    seed: Natural = 0,
-    delay: Natural = 0,
-    window: Counting = 1000,
-    rows: Counting | None = None,
+    set: Texts = None,
     out: Path | None = None,
     picture: Path | None = None,
     force: Flag = False,
     json: Flag = False,
     quiet: Flag = False,
+    evaluating: Evaluating = Evaluating(),  # noqa: B008 - frozen
     reading: Reading = Reading(),  # noqa: B008 - frozen
 ) -> int:
     """Which learner suits your file? Several in one pass, by loss and by time.
@@ -308,47 +193,36 @@ def compare(
         Names from kons learners: a,b,c; parameters of one behind a colon: embedded:max_atoms=50.
     set
         A parameter for all learners that take it: --set bandwidth=2; several times for several.
-    task
-        Default: text, true and false, or two distinct values are classes.
-    scale
-        none leaves the columns as they are.
-    seed
-        Of the learners' coins, where they toss some.
-    delay
-        Targets become known so many rows late.
-    window
-        Windowed metrics are over the last so many rows.
-    rows
-        Only the first so many rows. Default: all.
     out
         A new folder for summary.json, frontier.svg and report.html.
     picture
-        Where loss against time is drawn: .svg, .png or .pdf.
+        Where loss against time is drawn: .svg, .png or .pdf. Default: frontier.svg in --out, else
+        NAME-frontier.svg here, unless it is there already; none with --json.
     force
         Let --out and --picture replace what is there.
     json
         Print one JSON object instead of the table.
     quiet
         No progress bar and no notices.
+    evaluating
+        How the learners are evaluated.
     reading
         How the file is read.
     """
     from kons.cli import compare
+    from kons.cli.picture import default_place
     from kons.cli.values import assignments, names
     from kons.runs import Settings
 
     settings = Settings(
         source=file,
         target=target,
-        task=task,
-        scale=scale,
-        seed=seed,
-        delay=delay,
-        window=window,
-        rows=rows,
         reading=reading.asked(),
+        **vars(evaluating),
     )
     chosen = compare.contenders(names(learners or ()), assignments(set or ()))
+    if picture is None and out is None and not json:
+        picture = default_place(file, "frontier", force=force)
     return compare.start(
         settings, chosen, out, drawn=picture, force=force, json=json, quiet=quiet, command=_typed
     )
@@ -451,7 +325,7 @@ def learners(*, json: Flag = False) -> int:
 @app.command(sort_key=8)
 def demo(
     *,
-    rows: Annotated[int, Parameter(converter=_whole, validator=validators.Number(gte=10, lte=20_000))] = 5000,
+    rows: Annotated[int, Parameter(converter=whole, validator=validators.Number(gte=10, lte=20_000))] = 5000,
     seed: Natural = 0,
     json: Flag = False,
     quiet: Flag = False,
@@ -486,7 +360,7 @@ def certify(
     /,
     *,
     target: str | None = None,
-    drop: Annotated[list[str] | None, Parameter(negative=())] = None,
+    drop: Names = None,
     loss: Literal["squared", "logistic", "squared-hinge"] | None = None,
     bandwidth: Positive | None = None,
     regularization: Positive = 1.0,
@@ -513,7 +387,7 @@ def certify(
     Parameters
     ----------
     file
-        The CSV file.
+        The file.
     target
         The column to predict.
     drop
@@ -543,9 +417,10 @@ def certify(
         No progress bar and no notices.
     """
     from kons.cli import certify, screen
+    from kons.cli.picture import default_place
 
     if picture is None and not json:
-        picture = certify.default_picture(file, force=force)
+        picture = default_place(str(file), "certificate", force=force)
     request = certify.Request(
         file=file,
         target=target,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +16,7 @@ from rich.text import Text
 from kons.cli import picture, values
 from kons.cli.first_look import BOUND, LossName, Prepared, prepare
 from kons.cli.screen import progress_bar, safe
-from kons.errors import ConfigurationError, KonsError, announce
+from kons.errors import ConfigurationError, announce
 from kons.kernels import Gaussian
 from kons.learners import KONS, EmbeddedKONS, SketchedKONS
 from kons.learners.newton import NewtonLearner
@@ -81,16 +80,6 @@ class Outcome:
     def idle_loss(self) -> float:
         """What always predicting 0, the middle, would have lost."""
         return float(np.sum(self.learner.loss.value(np.zeros_like(self.data.y), self.data.y)))
-
-
-def default_picture(file: Path, *, force: bool) -> Path | None:
-    """Where the picture goes if nothing was said: the current folder, unless something is there already."""
-    path = Path(f"{file.name.split('.')[0] or 'stream'}-certificate.svg")
-    try:
-        picture.require_place(path, force=force)
-    except KonsError:
-        return None
-    return path if os.access(".", os.W_OK) else None
 
 
 def run(request: Request, console: Console, *, quiet: bool = False) -> Outcome:

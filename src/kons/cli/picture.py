@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from kons.errors import ConfigurationError, InputError, MissingExtraError
+from kons.cli import places
+from kons.errors import ConfigurationError, KonsError, MissingExtraError
+from kons.files import write_file
 
-__all__ = ["require_place", "save"]
+__all__ = ["default_place", "require_place", "save"]
 
 SUFFIXES = (".svg", ".png", ".pdf")
 
@@ -19,33 +20,31 @@ def require_place(path: Path, *, force: bool) -> None:
     """Refuse, before anything is computed, what could not be saved in the end."""
     if path.suffix.lower() not in SUFFIXES:
         raise ConfigurationError(f"--picture {path}: the name must end in {', '.join(SUFFIXES)}.")
-    if not path.parent.is_dir():
-        raise ConfigurationError(f"--picture {path}: there is no folder {path.parent}.")
-    if path.is_dir():
-        raise ConfigurationError(f"--picture {path}: is a folder.")
-    if os.path.lexists(path) and not force:
-        raise ConfigurationError(f"--picture {path}: is already there; --force replaces it.")
+    places.require_place("--picture", path, force=force)
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         raise MissingExtraError("--picture", "plot") from None
 
 
-def save(plot: Callable[[Any], Any], path: Path, *, force: bool) -> None:
-    """Let ``plot`` draw on axes: into a temporary file beside the place, moved there when it is whole."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def default_place(source: str, what: str, *, force: bool) -> Path | None:
+    """Where a picture goes if nothing was said: the current folder, unless something is there already."""
+    path = Path(f"{Path(source).name.split('.')[0].strip('-') or 'stream'}-{what}.svg")
     try:
-        with temporary.open("xb") as file:
-            _draw(plot, file, path.suffix.lower()[1:])
-            file.flush()
-            os.fsync(file.fileno())
+        require_place(path, force=force)
+    except KonsError:
+        return None
+    return path if os.access(".", os.W_OK) else None
+
+
+def save(plot: Callable[[Any], Any], path: Path, *, force: bool) -> None:
+    """Let ``plot`` draw on axes; the file is there when it is whole."""
+
+    def draw(stream: IO[bytes]) -> None:
+        _draw(plot, stream, path.suffix.lower()[1:])
         require_place(path, force=force)  # somebody may have put a file there meanwhile
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"--picture {path}: cannot be written ({error.strerror or error}).") from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+
+    write_file(path, draw)
 
 
 def _draw(plot: Callable[[Any], Any], file: Any, kind: str) -> None:

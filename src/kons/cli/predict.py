@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from kons.cli import model as models
+from kons.cli.places import require_place
 from kons.cli.screen import notices
-from kons.errors import ConfigurationError, FileError
+from kons.errors import ConfigurationError
+from kons.files import write_file
 from kons.runs.lines import as_table
 from kons.streams import Plan, Stream, open_stream
 
@@ -25,7 +25,7 @@ def write(
 ) -> int:
     """Predict every row of a source; a CSV on standard output, or whole or not at all in ``out``."""
     if out is not None:
-        _require_place(out, force=force)
+        require_place("--out", out, force=force)
     with notices(quiet=quiet):
         learner, told = models.opened(model)
         if not hasattr(learner, "predict"):
@@ -34,7 +34,7 @@ def write(
         if out is None:
             _predict(learner, stream, sys.stdout.buffer, reading)
             return 0
-        _into(out, lambda file: _predict(learner, stream, file, reading))
+        write_file(out, lambda file: _predict(learner, stream, file, reading))
     return 0
 
 
@@ -71,26 +71,3 @@ def _predict(learner: Any, stream: Stream, file: Any, reading: dict[str, Any]) -
             columns["line"] = block.lines
         file.write(as_table(columns, header=header))
         header = False
-
-
-def _require_place(path: Path, *, force: bool) -> None:
-    if path.is_dir():
-        raise ConfigurationError(f"--out {path}: is a folder, expected the name of a file.")
-    if os.path.lexists(path) and not force:
-        raise ConfigurationError(f"--out {path}: is already there; --force replaces it.")
-    if not path.absolute().parent.is_dir():
-        raise ConfigurationError(f"--out {path}: there is no folder {path.parent}.")
-
-
-def _into(path: Path, predict: Any) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        file: BinaryIO
-        with temporary.open("xb") as file:
-            predict(file)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise FileError(f"--out {path}: cannot be written ({error.strerror or error}).") from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)

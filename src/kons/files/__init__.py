@@ -38,6 +38,7 @@ __all__ = [
     "save",
     "to_bytes",
     "write_bytes",
+    "write_file",
     "write_tree",
 ]
 
@@ -77,7 +78,7 @@ def save(thing: Any, path: Path, *, about: Mapping[str, Any] | None = None) -> N
     True
     """
     _require_known(thing)
-    _write(path, _writer(thing, OBJECT, about=about))
+    write_file(path, _writer(thing, OBJECT, about=about))
 
 
 def load(path: Path, callables: Mapping[str, Any] | None = None) -> Any:
@@ -137,38 +138,18 @@ def write_tree(path: Path, tree: Any, *, kind: str, pieces: Path | None = None) 
     large arrays: those that are there already are not written again, see :mod:`kons.files.pieces`.
     """
     store = _pieces(pieces)
-    _write(path, _writer(tree, kind, pieces=store))
+    write_file(path, _writer(tree, kind, pieces=store))
     if store is not None:
         store.sweep()
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write any file as :func:`save` does: the new one takes the place of the old one, or nothing happens."""
-    _write(path, lambda stream: stream.write(data))
+    write_file(path, lambda stream: stream.write(data))
 
 
-def read_tree(
-    path: Path, *, kind: str, callables: Mapping[str, Any] | None = None, pieces: Path | None = None
-) -> Any:
-    """Read what :func:`write_tree` wrote under this ``kind``; as careful as :func:`load`."""
-    return _opened(path, lambda stream: _read(stream, kind, callables, _pieces(pieces)))
-
-
-# ---- inside
-
-
-def _pieces(folder: Path | None) -> Pieces | None:
-    if folder is None:
-        return None
-    return Pieces(
-        os.fspath(folder),
-        lambda path, array: write_tree(path, array, kind=PIECE),
-        lambda path: read_tree(path, kind=PIECE),
-    )
-
-
-def _write(path: Path, writer: Callable[[IO[bytes]], Any]) -> None:
-    """All of a file or nothing; whatever cannot be saved was refused when the writer was made."""
+def write_file(path: Path, writer: Callable[[IO[bytes]], Any]) -> None:
+    """Let ``writer`` fill a new file that takes the place of the old one in one step, or not at all."""
     target = _target(path)
     # Forty letters of any alphabet: a name has at most 255 bytes.
     temporary = os.path.join(
@@ -190,6 +171,26 @@ def _write(path: Path, writer: Callable[[IO[bytes]], Any]) -> None:
                 "What was there before is still there: check the folder, the permissions and the free space."
             ) from error
         raise
+
+
+def read_tree(
+    path: Path, *, kind: str, callables: Mapping[str, Any] | None = None, pieces: Path | None = None
+) -> Any:
+    """Read what :func:`write_tree` wrote under this ``kind``; as careful as :func:`load`."""
+    return _opened(path, lambda stream: _read(stream, kind, callables, _pieces(pieces)))
+
+
+# ---- inside
+
+
+def _pieces(folder: Path | None) -> Pieces | None:
+    if folder is None:
+        return None
+    return Pieces(
+        os.fspath(folder),
+        lambda path, array: write_tree(path, array, kind=PIECE),
+        lambda path: read_tree(path, kind=PIECE),
+    )
 
 
 def _opened(path: Path, reader: Callable[[IO[bytes]], Any]) -> Any:

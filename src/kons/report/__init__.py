@@ -18,11 +18,9 @@ The same folder gives the same bytes: no clock, no chance, no machine.
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
-from kons.errors import InputError
+from kons.files import write_bytes
 
 __all__ = ["REPORT", "render", "write_report"]
 
@@ -42,16 +40,6 @@ def render(folder: Path | str) -> str:
 
 def write_report(folder: Path | str) -> Path:
     """Write :func:`render` as ``report.html`` into the folder, whole or not at all; returns its path."""
-    folder = Path(folder)
-    text = render(folder)
-    path = folder / REPORT
-    temporary = folder / f".{REPORT}.{os.getpid()}.tmp"
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error}).") from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    path = Path(folder) / REPORT
+    write_bytes(path, render(folder).encode())
     return path

@@ -16,14 +16,6 @@ from kons.errors import InputError, TargetError
 ROWS = 120
 
 
-@pytest.fixture(autouse=True)
-def plain_terminal(monkeypatch, tmp_path):
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture(scope="module", autouse=True)
 def loops_compiled():
     """So that no test sees the notice about it."""
@@ -272,7 +264,7 @@ def test_the_picture_is_written_whole_and_not_over_another(capsys, tmp_path, nam
 @pytest.mark.parametrize(
     ("error", "code", "words"),
     [
-        (OSError(28, "No space left on device"), 1, "cannot be written (No space left on device)"),
+        (OSError(28, "No space left on device"), 1, "c.svg cannot be written: No space left on device."),
         (KeyboardInterrupt(), 130, "stopped."),
         (MemoryError(), 1, "--rows"),
     ],
@@ -291,6 +283,7 @@ def test_a_picture_that_fails_leaves_the_old_one_and_no_rest(
     (tmp_path / "c.svg").write_bytes(b"mine")
     assert words in refused(capsys, *REGRESSION, "--picture", "c.svg", "--force", code=code)
     assert (tmp_path / "c.svg").read_bytes() == b"mine"
+    assert sorted(os.listdir()) == ["c.svg", "houses.csv"]
 
 
 @pytest.mark.usefixtures("file")

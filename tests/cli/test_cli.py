@@ -17,13 +17,6 @@ from kons.errors import ConfigurationError, InputError, announce, notice
 SMALL = ["demo", "--rows", "300"]
 
 
-@pytest.fixture(autouse=True)
-def plain_terminal(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-
-
 def python(code):
     return subprocess.run(
         [sys.executable, "-c", code],
