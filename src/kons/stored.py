@@ -131,6 +131,14 @@ class Stored:
             raise self.error(f"{name} holds something else than pairs")
         return values
 
+    def tuples(self, name: str, *types: type) -> list[tuple[Any, ...]]:
+        """A list of tuples whose entries have exactly these types."""
+        values = self.items(name)
+        for value in values:
+            if not isinstance(value, tuple) or tuple(map(type, value)) != types:
+                raise self.error(f"{name} holds {value!r}, expected {', '.join(t.__name__ for t in types)}")
+        return values
+
     # ---- arrays
 
     def array(self, name: str, *shape: int | None, at_least: float = -math.inf) -> NDArray[np.float64]:

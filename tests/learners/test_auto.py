@@ -145,12 +145,12 @@ def test_what_is_given_is_kept():
     X, y = series(300)
     model = AutoKONS(max_atoms=30, kernel=Matern("auto"), regularization=0.5)
     model.advance(X, y)
-    used = [e for e in model._ensemble.experts if e is not None]
+    used = model._ensemble.panel.experts
     assert used
     assert all(isinstance(e.kernel, Matern) and e.regularization == 0.5 for e in used)
     model = AutoKONS(max_atoms=30, bandwidth=0.7)
     model.advance(X, y)
-    widths = {getattr(e.kernel, "bandwidth", 0.7) for e in model._ensemble.experts if e is not None}
+    widths = {getattr(e.kernel, "bandwidth", 0.7) for e in model._ensemble.panel.experts}
     assert widths == {0.7}
     with pytest.raises(ConfigurationError, match="bandwidth"):
         AutoKONS(kernel=Gaussian(1.0), bandwidth=2.0)
@@ -164,6 +164,39 @@ def test_seeds_repeat():
     assert learned("regression", seed=4)[1].prediction.tolist() != first.prediction.tolist()
 
 
+@pytest.mark.parametrize("delay", [0, 3])
+def test_new_features_are_taken_up_and_cost_nothing_before(delay):
+    X, y = series(2000)
+    narrow, wide = (AutoKONS(max_atoms=40, delay=delay) for _ in range(2))
+    for model in (narrow, wide):
+        model.advance(X[:700, :1], y[:700])
+    extra = 1e4 + 1e3 * np.random.default_rng(1).normal(size=2000)
+    target = y + extra
+    wide.widen(2, samples=np.column_stack([extra[:9], np.zeros(9)]))
+    columns = np.column_stack([X[:, 0], extra, np.zeros(2000)])
+    # Until the views are refitted nobody looks at the new columns.
+    first = [m.advance(Z[700:1000], target[700:1000]) for m, Z in ((narrow, X[:, :1]), (wide, columns))]
+    assert first[0].prediction.tolist() == first[1].prediction.tolist()
+    assert wide.relevances[1] == 0.0
+    twin = AutoKONS.from_state(wide.parameters(), wide.state())
+    later = [m.advance(Z[1000:], target[1000:]) for m, Z in ((narrow, X[:, :1]), (wide, columns))]
+    assert later[1].loss[-500:].mean() < 0.3 * later[0].loss[-500:].mean()
+    assert wide.relevances[1] > wide.relevances[2]
+    assert twin.advance(columns[1000:], target[1000:]).loss.tolist() == later[1].loss.tolist()
+
+
+def test_new_features_before_any_row_and_bad_samples():
+    model = AutoKONS()
+    model.widen(2)
+    model.learn_one([1.0, 2.0, 3.0], 4.0)
+    before = model.state()
+    with pytest.raises(InputError, match="samples"):
+        model.widen(1, samples=[[1.0, 2.0]])
+    with pytest.raises(ConfigurationError, match="columns"):
+        model.widen(0)
+    assert_identical(model.state(), before)
+
+
 def test_a_forged_state_of_waiting_rows_is_refused():
     X = np.random.default_rng(0).normal(size=(200, 2))
     model = AutoKONS(delay=5, max_atoms=20)
@@ -172,4 +205,40 @@ def test_a_forged_state_of_waiting_rows_is_refused():
         state = model.state()
         state["ensemble"]["waiting"][name] = state["ensemble"]["waiting"][name][:2]
         with pytest.raises(FileError, match="shape"):
+            AutoKONS.from_state(model.parameters(), state)
+
+
+def forgeries(ensemble):
+    """Every way of changing one number or entry of a state that would lead outside an array."""
+    yield lambda e: e["history"]["kept"].__setitem__((3, -2), 7.0)
+    yield lambda e: e["history"]["last"].__setitem__((3, -2), 0.5)
+    yield lambda e: e["history"]["last"].__setitem__((3, -1), -1.0)
+    yield lambda e: e["waiting"]["rows"].__setitem__((0, -2), 9.0)
+    yield lambda e: e["last_targets"].__setitem__("tail", e["last_targets"]["tail"][:1])
+    yield lambda e: e.__setitem__("known_classes", 9)
+    yield lambda e: e.__setitem__("leader", 99)
+    yield lambda e: e.__setitem__("width", 99)
+    yield lambda e: e["roles"].__setitem__(0, ("cubic", *e["roles"][0][1:]))
+    yield lambda e: e["roles"].__setitem__(0, e["roles"][0][:-1])
+    yield lambda e: e["roles"].pop()
+    yield lambda e: e["better"].__setitem__(0, "best")
+    yield lambda e: e["views"].__setitem__(0, (False, "robust", 99))
+    yield lambda e: e["views"].__setitem__(0, (True, *e["views"][0][1:]))
+    yield lambda e: e["all_views"][0].__setitem__("features", 1)
+    yield lambda e: e["all_views"][0].__setitem__("flags", 99)
+    yield lambda e: e["voting"]["plain"].__setitem__("weights", np.zeros(1))
+    for place, expert in enumerate(ensemble["experts"]):
+        if expert is not None:
+            yield lambda e, i=place: e["experts"][i].__setitem__("view", 99)
+            yield lambda e, i=place: e["experts"][i].__setitem__("K", np.zeros((1, 1)))
+
+
+def test_a_forged_state_is_refused():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    model = AutoKONS("classification", delay=5, max_atoms=20)
+    model.advance(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    for forge in forgeries(model.state()["ensemble"]):
+        state = model.state()
+        forge(state["ensemble"])
+        with pytest.raises(FileError):
             AutoKONS.from_state(model.parameters(), state)

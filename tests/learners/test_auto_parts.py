@@ -41,6 +41,7 @@ def test_a_live_expert_is_ridge_regression_fitted_anew_for_every_row(forgetting)
     atoms = RNG.normal(size=(7, 2))
     kernel, alpha = Gaussian(1.0), 0.3
     expert = SpanRidge(kernel, atoms, alpha, outputs=2, forgetting=forgetting, live=True)
+    expert.learn_past(U[:0], Y[:0], np.ones(0))
     known = np.arange(CHUNK)
     got = np.concatenate(
         [

@@ -63,7 +63,6 @@ class SpanRidge:
         self.products = np.zeros((size, outputs))
         self._shared = False
         self._last: Matrix = np.empty((0, size))
-        self.factor()
 
     # ---- the past
 
@@ -75,7 +74,7 @@ class SpanRidge:
         return K
 
     def learn_past(self, U: Matrix, Y: Matrix, roots: Vector) -> None:
-        """Learn many rows at once; roots are square roots of their weights, at the start of a chunk."""
+        """Learn what came before the first chunk; roots are square roots of weights. It is needed once."""
         for start in range(0, len(U), 1024):
             part = slice(start, start + 1024)
             K, targets = self.features(U[part]), Y[part] - self.offset

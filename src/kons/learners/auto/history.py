@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,11 @@ class History:
         """The last ``count`` rows, or as many as there are."""
         count = min(count, self.recent, self.rows)
         return self._last[self._filled - count : self._filled]
+
+    def change(self, change: Callable[[Matrix], Matrix]) -> None:
+        """Write all rows in another way."""
+        if self.rows:
+            self._kept, self._last, self._shared = change(self._kept), change(self._last), False
 
     def mark(self) -> Any:
         """Where it stands, for :meth:`restore`."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kons.arrays import (
     Matrix,
     Vector,
+    as_points,
     as_row_values,
     as_targets,
     require_flag,
@@ -161,6 +162,25 @@ class AutoKONS(StreamConsumer):
         """Learn one row: a block of one."""
         self.advance(self._as_point(x), [y])
 
+    def widen(self, columns: int = 1, samples: Any = None) -> None:
+        """Rows have so many features more from now on, at their end.
+
+        In the rows learned so far they lie at the median of ``samples``, some rows of the new columns only;
+        without samples at 0. Experts look at them after some 500 rows that had them.
+
+        >>> model = AutoKONS()
+        >>> model.learn_one([0.5], 1.0)
+        >>> model.widen(samples=[[70.0], [75.0], [80.0]])
+        >>> model.learn_one([2.5, 72.0], 2.4)
+        """
+        require_integer(columns, "columns", at_least=1)
+        values = np.zeros(columns)
+        if samples is not None:
+            values = np.median(as_points(samples, width=columns, name="samples"), axis=0)
+        if self._width is not None:
+            self._ensemble.widen(values)
+            self._width += columns
+
     # ---- predicting
 
     def predict(self, X: Any, recent_targets: bool = False) -> NDArray[Any]:
@@ -228,13 +248,13 @@ class AutoKONS(StreamConsumer):
     @property
     def shares(self) -> dict[str, float]:
         """The weight of each expert in the vote, by name; the mean's is ``"mean"``."""
-        names = ["mean", *(role.name for role in self._ensemble.roles)]
-        return dict(zip(names, self._ensemble.vote.weights.tolist(), strict=True))
+        names = ["mean", *(role.name for role in self._ensemble.panel.roles)]
+        return dict(zip(names, self._ensemble.voting.all.weights.tolist(), strict=True))
 
     @property
     def size(self) -> int:
         """The atoms of all experts."""
-        return self._ensemble.size
+        return self._ensemble.panel.size
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""

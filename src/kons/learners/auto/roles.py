@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["KEPT", "SUCCESSORS", "Role", "first_roles"]
+from kons.stored import Stored
+
+__all__ = ["KEPT", "SUCCESSORS", "Role", "first_roles", "stored_roles"]
 
 
 class Role(NamedTuple):
@@ -79,3 +81,15 @@ def first_roles(count: int, *, linear: bool) -> list[Role]:
         number += 1
         roles += [role._replace(number=number) for role in twins]
     return roles[:count]
+
+
+def stored_roles(stored: Stored, name: str) -> list[Role]:
+    """Roles that were saved as tuples."""
+    roles = [Role(*entry) for entry in stored.tuples(name, str, bool, int, bool, bool, int, int)]
+    for role in roles:
+        if (
+            role.kernel not in ("gaussian", "matern", "linear")
+            or min(role.memory, role.start, role.number) < 0
+        ):
+            raise stored.error(f"there is no such role: {role}")
+    return roles

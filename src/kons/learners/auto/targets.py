@@ -24,6 +24,11 @@ class Outlook(NamedTuple):
     low: Vector
     high: Vector
 
+    def clip(self, predictions: NDArray[np.float64]) -> None:
+        """Into the range before each row, in place; rows come first."""
+        shape = (-1,) + (1,) * (predictions.ndim - 1)
+        np.clip(predictions, self.low.reshape(shape), self.high.reshape(shape), out=predictions)
+
 
 class Targets:
     """Running mean, variance and range of one target, or the shares of classes given as 0 and 1.

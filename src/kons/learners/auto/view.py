@@ -11,6 +11,7 @@ from kons.arrays import Matrix, Vector
 from kons.kernels import Kernel
 from kons.learners.auto.ranks import RankScaling
 from kons.learners.auto.relevance import MOST_ROTATED, Scratch, SpanFit, fit_span, moved, next_metric
+from kons.learners.auto.rows import MOST_CLASSES, Layout
 from kons.scaling import RobustScaling
 from kons.stored import Stored
 
@@ -44,6 +45,12 @@ class View:
     """Leave-one-out, in units of the target's variance."""
     flags: int = 0
     """Columns that each of the last targets takes, of more than two classes."""
+    features: int = 0
+    """How many features it knows: those that came later are not seen until it is refitted."""
+
+    def of_rows(self, rows: Matrix, layout: Layout, lags: bool) -> Matrix:
+        """Rows, in the layout, as the expert sees them."""
+        return self.coordinates(layout.seen(rows, lags, self.flags, self.features))
 
     def coordinates(self, columns: Matrix) -> Matrix:
         """Rows as the expert sees them."""
@@ -68,6 +75,7 @@ class View:
             "metric": self.metric.copy(),
             "columns": self.metric.shape[-1],
             "flags": self.flags,
+            "features": self.features,
             **numbers,
         }
 
@@ -79,8 +87,9 @@ class View:
         metric = stored.array("metric", *((width, width) if width <= MOST_ROTATED else (width,)))
         bandwidth, ratio = stored.number("bandwidth", at_least=1e-150), stored.number("ratio", at_least=0.0)
         regularization = stored.number("regularization", at_least=1e-100)
-        error, flags = stored.number("error", at_least=0.0), stored.integer("flags")
-        view = cls(scaling, metric, bandwidth, ratio, regularization, error, flags)
+        error, flags = stored.number("error", at_least=0.0), stored.integer("flags", at_most=MOST_CLASSES)
+        features = stored.integer("features", at_least=1, at_most=width)
+        view = cls(scaling, metric, bandwidth, ratio, regularization, error, flags, features)
         stored.finish()
         return view
 

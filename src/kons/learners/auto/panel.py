@@ -1,0 +1,234 @@
+"""The experts on their seats: who they are, what they see, what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.kernels import Gaussian, Kernel, Linear, Matern
+from kons.learners.auto.expert import SpanRidge
+from kons.learners.auto.relevance import mean_gradients
+from kons.learners.auto.roles import Role
+from kons.learners.auto.rows import Layout
+from kons.learners.auto.view import Fixed, View, uniform_metric
+from kons.stored import Stored
+
+__all__ = ["Panel", "Seat", "recruit"]
+
+# The ridge of linear experts, whose features have size about 1.
+LINEAR_REGULARIZATION = 0.1
+
+
+@dataclass
+class Seat:
+    """A role, and once it has begun its expert and what that one sees."""
+
+    role: Role
+    expert: SpanRidge | None = None
+    view: View | None = None
+
+
+class Panel:
+    """Seats in order. A view's coordinates are computed once for all experts that share it."""
+
+    def __init__(self, roles: Sequence[Role]) -> None:
+        self.seats = [Seat(role) for role in roles]
+
+    def __len__(self) -> int:
+        return len(self.seats)
+
+    @property
+    def roles(self) -> list[Role]:
+        """Of all seats."""
+        return [seat.role for seat in self.seats]
+
+    @property
+    def experts(self) -> list[SpanRidge]:
+        """Those that have begun."""
+        return [seat.expert for seat in self.seats if seat.expert is not None]
+
+    def play(
+        self,
+        rows: Matrix,
+        learned: Matrix | None,
+        Y: Matrix,
+        roots: Vector,
+        known: NDArray[np.int64],
+        layout: Layout,
+        F: Matrix,
+    ) -> None:
+        """Fill in what each expert predicts, column i + 1 of F, and let it learn.
+
+        ``learned`` are the rows with targets Y and roots of weights, None if they are those predicted;
+        ``known`` says how many of them are known before each row.
+        """
+        places: dict[tuple[int, bool], tuple[Matrix, Matrix | None]] = {}
+        for i, seat in enumerate(self.seats):
+            if seat.expert is None or seat.view is None:
+                continue
+            key = (id(seat.view), seat.role.lags)
+            if key not in places:
+                here = seat.view.of_rows(rows, layout, seat.role.lags)
+                there = None if learned is None else seat.view.of_rows(learned, layout, seat.role.lags)
+                places[key] = here, there
+            F[:, i + 1] = seat.expert.advance(*places[key], Y, roots, known + len(seat.expert.K))
+        self._fill_up(F, [seat.expert is not None for seat in self.seats])
+
+    def predict(self, rows: Matrix, layout: Layout, F: Matrix, *, lags: bool) -> None:
+        """Fill in what each expert would predict, those with last targets only if told. Changes nothing."""
+        asked = []
+        for i, seat in enumerate(self.seats):
+            speaks = seat.expert is not None and (lags or not seat.role.lags)
+            asked.append(speaks)
+            if speaks and seat.expert is not None and seat.view is not None:
+                F[:, i + 1] = seat.expert.predict(seat.view.of_rows(rows, layout, seat.role.lags))
+        self._fill_up(F, asked)
+
+    def _fill_up(self, F: Matrix, asked: list[bool]) -> None:
+        """Who has not spoken repeats the mean of the others; if nobody has, that of the targets."""
+        if all(asked):
+            return
+        spoke = [i + 1 for i, said in enumerate(asked) if said]
+        silent = [i + 1 for i, said in enumerate(asked) if not said]
+        F[:, silent] = np.mean(F[:, spoke or [0]], axis=1, keepdims=True)
+
+    def gradients(self, view: View, sample: Callable[[], Matrix], layout: Layout) -> Matrix | None:
+        """Those of an expert that has learned all rows in this view, over a sample, if there is one."""
+        for seat in self.seats:
+            plain = seat.role.kernel == "gaussian" and not seat.role.memory and not seat.role.softer
+            if plain and seat.expert is not None and seat.view is view:
+                expert, U = seat.expert, view.of_rows(sample(), layout, seat.role.lags)
+                return mean_gradients(
+                    U, expert.atoms, expert.features(U), expert.coefficients(), view.bandwidth, view.metric
+                )
+        return None
+
+    def forms(self, column: int, rows: int) -> Vector:
+        """``k^T A^-1 k`` of the rows just predicted by the expert of this column of F."""
+        expert = self.seats[column - 1].expert if column else None
+        return np.zeros(rows) if expert is None else expert.last_forms()
+
+    def end_chunk(self, refit: bool) -> None:
+        """Let every expert start the next chunk."""
+        for expert in self.experts:
+            expert.end_chunk(refit)
+
+    def add_output(self) -> None:
+        """A class more."""
+        for expert in self.experts:
+            expert.add_output()
+
+    def add(self, roles: Sequence[Role]) -> None:
+        """Seats more."""
+        self.seats = [*self.seats, *(Seat(role) for role in roles)]
+
+    def remove(self, columns: Sequence[int]) -> None:
+        """Without the seats of these columns of F."""
+        self.seats = [seat for i, seat in enumerate(self.seats) if i + 1 not in columns]
+
+    @property
+    def size(self) -> int:
+        """The atoms of all experts."""
+        return sum(len(expert.atoms) for expert in self.experts)
+
+    # ---- going back, and on from a file
+
+    def mark(self) -> Any:
+        """Where they stand, for :meth:`restore`."""
+        return [(replace(seat), None if seat.expert is None else seat.expert.mark()) for seat in self.seats]
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark, bit for bit."""
+        self.seats = [replace(seat) for seat, _ in mark]
+        for seat, where in mark:
+            if seat.expert is not None:
+                seat.expert.restore(where)
+
+    def state(self, views: Sequence[View]) -> list[Any]:
+        """Everything the next row depends on, besides the roles; views by their place."""
+        places = {id(view): place for place, view in enumerate(views)}
+        return [
+            None
+            if seat.expert is None or seat.view is None
+            else {
+                "view": places[id(seat.view)],
+                "bandwidth": _bandwidth(seat.expert.kernel),
+                **seat.expert.state(),
+            }
+            for seat in self.seats
+        ]
+
+    def load_state(self, entries: Sequence[Any], views: Sequence[View], outputs: int, fixed: Fixed) -> None:
+        """Take what :meth:`state` saved."""
+        for seat, entry in zip(self.seats, entries, strict=True):
+            if entry is None:
+                continue
+            stored = Stored(entry, "AutoKONS, an expert")
+            view = views[stored.integer("view", at_most=len(views) - 1)]
+            bandwidth = stored.number("bandwidth", at_least=1e-150)
+            kernel = _kernel(seat.role, bandwidth, fixed)
+            seat.expert = SpanRidge.from_stored(stored, kernel, view.metric.shape[-1], outputs)
+            seat.view = view
+
+
+def recruit(
+    role: Role,
+    view: View,
+    kept: Matrix,
+    *,
+    layout: Layout,
+    outputs: int,
+    max_atoms: int,
+    fixed: Fixed,
+    live: bool,
+    random: np.random.Generator,
+) -> Seat:
+    """A new expert in a view, that has learned rows in stream order, all with weights above 0.
+
+    Its atoms are some of the rows: of those that it remembers, if its memory is finite.
+    """
+    columns = layout.seen(kept, role.lags, view.flags, view.features)
+    alpha = view.regularization
+    atoms = max_atoms // 2 if role.memory else max_atoms
+    if role.kernel == "linear":
+        view = View(view.scaling, uniform_metric(columns.shape[1]), flags=view.flags, features=view.features)
+        alpha = fixed.regularization or LINEAR_REGULARIZATION
+    elif role.softer:
+        view = view.softened(columns, random)
+    U = view.coordinates(columns)
+    places = random.permutation(min(len(U), max(role.memory, atoms)) if role.memory else len(U))
+    points = U[np.sort(len(U) - 1 - places[: max(atoms, 1)])]
+    if role.kernel == "linear" and U.shape[1] <= max_atoms:
+        points = np.eye(U.shape[1])
+    Y, weights = layout.outputs(kept, outputs), kept[:, -1]
+    forgetting = 1.0 - 1.0 / role.memory if role.memory else 1.0
+    expert = SpanRidge(
+        _kernel(role, view.bandwidth if fixed.bandwidth is None else fixed.bandwidth, fixed),
+        points,
+        alpha,
+        outputs=outputs,
+        offset=0.0 if layout.classes else float(np.average(Y[:, 0], weights=weights)),
+        forgetting=forgetting,
+        live=live or bool(role.memory) or role.kernel == "linear",
+    )
+    ages = np.arange(len(kept) - 1.0, -1.0, -1.0)
+    expert.learn_past(U, Y, np.sqrt(weights * forgetting**ages))
+    return Seat(role, expert, view)
+
+
+def _kernel(role: Role, bandwidth: float, fixed: Fixed) -> Kernel:
+    if role.kernel == "linear":
+        return Linear()
+    if fixed.kernel is not None:
+        return fixed.kernel.resolved(bandwidth)
+    return Gaussian(bandwidth) if role.kernel == "gaussian" else Matern(bandwidth, smoothness=1.5)
+
+
+def _bandwidth(kernel: Kernel) -> float:
+    bandwidth = getattr(kernel, "bandwidth", 1.0)
+    return float(bandwidth) if isinstance(bandwidth, (int, float)) else 1.0

@@ -1,0 +1,136 @@
+"""A row as numbers: its features, the last targets known when it was predicted, its target and its weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.stored import Stored
+
+__all__ = ["LAGS", "LastTargets", "Layout"]
+
+#: How many of the last targets an expert sees.
+LAGS = 2
+#: Classes that the last targets are told apart in.
+MOST_CLASSES = 10
+# The last target where there is none: of numbers, and of classes by number.
+NO_NUMBER, NO_CLASS = 0.0, -1.0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where what stands in a row of ``width`` features; a class stands as its number.
+
+    >>> import numpy as np
+    >>> layout = Layout(width=1, classes=False)
+    >>> rows = layout.join(np.array([[7.0]]), np.array([[5.0, 4.0]]), np.array([6.0]), np.array([1.0]))
+    >>> layout.seen(rows, lags=True).tolist(), layout.outputs(rows, 1).tolist()
+    ([[7.0, 5.0, 4.0]], [[6.0]])
+    """
+
+    width: int
+    classes: bool
+
+    @property
+    def columns(self) -> int:
+        """Numbers in a row."""
+        return self.width + LAGS + 2
+
+    def join(self, X: Matrix, last_targets: Matrix, y: Vector, weights: Vector) -> Matrix:
+        """Rows of their parts."""
+        return np.column_stack([X, last_targets, y, weights])
+
+    def outputs(self, rows: Matrix, count: int) -> Matrix:
+        """What is to be predicted, (rows, count): the target, or 1 for the class and 0 for the others."""
+        targets = rows[:, -2]
+        if not self.classes:
+            return targets[:, None].copy()
+        Y = np.zeros((len(rows), count))
+        Y[np.arange(len(rows)), targets.astype(np.int64)] = 1.0
+        return Y
+
+    def seen(self, rows: Matrix, lags: bool, flags: int = 0, features: int | None = None) -> Matrix:
+        """What a view scales: the first ``features``, and the last targets.
+
+        Of more than two classes these are as many flags each.
+        """
+        features = self.width if features is None else features
+        own = rows[:, :features]
+        if not lags:
+            return np.ascontiguousarray(own)
+        last = rows[:, self.width : self.width + LAGS]
+        if flags <= 2:
+            together = rows[:, : features + LAGS] if features == self.width else np.hstack([own, last])
+            return np.ascontiguousarray(together)
+        flagged = (last[:, :, None] == np.arange(flags)).reshape(len(rows), -1)
+        return np.hstack([own, flagged])
+
+    @staticmethod
+    def columns_seen(features: int, lags: bool, flags: int) -> int:
+        """How many columns :meth:`seen` gives."""
+        return features + (LAGS * (flags if flags > 2 else 1) if lags else 0)
+
+    def widened(self, rows: Matrix, values: Vector) -> Matrix:
+        """Rows of this layout with features more behind the others, which have these values."""
+        new = np.repeat(values[None], len(rows), axis=0)
+        return np.hstack([rows[:, : self.width], new, rows[:, self.width :]])
+
+    def require_codes(self, rows: Matrix, count: int, stored: Stored) -> None:
+        """Refuse stored rows of a class that there is not, or with a negative weight."""
+        codes = rows[:, -2] if self.classes and len(rows) else np.zeros(0)
+        if (codes != np.floor(codes)).any() or ((codes < 0) | (codes >= count)).any():
+            raise stored.error(f"a row is of a class other than 0 to {count - 1}")
+        if len(rows) and rows[:, -1].min() < 0.0:
+            raise stored.error("a row has a negative weight")
+
+
+class LastTargets:
+    """The last targets that were known before a row, when each becomes known ``delay`` rows late."""
+
+    def __init__(self, classes: bool, delay: int) -> None:
+        self.delay = delay
+        self._nothing = NO_CLASS if classes else NO_NUMBER
+        # The last targets fed, known or not.
+        self._tail: Vector = np.empty(0)
+
+    def follow(self, y: Vector) -> Matrix:
+        """Before each of the rows with targets y, (rows, LAGS), the latest first.
+
+        The oldest again where there are fewer.
+        """
+        tail = np.concatenate([self._tail, y])
+        first = len(self._tail) - 1 - self.delay
+        places = first + np.arange(len(y))[:, None] - np.arange(LAGS)
+        self._tail = tail[-(self.delay + LAGS) :].copy()
+        return self._at(tail, places)
+
+    def next(self, rows: int) -> Matrix:
+        """Before the next row, so many times."""
+        places = len(self._tail) - 1 - self.delay - np.arange(LAGS)
+        return np.repeat(self._at(self._tail, places[None]), rows, axis=0)
+
+    def _at(self, values: Vector, places: NDArray[np.int64]) -> Matrix:
+        if not len(values):
+            return np.full(places.shape, self._nothing)
+        return np.where(places[:, :1] >= 0, values[np.maximum(places, 0)], self._nothing)
+
+    def mark(self) -> Any:
+        """Where it stands, for :meth:`restore`: the array is replaced, never changed."""
+        return self._tail
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark."""
+        self._tail = mark
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        return {"tail": self._tail.copy()}
+
+    def load_state(self, stored: Stored, rows: int) -> None:
+        """Take what :meth:`state` saved after so many rows."""
+        self._tail = stored.array("tail", min(rows, self.delay + LAGS))
+        stored.finish()

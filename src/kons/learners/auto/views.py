@@ -1,0 +1,149 @@
+"""The views in use, refitted as rows come: each at least as good, by leave-one-out, as the one before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from kons.arrays import Matrix
+from kons.learners.auto.relevance import Scratch, relevances
+from kons.learners.auto.roles import KEPT, Role
+from kons.learners.auto.rows import Layout
+from kons.learners.auto.view import SCALINGS, Fixed, View, improved, uniform_metric
+
+__all__ = ["SETTLED", "Key", "Views"]
+
+Key = tuple[bool, str]
+"""With or without the last targets, and the name of a scaling."""
+
+#: From here on less is tried: the scaling that lost is left alone, and so are views without an expert.
+SETTLED = 1024
+# Rows that the first metrics wait for; experts that are linear come earlier.
+FIRST_KERNELS = 32
+# Atoms that views are compared with.
+COMPARED_ATOMS = 128
+# Steps of a metric along the gradients: of a fit, of an expert, with the last targets, from nothing.
+STEPS, STEPS_FROM_EXPERTS, STEPS_WITH_LAGS, FRESH_STEPS = 4, 1, 2, 1
+# When a metric is also sought from nothing, and how much better it must be.
+FRESH_AT, CLEARLY = (1024, 4096), 0.95
+
+
+class Views:
+    """One view for each of with and without the last targets, and for each scaling."""
+
+    def __init__(self, fixed: Fixed) -> None:
+        self.fixed = fixed
+        self.current: dict[Key, View] = {}
+        #: The scaling with the smaller error, with and without the last targets.
+        self.better: dict[bool, str] = {False: "robust", True: "robust"}
+        self._scratch = Scratch()
+
+    def key(self, role: Role) -> Key:
+        """Which view a role takes."""
+        better = self.better[role.lags]
+        other = next(name for name in SCALINGS if name != better)
+        return role.lags, "robust" if role.kernel == "linear" else other if role.other else better
+
+    def refit(
+        self,
+        kept: Matrix,
+        some: Matrix,
+        *,
+        layout: Layout,
+        outputs: int,
+        flags: int,
+        rows: int,
+        roles: Iterable[Role],
+        gradients: Callable[[View], Matrix | None],
+        random: np.random.Generator,
+    ) -> dict[Key, float]:
+        """Refit the views in use after so many rows; returns what the old ones' errors are on ``some``.
+
+        Scalings are read off the rows ``kept``, everything else off ``some`` of them, all with weights above
+        0. ``gradients`` are those of an expert that has learned all rows in a view, if there is one.
+        """
+        roots = np.sqrt(some[:, -1])
+        Y = _normalized(layout.outputs(some, outputs), some[:, -1])
+        wanted = {self.key(role) for role in roles if not role.other and role != KEPT[1]}
+        before = {}
+        for lags in (False, True):
+            errors = {}
+            for name in SCALINGS:
+                key = (lags, name)
+                in_use = any(role.lags == lags for role in roles) if rows <= SETTLED else key in wanted
+                if not in_use:
+                    continue
+                columns = layout.seen(some, lags, flags)
+                scaling = SCALINGS[name].fit(layout.seen(kept, lags, flags))
+                old = self.current.get(key)
+                if rows < FIRST_KERNELS:
+                    metric = uniform_metric(columns.shape[1])
+                    self.current[key] = View(scaling, metric, flags=flags, features=layout.width)
+                    continue
+                known = old is not None and old.flags == flags and old.features == layout.width
+                early = rows <= 2 * FIRST_KERNELS
+                first = early or not known
+                if first:
+                    old = self._beginning(key, columns.shape[1]) if lags or not early else None
+                found = None if first or old is None or rows < SETTLED else gradients(old)
+                leads = not lags and (rows < SETTLED or name == self.better[lags])
+                better = partial(
+                    improved,
+                    scaling=scaling,
+                    X=columns,
+                    Y=Y,
+                    roots=roots,
+                    fixed=self.fixed,
+                    atoms=COMPARED_ATOMS if leads else COMPARED_ATOMS // 2,
+                    random=random,
+                    scratch=self._scratch,
+                )
+                steps = STEPS if found is None else STEPS_FROM_EXPERTS
+                if rows == FIRST_KERNELS or not leads:
+                    steps = 1
+                if lags and not first:
+                    steps = STEPS_WITH_LAGS
+                view, before[key] = better(old, steps=steps, gradients=found)
+                if rows in FRESH_AT and leads and name == self.better[lags]:
+                    # Whatever was found on few rows: once more from the uniform metric.
+                    fresh, _ = better(None, steps=FRESH_STEPS, gradients=None)
+                    if fresh.error < CLEARLY * view.error:
+                        view = fresh
+                self.current[key] = replace(view, flags=flags, features=layout.width)
+                errors[name] = view.error
+            if errors:
+                self.better[lags] = min(errors, key=lambda name: errors[name])
+        return before
+
+    def _beginning(self, key: Key, width: int) -> View | None:
+        """A view with more columns starts from the one with fewer, new columns counting like the best."""
+        plain = self.current.get((False, key[1]))
+        if plain is None:
+            return None
+        metric = uniform_metric(width)
+        features = plain.features
+        if metric.ndim == 1:
+            metric[:features] = relevances(plain.metric)
+        else:
+            metric[:features, :features] = plain.metric
+        return replace(plain, metric=metric)
+
+    def mark(self) -> Any:
+        """Where they stand, for :meth:`restore`: a view is replaced, never changed."""
+        return self.current.copy(), self.better.copy()
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark."""
+        self.current, self.better = mark[0].copy(), mark[1].copy()
+
+
+def _normalized(Y: Matrix, weights: Matrix) -> Matrix:
+    """Around 0, with variance 1 over all outputs."""
+    Y = Y - np.average(Y, axis=0, weights=weights)
+    variance = float(np.average(np.sum(Y**2, axis=1), weights=weights))
+    return Y / math.sqrt(variance) if variance > 0.0 else Y

@@ -1,0 +1,89 @@
+"""Two votes over the same experts: of all of them, and of those that need no last targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.learners.auto.aggregation import Aggregation
+from kons.stored import Stored
+
+__all__ = ["Voting"]
+
+
+class Voting:
+    """The first column of what is voted on is the mean of the targets, the others are experts."""
+
+    def __init__(self, without_lags: Sequence[bool]) -> None:
+        self.all = Aggregation(len(without_lags) + 1)
+        self._columns = [0, *(i + 1 for i, plain in enumerate(without_lags) if plain)]
+        self.plain = Aggregation(len(self._columns))
+
+    def advance(
+        self,
+        F: Matrix,
+        centres: Vector,
+        F_learned: Matrix,
+        centres_learned: Vector,
+        Y: Matrix,
+        weights: Vector,
+        known: NDArray[np.int64],
+    ) -> Matrix:
+        """Predictions by all; both learn. See :meth:`Aggregation.advance`."""
+        learned = centres_learned, Y, weights, known
+        predictions = self.all.advance(F, centres, F_learned, *learned)
+        columns = self._columns
+        self.plain.advance(F[:, columns], centres, F_learned[:, columns], *learned)
+        return predictions
+
+    def combine(self, F: Matrix, centre: float, *, lags: bool) -> Matrix:
+        """Predictions by the weights as they are. Changes nothing."""
+        if lags:
+            return self.all.combine(F, centre)
+        return self.plain.combine(F[:, self._columns], centre)
+
+    def end_chunk(self, rows: int, variance: float) -> None:
+        """Forget by so many rows."""
+        for vote in (self.all, self.plain):
+            vote.end_chunk(rows, variance)
+
+    def add(self, without_lags: Sequence[bool], variance: float) -> None:
+        """Experts more."""
+        first = len(self.all.start)
+        new = [first + i for i, plain in enumerate(without_lags) if plain]
+        self.all.add(len(without_lags), variance)
+        self.plain.add(len(new), variance)
+        self._columns = [*self._columns, *new]
+
+    def remove(self, columns: Sequence[int]) -> None:
+        """Without these columns."""
+        self.all.remove(columns)
+        gone = [place for place, column in enumerate(self._columns) if column in columns]
+        if gone:
+            self.plain.remove(gone)
+        left = [column for column in self._columns if column not in columns]
+        self._columns = [column - sum(other < column for other in columns) for column in left]
+
+    def mark(self) -> Any:
+        """Where it stands, for :meth:`restore`."""
+        return self._columns, self.all.mark(), self.plain.mark()
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark."""
+        self._columns, everyone, plain = mark
+        self.all.restore(everyone)
+        self.plain.restore(plain)
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on, besides who sees the last targets. A copy."""
+        return {"all": self.all.state(), "plain": self.plain.state()}
+
+    def load_state(self, stored: Stored) -> None:
+        """Take what :meth:`state` saved."""
+        self.all.load_state(stored.inner("all"))
+        self.plain.load_state(stored.inner("plain"))
+        stored.finish()

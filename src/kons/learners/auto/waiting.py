@@ -1,0 +1,91 @@
+"""Rows that were predicted and whose targets are not known yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.stored import Stored
+
+__all__ = ["Waiting"]
+
+
+class Waiting:
+    """At most ``delay`` rows with what was predicted of them; without a delay, none.
+
+    ==============  =======================================================
+    ``rows``        as in :class:`~kons.learners.auto.rows.Layout`
+    ``F``           what the experts predicted, (rows, experts, outputs)
+    ``centres``     what their vote is taken around
+    ``predictions`` the vote, (rows, outputs)
+    ==============  =======================================================
+    """
+
+    NAMES = ("rows", "F", "centres", "predictions")
+
+    def __init__(self, delay: int) -> None:
+        self.delay = delay
+        self._arrays: dict[str, NDArray[np.float64]] = {}
+
+    def __len__(self) -> int:
+        return len(self._arrays["rows"]) if self._arrays else 0
+
+    def joined(self, name: str, new: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Those that wait, and new ones behind them."""
+        return np.concatenate([self._arrays[name], new]) if len(self) else new
+
+    def keep(self, **arrays: NDArray[np.float64]) -> None:
+        """These wait from now on."""
+        if self.delay:
+            self._arrays = {name: array.copy() for name, array in arrays.items()}
+
+    def add_output(self) -> None:
+        """A class more, that nobody predicted."""
+        for name in ("F", "predictions"):
+            self._change(name, lambda array: np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, 1)]))
+
+    def add_experts(self, count: int) -> None:
+        """Experts more, who would have said what the others did on average."""
+        self._change(
+            "F",
+            lambda F: np.concatenate([F, np.repeat(F[:, 1:].mean(axis=1, keepdims=True), count, axis=1)], 1),
+        )
+
+    def remove_experts(self, columns: Sequence[int]) -> None:
+        """Without these columns of F."""
+        self._change("F", lambda F: np.delete(F, columns, axis=1))
+
+    def change_rows(self, change: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> None:
+        """Write the rows in another way."""
+        self._change("rows", change)
+
+    def _change(self, name: str, change: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> None:
+        if self._arrays:
+            self._arrays = {**self._arrays, name: change(self._arrays[name])}
+
+    def mark(self) -> Any:
+        """Where it stands, for :meth:`restore`: the dict is replaced, never changed."""
+        return self._arrays
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark."""
+        self._arrays = mark
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        return {name: array.copy() for name, array in self._arrays.items()}
+
+    def load_state(self, stored: Stored, columns: int, experts: int, outputs: int, seen: int) -> None:
+        """Take what :meth:`state` saved after ``seen`` rows: compiled loops do not look at bounds."""
+        if self.delay and seen:
+            count = min(seen, self.delay)
+            self._arrays = {
+                "rows": stored.array("rows", count, columns),
+                "F": stored.array("F", count, experts, outputs),
+                "centres": stored.array("centres", count),
+                "predictions": stored.array("predictions", count, outputs),
+            }
+        stored.finish()
