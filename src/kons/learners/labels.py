@@ -107,7 +107,14 @@ def as_labels(y: Any, rows: int, name: str = "y") -> list[Any]:
         raise InputError(f"{name} is a {type(y).__name__}, expected a sequence of labels.") from None
     if len(values) != rows:
         raise InputError(f"{name} has {len(values)} label(s), X has {rows} row(s): expected one per row.")
+    if isinstance(y, np.ndarray) and (y.dtype.kind in "biuU" or (y.dtype.kind == "f" and _plain(y))):
+        return values  # nothing to refuse among them
     return [as_label(value, f"{name}[{i}]") for i, value in enumerate(values)]
+
+
+def _plain(y: NDArray[Any]) -> bool:
+    """Whether floats become plain Python's, none of them NaN."""
+    return y.dtype.itemsize <= 8 and not bool(np.isnan(y).any())
 
 
 def stored_labels(stored: Stored, name: str) -> list[Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
+from kons.compilation import compiled
 from kons.stored import Stored
 
 __all__ = ["RankScaling"]
@@ -42,6 +44,13 @@ class RankScaling:
 
     values: tuple[Vector, ...]
     ranks: tuple[Vector, ...]
+    _tables: tuple[Vector, Vector, NDArray[np.int64]] = field(init=False, repr=False)
+    """All values and ranks one behind the other, and where those of each feature begin."""
+
+    def __post_init__(self) -> None:
+        starts = np.cumsum([0, *(len(values) for values in self.values)], dtype=np.int64)
+        tables = np.concatenate(self.values), np.concatenate(self.ranks), starts
+        object.__setattr__(self, "_tables", tables)
 
     @classmethod
     def fit(cls, X: Matrix) -> RankScaling:
@@ -61,8 +70,7 @@ class RankScaling:
     def transform(self, X: Matrix) -> Matrix:
         """The scaled rows of X, as a new array."""
         scaled = np.empty(X.shape)
-        for j, (seen, rank) in enumerate(zip(self.values, self.ranks, strict=True)):
-            scaled[:, j] = np.interp(X[:, j], seen, rank)
+        _interpolate(X, *self._tables, scaled)
         return scaled
 
     def state(self) -> dict[str, Any]:
@@ -82,3 +90,27 @@ class RankScaling:
                 raise stored.error("the values of a feature do not rise")
         stored.finish()
         return cls(tuple(p[0] for p in pairs), tuple(p[1] for p in pairs))
+
+
+@compiled
+def _interpolate(X: Matrix, values: Vector, ranks: Vector, starts: NDArray[np.int64], scaled: Matrix) -> None:
+    """Each number between its two neighbours among the values of its feature; beyond them, the last."""
+    for j in range(X.shape[1]):
+        first, last = starts[j], starts[j + 1] - 1
+        for i in range(len(X)):
+            x = X[i, j]
+            low, high = first, last
+            while high - low > 1:
+                middle = (low + high) // 2
+                if values[middle] <= x:
+                    low = middle
+                else:
+                    high = middle
+            if x <= values[low]:
+                scaled[i, j] = ranks[low]
+            elif x >= values[high]:
+                scaled[i, j] = ranks[high]
+            else:
+                # Halves: the difference of two numbers near the largest float overflows.
+                part = (0.5 * x - 0.5 * values[low]) / (0.5 * values[high] - 0.5 * values[low])
+                scaled[i, j] = ranks[low] + part * (ranks[high] - ranks[low])
