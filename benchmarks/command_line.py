@@ -38,7 +38,7 @@ def run(settings: Settings) -> Report:
     with tempfile.TemporaryDirectory() as folder, blas_threads(1):
         file, X, y = write_rows(Path(folder), rows)
         contenders: dict[str, Callable[[], Any]] = {
-            "advance": lambda: for_task("regression").advance(X, y),
+            "advance": lambda: for_task("regression", "embedded").advance(X, y),
             "kons run": lambda: command(file),
             "kons run --out": lambda: command(file, Path(folder) / "out"),
         }
@@ -100,7 +100,7 @@ def command(file: Path, out: Path | None = None) -> None:
     """``kons run`` in this process, without the report."""
     from kons.cli import main
 
-    arguments = ["run", str(file), "--target", "y", "--quiet", "--json"]
+    arguments = ["run", str(file), "--target", "y", "--learner", "embedded", "--quiet", "--json"]
     if out is not None:
         shutil.rmtree(out, ignore_errors=True)
         arguments += ["--out", str(out)]
@@ -126,7 +126,8 @@ def prepare(folder: str, rows: int) -> Callable[[], float]:
 
     def task() -> float:
         """The part of the time that checkpoints took."""
-        run = Run.start(Asked(str(file), "y"), Path(folder) / f"run of {rows}", quiet=True)
+        asked = Asked(str(file), "y", learner="embedded")
+        run = Run.start(asked, Path(folder) / f"run of {rows}", quiet=True)
         run.go()
         return run.checkpoint_seconds / run.seconds
 

@@ -22,7 +22,7 @@ from benchmarks.streams import synthetic
 from kons.river import KONSClassifier, KONSRegressor
 
 GOAL = 10.0
-PARAMETERS: dict[str, Any] = {"max_atoms": 100, "bandwidth": 1.0}
+PARAMETERS: dict[str, Any] = {"learner": "embedded", "max_atoms": 100, "bandwidth": 1.0}
 WEATHER = ("sun", "rain", "snow")
 CORE, ADAPTER = "regression: rows", "regression: dicts"
 CLASSES_CORE, CLASSES = "classification: rows", "classification: dicts"

@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 import naive
-from kons import KONS, EmbeddedKONS, Gaussian, Linear, Logistic, SketchedKONS, Squared, SquaredHinge, recipes
+from kons import (
+    KONS,
+    AutoKONS,
+    EmbeddedKONS,
+    Gaussian,
+    Linear,
+    Logistic,
+    SketchedKONS,
+    Squared,
+    SquaredHinge,
+    recipes,
+)
 from kons.errors import ConfigurationError
 from kons.kernels import Matern
 from kons.learners.newton import NewtonLearner
@@ -210,7 +221,10 @@ def test_pkawv_in_the_whole_space_is_vovks_forecaster():
 # ---- the registry
 
 
-@pytest.mark.parametrize("name", RECIPES)
+OF_A_KERNEL = [name for name, recipe in RECIPES.items() if not recipe.in_raw_units]
+
+
+@pytest.mark.parametrize("name", OF_A_KERNEL)
 def test_every_name_makes_a_learner(name):
     learner = make(name, KERNEL, Squared())
     assert isinstance(learner, NewtonLearner)
@@ -232,9 +246,24 @@ def test_descriptions_are_one_line(name):
     assert 10 < len(recipe.description) < 90
 
 
-def test_descriptions_differ_and_names_are_sorted():
+def test_auto_is_made_for_a_task_only():
+    with pytest.raises(ConfigurationError, match=r"'auto' is made for a task.*for_task\(\"regression\""):
+        make("auto", KERNEL, Squared())
+
+
+def test_descriptions_differ_and_the_default_is_first():
     assert len({recipe.description for recipe in RECIPES.values()}) == len(RECIPES)
-    assert list(RECIPES) == sorted(RECIPES)
+    assert list(RECIPES) == ["auto", *sorted(RECIPES.keys() - {"auto"})]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_what_is_accepted_is_what_for_task_takes(name):
+    recipe = RECIPES[name]
+    named = set(inspect.signature(for_task).parameters) - {"task", "name", "scale", "parameters"}
+    assert len(set(recipe.accepts)) == len(recipe.accepts)
+    assert set(recipe.parameters) < set(recipe.accepts)
+    left_out = named - set(recipe.accepts) - {"seed"}
+    assert left_out == ({"warmup", "margin", "loss", "classes"} if recipe.in_raw_units else set())
 
 
 def test_the_docstring_has_a_row_for_every_entry():
@@ -244,7 +273,7 @@ def test_the_docstring_has_a_row_for_every_entry():
 
 @pytest.mark.parametrize("name", ["KONS", "pros-n-kons", "", None])
 def test_an_unknown_name(name):
-    with pytest.raises(ConfigurationError, match=r"there is no learner .*; there are b_kons, con_kons"):
+    with pytest.raises(ConfigurationError, match=r"there is no learner .*; there are auto, b_kons, con_kons"):
         make(name, KERNEL, Squared())
 
 
@@ -299,7 +328,7 @@ WORDS = np.where(X[:, 0] > 0.5, "right", np.where(X[:, 1] > 0.0, "up", "down"))
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_every_name_works_on_raw_units(name, task):
     y = NUMBERS if task == "regression" else WORDS
-    model = for_task(task, name, warmup=60, seed=4)
+    model = for_task(task, name, seed=4, **({} if RECIPES[name].in_raw_units else {"warmup": 60}))
     trace = model.advance(RAW, y)
     late = trace.loss[-60:].mean()
     if task == "regression":
@@ -308,13 +337,55 @@ def test_every_name_works_on_raw_units(name, task):
     else:
         assert late < 0.5
         assert set(model.classes) == {"right", "up", "down"}
-    problem = model.learner if task == "regression" else model.learner.learner
+    if RECIPES[name].in_raw_units:
+        problem = model
+    else:
+        problem = model.learner if task == "regression" else model.learner.learner
     if hasattr(problem, "seed") and "seed" in RECIPES[name].parameters:
         assert problem.seed == 4
 
 
-def test_what_for_task_chooses():
-    numbers, words = for_task("regression").learner, for_task("classification").learner.learner
+def test_what_for_task_chooses_by_itself():
+    numbers, words = for_task("regression"), for_task("classification", seed=3)
+    assert type(numbers) is type(words) is AutoKONS
+    assert (numbers.task, words.task) == ("regression", "classification")
+    assert numbers.parameters() == AutoKONS("regression").parameters()
+    assert words.seed == 3
+
+
+def test_what_is_given_to_auto_is_fixed():
+    given = for_task("regression", kernel="matern", bandwidth=2.0, regularization=0.3, max_atoms=40, delay=2)
+    found = given.parameters()
+    assert (found["kernel"], found["bandwidth"], found["regularization"]) == (Matern("auto"), 2.0, 0.3)
+    assert (found["max_atoms"], found["delay"]) == (40, 2)
+    assert for_task("regression", kernel=Gaussian(2.0)).parameters()["kernel"] == Gaussian(2.0)
+    assert for_task("regression", bandwidth=0.7).parameters()["kernel"] is None
+    trace = for_task("regression", kernel="laplace", max_atoms=30).advance(RAW, NUMBERS)
+    assert trace.loss[-60:].mean() < NUMBERS.var()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"scale": "none"},
+        {"warmup": 500},
+        {"margin": 0.5},
+        {"loss": "squared"},
+        {"loss": Squared()},
+        {"classes": ["a", "b"], "task": "classification"},
+    ],
+    ids=repr,
+)
+def test_what_auto_does_without_is_refused(given):
+    name, value = next(iter(given.items()))
+    message = f"{name}={value!r} does not apply to 'auto', which finds units and classes by itself"
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
+        for_task(**({"task": "regression"} | given))
+
+
+def test_what_for_task_chooses_for_embedded():
+    for_embedded = functools.partial(for_task, name="embedded")
+    numbers, words = for_embedded("regression").learner, for_embedded("classification").learner.learner
     for learner in (numbers, words):
         assert type(learner) is EmbeddedKONS
         assert learner.kernel == Gaussian("auto")
@@ -322,24 +393,28 @@ def test_what_for_task_chooses():
     assert (numbers.loss, words.loss) == (Squared(), Logistic())
     assert (numbers.bound, words.bound) == (1.0, 8.0)
     assert for_task("classification", "kons").learner.learner.bound == 3.0
-    assert for_task("classification", bound=2.0).learner.learner.bound == 2.0
+    assert for_embedded("classification", bound=2.0).learner.learner.bound == 2.0
     assert for_task("classification", "pkawv").learner.learner.loss == Squared()
-    assert for_task("classification", loss="squared_hinge").learner.learner.loss == SquaredHinge()
-    assert for_task("classification", classes=["a", "b"]).classes == ["a", "b"]
-    assert not for_task("regression", scale="none").scale_features
-    assert for_task("regression", warmup=7, margin=0.5).parameters()["margin"] == 0.5
+    assert for_embedded("classification", loss="squared_hinge").learner.learner.loss == SquaredHinge()
+    assert for_embedded("classification", classes=["a", "b"]).classes == ["a", "b"]
+    assert not for_embedded("regression", scale="none").scale_features
+    assert for_embedded("regression").warmup == 500
+    assert for_embedded("regression", warmup=7, margin=0.5).parameters()["margin"] == 0.5
 
 
 def test_kernels_by_name():
-    assert for_task("regression", kernel="matern", bandwidth=2.0).kernel == Matern(2.0)
-    assert for_task("regression", kernel="linear").kernel == Linear()
+    assert for_task("regression", "embedded", kernel="matern", bandwidth=2.0).kernel == Matern(2.0)
+    assert for_task("regression", "embedded", kernel="linear").kernel == Linear()
     assert (
-        for_task("regression", kernel=Gaussian("auto") + Linear(), bandwidth=3.0).kernel
+        for_task("regression", "embedded", kernel=Gaussian("auto") + Linear(), bandwidth=3.0).kernel
         == Gaussian(3.0) + Linear()
     )
-    assert for_task("regression", kernel=Gaussian(2.0)).kernel == Gaussian(2.0)
+    assert for_task("regression", "embedded", kernel=Gaussian(2.0)).kernel == Gaussian(2.0)
     for name in recipes.KERNELS:
-        assert for_task("regression", kernel=name, warmup=50).advance(RAW, NUMBERS).loss[-50:].mean() < 400.0
+        assert (
+            for_task("regression", "embedded", kernel=name, warmup=50).advance(RAW, NUMBERS).loss[-50:].mean()
+            < 400.0
+        )
 
 
 @pytest.mark.parametrize(
@@ -348,14 +423,25 @@ def test_kernels_by_name():
         ({"task": "ranking"}, "task is 'ranking'"),
         ({"name": "nothing"}, "there is no learner 'nothing'"),
         ({"kernel": "nothing"}, "there is no kernel 'nothing'; there are gaussian"),
-        ({"loss": "nothing"}, "there is no loss 'nothing'; there are logistic"),
+        ({"name": "embedded", "loss": "nothing"}, "there is no loss 'nothing'; there are logistic"),
         ({"bandwidth": 0.0}, "bandwidth is 0.0"),
         ({"bandwidth": "wide"}, "bandwidth is 'wide'"),
         ({"scale": True}, "scale is True"),
         ({"classes": ["a"]}, "classes are for classification"),
-        ({"atoms": 3}, "'embedded' takes no parameter 'atoms'; it takes bound, regularization"),
+        ({"atoms": 3}, "'auto' takes no parameter 'atoms'; it takes max_atoms, experts"),
+        ({"forgetting": 0.9}, "'auto' takes no parameter 'forgetting'"),
+        ({"kernel": Gaussian(2.0), "bandwidth": 3.0}, "has a bandwidth"),
+        ({"name": "embedded", "kernel": Gaussian(2.0), "bandwidth": 3.0}, "takes none: leave it out"),
+        ({"name": "embedded", "kernel": "linear", "bandwidth": 3.0}, r"Linear\(\) takes none: leave it out"),
+        (
+            {"name": "embedded", "atoms": 3},
+            "'embedded' takes no parameter 'atoms'; it takes bound, regularization",
+        ),
         ({"name": "kons", "max_atoms": 3}, "'kons' takes no parameter 'max_atoms'"),
-        ({"loss": Squared(), "task": "classification", "bound": 0.5}, "does not take the targets"),
+        (
+            {"name": "embedded", "loss": Squared(), "task": "classification", "bound": 0.5},
+            "does not take the targets",
+        ),
     ],
 )
 def test_what_for_task_refuses(given, message):

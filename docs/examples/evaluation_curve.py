@@ -12,14 +12,12 @@ from typing import Any
 from showing import PICTURES, picture
 
 from kons import evaluate
-from kons.recipes import for_task
 from kons.streams import friedman
 
 
 def main(rows: int = 10_000, file: Path | None = PICTURES / "evaluation_curve.svg") -> Any:
     """Evaluate, print, draw."""
-    model = for_task("regression", warmup=min(500, rows // 4))
-    result = evaluate(model, friedman(rows, seed=1), window=rows // 20)
+    result = evaluate("auto", friedman(rows, seed=1), window=rows // 20)
     print(result)
     with picture(file, 1, "Friedman's function of ten features: windowed loss", width=8.0) as axes:
         result.plot(axes)

@@ -22,7 +22,7 @@ def measure(rows: int = 8000, seed: int = 1) -> dict[tuple[str, float], Any]:
     """An evaluation per stream and factor."""
     return {
         (name, factor): evaluate(
-            for_task("regression", forgetting=factor, warmup=min(500, rows // 4)),
+            for_task("regression", "embedded", forgetting=factor, warmup=min(500, rows // 4)),
             stream(rows, seed=seed),
             window=rows // 20,
         )

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector, as_points
 from kons.errors import ConfigurationError, FileError, InputError, MissingExtraError
 from kons.kernels import Kernel
-from kons.learners import KORS, Scaled
+from kons.learners import KORS, AutoKONS
 from kons.learners.labels import object_array, stored_labels
 from kons.learners.scaled import WIDER
 from kons.policies import Leverage
 from kons.recipes import for_task, kernel_of, together
+from kons.recipes.registry import recipe_of
 from kons.scaling import RobustScaling, median_bandwidth
 from kons.stored import Stored
 
@@ -43,6 +44,8 @@ except ImportError:
 
 __all__ = ["KONSClassifier", "KONSRegressor", "KORSFeatures"]
 
+# The logit of a class that was named and never met, or less: its probability is 0.
+NEVER_MET = -1000.0
 # Bytes that the type of labels may take, where they are shorter.
 LONGEST_LABEL = 1 << 16
 #: Parameters of the learner that have a name of their own here; None leaves them to the learner.
@@ -59,9 +62,9 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        learner: str = "embedded",
+        learner: str = "auto",
         *,
-        kernel: str | Kernel = "gaussian",
+        kernel: str | Kernel | None = None,
         bandwidth: float | str = "auto",
         loss: Any = None,
         regularization: float | None = None,
@@ -69,7 +72,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         forgetting: float | None = None,
         options: dict[str, Any] | None = None,
         scale: str = "auto",
-        warmup: int = 500,
+        warmup: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.learner = learner
@@ -84,9 +87,11 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         self.warmup = warmup
         self.random_state = random_state
 
-    def _model(self, seed: int, classes: list[Any] | None = None) -> Scaled:
-        """A model that has seen nothing."""
-        named = {name: getattr(self, name) for name in _NAMED} | {"seed": seed, "classes": classes}
+    def _model(self, seed: int, classes: list[int] | None = None) -> Any:
+        """A model that has seen nothing; it is told of the classes if it can be."""
+        named = {name: getattr(self, name) for name in _NAMED} | {"seed": seed}
+        if "classes" in recipe_of(self.learner).accepts:
+            named["classes"] = classes
         given = together(named, self.options, "options")
         return for_task(self._task, self.learner, **given)  # type: ignore[arg-type]
 
@@ -124,6 +129,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             pattern = estimator._fresh()
             estimator.model_ = type(pattern).from_state(pattern.parameters(), stored.take("model"))
             _require_width(estimator, estimator.model_, stored)
+            estimator._require_fit(stored)
             stored.finish()
         return estimator
 
@@ -132,37 +138,44 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _load_more(self, stored: Stored) -> None: ...
 
-    def _fresh(self) -> Scaled:
+    def _require_fit(self, stored: Stored) -> None:
+        """Refuse a model that does not fit the rest of what was stored."""
+
+    def _fresh(self) -> Any:
         return self._model(self.seed_)
 
 
 class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
-    """Kernel regression in one pass: second-order steps in the span of a small dictionary.
+    """Kernel regression in one pass: second-order steps in the span of a small dictionary, or of several.
 
     Parameters
     ----------
     learner:
-        A name in :data:`kons.recipes.RECIPES`.
+        A name in :data:`kons.recipes.RECIPES`. ``"auto"`` is :class:`kons.AutoKONS`, which chooses scales,
+        relevance of features, bandwidth and ridge as it learns; ``"embedded"`` is one dictionary, faster.
     kernel, bandwidth:
-        A name in :data:`kons.recipes.KERNELS` or a kernel; ``"auto"`` finds a bandwidth in the first rows.
+        A name in :data:`kons.recipes.KERNELS` or a kernel; ``"auto"`` finds a bandwidth in the rows. None
+        takes the learner's own: Gaussian, or for ``"auto"`` several.
     loss:
-        None for the squared loss, a name in :data:`kons.recipes.LOSSES`, or a loss.
+        None for the squared loss, a name in :data:`kons.recipes.LOSSES`, or a loss. Not for ``"auto"``.
     regularization, max_atoms, forgetting:
-        Of the algorithm; None takes its own. ``forgetting`` below 1 follows drift.
+        Of the algorithm; None takes its own. ``forgetting`` below 1 follows drift; ``"auto"`` takes none.
     options:
         Any other parameters of the algorithm, by name.
     scale:
-        ``"auto"`` scales features robustly, ``"none"`` leaves them: in a pipeline behind a scaler.
+        ``"none"`` leaves features as they are: in a pipeline behind a scaler. Not for ``"auto"``.
     warmup:
-        Rows that the scales are read off. ``fit`` does with fewer; ``partial_fit`` waits for them, and
-        the mean is predicted meanwhile.
+        Rows that the scales are read off; None for 500. ``fit`` does with fewer; ``partial_fit`` waits for
+        them, and the mean is predicted meanwhile. Not for ``"auto"``, which waits for nothing.
     random_state:
         Of the coins, where the algorithm tosses some.
+
+    Rows to be predicted are taken as exchangeable: no expert looks at the targets learned last.
 
     Attributes
     ----------
     model_:
-        The :class:`kons.Scaled` learner.
+        The learner in raw units: :class:`kons.AutoKONS`, or :class:`kons.Scaled` around another.
 
     Examples
     --------
@@ -183,7 +196,7 @@ class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
         seed = _seed_of(self.random_state)
         model = self._model(seed)
         _advance(model, X, y.astype(np.float64), weights)
-        model.finish_warmup()
+        _end_warmup(model)
         self.seed_, self.model_ = seed, model
         return self
 
@@ -206,17 +219,18 @@ class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
 
 
 class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
-    """Kernel classification in one pass, one problem per class over one shared dictionary.
+    """Kernel classification in one pass, one problem per class over shared dictionaries.
 
     Parameters are those of :class:`KONSRegressor`; ``loss=None`` is the logistic loss, whose scores are
-    probabilities. Labels may be of any kind scikit-learn takes.
+    probabilities (``"auto"``: squared, its scores made probabilities). Labels may be of any kind
+    scikit-learn takes.
 
     Attributes
     ----------
     classes_:
         The labels, sorted.
     model_:
-        The :class:`kons.Scaled` learner; its labels are places in ``classes_``.
+        The learner in raw units; its labels are places in ``classes_``.
 
     Examples
     --------
@@ -241,7 +255,7 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         seed = _seed_of(self.random_state)
         model = self._model(seed, list(range(len(classes))))
         _advance(model, X, codes.tolist(), weights)
-        model.finish_warmup()
+        _end_warmup(model)
         self.seed_, self.classes_, self.model_ = seed, classes, model
         return self
 
@@ -281,19 +295,35 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         """The score of each class; with two of them, that of the second alone."""
         check_is_fitted(self, "model_")
         scores = self._scores(X)
+        if len(self.classes_) == 2 and isinstance(self.model_, AutoKONS):  # a logit for each: the log-odds
+            odds: Vector = np.logaddexp(0.0, -scores[:, 0]) - np.logaddexp(0.0, -scores[:, 1])
+            return odds
         return scores if len(self.classes_) > 2 else scores[:, -1]
 
     def predict_proba(self, X: Any) -> Matrix:
         """The probability of each class: see :meth:`kons.Classifier.predict_proba`."""
         check_is_fitted(self, "model_")
-        return self.model_.probabilities(self._scores(X))
+        probabilities: Matrix = self.model_.probabilities(self._scores(X))
+        return probabilities
 
     def _scores(self, X: Any) -> Matrix:
+        """A column per class; one that was named and never met has a score that leaves it no probability."""
         scores: Matrix = self.model_.decision_function(_rows(self, X, reset=False))
-        return scores
+        met = self.model_.classes
+        if met == list(range(len(self.classes_))):
+            return scores
+        lowest = np.minimum(scores.min(axis=1, keepdims=True) - 1.0, NEVER_MET)
+        table: Matrix = np.repeat(lowest, len(self.classes_), axis=1)
+        table[:, met] = scores
+        return table
 
-    def _fresh(self) -> Scaled:
+    def _fresh(self) -> Any:
         return self._model(self.seed_, list(range(len(self.classes_))))
+
+    def _require_fit(self, stored: Stored) -> None:
+        places = range(len(self.classes_))
+        if not all(type(place) is int and place in places for place in self.model_.classes):
+            raise stored.error(f"its model has other classes than {self.classes_.tolist()!r}")
 
     def _more_state(self) -> dict[str, Any]:
         return {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
@@ -506,7 +536,13 @@ def _seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def _advance(model: Scaled, X: Matrix, y: Any, weights: Vector | None) -> None:
+def _end_warmup(model: Any) -> None:
+    """Learn from what there is, where a model would wait for more rows."""
+    if getattr(model, "warming_up", False):
+        model.finish_warmup()
+
+
+def _advance(model: Any, X: Matrix, y: Any, weights: Vector | None) -> None:
     """Learn rows; those that weigh nothing are as good as not there."""
     if weights is None:
         model.advance(X, y)

@@ -21,14 +21,18 @@ from kons.river import KONSClassifier, KONSRegressor
 pytestmark = pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
 
 MODELS = [model(**given) for model in (KONSRegressor, KONSClassifier) for given in model._unit_test_params()]
-MODELS.append(KONSRegressor(kernel="linear", warmup=10, forgetting=0.99, parameters={"forward": True}))
+MODELS.append(
+    KONSRegressor("embedded", kernel="linear", warmup=10, forgetting=0.99, parameters={"forward": True})
+)
 
 
 @pytest.mark.parametrize(
     ("model", "check"),
     [
         pytest.param(
-            model, check, id=f"{type(model).__name__}({model.kernel}, {model.warmup})-{check.__name__}"
+            model,
+            check,
+            id=f"{type(model).__name__}({model.learner}, {model.kernel}, {model.warmup})-{check.__name__}",
         )
         for model in MODELS
         for check in checks.yield_checks(model)
@@ -65,9 +69,9 @@ def test_rows_are_what_the_learner_inside_would_see(learner):
 
 
 def test_labels_are_what_the_learner_inside_would_say():
-    core = for_task("classification", warmup=50)
+    core = for_task("classification", "embedded", warmup=50)
     expected = core.advance(BY_NAME, LABELS).prediction.tolist()
-    model = KONSClassifier(warmup=50)
+    model = KONSClassifier("embedded", warmup=50)
     assert played(model, ROWS, LABELS) == expected
     assert model.classes == core.classes
     probabilities = model.predict_proba_one(ROWS[0])
@@ -83,7 +87,7 @@ def test_parameters_reach_the_learner():
         "bandwidth": 0.8,
         "parameters": {"bound": 3.0},
     }
-    learner = KONSRegressor(**given).core.learner
+    learner = KONSRegressor("embedded", **given).core.learner
     assert (learner.regularization, learner.max_atoms, learner.forgetting, learner.bound) == (
         0.3,
         7,
@@ -91,8 +95,10 @@ def test_parameters_reach_the_learner():
         3.0,
     )
     assert learner.kernel == Gaussian(0.8)
-    assert KONSClassifier(kernel=Gaussian(2.0), loss="squared_hinge").core.learner.kernel == Gaussian(2.0)
-    assert not KONSRegressor(scale="none").core.scale_features
+    hinged = KONSClassifier("embedded", kernel=Gaussian(2.0), loss="squared_hinge")
+    assert hinged.core.learner.kernel == Gaussian(2.0)
+    assert not KONSRegressor("embedded", scale="none").core.scale_features
+    assert KONSRegressor("embedded").core.warmup == 200
 
 
 @pytest.mark.parametrize(
@@ -102,14 +108,18 @@ def test_parameters_reach_the_learner():
         ({"kernel": "popcorn"}, "no kernel 'popcorn'"),
         ({"learner": "kons", "max_atoms": 5}, "takes no parameter 'max_atoms'"),
         ({"max_atoms": 5, "parameters": {"max_atoms": 6}}, "given twice"),
-        ({"parameters": {"kernel": "linear"}}, "kernel is given twice"),
+        ({"kernel": "linear", "parameters": {"kernel": "linear"}}, "kernel is given twice"),
         ({"parameters": [1]}, "expected a dict"),
         ({"learner": ["kons"]}, r"no learner \['kons'\]"),
         ({"kernel": ["linear"]}, r"no kernel \['linear'\]"),
-        ({"loss": ["squared"]}, r"no loss \['squared'\]"),
+        ({"learner": "embedded", "loss": ["squared"]}, r"no loss \['squared'\]"),
+        ({"loss": "squared"}, "loss='squared' does not apply to 'auto'"),
+        ({"warmup": 20}, "warmup=20 does not apply to 'auto'"),
+        ({"scale": "none"}, "scale='none' does not apply to 'auto'"),
+        ({"forgetting": 0.9}, "'auto' takes no parameter 'forgetting'"),
         ({"bandwidth": np.ones(2)}, "bandwidth is array"),
         ({"text_width": 0}, "width"),
-        ({"warmup": 0}, "warmup"),
+        ({"learner": "embedded", "warmup": 0}, "warmup"),
     ],
 )
 @pytest.mark.parametrize("model", [KONSRegressor, KONSClassifier])
@@ -119,7 +129,7 @@ def test_bad_parameters_are_refused_when_it_is_made(model, given, message):
 
 
 def test_clone_is_a_new_model_with_the_same_parameters():
-    model = KONSRegressor(kernel=Gaussian(0.5), warmup=20, parameters={"bound": 2.0})
+    model = KONSRegressor("embedded", kernel=Gaussian(0.5), warmup=20, parameters={"bound": 2.0})
     played(model, ROWS, Y)
     twin = model.clone({"warmup": 30})
     assert (twin.rows_seen, twin.warmup, twin.kernel) == (0, 30, Gaussian(0.5))
@@ -132,13 +142,13 @@ def test_clone_is_a_new_model_with_the_same_parameters():
 
 def test_progressive_validation_beats_the_mean_where_there_is_something_to_learn():
     stream = list(synth.Friedman(seed=1).take(2000))
-    score = evaluate.progressive_val_score(stream, KONSRegressor(warmup=200), metrics.R2())
+    score = evaluate.progressive_val_score(stream, KONSRegressor("embedded", warmup=200), metrics.R2())
     assert score.get() > 0.7
 
 
 def test_progressive_validation_of_classes():
     score = evaluate.progressive_val_score(
-        datasets.Phishing(), KONSClassifier(warmup=100), metrics.Accuracy() + metrics.ROCAUC()
+        datasets.Phishing(), KONSClassifier("embedded", warmup=100), metrics.Accuracy() + metrics.ROCAUC()
     )
     accuracy, area = score.get()
     assert accuracy > 0.85
@@ -152,7 +162,7 @@ def test_pipelines_select_scale_and_join():
         + (compose.Select("zeal") | preprocessing.StandardScaler())
         + (compose.Select("colour") | preprocessing.OneHotEncoder())
         + aggregate
-    ) | KONSRegressor(warmup=50)
+    ) | KONSRegressor("embedded", warmup=50)
     rows = [x | {"colour": ["red", "blue"][i % 2], "unused": "!"} for i, x in enumerate(ROWS)]
     errors = np.abs(np.array(played(model, rows, Y)) - Y)
     assert errors[200:].mean() < 0.5 * np.abs(np.array(Y) - np.mean(Y)).mean()
@@ -160,13 +170,13 @@ def test_pipelines_select_scale_and_join():
 
 
 def test_scaled_by_river_is_scaled_enough():
-    model = preprocessing.StandardScaler() | KONSRegressor(scale="none", warmup=50)
+    model = preprocessing.StandardScaler() | KONSRegressor("embedded", scale="none", warmup=50)
     errors = np.abs(np.array(played(model, ROWS, Y)) - Y)
     assert errors[200:].mean() < 0.3 * np.abs(np.array(Y) - np.mean(Y)).mean()
 
 
 def test_new_classes_at_any_time():
-    model = KONSClassifier(warmup=20)
+    model = KONSClassifier("embedded", warmup=20)
     assert model.predict_one(ROWS[0]) is None
     assert model.predict_proba_one(ROWS[0]) == {}
     assert model.classes == []
@@ -202,8 +212,8 @@ def wild(rows):
 
 WILD = list(wild(ROWS))
 MAKERS = {
-    "regressor": (lambda: KONSRegressor(warmup=60), Y),
-    "classifier": (lambda: KONSClassifier(warmup=60), LABELS),
+    "regressor": (lambda: KONSRegressor("embedded", warmup=60), Y),
+    "classifier": (lambda: KONSClassifier("embedded", warmup=60), LABELS),
 }
 
 
@@ -247,7 +257,7 @@ def forgeries(state):
 
 
 def test_forged_states_are_refused():
-    model = KONSRegressor(warmup=60)
+    model = KONSRegressor("embedded", warmup=60)
     played(model, WILD[:250], Y[:250])
     for forged in forgeries(model.state()):
         with pytest.raises(FileError):
@@ -266,7 +276,7 @@ def test_names_that_a_file_cannot_hold_are_refused_when_it_is_saved():
 
 
 def test_targets_may_be_any_numbers():
-    twin, model = KONSRegressor(warmup=5), KONSRegressor(warmup=5)
+    twin, model = KONSRegressor("embedded", warmup=5), KONSRegressor("embedded", warmup=5)
     kinds = itertools.cycle([int, np.float64, np.float32, np.int64])
     for x, y, kind in zip(ROWS[:60], Y[:60], kinds, strict=False):
         twin.learn_one(x, float(kind(y)))

@@ -59,8 +59,8 @@ def test_missing_numbers_are_the_mean_so_far_and_missing_text_is_nothing():
     words = [None if g else v for g, v in zip(gone[1], WORDS, strict=True)]
     filled = np.where(gone[0], means_before(b), B)
     matrix = np.column_stack([A, filled, HashedOneHot(8).encode(words)])
-    expected = for_task("regression", warmup=WARMUP).advance(matrix, Y).prediction
-    close(played(KONSRegressor(warmup=WARMUP), rows(a=A.tolist(), b=b, word=words)), expected)
+    expected = for_task("regression", "embedded", warmup=WARMUP).advance(matrix, Y).prediction
+    close(played(KONSRegressor("embedded", warmup=WARMUP), rows(a=A.tolist(), b=b, word=words)), expected)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_every_way_of_saying_nothing_is_the_same(absent):
     for i in range(3, COUNT, 4):
         del gone[i]["b"]
         there[i]["b"] = absent
-    models = [KONSRegressor(warmup=WARMUP) for _ in range(2)]
+    models = [KONSRegressor("embedded", warmup=WARMUP) for _ in range(2)]
     assert played(models[0], there) == played(models[1], gone)
     assert_identical(models[0].state(), models[1].state())
 
@@ -84,7 +84,7 @@ def test_order_and_kinds_of_numbers_do_not_matter():
         {"word": np.str_(w), "flag": [bool, np.bool_][i % 2](f), "b": v, "a": kinds[i % 7](u)}
         for i, (u, v, f, w) in enumerate(zip(a, b, flags, WORDS, strict=True))
     ]
-    models = [KONSRegressor(warmup=WARMUP) for _ in range(2)]
+    models = [KONSRegressor("embedded", warmup=WARMUP) for _ in range(2)]
     assert played(models[0], plain) == played(models[1], odd)
     assert_identical(models[0].state(), models[1].state())
 
@@ -93,15 +93,15 @@ def test_order_and_kinds_of_numbers_do_not_matter():
 def test_a_single_feature(only):
     column = {"number": A.tolist(), "text": WORDS, "whole numbers": [i % 13 for i in range(COUNT)]}[only]
     matrix = HashedOneHot(8).encode(column) if only == "text" else np.array(column, float).reshape(-1, 1)
-    expected = for_task("regression", warmup=WARMUP).advance(matrix, Y).prediction
-    close(played(KONSRegressor(warmup=WARMUP), rows(x=column)), expected)
+    expected = for_task("regression", "embedded", warmup=WARMUP).advance(matrix, Y).prediction
+    close(played(KONSRegressor("embedded", warmup=WARMUP), rows(x=column)), expected)
 
 
 def test_mappings_that_answer_for_what_they_do_not_hold_are_left_as_they_are():
     features = rows(a=A.tolist(), b=B.tolist())
     for x in features[30:]:
         x["new"] = x.pop("b")
-    plain, odd = (KONSRegressor(warmup=WARMUP) for _ in range(2))
+    plain, odd = (KONSRegressor("embedded", warmup=WARMUP) for _ in range(2))
     expected = played(plain, features)
     lazy = [(Counter if i % 2 else functools.partial(defaultdict, float))(x) for i, x in enumerate(features)]
     assert played(odd, lazy) == expected
@@ -111,7 +111,7 @@ def test_mappings_that_answer_for_what_they_do_not_hold_are_left_as_they_are():
 
 @pytest.mark.parametrize("warmup", [1, 2, 3])
 def test_a_second_feature_behind_a_short_warm_up(warmup):
-    model = KONSRegressor(warmup=warmup)
+    model = KONSRegressor("embedded", warmup=warmup)
     for i in range(80):
         model.learn_one({"a": float(i)} if i < warmup else {"a": float(i), "b": float(i % 5)}, float(i))
     assert model.rows_seen == 80
@@ -119,14 +119,14 @@ def test_a_second_feature_behind_a_short_warm_up(warmup):
 
 
 def test_narrow_text():
-    model = KONSRegressor(warmup=WARMUP, text_width=3)
+    model = KONSRegressor("embedded", warmup=WARMUP, text_width=3)
     matrix = np.column_stack([A, HashedOneHot(3).encode(WORDS)])
-    expected = for_task("regression", warmup=WARMUP).advance(matrix, Y).prediction
+    expected = for_task("regression", "embedded", warmup=WARMUP).advance(matrix, Y).prediction
     close(played(model, rows(a=A.tolist(), word=WORDS)), expected)
 
 
 def test_rows_without_any_feature_are_rows():
-    model = KONSRegressor(warmup=10)
+    model = KONSRegressor("embedded", warmup=10)
     for y in (1.0, 3.0):
         model.learn_one({}, y)
     assert model.predict_one({}) == 2.0
@@ -142,7 +142,7 @@ def test_a_feature_that_comes_in_the_warm_up_is_used_at_once():
     first = 15
     late = [None] * first + C[first:].tolist()
     words = [None] * (first + 1) + WORDS[first + 1 :]
-    core = for_task("regression", warmup=WARMUP)
+    core = for_task("regression", "embedded", warmup=WARMUP)
     matrix = np.column_stack([A, B, C, HashedOneHot(8).encode(words)])
     expected = core.advance(matrix[:first, :2], Y[:first]).prediction.tolist()
     core.widen(1)
@@ -150,7 +150,10 @@ def test_a_feature_that_comes_in_the_warm_up_is_used_at_once():
     core.widen(8)
     expected += core.advance(matrix[first + 1 :], Y[first + 1 :]).prediction.tolist()
     close(
-        played(KONSRegressor(warmup=WARMUP), rows(a=A.tolist(), b=B.tolist(), c=late, word=words)), expected
+        played(
+            KONSRegressor("embedded", warmup=WARMUP), rows(a=A.tolist(), b=B.tolist(), c=late, word=words)
+        ),
+        expected,
     )
 
 
@@ -168,19 +171,19 @@ def test_a_feature_that_comes_late_is_used_from_its_fiftieth_value_on(kind, ever
     else:
         samples = HashedOneHot(8).encode([WORDS[i] for i in came[:50]])
         encoded = HashedOneHot(8).encode(late)
-    core = for_task("regression", warmup=WARMUP)
+    core = for_task("regression", "embedded", warmup=WARMUP)
     matrix = np.column_stack([A, B, encoded])
     expected = core.advance(matrix[:since, :2], Y[:since]).prediction.tolist()
     expected.append(core.predict_one(matrix[since, :2]))
     core.widen(encoded.shape[1], samples)
     core.learn_one(matrix[since], Y[since])
     expected += core.advance(matrix[since + 1 :], Y[since + 1 :]).prediction.tolist()
-    model = KONSRegressor(warmup=WARMUP)
+    model = KONSRegressor("embedded", warmup=WARMUP)
     close(played(model, rows(a=A.tolist(), b=B.tolist(), late=late)), expected)
 
 
 def test_a_feature_that_comes_near_the_end_of_the_warm_up_waits_for_its_scale():
-    model = KONSRegressor(warmup=WARMUP)
+    model = KONSRegressor("embedded", warmup=WARMUP)
     stream = rows(a=A.tolist(), late=[None] * (WARMUP - 1) + C[WARMUP - 1 :].tolist())
     for count, width in ((WARMUP + 48, 1), (WARMUP + 49, 2)):
         played(model, stream[model.rows_seen : count])
@@ -189,7 +192,7 @@ def test_a_feature_that_comes_near_the_end_of_the_warm_up_waits_for_its_scale():
 
 
 def test_a_late_feature_that_never_varies_waits_and_costs_nothing():
-    model, twin = KONSRegressor(warmup=WARMUP), KONSRegressor(warmup=WARMUP)
+    model, twin = KONSRegressor("embedded", warmup=WARMUP), KONSRegressor("embedded", warmup=WARMUP)
     late = [None] * 60 + [7.0] * (COUNT - 61) + [8.0]
     plain = rows(a=A.tolist(), b=B.tolist())
     assert played(model, rows(a=A.tolist(), b=B.tolist(), late=late)[:-1]) == played(twin, plain[:-1])
@@ -201,14 +204,14 @@ def test_a_late_feature_that_never_varies_waits_and_costs_nothing():
 
 def test_a_late_feature_of_two_kinds_is_of_the_first():
     late = [None] * 60 + ["text" if i % 3 else float(i) for i in range(COUNT - 60)]
-    model = KONSRegressor(warmup=WARMUP)
+    model = KONSRegressor("embedded", warmup=WARMUP)
     played(model, rows(a=A.tolist(), late=late))
     assert model.state()["columns"]["features"] == [("a", 0, 0), ("late", 1, 1)]
 
 
 def test_what_the_kernel_cannot_take_is_left_out(monkeypatch):
     kernel = ScikitLearn("rbf")  # its width depends on the number of features
-    model, twin = (KONSRegressor(kernel=kernel, warmup=WARMUP) for _ in range(2))
+    model, twin = (KONSRegressor("embedded", kernel=kernel, warmup=WARMUP) for _ in range(2))
     late = [None] * 60 + C[60:].tolist()
     monkeypatch.setattr(errors, "_told", set())
     with pytest.warns(KonsWarning, match="'late' came after 109 rows"):
@@ -228,19 +231,19 @@ def test_text_among_numbers_is_a_number_or_missing():
         a[i], clean[i] = repr(clean[i]), clean[i]
     for i in range(7, COUNT, 9):
         a[i], clean[i] = "unknown" if i % 2 else "inf", None
-    models = [KONSRegressor(warmup=WARMUP) for _ in range(2)]
+    models = [KONSRegressor("embedded", warmup=WARMUP) for _ in range(2)]
     assert played(models[0], rows(a=a, b=A.tolist())) == played(models[1], rows(a=clean, b=A.tolist()))
 
 
 def test_numbers_among_text_are_text():
     odd = [3 if i % 5 == 4 else 2.5 if i % 5 == 3 else w for i, w in enumerate(WORDS)]
-    models = [KONSRegressor(warmup=WARMUP) for _ in range(2)]
+    models = [KONSRegressor("embedded", warmup=WARMUP) for _ in range(2)]
     clean = [str(value) for value in odd]
     assert played(models[0], rows(a=A.tolist(), w=odd)) == played(models[1], rows(a=A.tolist(), w=clean))
 
 
 def test_bytes_are_text():
-    models = [KONSRegressor(warmup=WARMUP) for _ in range(2)]
+    models = [KONSRegressor("embedded", warmup=WARMUP) for _ in range(2)]
     as_bytes = [word.encode() for word in WORDS]
     assert played(models[0], rows(w=as_bytes)) == played(models[1], rows(w=WORDS))
 
@@ -259,7 +262,7 @@ def test_bytes_are_text():
 )
 def test_what_is_done_for_the_user_is_told_once(monkeypatch, row, message):
     monkeypatch.setattr(errors, "_told", {"Scaled target"})
-    model = KONSRegressor(warmup=3)
+    model = KONSRegressor("embedded", warmup=3)
     played(model, rows(a=A.tolist(), w=WORDS)[:20])
     before = model.state()
     with warnings.catch_warnings():
@@ -272,7 +275,7 @@ def test_what_is_done_for_the_user_is_told_once(monkeypatch, row, message):
 
 def test_a_late_feature_is_told(monkeypatch):
     monkeypatch.setattr(errors, "_told", {"river missing"})
-    model = KONSClassifier(warmup=20)
+    model = KONSClassifier("embedded", warmup=20)
     late = [None] * 60 + C[60:].tolist()
     with pytest.warns(KonsWarning, match="'late' came late.* 50 values.* row 110 on") as told:
         played(model, rows(a=A.tolist(), late=late), WORDS)
@@ -300,7 +303,7 @@ def test_a_late_feature_is_told(monkeypatch):
 )
 @pytest.mark.parametrize("learned", [0, 10, 100])
 def test_what_is_no_value_is_refused_and_changes_nothing(x, message, learned):
-    model = KONSRegressor(warmup=30)
+    model = KONSRegressor("embedded", warmup=30)
     played(model, rows(a=A.tolist(), b=B.tolist())[:learned])
     before = model.state()
     for call in (model.predict_one, lambda x: model.learn_one(x, 1.0)):
@@ -311,7 +314,7 @@ def test_what_is_no_value_is_refused_and_changes_nothing(x, message, learned):
 
 @pytest.mark.parametrize("at", [0, 5, 109, 150])  # new, a new feature in the warm-up, a late one, a plain row
 def test_a_refused_target_changes_nothing(at):
-    model = KONSRegressor(warmup=20)
+    model = KONSRegressor("embedded", warmup=20)
     late = [None] * 60 + C[60:].tolist()
     early = [None] * 5 + B[5:].tolist()
     stream = rows(a=A.tolist(), b=early, late=late)
@@ -324,7 +327,7 @@ def test_a_refused_target_changes_nothing(at):
 
 @pytest.mark.parametrize("learned", [10, 100])
 def test_huge_numbers_are_numbers(learned):
-    model = KONSRegressor(warmup=30)
+    model = KONSRegressor("embedded", warmup=30)
     stream = rows(a=A.tolist(), b=B.tolist())
     played(model, stream[:learned])
     huge = {"a": 1.7e308, "b": -1.7e308}
@@ -335,7 +338,7 @@ def test_huge_numbers_are_numbers(learned):
 
 
 def test_rows_are_not_kept():
-    model = KONSRegressor(warmup=30)
+    model = KONSRegressor("embedded", warmup=30)
     x = {"a": 1.0, "w": "red"}
     for i in range(50):
         x["a"] = float(i)

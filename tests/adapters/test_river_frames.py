@@ -82,7 +82,10 @@ def assert_close(state, other, where="state"):
 
 @pytest.mark.parametrize("sizes", CUTS.values(), ids=CUTS)
 def test_learn_many_is_learn_one_in_a_loop(sizes):
-    one, many = KONSRegressor(warmup=60, max_atoms=40), KONSRegressor(warmup=60, max_atoms=40)
+    one, many = (
+        KONSRegressor("embedded", warmup=60, max_atoms=40),
+        KONSRegressor("embedded", warmup=60, max_atoms=40),
+    )
     one_by_one(one, X, Y)
     for stop, size in zip(np.cumsum(sizes), sizes, strict=True):
         many.learn_many(X[stop - size : stop], Y[stop - size : stop])
@@ -97,7 +100,10 @@ def test_learn_many_is_learn_one_in_a_loop(sizes):
 
 @pytest.mark.parametrize("sizes", CUTS.values(), ids=CUTS)
 def test_learn_many_of_classes(sizes):
-    one, many = KONSClassifier(warmup=60, max_atoms=40), KONSClassifier(warmup=60, max_atoms=40)
+    one, many = (
+        KONSClassifier("embedded", warmup=60, max_atoms=40),
+        KONSClassifier("embedded", warmup=60, max_atoms=40),
+    )
     one_by_one(one, X, LABELS)
     for stop, size in zip(np.cumsum(sizes), sizes, strict=True):
         many.learn_many(X[stop - size : stop], LABELS[stop - size : stop])
@@ -122,7 +128,7 @@ def test_learn_many_with_other_learners(learner):
 
 
 def test_rows_and_frames_in_turn():
-    one, many = KONSRegressor(warmup=60), KONSRegressor(warmup=60)
+    one, many = KONSRegressor("embedded", warmup=60), KONSRegressor("embedded", warmup=60)
     whole = X[["a", "whole", "flag", 7]]
     gaps = whole.mask(RNG.random(whole.shape) < 0.3)
     for start in range(0, 240, 40):
@@ -138,7 +144,7 @@ def test_rows_and_frames_in_turn():
 
 
 def test_predictions_have_the_index_of_the_frame():
-    model = KONSRegressor(warmup=60)
+    model = KONSRegressor("embedded", warmup=60)
     rows = X[100:110].set_axis(list("abcdefghij"))
     assert model.predict_many(rows).to_dict() == dict.fromkeys("abcdefghij", 0.0)
     model.learn_many(X[:100], Y[:100])
@@ -147,7 +153,7 @@ def test_predictions_have_the_index_of_the_frame():
 
 
 def test_labels_keep_their_type():
-    model = KONSClassifier(warmup=60)
+    model = KONSClassifier("embedded", warmup=60)
     assert model.predict_many(X[:3]).tolist() == [None] * 3
     assert model.predict_proba_many(X[:3]).shape == (3, 0)
     model.learn_many(X, Y > 0)
@@ -157,7 +163,7 @@ def test_labels_keep_their_type():
 
 
 def test_kinds_that_change_from_frame_to_frame():
-    one, many = KONSRegressor(warmup=60), KONSRegressor(warmup=60)
+    one, many = KONSRegressor("embedded", warmup=60), KONSRegressor("embedded", warmup=60)
     odd = X.assign(word=X["whole"], a=X["a"].map(repr), flag=X["word"])
     for part, y in ((X, Y), (odd, Y), (X[["a", "word"]], Y)):
         one_by_one(one, part, y)
@@ -166,7 +172,10 @@ def test_kinds_that_change_from_frame_to_frame():
 
 
 def test_frames_are_left_as_they_are():
-    for model, y in ((KONSRegressor(warmup=60), Y), (KONSClassifier(warmup=60), LABELS)):
+    for model, y in (
+        (KONSRegressor("embedded", warmup=60), Y),
+        (KONSClassifier("embedded", warmup=60), LABELS),
+    ):
         mine, targets = X.copy(deep=True), y.copy(deep=True)
         model.learn_many(mine, targets)
         model.predict_many(mine)
@@ -202,7 +211,7 @@ def bad_frames():
 )
 @pytest.mark.parametrize("learned", [0, 30, 130])
 def test_a_refused_frame_changes_nothing(bad, y, message, learned):
-    model = KONSRegressor(warmup=60)
+    model = KONSRegressor("embedded", warmup=60)
     model.learn_many(X[:learned], Y[:learned])
     twin = copy.deepcopy(model)
     with pytest.raises(InputError, match=message):
@@ -213,7 +222,7 @@ def test_a_refused_frame_changes_nothing(bad, y, message, learned):
 @pytest.mark.parametrize("convert", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "pyarrow"])
 def test_frames_of_other_libraries(convert):
     mine = X.drop(columns=[7, "kind"])
-    one, many = KONSRegressor(warmup=60), KONSRegressor(warmup=60)
+    one, many = KONSRegressor("embedded", warmup=60), KONSRegressor("embedded", warmup=60)
     one.learn_many(mine, Y)
     other = convert(mine)
     y = pl.Series(Y) if convert is pl.from_pandas else pa.chunked_array([Y])
@@ -223,7 +232,7 @@ def test_frames_of_other_libraries(convert):
     predictions = many.predict_many(other)
     assert type(predictions) is type(y)
     assert predictions.to_numpy().tolist() == one.predict_many(mine).tolist()
-    classes = KONSClassifier(warmup=60)
+    classes = KONSClassifier("embedded", warmup=60)
     assert classes.predict_proba_many(other).shape[1] == 0
     classes.learn_many(other, LABELS)
     assert type(classes.predict_proba_many(other)) is type(other)
@@ -232,7 +241,7 @@ def test_frames_of_other_libraries(convert):
 
 def test_gaps_are_told_once(monkeypatch):
     monkeypatch.setattr(errors, "_told", {"Scaled target"})
-    model = KONSRegressor(warmup=60)
+    model = KONSRegressor("embedded", warmup=60)
     with pytest.warns(KonsWarning, match="is missing in a row") as told:
         model.learn_many(X[:60], Y[:60])
     assert len(told) == 1

@@ -29,20 +29,27 @@ from kons.sklearn import KONSClassifier, KONSRegressor, KORSFeatures
 # A pass in stream order takes one Newton step a row: with the logistic loss, other orders of the same rows
 # end elsewhere, and this check shuffles them. With the squared loss, ridge regression, order does not matter.
 ORDER = "one pass of Newton steps on the logistic loss depends on the order of rows, which the check changes"
+# The default makes its choices at certain row numbers: a row twice is not a row with twice the weight.
+CHOICES = "what is chosen on the way depends on the order of rows, which the check changes"
+WEIGHTS = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
 EXPECTED_FAILURES = {
-    "KONSClassifier()": {
-        "check_sample_weight_equivalence_on_dense_data": ORDER,
-        "check_sample_weight_equivalence_on_sparse_data": ORDER,
-    }
+    "KONSRegressor()": dict.fromkeys(WEIGHTS, CHOICES),
+    "KONSClassifier()": dict.fromkeys(WEIGHTS, CHOICES),
+    "KONSClassifier(learner='embedded')": dict.fromkeys(WEIGHTS, ORDER),
 }
 
 
 @parametrize_with_checks(
     [
         KONSRegressor(),
+        KONSRegressor("embedded"),
         KONSRegressor("ridge", kernel="matern", regularization=0.01),
         KONSClassifier(),
-        KONSClassifier(loss="squared"),
+        KONSClassifier("embedded"),
+        KONSClassifier("embedded", loss="squared"),
         KORSFeatures(),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(repr(estimator), {}),
@@ -64,19 +71,22 @@ THREE = np.array(["left", "right", "up"], dtype=object)[
 # ---- the same as the learner by hand
 
 
-def test_the_regressor_is_the_learner():
-    by_hand = for_task("regression", warmup=300, seed=7)
+@pytest.mark.parametrize(
+    ("name", "given"), [("auto", {"max_atoms": 50}), ("embedded", {"warmup": 300})], ids=["auto", "embedded"]
+)
+def test_the_regressor_is_the_learner(name, given):
+    by_hand = for_task("regression", name, seed=7, **given)
     by_hand.advance(X, Y)
-    estimator = KONSRegressor(warmup=300, random_state=7).fit(X, Y)
+    estimator = KONSRegressor(name, random_state=7, **given).fit(X, Y)
     assert_identical(estimator.predict(X), by_hand.predict(X))
     assert estimator.score(X, Y) > 0.98
 
 
 def test_the_classifier_is_the_learner_with_places_as_labels():
     order = ["left", "right", "up"]
-    by_hand = for_task("classification", warmup=300, classes=[0, 1, 2])
+    by_hand = for_task("classification", "embedded", warmup=300, classes=[0, 1, 2])
     by_hand.advance(X, [order.index(label) for label in THREE])
-    estimator = KONSClassifier(warmup=300, random_state=0).fit(X, THREE)
+    estimator = KONSClassifier("embedded", warmup=300, random_state=0).fit(X, THREE)
     assert estimator.classes_.tolist() == order
     assert_identical(estimator.decision_function(X), by_hand.decision_function(X))
     assert_identical(estimator.predict_proba(X), by_hand.predict_proba(X))
@@ -84,28 +94,74 @@ def test_the_classifier_is_the_learner_with_places_as_labels():
     assert estimator.score(X, THREE) > 0.95
 
 
+def test_the_default_learns_labels_in_any_order_of_appearance():
+    order = ["left", "right", "up"]
+    by_hand = for_task("classification", max_atoms=50)
+    by_hand.advance(X, THREE)
+    assert by_hand.classes != order  # in order of appearance, not sorted
+    estimator = KONSClassifier(max_atoms=50, random_state=0).fit(X, THREE)
+    assert type(estimator.model_).__name__ == "AutoKONS"
+    assert estimator.classes_.tolist() == order
+    columns = [by_hand.classes.index(label) for label in order]
+    assert_identical(estimator.decision_function(X), by_hand.decision_function(X)[:, columns])
+    assert_identical(estimator.predict_proba(X), by_hand.predict_proba(X)[:, columns])
+    assert estimator.predict(X).tolist() == by_hand.predict(X).tolist()
+    assert estimator.score(X, THREE) > 0.95
+
+
+def test_predictions_are_away_from_the_stream():
+    """Rows are exchangeable: no expert that looks at the targets learned last has a say."""
+    walk = np.cumsum(RNG.normal(size=600))  # the last target says nearly all, the column nothing
+    rows = RNG.normal(size=(600, 1))
+    estimator = KONSRegressor(random_state=0, max_atoms=30).fit(rows, walk)
+    assert_identical(estimator.predict(rows), estimator.model_.predict(rows, recent_targets=False))
+    assert np.abs(estimator.predict(rows) - estimator.model_.predict(rows, recent_targets=True)).max() > 0.5
+
+
+@pytest.mark.parametrize(
+    "given", [{"warmup": 20}, {"loss": "squared"}, {"scale": "none"}, {"forgetting": 0.9}]
+)
+def test_what_the_default_does_without_is_refused(given):
+    name = next(iter(given))
+    with pytest.raises(ConfigurationError, match=f"{name}.*embedded|'auto' takes no parameter '{name}'"):
+        KONSRegressor(**given).fit(X, Y)
+
+
 def test_fewer_rows_than_the_warm_up_are_enough_for_fit():
-    estimator = KONSRegressor(warmup=10_000).fit(X, Y)
+    estimator = KONSRegressor("embedded", warmup=10_000).fit(X, Y)
     assert not estimator.model_.warming_up
     assert estimator.score(X, Y) > 0.98
 
 
 def test_partial_fit_waits_for_the_warm_up_and_goes_on_as_one_stream():
-    estimator = KONSRegressor(warmup=300, random_state=0).partial_fit(X[:200], Y[:200])
+    estimator = KONSRegressor("embedded", warmup=300, random_state=0).partial_fit(X[:200], Y[:200])
     assert estimator.model_.warming_up
     np.testing.assert_allclose(estimator.predict(X[:3]), Y[:200].mean())
     estimator.partial_fit(X[200:], Y[200:])
-    whole = KONSRegressor(warmup=300, random_state=0).fit(X, Y)
+    whole = KONSRegressor("embedded", warmup=300, random_state=0).fit(X, Y)
     np.testing.assert_allclose(estimator.predict(X), whole.predict(X), rtol=0, atol=1e-7)
 
 
-def test_partial_fit_of_classes():
-    estimator = KONSClassifier(warmup=100, random_state=0)
+def test_the_default_waits_for_nothing_and_goes_on_as_one_stream():
+    estimator = KONSRegressor(random_state=0, max_atoms=50).partial_fit(X[:200], Y[:200])
+    assert estimator.score(X, Y) > 0.9
+    estimator.partial_fit(X[200:], Y[200:])
+    whole = KONSRegressor(random_state=0, max_atoms=50).fit(X, Y)
+    np.testing.assert_allclose(estimator.predict(X), whole.predict(X), rtol=0, atol=1e-7 * np.abs(Y).max())
+
+
+@pytest.mark.parametrize("learner", [{"max_atoms": 50}, {"learner": "embedded", "warmup": 100}])
+def test_partial_fit_of_classes(learner):
+    estimator = KONSClassifier(random_state=0, **learner)
     with pytest.raises(InputError, match="classes is None"):
         estimator.partial_fit(X, THREE)
     estimator.partial_fit(X[:150], THREE[:150], classes=["up", "left", "right", "never"])
     assert estimator.classes_.tolist() == ["left", "never", "right", "up"]
     assert estimator.decision_function(X).shape == estimator.predict_proba(X).shape == (400, 4)
+    assert np.isfinite(estimator.decision_function(X)).all()
+    np.testing.assert_allclose(estimator.predict_proba(X).sum(axis=1), 1.0)
+    never = estimator.predict_proba(X)[:, 1]
+    assert never.max() == 0.0 if "max_atoms" in learner else never.max() < 0.1
     estimator.partial_fit(X[150:], THREE[150:])
     assert "never" not in estimator.predict(X)
     assert estimator.score(X, THREE) > 0.95
@@ -118,19 +174,22 @@ def test_partial_fit_of_classes():
 
 
 @pytest.mark.parametrize("labels", [("no", "yes"), (False, True), (3, 17), (-3.0, 2.0)])
-def test_two_classes_have_one_score(labels):
+@pytest.mark.parametrize("learner", ["auto", "embedded"])
+def test_two_classes_have_one_score(labels, learner):
     points, moons = MOONS
-    estimator = KONSClassifier().fit(points, np.array(labels)[moons])
+    estimator = KONSClassifier(learner, max_atoms=60).fit(points, np.array(labels)[moons])
     scores = estimator.decision_function(points)
     assert scores.shape == (400,)
     assert estimator.classes_.tolist() == list(labels)
     np.testing.assert_array_equal(estimator.predict(points) == labels[1], scores > 0.0)
-    np.testing.assert_allclose(estimator.predict_proba(points)[:, 1], 1 / (1 + np.exp(-scores)), atol=1e-12)
+    shares = estimator.predict_proba(points)[:, 1]
+    np.testing.assert_allclose(shares, 1 / (1 + np.exp(-scores)), atol=1e-12)
     assert estimator.score(points, np.array(labels)[moons]) > 0.9
 
 
-def test_one_class_is_always_right():
-    estimator = KONSClassifier().fit(X, np.full(400, "only"))
+@pytest.mark.parametrize("learner", ["auto", "embedded"])
+def test_one_class_is_always_right(learner):
+    estimator = KONSClassifier(learner).fit(X, np.full(400, "only"))
     assert set(estimator.predict(X)) == {"only"}
     np.testing.assert_array_equal(estimator.predict_proba(X), np.ones((400, 1)))
 
@@ -142,11 +201,22 @@ def test_a_weight_of_two_is_a_row_twice():
     """Ridge regression: as KernelRidge on repeated rows, which shares no code with this."""
     weights = RNG.integers(0, 4, size=60)
     points, targets = X[:60], Y[:60]
-    weighted = KONSRegressor().fit(points, targets, sample_weight=weights)
-    repeated = KONSRegressor().fit(points.repeat(weights, axis=0), targets.repeat(weights))
+    weighted = KONSRegressor("embedded").fit(points, targets, sample_weight=weights)
+    repeated = KONSRegressor("embedded").fit(points.repeat(weights, axis=0), targets.repeat(weights))
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=0, atol=1e-5)
-    plain = KONSRegressor().fit(points, targets)
+    plain = KONSRegressor("embedded").fit(points, targets)
     assert np.abs(plain.predict(X) - weighted.predict(X)).max() > 0.1
+
+
+def test_rows_without_weight_are_not_there_for_the_default():
+    weights = np.where(np.arange(400) % 4 == 0, 0.0, 1.0)
+    spoilt = np.where(weights > 0.0, Y, 1e6)
+    weighted = KONSRegressor(random_state=0, max_atoms=50).fit(X, spoilt, sample_weight=weights)
+    without = KONSRegressor(random_state=0, max_atoms=50).fit(X[weights > 0.0], Y[weights > 0.0])
+    assert_identical(weighted.predict(X), without.predict(X))
+    heavy = KONSRegressor(random_state=0, max_atoms=50).fit(X, Y, sample_weight=1.0 + 50.0 * (X[:, 1] > 0))
+    plain = KONSRegressor(random_state=0, max_atoms=50).fit(X, Y)
+    assert np.abs(heavy.predict(X) - plain.predict(X)).max() > 0.01
 
 
 @pytest.mark.parametrize("estimator", [KONSRegressor(), KONSClassifier()])
@@ -178,7 +248,9 @@ def test_grid_search_and_cross_validation():
     search.fit(X, Y)
     assert search.best_params_["bandwidth"] == "auto"
     assert search.best_score_ > 0.9
-    scores = cross_val_score(make_pipeline(StandardScaler(), KONSClassifier(scale="none")), *MOONS, cv=4)
+    scores = cross_val_score(
+        make_pipeline(StandardScaler(), KONSClassifier("embedded", scale="none")), *MOONS, cv=4
+    )
     assert scores.mean() > 0.88
 
 
@@ -247,22 +319,27 @@ def test_seeds():
 
 FITTED = {
     "regressor": (
-        KONSRegressor(random_state=1),
+        KONSRegressor(random_state=1, max_atoms=40),
+        lambda e: e.fit(X[:300], Y[:300]),
+        lambda e: e.partial_fit(X, Y),
+    ),
+    "embedded regressor": (
+        KONSRegressor("embedded", random_state=1),
         lambda e: e.fit(X[:300], Y[:300]),
         lambda e: e.partial_fit(X, Y),
     ),
     "in its warm-up": (
-        KONSRegressor(warmup=350, random_state=1),
+        KONSRegressor("embedded", warmup=350, random_state=1),
         lambda e: e.partial_fit(pd.DataFrame(X[:300], columns=["a", "b"]), Y[:300]),
         lambda e: e.partial_fit(pd.DataFrame(X, columns=["a", "b"]), Y),
     ),
     "classifier": (
-        KONSClassifier(kernel=Gaussian("auto"), random_state=1),
+        KONSClassifier("embedded", kernel=Gaussian("auto"), random_state=1),
         lambda e: e.fit(X[:300], THREE[:300]),
         lambda e: e.partial_fit(X, THREE),
     ),
     "of words": (
-        KONSClassifier(random_state=1),
+        KONSClassifier(random_state=1, max_atoms=40),
         lambda e: e.fit(X[:300], THREE[:300].astype(str)),
         lambda e: e.partial_fit(X, THREE.astype(str)),
     ),
@@ -297,8 +374,9 @@ def test_a_copy_goes_on_bit_for_bit(name, way):
     assert_identical(getattr(twin, verb)(points), getattr(estimator, verb)(points))
 
 
-def test_a_state_that_does_not_fit():
-    estimator = KONSClassifier().fit(X, THREE)
+@pytest.mark.parametrize("learner", ["auto", "embedded"])
+def test_a_state_that_does_not_fit(learner):
+    estimator = KONSClassifier(learner).fit(X, THREE)
     state = estimator.state()["fitted"]
     for key, value in (
         ("width", 0),
@@ -308,7 +386,7 @@ def test_a_state_that_does_not_fit():
         ("seed", "x"),
     ):
         with pytest.raises(FileError, match="cannot be used"):
-            KONSClassifier.from_state({}, {"fitted": state | {key: value}})
+            KONSClassifier.from_state({"learner": learner}, {"fitted": state | {key: value}})
 
 
 # ---- errors
@@ -358,7 +436,8 @@ def test_labels_keep_their_type_in_a_file():
 @pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
 def test_sparse_rows(make):
     dense = np.where(RNG.random((100, 4)) < 0.7, 0.0, 1.0)
-    for estimator in (KONSRegressor(), KONSClassifier(), KORSFeatures(random_state=0)):
+    for make_one in (KONSRegressor, KONSClassifier, KORSFeatures):
+        estimator = make_one(random_state=0)
         y = dense.sum(axis=1) if isinstance(estimator, KONSRegressor) else THREE[:100]
         expected, found = (clone(estimator).fit(rows, y) for rows in (dense, make(dense)))
         if isinstance(estimator, KORSFeatures):
@@ -393,7 +472,7 @@ def test_labels_without_an_order():
     ("given", "message"),
     [
         ({"max_atoms": 5, "options": {"max_atoms": 6}}, "max_atoms is given twice, by itself and in options"),
-        ({"options": {"kernel": "linear"}}, "kernel is given twice"),
+        ({"kernel": "linear", "options": {"kernel": "linear"}}, "kernel is given twice"),
         ({"options": {"seed": 3}}, "seed is given twice"),
         ({"options": ["seed"]}, "expected a dict"),
         ({"learner": ["kons"]}, "there is no learner"),
@@ -409,11 +488,11 @@ def test_parameters_that_cannot_be():
     for parameters, message in (
         ({"learner": "nothing"}, "there is no learner 'nothing'"),
         ({"kernel": "nothing"}, "there is no kernel 'nothing'"),
-        ({"loss": "nothing"}, "there is no loss 'nothing'"),
+        ({"learner": "embedded", "loss": "nothing"}, "there is no loss 'nothing'"),
         ({"bandwidth": -1.0}, "bandwidth is -1.0"),
         ({"scale": "yes"}, "scale is 'yes'"),
         ({"options": {"color": "red"}}, "takes no parameter 'color'"),
-        ({"warmup": 0}, "warmup is 0"),
+        ({"learner": "embedded", "warmup": 0}, "warmup is 0"),
     ):
         estimator = KONSRegressor(**parameters)
         with pytest.raises(ConfigurationError, match=message):

@@ -14,7 +14,7 @@ from kons.recipes import RECIPES
 from kons.streams import open_stream
 
 PRICE = ["houses.csv", "--target", "price", "--drop", "dear"]
-FEW = ["--set", "max_atoms=20", "--out", "out"]
+FEW = ["--learner", "embedded", "--set", "max_atoms=20", "--out", "out"]
 RUN = ["run", *PRICE, *FEW]
 CLASSES = ["run", "houses.csv", "--target", "dear", "--drop", "price", *FEW]
 
@@ -57,6 +57,37 @@ def test_predict_reads_columns_as_the_run_did(trained, houses, tmp_path, capsys)
     assert main(["predict", "out", "new.csv", "--out", "predicted.csv", "--quiet"]) == 0
     with open("predicted.csv") as written:
         np.testing.assert_array_equal(columns(written.read())["prediction"], expected)
+
+
+def test_the_default_s_model_predicts_away_from_the_stream(answer, file, no_report, houses, tmp_path, capsys):
+    asked = ["run", *PRICE, "--set", "max_atoms=20", "--set", "experts=6", "--out", "out"]
+    answer(*asked)
+    (tmp_path / "new.csv").write_text(without(houses, "price", "dear"))
+    assert main(["predict", "out", "new.csv", "--quiet"]) == 0
+    found = columns(capsys.readouterr().out)["prediction"]
+    model = kons.load("out/model.kons")
+    X = np.concatenate([block.X for block in open_stream("houses.csv", "price", drop=["dear"], quiet=True)])
+    np.testing.assert_allclose(found, model.predict(X, recent_targets=False), rtol=1e-12)
+    assert np.abs(found - model.predict(X, recent_targets=True)).max() > 1e-3
+    # In the run itself the last targets have their say.
+    with open("out/predictions.csv") as written:
+        predicted = columns(written.read())["prediction"]
+    y = np.array([float(line.split(",")[4]) for line in houses.splitlines()[1:]])
+    alone = kons.AutoKONS(max_atoms=20, experts=6).advance(X, y).prediction
+    np.testing.assert_allclose(predicted, alone, rtol=1e-9)
+
+
+def test_inspect_of_the_default(answer, said, file, no_report, capsys):
+    answer("run", *PRICE, "--set", "max_atoms=20", "--set", "experts=5", "--out", "out")
+    assert main(["inspect", "out", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["what"], found["learner"], found["rows_learned"]) == ("AutoKONS", "auto", 700)
+    assert found["parameters"]["max_atoms"] == 20
+    assert list(found["relevances"]) == found["features"]
+    assert found["experts"].keys() == kons.load("out/model.kons").shares.keys()
+    out = said("inspect", "out")
+    for words in ("AutoKONS, as --learner auto", "relevance", "area 1", "experts", "gaussian, features"):
+        assert words in out
 
 
 def test_predict_labels_with_probabilities(trained_on_labels, houses, tmp_path, capsys):
@@ -160,6 +191,9 @@ def test_a_folder_without_a_model(capsys, tmp_path):
 
 def test_learners(said, capsys):
     out = said("learners")
+    words = " ".join(out.split())
+    assert "(the default) max_atoms, experts, bandwidth, regularization, kernel" in words
+    assert "All but auto take kernel, bandwidth, warmup, margin, loss, classes as well." in words
     assert main(["learners", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["learners"].keys() == RECIPES.keys()
@@ -179,7 +213,7 @@ def test_compare(answer, said, file):
     assert {entry["name"] for entry in found["learners"]} == set(learners.split(","))
     losses = [entry["loss"] for entry in found["learners"]]
     assert losses == sorted(losses)
-    alone = answer("run", *COMPARE[1:], "--set", "max_atoms=5")
+    alone = answer("run", *COMPARE[1:], "--learner", "embedded", "--set", "max_atoms=5")
     five = next(entry for entry in found["learners"] if entry["name"] == "embedded:max_atoms=5")
     assert five["loss"] == alone["loss"]
     assert found["baselines"] == alone["baselines"]
@@ -193,10 +227,16 @@ def test_compare(answer, said, file):
     assert "frontier" in out
 
 
+def test_compare_without_names(answer, file):
+    found = answer(*COMPARE, "--set", "max_atoms=10", "--rows", "200")
+    assert {entry["name"] for entry in found["learners"]} == {"auto", "embedded"}
+    assert all(entry["parameters"] == {"max_atoms": 10} for entry in found["learners"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ([], 2, "--learners is missing: give some of b_kons"),
+        (["--learners", ""], 2, "--learners is missing: give some of auto, b_kons"),
         (["--learners", "embedded,embeded"], 2, "did you mean 'embedded'?"),
         (["--learners", "embedded,embedded"], 2, "--learners has embedded twice"),
         (["--learners", "embedded:max_atoms"], 2, "--learners max_atoms: expected name=value"),

@@ -7,8 +7,9 @@ import pytest
 
 from kons.cli import main
 
-RUN = ["run", "houses.csv", "--target", "price", "--drop", "dear", "--set", "max_atoms=20"]
-CLASSES = ["run", "houses.csv", "--target", "dear", "--drop", "price", "--set", "max_atoms=20"]
+EMBEDDED = ["--learner", "embedded", "--set", "max_atoms=20"]
+RUN = ["run", "houses.csv", "--target", "price", "--drop", "dear", *EMBEDDED]
+CLASSES = ["run", "houses.csv", "--target", "dear", "--drop", "price", *EMBEDDED]
 
 
 def test_one_json_object_is_the_summary(answer, file):
@@ -52,6 +53,36 @@ def test_the_words_for_people(said, file):
     assert max(map(len, out.splitlines())) <= 80
 
 
+def test_the_default_learner(said, answer, file):
+    asked = [*RUN[:6], "--set", "max_atoms=20", "--set", "experts=5", "--out", "out"]
+    result = answer(*asked)
+    assert result["learner"] == result["settings"]["learner"] == "auto"
+    assert result["loss"] < min(result["baselines"].values())
+    assert list(result["relevances"]) == result["features"]
+    assert max(result["relevances"], key=result["relevances"].get) == "area"
+    assert len(result["experts"]) == 6  # the mean is one
+    out = said(*asked, "--force")
+    for words in ("points kept, by all experts together", "experts", "led by", "relevance", "area 1"):
+        assert words in out
+    assert max(map(len, out.splitlines())) <= 80
+    with open("out/report.html") as page:
+        text = page.read()
+    for words in ("Columns that matter", "Experts over time", "Experts at the end", "gaussian, features"):
+        assert words in text
+
+
+@pytest.mark.parametrize("target", ["price", "dear"])
+def test_the_default_learner_with_late_targets(answer, file, target):
+    other = {"price": "dear", "dear": "price"}[target]
+    few = ["--set", "max_atoms=20", "--set", "experts=5", "--rows", "300"]
+    asked = ["run", "houses.csv", "--target", target, "--drop", other, *few]
+    late = answer(*asked, "--delay", "3")
+    assert late["delay"] == 3
+    assert late["loss"] < late["baselines"]["constant"]
+    if target == "price":
+        assert answer(*asked, "--horizon", "2", "--delay", "3")["delay"] == 5
+
+
 def test_labels(said, answer, file):
     result = answer(*CLASSES)
     assert result["task"] == "classification"
@@ -67,7 +98,7 @@ def test_labels(said, answer, file):
 
 def test_the_task_can_be_chosen(answer, refused, file):
     assert (
-        answer("run", "houses.csv", "--target", "age", "--task", "classification")["task"] == "classification"
+        answer(*RUN[:2], "--target", "age", "--task", "classification", *EMBEDDED)["task"] == "classification"
     )
     assert "holds text" in refused(*CLASSES, "--task", "regression", code=2)
 
@@ -85,13 +116,13 @@ def test_other_options(answer, file):
     assert answer(*RUN, "--scale", "none")["settings"]["scale"] == "none"
     for learner in ("sketched", "pkawv"):
         assert answer(*RUN[:6], "--learner", learner, "--rows", "200")["learner"] == learner
-    same = [answer(*RUN, "--learner", "b_kons", "--seed", seed)["loss"] for seed in (1, 1, 2)]
+    same = [answer(*RUN[:6], "--learner", "b_kons", "--seed", seed)["loss"] for seed in (1, 1, 2)]
     assert same[0] == same[1] != same[2]
 
 
 def test_values_behind_set_are_literals(answer, file):
     result = answer(
-        *RUN[:6], "--set", "max_atoms=7", "--set", "kernel=laplace", "--set", "bandwidth=2.5",
+        *RUN[:8], "--set", "max_atoms=7", "--set", "kernel=laplace", "--set", "bandwidth=2.5",
         "--set", "second-order=gradient", "--set", "forward=false",
     )  # fmt: skip
     assert result["settings"]["parameters"] == {
@@ -106,7 +137,7 @@ def test_values_behind_set_are_literals(answer, file):
 
 def test_standard_input(answer, said, typed_in, houses, no_report, capsys):
     typed_in(houses)
-    arguments = ["--target", "price", "--drop", "dear", "--set", "max_atoms=20"]
+    arguments = ["--target", "price", "--drop", "dear", *EMBEDDED]
     assert answer("run", "-", *arguments)["rows"] == 700
     typed_in(houses)
     out = said("run", "-", *arguments, "--out", "out")
@@ -143,7 +174,10 @@ def test_progress_goes_to_standard_error(capsys, monkeypatch, file):
         (["run", "houses.csv", "--target", "zzz"], "its columns are area, age, town, sold, price, dear."),
         (["run", "houses.csv", "--target", "price", "--drop", "prices"], "did you mean 'price'?"),
         (["run", "houses.csv", "--target", "price", "--learner", "embeded"], "did you mean 'embedded'?"),
-        (["run", "houses.csv", "--target", "price", "--set", "max_atom=9"], "It takes bound, regularization"),
+        (["run", "houses.csv", "--target", "price", "--set", "max_atom=9"], "It takes max_atoms, experts"),
+        ([*RUN[:8], "--set", "max_atom=9"], "It takes bound, regularization"),
+        ([*RUN[:6], "--set", "warmup=9"], "'auto' takes no parameter 'warmup'"),
+        ([*RUN[:6], "--scale", "none"], "scale='none' does not apply to 'auto'"),
         (["run", "houses.csv", "--target", "price", "--set", "max_atoms"], "expected name=value"),
         (
             ["run", "houses.csv", "--target", "price", "--set", "a=1", "--set", "a=2"],
@@ -215,9 +249,10 @@ def test_without_the_extra_it_says_how_to_get_the_report(no_report, file, capsys
 
 def test_what_to_try_when_it_is_no_better_than_trivial(said, tmp_path):
     (tmp_path / "walk.csv").write_text("noise,y\n" + "".join(f"{i * 7919 % 101},{i}\n" for i in range(600)))
-    out = " ".join(said("run", "walk.csv", "--target", "y").split())
+    out = " ".join(said("run", "walk.csv", "--target", "y", "--learner", "embedded").split())
     assert "the trivial predictor is the better choice" in out
-    assert "kons run walk.csv --target y --lag target:1" in out
+    assert "kons run walk.csv --target y --learner embedded --lag target:1" in out
+    assert "kons run walk.csv --target y --learner auto" in out
 
 
 def test_names_that_would_steer_a_terminal(said, tmp_path):

@@ -26,7 +26,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def result(data):
-    return kons.evaluate(for_task("regression", max_atoms=30), data, window=300, trace=True)
+    return kons.evaluate(for_task("regression", "embedded", max_atoms=30), data, window=300, trace=True)
 
 
 def core():
@@ -69,7 +69,7 @@ def test_rows_that_nobody_could_predict_are_told_apart(data, delay):
 
 
 def test_the_trace_is_that_of_the_learner(data, result):
-    trace = for_task("regression", max_atoms=30).advance(*data)
+    trace = for_task("regression", "embedded", max_atoms=30).advance(*data)
     assert len(result.trace) == N
     assert result.trace.prediction == pytest.approx(trace.prediction, rel=1e-9)
     assert "novelty" in result.trace.columns
@@ -86,7 +86,7 @@ def test_sources_of_any_kind_give_the_same(data, result, kind):
         "dicts": lambda: [({"a": a, "b": b}, c) for (a, b), c in zip(X, y, strict=True)],
         "frame": lambda: (pd.DataFrame(X, columns=["a", "b"]), y),
     }[kind]()
-    other = kons.evaluate(for_task("regression", max_atoms=30), source, window=300)
+    other = kons.evaluate(for_task("regression", "embedded", max_atoms=30), source, window=300)
     assert other.metrics == pytest.approx(result.metrics, rel=1e-6)
     assert other.baselines == pytest.approx(result.baselines, rel=1e-9)
     assert other.trace is None
@@ -231,9 +231,9 @@ def test_tables_for_people(result, data):
 
 def test_a_stream_that_ends_in_the_warm_up_is_told():
     X = np.random.default_rng(0).normal(size=(60, 2))
-    result = kons.evaluate(for_task("regression"), (X, X[:, 0]))
+    result = kons.evaluate(for_task("regression", "embedded"), (X, X[:, 0]))
     assert "warm-up is longer than these 60 rows" in repr(result)
-    assert not kons.evaluate(for_task("regression", warmup=20), (X, X[:, 0])).notes
+    assert not kons.evaluate(for_task("regression", "embedded", warmup=20), (X, X[:, 0])).notes
 
 
 def test_a_learner_by_name_warms_up_on_a_tenth_of_a_short_stream():

@@ -61,9 +61,9 @@ def learners():
     words.advance(WORDS, [1.0, -1.0, 0.5, 0.25, -0.5])
     sampler = KORS(Gaussian(0.5), regularization=0.1, seed=3)
     sampler.advance(rows(0, 40)[0])
-    raw = for_task("regression", warmup=20, max_atoms=9)
+    raw = for_task("regression", "embedded", warmup=20, max_atoms=9)
     raw.advance(*rows(0, 40))
-    classes = for_task("classification", warmup=20, max_atoms=9)
+    classes = for_task("classification", "embedded", warmup=20, max_atoms=9)
     classes.advance(rows(0, 40)[0], named(rows(0, 40)[1]))
     return {**made, "words": words, "kors": sampler, "raw": raw, "classes": classes}
 

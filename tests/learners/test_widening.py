@@ -163,7 +163,7 @@ TARGETS = 100.0 + 40.0 * Y
 
 
 def scaled(warmup, **parameters):
-    return for_task("regression", warmup=warmup, max_atoms=25, **parameters)
+    return for_task("regression", "embedded", warmup=warmup, max_atoms=25, **parameters)
 
 
 def by_hand(points, targets, warm):
@@ -236,7 +236,7 @@ def test_what_scaled_cannot_widen():
 @pytest.mark.parametrize("rows", [20, 59, 90])
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_state_of_a_widened_scaled_learner(rows, task):
-    model = for_task(task, warmup=60, max_atoms=20)
+    model = for_task(task, "embedded", warmup=60, max_atoms=20)
     targets = TARGETS if task == "regression" else LABELS
     model.advance(RAW[:rows, :2], targets[:rows])
     model.widen(2, RAW[SINCE:, 2:])

@@ -188,6 +188,31 @@ def test_the_history_is_that_of_the_columns(tmp_path):
     assert found.recent["prediction"].tolist() == columns["prediction"][-200:].tolist()
     assert found.shares.what == "weight"
     assert found.shares.parts.sum(axis=1) == pytest.approx(1.0)
+    rows, leaders = found.leaders
+    assert len(rows) <= 150
+    for row, leader in zip(rows[:-1], leaders[:-1], strict=True):
+        stretch = columns["expert"][int(row) - 16 : int(row) + 18]  # 34 rows each, this one in the middle
+        assert leader == np.bincount(stretch).argmax()
+
+
+@pytest.mark.parametrize("points", [1, 2])
+def test_a_run_too_short_for_weights_over_time_shows_who_led(tmp_path, points):
+    columns = folders.regression(tmp_path, rows=64 * points, experts=["a", "b"])
+    found = read(tmp_path).shares
+    assert found.what == "lead"
+    assert len(found.row) == 64 * points
+    assert found.parts[:, 1].mean() == pytest.approx(columns["expert"].mean())
+
+
+def test_numbers_of_experts_that_cannot_be_are_left_out(tmp_path):
+    columns = folders.regression(tmp_path, rows=300, experts=["a", "b"])
+    del columns["shares"]
+    columns["expert"] = np.full(300, 10**9)
+    columns["expert"][:100] = -1
+    for path in (tmp_path / "trace").iterdir():
+        path.unlink()
+    folders.write_trace(tmp_path, columns, [])
+    assert read(tmp_path).shares is read(tmp_path).leaders is None
 
 
 def test_leaders_stand_in_for_shares(tmp_path):

@@ -127,10 +127,35 @@ def test_a_worse_run_says_so_and_what_to_try(tmp_path, undrawn):
 def test_what_is_missing_is_said(pages):
     text = Page(pages("bare")[1]).text()
     assert "The trace has no column size" in text
-    assert "The trace has no novelty" in text
+    assert "Not measured: --learner embedded" in text
     assert "does not hold the command line" in text
     assert "No interval" in text
     assert "relevances are learned by --learner auto only" in text
+
+
+def test_who_led_stands_below_the_shares(pages):
+    """A strip in the colours of the stack, and a mark that says what it is."""
+    _, text = pages("auto")
+    start = text.index("Experts over time")
+    figure = text[start : text.index("</figure>", start)]
+    for name in EXPERTS[:3]:
+        assert name in figure
+    assert figure.count(">led<") == 2  # for a wide page and for a phone
+    keys = figure[: figure.index('class="wide"')]
+    assert keys.count('class="key"') <= 8
+    assert "all others" in keys
+    assert "share of the weight" in figure
+
+
+def test_retired_experts_are_counted_not_listed(tmp_path, undrawn):
+    folders.regression(tmp_path, rows=300, experts=["a", "b", "gone"])
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    summary["experts"][2]["share"] = 0.0
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    text = Page(render(tmp_path)).text()
+    after = text[text.index("Experts at the end") :]
+    assert "1 expert had been retired." in after
+    assert "gone" not in after
 
 
 def test_three_rows_are_not_judged(pages):

@@ -93,7 +93,15 @@ def test_what_to_try_depends_on_what_won(best, words):
     found = folder({"baselines": {best: 1.0}})
     text = " ".join(plain(sentence) for sentence in suggestions(found))
     assert words in text
-    assert "kons run 'my data/houses.csv' --target price" in text  # can be typed as it stands
+    # Can be typed as it stands, and runs the learner that it is about.
+    assert "kons run 'my data/houses.csv' --target price --learner embedded" in text
+    assert "kons run 'my data/houses.csv' --target price --learner auto" in text
+    settings = {"settings": {"learner": "auto", "parameters": {}}}
+    chooses = folder({"baselines": {best: 1.0}}, run=settings)
+    text = " ".join(plain(sentence) for sentence in suggestions(chooses))
+    assert words not in text  # it has lags, linear experts and ridges of its own
+    assert "--learner auto" not in text
+    assert "kons compare 'my data/houses.csv' --target price --learners auto,embedded" in text
 
 
 def test_labels_are_not_lagged():

@@ -125,6 +125,15 @@ def test_means_of_parts_allow_columns_that_come_later():
     rows, found = means.result()
     assert rows.tolist() == [0.5, 2.5, 6.5]
     assert found.tolist() == [[2.0, 0.0], [1.0, 5.0], [0.0, 2.0]]
+    short = PartMeans(9, 2)  # a stretch of 5 rows, and one of 4
+    short.add(np.array([0, 8]), np.ones((2, 1)))
+    assert short.result()[0].tolist() == [2.0, 7.0]
+    single = PartMeans(101, 4)  # 26, 26, 26 and 23
+    single.add(np.array([100]), np.ones((1, 1)))
+    assert single.result()[0].tolist() == [90.5]
+    last = PartMeans(301, 150)  # the last stretch is one row: its middle is no row after the end
+    last.add(np.array([300]), np.ones((1, 1)))
+    assert last.result()[0].tolist() == [300.0]
 
 
 def test_sums_go_on_where_they_were():

@@ -39,7 +39,7 @@ def serve():
     X = np.zeros((4, 3))
     for task, y in (("regression", np.arange(4.0)), ("classification", np.array(list("abab"), dtype=object))):
         stream = open_stream((X, y), task=task, quiet=True)
-        for learner in ("embedded", "kons"):
+        for learner in ("auto", "embedded", "kons"):
             for delay in (0, 1):
                 kons.runs.compiled.load_loops(Settings("-", learner=learner, delay=delay), stream)
     kons.runs.circumstances.versions()

@@ -41,8 +41,9 @@ def sources(tmp_path_factory):
     return folder
 
 
-NUMBERS = ["--target", "y", "--drop", "kind", "--set", "max_atoms=25"]
-LABELS = ["--target", "kind", "--drop", "y", "--set", "max_atoms=15"]
+EMBEDDED = ["--learner", "embedded", "--set"]
+NUMBERS = ["--target", "y", "--drop", "kind", *EMBEDDED, "max_atoms=25"]
+LABELS = ["--target", "kind", "--drop", "y", *EMBEDDED, "max_atoms=15"]
 SCENARIOS = {
     "regression": ["rows.csv", *NUMBERS],
     "packed": ["rows.csv.gz", *NUMBERS, "--rows", "2000"],
@@ -51,8 +52,9 @@ SCENARIOS = {
     "lag": ["rows.csv", *NUMBERS, "--lag", "target:1,24", "--horizon", "2", "--window", "300"],
     # Arrays large enough to be files of their own: some that stay, and some that change all the time.
     "exact": ["rows.csv", "--target", "y", "--drop", "kind", "--learner", "kons"],
-    "many atoms": ["rows.csv", *NUMBERS[:4], "--set", "max_atoms=390", "--set", "bandwidth=0.5"],
+    "many atoms": ["rows.csv", *NUMBERS[:-1], "max_atoms=390", "--set", "bandwidth=0.5"],
     "labels late": ["rows.csv", *LABELS, "--delay", "3", "--rows", "1100"],
+    "default": ["rows.csv", *NUMBERS[:4], "--set", "max_atoms=25", "--set", "experts=5", "--delay", "2"],
 }
 
 
@@ -73,11 +75,20 @@ def uninterrupted(ask, sources, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def calls(ask, sources, uninterrupted, tmp_path_factory):
-    """How many functions a run calls that saves after every block."""
-    uninterrupted("regression")  # which compiles what is to be compiled
-    file, *options = SCENARIOS["regression"]
-    run = ["run", sources / file, *options, "--out", tmp_path_factory.mktemp("counted"), "--quiet", "--json"]
-    return ask(*run, every_block=True, counted=True)["calls"]
+    """How many functions a run calls that saves after every block: the default many more than the others."""
+    counted = {}
+
+    def count(name):
+        name = "default" if name == "default" else "regression"
+        if name not in counted:
+            uninterrupted(name)  # which compiles what is to be compiled
+            file, *options = SCENARIOS[name]
+            folder = tmp_path_factory.mktemp("counted")
+            run = ["run", sources / file, *options, "--out", folder, "--quiet", "--json"]
+            counted[name] = ask(*run, every_block=True, counted=True)["calls"]
+        return counted[name]
+
+    return count
 
 
 def assert_same_run(folder, expected):
@@ -101,7 +112,7 @@ def test_killed_at_any_call(ask, sources, uninterrupted, calls, tmp_path, name):
     start = run = ["run", sources / file, *options, "--out", folder, "--quiet", "--json"]
     kills, saved = 0, set()
     for _ in range(8):
-        done = ask(*run, every_block=True, kill_at_call=chance.randrange(1, calls // 2))
+        done = ask(*run, every_block=True, kill_at_call=chance.randrange(1, calls(name) // 3))
         if done["code"] != -signal.SIGKILL:
             break
         # Killed before there was a run, the same command starts it.
@@ -210,7 +221,7 @@ def test_the_command_itself_resumes_from_another_folder(ask, sources, uninterrup
     expected = uninterrupted("packed")
     file, *options = SCENARIOS["packed"]
     folder = tmp_path / "run"
-    how = {"every_block": True, "kill_at_call": round(0.7 * calls)}
+    how = {"every_block": True, "kill_at_call": round(0.7 * calls("regression"))}
     assert ask("run", sources / file, *options, "--out", folder, "--quiet", "--json", **how)["code"] < 0
     done = subprocess.run(
         [sys.executable, "-m", "kons.cli", "resume", str(folder), "--json", "--quiet"],

@@ -50,7 +50,7 @@ def text(rows=None):
 @pytest.fixture
 def settings(tmp_path):
     (tmp_path / "rows.csv").write_text(text())
-    return Settings("rows.csv", "y", parameters=SMALL)
+    return Settings("rows.csv", "y", learner="embedded", parameters=SMALL)
 
 
 def cells(path):
@@ -65,7 +65,7 @@ def _columns(path):
 def test_predictions_are_those_of_the_learner_alone(settings, tmp_path):
     summary = Run.start(settings, tmp_path / "out").go()
     X, y = table()
-    learner = for_task("regression", **SMALL)
+    learner = for_task("regression", "embedded", **SMALL)
     blocks = [slice(first, first + 512) for first in range(0, ROWS, 512)]
     traces = [learner.advance(X[block], y[block]) for block in blocks]
     expected = np.concatenate([trace.prediction for trace in traces])
@@ -194,7 +194,7 @@ def test_an_interruption_while_it_reads(settings, tmp_path, monkeypatch):
 
 def test_a_pipe_is_finished_where_it_is_stopped(monkeypatch, tmp_path, caplog, every_block):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text().encode())))
-    settings = Settings("-", "y", parameters=SMALL)
+    settings = Settings("-", "y", learner="embedded", parameters=SMALL)
     run = Run.start(settings, tmp_path / "out")
     assert "can be read only once: this run cannot be resumed" in caplog.text
     summary = run.go(stop=stopped_after(2))
@@ -382,7 +382,7 @@ def test_a_source_that_changes_meanwhile_is_told(settings, tmp_path):
 
 def test_a_short_file_ends_in_a_model_that_has_learned(tmp_path):
     (tmp_path / "rows.csv").write_text(text(50))
-    settings = Settings("rows.csv", "y", parameters={"warmup": 500})
+    settings = Settings("rows.csv", "y", learner="embedded", parameters={"warmup": 500})
     Run.start(settings, tmp_path / "out").go()
     model = load(tmp_path / "out" / "model.kons")
     assert not model.warming_up
@@ -393,7 +393,7 @@ def test_labels_have_codes_in_the_trace(tmp_path):
     lines = [f"{i % 7},{'low' if i % 7 < 3 else 'high'}" for i in range(900)]
     (tmp_path / "rows.csv").write_text("a,kind\n" + "\n".join(lines) + "\n")
     for parameters in ({}, {"classes": ["other", "high", "low"]}):
-        settings = Settings("rows.csv", "kind", parameters={**SMALL, **parameters})
+        settings = Settings("rows.csv", "kind", learner="embedded", parameters={**SMALL, **parameters})
         summary = Run.start(settings, tmp_path / "out", force=True).go()
         found, trace = cells(tmp_path / "out" / "predictions.csv"), whole_trace(tmp_path / "out")
         names = np.array([*summary["classes"], None], dtype=object)

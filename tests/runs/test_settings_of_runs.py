@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kons.errors import ConfigurationError
+from kons.kernels import Matern
 from kons.runs import Settings
 from kons.streams import open_stream
 
@@ -56,21 +57,24 @@ def test_what_was_edited_is_refused(values):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"learner": "embeded"}, "no learner 'embeded': did you mean 'embedded'\\? There are b_kons"),
-        ({"learner": "xyz"}, "no learner 'xyz'. There are b_kons"),
+        ({"learner": "embeded"}, "no learner 'embeded': did you mean 'embedded'\\? There are auto, b_kons"),
+        ({"learner": "xyz"}, "no learner 'xyz'. There are auto, b_kons"),
         (
             {"parameters": {"max_atom": 5}},
             "takes no parameter 'max_atom': did you mean 'max_atoms'\\? It takes",
         ),
         ({"parameters": {"seed": 5}}, "takes no parameter 'seed'"),
         ({"parameters": {"max_atoms": "five"}}, "max_atoms is 'five'"),
-        ({"parameters": {"policy": "coin"}}, "policy is 'coin'"),
-        ({"parameters": {"step_size": "small"}}, "step_size"),
+        ({"parameters": {"warmup": 20}}, "'auto' takes no parameter 'warmup'"),
+        ({"parameters": {"loss": "squared"}}, "'auto' takes no parameter 'loss'"),
+        ({"scale": "none"}, "scale='none' does not apply to 'auto'"),
+        ({"parameters": {"policy": "coin"}, "learner": "embedded"}, "policy is 'coin'"),
+        ({"parameters": {"step_size": "small"}, "learner": "embedded"}, "step_size"),
         ({"parameters": {"kernel": "round"}}, "no kernel 'round'"),
         ({"parameters": {"kernel": 3}}, "kernel"),
         ({"parameters": {"bandwidth": [1, 2]}}, "bandwidth"),
-        ({"parameters": {"loss": "logistics"}}, "no loss"),
-        ({"parameters": {"classes": ["a"]}}, "classes"),
+        ({"parameters": {"loss": "logistics"}, "learner": "embedded"}, "no loss"),
+        ({"parameters": {"classes": ["a"]}, "learner": "embedded"}, "classes"),
         ({"parameters": {"atoms": 3}, "learner": "pkawv"}, "atoms"),
     ],
 )
@@ -81,9 +85,22 @@ def test_a_learner_that_cannot_be_made_says_why(settings, words):
 
 @pytest.mark.parametrize(("rows", "warmup"), [(50, 20), (1000, 100), (4990, 499), (9000, 500)])
 def test_a_short_file_has_a_short_warm_up(rows, warmup):
-    assert Settings("a").make_learner(stream_of(rows)).warmup == warmup
-    assert Settings("a", parameters={"warmup": 7}).make_learner(stream_of(rows)).warmup == 7
-    assert Settings("a", rows=100).make_learner(stream_of(rows)).warmup == max(20, min(rows, 100) // 10)
+    embedded = Settings("a", learner="embedded")
+    assert embedded.make_learner(stream_of(rows)).warmup == warmup
+    given = embedded.with_learner("embedded", {"warmup": 7})
+    assert given.make_learner(stream_of(rows)).warmup == 7
+    limited = Settings("a", learner="embedded", rows=100).make_learner(stream_of(rows))
+    assert limited.warmup == max(20, min(rows, 100) // 10)
+
+
+def test_the_default_is_made_for_the_task_and_the_delay_of_the_run():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    late = open_stream((X, X[:, 0]), horizon=3, quiet=True)
+    learner = Settings("a", delay=4, seed=5, parameters={"kernel": "matern"}).make_learner(late)
+    assert type(learner).__name__ == "AutoKONS"
+    assert (learner.task, learner.delay, learner.seed) == ("regression", 7, 5)
+    assert learner.parameters()["kernel"] == Matern("auto")
+    assert Settings("a").make_learner(stream_of(50, labels=True)).task == "classification"
 
 
 def test_blocks_stop_at_the_limit_and_start_where_they_are_asked_to():

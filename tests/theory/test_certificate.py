@@ -275,7 +275,7 @@ def test_recipes():
     refused = {"b_kons", "embedded", "pkawv", "pros_n_kons", "ridge"}
     _, _, X, y = game(3)
     y = np.clip(y, -1, 1)
-    for name in RECIPES:
+    for name in RECIPES.keys() - {"auto"}:  # which is not made of a kernel and a loss
         learner = make(name, Gaussian(1.0), Squared())
         if name in refused:
             with pytest.raises(ConfigurationError, match="no regret bound is proven"):

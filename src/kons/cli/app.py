@@ -70,7 +70,7 @@ def run(
     /,
     *,
     target: str | None = None,
-    learner: str = "embedded",
+    learner: str = "auto",
     set: Texts = None,
     out: Path | None = None,
     force: Flag = False,
@@ -179,7 +179,9 @@ def compare(
 
     For example:
 
-    kons compare houses.csv --target price --learners embedded,sketched
+    kons compare houses.csv --target price
+
+    kons compare houses.csv --target price --learners auto,embedded,sketched
 
     kons compare houses.csv --target price --learners embedded,embedded:max_atoms=50
 
@@ -191,6 +193,7 @@ def compare(
         The column to predict.
     learners
         Names from kons learners: a,b,c; parameters of one behind a colon: embedded:max_atoms=50.
+        Default: auto,embedded.
     set
         A parameter for all learners that take it: --set bandwidth=2; several times for several.
     out
@@ -220,7 +223,7 @@ def compare(
         reading=reading.asked(),
         **vars(evaluating),
     )
-    chosen = compare.contenders(names(learners or ()), assignments(set or ()))
+    chosen = compare.contenders(names(learners or compare.DEFAULT), assignments(set or ()))
     if picture is None and out is None and not json:
         picture = default_place(file, "frontier", force=force)
     return compare.start(

@@ -23,10 +23,12 @@ from kons.runs import Comparison, Settings
 from kons.runs import compare as compare_learners
 from kons.runs.comparison import Contender
 from kons.runs.folder import require_place
-from kons.runs.settings import SHARED, require_learner
+from kons.runs.settings import require_learner
 
-__all__ = ["contenders", "start"]
+__all__ = ["DEFAULT", "contenders", "start"]
 
+#: Who is compared where nobody is named.
+DEFAULT = ("auto", "embedded")
 PICTURE = "frontier.svg"
 
 
@@ -45,8 +47,7 @@ def contenders(names: Sequence[str], shared: dict[str, Any]) -> dict[str, Conten
     for typed in names:
         learner, *own = typed.split(":")
         require_learner(learner)
-        takes = (*RECIPES[learner].parameters, *SHARED)
-        common = {name: value for name, value in shared.items() if name in takes}
+        common = {name: value for name, value in shared.items() if name in RECIPES[learner].accepts}
         used |= common.keys()
         if typed in found:
             raise ConfigurationError(f"--learners has {typed} twice.")

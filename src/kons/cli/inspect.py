@@ -62,6 +62,8 @@ def describe(path: Path) -> dict[str, Any]:
         "parameters": {name: _plain(value) for name, value in _parameters(core).items()},
         "warming_up": getattr(thing, "warming_up", None),
         "scaling": _scaling(thing, told),
+        "relevances": _relevances(thing, told),
+        "experts": getattr(thing, "shares", None),
         "classes": list(thing.classes) if hasattr(thing, "classes") else None,
         "features": _features(told),
         "lags": [f"{name} {back} back" for name, back in _of_plan(told, "lags") or []],
@@ -118,6 +120,15 @@ def _scaling(thing: Any, told: dict[str, Any]) -> dict[str, Any] | None:
     return found
 
 
+def _relevances(thing: Any, told: dict[str, Any]) -> dict[str, float] | None:
+    """How much each feature counts, by name, where the learner finds that out."""
+    values = getattr(thing, "relevances", None)
+    if values is None or not thing.rows_seen:
+        return None
+    names = _features(told) or [f"x{i}" for i in range(len(values))]
+    return dict(zip(names, values.tolist(), strict=True))
+
+
 def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """(name, words) for people; what is not known is left out."""
     yield "file", f"{document['file']}, {document['bytes'] / 1e6:.2g} MB"
@@ -144,6 +155,10 @@ def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "horizon", f"{document['horizon']:,} rows ahead"
     yield "parameters", ", ".join(f"{name}={value}" for name, value in document["parameters"].items())
     yield from _scales(document["scaling"])
+    if document["relevances"] is not None:
+        yield "relevance", _some(_ranked(document["relevances"], ".2g"))
+    if document["experts"] is not None:
+        yield "experts", _some(_ranked(document["experts"], ".2f"), "; ")
 
 
 def _scales(scaling: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
@@ -164,6 +179,11 @@ def _join(*parts: Any) -> str:
     return ", ".join(str(part) for part in parts if part)
 
 
-def _some(names: list[str]) -> str:
+def _ranked(amounts: dict[str, float], form: str) -> list[str]:
+    """Names with their amounts, the largest first."""
+    return [f"{name} {amounts[name]:{form}}" for name in sorted(amounts, key=lambda name: -amounts[name])]
+
+
+def _some(names: list[str], between: str = ", ") -> str:
     more = f" and {len(names) - MOST_SHOWN:,} more (--json has all)" if len(names) > MOST_SHOWN else ""
-    return ", ".join(names[:MOST_SHOWN]) + more
+    return between.join(names[:MOST_SHOWN]) + more

@@ -11,7 +11,6 @@ from rich.padding import Padding
 from rich.text import Text
 
 from kons.cli.screen import plain_table, printer, safe
-from kons.recipes import RECIPES
 from kons.report.folder import RunFolder
 from kons.report.numbers import count, duration, number, percent, plural
 from kons.report.words import (
@@ -29,6 +28,7 @@ __all__ = ["listed", "print_outcome"]
 
 UNCAPPED = 1_000_000  # atoms; a cap beyond is none
 MOST_LABELS = 8
+MOST_RELEVANT = 3
 MEANINGS = {
     "mse": "mean squared error",
     "error_rate": "wrong labels",
@@ -72,7 +72,7 @@ def print_outcome(
     if summary["notes"]:
         say("\nNotes", "bold")
         console.print(listed(summary["notes"], console))
-    if tried := [sentence for sentence in suggestions(known) if _can_be_typed(sentence)]:
+    if tried := suggestions(known):
         say("\nWhat to try", "bold")
         for sentence in tried:
             words = "".join(part for part in sentence if not isinstance(part, Command))
@@ -83,11 +83,6 @@ def print_outcome(
     if folder is not None:
         say(f"\nSaved in {folder}: {', '.join(files)}.")
     say("")
-
-
-def _can_be_typed(sentence: Sequence[str]) -> bool:
-    """Whether its learner is there."""
-    return "auto" in RECIPES or not any("--learner auto" in part for part in sentence)
 
 
 def listed(texts: Sequence[str], console: Console) -> Any:
@@ -171,7 +166,14 @@ def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
         yield "coverage", percent(summary["coverage"]), "", meaning
     most = summary["max_atoms"]
     limit = f", at most {count(most)}" if most is not None and most < UNCAPPED else ""
-    yield "atoms", count(summary["atoms"]), "", f"points kept{limit}"
+    whose = ", by all experts together" if summary["experts"] else ""
+    yield "atoms", count(summary["atoms"]), "", f"points kept{limit}{whose}"
+    if summary["experts"]:
+        there = {expert["name"]: expert["share"] for expert in summary["experts"] if expert["share"]}
+        leads = max(there, key=lambda name: there[name] or 0.0, default="none")
+        yield "experts", "", "", f"led by {leads}"
+    if summary["relevances"]:
+        yield "relevance", "", "", _most_relevant(summary["relevances"])
     speed = round(summary["rows"] / summary["seconds"]) if summary["seconds"] else 0
     cost = number(summary["microseconds_per_row"], 2)
     yield "time", _time(summary["seconds"]), "", f"{count(speed)} rows/s; the learner alone {cost} us/row"
@@ -186,6 +188,12 @@ def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
         yield "skipped", count(summary["rows_skipped"]), "", f"rows: {reasons}"
     if summary["resumed"]:
         yield "resumed", count(summary["resumed"]), "", "times, from a checkpoint"
+
+
+def _most_relevant(relevances: dict[str, float | None]) -> str:
+    known = sorted(((value, name) for name, value in relevances.items() if value is not None), reverse=True)
+    shown = [f"{name} {number(value, 2)}" for value, name in known[:MOST_RELEVANT]]
+    return ", ".join(shown) + (" ..." if len(known) > MOST_RELEVANT else "")
 
 
 def _time(seconds: float) -> str:

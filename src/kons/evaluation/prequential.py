@@ -6,7 +6,8 @@ With a delay of k rows, the target of row s becomes known after row s + k was pr
 
 and so are the baselines and the intervals. With k = 0 this is the usual progressive evaluation, at the speed
 of the learner's blocks. With k > 0 what is known differs from row to row, so that rows are predicted and
-learned one by one.
+learned one by one; but a learner that keeps targets back by itself (one with a ``delay``, such as
+:class:`kons.AutoKONS`) is handed blocks with their targets all the same.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Scored(NamedTuple):
     probability: Vector | None
     """Classification: that of the predicted label."""
     trace: Trace
-    """Of the learner; with a delay only prediction, loss, kept and size."""
+    """Of the learner; of one that was delayed row by row only prediction, loss, kept and size."""
     baseline_losses: dict[str, Vector]
 
 

@@ -49,8 +49,8 @@ def evaluate(
     Parameters
     ----------
     learner:
-        A learner in raw units (:class:`kons.Scaled` or what :func:`kons.recipes.for_task` makes), a core
-        learner such as :class:`kons.EmbeddedKONS`, or a name from :data:`kons.recipes.RECIPES`.
+        A name from :data:`kons.recipes.RECIPES` ("auto" if you have none in mind), a learner in raw units
+        (what :func:`kons.recipes.for_task` makes), or a core learner such as :class:`kons.EmbeddedKONS`.
     stream:
         A :class:`kons.streams.Stream`, a pair (X, y), an iterable of (x, y) or (dict, y), or anything that
         :func:`kons.streams.open_stream` takes.
@@ -64,7 +64,7 @@ def evaluate(
         "regression" or "classification"; by default what the learner is for, else what the stream looks like.
     scale:
         "auto" wraps a core learner that has learned nothing yet in :class:`kons.Scaled` (labels: around a
-        :class:`kons.Classifier`), and says so. "none" leaves units as they are.
+        :class:`kons.Classifier`), and says so. "none" leaves units as they are, and is not for "auto".
     baselines, intervals:
         As in :class:`kons.evaluation.Prequential`.
     trace:
@@ -76,7 +76,7 @@ def evaluate(
     --------
     >>> import kons
     >>> from kons.streams import mackey_glass
-    >>> result = kons.evaluate("embedded", mackey_glass(3000), window=500)
+    >>> result = kons.evaluate("auto", mackey_glass(3000), window=500)
     >>> bool(result.windowed["r2"][-1] > 0.99), result.best_baseline
     (True, 'linear')
     >>> bool(0.87 < result.coverage < 0.93)
@@ -96,7 +96,7 @@ def evaluate(
         length = opened.total_rows
     chosen = task if task != "auto" else _task_of(learner)
     chosen = looks_like if chosen == "auto" else chosen
-    ready, note = in_raw_units(learner, chosen, scale, length)
+    ready, note = in_raw_units(learner, chosen, scale, length, delay)
     engine = Prequential(
         ready, chosen, metrics=metrics, delay=delay, window=window, baselines=baselines, intervals=intervals
     )
@@ -118,8 +118,12 @@ def evaluate(
     return replace(result, trace=Trace.concatenate(traces)) if traces else result
 
 
-def in_raw_units(learner: Any, task: str, scale: str = "auto", rows: int | None = None) -> tuple[Any, str]:
+def in_raw_units(
+    learner: Any, task: str, scale: str = "auto", rows: int | None = None, delay: int = 0
+) -> tuple[Any, str]:
     """The learner that is evaluated on so many rows, and what is to be said about it, if anything.
+
+    One that is made by its name, and keeps late targets back by itself, is made for ``delay``.
 
     >>> from kons import EmbeddedKONS, Gaussian, Squared
     >>> learner, note = in_raw_units(EmbeddedKONS(Gaussian("auto"), Squared()), "regression")
@@ -130,8 +134,10 @@ def in_raw_units(learner: Any, task: str, scale: str = "auto", rows: int | None 
         raise ConfigurationError(f'scale is {scale!r}, expected "auto" or "none".')
     if isinstance(learner, str):
         kind = cast(Literal["regression", "classification"], task)
-        warmup = recipes.warmup_for(rows)
-        return recipes.for_task(kind, learner, scale=cast(Literal["auto", "none"], scale), warmup=warmup), ""
+        takes = recipes.RECIPES[learner].accepts if learner in recipes.RECIPES else ()
+        given = {"warmup": recipes.warmup_for(rows), "delay": delay}
+        fitting: dict[str, Any] = {name: value for name, value in given.items() if name in takes}
+        return recipes.for_task(kind, learner, scale=cast(Literal["auto", "none"], scale), **fitting), ""
     if not isinstance(learner, (NewtonLearner, Classifier)) or learner.rows_seen:
         return learner, ""
     name = type(learner).__name__

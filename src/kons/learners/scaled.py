@@ -189,7 +189,7 @@ class Scaled(StreamConsumer):
         ``samples``, some rows of the new columns only, in raw units. See :meth:`StreamConsumer.widen`.
 
         >>> from kons.recipes import for_task
-        >>> model = for_task("regression", warmup=4)
+        >>> model = for_task("regression", "embedded", warmup=4)
         >>> trace = model.advance([[1.0], [2.0], [3.0], [4.0]], [1.0, 2.0, 3.0, 4.0])
         >>> model.widen(samples=[[70.0], [75.0], [80.0]])
         >>> model.learn_one([2.5, 72.0], 2.4)

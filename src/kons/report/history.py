@@ -30,6 +30,8 @@ LISTED = 10  # rows in a table
 FEW = 50  # rows below which a start cannot be told from the rest
 LARGEST = 1e100
 START = 0.1  # the part of a run in which every row is new
+MOST_EXPERTS = 1000
+FEWEST = 3  # points that make a picture of shares over time
 
 Line = tuple[Vector, Vector]
 
@@ -72,6 +74,8 @@ class History:
     confusion: NDArray[np.int64] | None = None
     """``[target, prediction]``, by code."""
     shares: Shares | None = None
+    leaders: Line | None = None
+    """The number of the expert that led most often, at the middle of each stretch of rows."""
 
 
 def read_history(folder: RunFolder) -> History:
@@ -177,7 +181,7 @@ class _Reader:
         if segment.shares is not None and segment.share_rows is not None:
             self._shares.add(segment.share_rows.astype(np.int64), _drawable(segment.shares))
         if "expert" in columns:
-            known = np.isfinite(columns["expert"]) & (columns["expert"] >= 0)
+            known = (columns["expert"] >= 0) & (columns["expert"] < MOST_EXPERTS)  # not where it is NaN
             leader = columns["expert"][known].astype(np.int64)
             leads = np.zeros((len(leader), int(leader.max(initial=-1)) + 1))
             leads[np.arange(len(leader)), leader] = 1.0
@@ -203,6 +207,8 @@ class _Reader:
         found.worst = self._worst.rows()
         found.confusion = self._confusion
         found.shares = self._who()
+        rows, leads = self._leads.result()
+        found.leaders = (rows, leads.argmax(axis=1).astype(np.float64)) if leads.size else None
         return found
 
     def _line(self, name: str) -> Line | None:
@@ -212,8 +218,8 @@ class _Reader:
         return line if len(line[0]) else None
 
     def _who(self) -> Shares | None:
-        for means, what in ((self._shares, "weight"), (self._leads, "lead")):
-            rows, parts = means.result()
-            if parts.size:
-                return Shares(rows, parts, what)
-        return None
+        """Weights, which are known now and then; in a run too short for that, who led how often."""
+        (rows, weights), (led, leads) = self._shares.result(), self._leads.result()
+        if weights.size and (len(rows) >= FEWEST or not leads.size):
+            return Shares(rows, weights, "weight")
+        return Shares(led, leads, "lead") if leads.size else None

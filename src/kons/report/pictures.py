@@ -32,6 +32,10 @@ __all__ = [
 
 MOST_CLASSES = 8
 COLOURS = 8
+#: Colours of the layers of a stack, and of what is left.
+LAYERS, OTHERS = ("c0", "c2", "c3", "c4", "c5", "c6", "c7"), "c1"
+#: Where below a stack of parts the leaders are shown: its foot and its height.
+STRIP = (-0.13, 0.08)
 
 #: How the learner and the baselines are drawn everywhere: role, dashes, width.
 LOOKS: dict[str, Look] = {
@@ -208,34 +212,57 @@ def novelty(band: Band, listed: Sequence[dict[str, float]]) -> Picture:
     return drawing.drawn("novelty", "Novelty over rows.", draw, 240, tuple(keys))
 
 
-def shares(found: Shares, names: Sequence[str]) -> Picture:
-    """Each expert's part over rows, stacked; those with little together."""
+def shares(found: Shares, names: Sequence[str], leaders: Line | None = None) -> Picture:
+    """Each expert's part over rows, stacked, those with little together; below, in its colour, who led."""
     parts = np.abs(found.parts)
     total = parts.sum(axis=1, keepdims=True)
     parts = np.divide(parts, total, out=np.zeros_like(parts), where=total > 0)
-    order = np.argsort(-parts.mean(axis=0), kind="stable")[: COLOURS - 2]
+    order = np.argsort(-parts.mean(axis=0), kind="stable")[: len(LAYERS)]
     order = order[parts[:, order].mean(axis=0) > 0.0]
     rest = 1.0 - parts[:, order].sum(axis=1)
     layers = [parts[:, i] for i in order]
     labels = [names[i] if i < len(names) else f"expert {i}" for i in order.tolist()]
-    roles = [("c0", "c2", "c3", "c4", "c5", "c6", "c7")[i % 7] for i in range(len(layers))]
+    roles = list(LAYERS[: len(layers)])
+    role_of = dict(zip(order.tolist(), roles, strict=True))
     if rest.max(initial=0.0) > 1e-9 and parts.shape[1] > len(order):
-        layers, labels, roles = [*layers, rest], [*labels, "all others"], [*roles, "c1"]
+        layers, labels, roles = [*layers, rest], [*labels, "all others"], [*roles, OTHERS]
+    led = [] if leaders is None or found.what == "lead" else _stretches(*leaders)
 
     def draw(axes: Any, narrow: bool) -> None:
         base = np.zeros(len(found.row))
         for layer, role in zip(layers, roles, strict=True):
             axes.fill_between(found.row, base, base + layer, color=svg.colour(role), alpha=0.8, lw=0)
             base = base + layer
-        drawing.row_axis(axes, found.row)
+        for start, length, leader in led:
+            role = role_of.get(leader, OTHERS)
+            axes.broken_barh([(start, length)], STRIP, color=svg.colour(role), alpha=0.8, lw=0)
+        drawing.row_axis(axes, found.row if leaders is None else np.concatenate([found.row, leaders[0]]))
         drawing.value_axis(axes, [np.array([0.0, 1.0])], False, from_zero=True, part=True)
-        axes.set_ylim(0.0, 1.0)
+        marks = [mark for mark in axes.get_yticks() if mark <= 1.0]
+        words = [label.get_text() for label in axes.get_yticklabels()][: len(marks)]
+        if led:
+            marks, words = [STRIP[0] + STRIP[1] / 2, *marks], ["led", *words]
+        axes.set_yticks(marks, words)
+        axes.set_ylim(STRIP[0] if led else 0.0, 1.0)
         drawing.title(
             axes, "share of the weight" if found.what == "weight" else "share of the rows led", narrow
         )
 
     keys = tuple(Key(label, role, "layer") for label, role in zip(labels, roles, strict=True))
-    return drawing.drawn("shares", f"Shares over rows of {', '.join(labels)}.", draw, 250, keys)
+    return drawing.drawn("shares", f"Shares over rows of {', '.join(labels)}.", draw, 270, keys)
+
+
+def _stretches(rows: Vector, leaders: Vector) -> list[tuple[float, float, int]]:
+    """(start, length, leader) of each stretch of rows with one leader."""
+    if len(rows) < 2:
+        return []
+    edges = np.concatenate([rows[:1], 0.5 * (rows[1:] + rows[:-1]), rows[-1:]])
+    first = np.flatnonzero(np.diff(leaders, prepend=-1.0))
+    last = np.append(first[1:], len(rows))
+    return [
+        (float(edges[i]), float(edges[j] - edges[i]), int(leaders[i]))
+        for i, j in zip(first.tolist(), last.tolist(), strict=True)
+    ]
 
 
 def frontier(

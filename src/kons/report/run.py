@@ -208,6 +208,8 @@ def _memory(folder: RunFolder, history: History) -> list[Shown]:
                        "written by an older version.")]  # fmt: skip
     else:
         caption = "How many points span the learned function. The cost of a row grows with its square."
+        if "expert" in history.columns:
+            caption = "How many points span the functions of all experts together."
         picture = pictures.size(history.size, None if most is None else int(most))
         shown = [Shown("Dictionary", caption, picture)]
     if history.effective_dimension is None and history.log_determinant is None:
@@ -233,7 +235,8 @@ def _memory(folder: RunFolder, history: History) -> list[Shown]:
 
 def _novelty(folder: RunFolder, history: History) -> list[Shown]:
     if history.novelty is None:
-        return [Shown("Novelty", "The trace has no novelty: embedded learners measure it, others do not.")]
+        missing = "Not measured: --learner embedded tells how new each row was, others do not."
+        return [Shown("Novelty", missing)]
     caption = (
         "How far each row lay from what had been seen before it, as the kernel sees it: high where the "
         "stream goes somewhere new, near 0 where it repeats itself."
@@ -285,13 +288,20 @@ def _reliance(folder: RunFolder, history: History) -> list[Shown]:
     experts = [e for e in experts if isinstance(e, dict)] if isinstance(experts, list) else []
     names = [as_text(expert.get("name", f"expert {i}")) for i, expert in enumerate(experts)]
     if history.shares is not None:
-        caption = "Who had how much say, over time: where the leader changes, the stream did."
-        shown.append(Shown("Experts over time", caption, pictures.shares(history.shares, names)))
-    final = _bars(
-        [(name, expert.get("share")) for name, expert in zip(names, experts, strict=True)], parts=True
-    )
+        caption = (
+            "Who had how much say, over time, and below who led: where the leader changes, the stream did."
+        )
+        if history.shares.what == "lead":
+            caption = "Who led how often: the run is too short to show weights over time."
+        picture = pictures.shares(history.shares, names, history.leaders)
+        shown.append(Shown("Experts over time", caption, picture))
+    present = [(name, expert.get("share")) for name, expert in zip(names, experts, strict=True)]
+    final = _bars([(name, share) for name, share in present if share != 0.0], parts=True)
     if final:
-        shown.append(Shown("Experts at the end", "", bars=final))
+        gone = sum(share == 0.0 for _, share in present)
+        caption = "Their weights in the prediction; a negative one takes back what others say too loudly."
+        caption += f" {plural(gone, 'expert')} had been retired." if gone else ""
+        shown.append(Shown("Experts at the end", caption, bars=final))
     if not experts and history.shares is None:
         shown.append(Shown("Experts", "None: --learner auto combines several, this learner is one."))
     return shown

@@ -84,7 +84,7 @@ class PartMeans:
     """
 
     def __init__(self, total: int, points: int) -> None:
-        self._width = max(1, -(-total // points))
+        self._total, self._width = total, max(1, -(-total // points))
         bins = -(-total // self._width)
         self._sums, self._count = np.zeros((bins, 0)), np.zeros(bins)
 
@@ -102,7 +102,8 @@ class PartMeans:
         """(middle row, mean of each column), for each stretch that holds a row."""
         known = np.flatnonzero(self._count)
         middle = known.astype(np.float64) * self._width + 0.5 * (self._width - 1)
-        return middle, self._sums[known] / self._count[known, None]
+        # The last stretch may be shorter.
+        return np.minimum(middle, self._total - 1.0), self._sums[known] / self._count[known, None]
 
 
 class RunningSum:

@@ -36,6 +36,7 @@ BLIND = 0.01  # the part of the loss in rows before any target was known that is
 SAME = 0.005  # losses closer than this part are the same to a reader
 FEW_ROWS = 500
 TOO_FEW = 100  # rows below which a comparison is mostly chance
+DEFAULT = "auto"  # the learner of a run that names none
 
 
 class Code(str):
@@ -201,35 +202,37 @@ def suggestions(folder: RunFolder) -> list[list[str]]:
     found = verdict(folder)
     if found.kind not in ("worse", "same"):
         return []
-    again = ["kons", "run", asked_file(folder), "--target", folder.target]
+    plain_run = ["kons", "run", asked_file(folder), "--target", folder.target]
+    learner = folder.settings.get("learner") or DEFAULT
+    chooses = learner == DEFAULT  # it has lags, ridges and linear experts already
+    again = plain_run if chooses else [*plain_run, "--learner", learner]
     tried: list[list[str]] = []
     if folder.rows < FEW_ROWS:
         tried.append([f"Give it more rows: {plural(folder.rows, 'row')} are few to learn from."])
-    if found.best == "persistence" and folder.task == "regression":  # a label has no number to lag
+    if found.best == "persistence" and folder.task == "regression" and not chooses:  # a label has no lag
         tried.append(
             ["The stream has a memory that its columns do not show. Add the last targets as inputs: ",
              _command([*again, "--lag", "target:1"])]
         )  # fmt: skip
-    if found.best == "linear":
+    if found.best == "linear" and not chooses:
         tried.append(
             ["A straight line fits well here. A wider kernel is nearer to one, and more points follow more "
              "detail: ", _command([*again, "--set", "max_atoms=400"])]
         )  # fmt: skip
     if found.best == "constant":
-        tried.append(
-            ["The columns may say little about the target. Check that ", Code(folder.target), " is the "
-             "column you mean, leave out columns of noise, or smooth more: ",
-             _command([*again, "--set", "regularization=10"])]
-        )  # fmt: skip
-    if folder.settings.get("learner") not in ("auto", None):
+        said = ["The columns may say little about the target. Check that ", Code(folder.target), " is the "
+                "column you mean, or leave out columns of noise"]  # fmt: skip
+        smoother = [", or smooth more: ", _command([*again, "--set", "regularization=10"])]
+        tried.append([*said, *(["."] if chooses else smoother)])
+    if not chooses:
         tried.append(
             ["Let scale, memory and forgetting be chosen while it learns: ",
-             _command([*again, "--learner", "auto"])]
+             _command([*plain_run, "--learner", DEFAULT])]
         )  # fmt: skip
     tried.append(
         ["See which learner suits the stream: ",
          _command(["kons", "compare", asked_file(folder), "--target", folder.target,
-                   "--learners", "embedded,sketched"])]
+                   "--learners", "auto,embedded,sketched"])]
     )  # fmt: skip
     return tried
 

@@ -12,8 +12,10 @@ from river import base
 from kons.arrays import Matrix
 from kons.errors import ConfigurationError, InputError, notice
 from kons.kernels import Kernel
+from kons.learners import AutoKONS
 from kons.losses import Loss
 from kons.recipes import for_task, together
+from kons.recipes.registry import recipe_of
 from kons.river.columns import ENOUGH, Columns, Reading, Samples
 from kons.river.frames import Table
 from kons.stored import Stored
@@ -21,6 +23,8 @@ from kons.stored import Stored
 __all__ = ["KONSClassifier", "KONSRegressor"]
 
 LARGEST = sys.float_info.max
+# Rows that tell the scales, for a learner that waits for them.
+WARMUP = 200
 #: Parameters of the learner that have a name of their own here; None leaves them to the learner.
 _NAMED = (
     *("kernel", "bandwidth", "scale", "warmup", "seed", "loss"),
@@ -35,15 +39,15 @@ class OnDicts:
 
     def __init__(
         self,
-        learner: str = "embedded",
-        kernel: str | Kernel = "gaussian",
+        learner: str = "auto",
+        kernel: str | Kernel | None = None,
         bandwidth: float | Literal["auto"] = "auto",
         regularization: float | None = None,
         max_atoms: int | None = None,
         forgetting: float | None = None,
         loss: str | Loss | None = None,
         scale: Literal["auto", "none"] = "auto",
-        warmup: int = 200,
+        warmup: int | None = None,
         text_width: int = 8,
         seed: int = 0,
         parameters: dict[str, Any] | None = None,
@@ -65,6 +69,8 @@ class OnDicts:
     def _prepare(self) -> None:
         """Make the learner that the parameters describe; it has seen nothing."""
         named = {name: getattr(self, name) for name in _NAMED}
+        if "warmup" in recipe_of(self.learner).accepts:
+            named["warmup"] = WARMUP if self.warmup is None else self.warmup
         given = together(named, self.parameters, "parameters")
         self._core: Any = for_task(self._task, self.learner, **given)
         self._columns = Columns(self.text_width)
@@ -135,9 +141,7 @@ class OnDicts:
             return
         ready: dict[Any, Any] = dict(new)
         samples: Matrix | None = None
-        # The rest of the warm-up must be enough for a scale.
-        left = self.warmup - self._core.rows_seen
-        if not self._core.warming_up or left < min(ENOUGH, self.warmup // 2):
+        if not self._warmup_tells_scales():
             waited = {name: self._columns.enough_of(name, value) for name, value in new.items()}
             enough: dict[Any, Samples] = {name: seen for name, seen in waited.items() if seen is not None}
             ready = {name: new[name] for name in enough}
@@ -150,6 +154,13 @@ class OnDicts:
         for name, value in reading.new.items():
             columns.remember(name, value)
         self._core, self._columns = core, columns
+
+    def _warmup_tells_scales(self) -> bool:
+        """Whether the rest of the warm-up is enough for the scale of a feature that is new."""
+        if not getattr(self._core, "warming_up", False):
+            return False
+        warmup = self._core.warmup
+        return bool(warmup - self._core.rows_seen >= min(ENOUGH, warmup // 2))
 
     def _widened(self, features: dict[Any, Any], samples: Matrix | None) -> tuple[Any, Columns]:
         """The learner with columns for more features, and these; or, if it cannot, without them."""
@@ -184,6 +195,11 @@ class OnDicts:
             raise InputError(f"y is a {type(y).__name__}, expected one target per row.") from None
 
     # ---- predicting
+
+    @property
+    def _as_next(self) -> dict[str, bool]:
+        """How the learner is asked for rows that come next in the stream."""
+        return {"recent_targets": True} if isinstance(self._core, AutoKONS) else {}
 
     def _row(self, x: Any) -> Any:
         """The row of a dict; empty before anything was learned."""
@@ -224,48 +240,56 @@ class OnDicts:
 
     @classmethod
     def _unit_test_params(cls) -> Any:
-        yield {}
-        yield {"warmup": 20, "max_atoms": 30}
+        yield {"max_atoms": 30, "parameters": {"experts": 4}}
+        yield {"learner": "embedded"}
+        yield {"learner": "embedded", "warmup": 20, "max_atoms": 30}
 
 
 class KONSRegressor(OnDicts, base.MiniBatchRegressor):
     """Second-order kernel regression on a stream of dicts.
 
-    Features and target may have any units: the first ``warmup`` rows, predicted by their running mean, tell
-    the scales. Features may come, go and change places:
+    Features and target may have any units. Features may come, go and change places:
 
     - a number that is missing (no key, None, NaN) is replaced by the mean of its values so far;
     - text becomes a one-hot of small fixed width, at a place that a hash decides;
-    - a feature that comes late is used once 50 of its values, not all the same, tell its scale; in the
+    - a feature that comes late is used once 50 of its values, not all the same, tell its scale; in a
       warm-up, if half of it or 50 rows are still to come, at once.
+
+    The default learner, :class:`kons.AutoKONS`, chooses scales, relevance, bandwidth and memory as it learns,
+    and looks at the targets learned last. Any other reads the scales off its first ``warmup`` rows, predicted
+    by their running mean.
 
     What is done for you is told once, as a :class:`~kons.errors.KonsWarning`. Infinity and values that are
     neither numbers, booleans nor text are refused, and a call that raises changes nothing.
 
-    Costs O(B^2) a row with B atoms, the dict some microseconds of it. Not for sparse features, such as bags
-    of words: what is not there counts as not known, not as 0, and a kernel looks at every column of a row.
+    A row costs O(B^2) with B atoms, and the default has several dictionaries: row by row about a millisecond
+    (``learn_many`` takes less), where ``learner="embedded"`` takes some ten microseconds. Not for sparse
+    features, such as bags of words: what is not there counts as not known, not as 0, and a kernel looks at
+    every column of a row.
 
     Parameters
     ----------
     learner
         A name in :data:`kons.recipes.RECIPES`.
     kernel
-        A name in :data:`kons.recipes.KERNELS`, or a kernel.
+        A name in :data:`kons.recipes.KERNELS`, or a kernel. None takes the learner's own: Gaussian, or for
+        "auto" several.
     bandwidth
-        Of the kernel, in scaled units; "auto" reads it off the first rows.
+        Of the kernel, in scaled units; "auto" reads it off the rows.
     regularization
         Of the learner; None takes its own. So with the next two.
     max_atoms
         How many points are kept at most.
     forgetting
-        Below 1, the past is discounted by this factor a row.
+        Below 1, the past is discounted by this factor a row. Not for "auto", which has several memories.
     loss
-        A name in :data:`kons.recipes.LOSSES`, or a loss. None takes the squared loss.
+        A name in :data:`kons.recipes.LOSSES`, or a loss. None takes the squared loss. Not for "auto".
     scale
-        "none" leaves features as they are, for pipelines that have scaled them.
+        "none" leaves features as they are, for pipelines that have scaled them. Not for "auto".
     warmup
-        How many rows tell the scales. More of them tell better how far the target may go, which matters where
-        it has a trend; meanwhile nothing but their mean is predicted.
+        How many rows tell the scales; None for 200. More of them tell better how far the target may go, which
+        matters where it has a trend; meanwhile nothing but their mean is predicted. Not for "auto", which
+        waits for nothing.
     text_width
         How many columns the text of a feature takes.
     seed
@@ -277,15 +301,15 @@ class KONSRegressor(OnDicts, base.MiniBatchRegressor):
     --------
     >>> from river import compose, preprocessing
     >>> from kons.river import KONSRegressor
-    >>> model = KONSRegressor(warmup=20)
+    >>> model = KONSRegressor()
     >>> for i in range(100):
     ...     x = {"hours": i % 7, "weather": "rain" if i % 3 else "sun"}
     ...     y = 2.0 * x["hours"] + (x["weather"] == "sun")
     ...     guess = model.predict_one(x)
     ...     model.learn_one(x, y)
-    >>> bool(abs(model.predict_one({"weather": "sun", "hours": 5}) - 11.0) < 0.5)
+    >>> bool(abs(model.predict_one({"weather": "rain", "hours": 2}) - 4.0) < 0.1)  # the row that comes next
     True
-    >>> pipeline = preprocessing.StandardScaler() | KONSRegressor(scale="none")
+    >>> pipeline = preprocessing.StandardScaler() | KONSRegressor("embedded", scale="none")
     """
 
     _task = "regression"
@@ -306,16 +330,16 @@ class KONSRegressor(OnDicts, base.MiniBatchRegressor):
         table = Table(X)
         values = [0.0] * len(table)
         if self._columns.width and len(table):
-            values = self._core.predict(self._columns.look_at_table(table)).tolist()
+            values = self._core.predict(self._columns.look_at_table(table), **self._as_next).tolist()
         return table.series(values, "float64")
 
 
 class KONSClassifier(OnDicts, base.MiniBatchClassifier):
     """Second-order kernel classification on a stream of dicts: labels of any kind, new ones at any time.
 
-    One problem per class in one shared dictionary (:class:`kons.Classifier`). Parameters and the treatment
-    of features are those of :class:`KONSRegressor`; the loss is the logistic one unless another is named. In
-    the warm-up the most frequent label is predicted.
+    One problem per class in shared dictionaries (:class:`kons.Classifier`). Parameters and the treatment
+    of features are those of :class:`KONSRegressor`; learners with a loss take the logistic one unless another
+    is named, and in a warm-up the most frequent label is predicted.
 
     Parameters
     ----------
@@ -327,7 +351,7 @@ class KONSClassifier(OnDicts, base.MiniBatchClassifier):
     Examples
     --------
     >>> from kons.river import KONSClassifier
-    >>> model = KONSClassifier(warmup=10)
+    >>> model = KONSClassifier()
     >>> for i in range(60):
     ...     model.learn_one({"size": i % 10}, "large" if i % 10 > 6 else "small")
     >>> model.predict_one({"size": 9}), model.predict_one({"size": 1})
@@ -362,11 +386,13 @@ class KONSClassifier(OnDicts, base.MiniBatchClassifier):
         table = Table(X)
         if not (self._columns.width and len(table)):
             return table.series([None] * len(table), "object")
-        return table.series(self._core.predict(self._columns.look_at_table(table)).tolist())
+        rows = self._columns.look_at_table(table)
+        return table.series(self._core.predict(rows, **self._as_next).tolist())
 
     def predict_proba_many(self, X: Any) -> Any:
         """The probabilities of the rows of a frame, as a frame with a column per label."""
         table = Table(X)
         if not (self._columns.width and len(table)):
             return table.frame(np.empty((len(table), 0)), [])
-        return table.frame(self._core.predict_proba(self._columns.look_at_table(table)), self.classes)
+        rows = self._columns.look_at_table(table)
+        return table.frame(self._core.predict_proba(rows, **self._as_next), self.classes)

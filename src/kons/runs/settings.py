@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from kons.arrays import require_integer
 from kons.errors import ConfigurationError, InputError
-from kons.recipes import RECIPES, for_task, warmup_for
+from kons.recipes import RECIPES, Recipe, for_task, warmup_for
 from kons.streams import Block, Stream, open_stream
 
 __all__ = ["READING", "Settings", "require_learner"]
@@ -29,8 +29,6 @@ READING = (
 )
 # Those of them that the plan of an earlier run has decided already.
 DECIDED = ("columns", "drop", "time", "lag", "horizon")
-# What every learner takes besides its own parameters.
-SHARED = ("kernel", "bandwidth", "warmup", "margin", "loss", "classes")
 # What has a place of its own in the settings.
 PLACED = ("seed", "delay")
 
@@ -40,14 +38,14 @@ class Settings:
     """The same settings on the same source give the same predictions.
 
     >>> Settings("prices.csv", "price", parameters={"max_atoms": 100}).learner
-    'embedded'
+    'auto'
     """
 
     source: str
     target: str | None = None
-    learner: str = "embedded"
+    learner: str = "auto"
     parameters: dict[str, Any] = field(default_factory=dict)
-    """Of the learner, by name; ``kernel``, ``bandwidth``, ``warmup``, ``loss`` among them."""
+    """Of the learner, by name: some of its recipe's ``accepts``."""
     task: str = "auto"
     scale: Literal["auto", "none"] = "auto"
     seed: int = 0
@@ -97,19 +95,26 @@ class Settings:
         """How many rows late targets become known, the horizon included."""
         return stream.total_delay(self.delay)
 
-    def make_learner(self, stream: Stream) -> Any:
-        """A fresh learner in the units of the stream."""
+    @property
+    def recipe(self) -> Recipe:
+        """The learner's entry in the registry."""
         require_learner(self.learner)
-        own = RECIPES[self.learner].parameters
-        known = [name for name in (*own, *SHARED) if name not in PLACED]
+        return RECIPES[self.learner]
+
+    def make_learner(self, stream: Stream, *, delay: int | None = None) -> Any:
+        """A fresh learner in the units of the stream; ``delay``: if not that of the run."""
+        takes = self.recipe.accepts
+        known = [name for name in takes if name not in PLACED]
         for name in self.parameters:
             if name not in known:
                 raise ConfigurationError(
                     f"{self.learner!r} takes no parameter {name!r}{_hint(name, known, 'It takes')}"
                 )
-        parameters = {"warmup": self._warmup(stream), **self.parameters}
-        if "delay" in own:  # it keeps targets back by itself
-            parameters["delay"] = self.total_delay(stream)
+        parameters = dict(self.parameters)
+        if "warmup" in takes:
+            parameters = {"warmup": warmup_for(self.rows_of(stream)), **parameters}
+        if "delay" in takes:  # it keeps targets back by itself
+            parameters["delay"] = self.total_delay(stream) if delay is None else delay
         kind: Any = stream.task
         try:
             return for_task(kind, self.learner, scale=self.scale, seed=self.seed, **parameters)
@@ -117,9 +122,6 @@ class Settings:
             raise ConfigurationError(
                 f"{self.learner!r} cannot be made of {_listed(self.parameters)} ({error})."
             ) from None
-
-    def _warmup(self, stream: Stream) -> int:
-        return warmup_for(self.rows_of(stream))
 
     def with_learner(self, name: str, parameters: Mapping[str, Any]) -> Settings:
         """The same run of another learner."""

@@ -22,6 +22,9 @@ def summarize(run: Run) -> dict[str, Any]:
     """The figures of a run, in units of the target; what is not defined is null."""
     result, learner = run.engine.result(), run.engine.learner
     inner = getattr(learner, "inner", None) or learner
+    experts = run.experts.now(learner)
+    # Experts have a dictionary each: what limits one of them does not limit all their points.
+    most = None if experts else getattr(getattr(inner, "learner", inner), "max_atoms", None)
     document = {
         "rows": result.rows,
         "learner": run.settings.learner,
@@ -38,7 +41,7 @@ def summarize(run: Run) -> dict[str, Any]:
         "windowed": {name: float(values[-1]) for name, values in result.windowed.items()},
         "delay": result.delay,
         "atoms": result.atoms,
-        "max_atoms": getattr(getattr(inner, "learner", inner), "max_atoms", None),
+        "max_atoms": most,
         "effective_dimension": getattr(inner, "online_effective_dimension", None),
         "log_determinant": getattr(inner, "log_determinant", None),
         "targets_clipped": getattr(learner, "targets_clipped", 0),
@@ -49,7 +52,7 @@ def summarize(run: Run) -> dict[str, Any]:
         "notes": [*run.stream.notes, *result.notes, *run.changed_notes, *_complaints(run.stream)],
         "features": list(run.stream.features),
         "relevances": _relevances(learner, run.stream.features),
-        "experts": _experts(learner),
+        "experts": experts,
         "settings": run.settings.to_dict(),
         "versions": versions(),
         "classes": run.classes,
@@ -77,13 +80,6 @@ def _relevances(learner: Any, features: tuple[str, ...]) -> dict[str, float] | N
     if values is None:
         return None
     return dict(zip(features, map(float, values), strict=True))
-
-
-def _experts(learner: Any) -> list[dict[str, Any]] | None:
-    shares = getattr(learner, "shares", None)
-    if shares is None:
-        return None
-    return [{"name": name, "share": float(share)} for name, share in shares.items()]
 
 
 def finite(value: Any) -> Any:

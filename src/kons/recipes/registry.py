@@ -1,0 +1,167 @@
+"""The registry: learners, kernels and losses by the names that the command line and the adapters take."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from kons.arrays import require_number
+from kons.errors import ConfigurationError
+from kons.kernels import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, RationalQuadratic
+from kons.learners import KONS, AutoKONS, EmbeddedKONS, SketchedKONS
+from kons.learners.newton import NewtonLearner
+from kons.losses import Logistic, Loss, Squared, SquaredHinge
+from kons.recipes.algorithms import b_kons, con_kons, nons_ald, pkawv, pros_n_kons
+
+__all__ = [
+    "KERNELS",
+    "LOSSES",
+    "RECIPES",
+    "SHARED",
+    "Recipe",
+    "bandwidth_of",
+    "find",
+    "kernel_of",
+    "make",
+    "recipe_of",
+]
+
+Named = TypeVar("Named")
+
+#: What :func:`kons.recipes.for_task` takes for every learner that is made of a kernel and a loss.
+SHARED = ("kernel", "bandwidth", "warmup", "margin", "loss", "classes")
+
+
+class Recipe(NamedTuple):
+    """A name, how to make the learner, and a line of description."""
+
+    make: Callable[..., Any]
+    """Of a kernel and a loss; with ``in_raw_units``, of a task."""
+    description: str
+    takes: Callable[..., Any] | None = None
+    """Whose parameters it takes, if not those that ``make`` names."""
+    in_raw_units: bool = False
+    """Whether it is made for a task and finds units, kernel and loss by itself.
+
+    All others are made of a kernel and a loss, and :func:`kons.recipes.for_task` wraps them in
+    :class:`kons.Scaled`.
+    """
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """What can be given by name, besides task, kernel and loss."""
+        names = inspect.signature(self.takes or self.make).parameters
+        return tuple(name for name in names if name not in ("task", "kernel", "loss"))
+
+    @property
+    def accepts(self) -> tuple[str, ...]:
+        """All that :func:`kons.recipes.for_task` takes for it, besides the scale."""
+        shared = ("kernel",) if self.in_raw_units else SHARED
+        return (*self.parameters, *(name for name in shared if name not in self.parameters))
+
+
+def _ridge(kernel: Kernel, loss: Loss | None = None, **parameters: Any) -> KONS:
+    return KONS(kernel, Squared() if loss is None else loss, **({"second_order": "hessian"} | parameters))
+
+
+def _embedded(kernel: Kernel, loss: Loss, **parameters: Any) -> EmbeddedKONS:
+    return EmbeddedKONS(kernel, loss, **({"second_order": "hessian"} | parameters))
+
+
+def _pkawv(kernel: Kernel, loss: Loss | None = None, **parameters: Any) -> EmbeddedKONS:
+    if loss is not None and not isinstance(loss, Squared):
+        raise ConfigurationError(f"pkawv is for the squared loss, not {loss!r}.")
+    return pkawv(kernel, **parameters)
+
+
+#: Every named algorithm, the default first: ``RECIPES[name].make(kernel, loss, **parameters)``, or
+#: ``make(task, **parameters)`` of one ``in_raw_units``.
+RECIPES: dict[str, Recipe] = {
+    "auto": Recipe(AutoKONS, "finds scales, relevance, bandwidth and memory itself", in_raw_units=True),
+    "b_kons": Recipe(b_kons, "PROS-N-KONS with a capped dictionary"),
+    "con_kons": Recipe(con_kons, "KORS's dictionary, what was learned is kept when it grows"),
+    "embedded": Recipe(
+        _embedded, "second-order learning in a dictionary's span; small and fast", EmbeddedKONS
+    ),
+    "kons": Recipe(KONS, "the exact kernel online Newton step; memory grows as t^2"),
+    "nons_ald": Recipe(nons_ald, "atoms by linear dependence, gradient curvature"),
+    "pkawv": Recipe(_pkawv, "kernel ridge in a span with forward prediction; squared loss", pkawv),
+    "pros_n_kons": Recipe(pros_n_kons, "KORS's dictionary, restarted when it grows"),
+    "ridge": Recipe(_ridge, "exact online kernel ridge regression; memory grows as t^2", KONS),
+    "sketched": Recipe(SketchedKONS, "KONS with an adaptive sketch; memory grows as t"),
+}
+
+
+def make(name: str, kernel: Kernel, loss: Loss, **parameters: Any) -> NewtonLearner:
+    """A learner of a kernel and a loss, by its name in :data:`RECIPES`; all but ``auto`` are.
+
+    >>> from kons import Gaussian, Squared
+    >>> type(make("sketched", Gaussian(), Squared())).__name__
+    'SketchedKONS'
+    """
+    recipe = recipe_of(name)
+    if recipe.in_raw_units:
+        raise ConfigurationError(
+            f"{name!r} is made for a task, in raw units, not of a kernel and a loss: use "
+            f'kons.recipes.for_task("regression", {name!r}), or "classification".'
+        )
+    learner: NewtonLearner = recipe.make(kernel, loss, **parameters)
+    return learner
+
+
+def recipe_of(name: Any) -> Recipe:
+    """The entry of a name, or an error that lists the names."""
+    return find(name, RECIPES, "learner")
+
+
+def find(name: Any, table: Mapping[str, Named], what: str) -> Named:
+    """What stands under a name, or an error that lists the names."""
+    if not isinstance(name, str) or name not in table:
+        raise ConfigurationError(f"there is no {what} {name!r}; there are {', '.join(table)}.")
+    return table[name]
+
+
+#: Kernels by name; those of a distance take a bandwidth.
+KERNELS: dict[str, Callable[..., Kernel]] = {
+    "gaussian": Gaussian,
+    "laplace": Laplace,
+    "linear": Linear,
+    "matern": Matern,
+    "polynomial": Polynomial,
+    "rational_quadratic": RationalQuadratic,
+}
+_WITHOUT_BANDWIDTH = ("linear", "polynomial")
+
+#: Losses by name.
+LOSSES: dict[str, Loss] = {
+    "logistic": Logistic(),
+    "squared": Squared(),
+    "squared_hinge": SquaredHinge(),
+}
+
+
+def kernel_of(kernel: str | Kernel, bandwidth: Any = "auto") -> Kernel:
+    """A kernel by its name in :data:`KERNELS`, or the kernel itself, with this bandwidth where it has none.
+
+    >>> kernel_of("laplace", 2.0)
+    Laplace(bandwidth=2.0)
+    """
+    width = bandwidth_of(bandwidth)
+    if not isinstance(kernel, Kernel):
+        made = find(kernel, KERNELS, "kernel")
+        kernel = made() if kernel in _WITHOUT_BANDWIDTH else made("auto")
+    if width is None:
+        return kernel
+    if kernel.is_resolved:
+        raise ConfigurationError(
+            f'bandwidth is {width:g}, and {kernel!r} takes none: leave it out, or give a kernel with "auto".'
+        )
+    return kernel.resolved(width)
+
+
+def bandwidth_of(bandwidth: Any) -> float | None:
+    """A bandwidth that was given; None for "auto"."""
+    if isinstance(bandwidth, str) and bandwidth == "auto":
+        return None
+    return require_number(bandwidth, "bandwidth", above=0.0)
