@@ -114,7 +114,7 @@ class Ensemble:
         self.waiting = Waiting(delay)
         # The chunk's rows that came one by one, and whether they are at least as new as the parts.
         self._single: SingleRows | None = None
-        self._singly = False
+        self._singly, self._chunk_end = False, 0
 
     def _new_voting(self) -> Voting:
         return Voting([not role.lags for role in self.panel.roles])
@@ -197,15 +197,14 @@ class Ensemble:
             single = self._at_hand()
             if single is None:
                 return False
-            if self.rows + 1 < next_boundary(self.rows):  # nothing here can fail
-                single.learn(x, y)
-                self.rows += 1
+            end = self._chunk_end
+            if single.left > 1:  # nothing here can fail
+                self.rows = end - single.learn(x, y)
                 return True
             # The last of its chunk: the parts stand where rows were last settled.
             mark, rows = self._mark_parts(), single.mark()
             try:
-                single.learn(x, y)
-                self.rows += 1
+                self.rows = end - single.learn(x, y)
                 with single_threaded_blas():
                     self._leave_single()
                     self._end_chunk()
@@ -226,7 +225,8 @@ class Ensemble:
         if self._single is None or not self._single.fits(panel, width, outputs):
             parts = self.voting, self.calibration, self.targets, self.last_targets, self.history
             self._single = SingleRows(panel, *parts, width=width, outputs=outputs)
-        left = next_boundary(self.rows) - self.rows
+        self._chunk_end = next_boundary(self.rows)
+        left = self._chunk_end - self.rows
         self._singly = self._single.load(left, self.loss, self.loss_rows, self.known_classes)
         return self._single if self._singly else None
 
@@ -235,6 +235,7 @@ class Ensemble:
         with _lock:
             if self._singly and self._single is not None:
                 self.loss, self.loss_rows, self.known_classes = self._single.settle()
+                self.rows = self._chunk_end - self._single.left
 
     def _leave_single(self) -> None:
         """Settle, for the parts will change."""

@@ -163,7 +163,7 @@ class AutoKONS(StreamConsumer):
         point = self._as_point(x)
         value = self._known_target(y)
         if value is not None and self._ensemble.learn_row(point[0], value):
-            self._rows_seen += 1
+            self._rows_seen = self._ensemble.rows
         else:
             self.advance(point, [y])
 
@@ -299,11 +299,13 @@ class AutoKONS(StreamConsumer):
         return self._predicted(point, True)[1][0] if scores is None else scores
 
     def _known_target(self, y: Any) -> float | None:
-        """A target as the ensemble takes it; None where it is to be looked at more closely."""
+        """A target as the ensemble takes it; None for a class that is new."""
         if self._labelled:
             code = self._labels.code(as_label(y, "y[0]"))
             return None if code is None else float(code)
-        return y if type(y) is float and abs(y) <= LARGEST_TARGET else None
+        if isinstance(y, (float, int)) and abs(y) <= LARGEST_TARGET:  # the common case, at once
+            return float(y)
+        return float(self._as_numbers([y], 1)[0])
 
     def _trace(self, outcomes: list[Outcome], values: Vector, weights: Vector) -> Trace:
         lengths = [len(outcome.predictions) for outcome in outcomes]

@@ -125,7 +125,7 @@ class SingleRows:
         self._F = np.zeros((seats, self.outputs))
         self._said = np.zeros((2, self.outputs))
         self._rows = np.zeros((CHUNK, self.width + LAGS + 2))
-        self._settled = 0
+        self._settled = self._end = 0
         inputs = (self._row, self._sizes, self._views, self._table)
         ends = (self._fixed, self._chunk, self._memory, self._scratch, self._F, self._said)
         self._to_foresee = (self._x, *inputs, *ends)
@@ -185,6 +185,7 @@ class SingleRows:
                 self._base(i)[:] = expert.theta.T
         memory, targets = self._memory, self.targets
         memory[at.ROWS] = self._settled = n
+        self._end = n + left
         memory[at.WEIGHT], memory[at.SQUARES] = targets.weight, targets.squares
         memory[at.LOW], memory[at.HIGH] = targets.low, targets.high
         memory[at.LOSS], memory[at.LOSS_ROWS] = loss, loss_rows
@@ -236,13 +237,19 @@ class SingleRows:
         """The calibrated logits of classes, or the prediction, for a row as if it came next."""
         self._x[:] = x
         at.foresee(*self._to_foresee)
-        scores: Vector = self._said[1]
+        # A copy: others may predict before it is read.
+        scores: Vector = self._said[1].copy()
         return scores
 
-    def learn(self, x: Vector, y: float) -> None:
-        """Learn a row with weight 1; at no more cost than that if it was the last one predicted."""
+    def learn(self, x: Vector, y: float) -> int:
+        """Learn a row with weight 1, cheaper if it was the last one predicted; how many are left to come."""
         self._x[:] = x
-        at.learn(self._x, y, 1.0, *self._to_learn)
+        return self._end - at.learn(self._x, y, 1.0, *self._to_learn)
+
+    @property
+    def left(self) -> int:
+        """Rows until the chunk's end."""
+        return self._end - int(self._memory[at.ROWS])
 
     # ---- going back
 

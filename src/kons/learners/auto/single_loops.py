@@ -256,8 +256,8 @@ def learn(
     F: Matrix,
     said: Matrix,
     rows: Matrix,
-) -> None:
-    """Foresee the row x, then learn it with its target y (a class by its number)."""
+) -> int:
+    """Foresee the row x, then learn it with its target y (a class by its number); rows of the chunk now."""
     foresee(x, row, sizes, views, experts, fixed, chunk, memory, scratch, F, said)
     classes, n, outputs = sizes[CLASSES] == 1, int(memory[ROWS]), F.shape[1]
     goal = np.zeros(outputs)
@@ -305,6 +305,7 @@ def learn(
     memory[TAIL] = filled + 1.0
     memory[ROWS] = n + 1.0
     row[-1] = 0.0
+    return n + 1
 
 
 @compiled_sums
