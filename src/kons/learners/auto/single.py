@@ -126,13 +126,12 @@ class SingleRows:
         self._said = np.zeros((2, self.outputs))
         self._rows = np.zeros((CHUNK, self.width + LAGS + 2))
         self._settled = self._end = 0
-        inputs = (self._row, self._sizes, self._views, self._table)
-        ends = (self._fixed, self._chunk, self._memory, self._scratch, self._F, self._said)
-        self._to_foresee = (self._x, *inputs, *ends)
-        self._to_learn = (*inputs, self._plain, *ends, self._rows)
+        numbers = (self._fixed, self._chunk, self._memory, self._scratch, self._F, self._said)
+        self._to_foresee = (self._x, self._row, self._sizes, self._views, self._table, *numbers)
+        self._to_learn = (self._row, self._sizes, self._table, self._plain, *numbers, self._rows)
 
     def _factor(self, i: int) -> Matrix:
-        """L^T."""
+        """L, by rows."""
         size, start = self._table[i, at.SIZE], self._table[i, at.FACTOR_AT]
         return self._fixed[start : start + size * size].reshape(size, size)
 
@@ -179,7 +178,7 @@ class SingleRows:
             if expert.live:
                 V, C, E = rest
                 V[:n], C[:n, :n], E[:, :n] = expert.V, expert.C, expert.E.T
-                self._factor(i)[:] = expert.L.T
+                self._factor(i)[:] = expert.L
                 self._base(i)[:] = expert.base.T
             else:
                 self._base(i)[:] = expert.theta.T
@@ -244,7 +243,8 @@ class SingleRows:
     def learn(self, x: Vector, y: float) -> int:
         """Learn a row with weight 1, cheaper if it was the last one predicted; how many are left to come."""
         self._x[:] = x
-        return self._end - at.learn(self._x, y, 1.0, *self._to_learn)
+        at.foresee(*self._to_foresee)
+        return self._end - at.learn(y, 1.0, *self._to_learn)
 
     @property
     def left(self) -> int:

@@ -1,7 +1,8 @@
 """The compiled loops of :mod:`kons.learners.auto.single`: what all experts say of a row, and learning it.
 
 Everything lies in a few flat arrays, for a call costs by the argument. Integer tables say what lies where;
-their columns, and the places of single numbers, have names here. Plain loops: no BLAS, no second thread.
+their columns, and the places of single numbers, have names here. Plain loops: no BLAS, no second thread;
+nor slices that are assigned to, which take seconds to compile.
 """
 
 from __future__ import annotations
@@ -76,9 +77,10 @@ def foresee(
     weight = max(memory[WEIGHT], 1e-300)
     room = MARGIN * (memory[HIGH] - memory[LOW])
     low, high = (0.0, 1.0) if classes else (memory[LOW] - room, memory[HIGH] + room)
-    F[1:] = math.nan
     for o in range(outputs):
         F[0, o] = memory[sizes[TOTALS_AT] + o] / weight
+        for i in range(1, len(F)):
+            F[i, o] = math.nan
     for i in range(len(experts)):
         seen = views[experts[i, ITS_VIEW], SEEN_AT] + views[experts[i, ITS_VIEW], COLUMNS]
         _speak(scratch[seen:], n, outputs, experts[i], fixed, chunk, scratch, F)
@@ -112,7 +114,8 @@ def _see(row: Vector, width: int, view: Table, fixed: Vector, scratch: Vector) -
     columns, features, flags = view[COLUMNS], view[FEATURES], view[FLAGS]
     z = scratch[view[SEEN_AT] : view[SEEN_AT] + columns]
     u = scratch[view[SEEN_AT] + columns : view[SEEN_AT] + 2 * columns]
-    z[:features] = row[:features]
+    for j in range(features):
+        z[j] = row[j]
     if view[SEES_LAGS]:
         for j in range(LAGS):
             if flags <= 2:
@@ -182,7 +185,8 @@ def _speak(
     B = S - 1
     head = fixed[expert[ATOMS_AT] : expert[ATOMS_AT] + HEAD]
     k = scratch[expert[WORK_AT] : expert[WORK_AT] + S]
-    k[:] = 0.0
+    for b in range(S):
+        k[b] = 0.0
     columns = (expert[FACTOR_AT] - expert[ATOMS_AT] - HEAD) // max(B, 1)
     for j in range(columns):
         start = expert[ATOMS_AT] + HEAD + j * B
@@ -206,14 +210,12 @@ def _speak(
     if not expert[LIVE]:
         v = k
     else:
-        v[:] = k
-        for j in range(S):
-            start = expert[FACTOR_AT] + j * S
-            column = fixed[start : start + S]
-            v[j] /= column[j]
-            t = v[j]
-            for i in range(j + 1, S):
-                v[i] -= t * column[i]
+        for i in range(S):
+            L = fixed[expert[FACTOR_AT] + i * S : expert[FACTOR_AT] + (i + 1) * S]
+            total = k[i]
+            for j in range(i):
+                total -= L[j] * v[j]
+            v[i] = total / L[i]
         V = chunk[expert[CHUNK_AT] + CHUNK * (S + outputs) :]
         C = V[CHUNK * S :]
         for s in range(n):
@@ -241,12 +243,10 @@ def _speak(
 
 @compiled_sums
 def learn(
-    x: Vector,
     y: float,
     weight: float,
     row: Vector,
     sizes: Table,
-    views: Table,
     experts: Table,
     plain: Table,
     fixed: Vector,
@@ -257,8 +257,7 @@ def learn(
     said: Matrix,
     rows: Matrix,
 ) -> int:
-    """Foresee the row x, then learn it with its target y (a class by its number); rows of the chunk now."""
-    foresee(x, row, sizes, views, experts, fixed, chunk, memory, scratch, F, said)
+    """Learn the row just foreseen with its target y, a class by its number; returns the rows of the chunk."""
     classes, n, outputs = sizes[CLASSES] == 1, int(memory[ROWS]), F.shape[1]
     goal = np.zeros(outputs)
     if classes:
@@ -272,11 +271,13 @@ def learn(
     centre = 0.0 if classes else mean
     for o in range(outputs):
         target = goal[o] - centre
-        _vote(F[:, o] - centre, target, weight, memory[sizes[ALL_AT] :])
-        g = np.empty(len(plain))
+        g, h = np.empty(len(F)), np.empty(len(plain))
+        for i in range(len(F)):
+            g[i] = F[i, o] - centre
         for i in range(len(plain)):
-            g[i] = F[plain[i], o] - centre
-        _vote(g, target, weight, memory[sizes[PLAIN_AT] :])
+            h[i] = g[plain[i]]
+        _vote(g, target, weight, memory[sizes[ALL_AT] :])
+        _vote(h, target, weight, memory[sizes[PLAIN_AT] :])
         memory[LOSS] += weight * (said[0, o] - goal[o]) ** 2
     memory[LOSS_ROWS] += 1.0
     if classes:
@@ -294,13 +295,15 @@ def learn(
     for o in range(outputs):
         totals[o] += weight * goal[o]
     seen = len(row) - 1
-    rows[n, :seen] = row[:seen]
+    for j in range(seen):
+        rows[n, j] = row[j]
     rows[n, seen], rows[n, seen + 1] = y, weight
     tail = memory[sizes[TAIL_AT] : sizes[TAIL_AT] + sizes[TAIL_LENGTH]]
     filled = int(memory[TAIL])
     if filled == len(tail):
-        tail[:-1] = tail[1:].copy()
         filled -= 1
+        for j in range(filled):
+            tail[j] = tail[j + 1]
     tail[filled] = y
     memory[TAIL] = filled + 1.0
     memory[ROWS] = n + 1.0
