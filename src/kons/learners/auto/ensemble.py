@@ -220,11 +220,20 @@ class Ensemble:
         if self._singly:
             return self._single
         panel, width, outputs = self.panel, self.layout.width, self.outputs
-        if self.delay or not self.rows or not outputs or not SingleRows.can(panel):
+        if not self.rows or not outputs or not SingleRows.can(panel):
             return None
         if self._single is None or not self._single.fits(panel, width, outputs):
-            parts = self.voting, self.calibration, self.targets, self.last_targets, self.history
-            self._single = SingleRows(panel, *parts, width=width, outputs=outputs)
+            self._single = SingleRows(
+                panel,
+                self.voting,
+                self.calibration,
+                self.targets,
+                self.last_targets,
+                self.history,
+                self.waiting,
+                width=width,
+                outputs=outputs,
+            )
         self._chunk_end = next_boundary(self.rows)
         left = self._chunk_end - self.rows
         self._singly = self._single.load(left, self.loss, self.loss_rows, self.known_classes)
@@ -427,6 +436,11 @@ class Ensemble:
         """Go back to an earlier mark, bit for bit."""
         self._singly = False
         self._restore_parts(mark)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of copies and pickles: single rows share memory in ways that these do not follow."""
+        self.settle()
+        return {**vars(self), "_single": None, "_singly": False}
 
     def _mark_parts(self) -> Any:
         numbers = {name: getattr(self, name) for name in self.NUMBERS}

@@ -27,6 +27,7 @@ from kons.learners.auto.rows import LAGS, LastTargets
 from kons.learners.auto.targets import Targets
 from kons.learners.auto.view import View
 from kons.learners.auto.voting import Voting
+from kons.learners.auto.waiting import Waiting
 
 __all__ = ["SingleRows"]
 
@@ -38,7 +39,7 @@ class SingleRows:
     """A chunk's rows, one at a time, beside the parts that they are given back to.
 
     Laid out once for the experts there are; loaded at the start of a chunk, O(B^2) an expert. A row costs
-    O(B^2) for each live expert. Not for blocks, which BLAS does faster, nor with a delay or for kernels
+    O(B^2) for each live expert, with a delay twice. Not for blocks, which BLAS does faster, nor for kernels
     other than Gaussian, Matern of smoothness 1.5 and Linear: see :meth:`can`.
     """
 
@@ -50,12 +51,14 @@ class SingleRows:
         targets: Targets,
         last_targets: LastTargets,
         history: History,
+        waiting: Waiting,
         *,
         width: int,
         outputs: int,
     ) -> None:
         self.panel, self.voting, self.calibration = panel, voting, calibration
         self.targets, self.last_targets, self.history = targets, last_targets, history
+        self.waiting = waiting
         self.width, self.outputs = width, outputs
         self.seats = [(seat.role, seat.expert, seat.view) for seat in panel.seats]
         self._lay_out()
@@ -80,6 +83,7 @@ class SingleRows:
 
     def _lay_out(self) -> None:
         fixed, chunk, scratch = _Tape(), _Tape(), _Tape()
+        scratch.room(1)
         views: dict[tuple[int, bool], int] = {}
         self.experts: list[SpanRidge] = []
         view_rows, expert_rows = [], []
@@ -121,14 +125,25 @@ class SingleRows:
         sizes[at.PLAIN_AT] = memory.room(3 * len(self._plain) + 2 * len(self._plain) ** 2)
         self._sizes, self._memory = sizes, memory.array()
         self._x = np.zeros(self.width)
-        self._row = np.zeros(self.width + LAGS + 1)
-        self._F = np.zeros((seats, self.outputs))
-        self._said = np.zeros((2, self.outputs))
-        self._rows = np.zeros((CHUNK, self.width + LAGS + 2))
-        self._settled = self._end = 0
-        numbers = (self._fixed, self._chunk, self._memory, self._scratch, self._F, self._said)
-        self._to_foresee = (self._x, self._row, self._sizes, self._views, self._table, *numbers)
-        self._to_learn = (self._row, self._sizes, self._table, self._plain, *numbers, self._rows)
+        # The row that is spoken of, its target and weight, what everybody says and what comes of it.
+        row, said = self.width + LAGS, seats * self.outputs
+        self._current = np.zeros(row + 2 + said + at.SAID * self.outputs)
+        self._waiting = np.zeros((self.waiting.delay + 1, len(self._current)))
+        self._rows = np.zeros((CHUNK, row + 2))
+        self._end, self._settled, self._settled_rows = 0, 0, 0
+        tables = (self._current[:row], self._sizes, self._views, self._table)
+        numbers = (self._fixed, self._chunk, self._memory, self._scratch)
+        _, F, self._said = self._parts_of(self._current)
+        self._to_foresee = (self._x, *tables, *numbers, F, self._said)
+        lines = (self._current, self._rows, self._waiting)
+        self._to_learn = (*tables, self._plain, *numbers, F, self._said, *lines)
+
+    def _parts_of(self, line: Vector) -> tuple[Matrix, Matrix, Matrix]:
+        """The row, what everybody says of it, and what comes of that; or of several lines."""
+        outputs, columns = self.outputs, self.width + LAGS + 2
+        seats, lines = len(self.seats) + 1, line.shape[:-1]
+        F, said = np.split(line[..., columns:], [seats * outputs], axis=-1)
+        return line[..., :columns], F.reshape(*lines, seats, outputs), said.reshape(*lines, -1, outputs)
 
     def _factor(self, i: int) -> Matrix:
         """L, by rows."""
@@ -183,8 +198,10 @@ class SingleRows:
             else:
                 self._base(i)[:] = expert.theta.T
         memory, targets = self._memory, self.targets
-        memory[at.ROWS] = self._settled = n
-        self._end = n + left
+        memory[at.FED] = self._settled = 0
+        memory[at.ROWS] = self._settled_rows = n
+        self._end = left
+        self._load_waiting()
         memory[at.WEIGHT], memory[at.SQUARES] = targets.weight, targets.squares
         memory[at.LOW], memory[at.HIGH] = targets.low, targets.high
         memory[at.LOSS], memory[at.LOSS_ROWS] = loss, loss_rows
@@ -199,14 +216,14 @@ class SingleRows:
             vectors, squares = self._vote(place, len(vote.start))
             vectors[:] = vote.weights, vote.start, vote.products
             squares[:] = vote.gram, vote.inverse
-        self._row[-1] = 0.0
+        self._scratch[0] = 0.0
         return True
 
     def settle(self) -> tuple[float, float, int]:
         """Give everything back to the parts; returns the sum of losses, over how many rows, and classes."""
         memory, targets = self._memory, self.targets
-        n = int(memory[at.ROWS])
-        if n > self._settled:
+        fed, n = int(memory[at.FED]), int(memory[at.ROWS])
+        if fed > self._settled:
             for i, expert in enumerate(self.experts):
                 K, Y, *rest = self._buffers(i)
                 expert.K, expert.Y = K[:n].copy(), Y[:, :n].T.copy()
@@ -222,13 +239,28 @@ class SingleRows:
             self.calibration.curvature = curvature.reshape(2, 2)
             for place, vote in ((at.ALL_AT, self.voting.all), (at.PLAIN_AT, self.voting.plain)):
                 self._give_back(vote, *self._vote(place, len(vote.start)))
-            self.history.extend(self._rows[self._settled : n])
-            self._settled = n
+            self.history.extend(self._rows[self._settled_rows : n])
+            self._settle_waiting()
+            self._settled, self._settled_rows = fed, n
         return float(memory[at.LOSS]), float(memory[at.LOSS_ROWS]), int(memory[at.KNOWN_CLASSES])
 
     def _give_back(self, vote: Aggregation, vectors: Matrix, squares: Matrix) -> None:
         vote.weights, _, vote.products = vectors.copy()
         vote.gram, vote.inverse = squares.copy()
+
+    def _load_waiting(self) -> None:
+        arrays, count = self.waiting.arrays, len(self.waiting)
+        self._memory[at.WAITS], self._memory[at.OLDEST] = count, 0
+        if count:
+            rows, F, said = self._parts_of(self._waiting[:count])
+            rows[:], F[:], said[:, at.VOTE] = arrays["rows"], arrays["F"], arrays["predictions"]
+            said[:, at.CENTRE] = arrays["centres"][:, None]
+
+    def _settle_waiting(self) -> None:
+        if self.waiting.delay:
+            places = int(self._memory[at.OLDEST]) + np.arange(int(self._memory[at.WAITS]))
+            rows, F, said = self._parts_of(self._waiting[places % len(self._waiting)])
+            self.waiting.keep(rows=rows, F=F, centres=said[:, at.CENTRE, 0], predictions=said[:, at.VOTE])
 
     # ---- rows
 
@@ -237,30 +269,30 @@ class SingleRows:
         self._x[:] = x
         at.foresee(*self._to_foresee)
         # A copy: others may predict before it is read.
-        scores: Vector = self._said[1].copy()
+        scores: Vector = self._said[at.LOGITS].copy()
         return scores
 
     def learn(self, x: Vector, y: float) -> int:
         """Learn a row with weight 1, cheaper if it was the last one predicted; how many are left to come."""
         self._x[:] = x
         at.foresee(*self._to_foresee)
-        return self._end - at.learn(y, 1.0, *self._to_learn)
+        return self._end - at.learn(y, *self._to_learn)
 
     @property
     def left(self) -> int:
         """Rows until the chunk's end."""
-        return self._end - int(self._memory[at.ROWS])
+        return self._end - int(self._memory[at.FED])
 
     # ---- going back
 
     def mark(self) -> Any:
         """Where it stands, for :meth:`restore`: the rows themselves stay where they are."""
-        return self._memory.copy(), self._settled
+        return self._memory.copy(), self._settled, self._settled_rows
 
     def restore(self, mark: Any) -> None:
         """Go back to an earlier mark."""
-        self._memory[:], self._settled = mark
-        self._row[-1] = 0.0
+        self._memory[:], self._settled, self._settled_rows = mark
+        self._scratch[0] = 0.0
 
 
 class _Tape:

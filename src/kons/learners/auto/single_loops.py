@@ -27,7 +27,12 @@ Table = NDArray[np.int64]
 # Sizes, and where parts of ``memory`` begin.
 CLASSES, TOTALS_AT, TAIL_AT, TAIL_LENGTH, CALIBRATION_AT, ALL_AT, PLAIN_AT, SIZES = range(8)
 # The first numbers of ``memory``: all that a row changes, besides the experts.
-ROWS, WEIGHT, SQUARES, LOW, HIGH, LOSS, LOSS_ROWS, KNOWN_CLASSES, TAIL, NUMBERS = range(10)
+# FED counts rows that came, ROWS those of the chunk that were learned, WAITS those whose targets are hidden.
+FED, ROWS, WAITS, OLDEST, TAIL, WEIGHT, SQUARES, LOW, HIGH, LOSS, LOSS_ROWS, KNOWN_CLASSES, NUMBERS = range(
+    13
+)
+# What is said: the vote, its logits, and what it was taken around.
+VOTE, LOGITS, CENTRE, SAID = range(4)
 # A view: its kind of scaling, what it sees, where it lies in ``fixed``, and its coordinates in ``scratch``.
 RANKS, SEES_LAGS, FLAGS, FEATURES, COLUMNS, KNOTS, ROTATED, SCALING_AT, METRIC_AT, SEEN_AT, VIEW = range(11)
 # An expert: its column of F, its view, and where it lies in ``fixed``, ``chunk`` and ``scratch``.
@@ -55,25 +60,22 @@ def foresee(
     F: Matrix,
     said: Matrix,
 ) -> None:
-    """What everybody says of the features x, into F, and the vote on it and its logits, into ``said``.
+    """What everybody says of the features x, into F, and what comes of it, into ``said``.
 
-    ``row`` ends with 1 where it is what scratch, F and ``said`` speak of: then there is nothing to do.
+    Scratch begins with 1 where row, F and ``said`` are of the next row: if that is x, there is nothing to do.
     """
     width = len(x)
-    same = row[-1] == 1.0
+    same = scratch[0] == 1.0
     for j in range(width):
         same = same and row[j] == x[j]
         row[j] = x[j]
     if same:
         return
-    classes, filled = sizes[CLASSES] == 1, int(memory[TAIL])
-    tail = memory[sizes[TAIL_AT] : sizes[TAIL_AT] + sizes[TAIL_LENGTH]]
-    newest = filled - 1 - (len(tail) - LAGS)
+    classes, tail = sizes[CLASSES] == 1, sizes[TAIL_AT]
+    newest = int(memory[TAIL]) - 1 - (sizes[TAIL_LENGTH] - LAGS)
     for j in range(LAGS):
-        row[width + j] = (-1.0 if classes else 0.0) if newest < 0 else tail[max(newest - j, 0)]
-    for i in range(len(views)):
-        _see(row, width, views[i], fixed, scratch)
-    outputs, n = F.shape[1], int(memory[ROWS])
+        row[width + j] = (-1.0 if classes else 0.0) if newest < 0 else memory[tail + max(newest - j, 0)]
+    outputs = F.shape[1]
     weight = max(memory[WEIGHT], 1e-300)
     room = MARGIN * (memory[HIGH] - memory[LOW])
     low, high = (0.0, 1.0) if classes else (memory[LOW] - room, memory[HIGH] + room)
@@ -81,10 +83,7 @@ def foresee(
         F[0, o] = memory[sizes[TOTALS_AT] + o] / weight
         for i in range(1, len(F)):
             F[i, o] = math.nan
-    for i in range(len(experts)):
-        seen = views[experts[i, ITS_VIEW], SEEN_AT] + views[experts[i, ITS_VIEW], COLUMNS]
-        _speak(scratch[seen:], n, outputs, experts[i], fixed, chunk, scratch, F)
-    weights = memory[sizes[ALL_AT] : sizes[ALL_AT] + len(F)]
+    _ask(row, width, views, experts, fixed, chunk, memory, scratch, F)
     for o in range(outputs):
         centre = 0.0 if classes else F[0, o]
         # Who has not begun repeats the mean of the others; if nobody has, that of the targets.
@@ -99,13 +98,33 @@ def foresee(
             if math.isnan(F[i, o]):
                 F[i, o] = total
             F[i, o] = min(max(F[i, o], low), high)
-            vote += weights[i] * (F[i, o] - centre)
-        said[0, o] = min(max(centre + vote, low), high)
-        said[1, o] = said[0, o]
+            vote += memory[sizes[ALL_AT] + i] * (F[i, o] - centre)
+        said[CENTRE, o] = centre
+        said[VOTE, o] = said[LOGITS, o] = min(max(centre + vote, low), high)
         if classes:
             at = sizes[CALIBRATION_AT]
-            said[1, o] = memory[at] * (2.0 * said[0, o] - 1.0) + memory[at + 1]
-    row[-1] = 1.0
+            said[LOGITS, o] = memory[at] * (2.0 * said[VOTE, o] - 1.0) + memory[at + 1]
+    scratch[0] = 1.0
+
+
+@compiled
+def _ask(
+    row: Vector,
+    width: int,
+    views: Table,
+    experts: Table,
+    fixed: Vector,
+    chunk: Vector,
+    memory: Vector,
+    scratch: Vector,
+    F: Matrix,
+) -> None:
+    """What each expert says of a row with its last targets, and all that it needs to learn the row."""
+    for i in range(len(views)):
+        _see(row, width, views[i], fixed, scratch)
+    for i in range(len(experts)):
+        seen = views[experts[i, ITS_VIEW], SEEN_AT] + views[experts[i, ITS_VIEW], COLUMNS]
+        _speak(scratch[seen:], int(memory[ROWS]), F.shape[1], experts[i], fixed, chunk, scratch, F)
 
 
 @compiled_sums
@@ -183,7 +202,7 @@ def _speak(
     """
     S, kind = expert[SIZE], expert[KIND]
     B = S - 1
-    head = fixed[expert[ATOMS_AT] : expert[ATOMS_AT] + HEAD]
+    rate = fixed[expert[ATOMS_AT] + RATE]
     k = scratch[expert[WORK_AT] : expert[WORK_AT] + S]
     for b in range(S):
         k[b] = 0.0
@@ -199,10 +218,10 @@ def _speak(
                 k[b] += (u[j] - along[b]) ** 2
     if kind == GAUSSIAN:
         for b in range(B):
-            k[b] = math.exp(head[RATE] * k[b])
+            k[b] = math.exp(rate * k[b])
     elif kind == MATERN:
         for b in range(B):
-            distance = min(math.sqrt(head[RATE] * k[b]), FARTHEST)
+            distance = min(math.sqrt(rate * k[b]), FARTHEST)
             k[b] = (1.0 + distance) * math.exp(-distance)
     k[B] = 1.0
     work = scratch[expert[WORK_AT] + S : expert[WORK_AT] + 2 * S + CHUNK + outputs]
@@ -229,7 +248,7 @@ def _speak(
     for o in range(outputs):
         start = expert[BASE_AT] + o * S
         base = fixed[start : start + S]
-        total = head[OFFSET]
+        total = fixed[expert[ATOMS_AT] + OFFSET]
         for i in range(S):
             total += base[i] * v[i]
         if expert[LIVE]:
@@ -244,9 +263,9 @@ def _speak(
 @compiled_sums
 def learn(
     y: float,
-    weight: float,
     row: Vector,
     sizes: Table,
+    views: Table,
     experts: Table,
     plain: Table,
     fixed: Vector,
@@ -255,60 +274,90 @@ def learn(
     scratch: Vector,
     F: Matrix,
     said: Matrix,
+    current: Vector,
     rows: Matrix,
+    waiting: Matrix,
 ) -> int:
-    """Learn the row just foreseen with its target y, a class by its number; returns the rows of the chunk."""
-    classes, n, outputs = sizes[CLASSES] == 1, int(memory[ROWS]), F.shape[1]
-    goal = np.zeros(outputs)
-    if classes:
-        goal[int(y)] = 1.0
-    else:
-        goal[0] = y
+    """Learn the row just foreseen with its target y, a class by its number; returns how many rows were fed.
+
+    ``current`` is the memory of row, y, weight, F and ``said``. ``waiting`` has a line more than there is
+    delay: with one, the row waits there, and the oldest is learned.
+    """
+    seen, length = len(row), sizes[TAIL_LENGTH]
+    if memory[TAIL] == length:
+        for j in range(length - 1):
+            memory[sizes[TAIL_AT] + j] = memory[sizes[TAIL_AT] + j + 1]
+        memory[TAIL] -= 1.0
+    memory[sizes[TAIL_AT] + int(memory[TAIL])] = y
+    memory[TAIL] += 1.0
+    memory[FED] += 1.0
+    scratch[0] = 0.0
+    current[seen], current[seen + 1] = y, 1.0
+    lines = len(waiting)
+    if lines > 1:
+        oldest, waits = int(memory[OLDEST]), int(memory[WAITS])
+        for j in range(len(current)):
+            waiting[(oldest + waits) % lines, j] = current[j]
+        if waits < lines - 1:
+            memory[WAITS] += 1.0
+            return int(memory[FED])
+        memory[OLDEST] = (oldest + 1) % lines
+        for turn in range(2):
+            for j in range(len(current)):
+                current[j] = waiting[oldest, j]
+            if turn == 0:  # for its k, v and h; then back to what was said at its time
+                _ask(row, seen - LAGS, views, experts, fixed, chunk, memory, scratch, F)
+    y, weight, n = current[seen], current[seen + 1], int(memory[ROWS])
+    for j in range(seen + 2):
+        rows[n, j] = current[j]
+    goal = np.zeros(F.shape[1])
+    goal[int(y) if sizes[CLASSES] else 0] = 1.0 if sizes[CLASSES] else y
     for i in range(len(experts)):
         _append(goal, math.sqrt(weight), n, experts[i], fixed, chunk, scratch)
-    totals = memory[sizes[TOTALS_AT] : sizes[TOTALS_AT] + outputs]
-    mean = totals[0] / max(memory[WEIGHT], 1e-300)
-    centre = 0.0 if classes else mean
+    memory[ROWS] = n + 1.0
+    _weigh(y, weight, goal, sizes, plain, memory, F, said)
+    return int(memory[FED])
+
+
+@compiled
+def _weigh(
+    y: float,
+    weight: float,
+    goal: Vector,
+    sizes: Table,
+    plain: Table,
+    memory: Vector,
+    F: Matrix,
+    said: Matrix,
+) -> None:
+    """The votes learn, and all that is known of targets follows."""
+    classes, outputs = sizes[CLASSES] == 1, len(goal)
+    g, h = np.empty(len(F)), np.empty(len(plain))
     for o in range(outputs):
-        target = goal[o] - centre
-        g, h = np.empty(len(F)), np.empty(len(plain))
+        centre = said[CENTRE, o]
         for i in range(len(F)):
             g[i] = F[i, o] - centre
         for i in range(len(plain)):
             h[i] = g[plain[i]]
-        _vote(g, target, weight, memory[sizes[ALL_AT] :])
-        _vote(h, target, weight, memory[sizes[PLAIN_AT] :])
-        memory[LOSS] += weight * (said[0, o] - goal[o]) ** 2
+        _vote(g, goal[o] - centre, weight, memory[sizes[ALL_AT] :])
+        _vote(h, goal[o] - centre, weight, memory[sizes[PLAIN_AT] :])
+        memory[LOSS] += weight * (said[VOTE, o] - goal[o]) ** 2
     memory[LOSS_ROWS] += 1.0
     if classes:
         memory[KNOWN_CLASSES] = max(memory[KNOWN_CLASSES], y + 1.0)
         at = sizes[CALIBRATION_AT]
         for o in range(int(memory[KNOWN_CLASSES])):
             H = memory[at + 2 : at + 6].reshape((2, 2))
-            learn_logit(2.0 * said[0, o] - 1.0, goal[o], memory[at : at + 2], H)
+            learn_logit(2.0 * said[VOTE, o] - 1.0, goal[o], memory[at : at + 2], H)
     elif weight > 0.0:
         first = memory[WEIGHT] == 0.0
+        mean = memory[sizes[TOTALS_AT]] / max(memory[WEIGHT], 1e-300)
         memory[SQUARES] += 0.0 if first else weight * (y - mean) ** 2
         memory[LOW] = y if first else min(memory[LOW], y)
         memory[HIGH] = y if first else max(memory[HIGH], y)
     memory[WEIGHT] += weight
     for o in range(outputs):
-        totals[o] += weight * goal[o]
-    seen = len(row) - 1
-    for j in range(seen):
-        rows[n, j] = row[j]
-    rows[n, seen], rows[n, seen + 1] = y, weight
-    tail = memory[sizes[TAIL_AT] : sizes[TAIL_AT] + sizes[TAIL_LENGTH]]
-    filled = int(memory[TAIL])
-    if filled == len(tail):
-        filled -= 1
-        for j in range(filled):
-            tail[j] = tail[j + 1]
-    tail[filled] = y
-    memory[TAIL] = filled + 1.0
-    memory[ROWS] = n + 1.0
-    row[-1] = 0.0
-    return n + 1
+        memory[sizes[TOTALS_AT] + o] += weight * goal[o]
 
 
 @compiled_sums
