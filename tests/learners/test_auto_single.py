@@ -123,11 +123,12 @@ def test_whatever_is_given(kind, parameters):
 
 
 @pytest.mark.parametrize("kind", ["regression", "late"])
-def test_rows_and_blocks_in_turn(kind):
+@pytest.mark.parametrize("delay", [0, 3, 90])
+def test_rows_and_blocks_in_turn(kind, delay):
     X, y = stream(kind)
     weights = np.where(np.arange(ROWS) % 3 == 0, np.arange(ROWS) % 7 / 3, 1.0)
     weights[np.arange(ROWS) % 20 >= 10] = 1.0
-    whole, model = model_of(kind), model_of(kind)
+    whole, model = (model_of(kind, delay=delay) for _ in range(2))
     whole.advance(X, y, sample_weight=weights)
     for start in range(0, ROWS, 20):
         part, rest = slice(start, start + 10), slice(start + 10, start + 20)
@@ -197,9 +198,10 @@ def test_a_row_that_is_refused_leaves_no_trace(kind):
 
 @pytest.mark.parametrize("rows", [127, 255])
 @pytest.mark.parametrize("begins", ["block", "row"])
-def test_an_error_at_the_end_of_a_chunk_leaves_no_trace(monkeypatch, rows, begins):
+@pytest.mark.parametrize("delay", [0, 3])
+def test_an_error_at_the_end_of_a_chunk_leaves_no_trace(monkeypatch, rows, begins, delay):
     X, y = stream(rows=400)
-    model, whole = model_of("regression"), model_of("regression")
+    model, whole = (model_of("regression", delay=delay) for _ in range(2))
     for m in (model, whole):
         if begins == "block":
             m.advance(X[: rows - 5], y[: rows - 5])
@@ -224,9 +226,10 @@ def test_an_error_at_the_end_of_a_chunk_leaves_no_trace(monkeypatch, rows, begin
 
 
 @pytest.mark.parametrize("kind", ["regression", "three"])
-def test_new_features_in_the_middle_of_single_rows(kind):
+@pytest.mark.parametrize("delay", [0, 3])
+def test_new_features_in_the_middle_of_single_rows(kind, delay):
     X, y = stream(kind)
-    whole, model = model_of(kind), model_of(kind)
+    whole, model = (model_of(kind, delay=delay) for _ in range(2))
     whole.advance(X[:230, :1], y[:230])
     one_by_one(model, X[:230, :1], y[:230])
     for m in (whole, model):
@@ -279,4 +282,5 @@ def test_a_forged_chunk_goes_through_the_general_path():
     state["rows_seen"] = state["ensemble"]["rows"] = 130
     forged = AutoKONS.from_state(model.parameters(), state)
     one_by_one(forged, X[:20], y[:20])
+    assert forged._ensemble._single is None or not forged._ensemble._singly
     assert np.isfinite(forged.predict(X)).all()

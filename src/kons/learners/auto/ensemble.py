@@ -56,9 +56,6 @@ SUCCESSORS_AT_ONCE = 2
 # Rows after which new features are looked at.
 TO_TELL = 512
 
-# Predictions change nothing to those who look, but single rows share what was just worked out.
-_lock = threading.RLock()
-
 
 def decides(rows: int) -> bool:
     """Whether a decision is due after so many rows: at powers of two, later of four."""
@@ -115,6 +112,8 @@ class Ensemble:
         # The chunk's rows that came one by one, and whether they are at least as new as the parts.
         self._single: SingleRows | None = None
         self._singly, self._chunk_end = False, 0
+        # Predictions change nothing to those who look, but here they do: what they worked out is kept.
+        self._lock = threading.RLock()
 
     def _new_voting(self) -> Voting:
         return Voting([not role.lags for role in self.panel.roles])
@@ -187,13 +186,13 @@ class Ensemble:
 
     def predict_row(self, x: Vector) -> Vector | None:
         """Logits of classes, or the prediction, for one row as if it came next; None: use :meth:`predict`."""
-        with _lock:
+        with self._lock:
             single = self._at_hand()
             return None if single is None else single.predict(x)
 
     def learn_row(self, x: Vector, y: float) -> bool:
         """Learn one row with weight 1, exactly or not at all; False: use :meth:`advance`."""
-        with _lock:
+        with self._lock:
             single = self._at_hand()
             if single is None:
                 return False
@@ -241,7 +240,7 @@ class Ensemble:
 
     def settle(self) -> None:
         """Give single rows to the parts: whatever else looks at these comes here first."""
-        with _lock:
+        with self._lock:
             if self._singly and self._single is not None:
                 self.loss, self.loss_rows, self.known_classes = self._single.settle()
                 self.rows = self._chunk_end - self._single.left
@@ -438,9 +437,12 @@ class Ensemble:
         self._restore_parts(mark)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Of copies and pickles: single rows share memory in ways that these do not follow."""
+        """Of copies and pickles, which begin without what is only there to be fast."""
         self.settle()
-        return {**vars(self), "_single": None, "_singly": False}
+        return {**vars(self), "_single": None, "_singly": False, "_lock": None}
+
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        vars(self).update(fields, _lock=threading.RLock())
 
     def _mark_parts(self) -> Any:
         numbers = {name: getattr(self, name) for name in self.NUMBERS}

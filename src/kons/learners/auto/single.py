@@ -74,6 +74,8 @@ class SingleRows:
         """Whether it was laid out for just these."""
         if (width, outputs, len(panel)) != (self.width, self.outputs, len(self.seats)):
             return False
+        if self.voting.columns != self._plain.tolist():
+            return False
         return panel is self.panel and all(
             seat.expert is expert and seat.view is view
             for seat, (_, expert, view) in zip(panel.seats, self.seats, strict=True)
