@@ -85,7 +85,7 @@ class SingleRows:
 
     def _lay_out(self) -> None:
         fixed, chunk, scratch = _Tape(), _Tape(), _Tape()
-        scratch.room(1)
+        scratch.room(1 + self.outputs + len(self.seats) + 1)
         views: dict[tuple[int, bool], int] = {}
         self.experts: list[SpanRidge] = []
         view_rows, expert_rows = [], []

@@ -310,12 +310,13 @@ def learn(
     y, weight, n = current[seen], current[seen + 1], int(memory[ROWS])
     for j in range(seen + 2):
         rows[n, j] = current[j]
-    goal = np.zeros(F.shape[1])
-    goal[int(y) if sizes[CLASSES] else 0] = 1.0 if sizes[CLASSES] else y
+    goal = scratch[1 : 1 + F.shape[1]]
+    for o in range(len(goal)):
+        goal[o] = (1.0 if y == o else 0.0) if sizes[CLASSES] else y
     for i in range(len(experts)):
         _append(goal, math.sqrt(weight), n, experts[i], fixed, chunk, scratch)
     memory[ROWS] = n + 1.0
-    _weigh(y, weight, goal, sizes, plain, memory, F, said)
+    _weigh(y, weight, goal, sizes, plain, memory, scratch, F, said)
     return int(memory[FED])
 
 
@@ -327,20 +328,20 @@ def _weigh(
     sizes: Table,
     plain: Table,
     memory: Vector,
+    scratch: Vector,
     F: Matrix,
     said: Matrix,
 ) -> None:
     """The votes learn, and all that is known of targets follows."""
     classes, outputs = sizes[CLASSES] == 1, len(goal)
-    g, h = np.empty(len(F)), np.empty(len(plain))
     for o in range(outputs):
         centre = said[CENTRE, o]
-        for i in range(len(F)):
-            g[i] = F[i, o] - centre
-        for i in range(len(plain)):
-            h[i] = g[plain[i]]
-        _vote(g, goal[o] - centre, weight, memory[sizes[ALL_AT] :])
-        _vote(h, goal[o] - centre, weight, memory[sizes[PLAIN_AT] :])
+        for vote in range(2):
+            count = len(plain) if vote else len(F)
+            g = scratch[1 + outputs : 1 + outputs + count]
+            for i in range(count):
+                g[i] = F[plain[i] if vote else i, o] - centre
+            _vote(g, goal[o] - centre, weight, memory[sizes[PLAIN_AT if vote else ALL_AT] :])
         memory[LOSS] += weight * (said[VOTE, o] - goal[o]) ** 2
     memory[LOSS_ROWS] += 1.0
     if classes:
