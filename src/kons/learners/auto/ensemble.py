@@ -14,12 +14,14 @@ Experts with a finite memory besides take new atoms, from the rows they remember
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
+from kons.core.threads import single_threaded_blas
 from kons.learners.auto.calibration import Calibration
 from kons.learners.auto.expert import CHUNK
 from kons.learners.auto.history import History
@@ -27,6 +29,7 @@ from kons.learners.auto.panel import Panel, recruit
 from kons.learners.auto.relevance import relevances
 from kons.learners.auto.roles import KEPT, SUCCESSORS, Role, first_roles, stored_roles
 from kons.learners.auto.rows import MOST_CLASSES, LastTargets, Layout
+from kons.learners.auto.single import SingleRows
 from kons.learners.auto.targets import Targets
 from kons.learners.auto.view import SCALINGS, Fixed, View
 from kons.learners.auto.views import SETTLED, Views
@@ -106,6 +109,11 @@ class Ensemble:
         self.history = History(SAMPLE, RECENT, seed)
         self.last_targets = LastTargets(classes, delay)
         self.waiting = Waiting(delay)
+        # The chunk's rows that came one by one, and whether they are at least as new as the parts.
+        self._single: SingleRows | None = None
+        self._singly, self._chunk_end = False, 0
+        # Predictions change nothing to those who look, but here they do: what they worked out is kept.
+        self._lock = threading.RLock()
 
     def _new_voting(self) -> Voting:
         return Voting([not role.lags for role in self.panel.roles])
@@ -114,6 +122,7 @@ class Ensemble:
 
     def advance(self, X: Matrix, y: Vector, weights: Vector) -> list[Outcome]:
         """Predict and learn rows, cut at the ends of chunks."""
+        self._leave_single()
         self.layout = Layout(X.shape[1], self.layout.classes)
         outcomes, start = [], 0
         while start < len(X):
@@ -173,10 +182,79 @@ class Ensemble:
             self._end_chunk()
         return outcome
 
+    # ---- one row
+
+    def predict_row(self, x: Vector) -> Vector | None:
+        """Logits of classes, or the prediction, for one row as if it came next; None: use :meth:`predict`."""
+        with self._lock:
+            single = self._at_hand()
+            return None if single is None else single.predict(x)
+
+    def learn_row(self, x: Vector, y: float) -> bool:
+        """Learn one row with weight 1, exactly or not at all; False: use :meth:`advance`."""
+        with self._lock:
+            single = self._at_hand()
+            if single is None:
+                return False
+            end = self._chunk_end
+            if single.left > 1:  # nothing here can fail
+                self.rows = end - single.learn(x, y)
+                return True
+            # The last of its chunk: the parts stand where rows were last settled.
+            mark, rows = self._mark_parts(), single.mark()
+            try:
+                self.rows = end - single.learn(x, y)
+                with single_threaded_blas():
+                    self._leave_single()
+                    self._end_chunk()
+            except BaseException:
+                self._restore_parts(mark)
+                single.restore(rows)
+                self._singly = True
+                raise
+        return True
+
+    def _at_hand(self) -> SingleRows | None:
+        """The single rows, as new as the parts; None where a row has to go through these."""
+        if self._singly:
+            return self._single
+        panel, width, outputs = self.panel, self.layout.width, self.outputs
+        if not self.rows or not outputs or not SingleRows.can(panel):
+            return None
+        if self._single is None or not self._single.fits(panel, width, outputs):
+            self._single = SingleRows(
+                panel,
+                self.voting,
+                self.calibration,
+                self.targets,
+                self.last_targets,
+                self.history,
+                self.waiting,
+                width=width,
+                outputs=outputs,
+            )
+        self._chunk_end = next_boundary(self.rows)
+        left = self._chunk_end - self.rows
+        self._singly = self._single.load(left, self.loss, self.loss_rows, self.known_classes)
+        return self._single if self._singly else None
+
+    def settle(self) -> None:
+        """Give single rows to the parts: whatever else looks at these comes here first."""
+        with self._lock:
+            if self._singly and self._single is not None:
+                self.loss, self.loss_rows, self.known_classes = self._single.settle()
+                self.rows = self._chunk_end - self._single.left
+
+    def _leave_single(self) -> None:
+        """Settle, for the parts will change."""
+        self.settle()
+        self._singly = False
+
     # ---- more classes, more features
 
     def add_output(self) -> None:
         """A class more, that no row was of so far."""
+        self._leave_single()
         self.outputs += 1
         self.targets.add_output()
         self.panel.add_output()
@@ -187,6 +265,7 @@ class Ensemble:
 
         No view looks at them before some rows have had them; then all are refitted.
         """
+        self._leave_single()
         layout = self.layout
         self.history.change(lambda rows: layout.widened(rows, values))
         self.waiting.change_rows(lambda rows: layout.widened(rows, values))
@@ -317,6 +396,7 @@ class Ensemble:
 
     def predict(self, X: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
         """Predictions and logits for rows, each as if it came next. Changes nothing."""
+        self.settle()
         layout = Layout(X.shape[1], self.layout.classes)
         nothing = np.zeros(len(X))
         rows = layout.join(X, self.last_targets.next(len(X)), nothing, nothing)
@@ -348,11 +428,27 @@ class Ensemble:
 
     def mark(self) -> Any:
         """Where everything stands, for :meth:`restore`."""
-        numbers = {name: getattr(self, name) for name in self.NUMBERS}
-        return numbers, [getattr(self, name).mark() for name in self.PARTS]
+        self.settle()
+        return self._mark_parts()
 
     def restore(self, mark: Any) -> None:
         """Go back to an earlier mark, bit for bit."""
+        self._singly = False
+        self._restore_parts(mark)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of copies and pickles, which begin without what is only there to be fast."""
+        self.settle()
+        return {**vars(self), "_single": None, "_singly": False, "_lock": None}
+
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        vars(self).update(fields, _lock=threading.RLock())
+
+    def _mark_parts(self) -> Any:
+        numbers = {name: getattr(self, name) for name in self.NUMBERS}
+        return numbers, [getattr(self, name).mark() for name in self.PARTS]
+
+    def _restore_parts(self, mark: Any) -> None:
         numbers, parts = mark
         vars(self).update(numbers)
         for name, part in zip(self.PARTS, parts, strict=True):
@@ -360,6 +456,7 @@ class Ensemble:
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
+        self.settle()
         used = [*self.views.current.values(), *(seat.view for seat in self.panel.seats)]
         views = list({id(view): view for view in used if view is not None}.values())
         places = {id(view): place for place, view in enumerate(views)}
@@ -377,6 +474,7 @@ class Ensemble:
 
     def load_state(self, stored: Stored) -> None:
         """Take what :meth:`state` saved into an ensemble that has seen nothing."""
+        self._single, self._singly = None, False
         classes = self.layout.classes
         self.rows, self.due = stored.integer("rows"), stored.integer("due")
         self.outputs = stored.integer("outputs", at_least=0 if classes else 1)
