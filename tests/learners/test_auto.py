@@ -242,3 +242,32 @@ def test_a_forged_state_is_refused():
         forge(state["ensemble"])
         with pytest.raises(FileError):
             AutoKONS.from_state(model.parameters(), state)
+
+
+def test_rows_in_no_order_need_no_memory_and_their_share_is_given_on():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(2100, 3))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=2100)
+    model = AutoKONS(max_atoms=40)
+    model.advance(X, y)
+    assert not any("memory" in name or "last targets" in name for name in model.shares)
+    ensemble = model._ensemble
+    steady = [seat for seat in ensemble.panel.seats if seat.role.kernel != "linear"]
+    assert all(40 < len(seat.expert.atoms) <= 60 for seat in steady)
+    assert model.size <= model.experts * model.max_atoms
+
+
+def test_a_series_keeps_its_memory():
+    rng = np.random.default_rng(0)
+    y = np.cumsum(rng.normal(size=2100))
+    model = AutoKONS(max_atoms=40)
+    model.advance(rng.normal(size=(2100, 2)), y)
+    assert any("memory" in name for name in model.shares)
+    assert max(len(expert.atoms) for expert in model._ensemble.panel.experts) == 40
+
+
+def test_of_classes_some_experts_use_the_logistic_loss():
+    model, _, X, _ = learned("classification")
+    model.advance(*[np.tile(part, (2, 1)[: part.ndim]) for part in (X, labels_of(series()[1]))])
+    assert any("logistic" in name for name in model.shares)
+    assert not any("logistic" in name for name in learned("regression")[0].shares)

@@ -277,11 +277,11 @@ def test_several_threads_may_predict():
 
 
 def test_a_forged_chunk_goes_through_the_general_path():
-    X, y = stream(rows=200)
+    X, y = stream(rows=1150)
     model = model_of("regression")
-    model.advance(X[:190], y[:190])  # 62 rows into a chunk
+    model.advance(X[:1130], y[:1130])  # 106 rows into a chunk
     state = model.state()
-    state["rows_seen"] = state["ensemble"]["rows"] = 130
+    state["rows_seen"] = state["ensemble"]["rows"] = 1030
     forged = AutoKONS.from_state(model.parameters(), state)
     one_by_one(forged, X[:20], y[:20])
     assert forged._ensemble._single is None or not forged._ensemble._singly

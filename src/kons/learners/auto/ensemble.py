@@ -1,8 +1,8 @@
 """The experts at work: chunks of rows, decisions at doubling times, one vote.
 
 Everything here is numbers: a row is its features, the last targets known when it was predicted, its own
-target (a class as its number) and its weight. Chunks end at absolute multiples of 64 rows and at the first
-powers of two; decisions are taken at powers of two, from 8 rows on, on rows that were kept:
+target (a class as its number) and its weight. Decisions are taken at the ends of some chunks
+(:mod:`~kons.learners.auto.chunks`), on rows that were kept:
 
 - every view in use is refitted (scaling, metric, bandwidth, regularization) and kept if it was better;
 - experts move to a view that is clearly better: new atoms, all kept rows learned again;
@@ -23,16 +23,24 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.core.threads import single_threaded_blas
 from kons.learners.auto.calibration import Calibration
-from kons.learners.auto.expert import CHUNK
+from kons.learners.auto.chunks import (
+    LONGEST,
+    SETTLED,
+    chunk_before,
+    decides,
+    doubled,
+    next_boundary,
+    refits,
+)
 from kons.learners.auto.history import History
 from kons.learners.auto.panel import Panel, recruit
 from kons.learners.auto.relevance import relevances
-from kons.learners.auto.roles import KEPT, SUCCESSORS, Role, first_roles, stored_roles
+from kons.learners.auto.roles import STEADY, SUCCESSORS, Role, first_roles, stored_roles
 from kons.learners.auto.rows import MOST_CLASSES, LastTargets, Layout
 from kons.learners.auto.single import SingleRows
 from kons.learners.auto.targets import Targets
 from kons.learners.auto.view import SCALINGS, Fixed, View
-from kons.learners.auto.views import SETTLED, Views
+from kons.learners.auto.views import Views
 from kons.learners.auto.voting import Voting
 from kons.learners.auto.waiting import Waiting
 from kons.stored import Stored
@@ -49,24 +57,14 @@ BETTER = 0.03
 LIVE_ROWS = 512
 # From here on steady experts may be retired, too.
 LATE = 4096
-# An expert must lower the loss by this part of what a further weight costs.
-SMALL_VOTE = 0.5
-# Experts that take the place of those with a finite memory.
+# An expert must lower the loss by this part of what a further weight costs; to be sure takes so many rows.
+SMALL_VOTE, SURE = 0.5, 2048
+# Experts that take the place of those of a series.
 SUCCESSORS_AT_ONCE = 2
+# How many times max_atoms an expert may take that others left room for, and from what growth it pays.
+MOST_GROWN, MORE = 1.5, 1.1
 # Rows after which new features are looked at.
 TO_TELL = 512
-
-
-def decides(rows: int) -> bool:
-    """Whether a decision is due after so many rows: at powers of two, later of four."""
-    return rows >= 8 and rows & (rows - 1) == 0 and (rows <= SETTLED or rows.bit_length() % 2 == 1)
-
-
-def next_boundary(rows: int) -> int:
-    """Where the chunk that the next row belongs to ends."""
-    if rows < CHUNK:
-        return next(end for end in (8, 16, 32, 64) if end > rows)
-    return (rows // CHUNK + 1) * CHUNK
 
 
 class Outcome(NamedTuple):
@@ -92,6 +90,7 @@ class Ensemble:
         self, *, classes: bool, max_atoms: int, experts: int, delay: int, seed: int, fixed: Fixed
     ) -> None:
         self.max_atoms, self.delay, self.seed, self.fixed = max_atoms, delay, seed, fixed
+        self.most_experts = experts
         self.layout = Layout(0, classes)
         self.outputs = 0 if classes else 1
         self.known_classes = 0
@@ -101,7 +100,7 @@ class Ensemble:
         self.due = 0
         # Squared errors of the vote, forgotten as it forgets.
         self.loss, self.loss_rows = 0.0, 0.0
-        self.panel = Panel(first_roles(experts, linear=fixed.kernel is None))
+        self.panel = Panel(first_roles(experts, linear=fixed.kernel is None, classes=classes))
         self.voting = self._new_voting()
         self.views = Views(fixed)
         self.calibration = Calibration()
@@ -271,29 +270,30 @@ class Ensemble:
         self.waiting.change_rows(lambda rows: layout.widened(rows, values))
         self.layout = Layout(layout.width + len(values), layout.classes)
         if not self.due:
-            self.due = (self.rows + TO_TELL) // CHUNK * CHUNK
+            self.due = (self.rows + TO_TELL) // LONGEST * LONGEST
 
     # ---- the end of a chunk
 
     def _end_chunk(self) -> None:
         t = self.rows
-        period = CHUNK
-        while 2 * period <= min(t // 8, 8 * CHUNK):
-            period *= 2
-        self.panel.end_chunk(refit=t % period == 0 or t < CHUNK)
-        ended = min(t, CHUNK) if t > CHUNK else t // 2 if t > 8 else t
+        self.panel.end_chunk(refits(t))
+        ended = chunk_before(t)
         self.voting.end_chunk(ended, self.targets.variance)
         decay = self.voting.all.forgetting**ended
         self.loss, self.loss_rows = decay * self.loss, decay * self.loss_rows
         decided = (decides(t) or t == self.due) and self.history.rows > 0
         if decided:
             self._decide()
+        elif t > SETTLED and doubled(t):
+            self._retire()
+            self._start_others()
         for i, seat in enumerate(self.panel.seats):
             memory = seat.role.memory
             if memory and not decided and t % _renewal(memory) == 0 and seat.expert is not None:
                 self._recruit(i)
-        begun = bool(self.panel.experts)
-        self.leader = int(np.argmax(self.voting.all.weights[1:])) + 1 if begun else 0
+        # Who has not begun repeats the others, and no weight says whether it leads.
+        begun = [i + 1 for i, seat in enumerate(self.panel.seats) if seat.expert is not None]
+        self.leader = max(begun, key=lambda i: self.voting.all.weights[i], default=0)
 
     def _decide(self) -> None:
         random = np.random.default_rng([self.seed, self.rows])
@@ -303,7 +303,7 @@ class Ensemble:
             some = _counted(self.history.last(min(self.rows // 2, COMPARED_ROWS)))
         if not len(kept) or not len(some):
             return
-        if self.rows >= SETTLED:
+        if self.rows >= SETTLED and doubled(self.rows):
             self._retire()
         before = self.views.refit(
             kept,
@@ -318,19 +318,37 @@ class Ensemble:
         )
         self.due = 0 if self.rows >= self.due else self.due
         # On rows in order, atoms are chosen anew from all of them; else only a better view is worth the work.
-        exchangeable = self.rows > SETTLED and not any(
-            role.memory and role not in KEPT for role in self.panel.roles
-        )
+        exchangeable = self.rows > SETTLED and self._exchangeable
         for i, seat in enumerate(self.panel.seats):
             key = self.views.key(seat.role)
             view = self.views.current.get(key)
             if self.rows < seat.role.start or view is None:
                 continue
-            if exchangeable and not seat.role.memory and seat.view is not None:
-                grown = view.features > seat.view.features
+            if exchangeable and seat.expert is not None and seat.view is not None:
+                grown = view.features > seat.view.features or (
+                    seat.role.kernel != "linear" and self._room() > MORE * len(seat.expert.atoms)
+                )
                 if not grown and not (key in before and view.error < (1.0 - BETTER) * before[key]):
                     continue
             self._recruit(i, kept)
+
+    def _start_others(self) -> None:
+        """Let those begin that wait for nothing but a view."""
+        for i, seat in enumerate(self.panel.seats):
+            if seat.expert is None and self.views.key(seat.role) in self.views.current:
+                self._recruit(i, _counted(self.history.sampled()))
+
+    @property
+    def _exchangeable(self) -> bool:
+        """Whether rows come in no order, as far as experts can tell."""
+        return not any(role.memory for role in self.panel.roles)
+
+    def _room(self) -> int:
+        """Atoms of a steady expert: where others were retired, their share of the cost is given on."""
+        if not self._exchangeable:
+            return self.max_atoms
+        shares = math.sqrt(self.most_experts / len(self.panel))
+        return int(self.max_atoms * min(max(shares, 1.0), MOST_GROWN))
 
     def _gradients(self, view: View, kept: Matrix, random: np.random.Generator) -> Matrix | None:
         if self.fixed.kernel is not None:  # they are known of the Gaussian kernel only
@@ -352,7 +370,7 @@ class Ensemble:
             kept,
             layout=self.layout,
             outputs=self.outputs,
-            max_atoms=self.max_atoms,
+            max_atoms=self.max_atoms if role.memory else self._room(),
             fixed=self.fixed,
             live=self.rows < LIVE_ROWS,
             random=np.random.default_rng([self.seed, self.rows, i]),
@@ -361,20 +379,21 @@ class Ensemble:
     def _retire(self) -> None:
         """Experts go whose vote is so small that without it the loss would have been the same.
 
-        The bar is that of the Bayesian information criterion, log(n)/n of the loss for each weight, halved.
-        Those with a finite memory go together: on rows in no order none of them is of use, on others they
-        help each other.
+        The bar is that of the Bayesian information criterion, log(n)/n of the loss for each weight, halved;
+        lower while few rows are known. Those of a series go together: on rows in no order none of them is of
+        use, on others they help each other.
         """
         vote = self.voting.all
         n = max(vote.memory, 2.0)
-        bar = SMALL_VOTE * math.log(n) / n * self.loss / max(self.loss_rows, 1.0) * n
-        short = [i + 1 for i, role in enumerate(self.panel.roles) if role.memory and role not in KEPT]
-        if short and vote.removal_cost(short) < bar * len(short):
-            self._remove(short)
-            self._add([role for role in SUCCESSORS if role not in self.panel.roles][:SUCCESSORS_AT_ONCE])
+        bar = SMALL_VOTE * math.log(n) * self.loss / max(self.loss_rows, 1.0)
+        series = [i + 1 for i, role in enumerate(self.panel.roles) if role.of_series]
+        if series and vote.removal_cost(series) < min(1.0, self.rows / SURE) * bar * len(series):
+            self._remove(series)
+            roles = [role.for_classes() if self.layout.classes else role for role in SUCCESSORS]
+            self._add([role for role in roles if role not in self.panel.roles][:SUCCESSORS_AT_ONCE])
         while self.rows >= LATE:
             roles = self.panel.roles
-            steady = [i + 1 for i, role in enumerate(roles) if not role.memory and role not in KEPT]
+            steady = [i + 1 for i, role in enumerate(roles) if not role.memory and role != STEADY]
             costs = [vote.removal_cost([i]) for i in steady]
             if not costs or min(costs) > bar:
                 return
@@ -531,4 +550,4 @@ def _counted(rows: Matrix) -> Matrix:
 
 def _renewal(memory: int) -> int:
     """Rows after which an expert with this memory takes new atoms: 1.5 times its length, in whole chunks."""
-    return max(2 * CHUNK, round(1.5 * memory / CHUNK) * CHUNK)
+    return max(1, round(1.5 * memory / LONGEST)) * LONGEST

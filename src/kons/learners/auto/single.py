@@ -19,8 +19,10 @@ from kons.kernels import Gaussian, Kernel, Linear, Matern
 from kons.learners.auto import single_loops as at
 from kons.learners.auto.aggregation import Aggregation
 from kons.learners.auto.calibration import Calibration
-from kons.learners.auto.expert import CHUNK, SpanRidge
+from kons.learners.auto.chunks import LONGEST
+from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.history import History
+from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.panel import Panel
 from kons.learners.auto.ranks import RankScaling
 from kons.learners.auto.rows import LAGS, LastTargets
@@ -99,15 +101,16 @@ class SingleRows:
             size = len(expert.atoms) + 1
             entry = np.zeros(at.EXPERT, dtype=np.int64)
             entry[at.SEAT], entry[at.ITS_VIEW], entry[at.LIVE] = i + 1, views[key], expert.live
+            entry[at.LOGISTIC] = isinstance(expert, SpanLogistic)
             entry[at.SIZE], entry[at.KIND] = size, _kind(expert.kernel) or 0
             head = [_rate(expert.kernel), expert.offset, expert.forgetting]
             entry[at.ATOMS_AT] = fixed.add(head, expert.atoms.T)
             entry[at.FACTOR_AT] = fixed.room(size * size if expert.live else 0)
             entry[at.BASE_AT] = fixed.room(self.outputs * size)
             entry[at.CHUNK_AT] = chunk.room(
-                CHUNK * (size + self.outputs) + expert.live * CHUNK * (size + CHUNK + self.outputs)
+                LONGEST * (size + self.outputs) + expert.live * LONGEST * (size + LONGEST + self.outputs)
             )
-            entry[at.WORK_AT] = scratch.room(2 * size + CHUNK + self.outputs)
+            entry[at.WORK_AT] = scratch.room(2 * size + LONGEST + self.outputs)
             expert_rows.append(entry)
             self.experts.append(expert)
         self._fixed, self._chunk, self._scratch = fixed.array(), chunk.array(), scratch.array()
@@ -131,7 +134,7 @@ class SingleRows:
         row, said = self.width + LAGS, seats * self.outputs
         self._current = np.zeros(row + 2 + said + at.SAID * self.outputs)
         self._waiting = np.zeros((self.waiting.delay + 1, len(self._current)))
-        self._rows = np.zeros((CHUNK, row + 2))
+        self._rows = np.zeros((LONGEST, row + 2))
         self._end, self._settled, self._settled_rows = 0, 0, 0
         tables = (self._current[:row], self._sizes, self._views, self._table)
         numbers = (self._fixed, self._chunk, self._memory, self._scratch)
@@ -160,9 +163,9 @@ class SingleRows:
     def _buffers(self, i: int) -> list[Matrix]:
         """K, transposed Y and, if it is live, V, C and transposed E of an expert."""
         size, start = int(self._table[i, at.SIZE]), int(self._table[i, at.CHUNK_AT])
-        shapes = [(CHUNK, size), (self.outputs, CHUNK)]
+        shapes = [(LONGEST, size), (self.outputs, LONGEST)]
         if self._table[i, at.LIVE]:
-            shapes += [(CHUNK, size), (CHUNK, CHUNK), (self.outputs, CHUNK)]
+            shapes += [(LONGEST, size), (LONGEST, LONGEST), (self.outputs, LONGEST)]
         buffers = []
         for rows, columns in shapes:
             buffers.append(self._chunk[start : start + rows * columns].reshape(rows, columns))
@@ -187,7 +190,7 @@ class SingleRows:
         False, and nothing done, if so many have no room: compiled loops do not look at bounds.
         """
         n = len(self.experts[0].K) if self.experts else 0
-        if n + left > CHUNK:
+        if n + left > LONGEST:
             return False
         for i, expert in enumerate(self.experts):
             K, Y, *rest = self._buffers(i)

@@ -16,7 +16,8 @@ from kons.arrays import Matrix, Vector
 from kons.compilation import compiled, compiled_sums
 from kons.learners.auto.aggregation import learn_weights
 from kons.learners.auto.calibration import learn_logit
-from kons.learners.auto.expert import CHUNK
+from kons.learners.auto.chunks import LONGEST
+from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
 from kons.learners.auto.rows import LAGS
 from kons.learners.auto.targets import MARGIN
 
@@ -35,8 +36,10 @@ FED, ROWS, WAITS, OLDEST, TAIL, WEIGHT, SQUARES, LOW, HIGH, LOSS, LOSS_ROWS, KNO
 VOTE, LOGITS, CENTRE, SAID = range(4)
 # A view: its kind of scaling, what it sees, where it lies in ``fixed``, and its coordinates in ``scratch``.
 RANKS, SEES_LAGS, FLAGS, FEATURES, COLUMNS, KNOTS, ROTATED, SCALING_AT, METRIC_AT, SEEN_AT, VIEW = range(11)
-# An expert: its column of F, its view, and where it lies in ``fixed``, ``chunk`` and ``scratch``.
-SEAT, ITS_VIEW, KIND, LIVE, SIZE, ATOMS_AT, FACTOR_AT, BASE_AT, CHUNK_AT, WORK_AT, EXPERT = range(11)
+# An expert: its column of F, its view and kind, and where it lies in ``fixed``, ``chunk`` and ``scratch``.
+SEAT, ITS_VIEW, KIND, LIVE, LOGISTIC, SIZE, ATOMS_AT, FACTOR_AT, BASE_AT, CHUNK_AT, WORK_AT, EXPERT = range(
+    12
+)
 LINEAR, GAUSSIAN, MATERN = range(3)
 # Before its atoms there are three numbers of an expert: by what distances are multiplied, ...
 RATE, OFFSET, FORGETTING, HEAD = range(4)
@@ -198,7 +201,8 @@ def _speak(
 
     ::
 
-        prediction = base^T v + h^T E + offset,   or theta^T k + offset of an expert that is not live
+        prediction = base^T v + h^T E + offset,   or theta^T k + offset of an expert that is not live,
+        or the logistic function of theta^T k
     """
     S, kind = expert[SIZE], expert[KIND]
     B = S - 1
@@ -224,8 +228,8 @@ def _speak(
             distance = min(math.sqrt(rate * k[b]), FARTHEST)
             k[b] = (1.0 + distance) * math.exp(-distance)
     k[B] = 1.0
-    work = scratch[expert[WORK_AT] + S : expert[WORK_AT] + 2 * S + CHUNK + outputs]
-    v, h, raw = work[:S], work[S : S + CHUNK], work[S + CHUNK :]
+    work = scratch[expert[WORK_AT] + S : expert[WORK_AT] + 2 * S + LONGEST + outputs]
+    v, h, raw = work[:S], work[S : S + LONGEST], work[S + LONGEST :]
     if not expert[LIVE]:
         v = k
     else:
@@ -235,16 +239,16 @@ def _speak(
             for j in range(i):
                 total -= L[j] * v[j]
             v[i] = total / L[i]
-        V = chunk[expert[CHUNK_AT] + CHUNK * (S + outputs) :]
-        C = V[CHUNK * S :]
+        V = chunk[expert[CHUNK_AT] + LONGEST * (S + outputs) :]
+        C = V[LONGEST * S :]
         for s in range(n):
             past = V[s * S : (s + 1) * S]
             total = 0.0
             for i in range(S):
                 total += past[i] * v[i]
             for r in range(s):
-                total -= C[s * CHUNK + r] * h[r]
-            h[s] = total / C[s * CHUNK + s]
+                total -= C[s * LONGEST + r] * h[r]
+            h[s] = total / C[s * LONGEST + s]
     for o in range(outputs):
         start = expert[BASE_AT] + o * S
         base = fixed[start : start + S]
@@ -252,10 +256,12 @@ def _speak(
         for i in range(S):
             total += base[i] * v[i]
         if expert[LIVE]:
-            start = expert[CHUNK_AT] + CHUNK * (2 * S + outputs + CHUNK + o)
-            E = chunk[start : start + CHUNK]
+            start = expert[CHUNK_AT] + LONGEST * (2 * S + outputs + LONGEST + o)
+            E = chunk[start : start + LONGEST]
             for s in range(n):
                 total += h[s] * E[s]
+        if expert[LOGISTIC]:
+            total = 1.0 / (1.0 + math.exp(-min(max(total, -FARTHEST_LOGIT), FARTHEST_LOGIT)))
         raw[o] = total
         F[expert[SEAT], o] = total
 
@@ -372,23 +378,23 @@ def _append(
         row of C = (h, pivot),   pivot^2 = v^T v - h^T h + lambda^(n + 1),   E = (y - prediction) / pivot
     """
     S, outputs = expert[SIZE], len(goal)
-    work = scratch[expert[WORK_AT] : expert[WORK_AT] + 2 * S + CHUNK + outputs]
-    k, v, h, raw = work[:S], work[S : 2 * S], work[2 * S : 2 * S + CHUNK], work[2 * S + CHUNK :]
+    work = scratch[expert[WORK_AT] : expert[WORK_AT] + 2 * S + LONGEST + outputs]
+    k, v, h, raw = work[:S], work[S : 2 * S], work[2 * S : 2 * S + LONGEST], work[2 * S + LONGEST :]
     at = expert[CHUNK_AT]
     offset = fixed[expert[ATOMS_AT] + OFFSET]
     for i in range(S):
         chunk[at + n * S + i] = root * k[i]
-    at += CHUNK * S
+    at += LONGEST * S
     for o in range(outputs):
-        chunk[at + o * CHUNK + n] = root * (goal[o] - offset)
+        chunk[at + o * LONGEST + n] = root * (goal[o] - offset)
     if not expert[LIVE]:
         return
-    at += CHUNK * outputs
+    at += LONGEST * outputs
     form = 0.0
     for i in range(S):
         form += v[i] * v[i]
         chunk[at + n * S + i] = root * v[i]
-    at += CHUNK * S + n * CHUNK
+    at += LONGEST * S + n * LONGEST
     for s in range(n):
         form -= h[s] * h[s]
         chunk[at + s] = root * h[s]
@@ -396,9 +402,9 @@ def _append(
     noise = fixed[expert[ATOMS_AT] + FORGETTING] ** (n + 1.0)
     pivot = math.sqrt(root * root * max(form, 0.0) + noise)
     chunk[at + n] = pivot
-    at += CHUNK * CHUNK - n * CHUNK
+    at += LONGEST * LONGEST - n * LONGEST
     for o in range(outputs):
-        chunk[at + o * CHUNK + n] = root * (goal[o] - raw[o]) / pivot
+        chunk[at + o * LONGEST + n] = root * (goal[o] - raw[o]) / pivot
 
 
 @compiled
