@@ -115,7 +115,7 @@ class Ensemble:
         self._lock = threading.RLock()
 
     def _new_voting(self) -> Voting:
-        return Voting([not role.lags for role in self.panel.roles])
+        return Voting([not role.lags for role in self.panel.roles], self.delay)
 
     # ---- a stretch of rows
 

@@ -16,13 +16,18 @@ __all__ = ["Voting"]
 
 
 class Voting:
-    """The first column of what is voted on is the mean of the targets, the others are experts."""
+    """The first column of what is voted on is the mean of the targets, the others are experts.
 
-    def __init__(self, without_lags: Sequence[bool]) -> None:
-        self.all = Aggregation(len(without_lags) + 1)
+    Where targets become known ``delay`` rows late, up to so many errors are made before one is seen, and
+    regret grows as delay + 1 (Joulani, Gyorgy, Szepesvari 2013): the weights start with as much more faith.
+    """
+
+    def __init__(self, without_lags: Sequence[bool], delay: int = 0) -> None:
+        prior = 1.0 + delay
+        self.all = Aggregation(len(without_lags) + 1, prior)
         #: Those that need no last targets.
         self.columns = [0, *(i + 1 for i, plain in enumerate(without_lags) if plain)]
-        self.plain = Aggregation(len(self.columns))
+        self.plain = Aggregation(len(self.columns), prior)
 
     def advance(
         self,
