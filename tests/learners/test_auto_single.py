@@ -163,6 +163,17 @@ def test_goes_on_bit_for_bit_from_the_middle_of_single_rows(kind, delay):
         assert_identical(m.state(), model.state())
 
 
+@pytest.mark.parametrize("kind", ["regression", "three"])
+def test_goes_on_while_all_rows_wait(kind):
+    X, y = stream(kind, 90)
+    model = model_of(kind, delay=30)
+    one_by_one(model, X[:20], y[:20])
+    twin = AutoKONS.from_state(model.parameters(), model.state())
+    for m in (model, twin):
+        one_by_one(m, X[20:], y[20:])
+    assert_identical(twin.state(), model.state())
+
+
 def test_a_prediction_of_one_row_changes_nothing():
     X, y = stream(rows=200)
     model = model_of("regression")

@@ -9,6 +9,7 @@ target (a class as its number) and its weight. Decisions are taken at the ends o
 - experts whose predictions add nothing to the vote are retired.
 
 Experts with a finite memory besides take new atoms, from the rows they remember, once in a memory's length.
+Rows that come one by one have a way of their own (:mod:`kons.learners.auto.single`), with the same outcome.
 """
 
 from __future__ import annotations
@@ -512,8 +513,9 @@ class Ensemble:
         self.last_targets.load_state(stored.inner("last_targets"), self.rows)
         experts = len(self.panel) + 1
         self.waiting.load_state(stored.inner("waiting"), columns, experts, self.outputs, self.rows)
-        self.layout.require_codes(self.waiting.joined("rows", self.history.sampled()), self.outputs, stored)
-        self.layout.require_codes(self.history.last(RECENT), self.outputs, stored)
+        waiting = [self.waiting.arrays["rows"]] if len(self.waiting) else []
+        for rows in (*waiting, self.history.sampled(), self.history.last(RECENT)):
+            self.layout.require_codes(rows, self.outputs, stored)
         self._load_views(stored)
         stored.finish()
 

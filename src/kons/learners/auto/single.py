@@ -43,6 +43,16 @@ class SingleRows:
     Laid out once for the experts there are; loaded at the start of a chunk, O(B^2) an expert. A row costs
     O(B^2) for each live expert, with a delay twice. Not for blocks, which BLAS does faster, nor for kernels
     other than Gaussian, Matern of smoothness 1.5 and Linear: see :meth:`can`.
+
+    >>> import numpy as np
+    >>> from kons import AutoKONS
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> blocks, rows = AutoKONS(max_atoms=20), AutoKONS(max_atoms=20)
+    >>> trace = blocks.advance(X, X[:, 0])
+    >>> for x in X:
+    ...     rows.learn_one(x, x[0])
+    >>> bool(abs(rows.predict_one([0.5, 0.0]) - blocks.predict_one([0.5, 0.0])) < 1e-9)
+    True
     """
 
     def __init__(

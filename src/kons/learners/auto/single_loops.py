@@ -27,11 +27,10 @@ Table = NDArray[np.int64]
 
 # Sizes, and where parts of ``memory`` begin.
 CLASSES, TOTALS_AT, TAIL_AT, TAIL_LENGTH, CALIBRATION_AT, ALL_AT, PLAIN_AT, SIZES = range(8)
-# The first numbers of ``memory``: all that a row changes, besides the experts.
-# FED counts rows that came, ROWS those of the chunk that were learned, WAITS those whose targets are hidden.
-FED, ROWS, WAITS, OLDEST, TAIL, WEIGHT, SQUARES, LOW, HIGH, LOSS, LOSS_ROWS, KNOWN_CLASSES, NUMBERS = range(
-    13
-)
+# The first numbers of ``memory``, which is all that a row changes besides the experts. FED counts rows that
+# came, ROWS those of the chunk that were learned, WAITS those whose targets are hidden.
+FED, ROWS, WAITS, OLDEST, TAIL, LOSS, LOSS_ROWS, KNOWN_CLASSES = range(8)
+WEIGHT, SQUARES, LOW, HIGH, NUMBERS = range(8, 13)
 # What is said: the vote, its logits, and what it was taken around.
 VOTE, LOGITS, CENTRE, SAID = range(4)
 # A view: its kind of scaling, what it sees, where it lies in ``fixed``, and its coordinates in ``scratch``.
@@ -41,7 +40,7 @@ SEAT, ITS_VIEW, KIND, LIVE, LOGISTIC, SIZE, ATOMS_AT, FACTOR_AT, BASE_AT, CHUNK_
     12
 )
 LINEAR, GAUSSIAN, MATERN = range(3)
-# Before its atoms there are three numbers of an expert: by what distances are multiplied, ...
+# Three numbers of an expert come before its atoms; the first is what squared distances are multiplied by.
 RATE, OFFSET, FORGETTING, HEAD = range(4)
 
 # As in kons.kernels.stationary: exp(-800) is 0.
