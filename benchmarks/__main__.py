@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks import (
     accuracy,
     auto,
+    auto_rows,
     command_line,
     contended,
     embedded_advance,
@@ -51,6 +52,7 @@ BENCHMARKS = {
         time_order,
         rivals,
         auto,
+        auto_rows,
         river_adapter,
     )
 }

@@ -32,6 +32,7 @@ __all__ = [
     "require_scale",
 ]
 
+FLOAT64 = np.dtype(np.float64)
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
@@ -66,14 +67,9 @@ def as_points(X: Any, *, width: int | None = None, name: str = "X") -> Matrix:
 
 def as_row(x: Any, *, width: int | None = None, name: str = "x") -> Matrix:
     """One row of numbers as an array of shape (1, features)."""
-    if (
-        type(x) is np.ndarray
-        and x.dtype == np.float64
-        and x.shape == (width,)
-        and x.flags.c_contiguous
-        and np.isfinite(x).all()
-    ):
-        return x.reshape(1, -1)  # the common case, in some microseconds
+    quick = _quick_row(x)
+    if quick is not None and quick.shape == (width,) and np.count_nonzero(np.isfinite(quick)) == width:
+        return quick.reshape(1, -1)  # the common case, in some microseconds
     array = _numbers(x, name)
     if array.ndim == 2 and array.shape[0] == 1:
         array = array[0]
@@ -87,6 +83,17 @@ def as_row(x: Any, *, width: int | None = None, name: str = "x") -> Matrix:
     _require_width(array.shape[0], width, name)
     _require_finite(array, name)
     return np.ascontiguousarray(array).reshape(1, -1)
+
+
+def _quick_row(x: Any) -> Vector | None:
+    """A row that is float64 as it stands, or a list or tuple of such numbers; None for all others."""
+    if type(x) is list or type(x) is tuple:
+        try:
+            x = np.asarray(x)
+        except ValueError:
+            return None
+    plain = type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1 and x.flags.c_contiguous
+    return x if plain else None
 
 
 def as_objects(X: Any, *, name: str = "X") -> list[Any]:

@@ -71,6 +71,19 @@ def test_targets_that_are_not_known_yet_change_nothing():
     assert first[308] != second[308]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_long_delay_under_noise_that_persists_does_not_cost_more_than_the_mean(seed):
+    rng = np.random.default_rng(seed)
+    X, noise = rng.uniform(-3, 3, size=(2000, 2)), rng.normal(size=2000)
+    for t in range(1, 2000):
+        noise[t] += 0.97 * noise[t - 1]
+    y, delay = 10.0 * np.sin(X[:, 0]) + 4.0 * noise, 50
+    means = np.cumsum(y) / np.arange(1.0, 2001.0)
+    late = np.concatenate([np.zeros(delay + 1), means])[:2000]
+    loss = AutoKONS(max_atoms=40, delay=delay).advance(X, y).loss
+    assert loss.mean() < np.mean((late - y) ** 2)
+
+
 def test_beats_the_mean_and_finds_the_feature_that_matters():
     model, trace, _, y = learned("regression")
     assert trace.loss[-300:].mean() < 0.12 * y.var()  # the wave in time alone is 0.08 of it
@@ -242,3 +255,32 @@ def test_a_forged_state_is_refused():
         forge(state["ensemble"])
         with pytest.raises(FileError):
             AutoKONS.from_state(model.parameters(), state)
+
+
+def test_rows_in_no_order_need_no_memory_and_their_share_is_given_on():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(2100, 3))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=2100)
+    model = AutoKONS(max_atoms=40)
+    model.advance(X, y)
+    assert not any("memory" in name or "last targets" in name for name in model.shares)
+    ensemble = model._ensemble
+    steady = [seat for seat in ensemble.panel.seats if seat.role.kernel != "linear"]
+    assert all(40 < len(seat.expert.atoms) <= 60 for seat in steady)
+    assert model.size <= model.experts * model.max_atoms
+
+
+def test_a_series_keeps_its_memory():
+    rng = np.random.default_rng(0)
+    y = np.cumsum(rng.normal(size=2100))
+    model = AutoKONS(max_atoms=40)
+    model.advance(rng.normal(size=(2100, 2)), y)
+    assert any("memory" in name for name in model.shares)
+    assert max(len(expert.atoms) for expert in model._ensemble.panel.experts) == 40
+
+
+def test_of_classes_some_experts_use_the_logistic_loss():
+    model, _, X, _ = learned("classification")
+    model.advance(*[np.tile(part, (2, 1)[: part.ndim]) for part in (X, labels_of(series()[1]))])
+    assert any("logistic" in name for name in model.shares)
+    assert not any("logistic" in name for name in learned("regression")[0].shares)

@@ -5,8 +5,9 @@ import pytest
 
 from kons.kernels import Gaussian
 from kons.learners.auto.aggregation import Aggregation
+from kons.learners.auto.chunks import CHUNK
 from kons.learners.auto.ensemble import Ensemble
-from kons.learners.auto.expert import CHUNK, SpanRidge
+from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.history import History
 from kons.learners.auto.ranks import RankScaling
 from kons.learners.auto.relevance import leave_one_out

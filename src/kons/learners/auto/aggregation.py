@@ -29,7 +29,7 @@ from kons.compilation import compiled
 from kons.core.span_loops import fresh_inverse
 from kons.stored import Stored
 
-__all__ = ["Aggregation"]
+__all__ = ["Aggregation", "learn_weights"]
 
 ARRAYS = ("start", "weights", "gram", "products", "inverse")
 
@@ -174,7 +174,7 @@ def _follow(
         until = known[t] if t < rows else len(Y)
         while learned < until:
             for k in range(outputs):
-                _learn(
+                learn_weights(
                     F_learned[learned, :, k] - centres_learned[learned],
                     Y[learned, k] - centres_learned[learned],
                     scales[learned],
@@ -194,7 +194,7 @@ def _follow(
 
 
 @compiled
-def _learn(
+def learn_weights(
     g: Vector,
     target: float,
     scale: float,

@@ -11,7 +11,7 @@ from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
 from kons.stored import Stored
 
-__all__ = ["Calibration"]
+__all__ = ["Calibration", "learn_logit"]
 
 # The prior of slope and intercept: a score of 1 means odds of e^4, with the weight of some ten rows.
 START = (4.0, 0.0)
@@ -60,7 +60,7 @@ class Calibration:
         logits = np.empty(scores.shape)
         arrays = self.coefficients.copy(), self.curvature.copy()
         classes = np.full(len(Y), Y.shape[1]) if classes is None else classes
-        _follow(scores, learned, Y, known, classes, FORGETTING, *arrays, logits)
+        _follow(scores, learned, Y, known, classes, *arrays, logits)
         self.coefficients, self.curvature = arrays
         return logits
 
@@ -94,7 +94,6 @@ def _follow(
     Y: Matrix,
     known: NDArray[np.int64],
     classes: NDArray[np.int64],
-    forgetting: float,
     w: Vector,
     H: Matrix,
     logits: Matrix,
@@ -104,20 +103,25 @@ def _follow(
         until = known[t] if t < len(scores) else len(Y)
         while at < until:
             for k in range(classes[at]):
-                s = learned[at, k]
-                logit = w[0] * s + w[1]
-                p = 1.0 / (1.0 + np.exp(-min(max(logit, -30.0), 30.0)))
-                g, h = p - Y[at, k], max(p * (1.0 - p), 1e-3)
-                # Towards the prior's curvature, so that it stays away from 0.
-                H[0, 0] = forgetting * H[0, 0] + (1.0 - forgetting) * 0.1 + h * s * s
-                H[0, 1] = forgetting * H[0, 1] + h * s
-                H[1, 1] = forgetting * H[1, 1] + (1.0 - forgetting) + h
-                H[1, 0] = H[0, 1]
-                determinant = H[0, 0] * H[1, 1] - H[0, 1] * H[0, 1]
-                w[0] -= g * (H[1, 1] * s - H[0, 1]) / determinant
-                w[1] -= g * (H[0, 0] - H[0, 1] * s) / determinant
-                w[0] = max(w[0], 0.5)  # a higher score never means a smaller probability
+                learn_logit(learned[at, k], Y[at, k], w, H)
             at += 1
         if t < len(scores):
             for k in range(scores.shape[1]):
                 logits[t, k] = w[0] * scores[t, k] + w[1]
+
+
+@compiled
+def learn_logit(s: float, y: float, w: Vector, H: Matrix) -> None:
+    """One score, and whether the row is of its class."""
+    logit = w[0] * s + w[1]
+    p = 1.0 / (1.0 + np.exp(-min(max(logit, -30.0), 30.0)))
+    g, h = p - y, max(p * (1.0 - p), 1e-3)
+    # Towards the prior's curvature, so that it stays away from 0.
+    H[0, 0] = FORGETTING * H[0, 0] + (1.0 - FORGETTING) * 0.1 + h * s * s
+    H[0, 1] = FORGETTING * H[0, 1] + h * s
+    H[1, 1] = FORGETTING * H[1, 1] + (1.0 - FORGETTING) + h
+    H[1, 0] = H[0, 1]
+    determinant = H[0, 0] * H[1, 1] - H[0, 1] * H[0, 1]
+    w[0] -= g * (H[1, 1] * s - H[0, 1]) / determinant
+    w[1] -= g * (H[0, 0] - H[0, 1] * s) / determinant
+    w[0] = max(w[0], 0.5)  # a higher score never means a smaller probability

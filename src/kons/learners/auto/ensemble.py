@@ -1,35 +1,47 @@
 """The experts at work: chunks of rows, decisions at doubling times, one vote.
 
 Everything here is numbers: a row is its features, the last targets known when it was predicted, its own
-target (a class as its number) and its weight. Chunks end at absolute multiples of 64 rows and at the first
-powers of two; decisions are taken at powers of two, from 8 rows on, on rows that were kept:
+target (a class as its number) and its weight. Decisions are taken at the ends of some chunks
+(:mod:`~kons.learners.auto.chunks`), on rows that were kept:
 
 - every view in use is refitted (scaling, metric, bandwidth, regularization) and kept if it was better;
 - experts move to a view that is clearly better: new atoms, all kept rows learned again;
 - experts whose predictions add nothing to the vote are retired.
 
 Experts with a finite memory besides take new atoms, from the rows they remember, once in a memory's length.
+Rows that come one by one have a way of their own (:mod:`kons.learners.auto.single`), with the same outcome.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
+from kons.core.threads import single_threaded_blas
 from kons.learners.auto.calibration import Calibration
-from kons.learners.auto.expert import CHUNK
+from kons.learners.auto.chunks import (
+    LONGEST,
+    SETTLED,
+    chunk_before,
+    decides,
+    doubled,
+    next_boundary,
+    refits,
+)
 from kons.learners.auto.history import History
 from kons.learners.auto.panel import Panel, recruit
 from kons.learners.auto.relevance import relevances
-from kons.learners.auto.roles import KEPT, SUCCESSORS, Role, first_roles, stored_roles
+from kons.learners.auto.roles import STEADY, SUCCESSORS, Role, first_roles, stored_roles
 from kons.learners.auto.rows import MOST_CLASSES, LastTargets, Layout
+from kons.learners.auto.single import SingleRows
 from kons.learners.auto.targets import Targets
 from kons.learners.auto.view import SCALINGS, Fixed, View
-from kons.learners.auto.views import SETTLED, Views
+from kons.learners.auto.views import Views
 from kons.learners.auto.voting import Voting
 from kons.learners.auto.waiting import Waiting
 from kons.stored import Stored
@@ -46,24 +58,14 @@ BETTER = 0.03
 LIVE_ROWS = 512
 # From here on steady experts may be retired, too.
 LATE = 4096
-# An expert must lower the loss by this part of what a further weight costs.
-SMALL_VOTE = 0.5
-# Experts that take the place of those with a finite memory.
+# An expert must lower the loss by this part of what a further weight costs; to be sure takes so many rows.
+SMALL_VOTE, SURE = 0.5, 2048
+# Experts that take the place of those of a series.
 SUCCESSORS_AT_ONCE = 2
+# How many times max_atoms an expert may take that others left room for, and from what growth it pays.
+MOST_GROWN, MORE = 1.5, 1.1
 # Rows after which new features are looked at.
 TO_TELL = 512
-
-
-def decides(rows: int) -> bool:
-    """Whether a decision is due after so many rows: at powers of two, later of four."""
-    return rows >= 8 and rows & (rows - 1) == 0 and (rows <= SETTLED or rows.bit_length() % 2 == 1)
-
-
-def next_boundary(rows: int) -> int:
-    """Where the chunk that the next row belongs to ends."""
-    if rows < CHUNK:
-        return next(end for end in (8, 16, 32, 64) if end > rows)
-    return (rows // CHUNK + 1) * CHUNK
 
 
 class Outcome(NamedTuple):
@@ -89,6 +91,7 @@ class Ensemble:
         self, *, classes: bool, max_atoms: int, experts: int, delay: int, seed: int, fixed: Fixed
     ) -> None:
         self.max_atoms, self.delay, self.seed, self.fixed = max_atoms, delay, seed, fixed
+        self.most_experts = experts
         self.layout = Layout(0, classes)
         self.outputs = 0 if classes else 1
         self.known_classes = 0
@@ -98,7 +101,7 @@ class Ensemble:
         self.due = 0
         # Squared errors of the vote, forgotten as it forgets.
         self.loss, self.loss_rows = 0.0, 0.0
-        self.panel = Panel(first_roles(experts, linear=fixed.kernel is None))
+        self.panel = Panel(first_roles(experts, linear=fixed.kernel is None, classes=classes))
         self.voting = self._new_voting()
         self.views = Views(fixed)
         self.calibration = Calibration()
@@ -106,14 +109,20 @@ class Ensemble:
         self.history = History(SAMPLE, RECENT, seed)
         self.last_targets = LastTargets(classes, delay)
         self.waiting = Waiting(delay)
+        # The chunk's rows that came one by one, and whether they are at least as new as the parts.
+        self._single: SingleRows | None = None
+        self._singly, self._chunk_end = False, 0
+        # Predictions change nothing to those who look, but here they do: what they worked out is kept.
+        self._lock = threading.RLock()
 
     def _new_voting(self) -> Voting:
-        return Voting([not role.lags for role in self.panel.roles])
+        return Voting([not role.lags for role in self.panel.roles], self.delay)
 
     # ---- a stretch of rows
 
     def advance(self, X: Matrix, y: Vector, weights: Vector) -> list[Outcome]:
         """Predict and learn rows, cut at the ends of chunks."""
+        self._leave_single()
         self.layout = Layout(X.shape[1], self.layout.classes)
         outcomes, start = [], 0
         while start < len(X):
@@ -173,10 +182,79 @@ class Ensemble:
             self._end_chunk()
         return outcome
 
+    # ---- one row
+
+    def predict_row(self, x: Vector) -> Vector | None:
+        """Logits of classes, or the prediction, for one row as if it came next; None: use :meth:`predict`."""
+        with self._lock:
+            single = self._at_hand()
+            return None if single is None else single.predict(x)
+
+    def learn_row(self, x: Vector, y: float) -> bool:
+        """Learn one row with weight 1, exactly or not at all; False: use :meth:`advance`."""
+        with self._lock:
+            single = self._at_hand()
+            if single is None:
+                return False
+            end = self._chunk_end
+            if single.left > 1:  # nothing here can fail
+                self.rows = end - single.learn(x, y)
+                return True
+            # The last of its chunk: the parts stand where rows were last settled.
+            mark, rows = self._mark_parts(), single.mark()
+            try:
+                self.rows = end - single.learn(x, y)
+                with single_threaded_blas():
+                    self._leave_single()
+                    self._end_chunk()
+            except BaseException:
+                self._restore_parts(mark)
+                single.restore(rows)
+                self._singly = True
+                raise
+        return True
+
+    def _at_hand(self) -> SingleRows | None:
+        """The single rows, as new as the parts; None where a row has to go through these."""
+        if self._singly:
+            return self._single
+        panel, width, outputs = self.panel, self.layout.width, self.outputs
+        if not self.rows or not outputs or not SingleRows.can(panel):
+            return None
+        if self._single is None or not self._single.fits(panel, width, outputs):
+            self._single = SingleRows(
+                panel,
+                self.voting,
+                self.calibration,
+                self.targets,
+                self.last_targets,
+                self.history,
+                self.waiting,
+                width=width,
+                outputs=outputs,
+            )
+        self._chunk_end = next_boundary(self.rows)
+        left = self._chunk_end - self.rows
+        self._singly = self._single.load(left, self.loss, self.loss_rows, self.known_classes)
+        return self._single if self._singly else None
+
+    def settle(self) -> None:
+        """Give single rows to the parts: whatever else looks at these comes here first."""
+        with self._lock:
+            if self._singly and self._single is not None:
+                self.loss, self.loss_rows, self.known_classes = self._single.settle()
+                self.rows = self._chunk_end - self._single.left
+
+    def _leave_single(self) -> None:
+        """Settle, for the parts will change."""
+        self.settle()
+        self._singly = False
+
     # ---- more classes, more features
 
     def add_output(self) -> None:
         """A class more, that no row was of so far."""
+        self._leave_single()
         self.outputs += 1
         self.targets.add_output()
         self.panel.add_output()
@@ -187,34 +265,36 @@ class Ensemble:
 
         No view looks at them before some rows have had them; then all are refitted.
         """
+        self._leave_single()
         layout = self.layout
         self.history.change(lambda rows: layout.widened(rows, values))
         self.waiting.change_rows(lambda rows: layout.widened(rows, values))
         self.layout = Layout(layout.width + len(values), layout.classes)
         if not self.due:
-            self.due = (self.rows + TO_TELL) // CHUNK * CHUNK
+            self.due = (self.rows + TO_TELL) // LONGEST * LONGEST
 
     # ---- the end of a chunk
 
     def _end_chunk(self) -> None:
         t = self.rows
-        period = CHUNK
-        while 2 * period <= min(t // 8, 8 * CHUNK):
-            period *= 2
-        self.panel.end_chunk(refit=t % period == 0 or t < CHUNK)
-        ended = min(t, CHUNK) if t > CHUNK else t // 2 if t > 8 else t
+        self.panel.end_chunk(refits(t))
+        ended = chunk_before(t)
         self.voting.end_chunk(ended, self.targets.variance)
         decay = self.voting.all.forgetting**ended
         self.loss, self.loss_rows = decay * self.loss, decay * self.loss_rows
         decided = (decides(t) or t == self.due) and self.history.rows > 0
         if decided:
             self._decide()
+        elif t > SETTLED and doubled(t):
+            self._retire()
+            self._start_others()
         for i, seat in enumerate(self.panel.seats):
             memory = seat.role.memory
             if memory and not decided and t % _renewal(memory) == 0 and seat.expert is not None:
                 self._recruit(i)
-        begun = bool(self.panel.experts)
-        self.leader = int(np.argmax(self.voting.all.weights[1:])) + 1 if begun else 0
+        # Who has not begun repeats the others, and no weight says whether it leads.
+        begun = [i + 1 for i, seat in enumerate(self.panel.seats) if seat.expert is not None]
+        self.leader = max(begun, key=lambda i: self.voting.all.weights[i], default=0)
 
     def _decide(self) -> None:
         random = np.random.default_rng([self.seed, self.rows])
@@ -224,7 +304,7 @@ class Ensemble:
             some = _counted(self.history.last(min(self.rows // 2, COMPARED_ROWS)))
         if not len(kept) or not len(some):
             return
-        if self.rows >= SETTLED:
+        if self.rows >= SETTLED and doubled(self.rows):
             self._retire()
         before = self.views.refit(
             kept,
@@ -239,19 +319,37 @@ class Ensemble:
         )
         self.due = 0 if self.rows >= self.due else self.due
         # On rows in order, atoms are chosen anew from all of them; else only a better view is worth the work.
-        exchangeable = self.rows > SETTLED and not any(
-            role.memory and role not in KEPT for role in self.panel.roles
-        )
+        exchangeable = self.rows > SETTLED and self._exchangeable
         for i, seat in enumerate(self.panel.seats):
             key = self.views.key(seat.role)
             view = self.views.current.get(key)
             if self.rows < seat.role.start or view is None:
                 continue
-            if exchangeable and not seat.role.memory and seat.view is not None:
-                grown = view.features > seat.view.features
+            if exchangeable and seat.expert is not None and seat.view is not None:
+                grown = view.features > seat.view.features or (
+                    seat.role.kernel != "linear" and self._room() > MORE * len(seat.expert.atoms)
+                )
                 if not grown and not (key in before and view.error < (1.0 - BETTER) * before[key]):
                     continue
             self._recruit(i, kept)
+
+    def _start_others(self) -> None:
+        """Let those begin that wait for nothing but a view."""
+        for i, seat in enumerate(self.panel.seats):
+            if seat.expert is None and self.views.key(seat.role) in self.views.current:
+                self._recruit(i, _counted(self.history.sampled()))
+
+    @property
+    def _exchangeable(self) -> bool:
+        """Whether rows come in no order, as far as experts can tell."""
+        return not any(role.memory for role in self.panel.roles)
+
+    def _room(self) -> int:
+        """Atoms of a steady expert: where others were retired, their share of the cost is given on."""
+        if not self._exchangeable:
+            return self.max_atoms
+        shares = math.sqrt(self.most_experts / len(self.panel))
+        return int(self.max_atoms * min(max(shares, 1.0), MOST_GROWN))
 
     def _gradients(self, view: View, kept: Matrix, random: np.random.Generator) -> Matrix | None:
         if self.fixed.kernel is not None:  # they are known of the Gaussian kernel only
@@ -273,7 +371,7 @@ class Ensemble:
             kept,
             layout=self.layout,
             outputs=self.outputs,
-            max_atoms=self.max_atoms,
+            max_atoms=self.max_atoms if role.memory else self._room(),
             fixed=self.fixed,
             live=self.rows < LIVE_ROWS,
             random=np.random.default_rng([self.seed, self.rows, i]),
@@ -282,20 +380,21 @@ class Ensemble:
     def _retire(self) -> None:
         """Experts go whose vote is so small that without it the loss would have been the same.
 
-        The bar is that of the Bayesian information criterion, log(n)/n of the loss for each weight, halved.
-        Those with a finite memory go together: on rows in no order none of them is of use, on others they
-        help each other.
+        The bar is that of the Bayesian information criterion, log(n)/n of the loss for each weight, halved;
+        lower while few rows are known. Those of a series go together: on rows in no order none of them is of
+        use, on others they help each other.
         """
         vote = self.voting.all
         n = max(vote.memory, 2.0)
-        bar = SMALL_VOTE * math.log(n) / n * self.loss / max(self.loss_rows, 1.0) * n
-        short = [i + 1 for i, role in enumerate(self.panel.roles) if role.memory and role not in KEPT]
-        if short and vote.removal_cost(short) < bar * len(short):
-            self._remove(short)
-            self._add([role for role in SUCCESSORS if role not in self.panel.roles][:SUCCESSORS_AT_ONCE])
+        bar = SMALL_VOTE * math.log(n) * self.loss / max(self.loss_rows, 1.0)
+        series = [i + 1 for i, role in enumerate(self.panel.roles) if role.of_series]
+        if series and vote.removal_cost(series) < min(1.0, self.rows / SURE) * bar * len(series):
+            self._remove(series)
+            roles = [role.for_classes() if self.layout.classes else role for role in SUCCESSORS]
+            self._add([role for role in roles if role not in self.panel.roles][:SUCCESSORS_AT_ONCE])
         while self.rows >= LATE:
             roles = self.panel.roles
-            steady = [i + 1 for i, role in enumerate(roles) if not role.memory and role not in KEPT]
+            steady = [i + 1 for i, role in enumerate(roles) if not role.memory and role != STEADY]
             costs = [vote.removal_cost([i]) for i in steady]
             if not costs or min(costs) > bar:
                 return
@@ -317,6 +416,7 @@ class Ensemble:
 
     def predict(self, X: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
         """Predictions and logits for rows, each as if it came next. Changes nothing."""
+        self.settle()
         layout = Layout(X.shape[1], self.layout.classes)
         nothing = np.zeros(len(X))
         rows = layout.join(X, self.last_targets.next(len(X)), nothing, nothing)
@@ -348,11 +448,27 @@ class Ensemble:
 
     def mark(self) -> Any:
         """Where everything stands, for :meth:`restore`."""
-        numbers = {name: getattr(self, name) for name in self.NUMBERS}
-        return numbers, [getattr(self, name).mark() for name in self.PARTS]
+        self.settle()
+        return self._mark_parts()
 
     def restore(self, mark: Any) -> None:
         """Go back to an earlier mark, bit for bit."""
+        self._singly = False
+        self._restore_parts(mark)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of copies and pickles, which begin without what is only there to be fast."""
+        self.settle()
+        return {**vars(self), "_single": None, "_singly": False, "_lock": None}
+
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        vars(self).update(fields, _lock=threading.RLock())
+
+    def _mark_parts(self) -> Any:
+        numbers = {name: getattr(self, name) for name in self.NUMBERS}
+        return numbers, [getattr(self, name).mark() for name in self.PARTS]
+
+    def _restore_parts(self, mark: Any) -> None:
         numbers, parts = mark
         vars(self).update(numbers)
         for name, part in zip(self.PARTS, parts, strict=True):
@@ -360,6 +476,7 @@ class Ensemble:
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
+        self.settle()
         used = [*self.views.current.values(), *(seat.view for seat in self.panel.seats)]
         views = list({id(view): view for view in used if view is not None}.values())
         places = {id(view): place for place, view in enumerate(views)}
@@ -377,6 +494,7 @@ class Ensemble:
 
     def load_state(self, stored: Stored) -> None:
         """Take what :meth:`state` saved into an ensemble that has seen nothing."""
+        self._single, self._singly = None, False
         classes = self.layout.classes
         self.rows, self.due = stored.integer("rows"), stored.integer("due")
         self.outputs = stored.integer("outputs", at_least=0 if classes else 1)
@@ -395,8 +513,9 @@ class Ensemble:
         self.last_targets.load_state(stored.inner("last_targets"), self.rows)
         experts = len(self.panel) + 1
         self.waiting.load_state(stored.inner("waiting"), columns, experts, self.outputs, self.rows)
-        self.layout.require_codes(self.waiting.joined("rows", self.history.sampled()), self.outputs, stored)
-        self.layout.require_codes(self.history.last(RECENT), self.outputs, stored)
+        waiting = [self.waiting.arrays["rows"]] if len(self.waiting) else []
+        for rows in (*waiting, self.history.sampled(), self.history.last(RECENT)):
+            self.layout.require_codes(rows, self.outputs, stored)
         self._load_views(stored)
         stored.finish()
 
@@ -433,4 +552,4 @@ def _counted(rows: Matrix) -> Matrix:
 
 def _renewal(memory: int) -> int:
     """Rows after which an expert with this memory takes new atoms: 1.5 times its length, in whole chunks."""
-    return max(2 * CHUNK, round(1.5 * memory / CHUNK) * CHUNK)
+    return max(1, round(1.5 * memory / LONGEST)) * LONGEST

@@ -29,13 +29,11 @@ from scipy.linalg import blas, lapack
 
 from kons.arrays import Matrix, Vector
 from kons.kernels import Kernel
+from kons.learners.auto.chunks import LONGEST
 from kons.learners.auto.relevance import factored
 from kons.stored import Stored
 
-__all__ = ["CHUNK", "SpanRidge"]
-
-#: Rows in a chunk, which starts at an absolute multiple of this.
-CHUNK = 64
+__all__ = ["SpanRidge"]
 
 
 class SpanRidge:
@@ -63,6 +61,7 @@ class SpanRidge:
         self.products = np.zeros((size, outputs))
         self._shared = False
         self._last: Matrix = np.empty((0, size))
+        self._inverted: tuple[Matrix, Matrix] | None = None
 
     # ---- the past
 
@@ -132,12 +131,17 @@ class SpanRidge:
             K_new = K_new * roots[:, None]
             targets = targets * roots[:, None]
         if not self.live:
-            predictions: Matrix = K @ self.theta + self.offset
+            predictions = self._say(K)
         else:
             predictions = self._follow(K, K_new, targets, visible) + self.offset
         self.K = K_new if len(self.K) == 0 else np.concatenate([self.K, K_new])
         self.Y = targets if len(self.Y) == 0 else np.concatenate([self.Y, targets])
         return predictions
+
+    def _say(self, K: Matrix) -> Matrix:
+        """Predictions by theta."""
+        said: Matrix = K @ self.theta + self.offset
+        return said
 
     def _follow(self, K: Matrix, K_new: Matrix, targets: Matrix, visible: NDArray[np.int64]) -> Matrix:
         old, new = len(self.E), len(K_new)
@@ -207,12 +211,21 @@ class SpanRidge:
 
     def predict(self, U: Matrix) -> Matrix:
         """Predictions by all that was learned. Changes nothing."""
-        predictions: Matrix = self.features(U) @ self.coefficients() + self.offset
+        K = self.features(U)
+        if not self.live:
+            return self._say(K)
+        predictions: Matrix = K @ self.coefficients() + self.offset
         return predictions
 
     def last_forms(self) -> Vector:
         """``k^T A^-1 k`` of the rows just predicted, with A as it was at the start of the chunk."""
-        V = _solved(self.L, self._last)
+        if self.live:
+            V = self.V if len(self.V) == len(self._last) else _solved(self.L, self._last)
+        else:
+            if self._inverted is None or self._inverted[0] is not self.L:
+                self._inverted = self.L, lapack.dtrtri(self.L, lower=1)[0]
+            # L stays for some chunks, and a product takes a third of a solution's time.
+            V = blas.dtrmm(1.0, self._inverted[1], self._last.T, lower=1).T
         forms: Vector = np.einsum("ij,ij->i", V, V)
         return forms
 
@@ -259,7 +272,7 @@ class SpanRidge:
         expert.products = stored.array("products", size, outputs)
         expert.K, expert.Y = stored.array("K", None, size), stored.array("Y", None, outputs)
         rows = len(expert.K)
-        if len(expert.Y) != rows or rows > CHUNK:
+        if len(expert.Y) != rows or rows > LONGEST:
             raise stored.error(f"its chunk has {rows} rows and {len(expert.Y)} targets")
         if live:
             expert.base = np.asfortranarray(stored.array("base", size, outputs))

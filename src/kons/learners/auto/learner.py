@@ -24,7 +24,7 @@ from kons.kernels import Gaussian, Kernel
 from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.view import Fixed
 from kons.learners.classifier import best_of, probabilities_of
-from kons.learners.labels import Labels, as_labels, object_array, stored_labels
+from kons.learners.labels import Labels, as_label, as_labels, object_array, stored_labels
 from kons.learners.stream import Restorable, StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Logistic
@@ -51,7 +51,7 @@ class AutoKONS(StreamConsumer):
     Views (scaling, metric from the model's own gradients, bandwidth, regularization) are refitted at 8, 16,
     ..., 1024 rows and at later powers of 4, on rows that were kept. The vote competes with the best *linear*
     combination of the experts, with logarithmic regret (:mod:`kons.learners.auto.aggregation`). In blocks a
-    row costs some 35 to 80 microseconds over thousands of rows, one by one several times that.
+    row costs some 35 to 80 microseconds over thousands of rows, one by one up to twice that.
 
     Parameters
     ----------
@@ -159,8 +159,13 @@ class AutoKONS(StreamConsumer):
         return self._trace(outcomes, values, weights)
 
     def learn_one(self, x: Any, y: Any) -> None:
-        """Learn one row: a block of one."""
-        self.advance(self._as_point(x), [y])
+        """Learn one row: a block of one, in a tenth of the time; cheaper still right after its prediction."""
+        point = self._as_point(x)
+        value = self._known_target(y)
+        if value is not None and self._ensemble.learn_row(point[0], value):
+            self._rows_seen = self._ensemble.rows
+        else:
+            self.advance(point, [y])
 
     def widen(self, columns: int = 1, samples: Any = None) -> None:
         """Rows have so many features more from now on, at their end.
@@ -195,12 +200,10 @@ class AutoKONS(StreamConsumer):
 
     def predict_one(self, x: Any) -> Any:
         """The prediction for one row as if it came next; of a label, None before any class is known."""
-        point = self._as_point(x)
+        scores = self._scores_of_one(x)
         if not self._labelled:
-            return float(self._predicted(point, True)[0][0, 0])
-        if not len(self._labels):
-            return None
-        return self.labels_of(self._predicted(point, True)[1])[0]
+            return float(scores[0])
+        return self._labels.known[int(scores.argmax())] if len(scores) else None
 
     def decision_function(self, X: Any, recent_targets: bool = False) -> Matrix:
         """The calibrated logit of each row and class, columns in the order of :attr:`classes`."""
@@ -216,10 +219,7 @@ class AutoKONS(StreamConsumer):
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """The probability of each class of one row as if it came next; empty before any class is known."""
         self._require_classes()
-        point = self._as_point(x)
-        if not len(self._labels):
-            return {}
-        shares = self.probabilities(self._predicted(point, True)[1])[0]
+        shares = self.probabilities(self._scores_of_one(x)[None])[0]
         return dict(zip(self.classes, shares.tolist(), strict=True))
 
     def probabilities(self, scores: Matrix) -> Matrix:
@@ -248,6 +248,7 @@ class AutoKONS(StreamConsumer):
     @property
     def shares(self) -> dict[str, float]:
         """The weight of each expert in the vote, by name; the mean's is ``"mean"``."""
+        self._ensemble.settle()
         names = ["mean", *(role.name for role in self._ensemble.panel.roles)]
         return dict(zip(names, self._ensemble.voting.all.weights.tolist(), strict=True))
 
@@ -290,6 +291,21 @@ class AutoKONS(StreamConsumer):
             for start in range(0, len(points), PREDICTED_BLOCK)
         ]
         return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+    def _scores_of_one(self, x: Any) -> Vector:
+        """The logit of each class, or the prediction; to be read at once."""
+        point = self._as_point(x)
+        scores = self._ensemble.predict_row(point[0])
+        return self._predicted(point, True)[1][0] if scores is None else scores
+
+    def _known_target(self, y: Any) -> float | None:
+        """A target as the ensemble takes it; None for a class that is new."""
+        if self._labelled:
+            code = self._labels.code(as_label(y, "y[0]"))
+            return None if code is None else float(code)
+        if isinstance(y, (float, int)) and abs(y) <= LARGEST_TARGET:  # the common case, at once
+            return float(y)
+        return float(self._as_numbers([y], 1)[0])
 
     def _trace(self, outcomes: list[Outcome], values: Vector, weights: Vector) -> Trace:
         lengths = [len(outcome.predictions) for outcome in outcomes]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.kernels import Gaussian, Kernel, Linear, Matern
 from kons.learners.auto.expert import SpanRidge
+from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.relevance import mean_gradients
 from kons.learners.auto.roles import Role
 from kons.learners.auto.rows import Layout
@@ -22,6 +23,9 @@ __all__ = ["Panel", "Seat", "recruit"]
 
 # The ridge of linear experts, whose features have size about 1.
 LINEAR_REGULARIZATION = 0.1
+# The ridge of the logistic loss beside that of the squared: where the latter goes from 0 to 1, logits go from
+# about -2 to 2.
+LOGISTIC_RIDGE = 1.0 / 16.0
 
 
 @dataclass
@@ -172,7 +176,7 @@ class Panel:
             view = views[stored.integer("view", at_most=len(views) - 1)]
             bandwidth = stored.number("bandwidth", at_least=1e-150)
             kernel = _kernel(seat.role, bandwidth, fixed)
-            seat.expert = SpanRidge.from_stored(stored, kernel, view.metric.shape[-1], outputs)
+            seat.expert = _class_of(seat.role).from_stored(stored, kernel, view.metric.shape[-1], outputs)
             seat.view = view
 
 
@@ -200,6 +204,8 @@ def recruit(
         alpha = fixed.regularization or LINEAR_REGULARIZATION
     elif role.softer:
         view = view.softened(columns, random)
+    if role.logistic and fixed.regularization is None:
+        alpha *= LOGISTIC_RIDGE
     U = view.coordinates(columns)
     places = random.permutation(min(len(U), max(role.memory, atoms)) if role.memory else len(U))
     points = U[np.sort(len(U) - 1 - places[: max(atoms, 1)])]
@@ -207,18 +213,22 @@ def recruit(
         points = np.eye(U.shape[1])
     Y, weights = layout.outputs(kept, outputs), kept[:, -1]
     forgetting = 1.0 - 1.0 / role.memory if role.memory else 1.0
-    expert = SpanRidge(
+    expert = _class_of(role)(
         _kernel(role, view.bandwidth if fixed.bandwidth is None else fixed.bandwidth, fixed),
         points,
         alpha,
         outputs=outputs,
         offset=0.0 if layout.classes else float(np.average(Y[:, 0], weights=weights)),
         forgetting=forgetting,
-        live=live or bool(role.memory) or role.kernel == "linear",
+        live=(live or bool(role.memory) or role.kernel == "linear") and not role.logistic,
     )
     ages = np.arange(len(kept) - 1.0, -1.0, -1.0)
     expert.learn_past(U, Y, np.sqrt(weights * forgetting**ages))
     return Seat(role, expert, view)
+
+
+def _class_of(role: Role) -> type[SpanRidge]:
+    return SpanLogistic if role.logistic else SpanRidge
 
 
 def _kernel(role: Role, bandwidth: float, fixed: Fixed) -> Kernel:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kons.stored import Stored
 
-__all__ = ["KEPT", "SUCCESSORS", "Role", "first_roles", "stored_roles"]
+__all__ = ["STEADY", "SUCCESSORS", "Role", "first_roles", "stored_roles"]
 
 
 class Role(NamedTuple):
@@ -27,6 +27,8 @@ class Role(NamedTuple):
 
     As many as it remembers, or as it takes to be told from others.
     """
+    logistic: bool = False
+    """Of classes: logistic instead of ridge regression."""
     number: int = 0
     """Twins with other atoms differ in this."""
 
@@ -39,15 +41,24 @@ class Role(NamedTuple):
         """
         words = [self.kernel, "last targets" if self.lags else "features"]
         words += ["other scaling"] * self.other + ["softer relevance"] * self.softer
+        words += ["logistic"] * self.logistic
         words += [f"memory {self.memory}"] * bool(self.memory) + [f"twin {self.number}"] * bool(self.number)
         return ", ".join(words)
 
+    @property
+    def of_series(self) -> bool:
+        """Whether it is of use only where rows come in an order that matters."""
+        return self.lags or self.memory > 0
 
-# In the order in which they are given up when there is room for fewer. The first and the third are never
-# retired.
+    def for_classes(self) -> Role:
+        """The same where classes are predicted: features that count alike go with the logistic loss."""
+        return self._replace(kernel="gaussian", logistic=True) if self.softer else self
+
+
+# In the order in which they are given up when there is room for fewer.
 ROLES = (
     Role("gaussian", start=32),
-    Role("linear"),
+    Role("linear", start=4),
     Role("gaussian", lags=True, memory=300, start=256),
     Role("matern", start=512),
     Role("gaussian", lags=True, start=64),
@@ -59,11 +70,10 @@ ROLES = (
     Role("gaussian", lags=True, memory=100, other=True, start=128),
     Role("gaussian", lags=True, memory=1000, start=1024),
 )
-#: The stream's steady expert, and the one that watches for change.
-KEPT = (ROLES[0], ROLES[2])
+#: The one that is never retired.
+STEADY = ROLES[0]
 
-
-#: Who follows experts with a finite memory where they are of no use: more eyes on rows that come in no order.
+#: Who follows experts of a series where they are of no use: more eyes on rows that come in no order.
 SUCCESSORS = (
     Role("matern", softer=True),
     Role("gaussian", other=True, softer=True),
@@ -72,9 +82,10 @@ SUCCESSORS = (
 )
 
 
-def first_roles(count: int, *, linear: bool) -> list[Role]:
+def first_roles(count: int, *, linear: bool, classes: bool) -> list[Role]:
     """The first ``count`` roles; beyond the table its kernel experts come again, with other atoms."""
     roles = [role for role in ROLES if linear or role.kernel != "linear"]
+    roles = [role.for_classes() for role in roles] if classes else roles
     twins = [role for role in roles if role.kernel != "linear"]
     number = 0
     while len(roles) < count:
@@ -85,7 +96,7 @@ def first_roles(count: int, *, linear: bool) -> list[Role]:
 
 def stored_roles(stored: Stored, name: str) -> list[Role]:
     """Roles that were saved as tuples."""
-    roles = [Role(*entry) for entry in stored.tuples(name, str, bool, int, bool, bool, int, int)]
+    roles = [Role(*entry) for entry in stored.tuples(name, str, bool, int, bool, bool, int, bool, int)]
     for role in roles:
         if (
             role.kernel not in ("gaussian", "matern", "linear")

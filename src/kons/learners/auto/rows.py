@@ -94,24 +94,24 @@ class LastTargets:
     def __init__(self, classes: bool, delay: int) -> None:
         self.delay = delay
         self._nothing = NO_CLASS if classes else NO_NUMBER
-        # The last targets fed, known or not.
-        self._tail: Vector = np.empty(0)
+        #: The last targets fed, known or not.
+        self.tail: Vector = np.empty(0)
 
     def follow(self, y: Vector) -> Matrix:
         """Before each of the rows with targets y, (rows, LAGS), the latest first.
 
         The oldest again where there are fewer.
         """
-        tail = np.concatenate([self._tail, y])
-        first = len(self._tail) - 1 - self.delay
+        tail = np.concatenate([self.tail, y])
+        first = len(self.tail) - 1 - self.delay
         places = first + np.arange(len(y))[:, None] - np.arange(LAGS)
-        self._tail = tail[-(self.delay + LAGS) :].copy()
+        self.tail = tail[-(self.delay + LAGS) :].copy()
         return self._at(tail, places)
 
     def next(self, rows: int) -> Matrix:
         """Before the next row, so many times."""
-        places = len(self._tail) - 1 - self.delay - np.arange(LAGS)
-        return np.repeat(self._at(self._tail, places[None]), rows, axis=0)
+        places = len(self.tail) - 1 - self.delay - np.arange(LAGS)
+        return np.repeat(self._at(self.tail, places[None]), rows, axis=0)
 
     def _at(self, values: Vector, places: NDArray[np.int64]) -> Matrix:
         if not len(values):
@@ -120,17 +120,17 @@ class LastTargets:
 
     def mark(self) -> Any:
         """Where it stands, for :meth:`restore`: the array is replaced, never changed."""
-        return self._tail
+        return self.tail
 
     def restore(self, mark: Any) -> None:
         """Go back to an earlier mark."""
-        self._tail = mark
+        self.tail = mark
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
-        return {"tail": self._tail.copy()}
+        return {"tail": self.tail.copy()}
 
     def load_state(self, stored: Stored, rows: int) -> None:
         """Take what :meth:`state` saved after so many rows."""
-        self._tail = stored.array("tail", min(rows, self.delay + LAGS))
+        self.tail = stored.array("tail", min(rows, self.delay + LAGS))
         stored.finish()

@@ -11,18 +11,17 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Matrix
+from kons.learners.auto.chunks import SETTLED
 from kons.learners.auto.relevance import Scratch, relevances
-from kons.learners.auto.roles import KEPT, Role
+from kons.learners.auto.roles import Role
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.view import SCALINGS, Fixed, View, improved, uniform_metric
 
-__all__ = ["SETTLED", "Key", "Views"]
+__all__ = ["Key", "Views"]
 
 Key = tuple[bool, str]
 """With or without the last targets, and the name of a scaling."""
 
-#: From here on less is tried: the scaling that lost is left alone, and so are views without an expert.
-SETTLED = 1024
 # Rows that the first metrics wait for; experts that are linear come earlier.
 FIRST_KERNELS = 32
 # Atoms that views are compared with.
@@ -69,13 +68,14 @@ class Views:
         """
         roots = np.sqrt(some[:, -1])
         Y = _normalized(layout.outputs(some, outputs), some[:, -1])
-        wanted = {self.key(role) for role in roles if not role.other and role != KEPT[1]}
+        wanted = {self.key(role) for role in roles if not role.other}
         before = {}
         for lags in (False, True):
             errors = {}
             for name in SCALINGS:
                 key = (lags, name)
-                in_use = any(role.lags == lags for role in roles) if rows <= SETTLED else key in wanted
+                # Later the scaling that lost is left alone.
+                in_use = any(role.lags == lags for role in roles) if rows < SETTLED else key in wanted
                 if not in_use:
                     continue
                 columns = layout.seen(some, lags, flags)

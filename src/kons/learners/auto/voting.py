@@ -16,12 +16,18 @@ __all__ = ["Voting"]
 
 
 class Voting:
-    """The first column of what is voted on is the mean of the targets, the others are experts."""
+    """The first column of what is voted on is the mean of the targets, the others are experts.
 
-    def __init__(self, without_lags: Sequence[bool]) -> None:
-        self.all = Aggregation(len(without_lags) + 1)
-        self._columns = [0, *(i + 1 for i, plain in enumerate(without_lags) if plain)]
-        self.plain = Aggregation(len(self._columns))
+    Where targets become known ``delay`` rows late, up to so many errors are made before one is seen, and
+    regret grows as delay + 1 (Joulani, Gyorgy, Szepesvari 2013): the weights start with as much more faith.
+    """
+
+    def __init__(self, without_lags: Sequence[bool], delay: int = 0) -> None:
+        prior = 1.0 + delay
+        self.all = Aggregation(len(without_lags) + 1, prior)
+        #: Those that need no last targets.
+        self.columns = [0, *(i + 1 for i, plain in enumerate(without_lags) if plain)]
+        self.plain = Aggregation(len(self.columns), prior)
 
     def advance(
         self,
@@ -36,7 +42,7 @@ class Voting:
         """Predictions by all; both learn. See :meth:`Aggregation.advance`."""
         learned = centres_learned, Y, weights, known
         predictions = self.all.advance(F, centres, F_learned, *learned)
-        columns = self._columns
+        columns = self.columns
         self.plain.advance(F[:, columns], centres, F_learned[:, columns], *learned)
         return predictions
 
@@ -44,7 +50,7 @@ class Voting:
         """Predictions by the weights as they are. Changes nothing."""
         if lags:
             return self.all.combine(F, centre)
-        return self.plain.combine(F[:, self._columns], centre)
+        return self.plain.combine(F[:, self.columns], centre)
 
     def end_chunk(self, rows: int, variance: float) -> None:
         """Forget by so many rows."""
@@ -57,24 +63,24 @@ class Voting:
         new = [first + i for i, plain in enumerate(without_lags) if plain]
         self.all.add(len(without_lags), variance)
         self.plain.add(len(new), variance)
-        self._columns = [*self._columns, *new]
+        self.columns = [*self.columns, *new]
 
     def remove(self, columns: Sequence[int]) -> None:
         """Without these columns."""
         self.all.remove(columns)
-        gone = [place for place, column in enumerate(self._columns) if column in columns]
+        gone = [place for place, column in enumerate(self.columns) if column in columns]
         if gone:
             self.plain.remove(gone)
-        left = [column for column in self._columns if column not in columns]
-        self._columns = [column - sum(other < column for other in columns) for column in left]
+        left = [column for column in self.columns if column not in columns]
+        self.columns = [column - sum(other < column for other in columns) for column in left]
 
     def mark(self) -> Any:
         """Where it stands, for :meth:`restore`."""
-        return self._columns, self.all.mark(), self.plain.mark()
+        return self.columns, self.all.mark(), self.plain.mark()
 
     def restore(self, mark: Any) -> None:
         """Go back to an earlier mark."""
-        self._columns, everyone, plain = mark
+        self.columns, everyone, plain = mark
         self.all.restore(everyone)
         self.plain.restore(plain)
 

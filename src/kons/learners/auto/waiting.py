@@ -28,19 +28,20 @@ class Waiting:
 
     def __init__(self, delay: int) -> None:
         self.delay = delay
-        self._arrays: dict[str, NDArray[np.float64]] = {}
+        #: By name; empty before the first row.
+        self.arrays: dict[str, NDArray[np.float64]] = {}
 
     def __len__(self) -> int:
-        return len(self._arrays["rows"]) if self._arrays else 0
+        return len(self.arrays["rows"]) if self.arrays else 0
 
     def joined(self, name: str, new: NDArray[np.float64]) -> NDArray[np.float64]:
         """Those that wait, and new ones behind them."""
-        return np.concatenate([self._arrays[name], new]) if len(self) else new
+        return np.concatenate([self.arrays[name], new]) if len(self) else new
 
     def keep(self, **arrays: NDArray[np.float64]) -> None:
         """These wait from now on."""
         if self.delay:
-            self._arrays = {name: array.copy() for name, array in arrays.items()}
+            self.arrays = {name: array.copy() for name, array in arrays.items()}
 
     def add_output(self) -> None:
         """A class more, that nobody predicted."""
@@ -63,26 +64,26 @@ class Waiting:
         self._change("rows", change)
 
     def _change(self, name: str, change: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> None:
-        if self._arrays:
-            self._arrays = {**self._arrays, name: change(self._arrays[name])}
+        if self.arrays:
+            self.arrays = {**self.arrays, name: change(self.arrays[name])}
 
     def mark(self) -> Any:
         """Where it stands, for :meth:`restore`: the dict is replaced, never changed."""
-        return self._arrays
+        return self.arrays
 
     def restore(self, mark: Any) -> None:
         """Go back to an earlier mark."""
-        self._arrays = mark
+        self.arrays = mark
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
-        return {name: array.copy() for name, array in self._arrays.items()}
+        return {name: array.copy() for name, array in self.arrays.items()}
 
     def load_state(self, stored: Stored, columns: int, experts: int, outputs: int, seen: int) -> None:
         """Take what :meth:`state` saved after ``seen`` rows: compiled loops do not look at bounds."""
         if self.delay and seen:
             count = min(seen, self.delay)
-            self._arrays = {
+            self.arrays = {
                 "rows": stored.array("rows", count, columns),
                 "F": stored.array("F", count, experts, outputs),
                 "centres": stored.array("centres", count),

@@ -1,0 +1,63 @@
+"""When what happens: rows come in chunks, and at the end of some of them more is done.
+
+::
+
+    chunks      4, 8, 16, 32 and 64 rows; then 64 each, from 1024 rows on 128
+    refits      of experts that do not follow every row: once in an eighth of all rows, at most 512
+    retirement  at powers of two from 1024 on
+    decisions   at powers of two up to 1024, then of four
+"""
+
+from __future__ import annotations
+
+__all__ = ["CHUNK", "LONGEST", "SETTLED", "chunk_before", "decides", "doubled", "next_boundary", "refits"]
+
+#: Rows in a chunk of the first thousand, and in the longest: then a call's own cost counts more.
+CHUNK, LONGEST = 64, 128
+#: From here on chunks are long and less is tried.
+SETTLED = 1024
+# Rows of the first chunk: what a line through some rows predicts is better than their mean.
+FIRST = 4
+
+
+def next_boundary(rows: int) -> int:
+    """Where the chunk that the next row belongs to ends.
+
+    >>> [next_boundary(rows) for rows in (0, 4, 63, 64, 1023, 1024)]
+    [4, 8, 64, 128, 1024, 1152]
+    """
+    if rows < FIRST:
+        return FIRST
+    if rows < CHUNK:
+        return 1 << rows.bit_length()
+    length = CHUNK if rows < SETTLED else LONGEST
+    return (rows // length + 1) * length
+
+
+def chunk_before(boundary: int) -> int:
+    """The rows of the chunk that ends there.
+
+    >>> [chunk_before(boundary) for boundary in (4, 8, 64, 128, 1024, 1152)]
+    [4, 4, 32, 64, 64, 128]
+    """
+    if boundary <= CHUNK:
+        return boundary if boundary == FIRST else boundary // 2
+    return CHUNK if boundary <= SETTLED else LONGEST
+
+
+def refits(rows: int) -> bool:
+    """Whether experts that do not follow every row are fitted anew at this boundary."""
+    period = CHUNK
+    while 2 * period <= min(rows // 8, 8 * CHUNK):
+        period *= 2
+    return rows < CHUNK or rows % period == 0
+
+
+def doubled(rows: int) -> bool:
+    """Whether this is a power of two, from the first chunk's end on."""
+    return rows >= FIRST and rows & (rows - 1) == 0
+
+
+def decides(rows: int) -> bool:
+    """Whether a decision is due after so many rows."""
+    return doubled(rows) and (rows <= SETTLED or rows.bit_length() % 2 == 1)

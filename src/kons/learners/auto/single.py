@@ -1,0 +1,367 @@
+"""One row at a time: what all experts say, the vote and the learning of a row, in one compiled call.
+
+Inside a chunk nothing but the rows themselves is new: the experts' L, their atoms, the views and scalings
+stay. So they are laid out once, in flat arrays, and a row costs some tens of microseconds where a block of
+one, through all parts, costs a thousand. What a row changes is written here first, and given back to the
+parts (*settled*) at the end of the chunk, or before anything else looks at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.kernels import Gaussian, Kernel, Linear, Matern
+from kons.learners.auto import single_loops as at
+from kons.learners.auto.aggregation import Aggregation
+from kons.learners.auto.calibration import Calibration
+from kons.learners.auto.chunks import LONGEST
+from kons.learners.auto.expert import SpanRidge
+from kons.learners.auto.history import History
+from kons.learners.auto.logistic import SpanLogistic
+from kons.learners.auto.panel import Panel
+from kons.learners.auto.ranks import RankScaling
+from kons.learners.auto.rows import LAGS, LastTargets
+from kons.learners.auto.targets import Targets
+from kons.learners.auto.view import View
+from kons.learners.auto.voting import Voting
+from kons.learners.auto.waiting import Waiting
+
+__all__ = ["SingleRows"]
+
+# By what squared distances are multiplied before the kernel's profile.
+PROFILES = {at.GAUSSIAN: -0.5, at.MATERN: 3.0}
+
+
+class SingleRows:
+    """A chunk's rows, one at a time, beside the parts that they are given back to.
+
+    Laid out once for the experts there are; loaded at the start of a chunk, O(B^2) an expert. A row costs
+    O(B^2) for each live expert, with a delay twice. Not for blocks, which BLAS does faster, nor for kernels
+    other than Gaussian, Matern of smoothness 1.5 and Linear: see :meth:`can`.
+
+    >>> import numpy as np
+    >>> from kons import AutoKONS
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> blocks, rows = AutoKONS(max_atoms=20), AutoKONS(max_atoms=20)
+    >>> trace = blocks.advance(X, X[:, 0])
+    >>> for x in X:
+    ...     rows.learn_one(x, x[0])
+    >>> bool(abs(rows.predict_one([0.5, 0.0]) - blocks.predict_one([0.5, 0.0])) < 1e-9)
+    True
+    """
+
+    def __init__(
+        self,
+        panel: Panel,
+        voting: Voting,
+        calibration: Calibration,
+        targets: Targets,
+        last_targets: LastTargets,
+        history: History,
+        waiting: Waiting,
+        *,
+        width: int,
+        outputs: int,
+    ) -> None:
+        self.panel, self.voting, self.calibration = panel, voting, calibration
+        self.targets, self.last_targets, self.history = targets, last_targets, history
+        self.waiting = waiting
+        self.width, self.outputs = width, outputs
+        self.seats = [(seat.role, seat.expert, seat.view) for seat in panel.seats]
+        self._lay_out()
+
+    @staticmethod
+    def can(panel: Panel) -> bool:
+        """Whether the loops know all kernels, and all experts are as far into the chunk."""
+        experts = panel.experts
+        known = all(_kind(expert.kernel) is not None for expert in experts)
+        return known and len({len(expert.K) for expert in experts}) <= 1
+
+    def fits(self, panel: Panel, width: int, outputs: int) -> bool:
+        """Whether it was laid out for just these."""
+        if (width, outputs, len(panel)) != (self.width, self.outputs, len(self.seats)):
+            return False
+        if self.voting.columns != self._plain.tolist():
+            return False
+        return panel is self.panel and all(
+            seat.expert is expert and seat.view is view
+            for seat, (_, expert, view) in zip(panel.seats, self.seats, strict=True)
+        )
+
+    # ---- where everything lies
+
+    def _lay_out(self) -> None:
+        fixed, chunk, scratch = _Tape(), _Tape(), _Tape()
+        scratch.room(1 + self.outputs + len(self.seats) + 1)
+        views: dict[tuple[int, bool], int] = {}
+        self.experts: list[SpanRidge] = []
+        view_rows, expert_rows = [], []
+        for i, (role, expert, view) in enumerate(self.seats):
+            if expert is None or view is None:
+                continue
+            key = id(view), role.lags
+            if key not in views:
+                views[key] = len(views)
+                view_rows.append(_lay_out_view(view, role.lags, fixed, scratch))
+            size = len(expert.atoms) + 1
+            entry = np.zeros(at.EXPERT, dtype=np.int64)
+            entry[at.SEAT], entry[at.ITS_VIEW], entry[at.LIVE] = i + 1, views[key], expert.live
+            entry[at.LOGISTIC] = isinstance(expert, SpanLogistic)
+            entry[at.SIZE], entry[at.KIND] = size, _kind(expert.kernel) or 0
+            head = [_rate(expert.kernel), expert.offset, expert.forgetting]
+            entry[at.ATOMS_AT] = fixed.add(head, expert.atoms.T)
+            entry[at.FACTOR_AT] = fixed.room(size * size if expert.live else 0)
+            entry[at.BASE_AT] = fixed.room(self.outputs * size)
+            entry[at.CHUNK_AT] = chunk.room(
+                LONGEST * (size + self.outputs) + expert.live * LONGEST * (size + LONGEST + self.outputs)
+            )
+            entry[at.WORK_AT] = scratch.room(2 * size + LONGEST + self.outputs)
+            expert_rows.append(entry)
+            self.experts.append(expert)
+        self._fixed, self._chunk, self._scratch = fixed.array(), chunk.array(), scratch.array()
+        self._views = np.array(view_rows, dtype=np.int64).reshape(-1, at.VIEW)
+        self._table = np.array(expert_rows, dtype=np.int64).reshape(-1, at.EXPERT)
+        seats = len(self.seats) + 1
+        self._plain = np.array(self.voting.columns, dtype=np.int64)
+        memory = _Tape()
+        memory.room(at.NUMBERS)
+        sizes = np.zeros(at.SIZES, dtype=np.int64)
+        sizes[at.CLASSES] = self.targets.classes
+        sizes[at.TAIL_LENGTH] = LAGS + self.last_targets.delay
+        sizes[at.TOTALS_AT] = memory.room(self.outputs)
+        sizes[at.TAIL_AT] = memory.room(int(sizes[at.TAIL_LENGTH]))
+        sizes[at.CALIBRATION_AT] = memory.room(6)
+        sizes[at.ALL_AT] = memory.room(3 * seats + 2 * seats**2)
+        sizes[at.PLAIN_AT] = memory.room(3 * len(self._plain) + 2 * len(self._plain) ** 2)
+        self._sizes, self._memory = sizes, memory.array()
+        self._x = np.zeros(self.width)
+        # The row that is spoken of, its target and weight, what everybody says and what comes of it.
+        row, said = self.width + LAGS, seats * self.outputs
+        self._current = np.zeros(row + 2 + said + at.SAID * self.outputs)
+        self._waiting = np.zeros((self.waiting.delay + 1, len(self._current)))
+        self._rows = np.zeros((LONGEST, row + 2))
+        self._end, self._settled, self._settled_rows = 0, 0, 0
+        tables = (self._current[:row], self._sizes, self._views, self._table)
+        numbers = (self._fixed, self._chunk, self._memory, self._scratch)
+        _, F, self._said = self._parts_of(self._current)
+        self._to_foresee = (self._x, *tables, *numbers, F, self._said)
+        lines = (self._current, self._rows, self._waiting)
+        self._to_learn = (*tables, self._plain, *numbers, F, self._said, *lines)
+
+    def _parts_of(self, line: Vector) -> tuple[Matrix, Matrix, Matrix]:
+        """The row, what everybody says of it, and what comes of that; or of several lines."""
+        outputs, columns = self.outputs, self.width + LAGS + 2
+        seats, lines = len(self.seats) + 1, line.shape[:-1]
+        F, said = np.split(line[..., columns:], [seats * outputs], axis=-1)
+        return line[..., :columns], F.reshape(*lines, seats, outputs), said.reshape(*lines, -1, outputs)
+
+    def _factor(self, i: int) -> Matrix:
+        """L, by rows."""
+        size, start = self._table[i, at.SIZE], self._table[i, at.FACTOR_AT]
+        return self._fixed[start : start + size * size].reshape(size, size)
+
+    def _base(self, i: int) -> Matrix:
+        """Base or theta, transposed."""
+        size, start = self._table[i, at.SIZE], self._table[i, at.BASE_AT]
+        return self._fixed[start : start + self.outputs * size].reshape(self.outputs, size)
+
+    def _buffers(self, i: int) -> list[Matrix]:
+        """K, transposed Y and, if it is live, V, C and transposed E of an expert."""
+        size, start = int(self._table[i, at.SIZE]), int(self._table[i, at.CHUNK_AT])
+        shapes = [(LONGEST, size), (self.outputs, LONGEST)]
+        if self._table[i, at.LIVE]:
+            shapes += [(LONGEST, size), (LONGEST, LONGEST), (self.outputs, LONGEST)]
+        buffers = []
+        for rows, columns in shapes:
+            buffers.append(self._chunk[start : start + rows * columns].reshape(rows, columns))
+            start += rows * columns
+        return buffers
+
+    def _vote(self, place: int, n: int) -> tuple[Matrix, Matrix]:
+        """Weights, start and products; A and its inverse."""
+        start = self._sizes[place]
+        vectors = self._memory[start : start + 3 * n].reshape(3, n)
+        squares = self._memory[start + 3 * n : start + 3 * n + 2 * n * n].reshape(2, n, n)
+        return vectors, squares
+
+    def _part(self, place: int, length: int) -> Vector:
+        return self._memory[self._sizes[place] : self._sizes[place] + length]
+
+    # ---- from the parts, and back to them
+
+    def load(self, left: int, loss: float, loss_rows: float, known_classes: int) -> bool:
+        """Take everything over from the parts, wherever in the chunk they are, ``left`` rows from its end.
+
+        False, and nothing done, if so many have no room: compiled loops do not look at bounds.
+        """
+        n = len(self.experts[0].K) if self.experts else 0
+        if n + left > LONGEST:
+            return False
+        for i, expert in enumerate(self.experts):
+            K, Y, *rest = self._buffers(i)
+            K[:n], Y[:, :n] = expert.K, expert.Y.T
+            if expert.live:
+                V, C, E = rest
+                V[:n], C[:n, :n], E[:, :n] = expert.V, expert.C, expert.E.T
+                self._factor(i)[:] = expert.L
+                self._base(i)[:] = expert.base.T
+            else:
+                self._base(i)[:] = expert.theta.T
+        memory, targets = self._memory, self.targets
+        memory[at.FED] = self._settled = 0
+        memory[at.ROWS] = self._settled_rows = n
+        self._end = left
+        self._load_waiting()
+        memory[at.WEIGHT], memory[at.SQUARES] = targets.weight, targets.squares
+        memory[at.LOW], memory[at.HIGH] = targets.low, targets.high
+        memory[at.LOSS], memory[at.LOSS_ROWS] = loss, loss_rows
+        memory[at.KNOWN_CLASSES] = known_classes
+        self._part(at.TOTALS_AT, self.outputs)[:] = targets.totals
+        tail = self.last_targets.tail
+        memory[at.TAIL] = len(tail)
+        self._part(at.TAIL_AT, len(tail))[:] = tail
+        calibration = self._part(at.CALIBRATION_AT, 6)
+        calibration[:2], calibration[2:] = self.calibration.coefficients, self.calibration.curvature.ravel()
+        for place, vote in ((at.ALL_AT, self.voting.all), (at.PLAIN_AT, self.voting.plain)):
+            vectors, squares = self._vote(place, len(vote.start))
+            vectors[:] = vote.weights, vote.start, vote.products
+            squares[:] = vote.gram, vote.inverse
+        self._scratch[0] = 0.0
+        return True
+
+    def settle(self) -> tuple[float, float, int]:
+        """Give everything back to the parts; returns the sum of losses, over how many rows, and classes."""
+        memory, targets = self._memory, self.targets
+        fed, n = int(memory[at.FED]), int(memory[at.ROWS])
+        if fed > self._settled:
+            for i, expert in enumerate(self.experts):
+                K, Y, *rest = self._buffers(i)
+                expert.K, expert.Y = K[:n].copy(), Y[:, :n].T.copy()
+                if expert.live:
+                    V, C, E = rest
+                    expert.V, expert.C, expert.E = V[:n].copy(), C[:n, :n].copy(), E[:, :n].T.copy()
+            targets.weight, targets.squares = float(memory[at.WEIGHT]), float(memory[at.SQUARES])
+            targets.low, targets.high = float(memory[at.LOW]), float(memory[at.HIGH])
+            targets.totals = self._part(at.TOTALS_AT, self.outputs).copy()
+            self.last_targets.tail = self._part(at.TAIL_AT, int(memory[at.TAIL])).copy()
+            calibration = self._part(at.CALIBRATION_AT, 6).copy()
+            self.calibration.coefficients, curvature = calibration[:2], calibration[2:]
+            self.calibration.curvature = curvature.reshape(2, 2)
+            for place, vote in ((at.ALL_AT, self.voting.all), (at.PLAIN_AT, self.voting.plain)):
+                self._give_back(vote, *self._vote(place, len(vote.start)))
+            self.history.extend(self._rows[self._settled_rows : n])
+            self._settle_waiting()
+            self._settled, self._settled_rows = fed, n
+        return float(memory[at.LOSS]), float(memory[at.LOSS_ROWS]), int(memory[at.KNOWN_CLASSES])
+
+    def _give_back(self, vote: Aggregation, vectors: Matrix, squares: Matrix) -> None:
+        vote.weights, _, vote.products = vectors.copy()
+        vote.gram, vote.inverse = squares.copy()
+
+    def _load_waiting(self) -> None:
+        arrays, count = self.waiting.arrays, len(self.waiting)
+        self._memory[at.WAITS], self._memory[at.OLDEST] = count, 0
+        if count:
+            rows, F, said = self._parts_of(self._waiting[:count])
+            rows[:], F[:], said[:, at.VOTE] = arrays["rows"], arrays["F"], arrays["predictions"]
+            said[:, at.CENTRE] = arrays["centres"][:, None]
+
+    def _settle_waiting(self) -> None:
+        if self.waiting.delay:
+            places = int(self._memory[at.OLDEST]) + np.arange(int(self._memory[at.WAITS]))
+            rows, F, said = self._parts_of(self._waiting[places % len(self._waiting)])
+            self.waiting.keep(rows=rows, F=F, centres=said[:, at.CENTRE, 0], predictions=said[:, at.VOTE])
+
+    # ---- rows
+
+    def predict(self, x: Vector) -> Vector:
+        """The calibrated logits of classes, or the prediction, for a row as if it came next."""
+        self._x[:] = x
+        at.foresee(*self._to_foresee)
+        # A copy: others may predict before it is read.
+        scores: Vector = self._said[at.LOGITS].copy()
+        return scores
+
+    def learn(self, x: Vector, y: float) -> int:
+        """Learn a row with weight 1, cheaper if it was the last one predicted; how many are left to come."""
+        self._x[:] = x
+        at.foresee(*self._to_foresee)
+        return self._end - at.learn(y, *self._to_learn)
+
+    @property
+    def left(self) -> int:
+        """Rows until the chunk's end."""
+        return self._end - int(self._memory[at.FED])
+
+    # ---- going back
+
+    def mark(self) -> Any:
+        """Where it stands, for :meth:`restore`: the rows themselves stay where they are."""
+        return self._memory.copy(), self._settled, self._settled_rows
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark."""
+        self._memory[:], self._settled, self._settled_rows = mark
+        self._scratch[0] = 0.0
+
+
+class _Tape:
+    """Numbers one behind the other."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._parts: list[Vector] = []
+
+    def room(self, count: int) -> int:
+        """So many zeros; returns where they begin."""
+        return self.add(np.zeros(count))
+
+    def add(self, *parts: Sequence[float] | NDArray[np.float64]) -> int:
+        """Behind all others; returns where they begin."""
+        start = self.size
+        for part in parts:
+            numbers = np.ravel(part)
+            self._parts.append(numbers)
+            self.size += len(numbers)
+        return start
+
+    def array(self) -> Vector:
+        """All of them."""
+        return np.concatenate([np.zeros(0), *self._parts])
+
+
+def _lay_out_view(view: View, lags: bool, fixed: _Tape, scratch: _Tape) -> NDArray[np.int64]:
+    entry = np.zeros(at.VIEW, dtype=np.int64)
+    columns, scaling = view.metric.shape[-1], view.scaling
+    entry[at.SEES_LAGS], entry[at.FLAGS], entry[at.FEATURES] = lags, view.flags, view.features
+    entry[at.COLUMNS], entry[at.ROTATED] = columns, view.metric.ndim == 2
+    if isinstance(scaling, RankScaling):
+        entry[at.RANKS], entry[at.KNOTS] = True, max(len(values) for values in scaling.values)
+        tables = np.zeros((2, columns, int(entry[at.KNOTS])))
+        for j, (values, ranks) in enumerate(zip(scaling.values, scaling.ranks, strict=True)):
+            tables[0, j, : len(values)], tables[1, j, : len(values)] = values, ranks
+        entry[at.SCALING_AT] = fixed.add([len(values) for values in scaling.values], tables)
+    else:
+        entry[at.SCALING_AT] = fixed.add(*scaling.halves, [scaling.limit])
+    entry[at.METRIC_AT] = fixed.add(view.metric)
+    entry[at.SEEN_AT] = scratch.room(2 * columns)
+    return entry
+
+
+def _kind(kernel: Kernel) -> int | None:
+    if type(kernel) is Linear:
+        return at.LINEAR
+    if type(kernel) is Gaussian:
+        return at.GAUSSIAN
+    return at.MATERN if type(kernel) is Matern and kernel.smoothness == 1.5 else None
+
+
+def _rate(kernel: Kernel) -> float:
+    if isinstance(kernel, (Gaussian, Matern)) and isinstance(kernel.bandwidth, float):
+        return PROFILES[_kind(kernel) or at.GAUSSIAN] / kernel.bandwidth**2
+    return 1.0

@@ -1,0 +1,416 @@
+"""The compiled loops of :mod:`kons.learners.auto.single`: what all experts say of a row, and learning it.
+
+Everything lies in a few flat arrays, for a call costs by the argument. Integer tables say what lies where;
+their columns, and the places of single numbers, have names here. Plain loops: no BLAS, no second thread;
+nor slices that are assigned to, which take seconds to compile.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.compilation import compiled, compiled_sums
+from kons.learners.auto.aggregation import learn_weights
+from kons.learners.auto.calibration import learn_logit
+from kons.learners.auto.chunks import LONGEST
+from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
+from kons.learners.auto.rows import LAGS
+from kons.learners.auto.targets import MARGIN
+
+__all__ = ["foresee", "learn"]
+
+Table = NDArray[np.int64]
+
+# Sizes, and where parts of ``memory`` begin.
+CLASSES, TOTALS_AT, TAIL_AT, TAIL_LENGTH, CALIBRATION_AT, ALL_AT, PLAIN_AT, SIZES = range(8)
+# The first numbers of ``memory``, which is all that a row changes besides the experts. FED counts rows that
+# came, ROWS those of the chunk that were learned, WAITS those whose targets are hidden.
+FED, ROWS, WAITS, OLDEST, TAIL, LOSS, LOSS_ROWS, KNOWN_CLASSES = range(8)
+WEIGHT, SQUARES, LOW, HIGH, NUMBERS = range(8, 13)
+# What is said: the vote, its logits, and what it was taken around.
+VOTE, LOGITS, CENTRE, SAID = range(4)
+# A view: its kind of scaling, what it sees, where it lies in ``fixed``, and its coordinates in ``scratch``.
+RANKS, SEES_LAGS, FLAGS, FEATURES, COLUMNS, KNOTS, ROTATED, SCALING_AT, METRIC_AT, SEEN_AT, VIEW = range(11)
+# An expert: its column of F, its view and kind, and where it lies in ``fixed``, ``chunk`` and ``scratch``.
+SEAT, ITS_VIEW, KIND, LIVE, LOGISTIC, SIZE, ATOMS_AT, FACTOR_AT, BASE_AT, CHUNK_AT, WORK_AT, EXPERT = range(
+    12
+)
+LINEAR, GAUSSIAN, MATERN = range(3)
+# Three numbers of an expert come before its atoms; the first is what squared distances are multiplied by.
+RATE, OFFSET, FORGETTING, HEAD = range(4)
+
+# As in kons.kernels.stationary: exp(-800) is 0.
+FARTHEST = 800.0
+LARGEST = float(np.finfo(np.float64).max)
+
+
+@compiled_sums
+def foresee(
+    x: Vector,
+    row: Vector,
+    sizes: Table,
+    views: Table,
+    experts: Table,
+    fixed: Vector,
+    chunk: Vector,
+    memory: Vector,
+    scratch: Vector,
+    F: Matrix,
+    said: Matrix,
+) -> None:
+    """What everybody says of the features x, into F, and what comes of it, into ``said``.
+
+    Scratch begins with 1 where row, F and ``said`` are of the next row: if that is x, there is nothing to do.
+    """
+    width = len(x)
+    same = scratch[0] == 1.0
+    for j in range(width):
+        same = same and row[j] == x[j]
+        row[j] = x[j]
+    if same:
+        return
+    classes, tail = sizes[CLASSES] == 1, sizes[TAIL_AT]
+    newest = int(memory[TAIL]) - 1 - (sizes[TAIL_LENGTH] - LAGS)
+    for j in range(LAGS):
+        row[width + j] = (-1.0 if classes else 0.0) if newest < 0 else memory[tail + max(newest - j, 0)]
+    outputs = F.shape[1]
+    weight = max(memory[WEIGHT], 1e-300)
+    room = MARGIN * (memory[HIGH] - memory[LOW])
+    low, high = (0.0, 1.0) if classes else (memory[LOW] - room, memory[HIGH] + room)
+    for o in range(outputs):
+        F[0, o] = memory[sizes[TOTALS_AT] + o] / weight
+        for i in range(1, len(F)):
+            F[i, o] = math.nan
+    _ask(row, width, views, experts, fixed, chunk, memory, scratch, F)
+    for o in range(outputs):
+        centre = 0.0 if classes else F[0, o]
+        # Who has not begun repeats the mean of the others; if nobody has, that of the targets.
+        total = F[0, o]
+        if len(experts):
+            total = 0.0
+            for i in range(len(experts)):
+                total += F[experts[i, SEAT], o]
+            total /= len(experts)
+        vote = 0.0
+        for i in range(len(F)):
+            if math.isnan(F[i, o]):
+                F[i, o] = total
+            F[i, o] = min(max(F[i, o], low), high)
+            vote += memory[sizes[ALL_AT] + i] * (F[i, o] - centre)
+        said[CENTRE, o] = centre
+        said[VOTE, o] = said[LOGITS, o] = min(max(centre + vote, low), high)
+        if classes:
+            at = sizes[CALIBRATION_AT]
+            said[LOGITS, o] = memory[at] * (2.0 * said[VOTE, o] - 1.0) + memory[at + 1]
+    scratch[0] = 1.0
+
+
+@compiled
+def _ask(
+    row: Vector,
+    width: int,
+    views: Table,
+    experts: Table,
+    fixed: Vector,
+    chunk: Vector,
+    memory: Vector,
+    scratch: Vector,
+    F: Matrix,
+) -> None:
+    """What each expert says of a row with its last targets, and all that it needs to learn the row."""
+    for i in range(len(views)):
+        _see(row, width, views[i], fixed, scratch)
+    for i in range(len(experts)):
+        seen = views[experts[i, ITS_VIEW], SEEN_AT] + views[experts[i, ITS_VIEW], COLUMNS]
+        _speak(scratch[seen:], int(memory[ROWS]), F.shape[1], experts[i], fixed, chunk, scratch, F)
+
+
+@compiled_sums
+def _see(row: Vector, width: int, view: Table, fixed: Vector, scratch: Vector) -> None:
+    """The row as a view shows it: columns, scaled, and behind them the coordinates in its metric."""
+    columns, features, flags = view[COLUMNS], view[FEATURES], view[FLAGS]
+    z = scratch[view[SEEN_AT] : view[SEEN_AT] + columns]
+    u = scratch[view[SEEN_AT] + columns : view[SEEN_AT] + 2 * columns]
+    for j in range(features):
+        z[j] = row[j]
+    if view[SEES_LAGS]:
+        for j in range(LAGS):
+            if flags <= 2:
+                z[features + j] = row[width + j]
+            else:
+                for flag in range(flags):
+                    z[features + j * flags + flag] = 1.0 if row[width + j] == flag else 0.0
+    table = fixed[view[SCALING_AT] :]
+    for j in range(columns):
+        if view[RANKS]:
+            knots = view[KNOTS]
+            values = table[columns + j * knots : columns + j * knots + int(table[j])]
+            z[j] = _interpolated(z[j], values, table[columns + (columns + j) * knots :])
+        else:
+            limit = table[2 * columns]
+            z[j] = (0.5 * z[j] - table[j]) / table[columns + j]
+            if abs(z[j]) > limit:  # as RobustScaling draws in what lies far out
+                size = min(abs(z[j]), LARGEST)
+                z[j] = math.copysign(limit * (1.0 + math.log(size / limit)), z[j])
+    metric = fixed[view[METRIC_AT] :]
+    for j in range(columns):
+        u[j] = 0.0 if view[ROTATED] else z[j] * metric[j]
+    if view[ROTATED]:
+        for i in range(columns):
+            for j in range(columns):
+                u[j] += z[i] * metric[i * columns + j]
+
+
+@compiled
+def _interpolated(x: float, values: Vector, ranks: Vector) -> float:
+    """As np.interp: linear between rising values, constant beyond them."""
+    low, high = 0, len(values) - 1
+    if x <= values[low]:
+        return float(ranks[low])
+    if x >= values[high]:
+        return float(ranks[high])
+    while high - low > 1:
+        middle = (low + high) // 2
+        if values[middle] <= x:
+            low = middle
+        else:
+            high = middle
+    slope = (ranks[high] - ranks[low]) / (values[high] - values[low])
+    found = slope * (x - values[low]) + ranks[low]
+    # A step so long that it is infinite.
+    return float(ranks[low]) if math.isnan(found) else float(found)
+
+
+@compiled_sums
+def _speak(
+    u: Vector,
+    n: int,
+    outputs: int,
+    expert: Table,
+    fixed: Vector,
+    chunk: Vector,
+    scratch: Vector,
+    F: Matrix,
+) -> None:
+    """What one expert says. Its work is kept: k, v = L^-1 k, h = C^-1 V v and the predictions.
+
+    ::
+
+        prediction = base^T v + h^T E + offset,   or theta^T k + offset of an expert that is not live,
+        or the logistic function of theta^T k
+    """
+    S, kind = expert[SIZE], expert[KIND]
+    B = S - 1
+    rate = fixed[expert[ATOMS_AT] + RATE]
+    k = scratch[expert[WORK_AT] : expert[WORK_AT] + S]
+    for b in range(S):
+        k[b] = 0.0
+    columns = (expert[FACTOR_AT] - expert[ATOMS_AT] - HEAD) // max(B, 1)
+    for j in range(columns):
+        start = expert[ATOMS_AT] + HEAD + j * B
+        along = fixed[start : start + B]
+        if kind == LINEAR:
+            for b in range(B):
+                k[b] += u[j] * along[b]
+        else:
+            for b in range(B):
+                k[b] += (u[j] - along[b]) ** 2
+    if kind == GAUSSIAN:
+        for b in range(B):
+            k[b] = math.exp(rate * k[b])
+    elif kind == MATERN:
+        for b in range(B):
+            distance = min(math.sqrt(rate * k[b]), FARTHEST)
+            k[b] = (1.0 + distance) * math.exp(-distance)
+    k[B] = 1.0
+    work = scratch[expert[WORK_AT] + S : expert[WORK_AT] + 2 * S + LONGEST + outputs]
+    v, h, raw = work[:S], work[S : S + LONGEST], work[S + LONGEST :]
+    if not expert[LIVE]:
+        v = k
+    else:
+        for i in range(S):
+            L = fixed[expert[FACTOR_AT] + i * S : expert[FACTOR_AT] + (i + 1) * S]
+            total = k[i]
+            for j in range(i):
+                total -= L[j] * v[j]
+            v[i] = total / L[i]
+        V = chunk[expert[CHUNK_AT] + LONGEST * (S + outputs) :]
+        C = V[LONGEST * S :]
+        for s in range(n):
+            past = V[s * S : (s + 1) * S]
+            total = 0.0
+            for i in range(S):
+                total += past[i] * v[i]
+            for r in range(s):
+                total -= C[s * LONGEST + r] * h[r]
+            h[s] = total / C[s * LONGEST + s]
+    for o in range(outputs):
+        start = expert[BASE_AT] + o * S
+        base = fixed[start : start + S]
+        total = fixed[expert[ATOMS_AT] + OFFSET]
+        for i in range(S):
+            total += base[i] * v[i]
+        if expert[LIVE]:
+            start = expert[CHUNK_AT] + LONGEST * (2 * S + outputs + LONGEST + o)
+            E = chunk[start : start + LONGEST]
+            for s in range(n):
+                total += h[s] * E[s]
+        if expert[LOGISTIC]:
+            total = 1.0 / (1.0 + math.exp(-min(max(total, -FARTHEST_LOGIT), FARTHEST_LOGIT)))
+        raw[o] = total
+        F[expert[SEAT], o] = total
+
+
+@compiled_sums
+def learn(
+    y: float,
+    row: Vector,
+    sizes: Table,
+    views: Table,
+    experts: Table,
+    plain: Table,
+    fixed: Vector,
+    chunk: Vector,
+    memory: Vector,
+    scratch: Vector,
+    F: Matrix,
+    said: Matrix,
+    current: Vector,
+    rows: Matrix,
+    waiting: Matrix,
+) -> int:
+    """Learn the row just foreseen with its target y, a class by its number; returns how many rows were fed.
+
+    ``current`` is the memory of row, y, weight, F and ``said``. ``waiting`` has a line more than there is
+    delay: with one, the row waits there, and the oldest is learned.
+    """
+    seen, length = len(row), sizes[TAIL_LENGTH]
+    if memory[TAIL] == length:
+        for j in range(length - 1):
+            memory[sizes[TAIL_AT] + j] = memory[sizes[TAIL_AT] + j + 1]
+        memory[TAIL] -= 1.0
+    memory[sizes[TAIL_AT] + int(memory[TAIL])] = y
+    memory[TAIL] += 1.0
+    memory[FED] += 1.0
+    scratch[0] = 0.0
+    current[seen], current[seen + 1] = y, 1.0
+    lines = len(waiting)
+    if lines > 1:
+        oldest, waits = int(memory[OLDEST]), int(memory[WAITS])
+        for j in range(len(current)):
+            waiting[(oldest + waits) % lines, j] = current[j]
+        if waits < lines - 1:
+            memory[WAITS] += 1.0
+            return int(memory[FED])
+        memory[OLDEST] = (oldest + 1) % lines
+        for turn in range(2):
+            for j in range(len(current)):
+                current[j] = waiting[oldest, j]
+            if turn == 0:  # for its k, v and h; then back to what was said at its time
+                _ask(row, seen - LAGS, views, experts, fixed, chunk, memory, scratch, F)
+    y, weight, n = current[seen], current[seen + 1], int(memory[ROWS])
+    for j in range(seen + 2):
+        rows[n, j] = current[j]
+    goal = scratch[1 : 1 + F.shape[1]]
+    for o in range(len(goal)):
+        goal[o] = (1.0 if y == o else 0.0) if sizes[CLASSES] else y
+    for i in range(len(experts)):
+        _append(goal, math.sqrt(weight), n, experts[i], fixed, chunk, scratch)
+    memory[ROWS] = n + 1.0
+    _weigh(y, weight, goal, sizes, plain, memory, scratch, F, said)
+    return int(memory[FED])
+
+
+@compiled
+def _weigh(
+    y: float,
+    weight: float,
+    goal: Vector,
+    sizes: Table,
+    plain: Table,
+    memory: Vector,
+    scratch: Vector,
+    F: Matrix,
+    said: Matrix,
+) -> None:
+    """The votes learn, and all that is known of targets follows."""
+    classes, outputs = sizes[CLASSES] == 1, len(goal)
+    for o in range(outputs):
+        centre = said[CENTRE, o]
+        for vote in range(2):
+            count = len(plain) if vote else len(F)
+            g = scratch[1 + outputs : 1 + outputs + count]
+            for i in range(count):
+                g[i] = F[plain[i] if vote else i, o] - centre
+            _vote(g, goal[o] - centre, weight, memory[sizes[PLAIN_AT if vote else ALL_AT] :])
+        memory[LOSS] += weight * (said[VOTE, o] - goal[o]) ** 2
+    memory[LOSS_ROWS] += 1.0
+    if classes:
+        memory[KNOWN_CLASSES] = max(memory[KNOWN_CLASSES], y + 1.0)
+        at = sizes[CALIBRATION_AT]
+        for o in range(int(memory[KNOWN_CLASSES])):
+            H = memory[at + 2 : at + 6].reshape((2, 2))
+            learn_logit(2.0 * said[VOTE, o] - 1.0, goal[o], memory[at : at + 2], H)
+    elif weight > 0.0:
+        first = memory[WEIGHT] == 0.0
+        mean = memory[sizes[TOTALS_AT]] / max(memory[WEIGHT], 1e-300)
+        memory[SQUARES] += 0.0 if first else weight * (y - mean) ** 2
+        memory[LOW] = y if first else min(memory[LOW], y)
+        memory[HIGH] = y if first else max(memory[HIGH], y)
+    memory[WEIGHT] += weight
+    for o in range(outputs):
+        memory[sizes[TOTALS_AT] + o] += weight * goal[o]
+
+
+@compiled_sums
+def _append(
+    goal: Vector, root: float, n: int, expert: Table, fixed: Vector, chunk: Vector, scratch: Vector
+) -> None:
+    """The row behind the n others of the chunk.
+
+    ::
+
+        row of C = (h, pivot),   pivot^2 = v^T v - h^T h + lambda^(n + 1),   E = (y - prediction) / pivot
+    """
+    S, outputs = expert[SIZE], len(goal)
+    work = scratch[expert[WORK_AT] : expert[WORK_AT] + 2 * S + LONGEST + outputs]
+    k, v, h, raw = work[:S], work[S : 2 * S], work[2 * S : 2 * S + LONGEST], work[2 * S + LONGEST :]
+    at = expert[CHUNK_AT]
+    offset = fixed[expert[ATOMS_AT] + OFFSET]
+    for i in range(S):
+        chunk[at + n * S + i] = root * k[i]
+    at += LONGEST * S
+    for o in range(outputs):
+        chunk[at + o * LONGEST + n] = root * (goal[o] - offset)
+    if not expert[LIVE]:
+        return
+    at += LONGEST * outputs
+    form = 0.0
+    for i in range(S):
+        form += v[i] * v[i]
+        chunk[at + n * S + i] = root * v[i]
+    at += LONGEST * S + n * LONGEST
+    for s in range(n):
+        form -= h[s] * h[s]
+        chunk[at + s] = root * h[s]
+    # The form is that of a positive matrix: below 0 it is rounding.
+    noise = fixed[expert[ATOMS_AT] + FORGETTING] ** (n + 1.0)
+    pivot = math.sqrt(root * root * max(form, 0.0) + noise)
+    chunk[at + n] = pivot
+    at += LONGEST * LONGEST - n * LONGEST
+    for o in range(outputs):
+        chunk[at + o * LONGEST + n] = root * (goal[o] - raw[o]) / pivot
+
+
+@compiled
+def _vote(g: Vector, target: float, weight: float, memory: Vector) -> None:
+    """One row and output of a vote that lies at the beginning of ``memory``: w, w_0, sums, A, A^-1."""
+    n = len(g)
+    squares = memory[3 * n : 3 * n + 2 * n * n].reshape((2, n, n))
+    learn_weights(
+        g, target, weight, memory[n : 2 * n], squares[0], memory[2 * n : 3 * n], squares[1], memory[:n]
+    )

@@ -1,0 +1,101 @@
+"""The logistic expert against penalized logistic regression written out."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from kons.kernels import Gaussian
+from kons.learners.auto.logistic import LEAST_CURVATURE, UNSEEN, SpanLogistic
+
+KERNEL, ALPHA = Gaussian(1.0), 0.05
+
+
+def rows(count=300, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    U = rng.normal(size=(count, 2))
+    noisy = U[:, 0] + 0.5 * U[:, 1] ** 2 + 0.5 * rng.normal(size=count)
+    codes = np.digitize(noisy, np.linspace(-0.5, 1.0, classes - 1))
+    return U, np.eye(classes)[codes]
+
+
+def features(U, atoms):
+    return np.hstack([KERNEL.gram(U, atoms), np.ones((len(U), 1))])
+
+
+def penalty_of(atoms):
+    penalty = np.eye(len(atoms) + 1)
+    penalty[:-1, :-1] = KERNEL.gram(atoms, atoms)
+    return ALPHA * penalty
+
+
+def expert_of(U, Y, atoms, roots=None):
+    expert = SpanLogistic(KERNEL, atoms, ALPHA, outputs=Y.shape[1])
+    expert.learn_past(U, Y, np.ones(len(U)) if roots is None else roots)
+    return expert
+
+
+def test_the_first_fit_minimizes_the_penalized_log_loss():
+    U, Y = rows()
+    atoms = U[:15]
+    K, penalty, signs = features(U, atoms), penalty_of(atoms), 2.0 * Y[:, 0] - 1.0
+
+    def loss(t):
+        return np.logaddexp(0.0, -signs * (K @ t)).sum() + 0.5 * t @ penalty @ t
+
+    best = minimize(
+        loss,
+        np.zeros(16),
+        jac=lambda t: K.T @ (-signs / (1.0 + np.exp(signs * (K @ t)))) + penalty @ t,
+        method="BFGS",
+        options={"gtol": 1e-8},
+    )
+    expert = expert_of(U, Y, atoms)
+    assert loss(expert.theta[:, 0]) < 1.001 * best.fun  # after five steps from nothing
+    got = expert.predict(U)
+    np.testing.assert_allclose(got.sum(axis=1), 1.0, atol=1e-12)  # two classes are one problem
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_chunk_is_one_second_order_step(classes):
+    U, Y = rows(364, classes)
+    atoms = U[:15]
+    expert = expert_of(U[:300], Y[:300], atoms)
+    theta, A = expert.theta.copy(), penalty_of(atoms) + np.tril(expert.gram) + np.tril(expert.gram, -1).T
+    weights = np.random.default_rng(1).integers(0, 3, size=64).astype(float)
+    said = expert.advance(U[300:], None, Y[300:], np.sqrt(weights), np.arange(64))
+    expert.end_chunk(refit=True)
+    K = features(U[300:], atoms)
+    P = 1.0 / (1.0 + np.exp(-K @ theta))
+    np.testing.assert_allclose(said, P)
+    curvature = np.maximum((P * (1.0 - P)).max(axis=1), LEAST_CURVATURE)
+    A += K.T @ ((weights * curvature)[:, None] * K)
+    step = np.linalg.solve(A, K.T @ (weights[:, None] * (Y[300:] - P)))
+    # Coefficients of atoms that lie close are hardly determined; what they say is.
+    expected = 1.0 / (1.0 + np.exp(-features(U, atoms) @ (theta + step)))
+    np.testing.assert_allclose(expert.predict(U), expected, atol=1e-5)
+
+
+def test_classes_that_can_be_told_apart_stay_numbers():
+    U = np.concatenate([np.full((200, 1), -3.0), np.full((200, 1), 3.0)])
+    Y = np.repeat(np.eye(2), 200, axis=0)
+    expert = expert_of(U, Y, U[[0, -1]])
+    for _ in range(50):
+        expert.advance(U[:64], None, Y[:64], np.ones(64), np.arange(64))
+        expert.end_chunk(refit=True)
+    assert np.isfinite(expert.theta).all()
+    assert (expert.predict(U).argmax(axis=1) == Y.argmax(axis=1)).all()
+
+
+def test_a_new_class_is_unlikely_until_it_comes():
+    U, Y = rows()
+    expert = expert_of(U, Y, U[:15])
+    before = expert.predict(U[:5])
+    expert.add_output()
+    after = expert.predict(U[:5])
+    assert after[:, :2].tolist() == before.tolist()
+    np.testing.assert_allclose(after[:, 2], 1.0 / (1.0 + np.exp(-UNSEEN)))
+    new = np.tile([0.0, 0.0, 1.0], (64, 1))
+    for _ in range(5):
+        expert.advance(U[:64], None, new, np.ones(64), np.arange(64))
+        expert.end_chunk(refit=True)
+    assert (expert.predict(U[:64]).argmax(axis=1) == 2).mean() > 0.5
