@@ -130,3 +130,15 @@ def test_a_target_that_a_delay_hides_changes_no_prediction():
     a, b = (advanced(ensemble(delay=9), X, targets, []) for targets in (y, other))
     np.testing.assert_array_equal(a[:310], b[:310])  # row 300 becomes known after row 309 was predicted
     assert not np.array_equal(a[310:], b[310:])
+
+
+def test_a_row_is_predicted_without_its_own_target_to_the_last_bit():
+    U, Y = RNG.normal(size=(CHUNK, 2)), RNG.normal(size=(CHUNK, 1))
+    predictions = []
+    for own in (0.0, 1e15):
+        expert = SpanRidge(Gaussian(1.0), U[:9], 0.1, outputs=1, live=True)
+        expert.learn_past(U[:20], Y[:20], np.ones(20))
+        Y[40] = own
+        predictions.append(expert.advance(U, None, Y, np.ones(CHUNK), np.arange(CHUNK)))
+    assert predictions[0][:41].tolist() == predictions[1][:41].tolist()
+    assert predictions[0][41] != predictions[1][41]

@@ -11,7 +11,7 @@ import kons
 from kons.report.folder import read_folder
 from kons.report.history import read_history
 from kons.runs import Run, Settings, Stopped
-from kons.runs.experts import Experts
+from kons.runs.experts import Experts, shares_of
 
 ROWS = 1800
 
@@ -79,38 +79,22 @@ def test_other_learners_have_no_experts(settings, tmp_path):
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["experts"] is None
 
 
-class Panel:
-    """A learner of which only the shares are of interest."""
-
-    def __init__(self, **shares):
-        self.shares = shares
-
-
-def test_a_name_keeps_its_number_when_others_are_retired():
-    panel = Panel(mean=0.2, first=0.5, second=0.3)
-    experts = Experts(panel)
-    leads = {"expert": np.array([0, 1, 2, 2]), "loss": np.zeros(4)}
-    assert experts.noted(leads, panel, 3)["expert"].tolist() == [0, 1, 2, 2]
-    panel.shares = {"mean": 0.1, "second": 0.6, "third": 0.3}
-    assert experts.noted(leads, panel, 7)["expert"].tolist() == [-1] * 4  # some of these were others
-    assert experts.noted(leads, panel, 11)["expert"].tolist() == [0, 2, 3, 3]
-    assert experts.names == ["mean", "first", "second", "third"]
-    found = experts.columns()
-    assert found["share_rows"].tolist() == [3, 7, 11]
-    assert found["shares"].tolist() == [[0.2, 0.5, 0.3, 0.0], [0.1, 0.0, 0.6, 0.3], [0.1, 0.0, 0.6, 0.3]]
-    assert experts.columns() == {}
-    assert experts.now(panel)[1] == {"name": "first", "share": 0.0}
-    panel.shares["fourth"] = 0.4  # one that came since, in a run that notes nothing
-    assert experts.now(panel)[-1] == {"name": "fourth", "share": 0.4}
-    del panel.shares["fourth"]
-    later = Experts(panel, experts.names)  # from a checkpoint
-    assert later.noted(leads, panel, 15)["expert"].tolist() == [0, 2, 3, 3]
+def test_numbers_of_experts_stay_when_others_are_retired(settings, tmp_path):
+    settings = replace(settings, source="shuffled.csv", parameters={"max_atoms": 20})
+    run = Run.start(settings, tmp_path / "out", quiet=True)
+    run.go()
+    model, trace = run.engine.learner, whole_trace(tmp_path / "out")
+    gone = set(model.expert_names[:13]) - set(model.shares)
+    assert gone
+    for row, shares in zip(trace["share_rows"], trace["shares"], strict=True):
+        leader = trace["expert"][row]
+        assert shares[leader] != 0.0  # whoever led the last rows of a block was at work
+    assert not gone & {model.expert_names[number] for number in trace["expert"][-100:]}
 
 
 def test_a_learner_without_experts_is_left_alone():
     learner = kons.EmbeddedKONS(kons.Gaussian(1.0), kons.Squared())
-    experts = Experts(learner)
-    columns = {"loss": np.zeros(3)}
-    assert experts.noted(columns, learner, 2) is columns
+    experts = Experts()
+    experts.note(learner, 2)
     assert experts.columns() == {}
-    assert experts.now(learner) is None
+    assert shares_of(learner) == {}

@@ -100,8 +100,7 @@ class Run:
         """Whether it waits for rows: whatever interrupts it then does no harm."""
         self.threads = blas_threads()
         self._place, self._force, self._command = place, force, list(command)
-        self.experts = Experts(engine.learner)
-        """Whose predictions were combined, if the learner has experts."""
+        self._experts = Experts()
         self._codes: dict[Any, int] = {}
         self._traced: list[dict[str, Any]] = []
         self._first_traced = engine.rows
@@ -175,7 +174,6 @@ class Run:
             engine = Prequential.from_state(saved.take("learner"), saved.take("engine"))
             run = cls(settings, stream, engine)
             run._codes = {label: code for code, label in enumerate(saved.items("labels"))}
-            run.experts = Experts(engine.learner, map(str, saved.items("experts")))
             run.resumed, run._seconds_before = saved.integer("resumed"), saved.number("seconds", at_least=0.0)
             if saved.take("versions") != versions():
                 announce(
@@ -273,7 +271,8 @@ class Run:
         if self.folder is not None:
             self.folder.append(as_csv(scored, header=self.folder.length == 0))
             traced = as_trace(scored, self._codes)
-            self._traced.append(self.experts.noted(traced, self.engine.learner, self.engine.rows - 1))
+            self._traced.append(traced)
+            self._experts.note(self.engine.learner, self.engine.rows - 1)
 
     def _document(self) -> dict[str, Any]:
         """run.json."""
@@ -336,7 +335,6 @@ class Run:
                     "length": self.folder.length,
                     "traces": self.folder.traces,
                     "labels": list(self._codes),
-                    "experts": list(self.experts.names),
                     "resumed": self.resumed,
                     "seconds": self.seconds,
                     "versions": versions(),
@@ -349,7 +347,7 @@ class Run:
         assert self.folder is not None
         if self._traced:
             first = {"first": np.array(self._first_traced)}
-            self.folder.add_trace(first | joined(self._traced) | self.experts.columns())
+            self.folder.add_trace(first | joined(self._traced) | self._experts.columns())
             self._traced, self._first_traced = [], self.engine.rows
 
     def _stop(self) -> None:

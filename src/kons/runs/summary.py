@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from kons.runs.circumstances import versions
+from kons.runs.experts import shares_of
 
 if TYPE_CHECKING:
     from kons.runs.run import Run
@@ -22,7 +23,8 @@ def summarize(run: Run) -> dict[str, Any]:
     """The figures of a run, in units of the target; what is not defined is null."""
     result, learner = run.engine.result(), run.engine.learner
     inner = getattr(learner, "inner", None) or learner
-    experts = run.experts.now(learner)
+    shares = shares_of(learner)
+    experts = [{"name": name, "share": share} for name, share in shares.items()] if shares else None
     # Experts have a dictionary each: what limits one of them does not limit all their points.
     most = None if experts else getattr(getattr(inner, "learner", inner), "max_atoms", None)
     document = {

@@ -36,7 +36,7 @@ from kons.learners.auto.chunks import (
 from kons.learners.auto.history import History
 from kons.learners.auto.panel import Panel, recruit
 from kons.learners.auto.relevance import relevances
-from kons.learners.auto.roles import STEADY, SUCCESSORS, Role, first_roles, stored_roles
+from kons.learners.auto.roles import STEADY, Role, all_roles, first_roles, stored_roles, successors
 from kons.learners.auto.rows import MOST_CLASSES, LastTargets, Layout
 from kons.learners.auto.single import SingleRows
 from kons.learners.auto.targets import Targets
@@ -76,6 +76,7 @@ class Outcome(NamedTuple):
     logits: Matrix
     """Calibrated, of classes; the predictions otherwise."""
     leader: int
+    """Its number in the roster, from 1 on; 0: the mean."""
     leader_predictions: Matrix
     inverse_forms: Vector
     size: int
@@ -101,7 +102,9 @@ class Ensemble:
         self.due = 0
         # Squared errors of the vote, forgotten as it forgets.
         self.loss, self.loss_rows = 0.0, 0.0
-        self.panel = Panel(first_roles(experts, linear=fixed.kernel is None, classes=classes))
+        linear = fixed.kernel is None
+        self.roster = all_roles(experts, linear=linear, classes=classes)
+        self.panel = Panel(first_roles(experts, linear=linear, classes=classes))
         self.voting = self._new_voting()
         self.views = Views(fixed)
         self.calibration = Calibration()
@@ -165,7 +168,7 @@ class Ensemble:
         outcome = Outcome(
             predictions,
             logits,
-            self.leader,
+            self._number_of_leader,
             F[:, self.leader],
             self.panel.forms(self.leader, m),
             self.panel.size,
@@ -181,6 +184,10 @@ class Ensemble:
         if self.rows == next_boundary(self.rows - 1):
             self._end_chunk()
         return outcome
+
+    @property
+    def _number_of_leader(self) -> int:
+        return self.roster.index(self.panel.seats[self.leader - 1].role) + 1 if self.leader else 0
 
     # ---- one row
 
@@ -390,8 +397,8 @@ class Ensemble:
         series = [i + 1 for i, role in enumerate(self.panel.roles) if role.of_series]
         if series and vote.removal_cost(series) < min(1.0, self.rows / SURE) * bar * len(series):
             self._remove(series)
-            roles = [role.for_classes() if self.layout.classes else role for role in SUCCESSORS]
-            self._add([role for role in roles if role not in self.panel.roles][:SUCCESSORS_AT_ONCE])
+            new = [role for role in successors(self.layout.classes) if role not in self.panel.roles]
+            self._add(new[:SUCCESSORS_AT_ONCE])
         while self.rows >= LATE:
             roles = self.panel.roles
             steady = [i + 1 for i, role in enumerate(roles) if not role.memory and role != STEADY]
@@ -502,7 +509,7 @@ class Ensemble:
         self.layout = Layout(stored.integer("width", at_least=1 if self.rows else 0), classes)
         self.loss = stored.number("loss", at_least=0.0)
         self.loss_rows = stored.number("loss_rows", at_least=0.0)
-        self.panel = Panel(stored_roles(stored, "roles"))
+        self.panel = Panel(stored_roles(stored, "roles", self.roster))
         self.voting = self._new_voting()
         self.leader = stored.integer("leader", at_most=len(self.panel))
         self.voting.load_state(stored.inner("voting"))

@@ -151,25 +151,27 @@ class SpanRidge:
             M = V_new @ V_new.T
             noise = self.forgetting ** np.arange(old + 1.0, old + new + 1.0)
             M[np.diag_indices(new)] += noise
-            rest = targets - V_new @ self.base
+            said: Matrix = V_new @ self.base
             C = np.zeros((old + new, old + new))
             if old:
                 C[:old, :old] = self.C
                 cross = _solved(self.C, V_new @ self.V.T)
                 C[old:, :old] = cross
                 M -= cross @ cross.T
-                rest -= cross @ self.E
+                said += cross @ self.E
             pivots, info = lapack.dpotrf(M, lower=1, clean=1)
             if info:  # rounding, where a row repeats under a tiny weight
                 M[np.diag_indices(new)] += 1e-9 * np.trace(M) / new
                 pivots = np.linalg.cholesky(M)
             C[old:, old:] = pivots
-            E = blas.dtrsm(1.0, pivots, rest, lower=1)
+            E = blas.dtrsm(1.0, pivots, targets - said, lower=1)
             self.C, self.E = C, np.concatenate([self.E, E]) if old else E
             self.V = np.concatenate([self.V, V_new]) if old else V_new
             if K_new is K:
-                exact: Matrix = targets - np.diag(pivots)[:, None] * E
-                return exact
+                # Not the target less what is left of it: a huge one would leave its rounding there.
+                np.fill_diagonal(pivots, 0.0)
+                said += pivots @ E
+                return said
         predictions: Matrix = V @ self.base
         if len(self.E):
             H = _solved(self.C, V @ self.V.T)

@@ -137,8 +137,8 @@ class AutoKONS(StreamConsumer):
     def advance(self, X: Any, y: Any, block_size: int | None = None, sample_weight: Any = None) -> Trace:
         """Predict, then learn, each row of X in order; all of them or, after an error, none.
 
-        The trace's ``expert`` is the number of the one that leads (0: the mean); ``weight``, ``slope``,
-        ``inverse_form`` and ``leverage`` are its own, with A as it was at the start of the chunk of 64 rows.
+        The trace's ``expert`` is the number in :attr:`expert_names` of the one that leads; ``weight``,
+        ``slope``, ``inverse_form`` and ``leverage`` are its own, with A as it was at the start of the chunk.
         """
         points = self._as_points(X)
         if block_size is not None:
@@ -246,11 +246,18 @@ class AutoKONS(StreamConsumer):
         return self._ensemble.relevances()
 
     @property
+    def expert_names(self) -> list[str]:
+        """All that may be at work at some time, by their number in a trace; the mean of the targets is 0."""
+        return ["mean", *(role.name for role in self._ensemble.roster)]
+
+    @property
     def shares(self) -> dict[str, float]:
-        """The weight of each expert in the vote, by name; the mean's is ``"mean"``."""
+        """The weight of each expert at work in the vote, by name; what is left is the mean's."""
         self._ensemble.settle()
-        names = ["mean", *(role.name for role in self._ensemble.panel.roles)]
-        return dict(zip(names, self._ensemble.voting.all.weights.tolist(), strict=True))
+        weights = self._ensemble.voting.all.weights
+        names = [role.name for role in self._ensemble.panel.roles]
+        mean = float(weights[0]) if self._labelled else 1.0 - float(weights[1:].sum())
+        return {"mean": mean, **dict(zip(names, weights[1:].tolist(), strict=True))}
 
     @property
     def size(self) -> int:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kons.stored import Stored
 
-__all__ = ["STEADY", "SUCCESSORS", "Role", "first_roles", "stored_roles"]
+__all__ = ["STEADY", "Role", "all_roles", "first_roles", "stored_roles", "successors"]
 
 
 class Role(NamedTuple):
@@ -73,12 +73,12 @@ ROLES = (
 #: The one that is never retired.
 STEADY = ROLES[0]
 
-#: Who follows experts of a series where they are of no use: more eyes on rows that come in no order.
+# Who follows experts of a series where they are of no use: more eyes on rows that come in no order.
 SUCCESSORS = (
     Role("matern", softer=True),
     Role("gaussian", other=True, softer=True),
     Role("matern", other=True),
-    Role("gaussian", number=1),
+    Role("gaussian", start=32, number=1),
 )
 
 
@@ -94,13 +94,21 @@ def first_roles(count: int, *, linear: bool, classes: bool) -> list[Role]:
     return roles[:count]
 
 
-def stored_roles(stored: Stored, name: str) -> list[Role]:
-    """Roles that were saved as tuples."""
+def all_roles(count: int, *, linear: bool, classes: bool) -> list[Role]:
+    """All that may ever be needed, in the order of their numbers: the first ones, and successors."""
+    first = first_roles(count, linear=linear, classes=classes)
+    return first + [role for role in successors(classes) if role not in first]
+
+
+def successors(classes: bool) -> list[Role]:
+    """Who follows experts of a series."""
+    return [role.for_classes() for role in SUCCESSORS] if classes else list(SUCCESSORS)
+
+
+def stored_roles(stored: Stored, name: str, known: list[Role]) -> list[Role]:
+    """Roles that were saved as tuples, each of them known."""
     roles = [Role(*entry) for entry in stored.tuples(name, str, bool, int, bool, bool, int, bool, int)]
     for role in roles:
-        if (
-            role.kernel not in ("gaussian", "matern", "linear")
-            or min(role.memory, role.start, role.number) < 0
-        ):
-            raise stored.error(f"there is no such role: {role}")
+        if role not in known or roles.count(role) > 1:
+            raise stored.error(f"there is no such role, or twice: {role}")
     return roles
