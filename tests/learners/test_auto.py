@@ -284,3 +284,30 @@ def test_of_classes_some_experts_use_the_logistic_loss():
     model.advance(*[np.tile(part, (2, 1)[: part.ndim]) for part in (X, labels_of(series()[1]))])
     assert any("logistic" in name for name in model.shares)
     assert not any("logistic" in name for name in learned("regression")[0].shares)
+
+
+@pytest.mark.parametrize("at", [0, 5, 63, 400])
+def test_one_wild_target_is_soon_forgotten(at):
+    X, y = series()
+    wild = y.copy()
+    wild[at] = 1e9
+    clean, spoiled = (AutoKONS(max_atoms=40).advance(X, target).loss[450:].mean() for target in (y, wild))
+    assert spoiled < 3.0 * clean
+
+
+def test_a_level_that_comes_and_goes_is_followed_at_once():
+    rng = np.random.default_rng(0)
+    outage = np.arange(1500) % 300 >= 280  # a twentieth of the time, far away
+    y = np.where(outage, 24.0, 102.0) + 0.3 * rng.normal(size=1500)
+    last = np.mean((y[1:] - y[:-1]) ** 2)
+    model = AutoKONS(max_atoms=40)
+    assert model.advance(rng.normal(size=(1500, 2)), y).loss[1:].mean() < 1.3 * last
+    assert model.shares["last target"] > 0.2
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_constant_targets_that_become_huge_stay_numbers(weight):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), np.where(np.arange(400) < 100, 3.0, 1e9 * rng.normal(size=400))
+    weights = np.where(np.arange(400) < 100, weight, 1.0)
+    assert np.isfinite(AutoKONS(max_atoms=20).advance(X, y, sample_weight=weights).prediction).all()

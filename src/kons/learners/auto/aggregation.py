@@ -23,15 +23,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
-from kons.core.span_loops import fresh_inverse
+from kons.learners.auto.relevance import factored
 from kons.stored import Stored
 
 __all__ = ["Aggregation", "learn_weights"]
 
-ARRAYS = ("start", "weights", "gram", "products", "inverse")
+# Below this targets have told no units, and what the prior weighs is not known.
+NO_VARIANCE = 1e-299
+# The prior of those whose weight starts at 0 and has to be earned.
+DOUBT = 10.0
+ARRAYS = ("priors", "start", "weights", "gram", "products", "inverse")
 
 
 class Aggregation:
@@ -50,13 +55,23 @@ class Aggregation:
     (True, [0.5, 0.5])
     """
 
-    def __init__(self, experts: int, regularization: float = 1.0, forgetting: float = 0.9995) -> None:
+    def __init__(
+        self,
+        experts: int,
+        regularization: float = 1.0,
+        forgetting: float = 0.9995,
+        doubted: Sequence[int] = (),
+    ) -> None:
         self.regularization, self.forgetting = regularization, forgetting
-        self.start: Vector = np.full(experts, 1.0 / max(experts, 1))
+        doubts = np.isin(np.arange(experts), doubted)
+        #: Of each weight, in units of the regularization.
+        self.priors: Vector = np.where(doubts, DOUBT, 1.0)
+        self.start: Vector = np.where(doubts, 0.0, 1.0 / max(experts - len(doubted), 1))
         self.weights: Vector = self.start.copy()
         self.gram: Matrix = np.zeros((experts, experts))
         self.products: Vector = np.zeros(experts)
-        self.inverse: Matrix = np.eye(experts)
+        # Until targets have told their units, they are 1; who is doubted waits for them.
+        self.inverse: Matrix = np.diag(np.where(doubts, 0.0, 1.0 / regularization))
         self._memory = 0.0
 
     def advance(
@@ -68,18 +83,20 @@ class Aggregation:
         Y: Matrix,
         scales: Vector | None = None,
         known: NDArray[np.int64] | None = None,
+        largest: float = np.inf,
     ) -> Matrix:
         """Predict from F (rows, experts, outputs); learn Y (rows, outputs) from the predictions F_learned.
 
         ``known`` says how many of the learned rows are learned before each prediction: by default one is
-        learned
-        after each. ``scales`` are weights of the learned rows.
+        learned after each. ``scales`` are weights of the learned rows; one whose squared error is beyond
+        ``largest`` weighs as much less.
         """
         predictions = np.empty((len(F), F.shape[2]))
         arrays = (self.gram.copy(), self.products.copy(), self.inverse.copy(), self.weights.copy())
         known = np.arange(len(F)) if known is None else known
         scales = np.ones(len(Y)) if scales is None else scales
-        _follow(F, centres, F_learned, centres_learned, Y, scales, known, self.start, *arrays, predictions)
+        learned = F_learned, centres_learned, Y, scales, known, largest
+        _follow(F, centres, *learned, self.start, *arrays, predictions)
         self.gram, self.products, self.inverse, self.weights = arrays
         return predictions
 
@@ -88,13 +105,22 @@ class Aggregation:
         combined: Matrix = centre + np.einsum("ijk,j->ik", F - centre, self.weights)
         return combined
 
+    def begin(self) -> None:
+        """Forget all rows; the weights follow at the end of the chunk."""
+        self.gram, self.products = np.zeros(self.gram.shape), np.zeros(self.products.shape)
+
     def end_chunk(self, rows: int, variance: float) -> None:
         """Forget by so many rows, and find the inverse afresh, so that rounding does not add up."""
         decay = self.forgetting**rows
         self.gram, self.products = self.gram * decay, self.products * decay
         self._memory = decay * self._memory + rows
-        A = self.gram + self.regularization * variance * np.eye(len(self.start))
-        self.inverse = fresh_inverse(A)
+        if not variance > NO_VARIANCE:
+            self.inverse, self.weights = np.zeros(self.gram.shape), self.start.copy()
+            return
+        A = self.gram + self.regularization * variance * np.diag(self.priors)
+        # Where some rows were of quite other units, the rest is rounding: the factor makes it positive.
+        inverse: Matrix = lapack.dpotri(factored(A), lower=1)[0]
+        self.inverse = np.tril(inverse) + np.tril(inverse, -1).T
         self.weights = self.start + self.inverse @ self.products
 
     def removal_cost(self, experts: Sequence[int]) -> float:
@@ -103,6 +129,8 @@ class Aggregation:
         W_S^T (A^-1)_SS^-1 w_S.
         """
         S = np.asarray(experts)
+        if not self.inverse.any():
+            return np.inf
         return float(self.weights[S] @ np.linalg.solve(self.inverse[np.ix_(S, S)], self.weights[S]))
 
     def remove(self, experts: Sequence[int]) -> None:
@@ -114,13 +142,14 @@ class Aggregation:
         self.weights = self.weights[rest] - share @ self.weights[gone]
         self.inverse = P[np.ix_(rest, rest)] - share @ P[np.ix_(gone, rest)]
         self.start = self.weights.copy()
-        self.products = np.zeros(len(rest))
+        self.products, self.priors = np.zeros(len(rest)), self.priors[rest]
         self.gram = self.gram[np.ix_(rest, rest)]
 
     def add(self, count: int, variance: float) -> None:
         """So many experts more, with weight 0 to start with."""
         n = len(self.start)
         self.start, self.products = (np.pad(a, (0, count)) for a in (self.start, self.products))
+        self.priors = np.append(self.priors, np.ones(count))
         self.weights = np.pad(self.weights, (0, count))
         self.gram, self.inverse = (np.pad(a, (0, count)) for a in (self.gram, self.inverse))
         new = np.arange(n, n + count)
@@ -161,6 +190,7 @@ def _follow(
     Y: Matrix,
     scales: Vector,
     known: NDArray[np.int64],
+    largest: float,
     start: Vector,
     gram: Matrix,
     products: Vector,
@@ -178,6 +208,7 @@ def _follow(
                     F_learned[learned, :, k] - centres_learned[learned],
                     Y[learned, k] - centres_learned[learned],
                     scales[learned],
+                    largest,
                     start,
                     gram,
                     products,
@@ -198,27 +229,35 @@ def learn_weights(
     g: Vector,
     target: float,
     scale: float,
+    largest: float,
     start: Vector,
     gram: Matrix,
     products: Vector,
     inverse: Matrix,
     weights: Vector,
 ) -> None:
-    """One row and output: rank-one changes of all sums."""
-    if scale <= 0.0:
+    """One row and output: rank-one changes of all sums; beyond a squared error ``largest`` of less weight."""
+    n, size = len(g), 0.0
+    for i in range(n):
+        size = max(size, abs(g[i]))
+    if scale <= 0.0 or size == 0.0:
         return
-    n = len(g)
     v = np.zeros(n)
     error, at_start, form = target, target, 0.0
     for i in range(n):
         error -= weights[i] * g[i]
         at_start -= start[i] * g[i]
         for j in range(n):
-            v[i] += inverse[i, j] * g[j]
-        form += v[i] * g[i]
-    gain = scale / (1.0 + scale * form)
+            v[i] += inverse[i, j] * (g[j] / size)
+        form += v[i] * (g[i] / size)
+    if error * error > largest:
+        scale *= largest / (error * error)
+    # In units of the largest of g: neither its square nor the form's product with it need be a number.
+    # A form that is not positive is rounding: such a row waits for the end of the chunk.
+    room = 1.0 / max(scale, 1e-300) / size / size + form
+    gain = 1.0 / room if form > 0.0 and room < np.inf else 0.0
     for i in range(n):
-        weights[i] += gain * error * v[i]
+        weights[i] += gain * (error / size) * v[i]
         products[i] += scale * g[i] * at_start
         for j in range(n):
             inverse[i, j] -= gain * v[i] * v[j]

@@ -25,6 +25,7 @@ from kons.arrays import Matrix, Vector
 from kons.core.threads import single_threaded_blas
 from kons.learners.auto.calibration import Calibration
 from kons.learners.auto.chunks import (
+    CHUNK,
     LONGEST,
     SETTLED,
     chunk_before,
@@ -33,10 +34,21 @@ from kons.learners.auto.chunks import (
     next_boundary,
     refits,
 )
+from kons.learners.auto.fence import NO_FENCE, Fence, fence_around
 from kons.learners.auto.history import History
 from kons.learners.auto.panel import Panel, recruit
 from kons.learners.auto.relevance import relevances
-from kons.learners.auto.roles import STEADY, Role, all_roles, first_roles, stored_roles, successors
+from kons.learners.auto.roles import (
+    BASELINES,
+    LAST,
+    MEAN,
+    STEADY,
+    Role,
+    all_roles,
+    first_roles,
+    stored_roles,
+    successors,
+)
 from kons.learners.auto.rows import MOST_CLASSES, LastTargets, Layout
 from kons.learners.auto.single import SingleRows
 from kons.learners.auto.targets import Targets
@@ -64,6 +76,8 @@ SMALL_VOTE, SURE = 0.5, 2048
 SUCCESSORS_AT_ONCE = 2
 # How many times max_atoms an expert may take that others left room for, and from what growth it pays.
 MOST_GROWN, MORE = 1.5, 1.1
+# An error so many times the usual one is wild; below this part of the variance errors are rounding.
+WILD, NO_ERROR, NO_LIMIT = 100.0, 1e-12, 1e300
 # Rows after which new features are looked at.
 TO_TELL = 512
 
@@ -76,7 +90,7 @@ class Outcome(NamedTuple):
     logits: Matrix
     """Calibrated, of classes; the predictions otherwise."""
     leader: int
-    """Its number in the roster, from 1 on; 0: the mean."""
+    """Its number: of the mean, or its place in the roster behind the baselines."""
     leader_predictions: Matrix
     inverse_forms: Vector
     size: int
@@ -102,6 +116,8 @@ class Ensemble:
         self.due = 0
         # Squared errors of the vote, forgotten as it forgets.
         self.loss, self.loss_rows = 0.0, 0.0
+        # Targets beyond are not believed; squared errors beyond weigh less in the vote. For a chunk each.
+        self.fence, self.largest_error = NO_FENCE, NO_LIMIT
         linear = fixed.kernel is None
         self.roster = all_roles(experts, linear=linear, classes=classes)
         self.panel = Panel(first_roles(experts, linear=linear, classes=classes))
@@ -143,15 +159,22 @@ class Ensemble:
         # Before row i is predicted, so many of the rows that become known in this stretch are known.
         known = np.clip(np.arange(m) + len(waiting) - self.delay, 0, count)
         learned = pending[:count]
-        Y, w = layout.outputs(learned, self.outputs), learned[:, -1]
-        outlook = self.targets.follow(Y, w, known)
-        F = np.empty((m, len(self.panel) + 1, self.outputs))
-        F[:, 0] = outlook.means
+        Y, w = layout.outputs(learned, self.outputs, self.fence), learned[:, -1]
+        outlook = self.targets.follow(Y, w, known, learned[:, -2])
+        if not layout.classes:
+            outlook = outlook.within(*layout.bounds(rows, self.fence))
+        F = np.empty((m, len(self.panel) + BASELINES, self.outputs))
+        F[:, MEAN], F[:, LAST] = outlook.means, layout.last_target(rows, outlook.means)
         self.panel.play(rows, learned if self.delay else None, Y, np.sqrt(w), known, layout, F)
         outlook.clip(F)
         centres = np.zeros(m) if layout.classes else outlook.means[:, 0]
         pending_F, pending_centres = waiting.joined("F", F), waiting.joined("centres", centres)
-        predictions = self.voting.advance(F, centres, pending_F[:count], pending_centres[:count], Y, w, known)
+        # The vote believes what lies beyond the fence if the last target did, too.
+        voted = Y if layout.classes else np.clip(learned[:, -2], *layout.bounds(learned, self.fence))[:, None]
+        largest = self.largest_error
+        predictions = self.voting.advance(
+            F, centres, pending_F[:count], pending_centres[:count], voted, w, known, largest
+        )
         outlook.clip(predictions)
         pending_predictions = waiting.joined("predictions", predictions)
         past = pending_predictions[:count]
@@ -162,7 +185,7 @@ class Ensemble:
             counts = np.maximum.accumulate(codes)
             self.known_classes, classes_before = int(counts[-1]), counts[known]
             logits = self.calibration.advance(2.0 * predictions - 1.0, 2.0 * past - 1.0, Y, known, counts[1:])
-        self.loss += float(np.sum(w[:, None] * (past - Y) ** 2))
+        self.loss += float(np.sum(w[:, None] * np.minimum((past - voted) ** 2, largest)))
         self.loss_rows += count
         self.history.extend(learned)
         outcome = Outcome(
@@ -187,7 +210,9 @@ class Ensemble:
 
     @property
     def _number_of_leader(self) -> int:
-        return self.roster.index(self.panel.seats[self.leader - 1].role) + 1 if self.leader else 0
+        if not self.leader:
+            return MEAN
+        return self.roster.index(self.panel.seats[self.leader - BASELINES].role) + BASELINES
 
     # ---- one row
 
@@ -242,7 +267,14 @@ class Ensemble:
             )
         self._chunk_end = next_boundary(self.rows)
         left = self._chunk_end - self.rows
-        self._singly = self._single.load(left, self.loss, self.loss_rows, self.known_classes)
+        self._singly = self._single.load(
+            left,
+            loss=self.loss,
+            loss_rows=self.loss_rows,
+            known_classes=self.known_classes,
+            fence=self.fence,
+            largest_error=self.largest_error,
+        )
         return self._single if self._singly else None
 
     def settle(self) -> None:
@@ -285,10 +317,12 @@ class Ensemble:
     def _end_chunk(self) -> None:
         t = self.rows
         self.panel.end_chunk(refits(t))
+        self._set_fence()
         ended = chunk_before(t)
         self.voting.end_chunk(ended, self.targets.variance)
         decay = self.voting.all.forgetting**ended
         self.loss, self.loss_rows = decay * self.loss, decay * self.loss_rows
+        self._set_largest_error()
         decided = (decides(t) or t == self.due) and self.history.rows > 0
         if decided:
             self._decide()
@@ -300,8 +334,27 @@ class Ensemble:
             if memory and not decided and t % _renewal(memory) == 0 and seat.expert is not None:
                 self._recruit(i)
         # Who has not begun repeats the others, and no weight says whether it leads.
-        begun = [i + 1 for i, seat in enumerate(self.panel.seats) if seat.expert is not None]
+        begun = [i + BASELINES for i, seat in enumerate(self.panel.seats) if seat.expert is not None]
         self.leader = max(begun, key=lambda i: self.voting.all.weights[i], default=0)
+
+    def _set_fence(self) -> None:
+        if self.layout.classes or not self.history.rows:
+            return
+        before, self.fence = self.fence, fence_around(_counted(self.history.last(RECENT))[:, -2])
+        if before == NO_FENCE and self.rows <= CHUNK:
+            # What was voted so far was learned from anything, by experts that knew little.
+            self.voting.begin()
+        if decides(self.rows) and self.rows <= SETTLED:
+            # The first targets were learned before there was a fence, or behind one of few rows.
+            kept = self.history.sampled()
+            self.targets.count_again(self.layout.outputs(kept, 1, self.fence), kept[:, -1])
+            if self.rows <= CHUNK:
+                self.loss, self.loss_rows = 0.0, 0.0
+
+    def _set_largest_error(self) -> None:
+        usual = self.loss / max(self.loss_rows, 1.0)
+        told = not self.layout.classes and self.rows >= CHUNK and usual > NO_ERROR * self.targets.variance
+        self.largest_error = WILD * usual if told else NO_LIMIT
 
     def _decide(self) -> None:
         random = np.random.default_rng([self.seed, self.rows])
@@ -318,6 +371,7 @@ class Ensemble:
             some,
             layout=self.layout,
             outputs=self.outputs,
+            fence=self.fence,
             flags=min(self.known_classes, MOST_CLASSES),
             rows=self.rows,
             roles=self.panel.roles,
@@ -380,6 +434,7 @@ class Ensemble:
             outputs=self.outputs,
             max_atoms=self.max_atoms if role.memory else self._room(),
             fixed=self.fixed,
+            fence=self.fence,
             live=self.rows < LIVE_ROWS,
             random=np.random.default_rng([self.seed, self.rows, i]),
         )
@@ -394,14 +449,14 @@ class Ensemble:
         vote = self.voting.all
         n = max(vote.memory, 2.0)
         bar = SMALL_VOTE * math.log(n) * self.loss / max(self.loss_rows, 1.0)
-        series = [i + 1 for i, role in enumerate(self.panel.roles) if role.of_series]
+        series = [i + BASELINES for i, role in enumerate(self.panel.roles) if role.of_series]
         if series and vote.removal_cost(series) < min(1.0, self.rows / SURE) * bar * len(series):
             self._remove(series)
             new = [role for role in successors(self.layout.classes) if role not in self.panel.roles]
             self._add(new[:SUCCESSORS_AT_ONCE])
         while self.rows >= LATE:
             roles = self.panel.roles
-            steady = [i + 1 for i, role in enumerate(roles) if not role.memory and role != STEADY]
+            steady = [i + BASELINES for i, role in enumerate(roles) if not role.memory and role != STEADY]
             costs = [vote.removal_cost([i]) for i in steady]
             if not costs or min(costs) > bar:
                 return
@@ -428,8 +483,10 @@ class Ensemble:
         nothing = np.zeros(len(X))
         rows = layout.join(X, self.last_targets.next(len(X)), nothing, nothing)
         outlook = self.targets.now(len(X))
-        F = np.empty((len(X), len(self.panel) + 1, self.outputs))
-        F[:, 0] = outlook.means
+        if not layout.classes:
+            outlook = outlook.within(*layout.bounds(rows, self.fence))
+        F = np.empty((len(X), len(self.panel) + BASELINES, self.outputs))
+        F[:, MEAN], F[:, LAST] = outlook.means, layout.last_target(rows, outlook.means)
         self.panel.predict(rows, layout, F, lags=recent_targets)
         outlook.clip(F)
         centre = 0.0 if layout.classes else float(outlook.means[0, 0])
@@ -451,7 +508,10 @@ class Ensemble:
     # ---- going back, and on from a file
 
     PARTS = ("panel", "voting", "views", "calibration", "targets", "history", "last_targets", "waiting")
-    NUMBERS = ("layout", "outputs", "known_classes", "rows", "leader", "due", "loss", "loss_rows")
+    NUMBERS = (
+        *("layout", "outputs", "known_classes", "rows", "leader", "due"),
+        *("loss", "loss_rows", "fence", "largest_error"),
+    )
 
     def mark(self) -> Any:
         """Where everything stands, for :meth:`restore`."""
@@ -489,7 +549,8 @@ class Ensemble:
         places = {id(view): place for place, view in enumerate(views)}
         plain = ("voting", "calibration", "targets", "history", "last_targets", "waiting")
         return {
-            **{name: getattr(self, name) for name in self.NUMBERS if name != "layout"},
+            **{name: getattr(self, name) for name in self.NUMBERS if name not in ("layout", "fence")},
+            "fence": np.array(self.fence),
             "width": self.layout.width,
             **{name: getattr(self, name).state() for name in plain},
             "roles": [tuple(role) for role in self.panel.roles],
@@ -509,6 +570,9 @@ class Ensemble:
         self.layout = Layout(stored.integer("width", at_least=1 if self.rows else 0), classes)
         self.loss = stored.number("loss", at_least=0.0)
         self.loss_rows = stored.number("loss_rows", at_least=0.0)
+        self.largest_error = stored.number("largest_error", at_least=0.0)
+        low, high = stored.array("fence", 2).tolist()
+        self.fence = Fence(low, max(low, high))
         self.panel = Panel(stored_roles(stored, "roles", self.roster))
         self.voting = self._new_voting()
         self.leader = stored.integer("leader", at_most=len(self.panel))
@@ -518,7 +582,7 @@ class Ensemble:
         columns = self.layout.columns
         self.history.load_state(stored.inner("history"), columns if self.rows else None)
         self.last_targets.load_state(stored.inner("last_targets"), self.rows)
-        experts = len(self.panel) + 1
+        experts = len(self.panel) + BASELINES
         self.waiting.load_state(stored.inner("waiting"), columns, experts, self.outputs, self.rows)
         waiting = [self.waiting.arrays["rows"]] if len(self.waiting) else []
         for rows in (*waiting, self.history.sampled(), self.history.last(RECENT)):

@@ -248,14 +248,14 @@ class AutoKONS(StreamConsumer):
     @property
     def expert_names(self) -> list[str]:
         """All that may be at work at some time, by their number in a trace; the mean of the targets is 0."""
-        return ["mean", *(role.name for role in self._ensemble.roster)]
+        return ["mean", "last target", *(role.name for role in self._ensemble.roster)]
 
     @property
     def shares(self) -> dict[str, float]:
         """The weight of each expert at work in the vote, by name; what is left is the mean's."""
         self._ensemble.settle()
         weights = self._ensemble.voting.all.weights
-        names = [role.name for role in self._ensemble.panel.roles]
+        names = ["last target", *(role.name for role in self._ensemble.panel.roles)]
         mean = float(weights[0]) if self._labelled else 1.0 - float(weights[1:].sum())
         return {"mean": mean, **dict(zip(names, weights[1:].tolist(), strict=True))}
 

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.kernels import Gaussian, Kernel, Linear, Matern
 from kons.learners.auto.expert import SpanRidge
+from kons.learners.auto.fence import Fence
 from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.relevance import mean_gradients
-from kons.learners.auto.roles import Role
+from kons.learners.auto.roles import BASELINES, MEAN, Role
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.view import Fixed, View, uniform_metric
 from kons.stored import Stored
@@ -66,7 +67,7 @@ class Panel:
         layout: Layout,
         F: Matrix,
     ) -> None:
-        """Fill in what each expert predicts, column i + 1 of F, and let it learn.
+        """Fill in what each expert predicts, from column BASELINES on, and let it learn.
 
         ``learned`` are the rows with targets Y and roots of weights, None if they are those predicted;
         ``known`` says how many of them are known before each row.
@@ -80,7 +81,7 @@ class Panel:
                 here = seat.view.of_rows(rows, layout, seat.role.lags)
                 there = None if learned is None else seat.view.of_rows(learned, layout, seat.role.lags)
                 places[key] = here, there
-            F[:, i + 1] = seat.expert.advance(*places[key], Y, roots, known + len(seat.expert.K))
+            F[:, i + BASELINES] = seat.expert.advance(*places[key], Y, roots, known + len(seat.expert.K))
         self._fill_up(F, [seat.expert is not None for seat in self.seats])
 
     def predict(self, rows: Matrix, layout: Layout, F: Matrix, *, lags: bool) -> None:
@@ -90,16 +91,16 @@ class Panel:
             speaks = seat.expert is not None and (lags or not seat.role.lags)
             asked.append(speaks)
             if speaks and seat.expert is not None and seat.view is not None:
-                F[:, i + 1] = seat.expert.predict(seat.view.of_rows(rows, layout, seat.role.lags))
+                F[:, i + BASELINES] = seat.expert.predict(seat.view.of_rows(rows, layout, seat.role.lags))
         self._fill_up(F, asked)
 
     def _fill_up(self, F: Matrix, asked: list[bool]) -> None:
         """Who has not spoken repeats the mean of the others; if nobody has, that of the targets."""
         if all(asked):
             return
-        spoke = [i + 1 for i, said in enumerate(asked) if said]
-        silent = [i + 1 for i, said in enumerate(asked) if not said]
-        F[:, silent] = np.mean(F[:, spoke or [0]], axis=1, keepdims=True)
+        spoke = [i + BASELINES for i, said in enumerate(asked) if said]
+        silent = [i + BASELINES for i, said in enumerate(asked) if not said]
+        F[:, silent] = np.mean(F[:, spoke or [MEAN]], axis=1, keepdims=True)
 
     def gradients(self, view: View, sample: Callable[[], Matrix], layout: Layout) -> Matrix | None:
         """Those of an expert that has learned all rows in this view, over a sample, if there is one."""
@@ -114,7 +115,7 @@ class Panel:
 
     def forms(self, column: int, rows: int) -> Vector:
         """``k^T A^-1 k`` of the rows just predicted by the expert of this column of F."""
-        expert = self.seats[column - 1].expert if column else None
+        expert = self.seats[column - BASELINES].expert if column else None
         return np.zeros(rows) if expert is None else expert.last_forms()
 
     def end_chunk(self, refit: bool) -> None:
@@ -133,7 +134,7 @@ class Panel:
 
     def remove(self, columns: Sequence[int]) -> None:
         """Without the seats of these columns of F."""
-        self.seats = [seat for i, seat in enumerate(self.seats) if i + 1 not in columns]
+        self.seats = [seat for i, seat in enumerate(self.seats) if i + BASELINES not in columns]
 
     @property
     def size(self) -> int:
@@ -189,6 +190,7 @@ def recruit(
     outputs: int,
     max_atoms: int,
     fixed: Fixed,
+    fence: Fence,
     live: bool,
     random: np.random.Generator,
 ) -> Seat:
@@ -211,7 +213,7 @@ def recruit(
     points = U[np.sort(len(U) - 1 - places[: max(atoms, 1)])]
     if role.kernel == "linear" and U.shape[1] <= max_atoms:
         points = np.eye(U.shape[1])
-    Y, weights = layout.outputs(kept, outputs), kept[:, -1]
+    Y, weights = layout.outputs(kept, outputs, fence), kept[:, -1]
     forgetting = 1.0 - 1.0 / role.memory if role.memory else 1.0
     expert = _class_of(role)(
         _kernel(role, view.bandwidth if fixed.bandwidth is None else fixed.bandwidth, fixed),

@@ -6,7 +6,17 @@ from typing import NamedTuple
 
 from kons.stored import Stored
 
-__all__ = ["STEADY", "Role", "all_roles", "first_roles", "stored_roles", "successors"]
+__all__ = [
+    "BASELINES",
+    "LAST",
+    "MEAN",
+    "STEADY",
+    "Role",
+    "all_roles",
+    "first_roles",
+    "stored_roles",
+    "successors",
+]
 
 
 class Role(NamedTuple):
@@ -54,6 +64,9 @@ class Role(NamedTuple):
         """The same where classes are predicted: features that count alike go with the logistic loss."""
         return self._replace(kernel="gaussian", logistic=True) if self.softer else self
 
+
+#: What is voted on before the experts: the mean of the targets, and the last of them; these learn nothing.
+MEAN, LAST, BASELINES = range(3)
 
 # In the order in which they are given up when there is room for fewer.
 ROLES = (

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
+from kons.learners.auto.fence import NO_FENCE, Fence
 from kons.stored import Stored
 
 __all__ = ["LAGS", "LastTargets", "Layout"]
@@ -44,11 +45,11 @@ class Layout:
         """Rows of their parts."""
         return np.column_stack([X, last_targets, y, weights])
 
-    def outputs(self, rows: Matrix, count: int) -> Matrix:
-        """What is to be predicted, (rows, count): the target, or 1 for the class and 0 for the others."""
+    def outputs(self, rows: Matrix, count: int, fence: Fence = NO_FENCE) -> Matrix:
+        """What is learned, (rows, count): the target inside the fence, or 1 for the class, 0 for others."""
         targets = rows[:, -2]
         if not self.classes:
-            return targets[:, None].copy()
+            return fence.clip(targets)[:, None]
         Y = np.zeros((len(rows), count))
         Y[np.arange(len(rows)), targets.astype(np.int64)] = 1.0
         return Y
@@ -78,6 +79,18 @@ class Layout:
         """Rows of this layout with features more behind the others, which have these values."""
         new = np.repeat(values[None], len(rows), axis=0)
         return np.hstack([rows[:, : self.width], new, rows[:, self.width :]])
+
+    def last_target(self, rows: Matrix, means: Matrix) -> Matrix:
+        """The last known one before each row as a prediction, (rows, outputs); the mean where none was."""
+        last = rows[:, self.width, None]
+        if not self.classes:
+            return last.copy()
+        return np.where(last < 0.0, means, (last == np.arange(means.shape[1])).astype(np.float64))
+
+    def bounds(self, rows: Matrix, fence: Fence) -> tuple[Vector, Vector]:
+        """How far predictions of a number go: to the fence, or to the last target if it lies beyond."""
+        last = rows[:, self.width]
+        return np.minimum(last, fence.low), np.maximum(last, fence.high)
 
     def require_codes(self, rows: Matrix, count: int, stored: Stored) -> None:
         """Refuse stored rows of a class that there is not, or with a negative weight."""

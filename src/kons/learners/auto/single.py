@@ -21,10 +21,12 @@ from kons.learners.auto.aggregation import Aggregation
 from kons.learners.auto.calibration import Calibration
 from kons.learners.auto.chunks import LONGEST
 from kons.learners.auto.expert import SpanRidge
+from kons.learners.auto.fence import Fence
 from kons.learners.auto.history import History
 from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.panel import Panel
 from kons.learners.auto.ranks import RankScaling
+from kons.learners.auto.roles import BASELINES
 from kons.learners.auto.rows import LAGS, LastTargets
 from kons.learners.auto.targets import Targets
 from kons.learners.auto.view import View
@@ -97,7 +99,7 @@ class SingleRows:
 
     def _lay_out(self) -> None:
         fixed, chunk, scratch = _Tape(), _Tape(), _Tape()
-        scratch.room(1 + self.outputs + len(self.seats) + 1)
+        scratch.room(1 + self.outputs + len(self.seats) + BASELINES)
         views: dict[tuple[int, bool], int] = {}
         self.experts: list[SpanRidge] = []
         view_rows, expert_rows = [], []
@@ -110,7 +112,7 @@ class SingleRows:
                 view_rows.append(_lay_out_view(view, role.lags, fixed, scratch))
             size = len(expert.atoms) + 1
             entry = np.zeros(at.EXPERT, dtype=np.int64)
-            entry[at.SEAT], entry[at.ITS_VIEW], entry[at.LIVE] = i + 1, views[key], expert.live
+            entry[at.SEAT], entry[at.ITS_VIEW], entry[at.LIVE] = i + BASELINES, views[key], expert.live
             entry[at.LOGISTIC] = isinstance(expert, SpanLogistic)
             entry[at.SIZE], entry[at.KIND] = size, _kind(expert.kernel) or 0
             head = [_rate(expert.kernel), expert.offset, expert.forgetting]
@@ -126,7 +128,7 @@ class SingleRows:
         self._fixed, self._chunk, self._scratch = fixed.array(), chunk.array(), scratch.array()
         self._views = np.array(view_rows, dtype=np.int64).reshape(-1, at.VIEW)
         self._table = np.array(expert_rows, dtype=np.int64).reshape(-1, at.EXPERT)
-        seats = len(self.seats) + 1
+        seats = len(self.seats) + BASELINES
         self._plain = np.array(self.voting.columns, dtype=np.int64)
         memory = _Tape()
         memory.room(at.NUMBERS)
@@ -156,7 +158,7 @@ class SingleRows:
     def _parts_of(self, line: Vector) -> tuple[Matrix, Matrix, Matrix]:
         """The row, what everybody says of it, and what comes of that; or of several lines."""
         outputs, columns = self.outputs, self.width + LAGS + 2
-        seats, lines = len(self.seats) + 1, line.shape[:-1]
+        seats, lines = len(self.seats) + BASELINES, line.shape[:-1]
         F, said = np.split(line[..., columns:], [seats * outputs], axis=-1)
         return line[..., :columns], F.reshape(*lines, seats, outputs), said.reshape(*lines, -1, outputs)
 
@@ -194,7 +196,16 @@ class SingleRows:
 
     # ---- from the parts, and back to them
 
-    def load(self, left: int, loss: float, loss_rows: float, known_classes: int) -> bool:
+    def load(
+        self,
+        left: int,
+        *,
+        loss: float,
+        loss_rows: float,
+        known_classes: int,
+        fence: Fence,
+        largest_error: float,
+    ) -> bool:
         """Take everything over from the parts, wherever in the chunk they are, ``left`` rows from its end.
 
         False, and nothing done, if so many have no room: compiled loops do not look at bounds.
@@ -220,6 +231,8 @@ class SingleRows:
         memory[at.WEIGHT], memory[at.SQUARES] = targets.weight, targets.squares
         memory[at.LOW], memory[at.HIGH] = targets.low, targets.high
         memory[at.LOSS], memory[at.LOSS_ROWS] = loss, loss_rows
+        memory[at.FENCE_LOW], memory[at.FENCE_HIGH] = fence
+        memory[at.LARGEST_ERROR] = largest_error
         memory[at.KNOWN_CLASSES] = known_classes
         self._part(at.TOTALS_AT, self.outputs)[:] = targets.totals
         tail = self.last_targets.tail

@@ -18,6 +18,7 @@ from kons.learners.auto.aggregation import learn_weights
 from kons.learners.auto.calibration import learn_logit
 from kons.learners.auto.chunks import LONGEST
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
+from kons.learners.auto.roles import BASELINES, LAST, MEAN
 from kons.learners.auto.rows import LAGS
 from kons.learners.auto.targets import MARGIN
 
@@ -29,8 +30,9 @@ Table = NDArray[np.int64]
 CLASSES, TOTALS_AT, TAIL_AT, TAIL_LENGTH, CALIBRATION_AT, ALL_AT, PLAIN_AT, SIZES = range(8)
 # The first numbers of ``memory``, which is all that a row changes besides the experts. FED counts rows that
 # came, ROWS those of the chunk that were learned, WAITS those whose targets are hidden.
-FED, ROWS, WAITS, OLDEST, TAIL, LOSS, LOSS_ROWS, KNOWN_CLASSES = range(8)
-WEIGHT, SQUARES, LOW, HIGH, NUMBERS = range(8, 13)
+FED, ROWS, WAITS, OLDEST, TAIL, WEIGHT, SQUARES, LOW, HIGH, LOSS, LOSS_ROWS, KNOWN_CLASSES = range(12)
+# ... and what is fixed for a chunk: from where to where targets are believed, and which error is wild.
+FENCE_LOW, FENCE_HIGH, LARGEST_ERROR, NUMBERS = range(12, 16)
 # What is said: the vote, its logits, and what it was taken around.
 VOTE, LOGITS, CENTRE, SAID = range(4)
 # A view: its kind of scaling, what it sees, where it lies in ``fixed``, and its coordinates in ``scratch``.
@@ -80,16 +82,24 @@ def foresee(
     outputs = F.shape[1]
     weight = max(memory[WEIGHT], 1e-300)
     room = MARGIN * (memory[HIGH] - memory[LOW])
-    low, high = (0.0, 1.0) if classes else (memory[LOW] - room, memory[HIGH] + room)
+    low, high, last = memory[LOW] - room, memory[HIGH] + room, row[width]
+    if classes:
+        low, high = 0.0, 1.0
+    else:
+        low = max(low, min(last, memory[FENCE_LOW]))
+        high = min(high, max(last, memory[FENCE_HIGH]))
     for o in range(outputs):
-        F[0, o] = memory[sizes[TOTALS_AT] + o] / weight
-        for i in range(1, len(F)):
+        F[MEAN, o] = memory[sizes[TOTALS_AT] + o] / weight
+        F[LAST, o] = last
+        if classes:
+            F[LAST, o] = F[MEAN, o] if last < 0.0 else (1.0 if last == o else 0.0)
+        for i in range(BASELINES, len(F)):
             F[i, o] = math.nan
     _ask(row, width, views, experts, fixed, chunk, memory, scratch, F)
     for o in range(outputs):
-        centre = 0.0 if classes else F[0, o]
+        centre = 0.0 if classes else F[MEAN, o]
         # Who has not begun repeats the mean of the others; if nobody has, that of the targets.
-        total = F[0, o]
+        total = F[MEAN, o]
         if len(experts):
             total = 0.0
             for i in range(len(experts)):
@@ -317,11 +327,12 @@ def learn(
         rows[n, j] = current[j]
     goal = scratch[1 : 1 + F.shape[1]]
     for o in range(len(goal)):
-        goal[o] = (1.0 if y == o else 0.0) if sizes[CLASSES] else y
+        inside = min(max(y, memory[FENCE_LOW]), memory[FENCE_HIGH])
+        goal[o] = (1.0 if y == o else 0.0) if sizes[CLASSES] else inside
     for i in range(len(experts)):
         _append(goal, math.sqrt(weight), n, experts[i], fixed, chunk, scratch)
     memory[ROWS] = n + 1.0
-    _weigh(y, weight, goal, sizes, plain, memory, scratch, F, said)
+    _weigh(y, weight, row[seen - LAGS], goal, sizes, plain, memory, scratch, F, said)
     return int(memory[FED])
 
 
@@ -329,6 +340,7 @@ def learn(
 def _weigh(
     y: float,
     weight: float,
+    last: float,
     goal: Vector,
     sizes: Table,
     plain: Table,
@@ -340,14 +352,17 @@ def _weigh(
     """The votes learn, and all that is known of targets follows."""
     classes, outputs = sizes[CLASSES] == 1, len(goal)
     for o in range(outputs):
-        centre = said[CENTRE, o]
+        centre, voted = said[CENTRE, o], goal[o]
+        if not classes:  # the vote believes what lies beyond the fence if the last target did, too
+            voted = min(max(y, min(last, memory[FENCE_LOW])), max(last, memory[FENCE_HIGH]))
         for vote in range(2):
             count = len(plain) if vote else len(F)
             g = scratch[1 + outputs : 1 + outputs + count]
             for i in range(count):
                 g[i] = F[plain[i] if vote else i, o] - centre
-            _vote(g, goal[o] - centre, weight, memory[sizes[PLAIN_AT if vote else ALL_AT] :])
-        memory[LOSS] += weight * (said[VOTE, o] - goal[o]) ** 2
+            place = sizes[PLAIN_AT if vote else ALL_AT]
+            _vote(g, voted - centre, weight, memory[LARGEST_ERROR], memory[place:])
+        memory[LOSS] += weight * min((said[VOTE, o] - voted) ** 2, memory[LARGEST_ERROR])
     memory[LOSS_ROWS] += 1.0
     if classes:
         memory[KNOWN_CLASSES] = max(memory[KNOWN_CLASSES], y + 1.0)
@@ -358,7 +373,7 @@ def _weigh(
     elif weight > 0.0:
         first = memory[WEIGHT] == 0.0
         mean = memory[sizes[TOTALS_AT]] / max(memory[WEIGHT], 1e-300)
-        memory[SQUARES] += 0.0 if first else weight * (y - mean) ** 2
+        memory[SQUARES] += 0.0 if first else weight * (goal[0] - mean) ** 2
         memory[LOW] = y if first else min(memory[LOW], y)
         memory[HIGH] = y if first else max(memory[HIGH], y)
     memory[WEIGHT] += weight
@@ -407,10 +422,9 @@ def _append(
 
 
 @compiled
-def _vote(g: Vector, target: float, weight: float, memory: Vector) -> None:
+def _vote(g: Vector, target: float, weight: float, largest: float, memory: Vector) -> None:
     """One row and output of a vote that lies at the beginning of ``memory``: w, w_0, sums, A, A^-1."""
     n = len(g)
     squares = memory[3 * n : 3 * n + 2 * n * n].reshape((2, n, n))
-    learn_weights(
-        g, target, weight, memory[n : 2 * n], squares[0], memory[2 * n : 3 * n], squares[1], memory[:n]
-    )
+    start, sums = memory[n : 2 * n], memory[2 * n : 3 * n]
+    learn_weights(g, target, weight, largest, start, squares[0], sums, squares[1], memory[:n])

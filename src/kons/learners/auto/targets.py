@@ -12,6 +12,8 @@ from kons.stored import Stored
 
 __all__ = ["Outlook", "Targets"]
 
+# Deviations below this part of the largest target are rounding.
+ROUNDING = 1e-12
 # How far beyond the range seen a prediction may go, as a part of that range.
 MARGIN = 0.05
 
@@ -23,6 +25,10 @@ class Outlook(NamedTuple):
     """Of each output, (rows, outputs): the shares of classes, or the mean."""
     low: Vector
     high: Vector
+
+    def within(self, low: Vector, high: Vector) -> Outlook:
+        """The same with no prediction beyond these."""
+        return self._replace(low=np.maximum(self.low, low), high=np.minimum(self.high, high))
 
     def clip(self, predictions: NDArray[np.float64]) -> None:
         """Into the range before each row, in place; rows come first."""
@@ -53,8 +59,10 @@ class Targets:
         """A class more."""
         self.totals = np.append(self.totals, 0.0)
 
-    def follow(self, Y: Matrix, weights: Vector, known: NDArray[np.int64]) -> Outlook:
-        """Learn Y (rows, outputs).
+    def follow(
+        self, Y: Matrix, weights: Vector, known: NDArray[np.int64], came: Vector | None = None
+    ) -> Outlook:
+        """Learn Y (rows, outputs); the range is that of the targets as they ``came``, if these differ.
 
         The outlook after the first ``known`` of these rows, for each entry of it.
         """
@@ -69,7 +77,8 @@ class Targets:
             y = Y[:, 0]
             empty = self.weight == 0.0
             low[0], high[0] = (np.inf, -np.inf) if empty else (self.low, self.high)
-            low[1:], high[1:] = np.where(counted, y, np.inf), np.where(counted, y, -np.inf)
+            raw = y if came is None else came
+            low[1:], high[1:] = np.where(counted, raw, np.inf), np.where(counted, raw, -np.inf)
             low, high = np.minimum.accumulate(low), np.maximum.accumulate(high)
             nothing = low > high
             low[nothing] = high[nothing] = 0.0
@@ -80,6 +89,14 @@ class Targets:
             low, high = low - room, high + room
         self.weight, self.totals = float(sums[-1]), totals[-1]
         return Outlook(means[known], low[known], high[known])
+
+    def count_again(self, Y: Matrix, weights: Vector) -> None:
+        """Mean and variance of these rows only; the range stays."""
+        if not self.classes:
+            low, high = self.low, self.high
+            self.weight, self.totals, self.squares = 0.0, np.zeros(1), 0.0
+            self.follow(Y, weights, np.zeros(1, dtype=np.int64))
+            self.low, self.high = low, high
 
     def now(self, rows: int) -> Outlook:
         """The outlook for rows that come next."""
@@ -95,7 +112,9 @@ class Targets:
         if self.classes:
             shares = self.totals / weight
             return max(float(shares @ (1.0 - shares)), 1e-3)
-        return max(self.squares / weight, 1e-300)
+        variance = self.squares / weight
+        size = ROUNDING * max(abs(self.low), abs(self.high))
+        return variance if variance > max(size * size, 1e-300) else 1e-300
 
     def mark(self) -> dict[str, Any]:
         """Where it stands, for :meth:`restore`: arrays are replaced, never changed."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from kons.arrays import Matrix
 from kons.learners.auto.chunks import SETTLED
+from kons.learners.auto.fence import Fence
 from kons.learners.auto.relevance import Scratch, relevances
 from kons.learners.auto.roles import Role
 from kons.learners.auto.rows import Layout
@@ -55,6 +56,7 @@ class Views:
         *,
         layout: Layout,
         outputs: int,
+        fence: Fence,
         flags: int,
         rows: int,
         roles: Iterable[Role],
@@ -67,7 +69,7 @@ class Views:
         0. ``gradients`` are those of an expert that has learned all rows in a view, if there is one.
         """
         roots = np.sqrt(some[:, -1])
-        Y = _normalized(layout.outputs(some, outputs), some[:, -1])
+        Y = _normalized(layout.outputs(some, outputs, fence), some[:, -1])
         wanted = {self.key(role) for role in roles if not role.other}
         before = {}
         for lags in (False, True):

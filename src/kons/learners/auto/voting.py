@@ -10,13 +10,17 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.learners.auto.aggregation import Aggregation
+from kons.learners.auto.roles import BASELINES, LAST, MEAN
 from kons.stored import Stored
 
 __all__ = ["Voting"]
 
 
 class Voting:
-    """The first column of what is voted on is the mean of the targets, the others are experts.
+    """What is voted on: the mean of the targets, the last of them, and what experts say.
+
+    The last target starts with no weight, for on rows in no order it is worth nothing. It is there for those
+    in order: no expert follows as fast where something new happens.
 
     Where targets become known ``delay`` rows late, up to so many errors are made before one is seen, and
     regret grows as delay + 1 (Joulani, Gyorgy, Szepesvari 2013): the weights start with as much more faith.
@@ -24,9 +28,9 @@ class Voting:
 
     def __init__(self, without_lags: Sequence[bool], delay: int = 0) -> None:
         prior = 1.0 + delay
-        self.all = Aggregation(len(without_lags) + 1, prior)
+        self.all = Aggregation(len(without_lags) + BASELINES, prior, doubted=[LAST])
         #: Those that need no last targets.
-        self.columns = [0, *(i + 1 for i, plain in enumerate(without_lags) if plain)]
+        self.columns = [MEAN, *(i + BASELINES for i, plain in enumerate(without_lags) if plain)]
         self.plain = Aggregation(len(self.columns), prior)
 
     def advance(
@@ -38,9 +42,10 @@ class Voting:
         Y: Matrix,
         weights: Vector,
         known: NDArray[np.int64],
+        largest: float,
     ) -> Matrix:
         """Predictions by all; both learn. See :meth:`Aggregation.advance`."""
-        learned = centres_learned, Y, weights, known
+        learned = centres_learned, Y, weights, known, largest
         predictions = self.all.advance(F, centres, F_learned, *learned)
         columns = self.columns
         self.plain.advance(F[:, columns], centres, F_learned[:, columns], *learned)
@@ -51,6 +56,11 @@ class Voting:
         if lags:
             return self.all.combine(F, centre)
         return self.plain.combine(F[:, self.columns], centre)
+
+    def begin(self) -> None:
+        """Forget all rows."""
+        for vote in (self.all, self.plain):
+            vote.begin()
 
     def end_chunk(self, rows: int, variance: float) -> None:
         """Forget by so many rows."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kons.learners.auto.roles import BASELINES
 from kons.stored import Stored
 
 __all__ = ["Waiting"]
@@ -50,10 +51,12 @@ class Waiting:
 
     def add_experts(self, count: int) -> None:
         """Experts more, who would have said what the others did on average."""
-        self._change(
-            "F",
-            lambda F: np.concatenate([F, np.repeat(F[:, 1:].mean(axis=1, keepdims=True), count, axis=1)], 1),
-        )
+
+        def grown(F: NDArray[np.float64]) -> NDArray[np.float64]:
+            said = F[:, BASELINES:].mean(axis=1, keepdims=True)
+            return np.concatenate([F, np.repeat(said, count, axis=1)], axis=1)
+
+        self._change("F", grown)
 
     def remove_experts(self, columns: Sequence[int]) -> None:
         """Without these columns of F."""
