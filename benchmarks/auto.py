@@ -31,6 +31,8 @@ GOALS = {
     "cod-rna": 0.052,
 }
 PART_OF_FOREST = 1 / 20
+# Of losses the mean over these is told: one seed's differ by up to three parts in a hundred.
+SEEDS = (0, 1, 2)
 
 
 def run(settings: Settings) -> Report:
@@ -62,7 +64,7 @@ def run(settings: Settings) -> Report:
         figures.append(at_most(0.60, "loss / best of River, geometric mean", mean, "with or without lags"))
     return Report(
         question="Does AutoKONS beat what River's users would pick, in a small part of the time?",
-        data="raw columns and targets, defaults only; MSE in units of the range, or error rate",
+        data="raw columns and targets, defaults only, mean of three seeds; MSE in units of the range, or error rate",
         columns=("set", "AutoKONS", "best of River", "which", "us a row", "part of ARF's time"),
         table=table,
         figures=figures,
@@ -71,10 +73,23 @@ def run(settings: Settings) -> Report:
 
 
 def measured(stream: RawStream) -> tuple[float, float, float, float]:
-    """Loss, CPU time a row in microseconds, and the loss of the first 100 rows beside the running mean's."""
-    start = time.process_time()
-    trace = AutoKONS(stream.task).advance(stream.X, stream.y)
-    microseconds = (time.process_time() - start) / len(stream.y) * 1e6
-    prediction = np.array([0.0 if label is None else label for label in trace.prediction], dtype=np.float64)
+    """Loss, CPU time a row in microseconds, and the loss of the first 100 rows beside the running mean's.
+
+    Losses are means over seeds, the time is the median.
+    """
+    losses, beginnings, microseconds = [], [], []
+    for seed in SEEDS:
+        start = time.process_time()
+        trace = AutoKONS(stream.task, seed=seed).advance(stream.X, stream.y)
+        microseconds.append((time.process_time() - start) / len(stream.y) * 1e6)
+        labels = [0.0 if label is None else label for label in trace.prediction]
+        prediction = np.array(labels, dtype=np.float64)
+        losses.append(stream.loss(prediction))
+        beginnings.append(stream.loss(prediction[:100]))
     means = np.concatenate([[0.0], np.cumsum(stream.y)[:-1] / np.arange(1, len(stream.y))])
-    return stream.loss(prediction), microseconds, stream.loss(prediction[:100]), stream.loss(means[:100])
+    return (
+        float(np.mean(losses)),
+        float(np.median(microseconds)),
+        float(np.mean(beginnings)),
+        stream.loss(means[:100]),
+    )

@@ -83,11 +83,13 @@ class SpanRidge:
             self._add(K, targets)
         self.factor()
 
-    def _add(self, K: Matrix, Y: Matrix) -> None:
+    def _add(self, K: Matrix, Y: Matrix, decay: float = 1.0) -> None:
+        """Rows into the sums, of which before only this part is kept."""
         if self._shared:
             self.gram, self.products = self.gram.copy(order="F"), self.products.copy()
             self._shared = False
-        self.gram = blas.dsyrk(1.0, K.T, beta=1.0, c=self.gram, lower=1, overwrite_c=1)
+        self.gram = blas.dsyrk(1.0, K.T, beta=decay, c=self.gram, lower=1, overwrite_c=1)
+        self.products *= decay
         self.products += K.T @ Y
 
     def factor(self) -> None:
@@ -148,9 +150,8 @@ class SpanRidge:
         V = _solved(self.L, K)
         if new:
             V_new = V if K_new is K else _solved(self.L, K_new)
-            M = V_new @ V_new.T
-            noise = self.forgetting ** np.arange(old + 1.0, old + new + 1.0)
-            M[np.diag_indices(new)] += noise
+            M = blas.dsyrk(1.0, V_new.T, trans=1, lower=1)
+            M.ravel(order="K")[:: new + 1] += self.forgetting ** np.arange(old + 1.0, old + new + 1.0)
             said: Matrix = V_new @ self.base
             C = np.zeros((old + new, old + new))
             if old:
@@ -185,12 +186,9 @@ class SpanRidge:
         And start the next one, with a new fit or, not live, the old one.
         """
         rows = len(self.K)
-        if self.forgetting < 1.0:
-            decay = self.forgetting**rows
-            self.gram, self.products = self.gram * decay, self.products * decay
-            self._shared = False
+        if rows and self.forgetting < 1.0:
             roots = self.forgetting ** (0.5 * np.arange(rows - 1.0, -1.0, -1.0))[:, None]
-            self._add(self.K * roots, self.Y * roots)
+            self._add(self.K * roots, self.Y * roots, self.forgetting**rows)
         elif rows:
             self._add(self.K, self.Y)
         if refit or self.live:
