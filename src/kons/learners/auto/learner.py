@@ -48,7 +48,7 @@ class AutoKONS(StreamConsumer):
         prediction  m + w^T (f - m), w by the same second-order update on the vector f of their predictions
         classes     one output each, in one A; scores made probabilities by logistic regression
 
-    Views (scaling, metric from the model's own gradients, bandwidth, regularization) are refitted at 8, 16,
+    Views (scaling, metric from the model's own gradients, bandwidth, regularization) are refitted at 4, 8,
     ..., 1024 rows and at later powers of 4, on rows that were kept. The vote competes with the best *linear*
     combination of the experts, with logarithmic regret (:mod:`kons.learners.auto.aggregation`). In blocks a
     row costs some 35 to 80 microseconds over thousands of rows, one by one up to twice that.
