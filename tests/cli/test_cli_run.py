@@ -60,7 +60,9 @@ def test_the_default_learner(said, answer, file):
     assert result["loss"] < min(result["baselines"].values())
     assert list(result["relevances"]) == result["features"]
     assert max(result["relevances"], key=result["relevances"].get) == "area"
-    assert len(result["experts"]) == 6  # the mean is one
+    at_work = [expert["name"] for expert in result["experts"] if expert["share"] != 0.0]
+    assert len(at_work) == 7  # with the mean and the last target
+    assert at_work[:3] == ["mean", "last target", "gaussian, features"]
     out = said(*asked, "--force")
     for words in ("points kept, by all experts together", "experts", "led by", "relevance", "area 1"):
         assert words in out

@@ -62,6 +62,16 @@ def test_goes_on_bit_for_bit_from_a_saved_state(task, delay):
     assert_identical(twin.state(), model.state())
 
 
+@pytest.mark.parametrize("experts", [1, 2, 5, 14])
+def test_any_number_of_experts_goes_on_from_a_saved_state(experts):
+    X, y = series(400)
+    model = AutoKONS(max_atoms=10, experts=experts)
+    for a, b in itertools.pairwise(range(0, 401, 50)):
+        model.advance(X[a:b], y[a:b])
+        twin = AutoKONS.from_state(model.parameters(), model.state())
+        assert_identical(twin.state(), model.state())
+
+
 def test_targets_that_are_not_known_yet_change_nothing():
     X, y = series()
     other = y.copy()
@@ -230,6 +240,7 @@ def forgeries(ensemble):
     yield lambda e: e["last_targets"].__setitem__("tail", e["last_targets"]["tail"][:1])
     yield lambda e: e.__setitem__("known_classes", 9)
     yield lambda e: e.__setitem__("leader", 99)
+    yield lambda e: e.__setitem__("leader", 1)
     yield lambda e: e.__setitem__("width", 99)
     yield lambda e: e["roles"].__setitem__(0, ("cubic", *e["roles"][0][1:]))
     yield lambda e: e["roles"].__setitem__(0, e["roles"][0][:-1])

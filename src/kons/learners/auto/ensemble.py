@@ -575,7 +575,9 @@ class Ensemble:
         self.fence = Fence(low, max(low, high))
         self.panel = Panel(stored_roles(stored, "roles", self.roster))
         self.voting = self._new_voting()
-        self.leader = stored.integer("leader", at_most=len(self.panel))
+        self.leader = stored.integer("leader", at_most=len(self.panel) + BASELINES - 1)
+        if self.leader == LAST:
+            raise stored.error("the last target leads, which is no expert")
         self.voting.load_state(stored.inner("voting"))
         self.calibration.load_state(stored.inner("calibration"))
         self.targets.load_state(stored.inner("targets"), self.outputs)
