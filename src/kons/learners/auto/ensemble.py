@@ -143,7 +143,7 @@ class Ensemble:
         # Before row i is predicted, so many of the rows that become known in this stretch are known.
         known = np.clip(np.arange(m) + len(waiting) - self.delay, 0, count)
         learned = pending[:count]
-        Y, w = layout.outputs(learned, self.outputs), learned[:, -1]
+        Y, w = layout.outputs(learned, self.outputs), layout.weights(learned)
         outlook = self.targets.follow(Y, w, known)
         F = np.empty((m, len(self.panel) + 1, self.outputs))
         F[:, 0] = outlook.means
@@ -158,7 +158,7 @@ class Ensemble:
         logits, classes_before = predictions, np.zeros(m, dtype=np.int64)
         if layout.classes:
             # Classes are numbered as they come: after each row, so many are known.
-            codes = np.concatenate([[self.known_classes], learned[:, -2] + 1.0]).astype(np.int64)
+            codes = np.concatenate([[self.known_classes], layout.targets(learned) + 1.0]).astype(np.int64)
             counts = np.maximum.accumulate(codes)
             self.known_classes, classes_before = int(counts[-1]), counts[known]
             logits = self.calibration.advance(2.0 * predictions - 1.0, 2.0 * past - 1.0, Y, known, counts[1:])
@@ -554,7 +554,7 @@ class Ensemble:
 
 def _counted(rows: Matrix) -> Matrix:
     """Those with a weight."""
-    return rows[rows[:, -1] > 0.0]
+    return rows[Layout.weights(rows) > 0.0]
 
 
 def _renewal(memory: int) -> int:

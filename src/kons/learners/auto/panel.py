@@ -211,7 +211,7 @@ def recruit(
     points = U[np.sort(len(U) - 1 - places[: max(atoms, 1)])]
     if role.kernel == "linear" and U.shape[1] <= max_atoms:
         points = np.eye(U.shape[1])
-    Y, weights = layout.outputs(kept, outputs), kept[:, -1]
+    Y, weights = layout.outputs(kept, outputs), layout.weights(kept)
     forgetting = 1.0 - 1.0 / role.memory if role.memory else 1.0
     expert = _class_of(role)(
         _kernel(role, view.bandwidth if fixed.bandwidth is None else fixed.bandwidth, fixed),

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.stored import Stored
 
-__all__ = ["LAGS", "LastTargets", "Layout"]
+__all__ = ["LAGS", "OWN", "TARGET_AT", "WEIGHT_AT", "LastTargets", "Layout"]
 
 #: How many of the last targets an expert sees.
 LAGS = 2
 #: Classes that the last targets are told apart in.
 MOST_CLASSES = 10
+#: What stands behind features and last targets, in this order, and how many numbers that is.
+TARGET_AT, WEIGHT_AT, OWN = range(3)
 # The last target where there is none: of numbers, and of classes by number.
 NO_NUMBER, NO_CLASS = 0.0, -1.0
 
@@ -38,15 +40,25 @@ class Layout:
     @property
     def columns(self) -> int:
         """Numbers in a row."""
-        return self.width + LAGS + 2
+        return self.width + LAGS + OWN
 
     def join(self, X: Matrix, last_targets: Matrix, y: Vector, weights: Vector) -> Matrix:
         """Rows of their parts."""
         return np.column_stack([X, last_targets, y, weights])
 
+    @staticmethod
+    def targets(rows: Matrix) -> Vector:
+        """Of each row; a view."""
+        return rows[:, TARGET_AT - OWN]
+
+    @staticmethod
+    def weights(rows: Matrix) -> Vector:
+        """Of each row; a view."""
+        return rows[:, WEIGHT_AT - OWN]
+
     def outputs(self, rows: Matrix, count: int) -> Matrix:
         """What is to be predicted, (rows, count): the target, or 1 for the class and 0 for the others."""
-        targets = rows[:, -2]
+        targets = self.targets(rows)
         if not self.classes:
             return targets[:, None].copy()
         Y = np.zeros((len(rows), count))
@@ -81,10 +93,10 @@ class Layout:
 
     def require_codes(self, rows: Matrix, count: int, stored: Stored) -> None:
         """Refuse stored rows of a class that there is not, or with a negative weight."""
-        codes = rows[:, -2] if self.classes and len(rows) else np.zeros(0)
+        codes = self.targets(rows) if self.classes and len(rows) else np.zeros(0)
         if (codes != np.floor(codes)).any() or ((codes < 0) | (codes >= count)).any():
             raise stored.error(f"a row is of a class other than 0 to {count - 1}")
-        if len(rows) and rows[:, -1].min() < 0.0:
+        if len(rows) and self.weights(rows).min() < 0.0:
             raise stored.error("a row has a negative weight")
 
 

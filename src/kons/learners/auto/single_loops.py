@@ -18,7 +18,7 @@ from kons.learners.auto.aggregation import learn_weights
 from kons.learners.auto.calibration import learn_logit
 from kons.learners.auto.chunks import LONGEST
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
-from kons.learners.auto.rows import LAGS
+from kons.learners.auto.rows import LAGS, OWN, TARGET_AT, WEIGHT_AT
 from kons.learners.auto.targets import MARGIN
 
 __all__ = ["foresee", "learn"]
@@ -297,7 +297,7 @@ def learn(
     memory[TAIL] += 1.0
     memory[FED] += 1.0
     scratch[0] = 0.0
-    current[seen], current[seen + 1] = y, 1.0
+    current[seen + TARGET_AT], current[seen + WEIGHT_AT] = y, 1.0
     lines = len(waiting)
     if lines > 1:
         oldest, waits = int(memory[OLDEST]), int(memory[WAITS])
@@ -312,8 +312,8 @@ def learn(
                 current[j] = waiting[oldest, j]
             if turn == 0:  # for its k, v and h; then back to what was said at its time
                 _ask(row, seen - LAGS, views, experts, fixed, chunk, memory, scratch, F)
-    y, weight, n = current[seen], current[seen + 1], int(memory[ROWS])
-    for j in range(seen + 2):
+    y, weight, n = current[seen + TARGET_AT], current[seen + WEIGHT_AT], int(memory[ROWS])
+    for j in range(seen + OWN):
         rows[n, j] = current[j]
     goal = scratch[1 : 1 + F.shape[1]]
     for o in range(len(goal)):

@@ -66,8 +66,9 @@ class Views:
         Scalings are read off the rows ``kept``, everything else off ``some`` of them, all with weights above
         0. ``gradients`` are those of an expert that has learned all rows in a view, if there is one.
         """
-        roots = np.sqrt(some[:, -1])
-        Y = _normalized(layout.outputs(some, outputs), some[:, -1])
+        weights = layout.weights(some)
+        roots = np.sqrt(weights)
+        Y = _normalized(layout.outputs(some, outputs), weights)
         wanted = {self.key(role) for role in roles if not role.other}
         before = {}
         for lags in (False, True):
