@@ -1,8 +1,8 @@
 """The experts at work: chunks of rows, decisions at doubling times, one vote.
 
 Everything here is numbers: a row is its features, the last targets known when it was predicted, its own
-target (a class as its number) and its weight. Decisions are taken at the ends of some chunks
-(:mod:`~kons.learners.auto.chunks`), on rows that were kept:
+target (a class as its number), its weight and the vote's error. Decisions are taken at the ends of some
+chunks (:mod:`~kons.learners.auto.chunks`), on rows that were kept:
 
 - every view in use is refitted (scaling, metric, bandwidth, regularization) and kept if it was better;
 - experts move to a view that is clearly better: new atoms, all kept rows learned again;
@@ -162,7 +162,9 @@ class Ensemble:
             counts = np.maximum.accumulate(codes)
             self.known_classes, classes_before = int(counts[-1]), counts[known]
             logits = self.calibration.advance(2.0 * predictions - 1.0, 2.0 * past - 1.0, Y, known, counts[1:])
-        self.loss += float(np.sum(w[:, None] * (past - Y) ** 2))
+        errors = layout.errors(learned)
+        errors[:] = np.sum((past - Y) ** 2, axis=1)
+        self.loss += float(np.sum(w * errors))
         self.loss_rows += count
         self.history.extend(learned)
         outcome = Outcome(
@@ -198,28 +200,25 @@ class Ensemble:
             return None if single is None else single.predict(x)
 
     def learn_row(self, x: Vector, y: float) -> bool:
-        """Learn one row with weight 1, exactly or not at all; False: use :meth:`advance`."""
+        """Learn one row with weight 1; False, and nothing done: use :meth:`advance`.
+
+        Only where it is the :attr:`left` one of its chunk can this fail, half done.
+        """
         with self._lock:
             single = self._at_hand()
             if single is None:
                 return False
-            end = self._chunk_end
-            if single.left > 1:  # nothing here can fail
-                self.rows = end - single.learn(x, y)
-                return True
-            # The last of its chunk: the parts stand where rows were last settled.
-            mark, rows = self._mark_parts(), single.mark()
-            try:
-                self.rows = end - single.learn(x, y)
+            self.rows = self._chunk_end - single.learn(x, y)
+            if self.rows == self._chunk_end:
                 with single_threaded_blas():
                     self._leave_single()
                     self._end_chunk()
-            except BaseException:
-                self._restore_parts(mark)
-                single.restore(rows)
-                self._singly = True
-                raise
         return True
+
+    @property
+    def left(self) -> int:
+        """Rows until the chunk's end."""
+        return (self._chunk_end if self._singly else next_boundary(self.rows)) - self.rows
 
     def _at_hand(self) -> SingleRows | None:
         """The single rows, as new as the parts; None where a row has to go through these."""
@@ -421,6 +420,11 @@ class Ensemble:
 
     # ---- looking
 
+    def last(self, count: int) -> Matrix:
+        """The last ``count`` rows whose targets are known, and behind them all that wait."""
+        known = self.history.last(count)
+        return np.concatenate([known, self.waiting.arrays["rows"]]) if len(self.waiting) else known
+
     def predict(self, X: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
         """Predictions and logits for rows, each as if it came next. Changes nothing."""
         self.settle()
@@ -456,12 +460,16 @@ class Ensemble:
     def mark(self) -> Any:
         """Where everything stands, for :meth:`restore`."""
         self.settle()
-        return self._mark_parts()
+        numbers = {name: getattr(self, name) for name in self.NUMBERS}
+        return numbers, [getattr(self, name).mark() for name in self.PARTS]
 
     def restore(self, mark: Any) -> None:
         """Go back to an earlier mark, bit for bit."""
         self._singly = False
-        self._restore_parts(mark)
+        numbers, parts = mark
+        vars(self).update(numbers)
+        for name, part in zip(self.PARTS, parts, strict=True):
+            getattr(self, name).restore(part)
 
     def __getstate__(self) -> dict[str, Any]:
         """Of copies and pickles, which begin without what is only there to be fast."""
@@ -470,16 +478,6 @@ class Ensemble:
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         vars(self).update(fields, _lock=threading.RLock())
-
-    def _mark_parts(self) -> Any:
-        numbers = {name: getattr(self, name) for name in self.NUMBERS}
-        return numbers, [getattr(self, name).mark() for name in self.PARTS]
-
-    def _restore_parts(self, mark: Any) -> None:
-        numbers, parts = mark
-        vars(self).update(numbers)
-        for name, part in zip(self.PARTS, parts, strict=True):
-            getattr(self, name).restore(part)
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""

@@ -1,4 +1,4 @@
-"""A row as numbers: its features, the last targets known when it was predicted, its target and its weight."""
+"""A row as numbers: features, the last targets known when it was predicted, its target, weight and error."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.stored import Stored
 
-__all__ = ["LAGS", "OWN", "TARGET_AT", "WEIGHT_AT", "LastTargets", "Layout"]
+__all__ = ["ERROR_AT", "LAGS", "OWN", "TARGET_AT", "WEIGHT_AT", "LastTargets", "Layout"]
 
 #: How many of the last targets an expert sees.
 LAGS = 2
 #: Classes that the last targets are told apart in.
 MOST_CLASSES = 10
 #: What stands behind features and last targets, in this order, and how many numbers that is.
-TARGET_AT, WEIGHT_AT, OWN = range(3)
+TARGET_AT, WEIGHT_AT, ERROR_AT, OWN = range(4)
 # The last target where there is none: of numbers, and of classes by number.
 NO_NUMBER, NO_CLASS = 0.0, -1.0
 
@@ -43,8 +43,8 @@ class Layout:
         return self.width + LAGS + OWN
 
     def join(self, X: Matrix, last_targets: Matrix, y: Vector, weights: Vector) -> Matrix:
-        """Rows of their parts."""
-        return np.column_stack([X, last_targets, y, weights])
+        """Rows of their parts, with errors of 0: what they are is known when the targets are."""
+        return np.column_stack([X, last_targets, y, weights, np.zeros(len(y))])
 
     @staticmethod
     def targets(rows: Matrix) -> Vector:
@@ -55,6 +55,11 @@ class Layout:
     def weights(rows: Matrix) -> Vector:
         """Of each row; a view."""
         return rows[:, WEIGHT_AT - OWN]
+
+    @staticmethod
+    def errors(rows: Matrix) -> Vector:
+        """The squared error of the vote when each row was predicted; a view."""
+        return rows[:, ERROR_AT - OWN]
 
     def outputs(self, rows: Matrix, count: int) -> Matrix:
         """What is to be predicted, (rows, count): the target, or 1 for the class and 0 for the others."""

@@ -18,7 +18,7 @@ from kons.learners.auto.aggregation import learn_weights
 from kons.learners.auto.calibration import learn_logit
 from kons.learners.auto.chunks import LONGEST
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
-from kons.learners.auto.rows import LAGS, OWN, TARGET_AT, WEIGHT_AT
+from kons.learners.auto.rows import ERROR_AT, LAGS, OWN, TARGET_AT, WEIGHT_AT
 from kons.learners.auto.targets import MARGIN
 
 __all__ = ["foresee", "learn"]
@@ -318,6 +318,7 @@ def learn(
     goal = scratch[1 : 1 + F.shape[1]]
     for o in range(len(goal)):
         goal[o] = (1.0 if y == o else 0.0) if sizes[CLASSES] else y
+        rows[n, seen + ERROR_AT] += (said[VOTE, o] - goal[o]) ** 2
     for i in range(len(experts)):
         _append(goal, math.sqrt(weight), n, experts[i], fixed, chunk, scratch)
     memory[ROWS] = n + 1.0
