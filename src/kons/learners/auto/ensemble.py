@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -199,20 +200,32 @@ class Ensemble:
             single = self._at_hand()
             return None if single is None else single.predict(x)
 
-    def learn_row(self, x: Vector, y: float) -> bool:
-        """Learn one row with weight 1; False, and nothing done: use :meth:`advance`.
+    def learn_row(self, x: Vector, y: float, at_end: Callable[[], None] = lambda: None) -> bool:
+        """Learn one row with weight 1, exactly or not at all; False: use :meth:`advance`.
 
-        Only where it is the :attr:`left` one of its chunk can this fail, half done.
+        With ``at_end``, which is called if it was the last of its chunk.
         """
         with self._lock:
             single = self._at_hand()
             if single is None:
                 return False
-            self.rows = self._chunk_end - single.learn(x, y)
-            if self.rows == self._chunk_end:
+            end = self._chunk_end
+            if single.left > 1:  # nothing here can fail
+                self.rows = end - single.learn(x, y)
+                return True
+            # The last of its chunk: the parts stand where rows were last settled.
+            mark, rows = self._mark_parts(), single.mark()
+            try:
+                self.rows = end - single.learn(x, y)
                 with single_threaded_blas():
                     self._leave_single()
                     self._end_chunk()
+                    at_end()
+            except BaseException:
+                self._restore_parts(mark)
+                single.restore(rows)
+                self._singly = True
+                raise
         return True
 
     @property
@@ -460,16 +473,12 @@ class Ensemble:
     def mark(self) -> Any:
         """Where everything stands, for :meth:`restore`."""
         self.settle()
-        numbers = {name: getattr(self, name) for name in self.NUMBERS}
-        return numbers, [getattr(self, name).mark() for name in self.PARTS]
+        return self._mark_parts()
 
     def restore(self, mark: Any) -> None:
         """Go back to an earlier mark, bit for bit."""
         self._singly = False
-        numbers, parts = mark
-        vars(self).update(numbers)
-        for name, part in zip(self.PARTS, parts, strict=True):
-            getattr(self, name).restore(part)
+        self._restore_parts(mark)
 
     def __getstate__(self) -> dict[str, Any]:
         """Of copies and pickles, which begin without what is only there to be fast."""
@@ -478,6 +487,16 @@ class Ensemble:
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         vars(self).update(fields, _lock=threading.RLock())
+
+    def _mark_parts(self) -> Any:
+        numbers = {name: getattr(self, name) for name in self.NUMBERS}
+        return numbers, [getattr(self, name).mark() for name in self.PARTS]
+
+    def _restore_parts(self, mark: Any) -> None:
+        numbers, parts = mark
+        vars(self).update(numbers)
+        for name, part in zip(self.PARTS, parts, strict=True):
+            getattr(self, name).restore(part)
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""

@@ -9,6 +9,7 @@ parts (*settled*) at the end of the chunk, or before anything else looks at them
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -296,6 +297,17 @@ class SingleRows:
     def left(self) -> int:
         """Rows until the chunk's end."""
         return self._end - int(self._memory[at.FED])
+
+    # ---- going back
+
+    def mark(self) -> Any:
+        """Where it stands, for :meth:`restore`: the rows themselves stay where they are."""
+        return self._memory.copy(), self._settled, self._settled_rows
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark."""
+        self._memory[:], self._settled, self._settled_rows = mark
+        self._scratch[0] = 0.0
 
 
 class _Tape:

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.core.threads import single_threaded_blas
 from kons.learners.auto.chunks import CHUNK, chunk_before
 from kons.learners.auto.ensemble import RECENT, Ensemble, Outcome
 from kons.learners.auto.rows import Layout
@@ -107,16 +106,16 @@ class Succession:
         """Learn one row with weight 1, exactly or not at all; False: use :meth:`advance`."""
         if self.current.left > 1:
             return self.current.learn_row(x, y)
-        mark = self.mark()
+        # The one at work goes back by itself.
+        fields, asleep = dict(vars(self)), self.asleep
+        mark = None if asleep is None else asleep.mark()
         try:
-            learned = self.current.learn_row(x, y)
-            if learned:
-                with single_threaded_blas():
-                    self._look()
+            return self.current.learn_row(x, y, self._look)
         except BaseException:
-            self.restore(mark)
+            vars(self).update(fields)
+            if asleep is not None:
+                asleep.restore(mark)
             raise
-        return learned
 
     def add_output(self) -> None:
         """A class more, that no row was of so far."""
