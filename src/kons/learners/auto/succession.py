@@ -215,8 +215,9 @@ class Succession:
         mine, its = self.current.history.last(missed), asleep.history.last(missed)
         weights = Layout.weights(mine)
         if weights @ Layout.errors(its) < weights @ Layout.errors(mine):
+            # What is usual stays: the rows between may have spoiled this one, too.
             self.current, self.number, self.asleep = asleep, self.number_asleep, None
-            self._begin(_mean(Layout.errors(its), weights), missed)
+            self.alarmed, self.calm = 0, 0
             return True
         if since >= ASLEEP:
             self.asleep = None
