@@ -23,9 +23,11 @@ from benchmarks import (
     published,
     rivals,
     river_adapter,
+    robust,
     sketched_replay,
     time_order,
     tradeoff,
+    unseen,
 )
 from benchmarks.measuring import environment
 from benchmarks.reporting import RESULTS
@@ -53,6 +55,8 @@ BENCHMARKS = {
         rivals,
         auto,
         auto_rows,
+        robust,
+        unseen,
         river_adapter,
     )
 }

@@ -9,6 +9,7 @@ from contracts.learners import assert_identical
 from kons.errors import ConfigurationError, FileError, InputError
 from kons.kernels import Gaussian, Matern
 from kons.learners.auto import AutoKONS
+from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT
 
 ROWS = 700
 
@@ -197,15 +198,15 @@ def test_new_features_are_taken_up_and_cost_nothing_before(delay):
     target = y + extra
     wide.widen(2, samples=np.column_stack([extra[:9], np.zeros(9)]))
     columns = np.column_stack([X[:, 0], extra, np.zeros(2000)])
-    # Until the views are refitted nobody looks at the new columns.
-    first = [m.advance(Z[700:1000], target[700:1000]) for m, Z in ((narrow, X[:, :1]), (wide, columns))]
+    # Until views are refitted, or experts that begin anew take over, nobody looks at the new columns.
+    first = [m.advance(Z[700:750], target[700:750]) for m, Z in ((narrow, X[:, :1]), (wide, columns))]
     assert first[0].prediction.tolist() == first[1].prediction.tolist()
     assert wide.relevances[1] == 0.0
     twin = AutoKONS.from_state(wide.parameters(), wide.state())
-    later = [m.advance(Z[1000:], target[1000:]) for m, Z in ((narrow, X[:, :1]), (wide, columns))]
+    later = [m.advance(Z[750:], target[750:]) for m, Z in ((narrow, X[:, :1]), (wide, columns))]
     assert later[1].loss[-500:].mean() < 0.3 * later[0].loss[-500:].mean()
     assert wide.relevances[1] > wide.relevances[2]
-    assert twin.advance(columns[1000:], target[1000:]).loss.tolist() == later[1].loss.tolist()
+    assert twin.advance(columns[750:], target[750:]).loss.tolist() == later[1].loss.tolist()
 
 
 def test_new_features_before_any_row_and_bad_samples():
@@ -226,17 +227,18 @@ def test_a_forged_state_of_waiting_rows_is_refused():
     model.advance(X, X[:, 0])
     for name in ("rows", "F", "centres", "predictions"):
         state = model.state()
-        state["ensemble"]["waiting"][name] = state["ensemble"]["waiting"][name][:2]
+        waiting = state["succession"]["current"]["waiting"]
+        waiting[name] = waiting[name][:2]
         with pytest.raises(FileError, match="shape"):
             AutoKONS.from_state(model.parameters(), state)
 
 
 def forgeries(ensemble):
     """Every way of changing one number or entry of a state that would lead outside an array."""
-    yield lambda e: e["history"]["kept"].__setitem__((3, -2), 7.0)
-    yield lambda e: e["history"]["last"].__setitem__((3, -2), 0.5)
-    yield lambda e: e["history"]["last"].__setitem__((3, -1), -1.0)
-    yield lambda e: e["waiting"]["rows"].__setitem__((0, -2), 9.0)
+    yield lambda e: e["history"]["kept"].__setitem__((3, TARGET_AT - OWN), 7.0)
+    yield lambda e: e["history"]["last"].__setitem__((3, TARGET_AT - OWN), 0.5)
+    yield lambda e: e["history"]["last"].__setitem__((3, WEIGHT_AT - OWN), -1.0)
+    yield lambda e: e["waiting"]["rows"].__setitem__((0, TARGET_AT - OWN), 9.0)
     yield lambda e: e["last_targets"].__setitem__("tail", e["last_targets"]["tail"][:1])
     yield lambda e: e.__setitem__("known_classes", 9)
     yield lambda e: e.__setitem__("leader", 99)
@@ -261,9 +263,9 @@ def test_a_forged_state_is_refused():
     X = np.random.default_rng(0).normal(size=(200, 2))
     model = AutoKONS("classification", delay=5, max_atoms=20)
     model.advance(X, np.digitize(X[:, 0], [-0.5, 0.5]))
-    for forge in forgeries(model.state()["ensemble"]):
+    for forge in forgeries(model.state()["succession"]["current"]):
         state = model.state()
-        forge(state["ensemble"])
+        forge(state["succession"]["current"])
         with pytest.raises(FileError):
             AutoKONS.from_state(model.parameters(), state)
 

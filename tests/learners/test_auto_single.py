@@ -292,7 +292,7 @@ def test_a_forged_chunk_goes_through_the_general_path():
     model = model_of("regression")
     model.advance(X[:1130], y[:1130])  # 106 rows into a chunk
     state = model.state()
-    state["rows_seen"] = state["ensemble"]["rows"] = 1030
+    state["rows_seen"] = state["succession"]["current"]["rows"] = 1030
     forged = AutoKONS.from_state(model.parameters(), state)
     one_by_one(forged, X[:20], y[:20])
     assert forged._ensemble._single is None or not forged._ensemble._singly

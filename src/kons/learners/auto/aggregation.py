@@ -84,19 +84,21 @@ class Aggregation:
         scales: Vector | None = None,
         known: NDArray[np.int64] | None = None,
         largest: float = np.inf,
+        used: Matrix | None = None,
     ) -> Matrix:
         """Predict from F (rows, experts, outputs); learn Y (rows, outputs) from the predictions F_learned.
 
         ``known`` says how many of the learned rows are learned before each prediction: by default one is
         learned after each. ``scales`` are weights of the learned rows; one whose squared error is beyond
-        ``largest`` weighs as much less.
+        ``largest`` weighs as much less. ``used`` is filled with the weights of each prediction.
         """
         predictions = np.empty((len(F), F.shape[2]))
         arrays = (self.gram.copy(), self.products.copy(), self.inverse.copy(), self.weights.copy())
         known = np.arange(len(F)) if known is None else known
         scales = np.ones(len(Y)) if scales is None else scales
         learned = F_learned, centres_learned, Y, scales, known, largest
-        _follow(F, centres, *learned, self.start, *arrays, predictions)
+        used = np.empty(F.shape[:2]) if used is None else used
+        _follow(F, centres, *learned, self.start, *arrays, predictions, used)
         self.gram, self.products, self.inverse, self.weights = arrays
         return predictions
 
@@ -197,6 +199,7 @@ def _follow(
     inverse: Matrix,
     weights: Vector,
     predictions: Matrix,
+    used: Matrix,
 ) -> None:
     rows, experts, outputs = F.shape
     learned = 0
@@ -217,6 +220,8 @@ def _follow(
                 )
             learned += 1
         if t < rows:
+            for i in range(experts):
+                used[t, i] = weights[i]
             for k in range(outputs):
                 total = 0.0
                 for i in range(experts):

@@ -1,8 +1,8 @@
 """The experts at work: chunks of rows, decisions at doubling times, one vote.
 
 Everything here is numbers: a row is its features, the last targets known when it was predicted, its own
-target (a class as its number) and its weight. Decisions are taken at the ends of some chunks
-(:mod:`~kons.learners.auto.chunks`), on rows that were kept:
+target (a class as its number), its weight and the vote's error. Decisions are taken at the ends of some
+chunks (:mod:`~kons.learners.auto.chunks`), on rows that were kept:
 
 - every view in use is refitted (scaling, metric, bandwidth, regularization) and kept if it was better;
 - experts move to a view that is clearly better: new atoms, all kept rows learned again;
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,7 +117,7 @@ class Ensemble:
         self.due = 0
         # Squared errors of the vote, forgotten as it forgets.
         self.loss, self.loss_rows = 0.0, 0.0
-        # Targets beyond are not believed; squared errors beyond weigh less in the vote. For a chunk each.
+        # For a chunk each: from targets beyond nobody learns; squared errors beyond weigh less in the vote.
         self.fence, self.largest_error = NO_FENCE, NO_LIMIT
         linear = fixed.kernel is None
         self.roster = all_roles(experts, linear=linear, classes=classes)
@@ -159,33 +160,35 @@ class Ensemble:
         # Before row i is predicted, so many of the rows that become known in this stretch are known.
         known = np.clip(np.arange(m) + len(waiting) - self.delay, 0, count)
         learned = pending[:count]
-        Y, w = layout.outputs(learned, self.outputs, self.fence), learned[:, -1]
-        outlook = self.targets.follow(Y, w, known, learned[:, -2])
-        if not layout.classes:
-            outlook = outlook.within(*layout.bounds(rows, self.fence))
+        Y, w = layout.outputs(learned, self.outputs), layout.weights(learned)
+        believed = layout.believed(learned, self.fence)
+        outlook = self.targets.follow(Y, believed, known, w)
+        inside = outlook.within(*self.fence)
         F = np.empty((m, len(self.panel) + BASELINES, self.outputs))
         F[:, MEAN], F[:, LAST] = outlook.means, layout.last_target(rows, outlook.means)
-        self.panel.play(rows, learned if self.delay else None, Y, np.sqrt(w), known, layout, F)
-        outlook.clip(F)
+        shown = layout.shown(rows, self.fence)
+        past_shown = layout.shown(learned, self.fence) if self.delay else None
+        self.panel.play(shown, past_shown, Y, np.sqrt(believed), known, layout, F)
+        inside.clip(F)
         centres = np.zeros(m) if layout.classes else outlook.means[:, 0]
         pending_F, pending_centres = waiting.joined("F", F), waiting.joined("centres", centres)
-        # The vote believes what lies beyond the fence if the last target did, too.
-        voted = Y if layout.classes else np.clip(learned[:, -2], *layout.bounds(learned, self.fence))[:, None]
-        largest = self.largest_error
-        predictions = self.voting.advance(
-            F, centres, pending_F[:count], pending_centres[:count], voted, w, known, largest
-        )
+        before = pending_F[:count], pending_centres[:count], self.fence.clip(Y), w, known
+        predictions, trust = self.voting.advance(F, centres, *before, self.largest_error)
+        inside.clip(predictions)
+        predictions += (trust * layout.beyond(rows, self.fence))[:, None]
         outlook.clip(predictions)
         pending_predictions = waiting.joined("predictions", predictions)
         past = pending_predictions[:count]
         logits, classes_before = predictions, np.zeros(m, dtype=np.int64)
         if layout.classes:
             # Classes are numbered as they come: after each row, so many are known.
-            codes = np.concatenate([[self.known_classes], learned[:, -2] + 1.0]).astype(np.int64)
+            codes = np.concatenate([[self.known_classes], layout.targets(learned) + 1.0]).astype(np.int64)
             counts = np.maximum.accumulate(codes)
             self.known_classes, classes_before = int(counts[-1]), counts[known]
             logits = self.calibration.advance(2.0 * predictions - 1.0, 2.0 * past - 1.0, Y, known, counts[1:])
-        self.loss += float(np.sum(w[:, None] * np.minimum((past - voted) ** 2, largest)))
+        errors = layout.errors(learned)
+        errors[:] = np.sum((past - Y) ** 2, axis=1)
+        self.loss += float(w @ np.minimum(errors, self.largest_error))
         self.loss_rows += count
         self.history.extend(learned)
         outcome = Outcome(
@@ -222,8 +225,11 @@ class Ensemble:
             single = self._at_hand()
             return None if single is None else single.predict(x)
 
-    def learn_row(self, x: Vector, y: float) -> bool:
-        """Learn one row with weight 1, exactly or not at all; False: use :meth:`advance`."""
+    def learn_row(self, x: Vector, y: float, at_end: Callable[[], None] = lambda: None) -> bool:
+        """Learn one row with weight 1, exactly or not at all; False: use :meth:`advance`.
+
+        With ``at_end``, which is called if it was the last of its chunk.
+        """
         with self._lock:
             single = self._at_hand()
             if single is None:
@@ -239,12 +245,18 @@ class Ensemble:
                 with single_threaded_blas():
                     self._leave_single()
                     self._end_chunk()
+                    at_end()
             except BaseException:
                 self._restore_parts(mark)
                 single.restore(rows)
                 self._singly = True
                 raise
         return True
+
+    @property
+    def left(self) -> int:
+        """Rows until the chunk's end."""
+        return (self._chunk_end if self._singly else next_boundary(self.rows)) - self.rows
 
     def _at_hand(self) -> SingleRows | None:
         """The single rows, as new as the parts; None where a row has to go through these."""
@@ -340,14 +352,16 @@ class Ensemble:
     def _set_fence(self) -> None:
         if self.layout.classes or not self.history.rows:
             return
-        before, self.fence = self.fence, fence_around(_counted(self.history.last(RECENT))[:, -2])
+        rows = self.history.last(RECENT)
+        rows = rows[Layout.weights(rows) > 0.0]
+        before, self.fence = self.fence, fence_around(Layout.targets(rows))
         if before == NO_FENCE and self.rows <= CHUNK:
             # What was voted so far was learned from anything, by experts that knew little.
             self.voting.begin()
         if decides(self.rows) and self.rows <= SETTLED:
             # The first targets were learned before there was a fence, or behind one of few rows.
             kept = self.history.sampled()
-            self.targets.count_again(self.layout.outputs(kept, 1, self.fence), kept[:, -1])
+            self.targets.count_again(self.layout.outputs(kept, 1), self.layout.believed(kept, self.fence))
             if self.rows <= CHUNK:
                 self.loss, self.loss_rows = 0.0, 0.0
 
@@ -356,12 +370,16 @@ class Ensemble:
         told = not self.layout.classes and self.rows >= CHUNK and usual > NO_ERROR * self.targets.variance
         self.largest_error = WILD * usual if told else NO_LIMIT
 
+    def _believed(self, rows: Matrix) -> Matrix:
+        """Those that are learned from."""
+        return rows[self.layout.believed(rows, self.fence) > 0.0]
+
     def _decide(self) -> None:
         random = np.random.default_rng([self.seed, self.rows])
-        kept = _counted(self.history.sampled())
+        kept = self._believed(self.history.sampled())
         some = kept
         if self.rows >= SETTLED:  # rows that no view was chosen by
-            some = _counted(self.history.last(min(self.rows // 2, COMPARED_ROWS)))
+            some = self._believed(self.history.last(min(self.rows // 2, COMPARED_ROWS)))
         if not len(kept) or not len(some):
             return
         if self.rows >= SETTLED and doubled(self.rows):
@@ -371,7 +389,6 @@ class Ensemble:
             some,
             layout=self.layout,
             outputs=self.outputs,
-            fence=self.fence,
             flags=min(self.known_classes, MOST_CLASSES),
             rows=self.rows,
             roles=self.panel.roles,
@@ -398,7 +415,7 @@ class Ensemble:
         """Let those begin that wait for nothing but a view."""
         for i, seat in enumerate(self.panel.seats):
             if seat.expert is None and self.views.key(seat.role) in self.views.current:
-                self._recruit(i, _counted(self.history.sampled()))
+                self._recruit(i, self._believed(self.history.sampled()))
 
     @property
     def _exchangeable(self) -> bool:
@@ -423,7 +440,7 @@ class Ensemble:
         """A new expert on seat i, in the current view, that has learned the rows that are kept."""
         role = self.panel.seats[i].role
         if role.memory or kept is None:
-            kept = _counted(self.history.last(3 * role.memory // 2))
+            kept = self._believed(self.history.last(3 * role.memory // 2))
         if not len(kept):
             return
         self.panel.seats[i] = recruit(
@@ -434,7 +451,6 @@ class Ensemble:
             outputs=self.outputs,
             max_atoms=self.max_atoms if role.memory else self._room(),
             fixed=self.fixed,
-            fence=self.fence,
             live=self.rows < LIVE_ROWS,
             random=np.random.default_rng([self.seed, self.rows, i]),
         )
@@ -476,6 +492,11 @@ class Ensemble:
 
     # ---- looking
 
+    def last(self, count: int) -> Matrix:
+        """The last ``count`` rows whose targets are known, and behind them all that wait."""
+        known = self.history.last(count)
+        return np.concatenate([known, self.waiting.arrays["rows"]]) if len(self.waiting) else known
+
     def predict(self, X: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
         """Predictions and logits for rows, each as if it came next. Changes nothing."""
         self.settle()
@@ -483,14 +504,16 @@ class Ensemble:
         nothing = np.zeros(len(X))
         rows = layout.join(X, self.last_targets.next(len(X)), nothing, nothing)
         outlook = self.targets.now(len(X))
-        if not layout.classes:
-            outlook = outlook.within(*layout.bounds(rows, self.fence))
+        inside = outlook.within(*self.fence)
         F = np.empty((len(X), len(self.panel) + BASELINES, self.outputs))
         F[:, MEAN], F[:, LAST] = outlook.means, layout.last_target(rows, outlook.means)
-        self.panel.predict(rows, layout, F, lags=recent_targets)
-        outlook.clip(F)
+        self.panel.predict(layout.shown(rows, self.fence), layout, F, lags=recent_targets)
+        inside.clip(F)
         centre = 0.0 if layout.classes else float(outlook.means[0, 0])
         predictions = self.voting.combine(F, centre, lags=recent_targets)
+        inside.clip(predictions)
+        if recent_targets:
+            predictions += (self.voting.trust * layout.beyond(rows, self.fence))[:, None]
         outlook.clip(predictions)
         logits = self.calibration.logits(2.0 * predictions - 1.0) if layout.classes else predictions
         return predictions, logits
@@ -616,11 +639,6 @@ class Ensemble:
         columns = Layout.columns_seen(view.features, lags, view.flags)
         if view.features > self.layout.width or view.metric.shape[-1] != columns:
             raise stored.error(f"a view has {view.metric.shape[-1]} columns, expected {columns}")
-
-
-def _counted(rows: Matrix) -> Matrix:
-    """Those with a weight."""
-    return rows[rows[:, -1] > 0.0]
 
 
 def _renewal(memory: int) -> int:

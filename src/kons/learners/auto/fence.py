@@ -1,4 +1,4 @@
-"""Where targets stop being believed: one that lies wildly out is learned as if it lay at the fence."""
+"""Where targets stop being believed: experts do not learn from one that lies wildly out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kons.arrays import Vector
 
@@ -25,9 +26,14 @@ class Fence(NamedTuple):
     low: float
     high: float
 
-    def clip(self, targets: Vector) -> Vector:
+    def clip(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
         """Those beyond at the fence. A new array."""
         return np.clip(targets, self.low, self.high)
+
+    def holds(self, targets: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which of them lie inside."""
+        inside: NDArray[np.bool_] = (targets >= self.low) & (targets <= self.high)
+        return inside
 
 
 #: All targets are believed.
@@ -37,8 +43,8 @@ NO_FENCE = Fence(-1e300, 1e300)
 def fence_around(targets: Vector) -> Fence:
     """Ten times as far from the median as 19 of 20 of the targets that differ from it; O(n).
 
-    A burst of fifty wild targets in a thousand does no more harm than fifty large ones, and a new level is
-    believed after a hundred rows. Not for targets whose few large values are all that matters.
+    A burst of fifty wild targets in a thousand does no harm, and a new level is believed after a hundred
+    rows. Not for targets whose few large values are all that matters.
 
     >>> import numpy as np
     >>> targets = np.append(np.arange(100.0), 1e9)

@@ -22,6 +22,7 @@ from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, InputError, TargetError
 from kons.kernels import Gaussian, Kernel
 from kons.learners.auto.ensemble import Ensemble, Outcome
+from kons.learners.auto.succession import Succession
 from kons.learners.auto.view import Fixed
 from kons.learners.classifier import best_of, probabilities_of
 from kons.learners.labels import Labels, as_label, as_labels, object_array, stored_labels
@@ -51,7 +52,8 @@ class AutoKONS(StreamConsumer):
     Views (scaling, metric from the model's own gradients, bandwidth, regularization) are refitted at 4, 8,
     ..., 1024 rows and at later powers of 4, on rows that were kept. The vote competes with the best *linear*
     combination of the experts, with logarithmic regret (:mod:`kons.learners.auto.aggregation`). In blocks a
-    row costs some 35 to 80 microseconds over thousands of rows, one by one up to twice that.
+    row costs some 35 to 80 microseconds over thousands of rows, one by one up to twice that. When the stream
+    turns into another one, fresh experts take over (:mod:`kons.learners.auto.succession`).
 
     Parameters
     ----------
@@ -123,7 +125,7 @@ class AutoKONS(StreamConsumer):
         self._given_kernel = kernel
         self._labelled = task == "classification"
         self._labels = Labels()
-        self._ensemble = Ensemble(
+        self._succession = Succession(
             classes=self._labelled,
             max_atoms=self.max_atoms,
             experts=self.experts,
@@ -153,8 +155,8 @@ class AutoKONS(StreamConsumer):
             if self._labelled:
                 values = np.array(self._labels.codes_of(labels), dtype=np.float64)
                 for _ in range(len(self._labels) - before):
-                    self._ensemble.add_output()
-            outcomes = self._ensemble.advance(points, values, weights)
+                    self._succession.add_output()
+            outcomes = self._succession.advance(points, values, weights)
             self._count(points, 0)
         return self._trace(outcomes, values, weights)
 
@@ -162,8 +164,8 @@ class AutoKONS(StreamConsumer):
         """Learn one row: a block of one, in a tenth of the time; cheaper still right after its prediction."""
         point = self._as_point(x)
         value = self._known_target(y)
-        if value is not None and self._ensemble.learn_row(point[0], value):
-            self._rows_seen = self._ensemble.rows
+        if value is not None and self._succession.learn_row(point[0], value):
+            self._rows_seen += 1
         else:
             self.advance(point, [y])
 
@@ -183,7 +185,7 @@ class AutoKONS(StreamConsumer):
         if samples is not None:
             values = np.median(as_points(samples, width=columns, name="samples"), axis=0)
         if self._width is not None:
-            self._ensemble.widen(values)
+            self._succession.widen(values)
             self._width += columns
 
     # ---- predicting
@@ -264,6 +266,11 @@ class AutoKONS(StreamConsumer):
         """The atoms of all experts."""
         return self._ensemble.panel.size
 
+    @property
+    def successions(self) -> int:
+        """How often the past no longer helped, and experts who know nothing of it took over."""
+        return self._succession.successions
+
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
         return {
@@ -279,16 +286,21 @@ class AutoKONS(StreamConsumer):
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on, besides the parameters. A copy."""
-        return super().state() | {"classes": list(self._labels.known), "ensemble": self._ensemble.state()}
+        return super().state() | {"classes": list(self._labels.known), "succession": self._succession.state()}
 
     def _load_state(self, stored: Stored) -> None:
         super()._load_state(stored)
         self._labels = Labels(stored_labels(stored, "classes"))
-        self._ensemble.load_state(stored.inner("ensemble"))
+        self._succession.load_state(stored.inner("succession"))
         if self._labelled and self._ensemble.outputs != len(self._labels):
             raise stored.error("it has not as many outputs as classes")
 
     # ---- inside
+
+    @property
+    def _ensemble(self) -> Ensemble:
+        """The one at work."""
+        return self._succession.current
 
     def _predicted(self, X: Any, recent_targets: bool) -> tuple[Matrix, Matrix]:
         points = self._as_points(X)
@@ -359,8 +371,11 @@ class AutoKONS(StreamConsumer):
             raise AttributeError("AutoKONS for regression predicts numbers and knows no classes.")
 
     def _parts(self) -> Sequence[Restorable]:
-        return (self._labels, self._ensemble)
+        return (self._labels, self._succession)
 
     def _facts(self) -> dict[str, str]:
         leads = sorted(self.shares.items(), key=lambda share: -share[1])[:3]
-        return {"leading experts": "; ".join(f"{name} {share:.2f}" for name, share in leads)}
+        return {
+            "leading experts": "; ".join(f"{name} {share:.2f}" for name, share in leads),
+            "successions": str(self.successions),
+        }

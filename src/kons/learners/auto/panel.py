@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.kernels import Gaussian, Kernel, Linear, Matern
 from kons.learners.auto.expert import SpanRidge
-from kons.learners.auto.fence import Fence
 from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.relevance import mean_gradients
 from kons.learners.auto.roles import BASELINES, MEAN, Role
@@ -190,7 +189,6 @@ def recruit(
     outputs: int,
     max_atoms: int,
     fixed: Fixed,
-    fence: Fence,
     live: bool,
     random: np.random.Generator,
 ) -> Seat:
@@ -213,7 +211,7 @@ def recruit(
     points = U[np.sort(len(U) - 1 - places[: max(atoms, 1)])]
     if role.kernel == "linear" and U.shape[1] <= max_atoms:
         points = np.eye(U.shape[1])
-    Y, weights = layout.outputs(kept, outputs, fence), kept[:, -1]
+    Y, weights = layout.outputs(kept, outputs), layout.weights(kept)
     forgetting = 1.0 - 1.0 / role.memory if role.memory else 1.0
     expert = _class_of(role)(
         _kernel(role, view.bandwidth if fixed.bandwidth is None else fixed.bandwidth, fixed),

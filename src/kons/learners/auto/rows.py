@@ -1,4 +1,4 @@
-"""A row as numbers: its features, the last targets known when it was predicted, its target and its weight."""
+"""A row as numbers: features, the last targets known when it was predicted, its target, weight and error."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.learners.auto.fence import NO_FENCE, Fence
+from kons.learners.auto.fence import Fence
 from kons.stored import Stored
 
-__all__ = ["LAGS", "LastTargets", "Layout"]
+__all__ = ["ERROR_AT", "LAGS", "OWN", "TARGET_AT", "WEIGHT_AT", "LastTargets", "Layout"]
 
 #: How many of the last targets an expert sees.
 LAGS = 2
 #: Classes that the last targets are told apart in.
 MOST_CLASSES = 10
+#: What stands behind features and last targets, in this order, and how many numbers that is.
+TARGET_AT, WEIGHT_AT, ERROR_AT, OWN = range(4)
 # The last target where there is none: of numbers, and of classes by number.
 NO_NUMBER, NO_CLASS = 0.0, -1.0
 
@@ -39,17 +41,32 @@ class Layout:
     @property
     def columns(self) -> int:
         """Numbers in a row."""
-        return self.width + LAGS + 2
+        return self.width + LAGS + OWN
 
     def join(self, X: Matrix, last_targets: Matrix, y: Vector, weights: Vector) -> Matrix:
-        """Rows of their parts."""
-        return np.column_stack([X, last_targets, y, weights])
+        """Rows of their parts, with errors of 0: what they are is known when the targets are."""
+        return np.column_stack([X, last_targets, y, weights, np.zeros(len(y))])
 
-    def outputs(self, rows: Matrix, count: int, fence: Fence = NO_FENCE) -> Matrix:
-        """What is learned, (rows, count): the target inside the fence, or 1 for the class, 0 for others."""
-        targets = rows[:, -2]
+    @staticmethod
+    def targets(rows: Matrix) -> Vector:
+        """Of each row; a view."""
+        return rows[:, TARGET_AT - OWN]
+
+    @staticmethod
+    def weights(rows: Matrix) -> Vector:
+        """Of each row; a view."""
+        return rows[:, WEIGHT_AT - OWN]
+
+    @staticmethod
+    def errors(rows: Matrix) -> Vector:
+        """The squared error of the vote when each row was predicted; a view."""
+        return rows[:, ERROR_AT - OWN]
+
+    def outputs(self, rows: Matrix, count: int) -> Matrix:
+        """What is to be predicted, (rows, count): the target, or 1 for the class and 0 for the others."""
+        targets = self.targets(rows)
         if not self.classes:
-            return fence.clip(targets)[:, None]
+            return targets[:, None].copy()
         Y = np.zeros((len(rows), count))
         Y[np.arange(len(rows)), targets.astype(np.int64)] = 1.0
         return Y
@@ -87,17 +104,33 @@ class Layout:
             return last.copy()
         return np.where(last < 0.0, means, (last == np.arange(means.shape[1])).astype(np.float64))
 
-    def bounds(self, rows: Matrix, fence: Fence) -> tuple[Vector, Vector]:
-        """How far predictions of a number go: to the fence, or to the last target if it lies beyond."""
+    def believed(self, rows: Matrix, fence: Fence) -> Vector:
+        """The weights of rows to those that learn: 0 where the target, or a last one, is beyond the fence."""
+        weights = self.weights(rows)
+        if self.classes:
+            return weights
+        believed: Vector = weights * fence.holds(rows[:, self.width : self.width + LAGS + 1]).all(axis=1)
+        return believed
+
+    def shown(self, rows: Matrix, fence: Fence) -> Matrix:
+        """Rows as experts are shown them: the last targets no farther than the fence."""
+        if self.classes:
+            return rows
+        shown, last = rows.copy(), slice(self.width, self.width + LAGS)
+        shown[:, last] = fence.clip(rows[:, last])
+        return shown
+
+    def beyond(self, rows: Matrix, fence: Fence) -> Vector:
+        """How far the last target before each row lies beyond the fence; of classes 0."""
         last = rows[:, self.width]
-        return np.minimum(last, fence.low), np.maximum(last, fence.high)
+        return np.zeros(len(rows)) if self.classes else last - fence.clip(last)
 
     def require_codes(self, rows: Matrix, count: int, stored: Stored) -> None:
         """Refuse stored rows of a class that there is not, or with a negative weight."""
-        codes = rows[:, -2] if self.classes and len(rows) else np.zeros(0)
+        codes = self.targets(rows) if self.classes and len(rows) else np.zeros(0)
         if (codes != np.floor(codes)).any() or ((codes < 0) | (codes >= count)).any():
             raise stored.error(f"a row is of a class other than 0 to {count - 1}")
-        if len(rows) and rows[:, -1].min() < 0.0:
+        if len(rows) and self.weights(rows).min() < 0.0:
             raise stored.error("a row has a negative weight")
 
 

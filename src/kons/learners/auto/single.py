@@ -27,7 +27,7 @@ from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.panel import Panel
 from kons.learners.auto.ranks import RankScaling
 from kons.learners.auto.roles import BASELINES
-from kons.learners.auto.rows import LAGS, LastTargets
+from kons.learners.auto.rows import LAGS, OWN, LastTargets
 from kons.learners.auto.targets import Targets
 from kons.learners.auto.view import View
 from kons.learners.auto.voting import Voting
@@ -144,9 +144,9 @@ class SingleRows:
         self._x = np.zeros(self.width)
         # The row that is spoken of, its target and weight, what everybody says and what comes of it.
         row, said = self.width + LAGS, seats * self.outputs
-        self._current = np.zeros(row + 2 + said + at.SAID * self.outputs)
+        self._current = np.zeros(row + OWN + said + at.SAID * self.outputs)
         self._waiting = np.zeros((self.waiting.delay + 1, len(self._current)))
-        self._rows = np.zeros((LONGEST, row + 2))
+        self._rows = np.zeros((LONGEST, row + OWN))
         self._end, self._settled, self._settled_rows = 0, 0, 0
         tables = (self._current[:row], self._sizes, self._views, self._table)
         numbers = (self._fixed, self._chunk, self._memory, self._scratch)
@@ -157,7 +157,7 @@ class SingleRows:
 
     def _parts_of(self, line: Vector) -> tuple[Matrix, Matrix, Matrix]:
         """The row, what everybody says of it, and what comes of that; or of several lines."""
-        outputs, columns = self.outputs, self.width + LAGS + 2
+        outputs, columns = self.outputs, self.width + LAGS + OWN
         seats, lines = len(self.seats) + BASELINES, line.shape[:-1]
         F, said = np.split(line[..., columns:], [seats * outputs], axis=-1)
         return line[..., :columns], F.reshape(*lines, seats, outputs), said.reshape(*lines, -1, outputs)

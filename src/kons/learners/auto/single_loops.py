@@ -19,8 +19,9 @@ from kons.learners.auto.calibration import learn_logit
 from kons.learners.auto.chunks import LONGEST
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
 from kons.learners.auto.roles import BASELINES, LAST, MEAN
-from kons.learners.auto.rows import LAGS
+from kons.learners.auto.rows import ERROR_AT, LAGS, OWN, TARGET_AT, WEIGHT_AT
 from kons.learners.auto.targets import MARGIN
+from kons.learners.auto.voting import EARNED
 
 __all__ = ["foresee", "learn"]
 
@@ -82,12 +83,13 @@ def foresee(
     outputs = F.shape[1]
     weight = max(memory[WEIGHT], 1e-300)
     room = MARGIN * (memory[HIGH] - memory[LOW])
-    low, high, last = memory[LOW] - room, memory[HIGH] + room, row[width]
+    least, most, last = memory[LOW] - room, memory[HIGH] + room, row[width]
+    low, high, beyond = max(least, memory[FENCE_LOW]), min(most, memory[FENCE_HIGH]), 0.0
     if classes:
         low, high = 0.0, 1.0
-    else:
-        low = max(low, min(last, memory[FENCE_LOW]))
-        high = min(high, max(last, memory[FENCE_HIGH]))
+    elif memory[sizes[ALL_AT] + LAST] > EARNED:
+        inside = min(max(last, memory[FENCE_LOW]), memory[FENCE_HIGH])
+        beyond = memory[sizes[ALL_AT] + LAST] * (last - inside)
     for o in range(outputs):
         F[MEAN, o] = memory[sizes[TOTALS_AT] + o] / weight
         F[LAST, o] = last
@@ -112,7 +114,10 @@ def foresee(
             F[i, o] = min(max(F[i, o], low), high)
             vote += memory[sizes[ALL_AT] + i] * (F[i, o] - centre)
         said[CENTRE, o] = centre
-        said[VOTE, o] = said[LOGITS, o] = min(max(centre + vote, low), high)
+        said[VOTE, o] = min(max(centre + vote, low), high)
+        if not classes:
+            said[VOTE, o] = min(max(said[VOTE, o] + beyond, least), most)
+        said[LOGITS, o] = said[VOTE, o]
         if classes:
             at = sizes[CALIBRATION_AT]
             said[LOGITS, o] = memory[at] * (2.0 * said[VOTE, o] - 1.0) + memory[at + 1]
@@ -133,14 +138,16 @@ def _ask(
 ) -> None:
     """What each expert says of a row with its last targets, and all that it needs to learn the row."""
     for i in range(len(views)):
-        _see(row, width, views[i], fixed, scratch)
+        _see(row, width, memory[FENCE_LOW], memory[FENCE_HIGH], views[i], fixed, scratch)
     for i in range(len(experts)):
         seen = views[experts[i, ITS_VIEW], SEEN_AT] + views[experts[i, ITS_VIEW], COLUMNS]
         _speak(scratch[seen:], int(memory[ROWS]), F.shape[1], experts[i], fixed, chunk, scratch, F)
 
 
 @compiled_sums
-def _see(row: Vector, width: int, view: Table, fixed: Vector, scratch: Vector) -> None:
+def _see(
+    row: Vector, width: int, least: float, most: float, view: Table, fixed: Vector, scratch: Vector
+) -> None:
     """The row as a view shows it: columns, scaled, and behind them the coordinates in its metric."""
     columns, features, flags = view[COLUMNS], view[FEATURES], view[FLAGS]
     z = scratch[view[SEEN_AT] : view[SEEN_AT] + columns]
@@ -150,7 +157,7 @@ def _see(row: Vector, width: int, view: Table, fixed: Vector, scratch: Vector) -
     if view[SEES_LAGS]:
         for j in range(LAGS):
             if flags <= 2:
-                z[features + j] = row[width + j]
+                z[features + j] = min(max(row[width + j], least), most)
             else:
                 for flag in range(flags):
                     z[features + j * flags + flag] = 1.0 if row[width + j] == flag else 0.0
@@ -307,7 +314,7 @@ def learn(
     memory[TAIL] += 1.0
     memory[FED] += 1.0
     scratch[0] = 0.0
-    current[seen], current[seen + 1] = y, 1.0
+    current[seen + TARGET_AT], current[seen + WEIGHT_AT] = y, 1.0
     lines = len(waiting)
     if lines > 1:
         oldest, waits = int(memory[OLDEST]), int(memory[WAITS])
@@ -322,17 +329,23 @@ def learn(
                 current[j] = waiting[oldest, j]
             if turn == 0:  # for its k, v and h; then back to what was said at its time
                 _ask(row, seen - LAGS, views, experts, fixed, chunk, memory, scratch, F)
-    y, weight, n = current[seen], current[seen + 1], int(memory[ROWS])
-    for j in range(seen + 2):
+    y, weight, n = current[seen + TARGET_AT], current[seen + WEIGHT_AT], int(memory[ROWS])
+    for j in range(seen + OWN):
         rows[n, j] = current[j]
     goal = scratch[1 : 1 + F.shape[1]]
     for o in range(len(goal)):
-        inside = min(max(y, memory[FENCE_LOW]), memory[FENCE_HIGH])
-        goal[o] = (1.0 if y == o else 0.0) if sizes[CLASSES] else inside
+        goal[o] = (1.0 if y == o else 0.0) if sizes[CLASSES] else y
+        rows[n, seen + ERROR_AT] += (said[VOTE, o] - goal[o]) ** 2
+    inside = min(max(y, memory[FENCE_LOW]), memory[FENCE_HIGH])
+    believed = weight
+    for j in range(seen - LAGS, seen + 1):  # the last targets and this one
+        if not sizes[CLASSES] and not memory[FENCE_LOW] <= current[j] <= memory[FENCE_HIGH]:
+            believed = 0.0
+    memory[LOSS] += weight * min(rows[n, seen + ERROR_AT], memory[LARGEST_ERROR])
     for i in range(len(experts)):
-        _append(goal, math.sqrt(weight), n, experts[i], fixed, chunk, scratch)
+        _append(goal, math.sqrt(believed), n, experts[i], fixed, chunk, scratch)
     memory[ROWS] = n + 1.0
-    _weigh(y, weight, row[seen - LAGS], goal, sizes, plain, memory, scratch, F, said)
+    _weigh(y, weight, believed, inside, goal, sizes, plain, memory, scratch, F, said)
     return int(memory[FED])
 
 
@@ -340,7 +353,8 @@ def learn(
 def _weigh(
     y: float,
     weight: float,
-    last: float,
+    believed: float,
+    inside: float,
     goal: Vector,
     sizes: Table,
     plain: Table,
@@ -352,9 +366,7 @@ def _weigh(
     """The votes learn, and all that is known of targets follows."""
     classes, outputs = sizes[CLASSES] == 1, len(goal)
     for o in range(outputs):
-        centre, voted = said[CENTRE, o], goal[o]
-        if not classes:  # the vote believes what lies beyond the fence if the last target did, too
-            voted = min(max(y, min(last, memory[FENCE_LOW])), max(last, memory[FENCE_HIGH]))
+        centre, voted = said[CENTRE, o], goal[o] if classes else inside
         for vote in range(2):
             count = len(plain) if vote else len(F)
             g = scratch[1 + outputs : 1 + outputs + count]
@@ -362,7 +374,6 @@ def _weigh(
                 g[i] = F[plain[i] if vote else i, o] - centre
             place = sizes[PLAIN_AT if vote else ALL_AT]
             _vote(g, voted - centre, weight, memory[LARGEST_ERROR], memory[place:])
-        memory[LOSS] += weight * min((said[VOTE, o] - voted) ** 2, memory[LARGEST_ERROR])
     memory[LOSS_ROWS] += 1.0
     if classes:
         memory[KNOWN_CLASSES] = max(memory[KNOWN_CLASSES], y + 1.0)
@@ -373,12 +384,12 @@ def _weigh(
     elif weight > 0.0:
         first = memory[WEIGHT] == 0.0
         mean = memory[sizes[TOTALS_AT]] / max(memory[WEIGHT], 1e-300)
-        memory[SQUARES] += 0.0 if first else weight * (goal[0] - mean) ** 2
+        memory[SQUARES] += 0.0 if first else believed * (y - mean) ** 2
         memory[LOW] = y if first else min(memory[LOW], y)
         memory[HIGH] = y if first else max(memory[HIGH], y)
-    memory[WEIGHT] += weight
+    memory[WEIGHT] += believed
     for o in range(outputs):
-        memory[sizes[TOTALS_AT] + o] += weight * goal[o]
+        memory[sizes[TOTALS_AT] + o] += believed * goal[o]
 
 
 @compiled_sums

@@ -12,7 +12,7 @@ from kons.stored import Stored
 
 __all__ = ["Outlook", "Targets"]
 
-# Deviations below this part of the largest target are rounding.
+# Deviations below this part of the mean are rounding.
 ROUNDING = 1e-12
 # How far beyond the range seen a prediction may go, as a part of that range.
 MARGIN = 0.05
@@ -26,7 +26,7 @@ class Outlook(NamedTuple):
     low: Vector
     high: Vector
 
-    def within(self, low: Vector, high: Vector) -> Outlook:
+    def within(self, low: float, high: float) -> Outlook:
         """The same with no prediction beyond these."""
         return self._replace(low=np.maximum(self.low, low), high=np.minimum(self.high, high))
 
@@ -60,9 +60,9 @@ class Targets:
         self.totals = np.append(self.totals, 0.0)
 
     def follow(
-        self, Y: Matrix, weights: Vector, known: NDArray[np.int64], came: Vector | None = None
+        self, Y: Matrix, weights: Vector, known: NDArray[np.int64], seen: Vector | None = None
     ) -> Outlook:
-        """Learn Y (rows, outputs); the range is that of the targets as they ``came``, if these differ.
+        """Learn Y (rows, outputs); the range is that of all rows ``seen``, by weights, if these are more.
 
         The outlook after the first ``known`` of these rows, for each entry of it.
         """
@@ -73,12 +73,11 @@ class Targets:
         means = totals / np.maximum(sums, 1e-300)[:, None]
         low, high = np.zeros(len(sums)), np.ones(len(sums))
         if not self.classes:
-            counted = weights > 0.0
+            counted = (weights if seen is None else seen) > 0.0
             y = Y[:, 0]
             empty = self.weight == 0.0
             low[0], high[0] = (np.inf, -np.inf) if empty else (self.low, self.high)
-            raw = y if came is None else came
-            low[1:], high[1:] = np.where(counted, raw, np.inf), np.where(counted, raw, -np.inf)
+            low[1:], high[1:] = np.where(counted, y, np.inf), np.where(counted, y, -np.inf)
             low, high = np.minimum.accumulate(low), np.maximum.accumulate(high)
             nothing = low > high
             low[nothing] = high[nothing] = 0.0
@@ -113,7 +112,7 @@ class Targets:
             shares = self.totals / weight
             return max(float(shares @ (1.0 - shares)), 1e-3)
         variance = self.squares / weight
-        size = ROUNDING * max(abs(self.low), abs(self.high))
+        size = ROUNDING * abs(float(self.totals[0])) / weight
         return variance if variance > max(size * size, 1e-300) else 1e-300
 
     def mark(self) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import numpy as np
 
 from kons.arrays import Matrix
 from kons.learners.auto.chunks import SETTLED
-from kons.learners.auto.fence import Fence
 from kons.learners.auto.relevance import Scratch, relevances
 from kons.learners.auto.roles import Role
 from kons.learners.auto.rows import Layout
@@ -56,7 +55,6 @@ class Views:
         *,
         layout: Layout,
         outputs: int,
-        fence: Fence,
         flags: int,
         rows: int,
         roles: Iterable[Role],
@@ -68,8 +66,9 @@ class Views:
         Scalings are read off the rows ``kept``, everything else off ``some`` of them, all with weights above
         0. ``gradients`` are those of an expert that has learned all rows in a view, if there is one.
         """
-        roots = np.sqrt(some[:, -1])
-        Y = _normalized(layout.outputs(some, outputs, fence), some[:, -1])
+        weights = layout.weights(some)
+        roots = np.sqrt(weights)
+        Y = _normalized(layout.outputs(some, outputs), weights)
         wanted = {self.key(role) for role in roles if not role.other}
         before = {}
         for lags in (False, True):

@@ -13,7 +13,10 @@ from kons.learners.auto.aggregation import Aggregation
 from kons.learners.auto.roles import BASELINES, LAST, MEAN
 from kons.stored import Stored
 
-__all__ = ["Voting"]
+__all__ = ["EARNED", "Voting"]
+
+#: A weight of the last target below is chance, and times a wild target it would be harm.
+EARNED = 0.1
 
 
 class Voting:
@@ -43,13 +46,23 @@ class Voting:
         weights: Vector,
         known: NDArray[np.int64],
         largest: float,
-    ) -> Matrix:
-        """Predictions by all; both learn. See :meth:`Aggregation.advance`."""
+    ) -> tuple[Matrix, Vector]:
+        """Predictions by all, and the trust in the last target at each; both learn.
+
+        See :meth:`Aggregation.advance`.
+        """
         learned = centres_learned, Y, weights, known, largest
-        predictions = self.all.advance(F, centres, F_learned, *learned)
+        used = np.empty(F.shape[:2])
+        predictions = self.all.advance(F, centres, F_learned, *learned, used)
         columns = self.columns
         self.plain.advance(F[:, columns], centres, F_learned[:, columns], *learned)
-        return predictions
+        return predictions, np.where(used[:, LAST] > EARNED, used[:, LAST], 0.0)
+
+    @property
+    def trust(self) -> float:
+        """The weight of the last target, to follow it beyond the fence; 0 while it may be chance."""
+        weight = float(self.all.weights[LAST])
+        return weight if weight > EARNED else 0.0
 
     def combine(self, F: Matrix, centre: float, *, lags: bool) -> Matrix:
         """Predictions by the weights as they are. Changes nothing."""

@@ -1,0 +1,301 @@
+"""When the past no longer helps: a fresh ensemble that would have done better takes over.
+
+A stream may turn into another one: targets a thousand times as large, another function, features elsewhere.
+What was learned, chosen and scaled before is then worse than nothing, and forgetting takes as long as
+learning took. So at the end of a chunk
+
+- there is an *alarm* if the error of the chunk is three times the usual, or clearly above the variance of its
+  own targets, which is the error of their mean;
+- while it lasts a fresh ensemble plays the later half of its rows, from where errors rose if that is later,
+  each predicted before it is learned; if over the later half of these it has clearly won, it takes over;
+- the old one *sleeps*: for 2,048 rows it plays them later, and comes back if it would have been better.
+
+At most a row in 32 is played in trials, and a sleeping ensemble costs no more than the one at work: the cost
+is bounded whatever comes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kons.arrays import Matrix, Vector
+from kons.learners.auto.chunks import CHUNK, chunk_before
+from kons.learners.auto.ensemble import RECENT, Ensemble, Outcome
+from kons.learners.auto.rows import Layout
+from kons.stored import Stored
+
+__all__ = ["Succession"]
+
+# The usual error forgets like the vote, by the row.
+FORGETTING = 0.9995
+# A chunk's error is an alarm beyond so many times the usual, and beyond so many times its targets' variance;
+# below this part of the usual it is none.
+UNUSUAL, HOPELESS, SMALL = 3.0, 1.5, 0.25
+# Of classes: a usual error below is as good as this one.
+LEAST = 1e-3
+# Rows that are enough to judge by, and those an ensemble must have learned to be judged.
+FEWEST, YOUNG = 16, 256
+# Chunks without an alarm that end it, and rows after which it is none any more: nobody does better.
+CALM, GIVEN_UP = 2, 384
+# Rows of a trial. Since errors rose: from where on their sum is largest, beyond this part of their mean.
+SHORTEST, RISEN = 40, 0.5
+# To take over: this part of the error, in at least this part of the rows, of all but those missed most.
+CLEARLY, MOSTLY, COMPARED = 0.5, 0.6, 0.9
+# Rows of trials that a row pays for, and how many may be saved up; half of them at the start.
+PAID, SAVED = 1.0 / 32.0, 512.0
+# Rows that an ensemble sleeps, and at most misses before it plays them.
+ASLEEP, MISSED = 2048, 256
+
+
+class Succession:
+    """One ensemble at work, perhaps one asleep; rows are numbers, as an :class:`Ensemble` takes them.
+
+    Some microseconds a chunk beside the ensemble's own work; while one sleeps, twice the work. Memory for two
+    ensembles. Not for slow drift, which experts with a finite memory follow.
+
+    >>> import numpy as np
+    >>> from kons import AutoKONS
+    >>> X = np.random.default_rng(0).normal(size=(900, 2))
+    >>> model = AutoKONS(max_atoms=20)
+    >>> trace = model.advance(X[:600], X[:600, 0])
+    >>> trace = model.advance(X[600:], 1e6 - X[600:, 0])
+    >>> model.successions, bool(trace.loss[-50:].mean() < 0.1)
+    (1, True)
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        self._settings = settings
+        self.current = self._new(0)
+        self.asleep: Ensemble | None = None
+        #: How often a fresh ensemble took over.
+        self.successions = 0
+        # Which ensembles these are, counted as they took over.
+        self.number, self.number_asleep = 0, 0
+        # How many rows the current one had when the other fell asleep, and when that one last played.
+        self.slept, self.played = 0, 0
+        # Rows of alarm, and chunks since without one.
+        self.alarmed, self.calm = 0, 0
+        # The usual error is error / weight.
+        self.error, self.weight = 0.0, 0.0
+        self.credit = 0.5 * SAVED
+
+    def _new(self, number: int) -> Ensemble:
+        """A successor draws other rows and atoms: those of the first may have been the trouble."""
+        seed = self._settings["seed"]
+        if number:
+            seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+        return Ensemble(**(self._settings | {"seed": seed}))
+
+    # ---- rows
+
+    def advance(self, X: Matrix, y: Vector, weights: Vector) -> list[Outcome]:
+        """Predict and learn rows, cut at the ends of chunks."""
+        outcomes, start = [], 0
+        while start < len(X):
+            stop = start + self.current.left
+            part = slice(start, stop)
+            outcomes += self.current.advance(X[part], y[part], weights[part])
+            if stop <= len(X):
+                self._look()
+            start = stop
+        return outcomes
+
+    def learn_row(self, x: Vector, y: float) -> bool:
+        """Learn one row with weight 1, exactly or not at all; False: use :meth:`advance`."""
+        if self.current.left > 1:
+            return self.current.learn_row(x, y)
+        # The one at work goes back by itself.
+        fields, asleep = dict(vars(self)), self.asleep
+        mark = None if asleep is None else asleep.mark()
+        try:
+            return self.current.learn_row(x, y, self._look)
+        except BaseException:
+            vars(self).update(fields)
+            if asleep is not None:
+                asleep.restore(mark)
+            raise
+
+    def add_output(self) -> None:
+        """A class more, that no row was of so far."""
+        for ensemble in self._ensembles:
+            ensemble.add_output()
+
+    def widen(self, values: Vector) -> None:
+        """Features more, behind the others, which had these values in all rows so far."""
+        for ensemble in self._ensembles:
+            ensemble.widen(values)
+
+    @property
+    def _ensembles(self) -> list[Ensemble]:
+        return [self.current] if self.asleep is None else [self.current, self.asleep]
+
+    # ---- the end of a chunk
+
+    def _look(self) -> None:
+        """A chunk has ended: is all well, or should another one be at work."""
+        current = self.current
+        ended, young = chunk_before(current.rows), current.rows < YOUNG
+        self.credit = min(self.credit + PAID * ended, SAVED)
+        if not current.history.rows:
+            return
+        chunk = _counted(current.history.last(ended))
+        if len(chunk) < FEWEST:
+            return
+        error = _mean(Layout.errors(chunk), Layout.weights(chunk))
+        usual = self.error / self.weight if self.weight else error
+        usual = max(usual, LEAST) if current.layout.classes else usual
+        alarm = not young and self._troubled(chunk, usual)
+        self.calm = 0 if alarm else self.calm + 1
+        if self.calm >= CALM:
+            self.alarmed = 0
+        elif alarm or self.alarmed:
+            self.alarmed += ended
+        decay = FORGETTING ** len(chunk)
+        self.error = decay * self.error + len(chunk) * (error if young else min(error, UNUSUAL * usual))
+        self.weight = decay * self.weight + len(chunk)
+        if self.asleep is not None and self._wakes(self.asleep, alarm):
+            return
+        if alarm and self._succeeds(max(self.alarmed // 2, CHUNK), usual):
+            return
+        if self.alarmed >= GIVEN_UP:
+            self._begin(error, len(chunk))
+
+    def _troubled(self, rows: Matrix, usual: float) -> bool:
+        error = _mean(Layout.errors(rows), Layout.weights(rows))
+        return error > UNUSUAL * usual or error > max(HOPELESS * self._variance(rows), SMALL * usual)
+
+    def _variance(self, rows: Matrix) -> float:
+        """Of the targets; of classes summed over them."""
+        y, weights = Layout.targets(rows), Layout.weights(rows)
+        if self.current.layout.classes:
+            shares = np.bincount(y.astype(np.int64), weights) / weights.sum()
+            return float(shares @ (1.0 - shares))
+        return _mean((y - _mean(y, weights)) ** 2, weights)
+
+    def _succeeds(self, count: int, usual: float) -> bool:
+        """Let a fresh ensemble play some of the last rows; whether it has clearly won, and so takes over."""
+        current = self.current
+        count = _risen(current.history.last(count))
+        later = current.history.last(count - count // 2)
+        # Without those that were missed most: a rare one is no reason.
+        errors, weights = Layout.errors(later), Layout.weights(later)
+        compared = (errors <= np.quantile(errors, COMPARED)) & (weights > 0.0)
+        rows = current.last(count)
+        enough = count >= SHORTEST and compared.sum() >= FEWEST and self.credit >= len(rows)
+        if not (enough and self._troubled(later[compared], usual)):
+            return False
+        self.credit -= len(rows)
+        fresh = self._new(self.successions + 1)
+        for _ in range(current.outputs - fresh.outputs):
+            fresh.add_output()
+        fresh.known_classes = current.known_classes
+        self._play(fresh, rows)
+        its = Layout.errors(fresh.history.last(len(later)))[compared]
+        mine, weights = errors[compared], weights[compared]
+        error = _mean(its, weights)
+        if _mean(its < mine, weights) < MOSTLY or error >= CLEARLY * _mean(mine, weights):
+            return False
+        self.successions += 1
+        self.asleep, self.number_asleep = current, self.number
+        self.current, self.number = fresh, self.successions
+        self.slept = self.played = fresh.rows
+        self._begin(error, len(its))
+        return True
+
+    def _wakes(self, asleep: Ensemble, alarm: bool) -> bool:
+        """Let the old ensemble play what it missed, if that is due; whether it comes back."""
+        rows = self.current.rows
+        since, missed = rows - self.slept, rows - self.played
+        if not alarm and 2 * missed < min(since, 2 * MISSED):
+            return False
+        self._play(asleep, self.current.last(missed)[-missed:])
+        self.played = rows
+        mine, its = self.current.history.last(missed), asleep.history.last(missed)
+        weights = Layout.weights(mine)
+        if weights @ Layout.errors(its) < weights @ Layout.errors(mine):
+            # What is usual stays: the rows between may have spoiled this one, too.
+            self.current, self.number, self.asleep = asleep, self.number_asleep, None
+            self.alarmed, self.calm = 0, 0
+            return True
+        if since >= ASLEEP:
+            self.asleep = None
+        return False
+
+    def _play(self, ensemble: Ensemble, rows: Matrix) -> None:
+        X = np.ascontiguousarray(rows[:, : self.current.layout.width])
+        ensemble.advance(X, Layout.targets(rows).copy(), Layout.weights(rows).copy())
+
+    def _begin(self, error: float, count: int) -> None:
+        """From now on this is the usual error, of so many rows."""
+        self.error, self.weight = count * error, float(count)
+        self.alarmed, self.calm = 0, 0
+
+    # ---- going back, and on from a file
+
+    def mark(self) -> Any:
+        """Where everything stands, for :meth:`restore`."""
+        return dict(vars(self)), [ensemble.mark() for ensemble in self._ensembles]
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark, bit for bit."""
+        fields, ensembles = mark
+        vars(self).update(fields)
+        for ensemble, where in zip(self._ensembles, ensembles, strict=True):
+            ensemble.restore(where)
+
+    INTEGERS = ("successions", "number", "number_asleep", "slept", "played", "alarmed", "calm")
+    NUMBERS = ("error", "weight", "credit")
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        return {
+            **{name: getattr(self, name) for name in (*self.INTEGERS, *self.NUMBERS)},
+            "current": self.current.state(),
+            "asleep": None if self.asleep is None else self.asleep.state(),
+        }
+
+    def load_state(self, stored: Stored) -> None:
+        """Take what :meth:`state` saved into one that has seen nothing."""
+        for name in self.INTEGERS:
+            setattr(self, name, stored.integer(name))
+        for name in self.NUMBERS:
+            setattr(self, name, stored.number(name, at_least=0.0))
+        self.current = self._new(self.number)
+        self.current.load_state(stored.inner("current"))
+        if (asleep := stored.take("asleep")) is not None:
+            self.asleep = self._new(self.number_asleep)
+            self.asleep.load_state(Stored(asleep, "AutoKONS, asleep"))
+            self._require_fit(self.asleep, stored)
+        stored.finish()
+
+    def _require_fit(self, asleep: Ensemble, stored: Stored) -> None:
+        """Refuse a sleeping ensemble of other rows, or one that has missed what nobody kept."""
+        current = self.current
+        if (asleep.layout, asleep.outputs) != (current.layout, current.outputs):
+            raise stored.error("the sleeping ensemble has other features or classes")
+        known = all(e.history.rows == e.rows - e.delay for e in self._ensembles)
+        kept = current.delay <= self.slept <= self.played <= current.rows <= self.played + RECENT
+        if not (known and kept):
+            raise stored.error("the rows that the sleeping ensemble missed are not there")
+
+
+def _risen(rows: Matrix) -> int:
+    """How many of the last rows came since errors rose.
+
+    >>> errors = np.array([1.0, 3.0, 2.0, 1.0, 9.0, 8.0, 3.0, 7.0])
+    >>> _risen(np.column_stack([np.ones((8, 5)), errors]))
+    4
+    """
+    errors, weights = Layout.errors(rows), Layout.weights(rows)
+    excess = weights * (errors - RISEN * _mean(errors, weights))
+    return int(np.argmax(np.cumsum(excess[::-1]))) + 1
+
+
+def _counted(rows: Matrix) -> Matrix:
+    return rows[Layout.weights(rows) > 0.0]
+
+
+def _mean(values: Any, weights: Vector) -> float:
+    return float(values @ (weights / weights.sum()))
