@@ -231,6 +231,15 @@ def test_rows_without_weight_are_no_reason():
     assert model.successions == 0
 
 
+def test_an_alarm_before_rows_without_weight():
+    X, y = stream()
+    weights = np.ones(ROWS)
+    weights[1210:1280] = 0.0  # the later half of the chunk that the event is in
+    y[1153:1210] = [1e3] * 57
+    model = model_of()
+    assert np.isfinite(model.advance(X, y, sample_weight=weights).prediction).all()
+
+
 def test_trials_are_bounded_on_a_stream_that_turns_all_the_time(monkeypatch):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(4000, 2))
