@@ -13,6 +13,7 @@
 ``roles``, ``panel``  who the experts are; all of them on their seats
 ``voting``            with and without those that see the last targets
 ``ensemble``          all of it at work
+``succession``        a fresh ensemble where the past no longer helps
 ====================  ====================================================================================
 """
 

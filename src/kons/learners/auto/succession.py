@@ -298,4 +298,4 @@ def _counted(rows: Matrix) -> Matrix:
 
 
 def _mean(values: Any, weights: Vector) -> float:
-    return float(values @ (weights / weights.sum()))
+    return float(values @ (weights / max(weights.sum(), 1e-300)))

@@ -1,0 +1,293 @@
+"""AutoKONS when a stream turns into another one: who is at work, however rows come, and no half steps."""
+
+import copy
+import functools
+import pickle
+
+import numpy as np
+import pytest
+
+from contracts.learners import assert_identical
+from kons.errors import FileError
+from kons.learners.auto import AutoKONS
+from kons.learners.auto.succession import Succession
+
+EVENT, ASLEEP, BACK, ROWS = 1200, 1300, 1320, 1600
+ATOMS = 20
+
+
+def stream(kind="regression", rows=ROWS, back=ROWS):
+    """A function, another one elsewhere from EVENT on, and the first again from ``back`` on."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(rows, 2))
+    other = (np.arange(rows) >= EVENT) & (np.arange(rows) < back)
+    if kind == "regression":
+        y = np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=rows)
+        X[other] += 5.0
+        return X, np.where(other, 9.0 - y, y).tolist()
+    codes = np.digitize(X[:, 0] + 0.05 * rng.normal(size=rows), [-0.3, 0.3])
+    return X, [f"class {code}" for code in np.where(other, (codes + 1) % 3, codes)]
+
+
+def model_of(kind="regression", **parameters):
+    return AutoKONS(kind, max_atoms=ATOMS, **parameters)
+
+
+def asleep(kind="regression", delay=0):
+    """A model after a takeover, with the first ensemble asleep, and the rows that are left."""
+    X, y = stream(kind, back=BACK)
+    return copy.deepcopy(begun(kind, delay)), X[ASLEEP:], y[ASLEEP:]
+
+
+@functools.cache
+def begun(kind, delay):
+    X, y = stream(kind, back=BACK)
+    model = model_of(kind, delay=delay)
+    model.advance(X[:ASLEEP], y[:ASLEEP])
+    assert model.successions == 1
+    assert model._succession.asleep is not None
+    return model
+
+
+def one_by_one(model, X, y):
+    said = []
+    for x, target in zip(X, y, strict=True):
+        said.append(model.predict_one(x))
+        model.learn_one(x, target)
+    return said
+
+
+KINDS = pytest.mark.parametrize("kind", ["regression", "classification"])
+DELAYS = pytest.mark.parametrize("delay", [0, 3])
+
+
+@KINDS
+@DELAYS
+def test_how_rows_are_cut_does_not_matter(kind, delay):
+    X, y = stream(kind, back=BACK)
+    whole, blocks, rows = (model_of(kind, delay=delay) for _ in range(3))
+    expected = whole.advance(X, y).prediction
+    said = [blocks.advance(X[i : i + 37], y[i : i + 37]).prediction for i in range(0, ROWS, 37)]
+    for found in (np.concatenate(said), one_by_one(rows, X, y)):
+        if kind == "regression":
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
+        else:
+            assert np.mean(np.asarray(found) != expected) < 0.002
+    assert whole.successions == blocks.successions == rows.successions >= 1
+    assert rows.rows_seen == whole.rows_seen == ROWS
+    assert rows._ensemble.seed == whole._ensemble.seed
+
+
+@KINDS
+@DELAYS
+def test_a_takeover_is_worth_it_and_the_old_one_comes_back(kind, delay):
+    X, y = stream(kind)
+    model, fresh = model_of(kind, delay=delay), model_of(kind, delay=delay)
+    loss, beside = model.advance(X, y).loss, fresh.advance(X[EVENT:], y[EVENT:]).loss
+    assert model.successions == 1
+    assert loss[-200:].mean() <= 1.5 * beside[-200:].mean()
+    X, y = stream(kind, back=BACK)
+    model = model_of(kind, delay=delay)
+    loss = model.advance(X, y).loss
+    assert model.successions == 1
+    assert model._succession.number == 0
+    assert model._ensemble.rows == model.rows_seen == ROWS
+    # What came between has spoiled it a little.
+    assert loss[-100:].mean() <= 0.5
+
+
+@KINDS
+@DELAYS
+def test_goes_on_bit_for_bit_while_one_is_asleep(kind, delay):
+    model, X, y = asleep(kind, delay)
+    others = [
+        AutoKONS.from_state(model.parameters(), model.state()),
+        pickle.loads(pickle.dumps(model)),
+        copy.deepcopy(model),
+    ]
+    expected = model.advance(X, y).loss.tolist()
+    for other in others:
+        assert other.advance(X, y).loss.tolist() == expected
+        assert_identical(other.state(), model.state())
+
+
+def test_a_successor_has_a_seed_of_its_own_and_repeats():
+    first, second = asleep()[0], model_of()
+    second.advance(*(part[:ASLEEP] for part in stream(back=BACK)))
+    assert_identical(first.state(), second.state())
+    assert first._ensemble.seed != first._succession.asleep.seed == first.seed
+    assert "successions" in first._repr_html_()
+    assert model_of(seed=10**30).seed == 10**30
+
+
+@KINDS
+@pytest.mark.parametrize("way", ["block", "rows"])
+def test_an_error_at_a_takeover_or_a_return_leaves_no_trace(monkeypatch, kind, way):
+    X, y = stream(kind, back=BACK)
+    model, twin = model_of(kind), model_of(kind)
+    honest, failures = Succession._play, 0
+
+    def fails(self, ensemble, rows):
+        honest(self, ensemble, rows)
+        raise MemoryError
+
+    for m in (model, twin):
+        m.advance(X[:EVENT], y[:EVENT])
+    step = 45 if way == "block" else 1
+    for start in range(EVENT, ROWS, step):
+        X_part, y_part = X[start : start + step], y[start : start + step]
+        ends = way == "block" or model._ensemble.left == 1
+        before = model.state() if ends else None
+        with monkeypatch.context() as patched:
+            patched.setattr(Succession, "_play", fails)
+            try:
+                play(model, X_part, y_part, way)
+                failed = False
+            except MemoryError:
+                failed = True
+                assert_identical(model.state(), before)
+        if failed:
+            failures += 1
+            play(model, X_part, y_part, way)
+        play(twin, X_part, y_part, way)
+    assert failures >= 2
+    assert model.successions == 1
+    assert model._succession.number == 0
+    assert_identical(model.state(), twin.state())
+
+
+def play(model, X, y, way):
+    if way == "block":
+        model.advance(X, y)
+    else:
+        model.learn_one(X[0], y[0])
+
+
+@KINDS
+@DELAYS
+def test_new_features_and_classes_reach_the_one_asleep(kind, delay):
+    model, X, y = asleep(kind, delay)
+    model.widen(1, samples=[[5.0]])
+    if kind == "classification":
+        y = [*y[:10], "another", *y[11:]]
+    wide = np.column_stack([X, np.full(len(X), 5.0)])
+    twin = AutoKONS.from_state(model.parameters(), model.state())
+    expected = model.advance(wide, y).loss.tolist()
+    assert model._succession.number == 0  # it came back
+    assert twin.advance(wide, y).loss.tolist() == expected
+    assert np.isfinite(np.asarray(expected)).all()
+
+
+def test_a_successor_knows_all_classes():
+    X, y = stream("classification")
+    y[3] = "rare"
+    model = model_of("classification")
+    model.advance(X, y)
+    assert model.successions == 1
+    assert len(model.classes) == 4
+    shares = model.predict_proba_one(X[0])
+    assert shares["rare"] < 0.2
+    assert sum(shares.values()) == pytest.approx(1.0)
+
+
+def quiet(name, rows=1800):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(rows, 3))
+    t = np.arange(rows)
+    y = {
+        "no order": np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=rows),
+        "noise only": rng.normal(size=rows),
+        "walk": np.cumsum(rng.normal(size=rows)),
+        "seasonal": 10.0 * np.sin(t / 24.0 * 2.0 * np.pi) + X[:, 0] + rng.normal(size=rows),
+        "nights of nothing": np.maximum(np.sin(t / 400.0 * 2.0 * np.pi), 0.0) * (3.0 + X[:, 0]),
+        "heavy tails": X[:, 0] + rng.standard_t(2.0, size=rows),
+        "rare": np.where(X[:, 0] > 2.3, 10.0, 0.0),
+    }
+    return X, y[name]
+
+
+@pytest.mark.parametrize(
+    "name", ["no order", "noise only", "walk", "seasonal", "nights of nothing", "heavy tails", "rare"]
+)
+def test_nobody_takes_over_on_a_quiet_stream(name):
+    X, y = quiet(name)
+    model = model_of()
+    model.advance(X, y)
+    assert model.successions == 0
+
+
+def test_nobody_takes_over_on_quiet_classes():
+    X, y = quiet("no order")
+    model = model_of("classification")
+    model.advance(X, y > 1.0)
+    assert model.successions == 0
+
+
+def test_rows_without_weight_are_no_reason():
+    X, y = stream()
+    weights = (np.arange(ROWS) < EVENT).astype(float)
+    model = model_of()
+    model.advance(X, y, sample_weight=weights)
+    assert model.successions == 0
+
+
+def test_an_alarm_before_rows_without_weight():
+    X, y = stream()
+    weights = np.ones(ROWS)
+    weights[1210:1280] = 0.0  # the later half of the chunk that the event is in
+    y[1153:1210] = [1e3] * 57
+    model = model_of()
+    assert np.isfinite(model.advance(X, y, sample_weight=weights).prediction).all()
+
+
+def test_trials_are_bounded_on_a_stream_that_turns_all_the_time(monkeypatch):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(4000, 2))
+    y = X[:, 0] * 10.0 ** (np.arange(4000) // 100 % 7)
+    played = []
+    honest = Succession._play
+
+    def counted(self, ensemble, rows):
+        played.append(len(rows) if ensemble is not self.asleep else 0)
+        honest(self, ensemble, rows)
+
+    monkeypatch.setattr(Succession, "_play", counted)
+    model_of().advance(X, y)
+    assert 0 < sum(played) <= 256 + 4000 / 32
+
+
+def forgeries():
+    """Ways of changing a state that would lead outside an array, or to nothing."""
+    yield lambda s: s.__setitem__("asleep", 3)
+    yield lambda s: s.__setitem__("asleep", {})
+    yield lambda s: s.pop("credit")
+    yield lambda s: s.__setitem__("credit", np.nan)
+    yield lambda s: s.__setitem__("number", -1)
+    yield lambda s: s.__setitem__("played", s["current"]["rows"] + 1)
+    yield lambda s: s.__setitem__("played", 0)
+    yield lambda s: s.__setitem__("slept", s["played"] + 1)
+    yield lambda s: s["current"].__setitem__("rows", s["current"]["rows"] + 5000)
+    yield lambda s: s["asleep"].__setitem__("rows", 2)
+    yield lambda s: s["asleep"].__setitem__("outputs", 2)
+    yield lambda s: s.__setitem__("more", 1)
+
+
+@DELAYS
+def test_a_forged_state_is_refused(delay):
+    model = asleep(delay=delay)[0]
+    for forge in forgeries():
+        state = model.state()
+        forge(state["succession"])
+        with pytest.raises(FileError):
+            AutoKONS.from_state(model.parameters(), state)
+
+
+def test_one_of_another_stream_is_refused_as_the_one_asleep():
+    model = asleep()[0]
+    X, y = stream()
+    other = model_of()
+    other.advance(np.column_stack([X, X]), y)
+    state = model.state()
+    state["succession"]["asleep"] = other.state()["succession"]["current"]
+    with pytest.raises(FileError, match="other features"):
+        AutoKONS.from_state(model.parameters(), state)
