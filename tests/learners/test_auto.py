@@ -95,6 +95,33 @@ def test_a_long_delay_under_noise_that_persists_does_not_cost_more_than_the_mean
     assert loss.mean() < np.mean((late - y) ** 2)
 
 
+@pytest.mark.parametrize("late", [1100, 2300])
+def test_a_class_that_comes_later_in_a_block_changes_nothing_before(late):
+    """Not even in the logistic experts, which begin at row 1024."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2400, 2))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=2400) > 0, "a", "b").astype(object)
+    other = y.copy()
+    other[late] = "c"
+    first, second = (AutoKONS("classification", max_atoms=20).advance(X, t) for t in (y, other))
+    np.testing.assert_array_equal(first.scores[: late + 1], second.scores[: late + 1, :2])
+    assert np.isnan(second.scores[: late + 1, 2]).all()
+
+
+def test_a_class_whose_target_is_hidden_is_not_named():
+    rng = np.random.default_rng(0)
+    model = AutoKONS("classification", max_atoms=20, delay=7)
+    for _ in range(7):
+        model.learn_one(rng.normal(size=2), "b")
+        assert model.predict_one([0.0, 0.0]) is None
+        assert model.predict_proba_one([0.0, 0.0]) == {}
+    model.learn_one([0.0, 0.0], "a")
+    assert model.predict_one([0.0, 0.0]) == "b"
+    assert model.predict_proba_one([0.0, 0.0]) == {"b": 1.0}
+    assert model.predict_proba([[0.0, 0.0]], recent_targets=True).tolist() == [[1.0, 0.0]]
+    assert model.predict([[0.0, 0.0]]).tolist() == ["b"]
+
+
 def test_beats_the_mean_and_finds_the_feature_that_matters():
     model, trace, _, y = learned("regression")
     assert trace.loss[-300:].mean() < 0.12 * y.var()  # the wave in time alone is 0.08 of it
@@ -180,6 +207,13 @@ def test_what_is_given_is_kept():
         AutoKONS(kernel=Gaussian(1.0), bandwidth=2.0)
     with pytest.raises(ConfigurationError, match="task"):
         AutoKONS("ranking")
+
+
+def test_a_weight_beyond_all_measure_is_refused():
+    model = AutoKONS()
+    with pytest.raises(InputError, match="sample_weight"):
+        model.advance([[1.0], [2.0]], [1.0, 2.0], sample_weight=[1.0, 1e307])
+    assert model.rows_seen == 0
 
 
 def test_seeds_repeat():

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from kons.kernels import Gaussian
-from kons.learners.auto.logistic import LEAST_CURVATURE, UNSEEN, SpanLogistic
+from kons.learners.auto.logistic import LEAST_CURVATURE, SpanLogistic
 
 KERNEL, ALPHA = Gaussian(1.0), 0.05
 
@@ -86,16 +86,19 @@ def test_classes_that_can_be_told_apart_stay_numbers():
     assert (expert.predict(U).argmax(axis=1) == Y.argmax(axis=1)).all()
 
 
-def test_a_new_class_is_unlikely_until_it_comes():
+def test_a_class_that_nobody_has_seen_changes_nothing_until_it_comes():
     U, Y = rows()
-    expert = expert_of(U, Y, U[:15])
-    before = expert.predict(U[:5])
-    expert.add_output()
-    after = expert.predict(U[:5])
-    assert after[:, :2].tolist() == before.tolist()
-    np.testing.assert_allclose(after[:, 2], 1.0 / (1.0 + np.exp(-UNSEEN)))
+    known, ahead = expert_of(U, Y, U[:15]), expert_of(U, np.pad(Y, ((0, 0), (0, 1))), U[:15])
+    assert ahead.predict(U[:5])[:, :2].tolist() == known.predict(U[:5]).tolist()
+    known.add_output()
+    for _ in range(2):
+        for expert in (known, ahead):
+            assert expert.predict(U)[:, 2].max() == 0.0
+            expert.advance(U[:64], None, np.pad(Y[:64], ((0, 0), (0, 1))), np.ones(64), np.arange(64))
+            expert.end_chunk(refit=True)
+        assert ahead.theta.tolist() == known.theta.tolist()
     new = np.tile([0.0, 0.0, 1.0], (64, 1))
     for _ in range(5):
-        expert.advance(U[:64], None, new, np.ones(64), np.arange(64))
-        expert.end_chunk(refit=True)
-    assert (expert.predict(U[:64]).argmax(axis=1) == 2).mean() > 0.5
+        ahead.advance(U[:64], None, new, np.ones(64), np.arange(64))
+        ahead.end_chunk(refit=True)
+    assert (ahead.predict(U[:64]).argmax(axis=1) == 2).mean() > 0.5

@@ -165,7 +165,8 @@ class SpanRidge:
                 M[np.diag_indices(new)] += 1e-9 * np.trace(M) / new
                 pivots = np.linalg.cholesky(M)
             C[old:, old:] = pivots
-            E = blas.dtrsm(1.0, pivots, targets - said, lower=1)
+            # By rows, as after a resume: the order decides about last bits.
+            E = np.ascontiguousarray(blas.dtrsm(1.0, pivots, targets - said, lower=1))
             self.C, self.E = C, np.concatenate([self.E, E]) if old else E
             self.V = np.concatenate([self.V, V_new]) if old else V_new
             if K_new is K:
@@ -235,8 +236,10 @@ class SpanRidge:
         self.Y = np.pad(self.Y, ((0, 0), (0, 1)))
         if self.live:
             self.base, self.E = (np.pad(a, ((0, 0), (0, 1))) for a in (self.base, self.E))
+            self.base = np.asfortranarray(self.base)
         else:
-            self.theta = np.pad(self.theta, ((0, 0), (0, 1)))
+            # By columns, as LAPACK's own results.
+            self.theta = np.asfortranarray(np.pad(self.theta, ((0, 0), (0, 1))))
 
     def mark(self) -> dict[str, Any]:
         """Where it stands, for :meth:`restore`: sums are copied before they change."""

@@ -35,6 +35,8 @@ __all__ = ["AutoKONS"]
 
 # Of a target: its squared error is still a number.
 LARGEST_TARGET = 1e150
+# Of a row: sums over rows are still numbers.
+LARGEST_WEIGHT = 1e100
 # Rows predicted at a time.
 PREDICTED_BLOCK = 1024
 
@@ -148,6 +150,11 @@ class AutoKONS(StreamConsumer):
         weights = np.ones(len(points))
         if sample_weight is not None:
             weights = as_row_values(sample_weight, len(points), name="sample_weight", minimum=0.0)
+            if len(weights) and weights.max() > LARGEST_WEIGHT:
+                raise InputError(
+                    f"sample_weight has {weights.max():g}, expected at most {LARGEST_WEIGHT:g}: "
+                    "divide all of them by the largest."
+                )
         labels = as_labels(y, len(points)) if self._labelled else []
         values = np.empty(0) if self._labelled else self._as_numbers(y, len(points))
         with self._all_or_nothing(), single_threaded_blas():
@@ -222,7 +229,7 @@ class AutoKONS(StreamConsumer):
         """The probability of each class of one row as if it came next; empty before any class is known."""
         self._require_classes()
         shares = self.probabilities(self._scores_of_one(x)[None])[0]
-        return dict(zip(self.classes, shares.tolist(), strict=True))
+        return dict(zip(self.classes[: len(shares)], shares.tolist(), strict=True))
 
     def probabilities(self, scores: Matrix) -> Matrix:
         """What :meth:`predict_proba` makes of scores; 0 where a score is NaN."""
@@ -309,13 +316,23 @@ class AutoKONS(StreamConsumer):
             self._ensemble.predict(points[start : start + PREDICTED_BLOCK], recent_targets)
             for start in range(0, len(points), PREDICTED_BLOCK)
         ]
-        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        predictions, logits = (np.concatenate(part) for part in zip(*parts, strict=True))
+        if self._labelled and self.delay:
+            logits[:, self._known_classes :] = np.nan
+        return predictions, logits
 
     def _scores_of_one(self, x: Any) -> Vector:
-        """The logit of each class, or the prediction; to be read at once."""
+        """The logit of each class that is known, or the prediction; to be read at once."""
         point = self._as_point(x)
         scores = self._ensemble.predict_row(point[0])
-        return self._predicted(point, True)[1][0] if scores is None else scores
+        scores = self._predicted(point, True)[1][0] if scores is None else scores
+        return scores[: self._known_classes] if self._labelled and self.delay else scores
+
+    @property
+    def _known_classes(self) -> int:
+        """Those of which a target is known: with a delay, a class may have come and still be hidden."""
+        self._ensemble.settle()
+        return self._ensemble.known_classes
 
     def _known_target(self, y: Any) -> float | None:
         """A target as the ensemble takes it; None for a class that is new."""

@@ -24,12 +24,13 @@ __all__ = ["SpanLogistic"]
 
 # A row that is beyond doubt still counts so much, that A does not stand still.
 LEAST_CURVATURE = 1e-3
-# Logits beyond these are as good as certain.
+# Logits beyond these are as good as certain, and below exactly so.
 FARTHEST = 30.0
 # The first fit: so many steps on so many rows, then one on all of them.
 STEPS, ROWS = 5, 1024
-# The logit of a class that no row was of so far.
-UNSEEN = -4.0
+# The logit of a class that no row was of so far, which is 0 as a probability: nobody can know of it. And what
+# it starts from when there is a first row.
+HIDDEN, FIRST_SEEN = -1e6, -4.0
 
 
 class SpanLogistic(SpanRidge):
@@ -53,6 +54,7 @@ class SpanLogistic(SpanRidge):
         K, weights = self.features(U), roots**2
         size = len(self.atoms) + 1
         self.theta = np.zeros((size, Y.shape[1]), order="F")
+        self.theta[-1, ~(Y[weights > 0.0] > 0.0).any(axis=0)] = HIDDEN
         self._empty()
         some = slice(None, None, -(-len(K) // ROWS) or 1)
         share = float(weights.sum()) / max(float(weights[some].sum()), 1e-300)
@@ -64,7 +66,7 @@ class SpanLogistic(SpanRidge):
     def _fit(self, K: Matrix, Y: Matrix, weights: Vector) -> None:
         """One Newton step from theta to the best fit of these rows."""
         self.gram = np.zeros(self.gram.shape, order="F")
-        self.products = -self.penalty @ self.theta
+        self.products = -self.penalty @ np.where(self.theta[-1] <= HIDDEN, 0.0, self.theta)
         self._count(K, Y, weights)
         self.factor()
 
@@ -77,7 +79,7 @@ class SpanLogistic(SpanRidge):
     def factor(self) -> None:
         """A step, and a new factor."""
         self.L = factored(self.penalty + self.gram)
-        self.theta = self.theta + lapack.dpotrs(self.L, self.products, lower=1)[0]
+        self.theta = np.asfortranarray(self.theta + lapack.dpotrs(self.L, self.products, lower=1)[0])
         self.products = np.zeros(self.products.shape)
 
     def end_chunk(self, refit: bool) -> None:
@@ -87,7 +89,9 @@ class SpanLogistic(SpanRidge):
         used = roots > 0.0
         if used.any():
             roots = roots[used, None]
-            self._count(self.K[used] / roots, self.Y[used] / roots, roots[:, 0] ** 2)
+            Y = self.Y[used] / roots
+            self.theta[-1, (self.theta[-1] <= HIDDEN) & (Y > 0.0).any(axis=0)] = FIRST_SEEN
+            self._count(self.K[used] / roots, Y, roots[:, 0] ** 2)
         if refit:
             self.factor()
         self._empty()
@@ -95,9 +99,10 @@ class SpanLogistic(SpanRidge):
     def add_output(self) -> None:
         """One output more, whose targets were all 0."""
         super().add_output()
-        self.theta[-1, -1] = UNSEEN
+        self.theta[-1, -1] = HIDDEN
 
     def _say(self, K: Matrix) -> Matrix:
-        logits = np.clip(K @ self.theta, -FARTHEST, FARTHEST)
-        shares: Matrix = 1.0 / (1.0 + np.exp(-logits))
+        logits = K @ self.theta
+        shares: Matrix = 1.0 / (1.0 + np.exp(-np.clip(logits, -FARTHEST, FARTHEST)))
+        shares[logits < -FARTHEST] = 0.0
         return shares

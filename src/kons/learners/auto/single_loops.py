@@ -277,7 +277,8 @@ def _speak(
             for s in range(n):
                 total += h[s] * E[s]
         if expert[LOGISTIC]:
-            total = 1.0 / (1.0 + math.exp(-min(max(total, -FARTHEST_LOGIT), FARTHEST_LOGIT)))
+            # As SpanLogistic._say: far below it is 0.
+            total = 0.0 if total < -FARTHEST_LOGIT else 1.0 / (1.0 + math.exp(-min(total, FARTHEST_LOGIT)))
         raw[o] = total
         F[expert[SEAT], o] = total
 

@@ -16,6 +16,7 @@ is bounded whatever comes.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -214,7 +215,7 @@ class Succession:
         self.played = rows
         mine, its = self.current.history.last(missed), asleep.history.last(missed)
         weights = Layout.weights(mine)
-        if weights @ Layout.errors(its) < weights @ Layout.errors(mine):
+        if _mean(Layout.errors(its), weights) < _mean(Layout.errors(mine), weights):
             # What is usual stays: the rows between may have spoiled this one, too.
             self.current, self.number, self.asleep = asleep, self.number_asleep, None
             self.alarmed, self.calm = 0, 0
@@ -298,4 +299,7 @@ def _counted(rows: Matrix) -> Matrix:
 
 
 def _mean(values: Any, weights: Vector) -> float:
-    return float(values @ (weights / max(weights.sum(), 1e-300)))
+    # Exact sums: those of BLAS depend on where an array lies in memory, and so on a resume. Parts of the
+    # total are summed, lest it be no number.
+    total = max(math.fsum(weights.tolist()), 1e-300)
+    return math.fsum((values * (weights / total)).tolist())
