@@ -17,7 +17,9 @@ X, Y = stream(200)
 
 
 def blas_threads():
-    return [info["num_threads"] for info in ThreadpoolController().info() if info["user_api"] == "blas"]
+    # Not info(): to find out what a limit is good for, it sets others.
+    libraries = ThreadpoolController().lib_controllers
+    return [library.num_threads for library in libraries if library.user_api == "blas"]
 
 
 class TouchedError(Exception):
@@ -90,3 +92,25 @@ def test_predictions_from_several_threads_are_identical(make):
     assert_identical(found, expected)
     assert singles == [learner.predict_one(x) for x in X[:60]]
     assert np.isfinite(singles).all()
+
+
+def elsewhere(function):
+    """Its result in a thread of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
+def test_any_thread_limits_and_gives_back():
+    """Also after the main thread has, and if the last to leave is not the first that came."""
+    limits = ThreadpoolController().limit(limits=2, user_api="blas")  # by the main thread
+    try:
+        before = blas_threads()
+        first, second = threads.single_threaded_blas(), threads.single_threaded_blas()
+        elsewhere(first.__enter__)
+        assert blas_threads() == [1] * len(before)
+        with second:
+            elsewhere(lambda: first.__exit__(None, None, None))
+            assert blas_threads() == [1] * len(before)
+        assert blas_threads() == before
+    finally:
+        limits.restore_original_limits()

@@ -28,6 +28,18 @@ _depth = 0
 _limiter: Any = None
 
 
+def _take_control() -> None:
+    """Let any thread set the limit next.
+
+    From version 3.8 on threadpoolctl ignores all threads but the first one that did; our own lock and count
+    keep them from fighting.
+    """
+    for library in _controller().lib_controllers:
+        clear = getattr(library, "clear_controlling_thread", None)
+        if clear is not None:
+            clear(force=True)
+
+
 @contextmanager
 def single_threaded_blas(active: bool = True) -> Iterator[None]:
     """Run the body with one BLAS thread; the last of several bodies at once gives the threads back."""
@@ -36,14 +48,17 @@ def single_threaded_blas(active: bool = True) -> Iterator[None]:
         yield
         return
     with _lock:
-        _depth += 1
-        if _depth == 1:
+        if _depth == 0:
+            _take_control()
             _limiter = _controller().limit(limits=1, user_api="blas")
+        _depth += 1
     try:
         yield
     finally:
         with _lock:
             _depth -= 1
             if _depth == 0:
+                _take_control()  # the thread that set the limit need not be the last to leave
                 _limiter.restore_original_limits()
                 _limiter = None
+                _take_control()
