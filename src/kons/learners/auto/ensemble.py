@@ -173,9 +173,9 @@ class Ensemble:
         centres = np.zeros(m) if layout.classes else outlook.means[:, 0]
         pending_F, pending_centres = waiting.joined("F", F), waiting.joined("centres", centres)
         before = pending_F[:count], pending_centres[:count], self.fence.clip(Y), w, known
-        predictions, trust = self.voting.advance(F, centres, *before, self.largest_error)
+        predictions, trusted = self.voting.advance(F, centres, *before, self.largest_error)
         inside.clip(predictions)
-        predictions += (trust * layout.beyond(rows, self.fence))[:, None]
+        predictions += (trusted * layout.beyond(rows, self.fence))[:, None]
         outlook.clip(predictions)
         pending_predictions = waiting.joined("predictions", predictions)
         past = pending_predictions[:count]
@@ -512,8 +512,8 @@ class Ensemble:
         centre = 0.0 if layout.classes else float(outlook.means[0, 0])
         predictions = self.voting.combine(F, centre, lags=recent_targets)
         inside.clip(predictions)
-        if recent_targets:
-            predictions += (self.voting.trust * layout.beyond(rows, self.fence))[:, None]
+        if recent_targets and self.voting.trusts:
+            predictions += layout.beyond(rows, self.fence)[:, None]
         outlook.clip(predictions)
         logits = self.calibration.logits(2.0 * predictions - 1.0) if layout.classes else predictions
         return predictions, logits

@@ -89,7 +89,7 @@ def foresee(
         low, high = 0.0, 1.0
     elif memory[sizes[ALL_AT] + LAST] > EARNED:
         inside = min(max(last, memory[FENCE_LOW]), memory[FENCE_HIGH])
-        beyond = memory[sizes[ALL_AT] + LAST] * (last - inside)
+        beyond = last - inside
     for o in range(outputs):
         F[MEAN, o] = memory[sizes[TOTALS_AT] + o] / weight
         F[LAST, o] = last

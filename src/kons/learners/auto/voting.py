@@ -46,8 +46,8 @@ class Voting:
         weights: Vector,
         known: NDArray[np.int64],
         largest: float,
-    ) -> tuple[Matrix, Vector]:
-        """Predictions by all, and the trust in the last target at each; both learn.
+    ) -> tuple[Matrix, NDArray[np.bool_]]:
+        """Predictions by all, and whether the last target was trusted at each; both learn.
 
         See :meth:`Aggregation.advance`.
         """
@@ -56,13 +56,13 @@ class Voting:
         predictions = self.all.advance(F, centres, F_learned, *learned, used)
         columns = self.columns
         self.plain.advance(F[:, columns], centres, F_learned[:, columns], *learned)
-        return predictions, np.where(used[:, LAST] > EARNED, used[:, LAST], 0.0)
+        trusted: NDArray[np.bool_] = used[:, LAST] > EARNED
+        return predictions, trusted
 
     @property
-    def trust(self) -> float:
-        """The weight of the last target, to follow it beyond the fence; 0 while it may be chance."""
-        weight = float(self.all.weights[LAST])
-        return weight if weight > EARNED else 0.0
+    def trusts(self) -> bool:
+        """Whether the last target has earned a vote: beyond the fence, where no expert speaks, it does."""
+        return bool(self.all.weights[LAST] > EARNED)
 
     def combine(self, F: Matrix, centre: float, *, lags: bool) -> Matrix:
         """Predictions by the weights as they are. Changes nothing."""
