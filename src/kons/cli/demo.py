@@ -160,7 +160,7 @@ def print_tables(outcome: Outcome) -> None:
         (f"{kons} run FILE --target COLUMN --out FOLDER", "your own file, with a report to forward"),
         (f"{kons} certify FILE --target COLUMN", "a regret certificate for it"),
         (f"{kons} demo --rows 10000 --seed {outcome.seed + 1}", "another, longer stretch"),
-        (f'{as_typed("python")} -c "import kons; help(kons.EmbeddedKONS)"', "the learner to run all day"),
+        (f'{as_typed("python")} -c "import kons; help(kons.AutoKONS)"', "the learner that chooses by itself"),
     )
     for line, why in suggestions:
         console.print(Text.assemble("  ", (why, "dim")))

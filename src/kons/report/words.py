@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -179,13 +180,17 @@ def remark(folder: RunFolder) -> str:
     """What the headline means: is it worth using, and the error in the target's own units."""
     if folder.rows < TOO_FEW:
         return f"{plural(folder.rows, 'row')} {'is' if folder.rows == 1 else 'are'} too few to judge by."
-    kind = verdict(folder).kind
+    found = verdict(folder)
+    kind = found.kind
     if kind == "worse":
         return "As it stands, the trivial predictor is the better choice. What to try stands below."
     if kind == "same":
         return "It has not earned its cost yet. What to try stands below."
     metrics = folder.group("metrics")
     rmse, explained = as_number(metrics.get("rmse")), as_number(metrics.get("r2"))
+    if found.loss is not None and found.loss != folder.number("loss"):
+        # The headline leaves rows aside that were predicted before any target was known: so does this.
+        rmse, explained = math.sqrt(found.loss), None
     said = []
     if folder.task == "regression" and rmse is not None:
         said.append(f"A prediction is typically off by {number(rmse)}, in units of {folder.target}")
@@ -208,7 +213,7 @@ def suggestions(folder: RunFolder) -> list[list[str]]:
     again = plain_run if chooses else [*plain_run, "--learner", learner]
     tried: list[list[str]] = []
     if folder.rows < FEW_ROWS:
-        tried.append([f"Give it more rows: {plural(folder.rows, 'row')} are few to learn from."])
+        tried.append([f"Give it more rows than {folder.rows:,}: they are few to learn from."])
     if found.best == "persistence" and folder.task == "regression" and not chooses:  # a label has no lag
         tried.append(
             ["The stream has a memory that its columns do not show. Add the last targets as inputs: ",

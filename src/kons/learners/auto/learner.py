@@ -54,7 +54,7 @@ class AutoKONS(StreamConsumer):
     Views (scaling, metric from the model's own gradients, bandwidth, regularization) are refitted at 4, 8,
     ..., 1024 rows and at later powers of 4, on rows that were kept. The vote competes with the best *linear*
     combination of the experts, with logarithmic regret (:mod:`kons.learners.auto.aggregation`). In blocks a
-    row costs some 35 to 80 microseconds over thousands of rows, one by one up to twice that. When the stream
+    row costs some 40 to 100 microseconds over thousands of rows, one by one up to twice that. When the stream
     turns into another one, fresh experts take over (:mod:`kons.learners.auto.succession`).
 
     Parameters
@@ -114,7 +114,10 @@ class AutoKONS(StreamConsumer):
                 f"kernel is {kernel!r}, expected a kernel of vectors: features are scaled."
             )
         if kernel is not None and kernel.is_resolved and bandwidth is not None:
-            raise ConfigurationError(f'{kernel!r} has a bandwidth: give bandwidth, or a kernel with "auto".')
+            raise ConfigurationError(
+                f"{kernel!r} has a bandwidth or needs none, and bandwidth is {bandwidth!r}: "
+                'give one of them, or a kernel with bandwidth="auto".'
+            )
         self.task = task
         self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=2)
         self.experts = require_integer(experts, "experts", at_least=1)
