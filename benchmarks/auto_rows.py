@@ -36,7 +36,7 @@ def run(settings: Settings) -> Report:
                 continue
             if settings.quick:
                 stream = stream.first(QUICK_ROWS)
-            blocks_loss, blocks, _, _ = auto.measured(stream)
+            blocks_loss, blocks, _, _ = auto.measured(stream, seeds=[0])
             loss, rows = measured(stream)
             found = rivals.results(
                 settings.folder,
