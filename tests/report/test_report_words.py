@@ -58,6 +58,17 @@ def test_the_headline_says_so_when_a_trivial_predictor_is_as_good(loss, words, k
     assert suggestions(found)
 
 
+def test_what_is_said_of_the_error_is_about_the_rows_of_the_headline():
+    """Rows that were predicted before any target was known are left aside in both, or in neither."""
+    metrics = {"rmse": 3.5, "r2": 0.4}
+    assert "off by 3.5," in remark(folder({"metrics": metrics}))
+    informed = {"learner": 0.04, "constant": 9.0, "linear": 2.0, "persistence": 3.0}
+    found = folder({"metrics": metrics, "informed": informed})
+    assert "0.04 once a target was known" in said(found)
+    assert "off by 0.2," in remark(found)
+    assert "explained" not in remark(found)
+
+
 def test_a_perfect_baseline_divides_nothing():
     found = folder({"baselines": {"persistence": 0.0}, "loss": 0.5})
     assert "makes no error at all" in said(found)
