@@ -94,23 +94,12 @@ def test_predictions_from_several_threads_are_identical(make):
     assert np.isfinite(singles).all()
 
 
-def elsewhere(function):
-    """Its result in a thread of its own."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(function).result()
+def test_a_limit_that_fails_is_not_counted(monkeypatch):
+    def controller():
+        raise TouchedError
 
-
-def test_any_thread_limits_and_gives_back():
-    """Also after the main thread has, and if the last to leave is not the first that came."""
-    limits = ThreadpoolController().limit(limits=2, user_api="blas")  # by the main thread
-    try:
-        before = blas_threads()
-        first, second = threads.single_threaded_blas(), threads.single_threaded_blas()
-        elsewhere(first.__enter__)
-        assert blas_threads() == [1] * len(before)
-        with second:
-            elsewhere(lambda: first.__exit__(None, None, None))
-            assert blas_threads() == [1] * len(before)
-        assert blas_threads() == before
-    finally:
-        limits.restore_original_limits()
+    with monkeypatch.context() as patch:
+        patch.setattr(threads, "_controller", controller)
+        with pytest.raises(TouchedError), threads.single_threaded_blas():
+            pass
+    assert threads._depth == 0

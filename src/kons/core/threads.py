@@ -2,7 +2,9 @@
 
 On blocks this small, two BLAS threads that compete for a busy core run many times slower than one.
 The limit is a property of the process, so only block replay sets it; predictions and the row loop
-never do, which keeps them safe from several threads.
+never do, which keeps them safe from several threads. In a second thread threadpoolctl (3.8) ignores the
+limit, and rightly: OpenBLAS may hang if it changes while another thread is inside a product. Who learns in
+worker threads should set OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -28,18 +30,6 @@ _depth = 0
 _limiter: Any = None
 
 
-def _take_control() -> None:
-    """Let any thread set the limit next.
-
-    From version 3.8 on threadpoolctl ignores all threads but the first one that did; our own lock and count
-    keep them from fighting.
-    """
-    for library in _controller().lib_controllers:
-        clear = getattr(library, "clear_controlling_thread", None)
-        if clear is not None:
-            clear(force=True)
-
-
 @contextmanager
 def single_threaded_blas(active: bool = True) -> Iterator[None]:
     """Run the body with one BLAS thread; the last of several bodies at once gives the threads back."""
@@ -49,7 +39,6 @@ def single_threaded_blas(active: bool = True) -> Iterator[None]:
         return
     with _lock:
         if _depth == 0:
-            _take_control()
             _limiter = _controller().limit(limits=1, user_api="blas")
         _depth += 1
     try:
@@ -58,7 +47,5 @@ def single_threaded_blas(active: bool = True) -> Iterator[None]:
         with _lock:
             _depth -= 1
             if _depth == 0:
-                _take_control()  # the thread that set the limit need not be the last to leave
                 _limiter.restore_original_limits()
                 _limiter = None
-                _take_control()
