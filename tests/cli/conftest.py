@@ -2,11 +2,11 @@
 
 import io
 import json
-import os
 import sys
 
 import numpy as np
 import pytest
+from commands import told_in_one_line
 
 from kons.cli import main
 
@@ -88,15 +88,4 @@ def said(capsys):
 def refused(capsys):
     """A command that must fail: its one line, with nothing left behind."""
 
-    def ask(*arguments, code):
-        before = sorted(os.listdir())
-        assert main([*map(str, arguments), "--quiet"]) == code
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert err.startswith("kons: ")
-        assert err.count("\n") == 1
-        assert "bug" not in err
-        assert sorted(os.listdir()) == before
-        return err
-
-    return ask
+    return lambda *arguments, code: told_in_one_line(capsys, [*map(str, arguments), "--quiet"], code)

@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 import pytest
+from commands import told_in_one_line
 
 import kons
 from kons.cli import certify as command
@@ -59,15 +60,7 @@ def certified(capsys, *arguments):
 
 
 def refused(capsys, *arguments, code):
-    before = sorted(os.listdir())
-    assert main(["certify", *arguments]) == code
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("kons: ")
-    assert err.count("\n") == 1
-    assert "bug" not in err
-    assert sorted(os.listdir()) == before
-    return err
+    return told_in_one_line(capsys, ["certify", *arguments], code)
 
 
 # ---- what it says

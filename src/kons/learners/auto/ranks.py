@@ -12,7 +12,7 @@ from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
 from kons.stored import Stored
 
-__all__ = ["RankScaling"]
+__all__ = ["RankScaling", "interpolated"]
 
 #: Values of a feature that are remembered; between them ranks are interpolated.
 KNOTS = 129
@@ -94,23 +94,26 @@ class RankScaling:
 
 @compiled
 def _interpolate(X: Matrix, values: Vector, ranks: Vector, starts: NDArray[np.int64], scaled: Matrix) -> None:
-    """Each number between its two neighbours among the values of its feature; beyond them, the last."""
     for j in range(X.shape[1]):
-        first, last = starts[j], starts[j + 1] - 1
+        seen, rank = values[starts[j] : starts[j + 1]], ranks[starts[j] : starts[j + 1]]
         for i in range(len(X)):
-            x = X[i, j]
-            low, high = first, last
-            while high - low > 1:
-                middle = (low + high) // 2
-                if values[middle] <= x:
-                    low = middle
-                else:
-                    high = middle
-            if x <= values[low]:
-                scaled[i, j] = ranks[low]
-            elif x >= values[high]:
-                scaled[i, j] = ranks[high]
-            else:
-                # Halves: the difference of two numbers near the largest float overflows.
-                part = (0.5 * x - 0.5 * values[low]) / (0.5 * values[high] - 0.5 * values[low])
-                scaled[i, j] = ranks[low] + part * (ranks[high] - ranks[low])
+            scaled[i, j] = interpolated(X[i, j], seen, rank)
+
+
+@compiled
+def interpolated(x: float, values: Vector, ranks: Vector) -> float:
+    """Between the ranks of the two rising values around x; beyond them, that of the last."""
+    low, high = 0, len(values) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if values[middle] <= x:
+            low = middle
+        else:
+            high = middle
+    if x <= values[low]:
+        return float(ranks[low])
+    if x >= values[high]:
+        return float(ranks[high])
+    # Halves: the difference of two numbers near the largest float overflows.
+    part = (0.5 * x - 0.5 * values[low]) / (0.5 * values[high] - 0.5 * values[low])
+    return float(ranks[low] + part * (ranks[high] - ranks[low]))

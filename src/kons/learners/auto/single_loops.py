@@ -18,6 +18,7 @@ from kons.learners.auto.aggregation import learn_weights
 from kons.learners.auto.calibration import learn_logit
 from kons.learners.auto.chunks import LONGEST
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
+from kons.learners.auto.ranks import interpolated
 from kons.learners.auto.roles import BASELINES, LAST, MEAN
 from kons.learners.auto.rows import ERROR_AT, LAGS, OWN, TARGET_AT, WEIGHT_AT
 from kons.learners.auto.targets import MARGIN
@@ -166,7 +167,7 @@ def _see(
         if view[RANKS]:
             knots = view[KNOTS]
             values = table[columns + j * knots : columns + j * knots + int(table[j])]
-            z[j] = _interpolated(z[j], values, table[columns + (columns + j) * knots :])
+            z[j] = interpolated(z[j], values, table[columns + (columns + j) * knots :])
         else:
             limit = table[2 * columns]
             z[j] = (0.5 * z[j] - table[j]) / table[columns + j]
@@ -180,26 +181,6 @@ def _see(
         for i in range(columns):
             for j in range(columns):
                 u[j] += z[i] * metric[i * columns + j]
-
-
-@compiled
-def _interpolated(x: float, values: Vector, ranks: Vector) -> float:
-    """As np.interp: linear between rising values, constant beyond them."""
-    low, high = 0, len(values) - 1
-    if x <= values[low]:
-        return float(ranks[low])
-    if x >= values[high]:
-        return float(ranks[high])
-    while high - low > 1:
-        middle = (low + high) // 2
-        if values[middle] <= x:
-            low = middle
-        else:
-            high = middle
-    slope = (ranks[high] - ranks[low]) / (values[high] - values[low])
-    found = slope * (x - values[low]) + ranks[low]
-    # A step so long that it is infinite.
-    return float(ranks[low]) if math.isnan(found) else float(found)
 
 
 @compiled_sums
