@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -37,18 +37,12 @@ SEEDS = (0, 1, 2)
 
 
 def run(settings: Settings) -> Report:
-    table, figures, notes, ratios = [], [], [], []
+    table, figures, ratios = [], [], []
+    notes: list[str] = []
     with blas_threads(1):
-        for name, goal in GOALS.items():
-            stream = rivals.load(settings.folder, name)
-            if stream is None:
-                notes.append(f"{name}: no file, skipped.")
-                continue
-            if settings.quick:
-                stream = stream.first(QUICK_ROWS)
+        for name, stream, found in contests(settings, notes):
+            goal = GOALS[name]
             loss, microseconds, first, constant = measured(stream)
-            rows = QUICK_ROWS if settings.quick else None
-            found = rivals.results(settings.folder, name, cache=settings.cache, slow=settings.slow, rows=rows)
             best, forest = rivals.best_of_river(found, len(stream.y)), rivals.forest(found)
             relative = microseconds / rivals.reference(stream)
             part = math.nan if forest is None else relative / forest.relative_time
@@ -71,6 +65,18 @@ def run(settings: Settings) -> Report:
         figures=figures,
         notes=notes,
     )
+
+
+def contests(settings: Settings, notes: list[str]) -> Iterator[tuple[str, RawStream, list[rivals.Result]]]:
+    """Each set that has a file, with what the rivals reached; those that have none are noted."""
+    rows = QUICK_ROWS if settings.quick else None
+    for name in GOALS:
+        stream = rivals.load(settings.folder, name)
+        if stream is None:
+            notes.append(f"{name}: no file, skipped.")
+            continue
+        found = rivals.results(settings.folder, name, cache=settings.cache, slow=settings.slow, rows=rows)
+        yield name, stream if rows is None else stream.first(rows), found
 
 
 def measured(stream: RawStream, seeds: Sequence[int] = SEEDS) -> tuple[float, float, float, float]:

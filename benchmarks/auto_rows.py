@@ -17,7 +17,6 @@ from benchmarks.measuring import blas_threads
 from benchmarks.raw_streams import RawStream
 from benchmarks.reporting import Report, at_most
 from benchmarks.settings import Settings
-from benchmarks.streams import QUICK_ROWS
 from kons import AutoKONS
 
 TIMES_BLOCKS = 2.0
@@ -27,24 +26,12 @@ SAME_LOSS = 1e-4
 
 
 def run(settings: Settings) -> Report:
-    table, figures, notes = [], [], []
+    table, figures = [], []
+    notes: list[str] = []
     with blas_threads(1):
-        for name in auto.GOALS:
-            stream = rivals.load(settings.folder, name)
-            if stream is None:
-                notes.append(f"{name}: no file, skipped.")
-                continue
-            if settings.quick:
-                stream = stream.first(QUICK_ROWS)
+        for name, stream, found in auto.contests(settings, notes):
             blocks_loss, blocks, _, _ = auto.measured(stream, seeds=[0])
             loss, rows = measured(stream)
-            found = rivals.results(
-                settings.folder,
-                name,
-                cache=settings.cache,
-                slow=settings.slow,
-                rows=QUICK_ROWS if settings.quick else None,
-            )
             forest = rivals.forest(found)
             part = math.nan if forest is None else rows / rivals.reference(stream) / forest.relative_time
             table.append([name, f"{rows:.0f}", f"{blocks:.0f}", f"{rows / blocks:.2f}", f"{part:.3f}"])
