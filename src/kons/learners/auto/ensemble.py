@@ -1,20 +1,13 @@
-"""The experts at work: chunks of rows, decisions at doubling times, one vote.
+"""The experts at work: rows in chunks, what everybody says of them, one vote.
 
 Everything here is numbers: a row is its features, the last targets known when it was predicted, its own
-target (a class as its number), its weight and the vote's error. Decisions are taken at the ends of some
-chunks (:mod:`~kons.learners.auto.chunks`), on rows that were kept:
-
-- every view in use is refitted (scaling, metric, bandwidth, regularization) and kept if it was better;
-- experts move to a view that is clearly better: new atoms, all kept rows learned again;
-- experts whose predictions add nothing to the vote are retired.
-
-Experts with a finite memory besides take new atoms, from the rows they remember, once in a memory's length.
+target (a class as its number), its weight and the vote's error. At the ends of chunks
+(:mod:`~kons.learners.auto.chunks`) it is seen to who is at work (:mod:`~kons.learners.auto.staff`).
 Rows that come one by one have a way of their own (:mod:`kons.learners.auto.single`), with the same outcome.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -31,30 +24,19 @@ from kons.learners.auto.chunks import (
     SETTLED,
     chunk_before,
     decides,
-    doubled,
     next_boundary,
     refits,
 )
 from kons.learners.auto.fence import NO_FENCE, Fence, fence_around
 from kons.learners.auto.history import History
-from kons.learners.auto.panel import Panel, recruit
+from kons.learners.auto.panel import Panel
 from kons.learners.auto.relevance import relevances
-from kons.learners.auto.roles import (
-    BASELINES,
-    LAST,
-    MEAN,
-    STEADY,
-    Role,
-    all_roles,
-    first_roles,
-    stored_roles,
-    successors,
-)
+from kons.learners.auto.roles import BASELINES, LAST, MEAN
 from kons.learners.auto.rows import MOST_CLASSES, LastTargets, Layout
 from kons.learners.auto.single import SingleRows
+from kons.learners.auto.staff import Moment, Staff
 from kons.learners.auto.targets import Targets
-from kons.learners.auto.view import SCALINGS, Fixed, View
-from kons.learners.auto.views import Views
+from kons.learners.auto.view import Fixed
 from kons.learners.auto.voting import Voting
 from kons.learners.auto.waiting import Waiting
 from kons.stored import Stored
@@ -63,20 +45,6 @@ __all__ = ["Ensemble", "Outcome"]
 
 # Rows of the whole stream that are kept, and last rows.
 SAMPLE, RECENT = 8192, 2048
-# Rows that views are compared with when there are many.
-COMPARED_ROWS = 1024
-# Before SETTLED experts move to every new view; then only to one whose error is smaller by this part.
-BETTER = 0.03
-# From here on every row is learned at the end of its chunk only, where the memory is endless.
-LIVE_ROWS = 512
-# From here on steady experts may be retired, too.
-LATE = 4096
-# An expert must lower the loss by this part of what a further weight costs; to be sure takes so many rows.
-SMALL_VOTE, SURE = 0.5, 2048
-# Experts that take the place of those of a series.
-SUCCESSORS_AT_ONCE = 2
-# How many times max_atoms an expert may take that others left room for, and from what growth it pays.
-MOST_GROWN, MORE = 1.5, 1.1
 # An error so many times the usual one is wild; below this part of the variance errors are rounding.
 WILD, NO_ERROR, NO_LIMIT = 100.0, 1e-12, 1e300
 # Rows after which new features are looked at.
@@ -106,37 +74,46 @@ class Ensemble:
     def __init__(
         self, *, classes: bool, max_atoms: int, experts: int, delay: int, seed: int, fixed: Fixed
     ) -> None:
-        self.max_atoms, self.delay, self.seed, self.fixed = max_atoms, delay, seed, fixed
-        self.most_experts = experts
+        self.delay, self.seed = delay, seed
         self.layout = Layout(0, classes)
         self.outputs = 0 if classes else 1
         self.known_classes = 0
         self.rows = 0
-        self.leader = 0
         # A decision that new features wait for; 0: none.
         self.due = 0
         # Squared errors of the vote, forgotten as it forgets.
         self.loss, self.loss_rows = 0.0, 0.0
         # For a chunk each: from targets beyond nobody learns; squared errors beyond weigh less in the vote.
         self.fence, self.largest_error = NO_FENCE, NO_LIMIT
-        linear = fixed.kernel is None
-        self.roster = all_roles(experts, linear=linear, classes=classes)
-        self.panel = Panel(first_roles(experts, linear=linear, classes=classes))
-        self.voting = self._new_voting()
-        self.views = Views(fixed)
         self.calibration = Calibration()
         self.targets = Targets(classes)
         self.history = History(SAMPLE, RECENT, seed)
         self.last_targets = LastTargets(classes, delay)
         self.waiting = Waiting(delay)
+        self.staff = Staff(
+            self.history,
+            self.waiting,
+            classes=classes,
+            max_atoms=max_atoms,
+            experts=experts,
+            seed=seed,
+            fixed=fixed,
+        )
         # The chunk's rows that came one by one, and whether they are at least as new as the parts.
         self._single: SingleRows | None = None
         self._singly, self._chunk_end = False, 0
         # Predictions change nothing to those who look, but here they do: what they worked out is kept.
         self._lock = threading.RLock()
 
-    def _new_voting(self) -> Voting:
-        return Voting([not role.lags for role in self.panel.roles], self.delay)
+    @property
+    def panel(self) -> Panel:
+        """The experts at work."""
+        return self.staff.panel
+
+    @property
+    def voting(self) -> Voting:
+        """Their vote."""
+        return self.staff.voting
 
     # ---- a stretch of rows
 
@@ -194,9 +171,9 @@ class Ensemble:
         outcome = Outcome(
             predictions,
             logits,
-            self._number_of_leader,
-            F[:, self.leader],
-            self.panel.forms(self.leader, m),
+            self.staff.number_of_leader,
+            F[:, self.staff.leader],
+            self.panel.forms(self.staff.leader, m),
             self.panel.size,
             classes_before,
         )
@@ -210,12 +187,6 @@ class Ensemble:
         if self.rows == next_boundary(self.rows - 1):
             self._end_chunk()
         return outcome
-
-    @property
-    def _number_of_leader(self) -> int:
-        if not self.leader:
-            return MEAN
-        return self.roster.index(self.panel.seats[self.leader - BASELINES].role) + BASELINES
 
     # ---- one row
 
@@ -335,19 +306,22 @@ class Ensemble:
         decay = self.voting.all.forgetting**ended
         self.loss, self.loss_rows = decay * self.loss, decay * self.loss_rows
         self._set_largest_error()
-        decided = (decides(t) or t == self.due) and self.history.rows > 0
-        if decided:
-            self._decide()
-        elif t > SETTLED and doubled(t):
-            self._retire()
-            self._start_others()
-        for i, seat in enumerate(self.panel.seats):
-            memory = seat.role.memory
-            if memory and not decided and t % _renewal(memory) == 0 and seat.expert is not None:
-                self._recruit(i)
-        # Who has not begun repeats the others, and no weight says whether it leads.
-        begun = [i + BASELINES for i, seat in enumerate(self.panel.seats) if seat.expert is not None]
-        self.leader = max(begun, key=lambda i: self.voting.all.weights[i], default=0)
+        due = self.history.rows > 0 and (decides(t) or t == self.due)
+        now = Moment(
+            rows=t,
+            layout=self.layout,
+            outputs=self.outputs,
+            flags=min(self.known_classes, MOST_CLASSES),
+            fence=self.fence,
+            variance=self.targets.variance,
+            error=self._usual_error,
+        )
+        self.staff.review(now, decides=due)
+        self.due = 0 if due and t >= self.due else self.due
+
+    @property
+    def _usual_error(self) -> float:
+        return self.loss / max(self.loss_rows, 1.0)
 
     def _set_fence(self) -> None:
         if self.layout.classes or not self.history.rows:
@@ -366,129 +340,9 @@ class Ensemble:
                 self.loss, self.loss_rows = 0.0, 0.0
 
     def _set_largest_error(self) -> None:
-        usual = self.loss / max(self.loss_rows, 1.0)
+        usual = self._usual_error
         told = not self.layout.classes and self.rows >= CHUNK and usual > NO_ERROR * self.targets.variance
         self.largest_error = WILD * usual if told else NO_LIMIT
-
-    def _believed(self, rows: Matrix) -> Matrix:
-        """Those that are learned from."""
-        return rows[self.layout.believed(rows, self.fence) > 0.0]
-
-    def _decide(self) -> None:
-        random = np.random.default_rng([self.seed, self.rows])
-        kept = self._believed(self.history.sampled())
-        some = kept
-        if self.rows >= SETTLED:  # rows that no view was chosen by
-            some = self._believed(self.history.last(min(self.rows // 2, COMPARED_ROWS)))
-        if not len(kept) or not len(some):
-            return
-        if self.rows >= SETTLED and doubled(self.rows):
-            self._retire()
-        before = self.views.refit(
-            kept,
-            some,
-            layout=self.layout,
-            outputs=self.outputs,
-            flags=min(self.known_classes, MOST_CLASSES),
-            rows=self.rows,
-            roles=self.panel.roles,
-            gradients=lambda view: self._gradients(view, kept, random),
-            random=random,
-        )
-        self.due = 0 if self.rows >= self.due else self.due
-        # On rows in order, atoms are chosen anew from all of them; else only a better view is worth the work.
-        exchangeable = self.rows > SETTLED and self._exchangeable
-        for i, seat in enumerate(self.panel.seats):
-            key = self.views.key(seat.role)
-            view = self.views.current.get(key)
-            if self.rows < seat.role.start or view is None:
-                continue
-            if exchangeable and seat.expert is not None and seat.view is not None:
-                grown = view.features > seat.view.features or (
-                    seat.role.kernel != "linear" and self._room() > MORE * len(seat.expert.atoms)
-                )
-                if not grown and not (key in before and view.error < (1.0 - BETTER) * before[key]):
-                    continue
-            self._recruit(i, kept)
-
-    def _start_others(self) -> None:
-        """Let those begin that wait for nothing but a view."""
-        for i, seat in enumerate(self.panel.seats):
-            if seat.expert is None and self.views.key(seat.role) in self.views.current:
-                self._recruit(i, self._believed(self.history.sampled()))
-
-    @property
-    def _exchangeable(self) -> bool:
-        """Whether rows come in no order, as far as experts can tell."""
-        return not any(role.memory for role in self.panel.roles)
-
-    def _room(self) -> int:
-        """Atoms of a steady expert: where others were retired, their share of the cost is given on."""
-        if not self._exchangeable:
-            return self.max_atoms
-        shares = math.sqrt(self.most_experts / len(self.panel))
-        return int(self.max_atoms * min(max(shares, 1.0), MOST_GROWN))
-
-    def _gradients(self, view: View, kept: Matrix, random: np.random.Generator) -> Matrix | None:
-        if self.fixed.kernel is not None:  # they are known of the Gaussian kernel only
-            return None
-        return self.panel.gradients(
-            view, lambda: kept[random.permutation(len(kept))[:COMPARED_ROWS]], self.layout
-        )
-
-    def _recruit(self, i: int, kept: Matrix | None = None) -> None:
-        """A new expert on seat i, in the current view, that has learned the rows that are kept."""
-        role = self.panel.seats[i].role
-        if role.memory or kept is None:
-            kept = self._believed(self.history.last(3 * role.memory // 2))
-        if not len(kept):
-            return
-        self.panel.seats[i] = recruit(
-            role,
-            self.views.current[self.views.key(role)],
-            kept,
-            layout=self.layout,
-            outputs=self.outputs,
-            max_atoms=self.max_atoms if role.memory else self._room(),
-            fixed=self.fixed,
-            live=self.rows < LIVE_ROWS,
-            random=np.random.default_rng([self.seed, self.rows, i]),
-        )
-
-    def _retire(self) -> None:
-        """Experts go whose vote is so small that without it the loss would have been the same.
-
-        The bar is that of the Bayesian information criterion, log(n)/n of the loss for each weight, halved;
-        lower while few rows are known. Those of a series go together: on rows in no order none of them is of
-        use, on others they help each other.
-        """
-        vote = self.voting.all
-        n = max(vote.memory, 2.0)
-        bar = SMALL_VOTE * math.log(n) * self.loss / max(self.loss_rows, 1.0)
-        series = [i + BASELINES for i, role in enumerate(self.panel.roles) if role.of_series]
-        if series and vote.removal_cost(series) < min(1.0, self.rows / SURE) * bar * len(series):
-            self._remove(series)
-            new = [role for role in successors(self.layout.classes) if role not in self.panel.roles]
-            self._add(new[:SUCCESSORS_AT_ONCE])
-        while self.rows >= LATE:
-            roles = self.panel.roles
-            steady = [i + BASELINES for i, role in enumerate(roles) if not role.memory and role != STEADY]
-            costs = [vote.removal_cost([i]) for i in steady]
-            if not costs or min(costs) > bar:
-                return
-            self._remove([steady[int(np.argmin(costs))]])
-
-    def _add(self, roles: list[Role]) -> None:
-        """What the retired cost is given on to experts of the other kind."""
-        if roles:
-            self.voting.add([not role.lags for role in roles], self.targets.variance)
-            self.panel.add(roles)
-            self.waiting.add_experts(len(roles))
-
-    def _remove(self, columns: list[int]) -> None:
-        self.voting.remove(columns)
-        self.panel.remove(columns)
-        self.waiting.remove_experts(columns)
 
     # ---- looking
 
@@ -523,16 +377,17 @@ class Ensemble:
 
         0 where no expert looks at it yet.
         """
-        view = self.views.current.get((False, self.views.better[False]))
+        views = self.staff.views
+        view = views.current.get((False, views.better[False]))
         if view is None:
             return np.ones(self.layout.width)
         return np.pad(relevances(view.metric), (0, self.layout.width - view.features))
 
     # ---- going back, and on from a file
 
-    PARTS = ("panel", "voting", "views", "calibration", "targets", "history", "last_targets", "waiting")
+    PARTS = ("staff", "calibration", "targets", "history", "last_targets", "waiting")
     NUMBERS = (
-        *("layout", "outputs", "known_classes", "rows", "leader", "due"),
+        *("layout", "outputs", "known_classes", "rows", "due"),
         *("loss", "loss_rows", "fence", "largest_error"),
     )
 
@@ -567,20 +422,13 @@ class Ensemble:
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
         self.settle()
-        used = [*self.views.current.values(), *(seat.view for seat in self.panel.seats)]
-        views = list({id(view): view for view in used if view is not None}.values())
-        places = {id(view): place for place, view in enumerate(views)}
-        plain = ("voting", "calibration", "targets", "history", "last_targets", "waiting")
+        plain = ("calibration", "targets", "history", "last_targets", "waiting")
         return {
             **{name: getattr(self, name) for name in self.NUMBERS if name not in ("layout", "fence")},
             "fence": np.array(self.fence),
             "width": self.layout.width,
             **{name: getattr(self, name).state() for name in plain},
-            "roles": [tuple(role) for role in self.panel.roles],
-            "all_views": [view.state() for view in views],
-            "views": [(lags, name, places[id(view)]) for (lags, name), view in self.views.current.items()],
-            "better": [self.views.better[False], self.views.better[True]],
-            "experts": self.panel.state(views),
+            **self.staff.state(),
         }
 
     def load_state(self, stored: Stored) -> None:
@@ -596,12 +444,7 @@ class Ensemble:
         self.largest_error = stored.number("largest_error", at_least=0.0)
         low, high = stored.array("fence", 2).tolist()
         self.fence = Fence(low, max(low, high))
-        self.panel = Panel(stored_roles(stored, "roles", self.roster))
-        self.voting = self._new_voting()
-        self.leader = stored.integer("leader", at_most=len(self.panel) + BASELINES - 1)
-        if self.leader == LAST:
-            raise stored.error("the last target leads, which is no expert")
-        self.voting.load_state(stored.inner("voting"))
+        self.staff.load_state(stored, self.layout.width, self.outputs)
         self.calibration.load_state(stored.inner("calibration"))
         self.targets.load_state(stored.inner("targets"), self.outputs)
         columns = self.layout.columns
@@ -612,35 +455,4 @@ class Ensemble:
         waiting = [self.waiting.arrays["rows"]] if len(self.waiting) else []
         for rows in (*waiting, self.history.sampled(), self.history.last(RECENT)):
             self.layout.require_codes(rows, self.outputs, stored)
-        self._load_views(stored)
         stored.finish()
-
-    def _load_views(self, stored: Stored) -> None:
-        views = [
-            View.from_stored(inner, inner.integer("columns", at_least=1))
-            for inner in stored.inners("all_views")
-        ]
-        for lags, name, place in stored.tuples("views", bool, str, int):
-            if name not in SCALINGS or not 0 <= place < len(views):
-                raise stored.error(f"there is no view {name!r} at place {place}")
-            self._require_fit(views[place], lags, stored)
-            self.views.current[lags, name] = views[place]
-        better = stored.items("better", 2)
-        if not all(isinstance(name, str) and name in SCALINGS for name in better):
-            raise stored.error(f"there are no scalings {better}")
-        self.views.better = {False: better[0], True: better[1]}
-        entries = stored.items("experts", len(self.panel))
-        self.panel.load_state(entries, views, self.outputs, self.fixed)
-        for seat in self.panel.seats:
-            if seat.view is not None:
-                self._require_fit(seat.view, seat.role.lags, stored)
-
-    def _require_fit(self, view: View, lags: bool, stored: Stored) -> None:
-        columns = Layout.columns_seen(view.features, lags, view.flags)
-        if view.features > self.layout.width or view.metric.shape[-1] != columns:
-            raise stored.error(f"a view has {view.metric.shape[-1]} columns, expected {columns}")
-
-
-def _renewal(memory: int) -> int:
-    """Rows after which an expert with this memory takes new atoms: 1.5 times its length, in whole chunks."""
-    return max(1, round(1.5 * memory / LONGEST)) * LONGEST

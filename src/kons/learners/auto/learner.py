@@ -260,7 +260,7 @@ class AutoKONS(StreamConsumer):
     @property
     def expert_names(self) -> list[str]:
         """All that may be at work at some time, by their number in a trace; the mean of the targets is 0."""
-        return ["mean", "last target", *(role.name for role in self._ensemble.roster)]
+        return ["mean", "last target", *(role.name for role in self._ensemble.staff.roster)]
 
     @property
     def shares(self) -> dict[str, float]:
