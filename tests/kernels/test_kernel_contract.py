@@ -129,6 +129,18 @@ def test_gram_is_fresh_writable_and_contiguous(kernel):
 
 
 @every_kernel
+@pytest.mark.parametrize("features", [3, 70])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (3, 40), (40, 3), (90, 120)])
+def test_values_can_be_put_where_there_is_room(kernel, features, n, m):
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(n, features)), rng.normal(size=(m, features))
+    out = np.full((n, m + 2), 7.0)
+    kernel.evaluate_into(X, Z, out)
+    np.testing.assert_array_equal(out[:, :m], kernel.evaluate(X, Z))
+    assert (out[:, m:] == 7.0).all()
+
+
+@every_kernel
 def test_swapping_the_points_transposes(kernel):
     X, Z = points(20), points(9, seed=1)
     np.testing.assert_allclose(kernel.gram(X, Z), kernel.gram(Z, X).T, rtol=1e-13, atol=1e-14)

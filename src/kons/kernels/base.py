@@ -100,6 +100,13 @@ class Kernel(ABC):
         Returns a new, writable, C-contiguous float64 array. Nothing is checked.
         """
 
+    def evaluate_into(self, X: Any, Z: Any, out: Matrix) -> None:
+        """:meth:`evaluate` in the first columns of ``out``: C-contiguous, with a row for each of X.
+
+        For callers who use the same memory again. Kernels of a distance need no other.
+        """
+        out[:, : len(Z)] = self.evaluate(X, Z)
+
     @abstractmethod
     def evaluate_diagonal(self, X: Any) -> Vector:
         """:meth:`diagonal` on trusted points."""

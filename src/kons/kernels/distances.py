@@ -36,23 +36,26 @@ TILE = 256
 CANCELLED = 1.0 / 256.0
 
 
-def squared_distances(X: Matrix, Z: Matrix, scale: float = 1.0) -> Matrix:
-    """The values scale·|X[i] - Z[j]|²; what overflows is infinite, without a warning."""
+def squared_distances(X: Matrix, Z: Matrix, scale: float = 1.0, out: Matrix | None = None) -> Matrix:
+    """The values scale·|X[i] - Z[j]|²; what overflows is infinite, without a warning.
+
+    In the first columns of ``out``, if it is given: C-contiguous, with a row for each of X.
+    """
     X, Z = _writable(X), _writable(Z)
-    out = np.empty((X.shape[0], Z.shape[0]))
-    if X.shape[1] > LARGEST_DIFFERENCED and min(out.shape) >= FEWEST_TRANSPOSED:
+    out = np.empty((X.shape[0], Z.shape[0])) if out is None else out
+    if X.shape[1] > LARGEST_DIFFERENCED and min(X.shape[0], Z.shape[0]) >= FEWEST_TRANSPOSED:
         _expand(X, Z, scale, out)
     else:
         _sum_differences(X, Z, scale, False, out)
-    return out
+    return out[:, : Z.shape[0]]
 
 
-def absolute_distances(X: Matrix, Z: Matrix, scale: float = 1.0) -> Matrix:
-    """The values scale·|X[i] - Z[j]|₁; what overflows is infinite, without a warning."""
+def absolute_distances(X: Matrix, Z: Matrix, scale: float = 1.0, out: Matrix | None = None) -> Matrix:
+    """The values scale·|X[i] - Z[j]|₁, as :func:`squared_distances`."""
     X, Z = _writable(X), _writable(Z)
-    out = np.empty((X.shape[0], Z.shape[0]))
+    out = np.empty((X.shape[0], Z.shape[0])) if out is None else out
     _sum_differences(X, Z, scale, True, out)
-    return out
+    return out[:, : Z.shape[0]]
 
 
 def _writable(X: Matrix) -> Matrix:
@@ -61,7 +64,7 @@ def _writable(X: Matrix) -> Matrix:
 
 
 def _sum_differences(X: Matrix, Z: Matrix, scale: float, absolute: bool, out: Matrix) -> None:
-    loop = _by_pairs if min(out.shape) < FEWEST_TRANSPOSED else _by_columns
+    loop = _by_pairs if min(X.shape[0], Z.shape[0]) < FEWEST_TRANSPOSED else _by_columns
     loop(X, Z, scale, absolute, out)
 
 
@@ -70,7 +73,7 @@ def _expand(X: Matrix, Z: Matrix, scale: float, out: Matrix) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         centre = (X if X.shape[0] < Z.shape[0] else Z).mean(axis=0)
         x, z = X - centre, Z - centre
-        np.matmul(x, z.T, out=out)
+        np.matmul(x, z.T, out=out[:, : Z.shape[0]])
         x_norms = np.einsum("ij,ij->i", x, x)
         z_norms = np.einsum("ij,ij->i", z, z)
     _undo_cancellation(X, Z, x_norms, z_norms, scale, out)
@@ -148,9 +151,8 @@ def _undo_cancellation(
     X: Matrix, Z: Matrix, x_norms: Vector, z_norms: Vector, scale: float, out: Matrix
 ) -> None:
     """From inner products to squared distances, in place; cancelled ones from their differences."""
-    n, m = out.shape
-    for i in range(n):
-        for j in range(m):
+    for i in range(X.shape[0]):
+        for j in range(Z.shape[0]):
             norms = x_norms[i] + z_norms[j]
             squared = norms - 2.0 * out[i, j]
             if squared > CANCELLED * norms:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -52,6 +53,16 @@ class Stationary(Kernel):
         """The kernel with this bandwidth, if it has none of its own yet."""
         return self if self.is_resolved else replace(self, bandwidth=bandwidth)
 
+    def evaluate(self, X: Matrix, Z: Matrix) -> Matrix:
+        """K of all pairs, as a new array."""
+        values = np.empty((X.shape[0], Z.shape[0]))
+        self.evaluate_into(X, Z, values)
+        return values
+
+    @abstractmethod
+    def evaluate_into(self, X: Matrix, Z: Matrix, out: Matrix) -> None:
+        """K of all pairs, in the first columns of ``out``."""
+
     def evaluate_diagonal(self, X: Matrix) -> Vector:
         """Ones."""
         self._width()
@@ -88,10 +99,10 @@ class Gaussian(Stationary):
            [0.011, 0.135, 1.   ]])
     """
 
-    def evaluate(self, X: Matrix, Z: Matrix) -> Matrix:
+    def evaluate_into(self, X: Matrix, Z: Matrix, out: Matrix) -> None:
         """exp(-|x - z|² / (2 bandwidth²))."""
-        exponents = squared_distances(X, Z, -0.5 / self._width() ** 2)
-        return np.exp(exponents, out=exponents)
+        exponents = squared_distances(X, Z, -0.5 / self._width() ** 2, out)
+        np.exp(exponents, out=exponents)
 
     @property
     def squared_exponential_rate(self) -> float | None:
@@ -118,10 +129,10 @@ class Laplace(Stationary):
     array([[0.368, 1.   ]])
     """
 
-    def evaluate(self, X: Matrix, Z: Matrix) -> Matrix:
+    def evaluate_into(self, X: Matrix, Z: Matrix, out: Matrix) -> None:
         """exp(-|x - z|₁ / bandwidth)."""
-        exponents = absolute_distances(X, Z, -1.0 / self._width())
-        return np.exp(exponents, out=exponents)
+        exponents = absolute_distances(X, Z, -1.0 / self._width(), out)
+        np.exp(exponents, out=exponents)
 
     def resolved(self, bandwidth: float, absolute: float | None = None) -> Kernel:
         """The kernel with the bandwidth ``absolute``, if it has none of its own yet."""
@@ -161,18 +172,17 @@ class Matern(Stationary):
             )
         object.__setattr__(self, "smoothness", smoothness)
 
-    def evaluate(self, X: Matrix, Z: Matrix) -> Matrix:
+    def evaluate_into(self, X: Matrix, Z: Matrix, out: Matrix) -> None:
         """polynomial(u) exp(-u)."""
-        u = squared_distances(X, Z, 2.0 * self.smoothness / self._width() ** 2)
+        squares = squared_distances(X, Z, 2.0 * self.smoothness / self._width() ** 2, out)
+        rows = max(BLOCK // max(len(Z), 1), 1)
+        for start in range(0, len(squares), rows):
+            self._profile(squares[start : start + rows])
+
+    def _profile(self, u: Matrix) -> None:
+        """From u² to k, in place."""
         np.sqrt(u, out=u)
         np.minimum(u, FARTHEST, out=u)
-        flat = u.reshape(-1)
-        for start in range(0, flat.size, BLOCK):
-            self._profile(flat[start : start + BLOCK])
-        return u
-
-    def _profile(self, u: Vector) -> None:
-        """From u to k, in place."""
         decay = np.exp(-u)
         if self.smoothness == 0.5:
             u[:] = decay
@@ -210,9 +220,9 @@ class RationalQuadratic(Stationary):
         mixture = require_number(self.mixture, "mixture", at_least=1e-6, at_most=1e6)
         object.__setattr__(self, "mixture", mixture)
 
-    def evaluate(self, X: Matrix, Z: Matrix) -> Matrix:
+    def evaluate_into(self, X: Matrix, Z: Matrix, out: Matrix) -> None:
         """exp(-mixture log(1 + |x - z|² / (2 mixture bandwidth²)))."""
-        values = squared_distances(X, Z, 0.5 / (self.mixture * self._width() ** 2))
+        values = squared_distances(X, Z, 0.5 / (self.mixture * self._width() ** 2), out)
         np.log1p(values, out=values)
         values *= -self.mixture
-        return np.exp(values, out=values)
+        np.exp(values, out=values)

@@ -27,7 +27,7 @@ from scipy.linalg import lapack
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
-from kons.learners.auto.relevance import factored
+from kons.learners.auto.cholesky import factored
 from kons.stored import Stored
 
 __all__ = ["Aggregation", "learn_weights"]
@@ -119,9 +119,9 @@ class Aggregation:
         if not variance > NO_VARIANCE:
             self.inverse, self.weights = np.zeros(self.gram.shape), self.start.copy()
             return
-        A = self.gram + self.regularization * variance * np.diag(self.priors)
+        prior = self.regularization * variance * np.diag(self.priors)
         # Where some rows were of quite other units, the rest is rounding: the factor makes it positive.
-        inverse: Matrix = lapack.dpotri(factored(A), lower=1)[0]
+        inverse: Matrix = lapack.dpotri(factored(self.gram, prior), lower=1)[0]
         self.inverse = np.tril(inverse) + np.tril(inverse, -1).T
         self.weights = self.start + self.inverse @ self.products
 

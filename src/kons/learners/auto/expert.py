@@ -29,11 +29,14 @@ from scipy.linalg import blas, lapack
 
 from kons.arrays import Matrix, Vector
 from kons.kernels import Kernel
+from kons.learners.auto.cholesky import factored, inverted, solved
 from kons.learners.auto.chunks import LONGEST
-from kons.learners.auto.relevance import factored
 from kons.stored import Stored
 
 __all__ = ["SpanRidge"]
+
+# Rows of the past that are learned at a time: their features stay in the cache.
+PART = 256
 
 
 class SpanRidge:
@@ -67,16 +70,23 @@ class SpanRidge:
 
     def features(self, U: Matrix) -> Matrix:
         """The rows k(x), (m, B + 1)."""
-        K = np.ones((len(U), len(self.atoms) + 1))
-        if len(self.atoms):
-            K[:, :-1] = self.kernel.evaluate(U, self.atoms)
+        K = np.empty((len(U), len(self.atoms) + 1))
+        self._fill(U, K)
         return K
+
+    def _fill(self, U: Matrix, K: Matrix) -> None:
+        if len(self.atoms):
+            self.kernel.evaluate_into(U, self.atoms, K)
+        K[:, -1] = 1.0
 
     def learn_past(self, U: Matrix, Y: Matrix, roots: Vector) -> None:
         """Learn what came before the first chunk; roots are square roots of weights. It is needed once."""
-        for start in range(0, len(U), 1024):
-            part = slice(start, start + 1024)
-            K, targets = self.features(U[part]), Y[part] - self.offset
+        memory = np.empty((min(len(U), PART), len(self.atoms) + 1))
+        for start in range(0, len(U), PART):
+            part = slice(start, start + PART)
+            targets = Y[part] - self.offset
+            K = memory[: len(targets)]
+            self._fill(U[part], K)
             if self.forgetting < 1.0 or (roots[part] != 1.0).any():
                 K *= roots[part, None]
                 targets *= roots[part, None]
@@ -94,7 +104,7 @@ class SpanRidge:
 
     def factor(self) -> None:
         """Start a chunk: L from A, and nothing pending."""
-        L = factored(self.penalty + self.gram)
+        L = factored(self.penalty, self.gram)
         if self.live:
             self.base = blas.dtrsm(1.0, L, self.products, lower=1)
         else:
@@ -147,16 +157,16 @@ class SpanRidge:
 
     def _follow(self, K: Matrix, K_new: Matrix, targets: Matrix, visible: NDArray[np.int64]) -> Matrix:
         old, new = len(self.E), len(K_new)
-        V = _solved(self.L, K)
+        V = solved(self.L, K)
         if new:
-            V_new = V if K_new is K else _solved(self.L, K_new)
+            V_new = V if K_new is K else solved(self.L, K_new)
             M = blas.dsyrk(1.0, V_new.T, trans=1, lower=1)
             M.ravel(order="K")[:: new + 1] += self.forgetting ** np.arange(old + 1.0, old + new + 1.0)
             said: Matrix = V_new @ self.base
             C = np.zeros((old + new, old + new))
             if old:
                 C[:old, :old] = self.C
-                cross = _solved(self.C, V_new @ self.V.T)
+                cross = solved(self.C, V_new @ self.V.T)
                 C[old:, :old] = cross
                 M -= cross @ cross.T
                 said += cross @ self.E
@@ -176,7 +186,7 @@ class SpanRidge:
                 return said
         predictions: Matrix = V @ self.base
         if len(self.E):
-            H = _solved(self.C, V @ self.V.T)
+            H = solved(self.C, V @ self.V.T)
             H[np.arange(len(self.E)) >= visible[:, None]] = 0.0
             predictions += H @ self.E
         return predictions
@@ -221,11 +231,11 @@ class SpanRidge:
     def last_forms(self) -> Vector:
         """``k^T A^-1 k`` of the rows just predicted, with A as it was at the start of the chunk."""
         if self.live:
-            V = self.V if len(self.V) == len(self._last) else _solved(self.L, self._last)
+            V = self.V if len(self.V) == len(self._last) else solved(self.L, self._last)
         else:
             if self._inverted is None or self._inverted[0] is not self.L:
-                self._inverted = self.L, lapack.dtrtri(self.L, lower=1)[0]
-            # L stays for some chunks, and a product takes a third of a solution's time.
+                self._inverted = self.L, inverted(self.L)
+            # L stays for some chunks.
             V = blas.dtrmm(1.0, self._inverted[1], self._last.T, lower=1).T
         forms: Vector = np.einsum("ij,ij->i", V, V)
         return forms
@@ -285,9 +295,3 @@ class SpanRidge:
             expert.theta = np.asfortranarray(stored.array("theta", size, outputs))
         stored.finish()
         return expert
-
-
-def _solved(L: Matrix, K: Matrix) -> Matrix:
-    """Rows ``L^-1 k`` for the rows k of K."""
-    solved: Matrix = blas.dtrsm(1.0, L, K.T, lower=1).T
-    return solved

@@ -17,8 +17,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from kons.arrays import Matrix, Vector
+from kons.learners.auto.cholesky import factored
 from kons.learners.auto.expert import SpanRidge
-from kons.learners.auto.relevance import factored
 
 __all__ = ["SpanLogistic"]
 
@@ -78,7 +78,7 @@ class SpanLogistic(SpanRidge):
 
     def factor(self) -> None:
         """A step, and a new factor."""
-        self.L = factored(self.penalty + self.gram)
+        self.L = factored(self.penalty, self.gram)
         self.theta = np.asfortranarray(self.theta + lapack.dpotrs(self.L, self.products, lower=1)[0])
         self.products = np.zeros(self.products.shape)
 

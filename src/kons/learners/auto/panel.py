@@ -16,7 +16,7 @@ from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.relevance import mean_gradients
 from kons.learners.auto.roles import BASELINES, MEAN, Role
 from kons.learners.auto.rows import Layout
-from kons.learners.auto.view import Fixed, View, uniform_metric
+from kons.learners.auto.view import Fixed, Seen, View, uniform_metric
 from kons.stored import Stored
 
 __all__ = ["Panel", "Seat", "recruit"]
@@ -71,26 +71,24 @@ class Panel:
         ``learned`` are the rows with targets Y and roots of weights, None if they are those predicted;
         ``known`` says how many of them are known before each row.
         """
-        places: dict[tuple[int, bool], tuple[Matrix, Matrix | None]] = {}
+        here, there = Seen(rows, layout), None if learned is None else Seen(learned, layout)
         for i, seat in enumerate(self.seats):
             if seat.expert is None or seat.view is None:
                 continue
-            key = (id(seat.view), seat.role.lags)
-            if key not in places:
-                here = seat.view.of_rows(rows, layout, seat.role.lags)
-                there = None if learned is None else seat.view.of_rows(learned, layout, seat.role.lags)
-                places[key] = here, there
-            F[:, i + BASELINES] = seat.expert.advance(*places[key], Y, roots, known + len(seat.expert.K))
+            lags, visible = seat.role.lags, known + len(seat.expert.K)
+            U = here.coordinates(seat.view, lags)
+            U_learned = None if there is None else there.coordinates(seat.view, lags)
+            F[:, i + BASELINES] = seat.expert.advance(U, U_learned, Y, roots, visible)
         self._fill_up(F, [seat.expert is not None for seat in self.seats])
 
     def predict(self, rows: Matrix, layout: Layout, F: Matrix, *, lags: bool) -> None:
         """Fill in what each expert would predict, those with last targets only if told. Changes nothing."""
-        asked = []
+        asked, seen = [], Seen(rows, layout)
         for i, seat in enumerate(self.seats):
             speaks = seat.expert is not None and (lags or not seat.role.lags)
             asked.append(speaks)
             if speaks and seat.expert is not None and seat.view is not None:
-                F[:, i + BASELINES] = seat.expert.predict(seat.view.of_rows(rows, layout, seat.role.lags))
+                F[:, i + BASELINES] = seat.expert.predict(seen.coordinates(seat.view, seat.role.lags))
         self._fill_up(F, asked)
 
     def _fill_up(self, F: Matrix, asked: list[bool]) -> None:
@@ -106,7 +104,7 @@ class Panel:
         for seat in self.seats:
             plain = seat.role.kernel == "gaussian" and not seat.role.memory and not seat.role.softer
             if plain and seat.expert is not None and seat.view is view:
-                expert, U = seat.expert, view.of_rows(sample(), layout, seat.role.lags)
+                expert, U = seat.expert, Seen(sample(), layout).coordinates(view, seat.role.lags)
                 return mean_gradients(
                     U, expert.atoms, expert.features(U), expert.coefficients(), view.bandwidth, view.metric
                 )
@@ -183,9 +181,9 @@ class Panel:
 def recruit(
     role: Role,
     view: View,
-    kept: Matrix,
-    *,
+    kept: Seen,
     layout: Layout,
+    *,
     outputs: int,
     max_atoms: int,
     fixed: Fixed,
@@ -196,22 +194,22 @@ def recruit(
 
     Its atoms are some of the rows: of those that it remembers, if its memory is finite.
     """
-    columns = layout.seen(kept, role.lags, view.flags, view.features)
+    rows, scaled = kept.rows, kept.scaled(view, role.lags)
     alpha = view.regularization
     atoms = max_atoms // 2 if role.memory else max_atoms
     if role.kernel == "linear":
-        view = View(view.scaling, uniform_metric(columns.shape[1]), flags=view.flags, features=view.features)
+        view = View(view.scaling, uniform_metric(scaled.shape[1]), flags=view.flags, features=view.features)
         alpha = fixed.regularization or LINEAR_REGULARIZATION
     elif role.softer:
-        view = view.softened(columns, random)
+        view = view.softened(scaled, random)
     if role.logistic and fixed.regularization is None:
         alpha *= LOGISTIC_RIDGE
-    U = view.coordinates(columns)
+    U = kept.coordinates(view, role.lags)
     places = random.permutation(min(len(U), max(role.memory, atoms)) if role.memory else len(U))
     points = U[np.sort(len(U) - 1 - places[: max(atoms, 1)])]
     if role.kernel == "linear" and U.shape[1] <= max_atoms:
         points = np.eye(U.shape[1])
-    Y, weights = layout.outputs(kept, outputs), layout.weights(kept)
+    Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
     forgetting = 1.0 - 1.0 / role.memory if role.memory else 1.0
     expert = _class_of(role)(
         _kernel(role, view.bandwidth if fixed.bandwidth is None else fixed.bandwidth, fixed),
@@ -222,7 +220,7 @@ def recruit(
         forgetting=forgetting,
         live=(live or bool(role.memory) or role.kernel == "linear") and not role.logistic,
     )
-    ages = np.arange(len(kept) - 1.0, -1.0, -1.0)
+    ages = np.arange(len(rows) - 1.0, -1.0, -1.0)
     expert.learn_past(U, Y, np.sqrt(weights * forgetting**ages))
     return Seat(role, expert, view)
 

@@ -17,10 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
 from kons.arrays import Matrix, Vector
 from kons.kernels import Gaussian, Kernel
+from kons.learners.auto.cholesky import factored, inverted
 
 __all__ = [
     "Scratch",
@@ -40,8 +41,6 @@ MOST_ROTATED = 128
 # Steps of the search, and how far regularizations are searched.
 WIDER, LARGER = 1.41, 3.16
 SMALLEST, LARGEST = 1e-4, 10.0
-# Added to the diagonal, relative to its mean: rounding of the sums must not make a matrix indefinite.
-JITTER = 1e-10
 
 
 class Scratch:
@@ -112,19 +111,6 @@ def next_metric(gradients: Matrix) -> Matrix:
     return scaled
 
 
-def factored(A: Matrix) -> Matrix:
-    """The lower Cholesky factor of a positive matrix whose smallest eigenvalues may be rounding."""
-    jitter = JITTER * float(np.trace(A)) / len(A)
-    for _ in range(8):
-        B = np.array(A, order="F")
-        B.ravel(order="K")[:: len(B) + 1] += jitter
-        L, info = lapack.dpotrf(B, lower=1, clean=0, overwrite_a=1)
-        if info == 0:
-            return np.asarray(L)
-        jitter *= 100.0
-    raise np.linalg.LinAlgError("a matrix of sums of squares is not positive definite")
-
-
 def leave_one_out(
     K: Matrix, penalty: Matrix, Y: Matrix, gram: Matrix | None = None, work: Matrix | None = None
 ) -> tuple[float, Matrix]:
@@ -143,9 +129,7 @@ def leave_one_out(
     4.5
     """
     gram = K.T @ K if gram is None else gram
-    L = factored(penalty + gram)
-    # The product with an inverse runs at twice the speed of a triangular solve, and n is large.
-    inverse = lapack.dtrtri(L, lower=1)[0]
+    inverse = inverted(factored(penalty, gram))
     work = K.copy() if work is None else work
     work[:] = K
     V = blas.dtrmm(1.0, inverse, work.T, lower=1, overwrite_b=1)
@@ -192,7 +176,8 @@ def fit_span(
     def fill(pattern: Kernel, bandwidth: float) -> Matrix:
         """Fill K with features, and return the penalty."""
         chosen, penalty = pattern.resolved(bandwidth), np.eye(size)
-        K[:, :-1], K[:, -1] = chosen.evaluate(U, A), 1.0
+        chosen.evaluate_into(U, A, K)
+        K[:, -1] = 1.0
         penalty[:-1, :-1] = chosen.evaluate(A, A)
         if roots is not None:
             np.multiply(K, roots[:, None], out=K)

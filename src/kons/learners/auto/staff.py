@@ -33,7 +33,7 @@ from kons.learners.auto.roles import (
     successors,
 )
 from kons.learners.auto.rows import Layout
-from kons.learners.auto.view import SCALINGS, Fixed, View
+from kons.learners.auto.view import SCALINGS, Fixed, Seen, View
 from kons.learners.auto.views import Views
 from kons.learners.auto.voting import Voting
 from kons.learners.auto.waiting import Waiting
@@ -151,7 +151,7 @@ class Staff:
             random=random,
         )
         # On rows in order, atoms are chosen anew from all of them; else only a better view is worth the work.
-        exchangeable = now.rows > SETTLED and self._exchangeable
+        exchangeable, seen = now.rows > SETTLED and self._exchangeable, Seen(kept, now.layout)
         for i, seat in enumerate(self.panel.seats):
             key = self.views.key(seat.role)
             view = self.views.current.get(key)
@@ -163,13 +163,14 @@ class Staff:
                 )
                 if not grown and not (key in before and view.error < (1.0 - BETTER) * before[key]):
                     continue
-            self._recruit(i, now, kept)
+            self._recruit(i, now, seen)
 
     def _start_others(self, now: Moment) -> None:
         """Let those begin that wait for nothing but a view."""
+        kept = Seen(now.believed(self._history.sampled()), now.layout)
         for i, seat in enumerate(self.panel.seats):
             if seat.expert is None and self.views.key(seat.role) in self.views.current:
-                self._recruit(i, now, now.believed(self._history.sampled()))
+                self._recruit(i, now, kept)
 
     def _gradients(
         self, view: View, kept: Matrix, layout: Layout, random: np.random.Generator
@@ -178,18 +179,18 @@ class Staff:
             return None
         return self.panel.gradients(view, lambda: kept[random.permutation(len(kept))[:COMPARED_ROWS]], layout)
 
-    def _recruit(self, i: int, now: Moment, kept: Matrix | None = None) -> None:
+    def _recruit(self, i: int, now: Moment, kept: Seen | None = None) -> None:
         """A new expert on seat i, in the current view, that has learned the rows that are kept."""
         role = self.panel.seats[i].role
         if role.memory or kept is None:
-            kept = now.believed(self._history.last(3 * role.memory // 2))
-        if not len(kept):
+            kept = Seen(now.believed(self._history.last(3 * role.memory // 2)), now.layout)
+        if not len(kept.rows):
             return
         self.panel.seats[i] = recruit(
             role,
             self.views.current[self.views.key(role)],
             kept,
-            layout=now.layout,
+            now.layout,
             outputs=now.outputs,
             max_atoms=self._max_atoms if role.memory else self._room(),
             fixed=self._fixed,

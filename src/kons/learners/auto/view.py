@@ -15,8 +15,9 @@ from kons.learners.auto.rows import MOST_CLASSES, Layout
 from kons.scaling import RobustScaling
 from kons.stored import Stored
 
-__all__ = ["SCALINGS", "Fixed", "View", "improved", "uniform_metric"]
+__all__ = ["SCALINGS", "Fixed", "Seen", "View", "improved", "uniform_metric"]
 
+Scaling = RobustScaling | RankScaling
 SCALINGS: dict[str, type[RobustScaling] | type[RankScaling]] = {"robust": RobustScaling, "rank": RankScaling}
 # How far bandwidth and regularization are searched for the first time; later each has one step, in turn.
 FIRST_STEPS = (4, 4)
@@ -35,7 +36,7 @@ class Fixed(NamedTuple):
 class View:
     """A scaling of the columns, a metric, and the bandwidth and regularization that go with it."""
 
-    scaling: RobustScaling | RankScaling
+    scaling: Scaling
     metric: Matrix
     bandwidth: float = 1.0
     ratio: float = 1.0
@@ -48,20 +49,13 @@ class View:
     features: int = 0
     """How many features it knows: those that came later are not seen until it is refitted."""
 
-    def of_rows(self, rows: Matrix, layout: Layout, lags: bool) -> Matrix:
-        """Rows, in the layout, as the expert sees them."""
-        return self.coordinates(layout.seen(rows, lags, self.flags, self.features))
-
-    def coordinates(self, columns: Matrix) -> Matrix:
-        """Rows as the expert sees them."""
-        return moved(self.scaling.transform(columns), self.metric)
-
-    def softened(self, columns: Matrix, random: np.random.Generator) -> View:
-        """The same with the square root of its metric, and the bandwidth in the same units."""
+    def softened(self, scaled: Matrix, random: np.random.Generator) -> View:
+        """The same with the square root of its metric, and the bandwidth in the same units, of these rows."""
         sizes = np.abs(self.metric) if self.metric.ndim == 1 else np.sqrt(np.sum(self.metric**2, axis=0))
         metric = self.metric / np.sqrt(sizes)
-        unit = half_median_distance(moved(self.scaling.transform(columns), metric), random)
-        return replace(self, metric=metric, bandwidth=self.ratio * unit)
+        return replace(
+            self, metric=metric, bandwidth=self.ratio * half_median_distance(scaled, metric, random)
+        )
 
     def state(self) -> dict[str, Any]:
         """All there is to it. A copy."""
@@ -94,6 +88,30 @@ class View:
         return view
 
 
+class Seen:
+    """Rows in a layout as views see them: scaled once by each scaling, moved once by each view."""
+
+    def __init__(self, rows: Matrix, layout: Layout) -> None:
+        self.rows, self._layout = rows, layout
+        self._scaled: dict[int, tuple[Scaling, Matrix]] = {}
+        self._moved: dict[int, tuple[View, Matrix]] = {}
+
+    def scaled(self, view: View, lags: bool) -> Matrix:
+        """In units of the view's scaling, which is of rows with or without the last targets."""
+        key = id(view.scaling)
+        if key not in self._scaled:
+            columns = self._layout.seen(self.rows, lags, view.flags, view.features)
+            self._scaled[key] = view.scaling, view.scaling.transform(columns)
+        return self._scaled[key][1]
+
+    def coordinates(self, view: View, lags: bool) -> Matrix:
+        """As an expert in this view sees them."""
+        key = id(view)
+        if key not in self._moved:
+            self._moved[key] = view, moved(self.scaled(view, lags), view.metric)
+        return self._moved[key][1]
+
+
 def uniform_metric(width: int) -> Matrix:
     """All features alike."""
     return np.eye(width) if width <= MOST_ROTATED else np.ones(width)
@@ -101,7 +119,7 @@ def uniform_metric(width: int) -> Matrix:
 
 def improved(
     view: View | None,
-    scaling: RobustScaling | RankScaling,
+    scaling: Scaling,
     X: Matrix,
     Y: Matrix,
     roots: Vector,
@@ -129,7 +147,7 @@ def improved(
     best: tuple[SpanFit, float] | None = None
     before = np.inf
     for step in range(steps + 1):
-        unit = half_median_distance(moved(scaled, metric), random)
+        unit = half_median_distance(scaled, metric, random)
         reach = STEPS_IN_TURN[step % 2] if view is not None or step > 0 else FIRST_STEPS
         fit = fit_span(
             scaled,
@@ -157,10 +175,11 @@ def improved(
     return View(scaling, fit.metric, fit.bandwidth, ratio, fit.regularization, fit.error), before
 
 
-def half_median_distance(U: Matrix, random: np.random.Generator) -> float:
+def half_median_distance(X: Matrix, metric: Matrix, random: np.random.Generator) -> float:
     """Over some pairs of rows; of the pairs that differ, if most do not; 1 where none does."""
-    left, right = (U[random.integers(len(U), size=256)] for _ in range(2))
-    distances = np.sqrt(np.einsum("ij,ij->i", left - right, left - right))
+    left, right = (X[random.integers(len(X), size=256)] for _ in range(2))
+    differences = moved(left - right, metric)
+    distances = np.sqrt(np.einsum("ij,ij->i", differences, differences))
     if not np.median(distances) > 0.0:
         distances = distances[distances > 0.0]
     return max(0.5 * float(np.median(distances)), 1e-12) if len(distances) else 1.0
