@@ -9,6 +9,7 @@ from contracts.learners import assert_identical
 from kons.errors import ConfigurationError, FileError, InputError
 from kons.kernels import Gaussian, Matern
 from kons.learners.auto import AutoKONS
+from kons.learners.auto.roles import STEADY
 from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT
 
 ROWS = 700
@@ -313,7 +314,12 @@ def test_rows_in_no_order_need_no_memory_and_their_share_is_given_on():
     assert not any("memory" in name or "last targets" in name for name in model.shares)
     ensemble = model._ensemble
     steady = [seat for seat in ensemble.panel.seats if seat.role.kernel != "linear"]
-    assert all(40 < len(seat.expert.atoms) <= 60 for seat in steady)
+    atoms = [len(seat.expert.atoms) for seat in steady]
+    # To those whose vote counts: the steady one always, others beside the best.
+    assert steady[0].role == STEADY
+    assert 40 < atoms[0] <= 60
+    assert set(atoms) <= {40, atoms[0]}
+    assert sum(size**2 for size in atoms) <= 12 * 40**2
     assert model.size <= model.experts * model.max_atoms
 
 

@@ -19,7 +19,7 @@ __all__ = ["Gaussian", "Laplace", "Matern", "RationalQuadratic", "Stationary"]
 FARTHEST = 800.0
 
 # Entries that Matern turns at a time: its temporary arrays then stay in the cache.
-BLOCK = 8192
+BLOCK = 16384
 
 
 @dataclass(frozen=True)
@@ -179,20 +179,20 @@ class Matern(Stationary):
         for start in range(0, len(squares), rows):
             self._profile(squares[start : start + rows])
 
-    def _profile(self, u: Matrix) -> None:
+    def _profile(self, squares: Matrix) -> None:
         """From u² to k, in place."""
-        np.sqrt(u, out=u)
-        np.minimum(u, FARTHEST, out=u)
-        decay = np.exp(-u)
+        u = np.sqrt(squares)
+        if u.size and u.max() > FARTHEST:
+            np.minimum(u, FARTHEST, out=u)
+        decay = np.negative(u)
+        np.exp(decay, out=decay)
         if self.smoothness == 0.5:
-            u[:] = decay
-        elif self.smoothness == 1.5:
-            u += 1.0
-            u *= decay
-        else:
+            squares[:] = decay
+            return
+        if self.smoothness == 2.5:
             u *= 1.0 + u / 3.0
-            u += 1.0
-            u *= decay
+        u += 1.0
+        np.multiply(u, decay, out=squares)
 
 
 @dataclass(frozen=True)

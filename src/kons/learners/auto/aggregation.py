@@ -121,8 +121,8 @@ class Aggregation:
             return
         prior = self.regularization * variance * np.diag(self.priors)
         # Where some rows were of quite other units, the rest is rounding: the factor makes it positive.
-        inverse: Matrix = lapack.dpotri(factored(self.gram, prior), lower=1)[0]
-        self.inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        inverse: Matrix = lapack.dpotrs(factored(self.gram, prior), np.eye(len(prior)), lower=1)[0]
+        self.inverse = 0.5 * (inverse + inverse.T)
         self.weights = self.start + self.inverse @ self.products
 
     def removal_cost(self, experts: Sequence[int]) -> float:

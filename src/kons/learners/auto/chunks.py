@@ -3,7 +3,7 @@
 ::
 
     chunks      4, 8, 16, 32 and 64 rows; then 64 each, from 1024 rows on 128
-    refits      of experts that do not follow every row: once in an eighth of all rows, at most 512
+    refits      of experts that do not follow every row: once in a quarter of all rows, at most 512
     retirement  at powers of two from 1024 on
     decisions   at powers of two up to 1024, then of four
 """
@@ -48,7 +48,7 @@ def chunk_before(boundary: int) -> int:
 def refits(rows: int) -> bool:
     """Whether experts that do not follow every row are fitted anew at this boundary."""
     period = CHUNK
-    while 2 * period <= min(rows // 8, 8 * CHUNK):
+    while 2 * period <= min(rows // 4, 8 * CHUNK):
         period *= 2
     return rows < CHUNK or rows % period == 0
 

@@ -327,8 +327,7 @@ class Ensemble:
         if self.layout.classes or not self.history.rows:
             return
         rows = self.history.last(RECENT)
-        rows = rows[Layout.weights(rows) > 0.0]
-        before, self.fence = self.fence, fence_around(Layout.targets(rows))
+        before, self.fence = self.fence, fence_around(Layout.targets(rows)[Layout.weights(rows) > 0.0])
         if before == NO_FENCE and self.rows <= CHUNK:
             # What was voted so far was learned from anything, by experts that knew little.
             self.voting.begin()

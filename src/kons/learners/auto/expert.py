@@ -3,24 +3,23 @@
 ::
 
     f(x) = k(x)^T theta,   k(x) = (k(x, a_1), ..., k(x, a_B), 1)
-    A = alpha Q + sum_t lambda^(age) k_t k_t^T,    Q = blockdiag(K_D, 1),    theta = A^-1 sum_t lambda^(age)
-    k_t y_t
+    A = alpha Q + sum_t lambda^(age) k_t k_t^T,    Q = blockdiag(K_D, 1)
+    theta = A^-1 sum_t lambda^(age) k_t y_t
 
 This is the update of :class:`kons.EmbeddedKONS` with the squared loss and its second derivative, in
-coordinates that
-need no triangular solve; A does not depend on the targets, so one A serves any number of outputs.
+coordinates that need no triangular solve; A does not depend on the targets, so one A serves any number of
+outputs.
 
 Rows come in chunks. At the start of one, ``A = L L^T``; inside it a *live* expert follows every row in
-closed form, with
-``v = L^-1 k`` and the m x m factor of ``V V^T + diag(lambda, lambda^2, ...)``: its pivots and the whitened
-residuals E give
-each row's prediction before the row is learned. An expert that is not live learns at the end of chunks
-only, which costs a
-third; it is for long memories, where some rows more or less do not matter.
+closed form, with ``v = L^-1 k`` and the m x m factor of ``V V^T + diag(lambda, lambda^2, ...)``: its pivots
+and the whitened residuals E give each row's prediction before the row is learned. An expert that is not live
+learns at the end of chunks only, which costs a third; it is for long memories, where some rows more or less
+do not matter.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -81,17 +80,22 @@ class SpanRidge:
 
     def learn_past(self, U: Matrix, Y: Matrix, roots: Vector) -> None:
         """Learn what came before the first chunk; roots are square roots of weights. It is needed once."""
-        memory = np.empty((min(len(U), PART), len(self.atoms) + 1))
-        for start in range(0, len(U), PART):
-            part = slice(start, start + PART)
+        for part, K in self._parts(U):
             targets = Y[part] - self.offset
-            K = memory[: len(targets)]
-            self._fill(U[part], K)
             if self.forgetting < 1.0 or (roots[part] != 1.0).any():
                 K *= roots[part, None]
                 targets *= roots[part, None]
             self._add(K, targets)
         self.factor()
+
+    def _parts(self, U: Matrix) -> Iterator[tuple[slice, Matrix]]:
+        """The features of many rows, some at a time, in memory that is used again."""
+        memory = np.empty((min(len(U), PART), len(self.atoms) + 1))
+        for start in range(0, len(U), PART):
+            part = slice(start, min(start + PART, len(U)))
+            K = memory[: part.stop - start]
+            self._fill(U[part], K)
+            yield part, K
 
     def _add(self, K: Matrix, Y: Matrix, decay: float = 1.0) -> None:
         """Rows into the sums, of which before only this part is kept."""
@@ -131,10 +135,8 @@ class SpanRidge:
         """Predict rows, and learn others as they become known.
 
         ``learned`` are the rows to learn with their targets Y and roots of weights, None if they are the
-        predicted
-        ones, each learned right after it was predicted; ``visible`` says for each predicted row how many of
-        the rows of
-        this chunk were known by then.
+        predicted ones, each learned right after it was predicted; ``visible`` says for each predicted row
+        how many of the rows of this chunk were known by then.
         """
         K = self._last = self.features(predicted)
         K_new = K if learned is None else self.features(learned)

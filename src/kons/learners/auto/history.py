@@ -54,9 +54,9 @@ class History:
         # Row t stays with probability sample/(t + 1), in the place of one chosen uniformly.
         numbers = np.arange(self.rows + room, self.rows + len(rows))
         places = (uniforms[room:] * (numbers + 1)).astype(np.int64)
-        for i in np.flatnonzero(places < self.sample):
-            self._kept[places[i]] = rows[room + i]
-            self._times[places[i]] = numbers[i]
+        stay = places < self.sample
+        # Of two rows in one place the later one stays: assignment goes in order.
+        self._kept[places[stay]], self._times[places[stay]] = rows[room:][stay], numbers[stay]
         self._append(rows[-self.recent :])
         self.rows += len(rows)
 

@@ -51,24 +51,28 @@ class SpanLogistic(SpanRidge):
 
     def learn_past(self, U: Matrix, Y: Matrix, roots: Vector) -> None:
         """Learn what came before the first chunk; roots are square roots of weights. It is needed once."""
-        K, weights = self.features(U), roots**2
+        weights = roots**2
         size = len(self.atoms) + 1
         self.theta = np.zeros((size, Y.shape[1]), order="F")
         self.theta[-1, ~(Y[weights > 0.0] > 0.0).any(axis=0)] = HIDDEN
         self._empty()
-        some = slice(None, None, -(-len(K) // ROWS) or 1)
+        some = slice(None, None, -(-len(U) // ROWS) or 1)
         share = float(weights.sum()) / max(float(weights[some].sum()), 1e-300)
+        K = self.features(np.ascontiguousarray(U[some]))
         for _ in range(STEPS):
-            self._fit(K[some], Y[some], share * weights[some])
-        if len(K) > ROWS:
-            self._fit(K, Y, weights)
+            self._begin()
+            self._count(K, Y[some], share * weights[some])
+            self.factor()
+        if len(U) > ROWS:
+            self._begin()
+            for part, K in self._parts(U):
+                self._count(K, Y[part], weights[part])
+            self.factor()
 
-    def _fit(self, K: Matrix, Y: Matrix, weights: Vector) -> None:
-        """One Newton step from theta to the best fit of these rows."""
+    def _begin(self) -> None:
+        """Before a Newton step from theta to the best fit of some rows: the sums of none."""
         self.gram = np.zeros(self.gram.shape, order="F")
         self.products = -self.penalty @ np.where(self.theta[-1] <= HIDDEN, 0.0, self.theta)
-        self._count(K, Y, weights)
-        self.factor()
 
     def _count(self, K: Matrix, Y: Matrix, weights: Vector) -> None:
         P = self._say(K)
@@ -85,13 +89,14 @@ class SpanLogistic(SpanRidge):
     def end_chunk(self, refit: bool) -> None:
         """Take the chunk's rows into the sums, and if told, make a step."""
         # The last feature is 1, so that it shows the root of the weight that a row was multiplied by.
-        roots = self.K[:, -1]
-        used = roots > 0.0
-        if used.any():
-            roots = roots[used, None]
-            Y = self.Y[used] / roots
+        K, Y, roots = self.K, self.Y, self.K[:, -1]
+        if (roots != 1.0).any():
+            used = roots > 0.0
+            roots = roots[used]
+            K, Y = K[used] / roots[:, None], Y[used] / roots[:, None]
+        if len(K):
             self.theta[-1, (self.theta[-1] <= HIDDEN) & (Y > 0.0).any(axis=0)] = FIRST_SEEN
-            self._count(self.K[used] / roots, Y, roots[:, 0] ** 2)
+            self._count(K, Y, roots**2)
         if refit:
             self.factor()
         self._empty()

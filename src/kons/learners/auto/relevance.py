@@ -8,8 +8,8 @@
 
 Distances are then |T^T (x - x')|: along directions in which f does not move, points come together, and the
 same number of atoms resolves the others better. Repeated, this is a recursive feature machine; off the
-diagonal M is
-estimated from few rows, so half of it is kept, which shrinks rotations and leaves relevances as they are.
+diagonal M is estimated from few rows, so half of it is kept, which shrinks rotations and leaves relevances
+as they are.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class SpanFit:
     """Mean squared leave-one-out error."""
     first: float
     """The same with the bandwidth and regularization that the search started from."""
-    gradients: Matrix
-    """The average gradient outer product, d x d, or its diagonal, in the coordinates of the rows."""
+    gradients: Matrix | None
+    """The average gradient outer product, d x d, or its diagonal, in coordinates of the rows; if asked."""
 
 
 def moved(X: Matrix, metric: Matrix) -> Matrix:
@@ -152,16 +152,16 @@ def fit_span(
     kernel: Kernel | None = None,
     roots: Vector | None = None,
     scratch: Scratch | None = None,
+    with_gradients: bool = True,
+    hopeless: float = np.inf,
 ) -> SpanFit:
     """The ridge fit with the smallest leave-one-out error near a bandwidth and a regularization.
 
     From there the bandwidth is made smaller by a factor of 1.41 as long as the error falls, or larger; then
-    the
-    regularization, by 3.16; at most so many ``steps``, of each. ``atoms`` are rows in the coordinates of X;
-    ``roots`` are
-    square roots of weights of the rows. The gradients are those of a fit with the Gaussian kernel of the
-    chosen
-    bandwidth, whatever the kernel. O(n B^2) for each fit, and O(n B d + n d^2) besides.
+    the regularization, by 3.16; at most so many ``steps``, of each; none if the first error is above
+    ``hopeless``. ``atoms`` are rows in the coordinates of X; ``roots`` are square roots of weights of the
+    rows. The gradients are those of a fit with the Gaussian kernel of the chosen bandwidth, whatever the
+    kernel. O(n B^2) for each fit, and O(n B d + n d^2) besides.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 3))
@@ -186,6 +186,8 @@ def fit_span(
     penalty = fill(kernel or Gaussian("auto"), bandwidth)
     gram = K.T @ K
     first, theta = leave_one_out(K, regularization * penalty, Y, gram, work)
+    if first > hopeless:
+        return SpanFit(metric, bandwidth, regularization, first, first, None)
     error = first
     K, spare = spare, K  # the best so far is in the spare array
     for factor in (1.0 / WIDER, WIDER):
@@ -211,6 +213,8 @@ def fit_span(
             regularization, taken = regularization * factor, taken + 1
         if taken:
             break
+    if not with_gradients:
+        return SpanFit(metric, bandwidth, regularization, error, first, None)
     if kernel is not None:
         penalty = fill(Gaussian("auto"), bandwidth)
         theta = leave_one_out(K, regularization * penalty, Y, None, work)[1]
@@ -231,8 +235,7 @@ def mean_gradients(
     """M of ``f = sum_j theta_j k(., a_j) + constant``, Gaussian, over the rows U in the metric's coordinates.
 
     ``grad f(u) = sum_j theta_j k(u, a_j) (a_j - u)/bandwidth^2``. A are the atoms, K the rows of kernel
-    values with a
-    last column for the constant. O(n B d + n d^2) an output.
+    values with a last column for the constant. O(n B d + n d^2) an output.
     """
     M = np.zeros(len(metric) if metric.ndim == 1 else metric.shape)
     for k in range(theta.shape[1]):

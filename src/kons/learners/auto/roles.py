@@ -88,10 +88,10 @@ STEADY = ROLES[0]
 
 # Who follows experts of a series where they are of no use: more eyes on rows that come in no order.
 SUCCESSORS = (
-    Role("matern", softer=True),
-    Role("gaussian", other=True, softer=True),
-    Role("matern", other=True),
-    Role("gaussian", start=32, number=1),
+    Role("matern", softer=True, start=1024),
+    Role("gaussian", other=True, softer=True, start=1024),
+    Role("matern", other=True, start=1024),
+    Role("gaussian", start=1024, number=1),
 )
 
 

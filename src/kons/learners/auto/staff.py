@@ -47,8 +47,10 @@ COMPARED_ROWS = 1024
 BETTER = 0.03
 # From here on every row is learned at the end of its chunk only, where the memory is endless.
 LIVE_ROWS = 512
-# From here on steady experts may be retired, too.
-LATE = 4096
+# From here on experts of a series may be retired, and steady ones, too.
+EARLY, LATE = 512, 4096
+# A vote counts that is worth this part of the best one's: weaker experts neither move nor grow.
+COUNTS = 0.05
 # An expert must lower the loss by this part of what a further weight costs; to be sure takes so many rows.
 SMALL_VOTE, SURE = 0.5, 2048
 # Experts that take the place of those of a series.
@@ -137,7 +139,7 @@ class Staff:
             some = now.believed(self._history.last(min(now.rows // 2, COMPARED_ROWS)))
         if not len(kept) or not len(some):
             return
-        if now.rows >= SETTLED and doubled(now.rows):
+        if now.rows >= EARLY and doubled(now.rows):
             self._retire(now)
         before = self.views.refit(
             kept,
@@ -158,10 +160,9 @@ class Staff:
             if now.rows < seat.role.start or view is None:
                 continue
             if exchangeable and seat.expert is not None and seat.view is not None:
-                grown = view.features > seat.view.features or (
-                    seat.role.kernel != "linear" and self._room() > MORE * len(seat.expert.atoms)
-                )
-                if not grown and not (key in before and view.error < (1.0 - BETTER) * before[key]):
+                better = key in before and view.error < (1.0 - BETTER) * before[key]
+                grown = seat.role.kernel != "linear" and self._room(now, i) > MORE * len(seat.expert.atoms)
+                if view.features == seat.view.features and not (self._counts(i) and (better or grown)):
                     continue
             self._recruit(i, now, seen)
 
@@ -192,7 +193,7 @@ class Staff:
             kept,
             now.layout,
             outputs=now.outputs,
-            max_atoms=self._max_atoms if role.memory else self._room(),
+            max_atoms=self._max_atoms if role.memory else self._room(now, i),
             fixed=self._fixed,
             live=now.rows < LIVE_ROWS,
             random=np.random.default_rng([self._seed, now.rows, i]),
@@ -203,12 +204,20 @@ class Staff:
         """Whether rows come in no order, as far as experts can tell."""
         return not any(role.memory for role in self.panel.roles)
 
-    def _room(self) -> int:
-        """Atoms of a steady expert: where others were retired, their share of the cost is given on."""
-        if not self._exchangeable:
+    def _counts(self, i: int) -> bool:
+        """Whether the vote of seat i is worth some work, beside that of the seat worth most."""
+        costs = [self.voting.all.removal_cost([j + BASELINES]) for j in range(len(self.panel))]
+        return self.panel.seats[i].role == STEADY or costs[i] >= COUNTS * max(costs)
+
+    def _room(self, now: Moment, i: int) -> int:
+        """Atoms of a steady expert: what others cost that were retired is given on to those that count."""
+        if now.rows < SETTLED or not self._exchangeable or not self._counts(i):
             return self._max_atoms
-        shares = math.sqrt(self._most_experts / len(self.panel))
-        return int(self._max_atoms * min(max(shares, 1.0), MOST_GROWN))
+        count = sum(self._counts(j) for j in range(len(self.panel)))
+        others = len(self.panel) - count
+        # An expert's cost grows with the square of its atoms.
+        shares = math.sqrt(max(self._most_experts - others, count) / count)
+        return int(self._max_atoms * min(shares, MOST_GROWN))
 
     def _retire(self, now: Moment) -> None:
         """Experts go whose vote is so small that without it the loss would have been the same.

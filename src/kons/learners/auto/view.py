@@ -22,6 +22,8 @@ SCALINGS: dict[str, type[RobustScaling] | type[RankScaling]] = {"robust": Robust
 # How far bandwidth and regularization are searched for the first time; later each has one step, in turn.
 FIRST_STEPS = (4, 4)
 STEPS_IN_TURN = ((0, 1), (1, 0))
+# The search for a bandwidth and a regularization hardly ever makes an error smaller by more than this.
+SEARCH_GAINS = 4.0
 
 
 class Fixed(NamedTuple):
@@ -130,14 +132,14 @@ def improved(
     gradients: Matrix | None,
     random: np.random.Generator,
     scratch: Scratch,
+    hopeless: float = np.inf,
 ) -> tuple[View, float]:
     """A view of these rows at least as good, by leave-one-out, as the one before; and the error of that one.
 
     X are raw columns, Y targets around 0, roots the square roots of the rows' weights. From the metric
-    before (or
-    the uniform one) so many steps along the gradients are tried: first those given, then those of each fit.
-    O(n B^2) a
-    fit, of which a step takes three.
+    before (or the uniform one) so many steps along the gradients are tried: first those given, then those of
+    each fit; none where the first fit's error is above ``hopeless``. O(n B^2) a fit, of which a step takes
+    three.
     """
     scaled = scaling.transform(X)
     chosen = np.sort(random.permutation(len(X))[: min(atoms, max(len(X) // 2, 8))])
@@ -147,6 +149,7 @@ def improved(
     best: tuple[SpanFit, float] | None = None
     before = np.inf
     for step in range(steps + 1):
+        given = gradients if step == 0 else None
         unit = half_median_distance(scaled, metric, random)
         reach = STEPS_IN_TURN[step % 2] if view is not None or step > 0 else FIRST_STEPS
         fit = fit_span(
@@ -163,13 +166,18 @@ def improved(
             kernel=fixed.kernel,
             roots=roots,
             scratch=scratch,
+            with_gradients=given is None and step < steps,
+            hopeless=SEARCH_GAINS * hopeless,
         )
         if step == 0:
             before = fit.first
         ratio, alpha = fit.bandwidth / unit, fit.regularization
         if best is None or fit.error < best[0].error:
             best = fit, ratio
-        metric = next_metric(fit.gradients if gradients is None or step > 0 else gradients)
+        along = fit.gradients if given is None else given
+        if along is None or fit.error > hopeless:
+            break
+        metric = next_metric(along)
     assert best is not None
     fit, ratio = best
     return View(scaling, fit.metric, fit.bandwidth, ratio, fit.regularization, fit.error), before

@@ -27,9 +27,11 @@ FIRST_KERNELS = 32
 # Atoms that views are compared with.
 COMPARED_ATOMS = 128
 # Steps of a metric along the gradients: of a fit, of an expert, with the last targets, from nothing.
-STEPS, STEPS_FROM_EXPERTS, STEPS_WITH_LAGS, FRESH_STEPS = 4, 1, 2, 1
+STEPS, STEPS_FROM_EXPERTS, STEPS_WITH_LAGS, FRESH_STEPS = 4, 1, 2, 2
 # When a metric is also sought from nothing, and how much better it must be.
-FRESH_AT, CLEARLY = (1024, 4096), 0.95
+FRESH_AT, CLEARLY = (512, 1024, 4096), 0.98
+# Where the uniform metric's error is so much larger, a step from it will not do.
+HOPELESS = 2.0
 
 
 class Views:
@@ -69,15 +71,15 @@ class Views:
         weights = layout.weights(some)
         roots = np.sqrt(weights)
         Y = _normalized(layout.outputs(some, outputs), weights)
-        wanted = {self.key(role) for role in roles if not role.other}
+        seen = {role.lags for role in roles}
+        wanted = {self.key(role) for role in roles if not role.other and role.kernel != "linear"}
         before = {}
         for lags in (False, True):
             errors = {}
             for name in SCALINGS:
                 key = (lags, name)
                 # Later the scaling that lost is left alone.
-                in_use = any(role.lags == lags for role in roles) if rows < SETTLED else key in wanted
-                if not in_use:
+                if not (lags in seen if rows < SETTLED else key in wanted):
                     continue
                 columns = layout.seen(some, lags, flags)
                 scaling = SCALINGS[name].fit(layout.seen(kept, lags, flags))
@@ -112,7 +114,7 @@ class Views:
                 view, before[key] = better(old, steps=steps, gradients=found)
                 if rows in FRESH_AT and leads and name == self.better[lags]:
                     # Whatever was found on few rows: once more from the uniform metric.
-                    fresh, _ = better(None, steps=FRESH_STEPS, gradients=None)
+                    fresh, _ = better(None, steps=FRESH_STEPS, gradients=None, hopeless=HOPELESS * view.error)
                     if fresh.error < CLEARLY * view.error:
                         view = fresh
                 self.current[key] = replace(view, flags=flags, features=layout.width)
