@@ -20,15 +20,15 @@ def factored(A: Matrix, B: Matrix) -> Matrix:
 
     Only the lower triangles are read; above its diagonal the result has anything.
     """
-    n = len(A)
-    jitter = JITTER * float(np.trace(A) + np.trace(B)) / n
+    part = JITTER
     for _ in range(8):
         total = np.add(A, B, order="F")
-        total.ravel(order="K")[:: n + 1] += jitter
+        diagonal = total.ravel(order="K")[:: len(total) + 1]
+        diagonal += part * float(diagonal.sum()) / len(total)
         L, info = lapack.dpotrf(total, lower=1, clean=0, overwrite_a=1)
         if info == 0:
             return np.asarray(L)
-        jitter *= 100.0
+        part *= 100.0
     raise np.linalg.LinAlgError("a matrix of sums of squares is not positive definite")
 
 

@@ -5,7 +5,7 @@
     chunks      4, 8, 16, 32 and 64 rows; then 64 each, from 1024 rows on 128
     refits      of experts that do not follow every row: once in a quarter of all rows, at most 512
     retirement  at powers of two from 1024 on
-    decisions   at powers of two up to 1024, then of four
+    decisions   at powers of two up to 1024, then at 4096 and powers of eight times it
 """
 
 from __future__ import annotations
@@ -59,5 +59,9 @@ def doubled(rows: int) -> bool:
 
 
 def decides(rows: int) -> bool:
-    """Whether a decision is due after so many rows."""
-    return doubled(rows) and (rows <= SETTLED or rows.bit_length() % 2 == 1)
+    """Whether a decision is due after so many rows.
+
+    >>> [rows for rows in range(600, 40000) if decides(rows)]
+    [1024, 4096, 32768]
+    """
+    return doubled(rows) and (rows <= SETTLED or (rows // 4096).bit_length() % 3 == 1)

@@ -299,7 +299,6 @@ class Ensemble:
 
     def _end_chunk(self) -> None:
         t = self.rows
-        self.panel.end_chunk(refits(t))
         self._set_fence()
         ended = chunk_before(t)
         self.voting.end_chunk(ended, self.targets.variance)
@@ -316,7 +315,7 @@ class Ensemble:
             variance=self.targets.variance,
             error=self._usual_error,
         )
-        self.staff.review(now, decides=due)
+        self.staff.review(now, decides=due, refit=refits(t))
         self.due = 0 if due and t >= self.due else self.due
 
     @property

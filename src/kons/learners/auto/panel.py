@@ -115,10 +115,11 @@ class Panel:
         expert = self.seats[column - BASELINES].expert if column else None
         return np.zeros(rows) if expert is None else expert.last_forms()
 
-    def end_chunk(self, refit: bool) -> None:
-        """Let every expert start the next chunk."""
+    def end_chunk(self, refit: bool, experts: Sequence[SpanRidge]) -> None:
+        """Let those of these that are still there start the next chunk."""
         for expert in self.experts:
-            expert.end_chunk(refit)
+            if any(expert is one for one in experts):
+                expert.end_chunk(refit)
 
     def add_output(self) -> None:
         """A class more."""

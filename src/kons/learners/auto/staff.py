@@ -50,13 +50,13 @@ LIVE_ROWS = 512
 # From here on experts of a series may be retired, and steady ones, too.
 EARLY, LATE = 512, 4096
 # A vote counts that is worth this part of the best one's: weaker experts neither move nor grow.
-COUNTS = 0.05
-# An expert must lower the loss by this part of what a further weight costs; to be sure takes so many rows.
-SMALL_VOTE, SURE = 0.5, 2048
+COUNTS = 0.1
+# An expert must lower the loss by this part of what a further weight costs.
+SMALL_VOTE = 0.5
 # Experts that take the place of those of a series.
 SUCCESSORS_AT_ONCE = 2
 # How many times max_atoms an expert may take that others left room for, and from what growth it pays.
-MOST_GROWN, MORE = 1.5, 1.1
+MOST_GROWN, MORE = 1.75, 1.1
 
 
 class Moment(NamedTuple):
@@ -116,8 +116,12 @@ class Staff:
 
     # ---- the end of a chunk
 
-    def review(self, now: Moment, *, decides: bool) -> None:
-        """Do what is due."""
+    def review(self, now: Moment, *, decides: bool, refit: bool) -> None:
+        """Do what is due, and let experts start the next chunk: those that stay."""
+        old = self.panel.experts
+        if decides and now.rows >= SETTLED:  # their fits are looked at
+            self.panel.end_chunk(refit, old)
+            old = []
         if decides:
             self._decide(now)
         elif now.rows > SETTLED and doubled(now.rows):
@@ -127,6 +131,7 @@ class Staff:
             memory = seat.role.memory
             if memory and not decides and now.rows % _renewal(memory) == 0 and seat.expert is not None:
                 self._recruit(i, now)
+        self.panel.end_chunk(refit, old)
         # Who has not begun repeats the others, and no weight says whether it leads.
         begun = [i + BASELINES for i, seat in enumerate(self.panel.seats) if seat.expert is not None]
         self.leader = max(begun, key=lambda i: self.voting.all.weights[i], default=MEAN)
@@ -162,7 +167,8 @@ class Staff:
             if exchangeable and seat.expert is not None and seat.view is not None:
                 better = key in before and view.error < (1.0 - BETTER) * before[key]
                 grown = seat.role.kernel != "linear" and self._room(now, i) > MORE * len(seat.expert.atoms)
-                if view.features == seat.view.features and not (self._counts(i) and (better or grown)):
+                moves = (seat.role == STEADY or self._counts(i)) and (better or grown)
+                if view.features == seat.view.features and not moves:
                     continue
             self._recruit(i, now, seen)
 
@@ -207,7 +213,7 @@ class Staff:
     def _counts(self, i: int) -> bool:
         """Whether the vote of seat i is worth some work, beside that of the seat worth most."""
         costs = [self.voting.all.removal_cost([j + BASELINES]) for j in range(len(self.panel))]
-        return self.panel.seats[i].role == STEADY or costs[i] >= COUNTS * max(costs)
+        return costs[i] >= COUNTS * max(costs)
 
     def _room(self, now: Moment, i: int) -> int:
         """Atoms of a steady expert: what others cost that were retired is given on to those that count."""
@@ -222,14 +228,14 @@ class Staff:
     def _retire(self, now: Moment) -> None:
         """Experts go whose vote is so small that without it the loss would have been the same.
 
-        The bar is that of the Bayesian information criterion, log(n)/n of the loss for each weight, halved;
-        lower while few rows are known. Those of a series go together: on rows in no order none of them is of
+        The bar is that of the Bayesian information criterion, log(n)/n of the loss for each weight, halved.
+        Those of a series go together: on rows in no order none of them is of
         use, on others they help each other.
         """
         vote = self.voting.all
         bar = SMALL_VOTE * math.log(max(vote.memory, 2.0)) * now.error
         series = [i + BASELINES for i, role in enumerate(self.panel.roles) if role.of_series]
-        if series and vote.removal_cost(series) < min(1.0, now.rows / SURE) * bar * len(series):
+        if series and vote.removal_cost(series) < bar * len(series):
             self._remove(series)
             new = [role for role in successors(self._classes) if role not in self.panel.roles]
             self._add(new[:SUCCESSORS_AT_ONCE], now.variance)

@@ -26,6 +26,8 @@ Key = tuple[bool, str]
 FIRST_KERNELS = 32
 # Atoms that views are compared with.
 COMPARED_ATOMS = 128
+# The first metrics are far from good and cheap to move; classes tell too little for that.
+FIRST_STEPS, FIRST_ROWS = 8, 128
 # Steps of a metric along the gradients: of a fit, of an expert, with the last targets, from nothing.
 STEPS, STEPS_FROM_EXPERTS, STEPS_WITH_LAGS, FRESH_STEPS = 4, 1, 2, 2
 # When a metric is also sought from nothing, and how much better it must be.
@@ -106,7 +108,9 @@ class Views:
                     random=random,
                     scratch=self._scratch,
                 )
-                steps = STEPS if found is None else STEPS_FROM_EXPERTS
+                steps = FIRST_STEPS if rows <= FIRST_ROWS and not layout.classes else STEPS
+                if found is not None:
+                    steps = STEPS_FROM_EXPERTS
                 if rows == FIRST_KERNELS or not leads:
                     steps = 1
                 if lags and not first:
