@@ -315,10 +315,9 @@ def test_rows_in_no_order_need_no_memory_and_their_share_is_given_on():
     ensemble = model._ensemble
     steady = [seat for seat in ensemble.panel.seats if seat.role.kernel != "linear"]
     atoms = [len(seat.expert.atoms) for seat in steady]
-    # To those whose vote counts: the steady one always, others beside the best.
     assert steady[0].role == STEADY
-    assert 40 < atoms[0] <= 60
-    assert set(atoms) <= {40, atoms[0]}
+    # To those whose votes count; all together never cost more than at the start.
+    assert min(atoms) == 40 < max(atoms) <= 70
     assert sum(size**2 for size in atoms) <= 12 * 40**2
     assert model.size <= model.experts * model.max_atoms
 

@@ -222,8 +222,8 @@ def test_an_error_at_the_end_of_a_chunk_leaves_no_trace(monkeypatch, rows, begin
     ahead = model.predict_one(X[rows])
     honest = Panel.end_chunk
 
-    def fails(panel, refit):
-        honest(panel, refit)
+    def fails(panel, refit, experts):
+        honest(panel, refit, experts)
         raise MemoryError
 
     with monkeypatch.context() as patched:

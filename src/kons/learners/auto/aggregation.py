@@ -147,16 +147,6 @@ class Aggregation:
         self.products, self.priors = np.zeros(len(rest)), self.priors[rest]
         self.gram = self.gram[np.ix_(rest, rest)]
 
-    def add(self, count: int, variance: float) -> None:
-        """So many experts more, with weight 0 to start with."""
-        n = len(self.start)
-        self.start, self.products = (np.pad(a, (0, count)) for a in (self.start, self.products))
-        self.priors = np.append(self.priors, np.ones(count))
-        self.weights = np.pad(self.weights, (0, count))
-        self.gram, self.inverse = (np.pad(a, (0, count)) for a in (self.gram, self.inverse))
-        new = np.arange(n, n + count)
-        self.inverse[new, new] = 1.0 / (self.regularization * variance)
-
     @property
     def memory(self) -> float:
         """How many rows count, with forgetting."""

@@ -312,7 +312,6 @@ class Ensemble:
             outputs=self.outputs,
             flags=min(self.known_classes, MOST_CLASSES),
             fence=self.fence,
-            variance=self.targets.variance,
             error=self._usual_error,
         )
         self.staff.review(now, decides=due, refit=refits(t))

@@ -126,10 +126,6 @@ class Panel:
         for expert in self.experts:
             expert.add_output()
 
-    def add(self, roles: Sequence[Role]) -> None:
-        """Seats more."""
-        self.seats = [*self.seats, *(Seat(role) for role in roles)]
-
     def remove(self, columns: Sequence[int]) -> None:
         """Without the seats of these columns of F."""
         self.seats = [seat for i, seat in enumerate(self.seats) if i + BASELINES not in columns]

@@ -56,15 +56,11 @@ class RankScaling:
     def fit(cls, X: Matrix) -> RankScaling:
         """Read the ranks off the rows of X, finite numbers."""
         values, ranks = [], []
-        for column in X.T:
-            seen, counts = np.unique(column, return_counts=True)
-            share = (np.cumsum(counts) - 0.5 * counts) / len(column)
-            if len(seen) > KNOTS:
-                chosen = np.unique(np.searchsorted(share, np.linspace(share[0], share[-1], KNOTS)))
-                chosen[-1] = len(seen) - 1
-                seen, share = seen[chosen], share[chosen]
-            values.append(seen)
-            ranks.append(STRETCH * (share - 0.5))
+        for column in np.sort(X.T, axis=1):
+            knots, shares = np.empty(KNOTS), np.empty(KNOTS)
+            count = _choose_knots(column, knots, shares)
+            values.append(knots[:count].copy())
+            ranks.append(STRETCH * (shares[:count] - 0.5))
         return cls(tuple(values), tuple(ranks))
 
     def transform(self, X: Matrix) -> Matrix:
@@ -90,6 +86,36 @@ class RankScaling:
                 raise stored.error("the values of a feature do not rise")
         stored.finish()
         return cls(tuple(p[0] for p in pairs), tuple(p[1] for p in pairs))
+
+
+@compiled
+def _choose_knots(column: Vector, knots: Vector, shares: Vector) -> int:
+    """Different values of a sorted column, and the share of it below each; equally far apart, if too many."""
+    n, different = len(column), 0
+    values, below = np.empty(n), np.empty(n)
+    start = 0
+    while start < n:
+        end = start + 1
+        while end < n and column[end] == column[start]:
+            end += 1
+        values[different], below[different] = column[start], 0.5 * (start + end) / n
+        different, start = different + 1, end
+    if different <= len(knots):
+        knots[:different], shares[:different] = values[:different], below[:different]
+        return different
+    last = different - 1
+    width = (below[last] - below[0]) / (len(knots) - 1)
+    count, place = 0, 0
+    for j in range(len(knots)):
+        before = place
+        while place < last and below[place] < below[0] + j * width:
+            place += 1
+        if j == len(knots) - 1:
+            place = last
+        if j == 0 or place > before:
+            knots[count], shares[count] = values[place], below[place]
+            count += 1
+    return count
 
 
 @compiled

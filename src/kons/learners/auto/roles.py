@@ -12,10 +12,8 @@ __all__ = [
     "MEAN",
     "STEADY",
     "Role",
-    "all_roles",
     "first_roles",
     "stored_roles",
-    "successors",
 ]
 
 
@@ -86,14 +84,6 @@ ROLES = (
 #: The one that is never retired.
 STEADY = ROLES[0]
 
-# Who follows experts of a series where they are of no use: more eyes on rows that come in no order.
-SUCCESSORS = (
-    Role("matern", softer=True, start=1024),
-    Role("gaussian", other=True, softer=True, start=1024),
-    Role("matern", other=True, start=1024),
-    Role("gaussian", start=1024, number=1),
-)
-
 
 def first_roles(count: int, *, linear: bool, classes: bool) -> list[Role]:
     """The first ``count`` roles; beyond the table its kernel experts come again, with other atoms."""
@@ -105,17 +95,6 @@ def first_roles(count: int, *, linear: bool, classes: bool) -> list[Role]:
         number += 1
         roles += [role._replace(number=number) for role in twins]
     return roles[:count]
-
-
-def all_roles(count: int, *, linear: bool, classes: bool) -> list[Role]:
-    """All that may ever be needed, in the order of their numbers: the first ones, and successors."""
-    first = first_roles(count, linear=linear, classes=classes)
-    return first + [role for role in successors(classes) if role not in first]
-
-
-def successors(classes: bool) -> list[Role]:
-    """Who follows experts of a series."""
-    return [role.for_classes() for role in SUCCESSORS] if classes else list(SUCCESSORS)
 
 
 def stored_roles(stored: Stored, name: str, known: list[Role]) -> list[Role]:

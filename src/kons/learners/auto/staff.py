@@ -26,11 +26,8 @@ from kons.learners.auto.roles import (
     LAST,
     MEAN,
     STEADY,
-    Role,
-    all_roles,
     first_roles,
     stored_roles,
-    successors,
 )
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.view import SCALINGS, Fixed, Seen, View
@@ -51,10 +48,8 @@ LIVE_ROWS = 512
 EARLY, LATE = 512, 4096
 # A vote counts that is worth this part of the best one's: weaker experts neither move nor grow.
 COUNTS = 0.1
-# An expert must lower the loss by this part of what a further weight costs.
-SMALL_VOTE = 0.5
-# Experts that take the place of those of a series.
-SUCCESSORS_AT_ONCE = 2
+# An expert must lower the loss by this part of what a further weight costs; to be sure takes so many rows.
+SMALL_VOTE, SURE = 0.5, 2048
 # How many times max_atoms an expert may take that others left room for, and from what growth it pays.
 MOST_GROWN, MORE = 1.75, 1.1
 
@@ -68,8 +63,6 @@ class Moment(NamedTuple):
     flags: int
     """Classes that the last targets are told apart in."""
     fence: Fence
-    variance: float
-    """Of the targets."""
     error: float
     """The usual squared error of the vote."""
 
@@ -93,12 +86,12 @@ class Staff:
         fixed: Fixed,
     ) -> None:
         self._history, self._waiting = history, waiting
-        self._classes, self._seed, self._fixed = classes, seed, fixed
+        self._seed, self._fixed = seed, fixed
         self._max_atoms, self._most_experts = max_atoms, experts
         linear = fixed.kernel is None
         #: All that may ever be at work, in the order of their numbers.
-        self.roster = all_roles(experts, linear=linear, classes=classes)
-        self.panel = Panel(first_roles(experts, linear=linear, classes=classes))
+        self.roster = first_roles(experts, linear=linear, classes=classes)
+        self.panel = Panel(self.roster)
         self.voting = self._new_voting()
         self.views = Views(fixed)
         #: The column of the expert with the largest weight; that of the mean before any has begun.
@@ -126,7 +119,6 @@ class Staff:
             self._decide(now)
         elif now.rows > SETTLED and doubled(now.rows):
             self._retire(now)
-            self._start_others(now)
         for i, seat in enumerate(self.panel.seats):
             memory = seat.role.memory
             if memory and not decides and now.rows % _renewal(memory) == 0 and seat.expert is not None:
@@ -171,13 +163,6 @@ class Staff:
                 if view.features == seat.view.features and not moves:
                     continue
             self._recruit(i, now, seen)
-
-    def _start_others(self, now: Moment) -> None:
-        """Let those begin that wait for nothing but a view."""
-        kept = Seen(now.believed(self._history.sampled()), now.layout)
-        for i, seat in enumerate(self.panel.seats):
-            if seat.expert is None and self.views.key(seat.role) in self.views.current:
-                self._recruit(i, now, kept)
 
     def _gradients(
         self, view: View, kept: Matrix, layout: Layout, random: np.random.Generator
@@ -228,17 +213,15 @@ class Staff:
     def _retire(self, now: Moment) -> None:
         """Experts go whose vote is so small that without it the loss would have been the same.
 
-        The bar is that of the Bayesian information criterion, log(n)/n of the loss for each weight, halved.
-        Those of a series go together: on rows in no order none of them is of
+        The bar is that of the Bayesian information criterion, log(n)/n of the loss for each weight, halved;
+        lower while few rows are known. Those of a series go together: on rows in no order none of them is of
         use, on others they help each other.
         """
         vote = self.voting.all
         bar = SMALL_VOTE * math.log(max(vote.memory, 2.0)) * now.error
         series = [i + BASELINES for i, role in enumerate(self.panel.roles) if role.of_series]
-        if series and vote.removal_cost(series) < bar * len(series):
+        if series and vote.removal_cost(series) < min(1.0, now.rows / SURE) * bar * len(series):
             self._remove(series)
-            new = [role for role in successors(self._classes) if role not in self.panel.roles]
-            self._add(new[:SUCCESSORS_AT_ONCE], now.variance)
         while now.rows >= LATE:
             roles = self.panel.roles
             steady = [i + BASELINES for i, role in enumerate(roles) if not role.memory and role != STEADY]
@@ -246,12 +229,6 @@ class Staff:
             if not costs or min(costs) > bar:
                 return
             self._remove([steady[int(np.argmin(costs))]])
-
-    def _add(self, roles: list[Role], variance: float) -> None:
-        if roles:
-            self.voting.add([not role.lags for role in roles], variance)
-            self.panel.add(roles)
-            self._waiting.add_experts(len(roles))
 
     def _remove(self, columns: list[int]) -> None:
         self.voting.remove(columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -187,7 +188,12 @@ def half_median_distance(X: Matrix, metric: Matrix, random: np.random.Generator)
     """Over some pairs of rows; of the pairs that differ, if most do not; 1 where none does."""
     left, right = (X[random.integers(len(X), size=256)] for _ in range(2))
     differences = moved(left - right, metric)
-    distances = np.sqrt(np.einsum("ij,ij->i", differences, differences))
-    if not np.median(distances) > 0.0:
-        distances = distances[distances > 0.0]
-    return max(0.5 * float(np.median(distances)), 1e-12) if len(distances) else 1.0
+    squares = np.einsum("ij,ij->i", differences, differences)
+    squares = squares if _middle(squares) > 0.0 else squares[squares > 0.0]
+    return max(0.5 * math.sqrt(_middle(squares)), 1e-12) if len(squares) else 1.0
+
+
+def _middle(numbers: Vector) -> float:
+    """The larger median."""
+    half = len(numbers) // 2
+    return float(np.partition(numbers, half)[half])

@@ -80,14 +80,6 @@ class Voting:
         for vote in (self.all, self.plain):
             vote.end_chunk(rows, variance)
 
-    def add(self, without_lags: Sequence[bool], variance: float) -> None:
-        """Experts more."""
-        first = len(self.all.start)
-        new = [first + i for i, plain in enumerate(without_lags) if plain]
-        self.all.add(len(without_lags), variance)
-        self.plain.add(len(new), variance)
-        self.columns = [*self.columns, *new]
-
     def remove(self, columns: Sequence[int]) -> None:
         """Without these columns."""
         self.all.remove(columns)

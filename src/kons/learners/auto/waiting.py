@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.learners.auto.roles import BASELINES
 from kons.stored import Stored
 
 __all__ = ["Waiting"]
@@ -48,15 +47,6 @@ class Waiting:
         """A class more, that nobody predicted."""
         for name in ("F", "predictions"):
             self._change(name, lambda array: np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, 1)]))
-
-    def add_experts(self, count: int) -> None:
-        """Experts more, who would have said what the others did on average."""
-
-        def grown(F: NDArray[np.float64]) -> NDArray[np.float64]:
-            said = F[:, BASELINES:].mean(axis=1, keepdims=True)
-            return np.concatenate([F, np.repeat(said, count, axis=1)], axis=1)
-
-        self._change("F", grown)
 
     def remove_experts(self, columns: Sequence[int]) -> None:
         """Without these columns of F."""
