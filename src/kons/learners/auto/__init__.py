@@ -3,6 +3,7 @@
 =======================  ===================================================================================
 ``relevance``            a metric of the features from the gradients of a fit; leave-one-out errors
 ``ranks``                features by their rank
+``cholesky``             factors of sums of squares
 ``expert``               ridge regression in the span of atoms, any number of outputs over one A
 ``logistic``             the same with the logistic loss, of classes
 ``aggregation``          the second-order update on the predictions of experts

@@ -165,18 +165,18 @@ class SpanRidge:
             M = blas.dsyrk(1.0, V_new.T, trans=1, lower=1)
             M.ravel(order="K")[:: new + 1] += self.forgetting ** np.arange(old + 1.0, old + new + 1.0)
             said: Matrix = V_new @ self.base
-            C = np.zeros((old + new, old + new))
+            cross = None
             if old:
-                C[:old, :old] = self.C
                 cross = solved(self.C, V_new @ self.V.T)
-                C[old:, :old] = cross
                 M -= cross @ cross.T
                 said += cross @ self.E
             pivots, info = lapack.dpotrf(M, lower=1, clean=1)
             if info:  # rounding, where a row repeats under a tiny weight
                 M[np.diag_indices(new)] += 1e-9 * np.trace(M) / new
-                pivots = np.linalg.cholesky(M)
-            C[old:, old:] = pivots
+                pivots = np.asfortranarray(np.linalg.cholesky(M))
+            C = pivots.copy(order="F")
+            if cross is not None:
+                C = np.block([[self.C, np.zeros((old, new))], [cross, pivots]])
             # By rows, as after a resume: the order decides about last bits.
             E = np.ascontiguousarray(blas.dtrsm(1.0, pivots, targets - said, lower=1))
             self.C, self.E = C, np.concatenate([self.E, E]) if old else E

@@ -52,10 +52,11 @@ class AutoKONS(StreamConsumer):
         classes     one output each, in one A; scores made probabilities by logistic regression
 
     Views (scaling, metric from the model's own gradients, bandwidth, regularization) are refitted at 4, 8,
-    ..., 1024 rows and at later powers of 4, on rows that were kept. The vote competes with the best *linear*
-    combination of the experts, with logarithmic regret (:mod:`kons.learners.auto.aggregation`). In blocks a
-    row costs some 40 to 100 microseconds over thousands of rows, one by one up to twice that. When the stream
-    turns into another one, fresh experts take over (:mod:`kons.learners.auto.succession`).
+    ..., 1024 and 4096 rows, then at eight times as many, on rows that were kept. The vote competes with the
+    best *linear* combination of the experts, with logarithmic regret
+    (:mod:`kons.learners.auto.aggregation`). In blocks a row costs some 30 to 60 microseconds over thousands
+    of rows, one by one up to twice that. When the stream turns into another one, fresh experts take over
+    (:mod:`kons.learners.auto.succession`).
 
     Parameters
     ----------

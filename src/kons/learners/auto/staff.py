@@ -40,6 +40,8 @@ __all__ = ["Moment", "Staff"]
 
 # Rows that views are compared with when there are many.
 COMPARED_ROWS = 1024
+# Rows that an expert's gradients are averaged over.
+GRADIENT_ROWS = 512
 # Before SETTLED experts move to every new view; then only to one whose error is smaller by this part.
 BETTER = 0.03
 # From here on every row is learned at the end of its chunk only, where the memory is endless.
@@ -169,7 +171,7 @@ class Staff:
     ) -> Matrix | None:
         if self._fixed.kernel is not None:  # they are known of the Gaussian kernel only
             return None
-        return self.panel.gradients(view, lambda: kept[random.permutation(len(kept))[:COMPARED_ROWS]], layout)
+        return self.panel.gradients(view, lambda: kept[random.permutation(len(kept))[:GRADIENT_ROWS]], layout)
 
     def _recruit(self, i: int, now: Moment, kept: Seen | None = None) -> None:
         """A new expert on seat i, in the current view, that has learned the rows that are kept."""
