@@ -46,7 +46,7 @@ GRADIENT_ROWS = 512
 BETTER = 0.03
 # From here on every row is learned at the end of its chunk only, where the memory is endless.
 LIVE_ROWS = 512
-# From here on experts of a series may be retired, and steady ones, too.
+# From where on experts of a series may be retired, and from where on steady ones.
 EARLY, LATE = 512, 4096
 # A vote counts that is worth this part of the best one's: weaker experts neither move nor grow.
 COUNTS = 0.1
@@ -153,6 +153,8 @@ class Staff:
         )
         # On rows in order, atoms are chosen anew from all of them; else only a better view is worth the work.
         exchangeable, seen = now.rows > SETTLED and self._exchangeable, Seen(kept, now.layout)
+        counting = self._counting()
+        room = self._room(now, len(counting))
         for i, seat in enumerate(self.panel.seats):
             key = self.views.key(seat.role)
             view = self.views.current.get(key)
@@ -160,11 +162,11 @@ class Staff:
                 continue
             if exchangeable and seat.expert is not None and seat.view is not None:
                 better = key in before and view.error < (1.0 - BETTER) * before[key]
-                grown = seat.role.kernel != "linear" and self._room(now, i) > MORE * len(seat.expert.atoms)
-                moves = (seat.role == STEADY or self._counts(i)) and (better or grown)
+                grown = seat.role.kernel != "linear" and room > MORE * len(seat.expert.atoms)
+                moves = (i in counting and (better or grown)) or (seat.role == STEADY and better)
                 if view.features == seat.view.features and not moves:
                     continue
-            self._recruit(i, now, seen)
+            self._recruit(i, now, seen, room if i in counting else self._max_atoms)
 
     def _gradients(
         self, view: View, kept: Matrix, layout: Layout, random: np.random.Generator
@@ -173,8 +175,11 @@ class Staff:
             return None
         return self.panel.gradients(view, lambda: kept[random.permutation(len(kept))[:GRADIENT_ROWS]], layout)
 
-    def _recruit(self, i: int, now: Moment, kept: Seen | None = None) -> None:
-        """A new expert on seat i, in the current view, that has learned the rows that are kept."""
+    def _recruit(self, i: int, now: Moment, kept: Seen | None = None, room: int = 0) -> None:
+        """A new expert on seat i, in the current view, that has learned the rows that are kept.
+
+        With room for so many atoms, if its memory is endless; otherwise it learns the last rows.
+        """
         role = self.panel.seats[i].role
         if role.memory or kept is None:
             kept = Seen(now.believed(self._history.last(3 * role.memory // 2)), now.layout)
@@ -186,7 +191,7 @@ class Staff:
             kept,
             now.layout,
             outputs=now.outputs,
-            max_atoms=self._max_atoms if role.memory else self._room(now, i),
+            max_atoms=self._max_atoms if role.memory else room,
             fixed=self._fixed,
             live=now.rows < LIVE_ROWS,
             random=np.random.default_rng([self._seed, now.rows, i]),
@@ -197,16 +202,15 @@ class Staff:
         """Whether rows come in no order, as far as experts can tell."""
         return not any(role.memory for role in self.panel.roles)
 
-    def _counts(self, i: int) -> bool:
-        """Whether the vote of seat i is worth some work, beside that of the seat worth most."""
-        costs = [self.voting.all.removal_cost([j + BASELINES]) for j in range(len(self.panel))]
-        return costs[i] >= COUNTS * max(costs)
+    def _counting(self) -> set[int]:
+        """The seats whose vote is worth some work, beside that of the seat worth most."""
+        costs = [self.voting.all.removal_cost([i + BASELINES]) for i in range(len(self.panel))]
+        return {i for i, cost in enumerate(costs) if cost >= COUNTS * max(costs)}
 
-    def _room(self, now: Moment, i: int) -> int:
-        """Atoms of a steady expert: what others cost that were retired is given on to those that count."""
-        if now.rows < SETTLED or not self._exchangeable or not self._counts(i):
+    def _room(self, now: Moment, count: int) -> int:
+        """Atoms of each of so many that count: to them is given on what others cost that were retired."""
+        if now.rows < SETTLED or not self._exchangeable:
             return self._max_atoms
-        count = sum(self._counts(j) for j in range(len(self.panel)))
         others = len(self.panel) - count
         # An expert's cost grows with the square of its atoms.
         shares = math.sqrt(max(self._most_experts - others, count) / count)
