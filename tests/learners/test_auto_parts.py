@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 
 from kons.kernels import Gaussian
+from kons.learners.auto import relevance
 from kons.learners.auto.aggregation import Aggregation
 from kons.learners.auto.chunks import CHUNK
 from kons.learners.auto.ensemble import Ensemble
 from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.history import History
-from kons.learners.auto.ranks import RankScaling
-from kons.learners.auto.relevance import leave_one_out
-from kons.learners.auto.view import Fixed
+from kons.learners.auto.ranks import KNOTS, RankScaling
+from kons.learners.auto.relevance import fit_span, leave_one_out
+from kons.learners.auto.rows import Layout
+from kons.learners.auto.view import Fixed, Seen, View
+from kons.scaling import RobustScaling
 
 RNG = np.random.default_rng(4)
 
@@ -89,6 +92,69 @@ def test_ranks_do_not_know_units():
     np.testing.assert_allclose(
         RankScaling.fit(X).transform(X), RankScaling.fit(np.exp(3 * X)).transform(np.exp(3 * X)), atol=1e-12
     )
+
+
+def ranks_one_by_one(X, x):
+    """The share of each column's values below x, ties by half, stretched to [-1, 1]; x among the values."""
+    below, level = (x > X).mean(axis=0), (x == X).mean(axis=0)
+    return 2.0 * (below + 0.5 * level) - 1.0
+
+
+@pytest.mark.parametrize("rows", [1, 2, 40, KNOTS, 400, 3000])
+def test_ranks_are_shares_of_smaller_values(rows):
+    rng = np.random.default_rng(rows)
+    X = np.column_stack(
+        [
+            rng.normal(size=rows),
+            rng.integers(0, 9, size=rows),
+            np.full(rows, 3.0),
+            rng.standard_cauchy(size=rows),
+        ]
+    )
+    scaling = RankScaling.fit(X)
+    assert max(len(values) for values in scaling.values) <= KNOTS
+    exact = np.array([ranks_one_by_one(X, x) for x in X])
+    # Between knots, which are at most 2/128 of the ranks apart: as far off as those.
+    np.testing.assert_allclose(
+        scaling.transform(X), exact, atol=1e-12 if rows <= KNOTS else 2.0 / (KNOTS - 1)
+    )
+    np.testing.assert_allclose(scaling.transform(X)[:, 1:3], exact[:, 1:3], atol=1e-12)
+    ends = scaling.transform(np.array([X.min(axis=0) - 1.0, X.max(axis=0) + 1.0]))
+    np.testing.assert_allclose(ends[0], ranks_one_by_one(X, X.min(axis=0)), atol=1e-12)
+    np.testing.assert_allclose(ends[1], ranks_one_by_one(X, X.max(axis=0)), atol=1e-12)
+
+
+def test_rows_are_scaled_once_for_views_that_share_a_scaling(monkeypatch):
+    X = RNG.normal(size=(50, 3))
+    layout = Layout(3, False)
+    rows = layout.join(X, np.zeros((50, 2)), np.zeros(50), np.ones(50))
+    scaling = RobustScaling.fit(X)
+    one, other = (View(scaling, metric, features=3) for metric in (np.eye(3), np.diag([1.0, 0.5, 0.1])))
+    calls = []
+    honest = RobustScaling.transform
+    monkeypatch.setattr(RobustScaling, "transform", lambda self, X: calls.append(1) or honest(self, X))
+    seen = Seen(rows, layout)
+    places = [seen.coordinates(view, False) for view in (one, other, one)]
+    assert len(calls) == 1
+    np.testing.assert_allclose(places[1], honest(scaling, X) * [1.0, 0.5, 0.1])
+    assert places[2] is places[0]
+
+
+def test_a_hopeless_search_is_given_up(monkeypatch):
+    X = RNG.uniform(-1, 1, size=(200, 3))
+    Y = np.sin(3 * X[:, :1])
+    fits = []
+    honest = relevance.leave_one_out
+    monkeypatch.setattr(relevance, "leave_one_out", lambda *args: fits.append(1) or honest(*args))
+    start = {"metric": np.eye(3), "atoms": X[:50], "bandwidth": 3.0, "regularization": 0.1}
+    searched = fit_span(X, Y, **start)
+    assert len(fits) > 3
+    assert searched.error < searched.first
+    fits.clear()
+    given_up = fit_span(X, Y, **start, hopeless=0.5 * searched.first)
+    assert len(fits) == 1
+    assert given_up.error == given_up.first == searched.first
+    assert given_up.gradients is None
 
 
 def ensemble(**options):
