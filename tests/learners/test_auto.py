@@ -322,6 +322,35 @@ def test_rows_in_no_order_need_no_memory_and_their_share_is_given_on():
     assert model.size <= model.experts * model.max_atoms
 
 
+@pytest.mark.parametrize("rows", [500, 1500])
+def test_features_that_come_late_are_seen_by_all_experts(rows):
+    rng = np.random.default_rng(0)
+    X = np.exp(rng.normal(size=(rows + 700, 3)))
+    y = np.sin(np.log(X[:, 0])) + 0.3 * np.clip(np.log(X[:, 2]), -2.0, 2.0) + 0.1 * rng.normal(size=len(X))
+    model = AutoKONS(max_atoms=40)
+    model.advance(X[:rows, :2], y[:rows])
+    model.widen(1)
+    model.advance(X[rows:], y[rows:])
+    assert {seat.view.features for seat in model._ensemble.panel.seats if seat.view is not None} == {3}
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+def test_leverages_do_not_depend_on_cuts(delay):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(700, 2)), np.cumsum(rng.normal(size=700))
+    weights = rng.choice([0.0, 0.01, 1.0, 3.0], size=700)
+    whole = AutoKONS(max_atoms=20, delay=delay).advance(X, y, sample_weight=weights)
+    model = AutoKONS(max_atoms=20, delay=delay)
+    parts = [
+        model.advance(X[i : i + 23], y[i : i + 23], sample_weight=weights[i : i + 23])
+        for i in range(0, 700, 23)
+    ]
+    np.testing.assert_array_equal(np.concatenate([part.expert for part in parts]), whole.expert)
+    leverages = np.concatenate([part.leverage for part in parts])
+    assert leverages.max() > 0.1
+    np.testing.assert_allclose(leverages, whole.leverage, rtol=1e-5, atol=1e-9)
+
+
 def test_a_series_keeps_its_memory():
     rng = np.random.default_rng(0)
     y = np.cumsum(rng.normal(size=2100))

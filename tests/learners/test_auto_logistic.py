@@ -102,3 +102,18 @@ def test_a_class_that_nobody_has_seen_changes_nothing_until_it_comes():
         ahead.advance(U[:64], None, new, np.ones(64), np.arange(64))
         ahead.end_chunk(refit=True)
     assert (ahead.predict(U[:64]).argmax(axis=1) == 2).mean() > 0.5
+
+
+def test_a_mark_is_kept_when_a_class_is_seen_for_the_first_time():
+    rng = np.random.default_rng(0)
+    U = rng.normal(size=(200, 1))
+    Y = np.column_stack([U > 0.0, U <= 0.0, np.zeros(200)]).astype(float)
+    expert = SpanLogistic(Gaussian(1.0), U[:10], 0.01, outputs=3)
+    expert.learn_past(U, Y, np.ones(200))
+    mark, before = expert.mark(), expert.predict(U)
+    Y[:20] = [0.0, 0.0, 1.0]
+    expert.advance(U[:20], None, Y[:20], np.ones(20), np.arange(20))
+    expert.end_chunk(False)
+    assert (expert.predict(U)[:, 2] > 0.0).all()
+    expert.restore(mark)
+    np.testing.assert_array_equal(expert.predict(U), before)

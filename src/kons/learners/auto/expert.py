@@ -62,7 +62,9 @@ class SpanRidge:
         self.gram = np.zeros((size, size), order="F")  # its lower triangle
         self.products = np.zeros((size, outputs))
         self._shared = False
+        #: Of the rows just predicted: k, and if it is live, L^-1 k.
         self._last: Matrix = np.empty((0, size))
+        self._whitened: Matrix = self._last
         self._inverted: tuple[Matrix, Matrix] | None = None
 
     # ---- the past
@@ -159,7 +161,7 @@ class SpanRidge:
 
     def _follow(self, K: Matrix, K_new: Matrix, targets: Matrix, visible: NDArray[np.int64]) -> Matrix:
         old, new = len(self.E), len(K_new)
-        V = solved(self.L, K)
+        V = self._whitened = solved(self.L, K)
         if new:
             V_new = V if K_new is K else solved(self.L, K_new)
             M = blas.dsyrk(1.0, V_new.T, trans=1, lower=1)
@@ -232,9 +234,8 @@ class SpanRidge:
 
     def last_forms(self) -> Vector:
         """``k^T A^-1 k`` of the rows just predicted, with A as it was at the start of the chunk."""
-        if self.live:
-            V = self.V if len(self.V) == len(self._last) else solved(self.L, self._last)
-        else:
+        V = self._whitened
+        if not self.live:
             if self._inverted is None or self._inverted[0] is not self.L:
                 self._inverted = self.L, inverted(self.L)
             # L stays for some chunks.

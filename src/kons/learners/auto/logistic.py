@@ -95,7 +95,10 @@ class SpanLogistic(SpanRidge):
             roots = roots[used]
             K, Y = K[used] / roots[:, None], Y[used] / roots[:, None]
         if len(K):
-            self.theta[-1, (self.theta[-1] <= HIDDEN) & (Y > 0.0).any(axis=0)] = FIRST_SEEN
+            first = (self.theta[-1] <= HIDDEN) & (Y > 0.0).any(axis=0)
+            if first.any():
+                self.theta = self.theta.copy(order="F")  # a mark may share it
+                self.theta[-1, first] = FIRST_SEEN
             self._count(K, Y, roots**2)
         if refit:
             self.factor()

@@ -130,7 +130,7 @@ def leave_one_out(
     """
     gram = K.T @ K if gram is None else gram
     inverse = inverted(factored(penalty, gram))
-    work = K.copy() if work is None else work
+    work = np.empty(K.shape) if work is None else work
     work[:] = K
     V = blas.dtrmm(1.0, inverse, work.T, lower=1, overwrite_b=1)
     b = V @ Y

@@ -52,6 +52,8 @@ EARLY, LATE = 512, 4096
 COUNTS = 0.1
 # An expert must lower the loss by this part of what a further weight costs; to be sure takes so many rows.
 SMALL_VOTE, SURE = 0.5, 2048
+# Weights that are not further apart are equal.
+TIE = 1e-6
 # How many times max_atoms an expert may take that others left room for, and from what growth it pays.
 MOST_GROWN, MORE = 1.75, 1.1
 
@@ -128,7 +130,10 @@ class Staff:
         self.panel.end_chunk(refit, old)
         # Who has not begun repeats the others, and no weight says whether it leads.
         begun = [i + BASELINES for i, seat in enumerate(self.panel.seats) if seat.expert is not None]
-        self.leader = max(begun, key=lambda i: self.voting.all.weights[i], default=MEAN)
+        weights = self.voting.all.weights
+        largest = max((weights[i] for i in begun), default=0.0)
+        # Who began together said the same so far: rounding must not decide.
+        self.leader = next((i for i in begun if weights[i] >= largest - TIE), MEAN)
 
     def _decide(self, now: Moment) -> None:
         random = np.random.default_rng([self._seed, now.rows])

@@ -21,8 +21,8 @@ __all__ = ["SCALINGS", "Fixed", "Seen", "View", "improved", "uniform_metric"]
 Scaling = RobustScaling | RankScaling
 SCALINGS: dict[str, type[RobustScaling] | type[RankScaling]] = {"robust": RobustScaling, "rank": RankScaling}
 # How far bandwidth and regularization are searched for the first time; later each has one step, in turn.
-FIRST_STEPS = (4, 4)
-STEPS_IN_TURN = ((0, 1), (1, 0))
+FIRST_REACH = (4, 4)
+REACH_IN_TURN = ((0, 1), (1, 0))
 # The search for a bandwidth and a regularization hardly ever makes an error smaller by more than this.
 SEARCH_GAINS = 4.0
 
@@ -139,7 +139,7 @@ def improved(
 
     X are raw columns, Y targets around 0, roots the square roots of the rows' weights. From the metric
     before (or the uniform one) so many steps along the gradients are tried: first those given, then those of
-    each fit; none where the first fit's error is above ``hopeless``. O(n B^2) a fit, of which a step takes
+    each fit, until one's error is above ``hopeless``. O(n B^2) a fit, of which a step takes
     three.
     """
     scaled = scaling.transform(X)
@@ -152,7 +152,7 @@ def improved(
     for step in range(steps + 1):
         given = gradients if step == 0 else None
         unit = half_median_distance(scaled, metric, random)
-        reach = STEPS_IN_TURN[step % 2] if view is not None or step > 0 else FIRST_STEPS
+        reach = REACH_IN_TURN[step % 2] if view is not None or step > 0 else FIRST_REACH
         fit = fit_span(
             scaled,
             weighted,

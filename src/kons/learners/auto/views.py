@@ -80,12 +80,13 @@ class Views:
             errors = {}
             for name in SCALINGS:
                 key = (lags, name)
-                # Later the scaling that lost is left alone.
-                if not (lags in seen if rows < SETTLED else key in wanted):
+                old = self.current.get(key)
+                widened = old is not None and old.features < layout.width
+                # Later the scaling that lost is left alone, unless there are new features.
+                if lags not in seen or not (rows < SETTLED or widened or key in wanted):
                     continue
                 columns = layout.seen(some, lags, flags)
                 scaling = SCALINGS[name].fit(layout.seen(kept, lags, flags))
-                old = self.current.get(key)
                 if rows < FIRST_KERNELS:
                     metric = uniform_metric(columns.shape[1])
                     self.current[key] = View(scaling, metric, flags=flags, features=layout.width)
