@@ -172,6 +172,29 @@ def test_a_hopeless_search_is_given_up(monkeypatch):
     assert given_up.gradients is None
 
 
+def test_one_matrix_of_distances_serves_every_bandwidth(monkeypatch):
+    X = RNG.uniform(-1, 1, size=(200, 3))
+    measured = []
+    honest = relevance.squared_distances
+
+    def counted(U, A, *args, **options):
+        measured.append(len(U))
+        return honest(U, A, *args, **options)
+
+    monkeypatch.setattr(relevance, "squared_distances", counted)
+    monkeypatch.setattr(Gaussian, "evaluate_into", lambda *args: pytest.fail("distances once more"))
+    fit = fit_span(X, np.sin(3 * X[:, :1]), np.eye(3), X[:50], bandwidth=5.0, regularization=0.1)
+    assert fit.bandwidth < 3.0  # several were tried
+    assert sorted(measured) == [50, 200]
+
+
+@pytest.mark.parametrize("bandwidth", [1e-150, 1e150])
+def test_bandwidths_beyond_all_distances_are_no_trouble(bandwidth):
+    X = RNG.uniform(-1e6, 1e6, size=(60, 2))
+    fit = fit_span(X, X[:, :1] / 1e6, np.eye(2), X[:20], bandwidth, regularization=0.1, steps=(0, 1))
+    assert np.isfinite(fit.error)
+
+
 def ensemble(**options):
     settings = {"classes": False, "max_atoms": 60, "experts": 12, "delay": 0, "seed": 0, "fixed": Fixed()}
     return Ensemble(**(settings | options))

@@ -202,6 +202,8 @@ def recruit(
     if role.logistic and fixed.regularization is None:
         alpha *= LOGISTIC_RIDGE
     U = kept.coordinates(view, role.lags)
+    # Atoms of its own: with the same ones a Gaussian and a Matern expert could share their distances, but
+    # their errors would cancel less (2 % of the loss on some sets, for some percent of the time).
     places = random.permutation(min(len(U), max(role.memory, atoms)) if role.memory else len(U))
     points = U[np.sort(len(U) - 1 - places[: max(atoms, 1)])]
     if role.kernel == "linear" and U.shape[1] <= max_atoms:

@@ -21,6 +21,7 @@ from scipy.linalg import blas
 
 from kons.arrays import Matrix, Vector
 from kons.kernels import Gaussian, Kernel
+from kons.kernels.distances import squared_distances
 from kons.learners.auto.cholesky import factored, inverted
 
 __all__ = [
@@ -171,14 +172,24 @@ def fit_span(
     """
     U, A = moved(X, metric), moved(atoms, metric)
     n, size = len(U), len(A) + 1
-    K, spare, work = (scratch or Scratch()).arrays(3, n, size)
+    K, spare, work, squares = (scratch or Scratch()).arrays(4, n, size)
+    # One matrix of distances serves every bandwidth; behind it 0, of which k is 1.
+    squared_distances(U, A, out=squares)
+    squares[:, -1] = 0.0
+    among_atoms = squared_distances(A, A)
 
     def fill(pattern: Kernel, bandwidth: float) -> Matrix:
         """Fill K with features, and return the penalty."""
         chosen, penalty = pattern.resolved(bandwidth), np.eye(size)
-        chosen.evaluate_into(U, A, K)
-        K[:, -1] = 1.0
-        penalty[:-1, :-1] = chosen.evaluate(A, A)
+        rate = chosen.squared_exponential_rate
+        if rate is not None:
+            with np.errstate(over="ignore"):
+                np.exp(np.multiply(squares, -rate, out=K), out=K)
+                penalty[:-1, :-1] = np.exp(-rate * among_atoms)
+        else:
+            chosen.evaluate_into(U, A, K)
+            K[:, -1] = 1.0
+            penalty[:-1, :-1] = chosen.evaluate(A, A)
         if roots is not None:
             np.multiply(K, roots[:, None], out=K)
         return penalty
