@@ -179,7 +179,6 @@ def recruit(
     role: Role,
     view: View,
     kept: Seen,
-    layout: Layout,
     *,
     outputs: int,
     max_atoms: int,
@@ -191,7 +190,7 @@ def recruit(
 
     Its atoms are some of the rows: of those that it remembers, if its memory is finite.
     """
-    rows, scaled = kept.rows, kept.scaled(view, role.lags)
+    rows, layout, scaled = kept.rows, kept.layout, kept.scaled(view, role.lags)
     alpha = view.regularization
     atoms = max_atoms // 2 if role.memory else max_atoms
     if role.kernel == "linear":

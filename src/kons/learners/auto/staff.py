@@ -126,7 +126,7 @@ class Staff:
         for i, seat in enumerate(self.panel.seats):
             memory = seat.role.memory
             if memory and not decides and now.rows % _renewal(memory) == 0 and seat.expert is not None:
-                self._recruit(i, now)
+                self._recruit(i, now, self._remembered(memory, now), self._max_atoms)
         self.panel.end_chunk(refit, old)
         # Who has not begun repeats the others, and no weight says whether it leads.
         begun = [i + BASELINES for i, seat in enumerate(self.panel.seats) if seat.expert is not None]
@@ -171,7 +171,9 @@ class Staff:
                 moves = (i in counting and (better or grown)) or (seat.role == STEADY and better)
                 if view.features == seat.view.features and not moves:
                     continue
-            self._recruit(i, now, seen, room if i in counting else self._max_atoms)
+            memory = seat.role.memory
+            learned = self._remembered(memory, now) if memory else seen
+            self._recruit(i, now, learned, room if i in counting and not memory else self._max_atoms)
 
     def _gradients(
         self, view: View, kept: Matrix, layout: Layout, random: np.random.Generator
@@ -180,23 +182,21 @@ class Staff:
             return None
         return self.panel.gradients(view, lambda: kept[random.permutation(len(kept))[:GRADIENT_ROWS]], layout)
 
-    def _recruit(self, i: int, now: Moment, kept: Seen | None = None, room: int = 0) -> None:
-        """A new expert on seat i, in the current view, that has learned the rows that are kept.
+    def _remembered(self, memory: int, now: Moment) -> Seen:
+        """The rows that an expert with a finite memory starts from."""
+        return Seen(now.believed(self._history.last(3 * memory // 2)), now.layout)
 
-        With room for so many atoms, if its memory is endless; otherwise it learns the last rows.
-        """
+    def _recruit(self, i: int, now: Moment, kept: Seen, max_atoms: int) -> None:
+        """A new expert on seat i, in the current view, that has learned the rows that are kept, if any."""
         role = self.panel.seats[i].role
-        if role.memory or kept is None:
-            kept = Seen(now.believed(self._history.last(3 * role.memory // 2)), now.layout)
         if not len(kept.rows):
             return
         self.panel.seats[i] = recruit(
             role,
             self.views.current[self.views.key(role)],
             kept,
-            now.layout,
             outputs=now.outputs,
-            max_atoms=self._max_atoms if role.memory else room,
+            max_atoms=max_atoms,
             fixed=self._fixed,
             live=now.rows < LIVE_ROWS,
             random=np.random.default_rng([self._seed, now.rows, i]),

@@ -95,7 +95,7 @@ class Seen:
     """Rows in a layout as views see them: scaled once by each scaling, moved once by each view."""
 
     def __init__(self, rows: Matrix, layout: Layout) -> None:
-        self.rows, self._layout = rows, layout
+        self.rows, self.layout = rows, layout
         self._scaled: dict[int, tuple[Scaling, Matrix]] = {}
         self._moved: dict[int, tuple[View, Matrix]] = {}
 
@@ -103,7 +103,7 @@ class Seen:
         """In units of the view's scaling, which is of rows with or without the last targets."""
         key = id(view.scaling)
         if key not in self._scaled:
-            columns = self._layout.seen(self.rows, lags, view.flags, view.features)
+            columns = self.layout.seen(self.rows, lags, view.flags, view.features)
             self._scaled[key] = view.scaling, view.scaling.transform(columns)
         return self._scaled[key][1]
 
