@@ -219,13 +219,6 @@ def without(K, D, j):
     return rest, np.linalg.solve(smaller, np.delete(L, j, axis=0))
 
 
-def sampled_inverse_form(K, sample, importance, x, alpha):
-    """phi^T (A^I)^-1 phi in the full feature space, A^I = alpha*I + sum of importance * phi phi^T."""
-    k = K[sample, x]
-    inside = K[np.ix_(sample, sample)] + alpha * np.diag(1.0 / np.array(importance, float))
-    return (K[x, x] - k @ np.linalg.solve(inside, k)) / alpha
-
-
 def newton_in_a_span(
     K,
     rows,
@@ -237,7 +230,7 @@ def newton_in_a_span(
     second_at=None,
     projects=True,
     atoms=None,
-    tolerance=1e-7,
+    tolerance=None,
     coins=None,
     rng=None,
     max_atoms=10**9,
@@ -249,13 +242,17 @@ def newton_in_a_span(
 ):
     """Second-order learning in a dictionary's span, row by row. Points are places in the Gram matrix K.
 
-    ``atoms``: a fixed dictionary. Otherwise points enter by linear dependence beyond ``tolerance`` or,
-    with ``coins`` (beta, eps, gamma), by KORS's coin on unscaled features. ``slope_at(t, p)`` and
+    ``atoms``: a fixed dictionary. Otherwise points enter by linear dependence beyond ``tolerance`` (1e-7)
+    or, with ``coins`` (beta, eps, gamma), by KORS's coin on unscaled features (1e-4), its sample projected on
+    the span. In any case what is outside, times the tolerance, must exceed eps/2 times
+    ``k + sum theta_a^2 k_aa``, theta its coefficients over the atoms. ``slope_at(t, p)`` and
     ``second_at(t, p)`` reveal the loss; with the latter its Hessian is the weight, else eta*g^2.
     """
+    if tolerance is None:
+        tolerance = 1e-7 if coins is None else 1e-4
     D = [] if atoms is None else list(atoms)
     A, u = alpha * np.eye(len(D)), np.zeros(len(D))
-    sample, importance = [], []
+    sampled = alpha * np.eye(len(D))
     period = 64 if forgetting == 1.0 else 32
     candidate, most_novel = None, tolerance
     names = ("prediction", "slope", "weight", "inverse_form", "novelty", "kept", "probability", "estimate")
@@ -276,15 +273,20 @@ def newton_in_a_span(
         outside, free = rho > tolerance * K[x, x], len(D) < max_atoms
         p = estimate = np.nan
         enters = atoms is None and outside and free
+        if enters:
+            theta = np.linalg.solve(K[np.ix_(D, D)], K[D, x])
+            enters = rho * tolerance > 2.0**-53 * (K[x, x] + theta**2 @ np.diag(K)[D])
         if coins is not None:
-            r = sampled_inverse_form(K, sample, importance, x, alpha)
+            r = z @ np.linalg.solve(sampled, z) + rho / alpha
             estimate = (1.0 + coins["eps"]) * r / (1.0 + r)
             p = max(min(coins["beta"] * estimate, 1.0), coins["gamma"])
             heads = rng.random() < p
             enters = enters and heads
-            if heads and (enters or not outside):
-                sample.append(x)
-                importance.append(1.0 / p)
+            if enters:
+                sampled = bordered(sampled, alpha)
+            if heads and (free or not outside):
+                inside = np.append(z, np.sqrt(rho)) if enters else z
+                sampled = sampled + np.outer(inside, inside) / p
         # The step, in the new span, or nothing.
         if enters:
             D.append(x)

@@ -88,6 +88,13 @@ def test_kors_decides_and_half_of_sigma_enters(recipe, restart, max_atoms, loss,
     assert len(expected.atoms) == 12 if cap else len(expected.atoms) > 12
 
 
+def sampled_inverse_form(K, sample, importance, x, alpha):
+    """phi^T (A^I)^-1 phi in the full feature space, A^I = alpha*I + sum of importance * phi phi^T."""
+    k = K[sample, x]
+    inside = K[np.ix_(sample, sample)] + alpha * np.diag(1.0 / np.array(importance, float))
+    return (K[x, x] - k @ np.linalg.solve(inside, k)) / alpha
+
+
 def pros_n_kons_as_published(loss, y, bound, alpha, beta, eps, seed):
     """Its own loop: the embedding of the row before, rebuilt and reset in the row after it changed."""
     slope, sigma = naive.LOSSES[type(loss).__name__]
@@ -110,7 +117,7 @@ def pros_n_kons_as_published(loss, y, bound, alpha, beta, eps, seed):
         g = slope(y_hat, y[t])
         A = A + sigma(bound) / 2 * g**2 * np.outer(phi, phi)
         w = w - g * np.linalg.solve(A, phi)
-        r = naive.sampled_inverse_form(K, sample, importance, t, alpha)
+        r = sampled_inverse_form(K, sample, importance, t, alpha)
         p = min(beta * (1 + eps) * r / (1 + r), 1.0)
         changed = rng.random() < p
         if changed:

@@ -22,8 +22,9 @@ class Dependence:
 
         residual(x) = k(x,x) - |projection of phi(x) on the span|^2  >  tolerance * k(x,x)
 
-    which is approximate linear dependence, relative to k(x,x). Deterministic. Whatever the tolerance,
-    the dictionary stops at the numerical rank.
+    which is approximate linear dependence, relative to k(x,x). Deterministic. Whatever the tolerance, the
+    dictionary stops at the numerical rank: a point that is a large combination of atoms which cancel each
+    other is passed over where rounding would leave more than the tolerance in the residuals behind it.
 
     Parameters
     ----------

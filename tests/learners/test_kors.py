@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 import naive
 from kons import KORS, Gaussian, Laplace, Linear, Polynomial
+from kons.core.entry import DEPENDENT
 from kons.errors import ConfigurationError, InputError, NumericalError
 from kons.kernels import FunctionKernel
 from kons.policies import Leverage
@@ -256,9 +257,13 @@ def test_features_are_close_to_the_kernel(kernel):
     assert eps <= sampler.policy.distortion
     assert residual[-1] <= alpha * eps / (1 - eps) + 1e-8
     assert residual[0] >= -1e-8
-    # and exactly on the atoms, those in the span of others included
+    # and on the atoms, those in the span of others included, to what makes an atom one of them
+    D, K_D = sampler._embedding.atoms.view, kernel.gram(sampler.atoms)
     atoms = sampler.transform(sampler.atoms)
-    np.testing.assert_allclose(atoms @ atoms.T, kernel.gram(sampler.atoms), atol=1e-8)
+    theta = np.linalg.solve(kernel.gram(D), kernel.gram(D, sampler.atoms))
+    lengths = np.diag(K_D) + np.diag(kernel.gram(D)) @ theta**2
+    outside = np.maximum(2.0**-53 * lengths / DEPENDENT, DEPENDENT * np.diag(K_D))
+    assert (np.abs(K_D - atoms @ atoms.T) <= np.sqrt(outside[:, None] * outside)).all()
 
 
 def test_features_equal_the_kernel_between_atoms_and_everything():

@@ -199,13 +199,37 @@ def test_directions_lost_to_rounding_are_in_the_gap():
 
 def test_a_kink_and_a_tiny_ridge_together():
     # The squared hinge has no second derivative at margin 1, where most points of an interpolation lie.
-    # Directions below 1e-7 of k(x,x) are rounding to the embedding and left out of the span; a ridge of 1e-8
-    # would still use them, and the gap, which is valid, says what that may cost.
+    # Directions within rounding of the others are left out of the span; a ridge of 1e-8 would still use them,
+    # and the gap, which is valid, says what that may cost.
     X, y = problem(SquaredHinge(), 5.0, rows=150)
     best = hindsight(Gaussian(1.0), SquaredHinge(), X, y, bound=5.0, regularization=1e-8)
     check(best, SquaredHinge(), y, 5.0, 1e-8)
     assert best.constrained
     assert best.gap <= 1e-2 * best.objective
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Gaussian(30.0), Polynomial(3), Linear()], ids=repr)
+@pytest.mark.parametrize("column", ["ramp", "squares", "clock"])
+def test_smooth_columns_are_no_fault_of_the_kernel(kernel, column):
+    """Points that all but depend on each other, in any order: no projection is longer than its point."""
+    rows = np.arange(120.0)
+    x = {"ramp": rows / 30.0, "squares": (rows / 60.0) ** 2, "clock": rows % 24.0 / 12.0}[column]
+    y = np.sin(3.0 * x)
+    best = hindsight(kernel, Squared(), x[:, None], y, bound=2.0, regularization=0.01)
+    check(best, Squared(), y, 2.0, 0.01)
+    assert best.gap <= 1e-6 * best.objective
+    backwards = hindsight(kernel, Squared(), x[::-1, None], y[::-1], bound=2.0, regularization=0.01)
+    assert backwards.objective == pytest.approx(best.objective, rel=1e-6)
+
+
+def test_a_kernel_that_is_not_positive_definite_is_refused():
+    x = np.linspace(0.0, 1.0, 30)[:, None]
+    for f in (
+        lambda a, b: 1.0 - 2.0 * float(abs(a[0] - b[0])) ** 3,  # conditionally definite at best
+        lambda a, b: float(a[0] == b[0]) - 0.2,  # a constant taken away: one negative eigenvalue
+    ):
+        with pytest.raises(NumericalError, match="not positive definite"):
+            hindsight(FunctionKernel(f), Squared(), x, np.sin(x).ravel())
 
 
 # ---- in the span of a dictionary

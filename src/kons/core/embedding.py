@@ -14,22 +14,26 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled, compiled_sums
+from kons.core.entry import DEPENDENT, KERNEL_ACCURACY, eliminate, independent
 from kons.core.factor import PanelFactor
 from kons.core.function import cross_gram
-from kons.core.storage import point_store
+from kons.core.storage import point_store, take
+from kons.errors import NumericalError
 from kons.kernels import Kernel
 from kons.stored import Stored
 
-__all__ = ["DEPENDENT", "Embedding", "gaussian_score"]
+__all__ = ["Embedding", "gaussian_score"]
 
-# An atom whose residual is below this part of k(x,x) lies in the span as far as 16 digits can tell. A pivot
-# of p leaves errors of eps/p in the residuals behind it, which must stay below p, or noise would become
-# atoms: p must exceed sqrt(eps), 1.5e-8, with a margin.
-DEPENDENT = 1e-7
+# What the value of a kernel errs by, relative to it: see kons.kernels.distances.
+ROUNDING = 256.0 * float(np.finfo(np.float64).eps)
 
 
 class Embedding:
     """The map z, over atoms that are linearly independent to rounding.
+
+    ``theta(x) = L^-T z(x)`` are the coefficients of the projection over the atoms. Where they are large,
+    atoms cancel each other and the errors of the kernel's values do not: ``rho(x)`` then errs by up to
+    ``eps (sqrt(k(x,x)) + sum_a |theta_a| sqrt(k(a,a)))^2``. :func:`kons.core.entry.independent` limits that.
 
     Costs B^2 flops a point, and B^2/2 numbers of memory.
     """
@@ -43,31 +47,69 @@ class Embedding:
         return len(self.atoms)
 
     def coordinates(self, X: Any) -> Matrix:
-        """Z of each point, as the rows of an (m, B) array."""
+        """``z`` of each point, as the rows of an (m, B) array."""
         return self.factor.solve(cross_gram(self.kernel, X, self.atoms))
 
     def coordinates_of_one(self, x: Any) -> Vector:
-        """Z of a single point, given as a block of one; in plain loops, without BLAS."""
+        """``z`` of a single point, given as a block of one; in plain loops, without BLAS."""
         return self.factor.solve_one(cross_gram(self.kernel, x, self.atoms)[0])
 
     def dual(self, u: Vector) -> Vector:
-        """Theta with ``z(x)^T u = k_D(x)^T theta``."""
+        """``theta`` with ``z(x)^T u = k_D(x)^T theta``."""
         return self.factor.solve_transposed(u)
 
+    def coefficients(self, Z: Matrix) -> Matrix:
+        """``theta`` of points with the coordinates Z, over atoms of length 1: rows of an (m, B) array."""
+        lengths = np.sqrt(self.kernel.evaluate_diagonal(self.atoms.view)) if len(self) else np.empty(0)
+        return self.factor.solve_transposed(Z) * lengths
+
     def residual(self, X: Any) -> Vector:
-        """Rho of each point: 0 in the span, k(x,x) orthogonal to it."""
+        """``rho`` of each point: 0 in the span, k(x,x) orthogonal to it."""
         Z = self.coordinates(X)
-        rho: Vector = self.kernel.evaluate_diagonal(X) - np.einsum("ij,ij->i", Z, Z)
+        return self.sound_residual(self.kernel.evaluate_diagonal(X), Z)
+
+    def sound_residual(self, self_kernels: Vector, Z: Matrix) -> Vector:
+        """``rho`` of points with the coordinates Z; rounding below 0 is cut off, more of it is an error."""
+        rho: Vector = self_kernels - np.einsum("ij,ij->i", Z, Z)
+        low = np.flatnonzero(~(rho >= -KERNEL_ACCURACY * self_kernels))
+        if len(low):
+            beyond = rho[low] + self.rounding(self_kernels[low], Z[low])
+            if not np.min(beyond) >= 0.0 or np.min(self_kernels) < 0.0:
+                worst = low[np.argmin(beyond)]
+                raise NumericalError(
+                    f"the projection of a point on {len(self)} others came out longer than the point itself: "
+                    f"k(x,x) = {self_kernels[worst]:g}, and {-rho[worst]:.2g} more in the projection, beyond "
+                    "rounding. Likely causes: (a) the kernel is not positive definite or not symmetric; (b) "
+                    "it returned NaN or infinity, or values that disagree with its diagonal."
+                )
         return np.maximum(rho, 0.0)
 
-    def extend(self, candidates: Any) -> NDArray[np.intp]:
-        """Add those of the candidates that are independent of the atoms before; returns which."""
+    def rounding(self, self_kernels: Vector, Z: Matrix) -> Vector:
+        """By how much the residuals of points with the coordinates Z may err."""
+        # (1 + sum of B coefficients)^2 <= (1 + B) (1 + sum of their squares)
+        squares = self_kernels + np.sum(self.coefficients(Z) ** 2, axis=1)
+        bound: Vector = np.maximum(ROUNDING * (1 + len(self)) * squares, KERNEL_ACCURACY * self_kernels)
+        return bound
+
+    def squared_coefficients(self, self_kernel: float, z: Vector) -> float:
+        """``sum_a theta_a^2 k(a, a)`` of one point, whose residual is found sound on the way."""
+        self.sound_residual(np.array([self_kernel]), z[None])
+        return float(np.sum(self.coefficients(z[None]) ** 2))
+
+    def extend(
+        self, candidates: Any, tolerance: float = DEPENDENT, noise: float = DEPENDENT
+    ) -> NDArray[np.intp]:
+        """Add those of the candidates that are independent of the atoms before; returns which.
+
+        ``tolerance`` and ``noise``: see :func:`kons.core.entry.independent`.
+        """
         diagonal = self.kernel.evaluate_diagonal(candidates)
         Z = self.coordinates(candidates)
         R = self.kernel.evaluate(candidates, candidates)
         np.fill_diagonal(R, diagonal)
         R -= Z @ Z.T
-        accepted = np.flatnonzero(_independent_rows(R, DEPENDENT * diagonal))
+        theta = self.coefficients(Z)
+        accepted = np.flatnonzero(_independent_rows(diagonal, R, theta @ theta.T, tolerance, noise))
         self.append(candidates, accepted, Z[accepted], R[np.ix_(accepted, accepted)])
         return accepted
 
@@ -86,9 +128,7 @@ class Embedding:
         L = self.factor.solve(self.kernel.evaluate(self.atoms.view, self.atoms.view))
         others = np.delete(np.arange(len(self)), atom)
         smaller = Embedding(self.kernel)
-        view = self.atoms.view
-        points = view[others] if isinstance(view, np.ndarray) else [view[i] for i in others]
-        smaller.extend(points)
+        smaller.extend(take(self.atoms.view, others))
         Q = smaller.factor.solve(np.ascontiguousarray(L[others].T)).T
         return smaller, np.ascontiguousarray(Q)
 
@@ -147,19 +187,13 @@ def gaussian_score(rate: float, x: Vector, atoms: Matrix, inverse: Matrix, u: Ve
 
 
 @compiled
-def _independent_rows(R: Matrix, threshold: Vector) -> NDArray[np.bool_]:
-    """Right-looking Cholesky in place (upper), passing over rows whose pivot is below its threshold."""
-    m = R.shape[0]
-    accepted = np.zeros(m, np.bool_)
-    for t in range(m):
-        if not R[t, t] > threshold[t]:
-            continue
-        accepted[t] = True
-        pivot = np.sqrt(R[t, t])
-        for j in range(t, m):
-            R[t, j] /= pivot
-        for i in range(t + 1, m):
-            factor = R[t, i]
-            for j in range(i, m):
-                R[i, j] -= factor * R[t, j]
+def _independent_rows(
+    self_kernels: Vector, R: Matrix, T: Matrix, tolerance: float, noise: float
+) -> NDArray[np.bool_]:
+    """Right-looking Cholesky in place (upper), passing over rows that depend on those before."""
+    accepted = np.zeros(len(R), np.bool_)
+    for t in range(len(R)):
+        if independent(R[t, t], self_kernels[t], T[t, t], tolerance, noise):
+            accepted[t] = True
+            eliminate(t, self_kernels[t], R, T)
     return accepted

@@ -1,7 +1,8 @@
 """Who enters, row by row: everything, a coin's choice (Alg. 2 and 3), or the atoms of a span.
 
 These loops work on what a block carries: M, the inverse form between its points under A; N, the same under
-KORS's weighted sample ``A^I``; and R, what the span of a dictionary leaves of the kernel between them.
+KORS's weighted sample ``A^I``; R, what the span of a dictionary leaves of the kernel between them; and T, the
+Gram matrix of their coefficients over the atoms, which tells how far rounding may have moved R.
 """
 
 from __future__ import annotations
@@ -15,12 +16,28 @@ from kons.compilation import compiled
 from kons.core.ledger import EVERYTHING, SKETCH, SPAN_FIXED, SPAN_LEVERAGE, TOTALS
 from kons.core.leverage import keep_probability, leverage_overestimate
 
-__all__ = ["condition", "decide", "enter_sample", "settle_inverse_form", "toss"]
+__all__ = [
+    "DEPENDENT",
+    "KERNEL_ACCURACY",
+    "condition",
+    "decide",
+    "eliminate",
+    "enter_sample",
+    "independent",
+    "settle_inverse_form",
+    "toss",
+]
 
+EPSILON = float(np.finfo(np.float64).eps)
 # Repeated points meet their lower bound exactly: the last digits of q are then no clip.
 EQUAL = 1.0 - 1e-12
-# A posterior variance alpha*q below -TOLERANCE*k(x,x) is no rounding: the kernel is at fault.
-TOLERANCE = 1e-6
+# What a kernel's values may differ by from those of a positive definite one, relative to k(x,x): room for
+# kernels that are computed in single precision.
+KERNEL_ACCURACY = 1e-6
+# Rounding errors of some ten thousand products, whose signs are as good as random.
+ROUNDINGS = 100.0 * EPSILON
+# The least tolerance of a dictionary: what its span must leave of an atom, relative to k(x,x).
+DEPENDENT = 1e-7
 
 
 @compiled
@@ -40,7 +57,10 @@ def settle_inverse_form(M: Matrix, t: int, norm2: float, alpha: float, trace: fl
     lowest = norm2 / (alpha + trace)
     if M[t, t] >= lowest * EQUAL and lowest >= 0.0:
         return 0
-    severe = norm2 < 0.0 or not M[t, t] * alpha >= -TOLERANCE * norm2
+    # alpha*q is k - |v|^2, or z^T alpha A^-1 z: it errs by eps times the condition number of A, at most
+    # (alpha + trace)/alpha. Where that leaves no digit, there is nothing to learn from: see check_sound.
+    rounding = min(max(KERNEL_ACCURACY, ROUNDINGS * (alpha + trace) / alpha), 0.5)
+    severe = norm2 < 0.0 or not M[t, t] * alpha >= -rounding * norm2
     M[t, t] = lowest
     return 2 if severe else 1
 
@@ -75,41 +95,76 @@ def enter_sample(t: int, rows: Any, N: Matrix, totals: Vector) -> None:
 
 
 @compiled
-def grow(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, totals: Vector) -> bool:
+def independent(
+    outside: float, self_kernel: float, coefficients: float, tolerance: float, noise: float
+) -> bool:
+    """Whether a point can be an atom: enough of it is outside the span, and leaves that well conditioned.
+
+    An atom adds the row ``(-theta, 1)/sqrt(p)`` to L^-1, with p what the span leaves of it and theta its
+    coefficients over the atoms before. Rounding then leaves eps/2 times the square of that row in the
+    residuals of the points behind it: the ``noise``, which must stay below a tolerance that decides about
+    them. Small pivots alone do not tell: on smooth inputs each p may be 1e-7 of k(x,x) and the smallest
+    eigenvalue of K_D 1e-18.
+    """
+    allowed = outside * noise
+    return outside > tolerance * self_kernel and allowed > 0.5 * EPSILON * (self_kernel + coefficients)
+
+
+@compiled
+def eliminate(t: int, self_kernel: float, R: Matrix, T: Matrix) -> None:
+    """Point t becomes an atom: row t of R turns into the new coordinate, R and T behind it follow.
+
+    The coefficient of point j on the new atom is ``c_j = R[t, j]/R[t, t]``, and those on the others fall
+    by ``c_j`` times those of point t.
+    """
+    m = R.shape[0]
+    pivot = np.sqrt(R[t, t])
+    for j in range(t, m):
+        R[t, j] /= pivot
+    for i in range(t + 1, m):
+        factor, c_i = R[t, i], R[t, i] / pivot
+        for j in range(i, m):
+            c_j = R[t, j] / pivot
+            R[i, j] -= factor * R[t, j]
+            T[i, j] += c_i * c_j * (T[t, t] + self_kernel) - c_j * T[t, i] - c_i * T[t, j]
+
+
+@compiled
+def grow(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, T: Matrix, totals: Vector) -> bool:
     """Make row t an atom of the span, if it is chosen; every row enters A itself."""
     row = rows[t]
     sound = True
     row.kept = False
-    outside = R[t, t]
-    chosen = outside > rules[0].tolerance * row.self_kernel
+    outside = R[t, t] > rules[0].tolerance * row.self_kernel
+    chosen = outside
     if rules[0].entry == SPAN_LEVERAGE:
         sound = toss(t, rows, rules, 1.0, N, totals)
-        independent = chosen
         chosen = chosen and row.kept
-        if independent and totals[TOTALS.free_slots] < 1.0:
+        if outside and totals[TOTALS.free_slots] < 1.0:
             row.sampler_weight = 0.0  # there is no coordinate for it
-        enter_sample(t, rows, N, totals)
-    row.entered = chosen and rules[0].entry != SPAN_FIXED and totals[TOTALS.free_slots] >= 1.0
+    chosen = chosen and rules[0].entry != SPAN_FIXED and totals[TOTALS.free_slots] >= 1.0
+    tolerance = rules[0].tolerance
+    row.entered = chosen and independent(R[t, t], row.self_kernel, T[t, t], tolerance, tolerance)
     row.kept = row.entered
+    if rules[0].entry == SPAN_LEVERAGE:
+        if not row.entered:  # A^I lives in the span: it has the point's projection
+            for j in range(t, N.shape[0]):
+                N[t, j] -= R[t, j] / rules[0].regularization
+        enter_sample(t, rows, N, totals)
     if row.entered:
         totals[TOTALS.free_slots] -= 1.0
         # The new coordinate of row j is R[t, j]/sqrt(R[t, t]); A has alpha there and the weight vector 0.
-        pivot = np.sqrt(outside)
-        for j in range(t, R.shape[0]):
-            R[t, j] /= pivot
-            rows[j].norm2 += R[t, j] * R[t, j]
+        eliminate(t, row.self_kernel, R, T)
         for i in range(t, R.shape[0]):
+            rows[i].norm2 += R[t, i] * R[t, i]
             for j in range(i, R.shape[0]):
                 M[i, j] += R[t, i] * R[t, j] / rules[0].regularization
-        for i in range(t + 1, R.shape[0]):
-            for j in range(i, R.shape[0]):
-                R[i, j] -= R[t, i] * R[t, j]
         row.inverse_form = M[t, t]
     return sound
 
 
 @compiled
-def decide(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, totals: Vector) -> bool:
+def decide(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, T: Matrix, totals: Vector) -> bool:
     """Find what of row t enters A, once its feature weight is known. False: the kernel is at fault."""
     row = rows[t]
     sound = True
@@ -123,6 +178,6 @@ def decide(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, total
         if row.kept:
             row.weight = row.feature_weight / (row.probability if rules[0].weighted else 1.0)
     else:
-        sound = grow(t, rows, rules, M, N, R, totals)
+        sound = grow(t, rows, rules, M, N, R, T, totals)
         row.weight = row.feature_weight
     return sound

@@ -35,7 +35,7 @@ PANEL_HEIGHT = 256
 
 
 class PanelFactor:
-    """L, with ``L^-1 b`` for many b, ``L^-T b`` for one, and appended rows.
+    """L, with ``L^-1 b`` and ``L^-T b`` for many b, and appended rows.
 
     Memory n^2/2 + n*H/2 numbers; a solve with m right-hand sides costs n^2 m flops, an append of k
     rows copies k*n numbers.
@@ -72,13 +72,13 @@ class PanelFactor:
             _apply_triangle(inverse, x[start : start + filled])
         return x
 
-    def solve_transposed(self, b: Vector) -> Vector:
-        """``L^-T b`` as a new vector."""
+    def solve_transposed(self, b: Vector | Matrix) -> Vector | Matrix:
+        """``L^-T b`` of a vector, or of each row of a matrix, as a new array."""
         x = b.copy()
         for start, stop, rectangle, inverse in reversed(list(self._panels())):
-            x[start:stop] = x[start:stop] @ inverse
+            x[..., start:stop] = x[..., start:stop] @ inverse
             if start:
-                x[:start] -= x[start:stop] @ rectangle
+                x[..., :start] -= x[..., start:stop] @ rectangle
         return x
 
     def append(self, left: Matrix, corner: Matrix) -> None:

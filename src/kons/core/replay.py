@@ -8,9 +8,10 @@ phi_j``. Both stay exact under what the rows of the block do to them, in O(m^2) 
     s = h/q + g/(1 + w*q)
     f[j] -= s*M[t, j]        M -= w/(1 + w*q) * M[:, t] M[t, :]
 
-which is the projection of Eq. 1 and the Newton step, by Sherman-Morrison. Two more matrices may
-come along: N, the inverse form under KORS's weighted sample ``A^I``, for its coins, and R, what the
-span of a dictionary leaves of the kernel, ``k(x_i, x_j) - z_i^T z_j``, for learners that live in it.
+which is the projection of Eq. 1 and the Newton step, by Sherman-Morrison. More matrices may come
+along: N, the inverse form under KORS's weighted sample ``A^I``, for its coins; and, for learners that live
+in the span of a dictionary, R, what the span leaves of the kernel, ``k(x_i, x_j) - z_i^T z_j``, and T,
+``sum_a theta_ia theta_ja k(a, a)`` over the atoms a, with theta the coefficients of a point's projection.
 
 Only the triangle j >= i is kept up to date, so that row t stays as it stood when row t was met:
 what is left of M is the Cholesky factor of the block, up to scale.
@@ -98,12 +99,14 @@ def weigh(t: int, rows: Any, rules: Any, slope: float, second_derivative: float)
 
 
 @compiled
-def learn(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, N: Matrix, R: Matrix, totals: Vector) -> int:
+def learn(
+    t: int, rows: Any, rules: Any, f: Vector, M: Matrix, N: Matrix, R: Matrix, T: Matrix, totals: Vector
+) -> int:
     """Row t, weighed, is learned. 0: go on, 1: the block ends behind it, 2: the kernel is at fault."""
     # An overflow, or a second derivative below 0, would poison everything behind it.
     if not 0.0 <= rows[t].feature_weight < np.inf or not np.isfinite(rows[t].slope):
         return 2
-    if not decide(t, rows, rules, M, N, R, totals):
+    if not decide(t, rows, rules, M, N, R, T, totals):
         return 2
     mass = rows[t].weight * rows[t].inverse_form
     if not (mass < np.inf and rows[t].sampler_weight < np.inf):
@@ -121,7 +124,7 @@ def learn(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, N: Matrix, R: Mat
 
 @compiled
 def replay_compiled(
-    code: int, rows: Any, rules: Any, f: Vector, M: Matrix, N: Matrix, R: Matrix, totals: Vector
+    code: int, rows: Any, rules: Any, f: Vector, M: Matrix, N: Matrix, R: Matrix, T: Matrix, totals: Vector
 ) -> int:
     """A block with a built-in loss. Returns how many rows were learned, or -1 - t if row t failed."""
     for t in range(len(rows)):
@@ -130,7 +133,7 @@ def replay_compiled(
         at = rows[t].prediction if rules[0].projects else f[t]
         second = second_derivative_of(code, at, rows[t].target) if rules[0].hessian else 0.0
         weigh(t, rows, rules, slope_of(code, at, rows[t].target), second)
-        verdict = learn(t, rows, rules, f, M, N, R, totals)
+        verdict = learn(t, rows, rules, f, M, N, R, T, totals)
         if verdict == 2:
             return -1 - t
         if verdict == 1:
@@ -166,22 +169,24 @@ def replay(
     *,
     N: Matrix = NO_MATRIX,
     R: Matrix = NO_MATRIX,
+    T: Matrix = NO_MATRIX,
 ) -> int:
     """Predict and learn the rows of a block in order, filling the ledger; f and matrices are used up.
 
     ``derivatives`` is the code of a built-in loss (compiled, under a microsecond a row at m = 64) or a
-    function (some ten microseconds a row). ``totals``: see :class:`Totals`. Returns how many rows were
-    learned: fewer than all only under ``rules.restarts``. Costs O(m^2) a row.
+    function (some ten microseconds a row). ``totals``: see :class:`Totals`. T may be left out where no row
+    of the block can become an atom. Returns how many rows were learned: fewer than all only under
+    ``rules.restarts``. Costs O(m^2) a row.
     """
     packed = rules.packed
     if isinstance(derivatives, int):
-        return check_sound(replay_compiled(derivatives, rows, packed, f, M, N, R, totals), rows)
+        return check_sound(replay_compiled(derivatives, rows, packed, f, M, N, R, T, totals), rows)
     for t in range(len(rows)):
         if not meet(t, rows, packed, f, M, R, totals):
             return check_sound(-1 - t, rows)
         at = float(rows[t]["prediction"]) if rules.projects else float(f[t])
         weigh(t, rows, packed, *derivatives(at, float(rows[t]["target"])))
-        verdict = learn(t, rows, packed, f, M, N, R, totals)
+        verdict = learn(t, rows, packed, f, M, N, R, T, totals)
         if verdict == 2:
             return check_sound(-1 - t, rows)
         if verdict == 1:

@@ -16,6 +16,8 @@ outlives a thousand rows, however long the stream.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +27,7 @@ from kons.arrays import Matrix, Vector
 from kons.core.ledger import TOTALS, Ledger
 from kons.core.replay import check_sound
 from kons.core.span_loops import (
+    ASKED,
     ENTERED,
     FAILED,
     add_rows,
@@ -151,20 +154,29 @@ class Span:
         step_size: float,
         uniform: float,
         self_kernel: float,
+        coefficients: Callable[[float, Vector], float],
         z: Vector,
         passes: bool = True,
     ) -> tuple[int, float]:
         """Predict and learn one row with a built-in loss: a block of one, in one compiled call.
 
-        Fills the ledger of one row. Returns what the row did besides, and w*q. Without ``passes`` the row
-        stays aside until :meth:`pass_row`, and :meth:`mark_row` can still take it back.
+        ``coefficients(self_kernel, z)`` is called where the row may become an atom: T of
+        :mod:`kons.core.replay`. Fills the ledger of one row. Returns what the row did besides, and w*q.
+        Without ``passes`` the row stays aside until :meth:`pass_row`, and :meth:`mark_row` can still take it
+        back.
         """
         at = self.pending
         # fmt: off
         outcome, mass = learn_row(
-            code, rows, rules, target, scale, step_size, uniform, self_kernel, z, self.totals,
+            code, rows, rules, target, scale, step_size, uniform, self_kernel, math.nan, z, self.totals,
             self.P, self._V, self._Z, self._gains, self._weights, at, self.u, sampler,
         )
+        if outcome == ASKED:
+            outcome, mass = learn_row(
+                code, rows, rules, target, scale, step_size, uniform, self_kernel,
+                coefficients(self_kernel, z), z, self.totals,
+                self.P, self._V, self._Z, self._gains, self._weights, at, self.u, sampler,
+            )
         # fmt: on
         if outcome == FAILED:
             check_sound(-1, rows)

@@ -8,10 +8,12 @@ import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled, compiled_sums
-from kons.core.ledger import Ledger
+from kons.core.entry import KERNEL_ACCURACY
+from kons.core.ledger import TOTALS, Ledger
 from kons.core.replay import replay_compiled
 
 __all__ = [
+    "ASKED",
     "ENTERED",
     "FAILED",
     "PLAIN",
@@ -24,8 +26,8 @@ __all__ = [
     "outside_of",
 ]
 
-# What a row did besides being learned.
-PLAIN, SAMPLED, ENTERED, FAILED = 0, 1, 2, 3
+# What a row did besides being learned; FAILED and ASKED for its coefficients, it was not.
+PLAIN, SAMPLED, ENTERED, FAILED, ASKED = 0, 1, 2, 3, 4
 
 
 def outside_of(rows: Ledger, z: Vector) -> float:
@@ -43,6 +45,7 @@ def learn_row(
     step_size: float,
     uniform: float,
     self_kernel: float,
+    coefficients: float,
     z: Vector,
     totals: Vector,
     P: Matrix,
@@ -54,10 +57,14 @@ def learn_row(
     u: Vector,
     sampler: Matrix,
 ) -> tuple[int, float]:
-    """One row in the coordinates it has before it is met. Returns what it did, and w*q."""
+    """One row in the coordinates it has before it is met. Returns what it did, and w*q.
+
+    Its ``coefficients`` (T of the replay) may be NaN: a row that needs them is ASKED for them, unlearned.
+    """
     n = len(z)
     v = V[pending]
-    f, M, N, R = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1))
+    f, M, N = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1))
+    R, T = np.zeros((1, 1)), np.full((1, 1), coefficients)
     norm2 = 0.0
     for i in range(n):
         total = 0.0
@@ -81,6 +88,11 @@ def learn_row(
     row.uniform, row.self_kernel, row.norm2 = uniform, self_kernel, norm2
     before = totals.copy()
     R[0, 0] = row.self_kernel - norm2
+    if np.isnan(coefficients):
+        may_enter = totals[TOTALS.free_slots] >= 1.0 and R[0, 0] > rules[0].tolerance * self_kernel
+        if may_enter or not R[0, 0] >= -KERNEL_ACCURACY * self_kernel:
+            return ASKED, 0.0
+    R[0, 0] = max(R[0, 0], 0.0)
     if len(sampler) == n:
         N[0, 0] = R[0, 0] / rules[0].regularization
         for i in range(n):
@@ -88,7 +100,7 @@ def learn_row(
             for j in range(n):
                 total += sampler[i, j] * z[j]
             N[0, 0] += total * z[i]
-    if replay_compiled(code, rows, rules, f, M, N, R, totals) < 0:
+    if replay_compiled(code, rows, rules, f, M, N, R, T, totals) < 0:
         totals[:] = before
         return FAILED, 0.0
     for i in range(n):

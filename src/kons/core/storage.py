@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix
 from kons.stored import Stored
 
-__all__ = ["GrowingArray", "ObjectStore", "PointStore", "VectorStore", "copied", "point_store"]
+__all__ = ["GrowingArray", "ObjectStore", "PointStore", "VectorStore", "copied", "point_store", "take"]
 
 
 class GrowingArray:
@@ -135,7 +135,7 @@ class ObjectStore:
         self._objects.extend(points)
 
     def append_rows(self, points: list[Any], rows: NDArray[np.intp]) -> None:
-        self._objects.extend(points[i] for i in rows)
+        self._objects.extend(take(points, rows))
 
     def truncate(self, size: int) -> None:
         del self._objects[size:]
@@ -153,6 +153,11 @@ def copied(points: Any) -> Any:
     if isinstance(points, np.ndarray):
         return points.copy()
     return [point.copy() if isinstance(point, np.ndarray) else point for point in points]
+
+
+def take(points: Any, rows: NDArray[np.intp]) -> Any:
+    """Some of the points: rows of an array, or objects of a list."""
+    return points[rows] if isinstance(points, np.ndarray) else [points[i] for i in rows]
 
 
 def point_store(accepts: str) -> PointStore:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kons.arrays import Vector, as_objects, as_points, as_targets, require_integer, require_number
+from kons.core.storage import take
 from kons.errors import ConfigurationError
 from kons.learners import Trace
 from kons.learners.newton import NewtonLearner
@@ -128,7 +128,7 @@ def fit_batch(
                 # No stop can fall inside the next patience - calm rows: they are learned as one block.
                 part = order[start : start + patience - calm]
                 first = learner.rows_seen + 1
-                trace = learner.advance(_taken(points, part), targets[part])
+                trace = learner.advance(take(points, part), targets[part])
                 traces.append(trace)
                 calm = _calm_rows(calm, trace["slope"], _leverage(learner, trace, first), threshold)
                 start += len(part)
@@ -158,7 +158,3 @@ def _calm_rows(calm: int, slope: Vector, leverage: Vector, threshold: float) -> 
     telling = leverage[slope != 0.0] < threshold
     loud = np.flatnonzero(~telling)
     return int(len(telling) - 1 - loud[-1]) if len(loud) else calm + len(telling)
-
-
-def _taken(points: Any, rows: NDArray[np.intp]) -> Any:
-    return points[rows] if isinstance(points, np.ndarray) else [points[i] for i in rows]

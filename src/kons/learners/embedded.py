@@ -10,7 +10,8 @@ import numpy as np
 
 from kons.arrays import Vector, as_scalar, require_flag, require_integer, require_number
 from kons.core.coins import Coins
-from kons.core.embedding import DEPENDENT, Embedding, gaussian_score
+from kons.core.embedding import Embedding, gaussian_score
+from kons.core.entry import DEPENDENT
 from kons.core.function import cross_gram
 from kons.core.ledger import (
     SPAN_DEPENDENCE,
@@ -39,6 +40,9 @@ __all__ = ["EmbeddedKONS"]
 FLOAT64 = np.dtype(np.float64)
 # Fewer rows than this are learned one by one: a block's overhead in Python is that of some rows.
 FEWEST_IN_BLOCK = 6
+# A coin may choose a point that the span all but holds: its coordinate would carry next to nothing, and be in
+# the way of points farther off (see kons.core.entry.independent).
+LEAST_OUTSIDE = 1e-4
 
 
 class EmbeddedKONS(NewtonLearner):
@@ -158,7 +162,7 @@ class EmbeddedKONS(NewtonLearner):
         elif isinstance(policy, Leverage):
             self._rules = self._rules._replace(
                 entry=SPAN_LEVERAGE,
-                tolerance=DEPENDENT,
+                tolerance=LEAST_OUTSIDE,
                 oversampling=policy.beta,
                 distortion=float(policy.distortion),
                 floor=float(policy.floor),
@@ -192,9 +196,9 @@ class EmbeddedKONS(NewtonLearner):
         """
         points = self._as_points(X)
         Z = self._embedding.coordinates(points)
-        outside = self.kernel.evaluate_diagonal(points) - np.einsum("ij,ij->i", Z, Z)
+        outside = self._embedding.sound_residual(self.kernel.evaluate_diagonal(points), Z)
         inside = np.einsum("ij,ij->i", Z, self._span.apply_inverse(Z))
-        novelty: Vector = inside + np.maximum(outside, 0.0) / self.regularization
+        novelty: Vector = inside + outside / self.regularization
         return novelty
 
     def parameters(self) -> dict[str, Any]:
@@ -281,7 +285,17 @@ class EmbeddedKONS(NewtonLearner):
         sampler = NO_MATRIX if self._sampler is None else self._sampler.P
         try:
             outcome, mass = span.learn_row(
-                code, row, self._packed, sampler, y, 1.0, eta, uniform, self_kernel, z
+                code,
+                row,
+                self._packed,
+                sampler,
+                y,
+                1.0,
+                eta,
+                uniform,
+                self_kernel,
+                self._embedding.squared_coefficients,
+                z,
             )
         except NumericalError:
             self._coins[0].take_back_one()
@@ -371,7 +385,17 @@ class EmbeddedKONS(NewtonLearner):
                 float(row[name][0]) for name in ("target", "scale", "step_size", "uniform")
             )
             outcome, _ = span.learn_row(
-                code, row, self._packed, sampler, target, scale, eta, uniform, self_kernel, z
+                code,
+                row,
+                self._packed,
+                sampler,
+                target,
+                scale,
+                eta,
+                uniform,
+                self_kernel,
+                self._embedding.squared_coefficients,
+                z,
             )
         # Who enters depends on points and coins, not on targets: every span says the same.
         if outcome != PLAIN:
@@ -388,14 +412,16 @@ class EmbeddedKONS(NewtonLearner):
         for other in ledgers[1:]:
             other["self_kernel"], other["norm2"] = rows["self_kernel"], rows["norm2"]
         R = self._outside(block, rows, Z)
+        T = self._coefficients(rows, Z, R)
         N = NO_MATRIX if sampler is None else sampler.inverse_forms(Z, R)
         inverses = [span.apply_inverse(Z) for span in self._spans]
         forms = [W @ Z.T for W in inverses]
         for span, ledger, M in zip(self._riders, ledgers[1:], forms[1:], strict=True):
             # Copies: a replay uses up its matrices.
-            replay(derivatives, ledger, self._rules, Z @ span.u, M, span.totals, N=N.copy(), R=R.copy())
+            others = {"N": N.copy(), "R": R.copy(), "T": T.copy()}
+            replay(derivatives, ledger, self._rules, Z @ span.u, M, span.totals, **others)
         learned = replay(
-            derivatives, rows, self._rules, Z @ self._span.u, forms[0], self._span.totals, N=N, R=R
+            derivatives, rows, self._rules, Z @ self._span.u, forms[0], self._span.totals, N=N, R=R, T=T
         )
         Z, entered = Z[:learned], np.flatnonzero(rows["entered"][:learned])
         new = np.empty((0, learned))
@@ -425,8 +451,18 @@ class EmbeddedKONS(NewtonLearner):
         R = np.zeros((len(rows), len(rows))) if frozen else self.kernel.evaluate(block, block)
         if not frozen:
             R -= Z @ Z.T
-        np.fill_diagonal(R, rows["self_kernel"] - rows["norm2"])
+        np.fill_diagonal(R, self._embedding.sound_residual(rows["self_kernel"], Z))
         return R
+
+    def _coefficients(self, rows: Ledger, Z: Any, R: Any) -> Any:
+        """T of :mod:`kons.core.replay`, for those points of the block that may become atoms."""
+        outside = np.flatnonzero(np.diagonal(R) > self._rules.tolerance * rows["self_kernel"])
+        if not len(outside) or self._free_slots() == 0:
+            return NO_MATRIX
+        theta = self._embedding.coefficients(Z[outside])
+        T = np.zeros_like(R)
+        T[np.ix_(outside, outside)] = theta @ theta.T
+        return T
 
     def _grow_around(self, rows: Ledger, Z: Any) -> None:
         """Let the rest follow a dictionary that grew, or whose sample did; Z in all coordinates."""
@@ -465,11 +501,14 @@ class EmbeddedKONS(NewtonLearner):
         """
         costs = [self._embedding.removal_cost(span.u) for span in self._spans]
         least = int(np.argmin(np.max(costs, axis=0)))
+        before = len(self._embedding)
         self._embedding, Q = self._embedding.without(least)
         added = len(self._embedding.extend(candidate))
         for span in self._spans:
             span.project(Q)
             span.extend(added)
+            # Atoms that turned out to depend on the others leave room for new ones.
+            span.totals[TOTALS.free_slots] += before - len(self._embedding)
         self._dictionary_changed()
 
     # ---- inside

@@ -167,6 +167,7 @@ class SharedProblems:
                     eta,
                     uniform,
                     self_kernel,
+                    host._embedding.squared_coefficients,
                     z,
                     passes=False,
                 )

@@ -20,10 +20,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, lapack
 
 from kons.arrays import Matrix, Vector, as_objects, as_points, as_row_values, as_targets, require_scale
 from kons.core.embedding import Embedding
+from kons.core.entry import KERNEL_ACCURACY
+from kons.core.storage import take
 from kons.errors import ConfigurationError, NumericalError
 from kons.kernels import Kernel
 from kons.losses import Loss
@@ -118,23 +120,20 @@ def hindsight(
     inside = np.zeros(len(points), dtype=bool)
     if exact:
         embedding = Embedding(kernel)
+        # The most independent points first: the coordinates are then as well conditioned as any.
+        order = lapack.dpstrf(kernel.evaluate(points, points), lower=1)[1] - 1
         for start in range(0, len(points), 256):
-            inside[start + embedding.extend(points[start : start + 256])] = True
+            some = order[start : start + 256]
+            inside[some[embedding.extend(take(points, some), tolerance=1e-12, noise=KERNEL_ACCURACY)]] = True
     else:
         embedding = landmark_embedding(kernel, points, np.ones(len(points)), alpha)
     Z = embedding.coordinates(points)
     self_kernels = kernel.evaluate_diagonal(points)
-    outside = self_kernels - np.einsum("ij,ij->i", Z, Z)
-    # Rounding, magnified by the smallest pivots, stays below a hundredth of k(x,x).
-    if np.min(self_kernels) < 0.0 or np.min(outside) < -0.01 * np.max(self_kernels):
-        raise NumericalError(
-            "a projection came out longer than its point: the kernel is not positive definite here, "
-            "or its values disagree with its diagonal."
-        )
+    embedding.sound_residual(self_kernels, Z)
     problem = _Problem(Z, targets, c, loss, C, alpha)
     w, gap, slopes, constrained = problem.solve()
     if exact:
-        gap += _outside(kernel, points, Z, slopes, ~inside) / (2.0 * alpha)
+        gap += _outside(embedding, points, Z, slopes, np.flatnonzero(~inside)) / (2.0 * alpha)
     # Both methods keep |Z w| <= C; the clip is for the last bit.
     values = np.clip(Z @ w, -C, C)
     total = problem.loss_of(values)
@@ -152,14 +151,24 @@ def hindsight(
     )
 
 
-def _outside(kernel: Kernel, points: Any, Z: Matrix, slopes: Vector, dropped: NDArray[np.bool_]) -> float:
+def _outside(
+    embedding: Embedding, points: Any, Z: Matrix, slopes: Vector, dropped: NDArray[np.intp]
+) -> float:
     """``|sum_t s_t r_t|^2`` with r_t what the span leaves of phi_t: almost 0, in exact mode."""
-    rows = np.flatnonzero(dropped)
-    if not len(rows):
+    if not len(dropped):
         return 0.0
-    left = points[rows] if isinstance(points, np.ndarray) else [points[i] for i in rows]
-    R = kernel.evaluate(left, left) - Z[rows] @ Z[rows].T
-    return max(float(slopes[rows] @ R @ slopes[rows]), 0.0)
+    left, Z = take(points, dropped), Z[dropped]
+    K = embedding.kernel.evaluate(left, left)
+    R = K - Z @ Z.T
+    # Inner products of vectors are at most the squares of their lengths, which are on the diagonal.
+    largest = np.max(np.diagonal(R)) + np.max(embedding.rounding(np.diagonal(K), Z))
+    found = np.max(np.abs(R))
+    if found > largest:
+        raise NumericalError(
+            f"points within {largest:.2g} of the span of others have an inner product of {found:.2g} outside "
+            "of it: the kernel is not positive definite or not symmetric."
+        )
+    return max(float(slopes[dropped] @ R @ slopes[dropped]), 0.0)
 
 
 class _Problem:

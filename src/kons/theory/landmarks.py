@@ -8,6 +8,7 @@ import numpy as np
 
 from kons.arrays import Vector
 from kons.core.embedding import Embedding
+from kons.core.storage import take
 from kons.kernels import Kernel
 from kons.learners import KORS
 from kons.policies import Leverage
@@ -23,7 +24,7 @@ MOST = 500
 def landmark_embedding(kernel: Kernel, points: Any, weights: Vector, alpha: float) -> Embedding:
     """The span of leverage-chosen landmarks among the points."""
     chosen = np.unique(np.linspace(0, len(weights) - 1, min(LOOKED_AT, len(weights))).astype(int))
-    looked_at = points[chosen] if isinstance(points, np.ndarray) else [points[i] for i in chosen]
+    looked_at = take(points, chosen)
     # Each point looked at stands for several: so does its weight in A.
     share = len(weights) / len(chosen)
     sampler = KORS(kernel, regularization=alpha, policy=Leverage(oversampling=3.0))
