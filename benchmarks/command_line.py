@@ -17,7 +17,6 @@ import shutil
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ import numpy as np
 from benchmarks.measuring import MEGABYTE, blas_threads, rise_of_memory
 from benchmarks.reporting import Figure, Report, at_most
 from benchmarks.settings import Settings
+from kons.compilation import cpu_clock
 from kons.recipes import for_task
 
 GOAL, FLAT = 1.5, 1.25
@@ -75,9 +75,9 @@ def alternate(contenders: dict[str, Callable[[], Any]], rounds: int) -> dict[str
     for _ in range(rounds):
         for name, contender in contenders.items():
             gc.collect()
-            start = time.process_time()
+            start = cpu_clock()
             contender()
-            times[name].append(time.process_time() - start)
+            times[name].append(cpu_clock() - start)
     return times
 
 

@@ -9,7 +9,6 @@ import os
 import platform
 import statistics
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -18,6 +17,8 @@ from typing import Any
 import numpy as np
 import psutil
 import threadpoolctl
+
+from kons.compilation import wall_clock
 
 SAMPLED_EVERY = 0.001  # seconds between two looks at the resident memory
 MEGABYTE = 1e6
@@ -40,9 +41,9 @@ def alternate(
         for name, contender in contenders.items():
             gc.collect()
             with (around or {}).get(name, nullcontext)():
-                start = time.perf_counter()
+                start = wall_clock()
                 contender()
-                times[name].append(time.perf_counter() - start)
+                times[name].append(wall_clock() - start)
     return times
 
 

@@ -3,6 +3,16 @@
 import os
 import subprocess
 import sys
+import types
+
+import numpy as np
+import pytest
+from numba.core import event
+
+import kons.compilation
+from kons.evaluation import Prequential
+from kons.learners import Trace
+from kons.streams import open_stream
 
 ANNOUNCEMENT = "kons: compiling its numerical loops"
 
@@ -75,3 +85,30 @@ def test_the_pause_is_announced_once_and_never_again(tmp_path):
 
 def test_the_announcement_can_be_configured_away(tmp_path):
     assert run(LOGGED + WITH_A_CACHE, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""
+
+
+def test_compiling_is_never_counted_as_learning(monkeypatch):
+    """A learner that compiles for an hour in its first block, and learns for a second in each."""
+    now = [0.0]
+    monkeypatch.setattr(kons.compilation.time, "perf_counter", lambda: now[0])
+    function = types.SimpleNamespace(py_func=lambda: None)
+
+    class Learner:
+        rows_seen = 0
+
+        def advance(self, X, y):
+            if not self.rows_seen:
+                with event.trigger_event("numba:compile", {"dispatcher": function}):
+                    now[0] += 3000.0
+                    with event.trigger_event("numba:compile", {"dispatcher": function}):  # what it calls
+                        now[0] += 600.0
+            now[0] += 1.0
+            self.rows_seen += len(X)
+            nothing = np.zeros(len(X), dtype=np.int64)
+            return Trace(kept=nothing > 0, size=nothing, prediction=np.zeros(len(X)))
+
+    X = np.arange(40.0)[:, None]
+    engine = Prequential(Learner(), "regression")
+    for block in open_stream((X, X[:, 0]), block_size=10, quiet=True):
+        engine.advance(block)
+    assert engine.result().microseconds_per_row == pytest.approx(1e6 * 4 / 40)

@@ -1,7 +1,12 @@
-"""Compiled loops: Numba, cached on disk where it can be, announced where they take time."""
+"""Compiled loops: Numba, cached on disk where it can be, announced where they take time, and never counted.
+
+What a row costs must not depend on whether an installation is new: clocks that time learning are
+:func:`wall_clock` and :func:`cpu_clock`, which stand still while Numba compiles.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -10,7 +15,7 @@ from numba.core import event
 
 from kons.errors import announce
 
-__all__ = ["compiled", "compiled_sums"]
+__all__ = ["compiled", "compiled_sums", "cpu_clock", "wall_clock"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -40,20 +45,40 @@ def _compile(function: Function, **options: Any) -> Function:
         return cast(Function, numba.njit(**options)(function))
 
 
-class _Announcer(event.Listener):
-    """Says once that a pause is a compilation. Code loaded from the disk cache raises no event."""
+class _Compilations(event.Listener):
+    """Says once that a pause is a compilation, and takes its time; code from the disk cache is none."""
 
     def __init__(self) -> None:
         self.told = False
+        self.depth = 0  # one function's compilation may begin another's
+        self.seconds = self.cpu_seconds = 0.0
 
     def on_start(self, event: Any) -> None:
         module = event.data["dispatcher"].py_func.__module__
         if not self.told and module.startswith("kons."):
             self.told = True
             announce("kons: compiling its numerical loops, once per installation (a few seconds) ...")
+        if self.depth == 0:
+            self.seconds -= time.perf_counter()
+            self.cpu_seconds -= time.process_time()
+        self.depth += 1
 
     def on_end(self, event: Any) -> None:
-        pass
+        self.depth -= 1
+        if self.depth == 0:
+            self.seconds += time.perf_counter()
+            self.cpu_seconds += time.process_time()
 
 
-event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
+_compilations = _Compilations()
+event.register("numba:compile", _compilations)  # type: ignore[no-untyped-call]
+
+
+def wall_clock() -> float:
+    """A clock as :func:`time.perf_counter`, less all time spent compiling; not to be read meanwhile."""
+    return time.perf_counter() - _compilations.seconds
+
+
+def cpu_clock() -> float:
+    """As :func:`wall_clock`, of :func:`time.process_time`."""
+    return time.process_time() - _compilations.cpu_seconds

@@ -13,7 +13,6 @@ learned one by one; but a learner that keeps targets back by itself (one with a 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector, as_points, as_targets, require_flag, require_integer
+from kons.compilation import wall_clock
 from kons.errors import ConfigurationError, InputError
 from kons.evaluation.baselines import Baseline, LastLabel, MajorityClass, Persistence, RunningMean
 from kons.evaluation.intervals import ResidualIntervals
@@ -182,7 +182,7 @@ class Prequential:
 
     def advance(self, block: Block | tuple[Any, Any]) -> Scored:
         """Predict the rows of a block (or of a pair X, y), score them, and learn what has become known."""
-        started = time.perf_counter()
+        started = wall_clock()
         if self._finished:
             raise ConfigurationError("this evaluation is finished: make a new one.")
         X, y = block[1:3] if isinstance(block, Block) else block
@@ -197,7 +197,7 @@ class Prequential:
         else:
             targets = labels = as_targets(y, len(X))
         learned, known_targets, lead = self._known_by(X, targets)
-        clock = time.perf_counter()
+        clock = wall_clock()
         try:
             if self.delay == 0 or self._delays_itself:
                 outcome = self._by_blocks(X, labels)
@@ -206,10 +206,10 @@ class Prequential:
         except BaseException:
             self._book = Codebook(self._book.labels[:known])
             raise
-        self._learner_seconds += time.perf_counter() - clock
+        self._learner_seconds += wall_clock() - clock
         scored = self._score(X, y, targets, outcome, learned, known_targets, lead)
         self._keep_pending(X, targets)
-        self._seconds += time.perf_counter() - started
+        self._seconds += wall_clock() - started
         return scored
 
     def _known_by(self, X: Any, targets: NDArray[Any]) -> tuple[Any, NDArray[Any], int]:
