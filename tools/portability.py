@@ -11,9 +11,10 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tools.circumstances import CIRCUMSTANCES, NUMERICAL, ROOT, Circumstance, facts, place, start, why_not
 
@@ -64,19 +65,18 @@ def scope_of(circumstance: Circumstance) -> str:
     return ", ".join(["numerical", *more]) if circumstance.scope else "whole"
 
 
-def run(circumstance: Circumstance, pytest: Sequence[str]) -> Outcome:
-    """Run its tests, if the circumstance can be had here."""
+def run(circumstance: Circumstance, pytest: Sequence[str], plainly: Mapping[str, Any]) -> Outcome:
+    """Run its tests, if the circumstance can be had here; ``plainly`` are the facts without any."""
     outcome = Outcome(circumstance)
     with place(circumstance) as where:
-        plainly = facts(Circumstance("plainly", {}), ROOT)
         outcome.missing = why_not(circumstance, facts(circumstance, where), plainly)
         if outcome.missing:
             return outcome
         LOGS.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
-        arguments = [*pytest, *circumstance.scope]
+        arguments = ["-u", *pytest, *circumstance.scope]
         with (
-            (LOGS / f"{circumstance.name}.txt").open("w", encoding="utf-8") as log,
+            (LOGS / f"{circumstance.name}.txt").open("w", encoding="utf-8", buffering=1) as log,
             start(circumstance, where, arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as tests,
         ):
             try:
@@ -129,10 +129,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         width = max(map(len, CIRCUMSTANCES))
         print("\n".join(f"{each.name.ljust(width)}  {scope_of(each)}" for each in chosen))
         return 0
-    outcomes = []
+    outcomes, plainly = [], facts(Circumstance("plainly", {}), ROOT)
     for number, circumstance in enumerate(chosen, 1):
         print(f"==> {number} of {len(chosen)}: {circumstance.name}, {scope_of(circumstance)}", flush=True)
-        outcomes.append(run(circumstance, asked.pytest))
+        outcomes.append(run(circumstance, asked.pytest, plainly))
         print("\r" + outcomes[-1].words(), flush=True)
     print("\n" + table(outcomes))
     for outcome in outcomes:
