@@ -3,16 +3,20 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 DATA   ?=
+ONLY   ?=
+# How the tests are run, by `make test` and under every circumstance of `make portability`.
+PYTEST := -m pytest
 # Numba's cache looks at the file of a function, not at what that function calls from other files:
 # a folder per state of the sources keeps a developer from running yesterday's machine code.
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
 
-.PHONY: help setup demo test bench lint docs clean
+.PHONY: help setup demo test portability bench lint docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    run exact KONS on a chaotic series (sets up $(VENV) first)"
 	@echo "make test    run the tests and the doctests"
+	@echo "make portability   the tests under other processors, users, signals and folders; ONLY=name for one"
 	@echo "make lint    ruff, mypy and the import contract"
 	@echo "make docs    build the site into build/docs, without a network"
 	@echo "make bench   time and memory as ratios; DATA=folder adds real sets"
@@ -43,7 +47,10 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.dev
 	@echo "==> running the tests and doctests (the first run also compiles the numerical loops)"
-	@$(BIN)/python -m pytest
+	@$(BIN)/python $(PYTEST)
+
+portability: $(VENV)/.dev
+	@$(BIN)/python -m tools.portability $(ONLY:%=--only %) -- $(PYTEST)
 
 lint: $(VENV)/.dev
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .

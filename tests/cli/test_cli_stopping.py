@@ -8,8 +8,20 @@ import threading
 import pytest
 
 from kons.cli import main
-from kons.cli.stopping import Stopping
+from kons.cli.stopping import SIGNALS, Stopping
 from kons.runs import Run
+
+
+@pytest.fixture(autouse=True)
+def signals_are_heard():
+    """A runner in the background, and nohup, start the tests with some signals ignored."""
+    numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number in before:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def test_the_first_is_noted_and_the_second_interrupts():
@@ -35,13 +47,11 @@ def test_one_that_waits_is_interrupted_at_once():
 
 def test_what_is_ignored_stays_ignored():
     """nohup, and shells without job control, ignore some signals for their children."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with Stopping() as stopping:
-            os.kill(os.getpid(), signal.SIGINT)
-            assert not stopping.asked()
-    finally:
-        signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with Stopping() as stopping:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert not stopping.asked()
+    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
 
 def test_elsewhere_than_in_the_main_thread_it_does_nothing():

@@ -8,6 +8,7 @@ Reads lines of JSON on standard input, answers with lines of JSON on standard ou
      "kill_in_write": [part, m, n],             SIGKILL n calls into the m-th write of a file so named
      "kill_at_bytes": [path, n],                SIGKILL once the file is that long, from outside
      "signal_at_first_block": number,           another signal, when the first block was learned
+     "ignored": [number],                       signals ignored from the start; all others are heard
      "longest_file": n}                         no file may grow beyond (RLIMIT_FSIZE)
     ->  {"code": exit code or -signal, "out": ..., "err": ..., "calls": functions called}
 """
@@ -97,6 +98,13 @@ def at_first_block(run, action):
     run._take = taken
 
 
+def hear_all_but(ignored):
+    """Signals as in a shell, whatever this process was started with: runners and nohup ignore some."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        heard = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        signal.signal(number, signal.SIG_IGN if number in ignored else heard)
+
+
 def child(asked, out, err, calls):
     from kons import files
     from kons.cli import main
@@ -107,6 +115,7 @@ def child(asked, out, err, calls):
         for number, file in ((1, out), (2, err)):
             os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         counts = os.open(calls, os.O_WRONLY | os.O_CREAT)
+        hear_all_but(asked.get("ignored", ()))
         os.fsync = lambda _: None  # what a process has written outlives it; the power stays on
         if asked.get("every_block"):
             pacing.EVERY, pacing.SHARE = 0.0, math.inf

@@ -197,6 +197,18 @@ def test_asked_to_stop_it_saves_and_says_how_to_continue(ask, sources, uninterru
     assert_same_run(folder, expected)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_started_where_a_signal_is_ignored_it_runs_to_the_end(ask, sources, uninterrupted, tmp_path, number):
+    """In the background of a script, or under nohup."""
+    expected = uninterrupted("regression")
+    file, *options = SCENARIOS["regression"]
+    folder = tmp_path / "run"
+    run = ["run", sources / file, *options, "--out", folder, "--quiet", "--json"]
+    done = ask(*run, signal_at_first_block=number, ignored=[number])
+    assert (done["code"], done["err"]) == (0, "")
+    assert_same_run(folder, expected)
+
+
 def test_a_full_disk_leaves_the_last_checkpoint(ask, sources, uninterrupted, tmp_path):
     expected = uninterrupted("regression")
     file, *options = SCENARIOS["regression"]
