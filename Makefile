@@ -7,12 +7,13 @@ DATA   ?=
 # a folder per state of the sources keeps a developer from running yesterday's machine code.
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
 
-.PHONY: help setup demo test bench lint docs clean
+.PHONY: help setup demo test faults bench lint docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    run exact KONS on a chaotic series (sets up $(VENV) first)"
 	@echo "make test    run the tests and the doctests"
+	@echo "make faults  put 200 faults into the sources; the tests are to notice 9 in 10 (an hour)"
 	@echo "make lint    ruff, mypy and the import contract"
 	@echo "make docs    build the site into build/docs, without a network"
 	@echo "make bench   time and memory as ratios; DATA=folder adds real sets"
@@ -44,6 +45,10 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	@echo "==> running the tests and doctests (the first run also compiles the numerical loops)"
 	@$(BIN)/python -m pytest
+
+faults: $(VENV)/.dev
+	@echo "==> mutation testing; stopped and started again, it goes on where it was (build/faults)"
+	@$(BIN)/python -m tools.faults
 
 lint: $(VENV)/.dev
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -1,0 +1,1 @@
+"""Tools of the developers of kons: nothing here is installed."""
