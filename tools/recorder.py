@@ -45,7 +45,7 @@ class Recorder:
         depth, begun = 0, 0.0
         recorder = self
 
-        class Watch(event.Listener):  # type: ignore[misc]
+        class Watch(event.Listener):
             def on_start(self, event: Any) -> None:
                 nonlocal depth, begun
                 if depth == 0:
@@ -59,7 +59,7 @@ class Recorder:
                     before = recorder.compiling.get(recorder.test, 0.0)
                     recorder.compiling[recorder.test] = before + time.perf_counter() - begun
 
-        event.register("numba:compile", Watch())
+        event.register("numba:compile", Watch())  # type: ignore[no-untyped-call]
 
     def _switch(self, context: str) -> str:
         before, self.context = self.context, context
