@@ -135,7 +135,7 @@ class Trial:
             for chunk in self._chunks(chosen):
                 expected = sum(self.reach.durations[test] for test in chunk)
                 limit = 3.0 * expected + START + (COMPILING if stale else 0.0)
-                outcome = tree.run(["-x", *chunk], limit=limit, stale=stale)
+                outcome = tree.run(_files(chunk), chunk, stops=True, limit=limit, stale=stale)
                 result = replace(result, seconds=round(result.seconds + outcome.seconds, 1))
                 if outcome.code not in NOTICED_NOTHING:
                     witness = (outcome.failed or [""])[0]
@@ -146,7 +146,7 @@ class Trial:
         first = [test for test in tests if self.reach.durations[test] <= FAST][:FIRST]
         later = [test for test in tests if test not in set(first)]
         for chunk in (first, later):
-            files = list(dict.fromkeys(test.partition("::")[0] for test in chunk))  # their fixtures made once
+            files = _files(chunk)  # together: their fixtures are made once
             if chunk:
                 yield sorted(chunk, key=lambda test: files.index(test.partition("::")[0]))
 
@@ -155,7 +155,7 @@ class Trial:
         if not witnesses:
             return set()
         _say(f"running the {len(witnesses)} tests that caught something without a mutant")
-        found = set(self.trees[0].run(witnesses).failed)
+        found = set(self.trees[0].run(_files(witnesses), witnesses).failed)
         for test in sorted(found):
             _say(f"left out, it fails without a mutant: {test}")
         return found
@@ -217,8 +217,16 @@ def main(arguments: list[str] | None = None) -> int:
     trial = Trial(suite, out, given.workers, given.budget)
     for test in sorted(trial.reach.failed):
         _say(f"left out, it fails without a mutant: {test}")
-    trial.run([mutant for mutant in mutants if trial.line(mutant)])
+    try:
+        trial.run([mutant for mutant in mutants if trial.line(mutant)])
+    except KeyboardInterrupt:
+        _say("stopped; the same command goes on from here")
+        return 130
     return 0 if report(mutants, trial, print) >= ENOUGH else 1
+
+
+def _files(tests: list[str]) -> list[str]:
+    return list(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 
 def _packages(mutants: list[Mutant]) -> list[str]:

@@ -1,14 +1,18 @@
 """A pytest plugin: what each test ran, how long it took, which failed. Started by :mod:`tools.trees`.
 
-It is told by the environment where to write (``FAULTS_RECORD``) and, for a survey, whose lines to
-watch (``FAULTS_COVER``). A line run while a fixture of a class, module or session is made counts for
-every test that asks for this fixture, not only for the first.
+It is told by the environment where to write (``FAULTS_RECORD``), which tests to keep and in which order
+(``FAULTS_TESTS``; a mutant may change the names of tests, so these are no arguments of pytest) and, for
+a survey, whose lines to watch (``FAULTS_COVER``).
+
+A line run while a fixture of a class, module or session is made counts for every test that asks for
+this fixture, not only for the first.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Generator
@@ -67,6 +71,14 @@ class Recorder:
             self.coverage.switch_context(context)
         return before
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        if listed := os.environ.get("FAULTS_TESTS"):
+            tests = json.loads(Path(listed).read_text(encoding="utf-8"))
+            place = {_without_addresses(test): n for n, test in enumerate(tests)}
+            kept = [item for item in items if _without_addresses(item.nodeid) in place]
+            items[:] = sorted(kept, key=lambda item: place[_without_addresses(item.nodeid)])
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
@@ -113,6 +125,10 @@ class Recorder:
             "failed": self.failed,
         }
         self.target.write_text(json.dumps(found), encoding="utf-8")
+
+
+def _without_addresses(test: str) -> str:
+    return re.sub(r"\b0x[0-9a-f]+", "0x", test)
 
 
 def _name(fixture: Any) -> str:

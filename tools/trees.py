@@ -97,14 +97,19 @@ class Tree:
 
     def run(
         self,
-        arguments: Iterable[str],
+        files: Iterable[str],
+        tests: list[str] | None = None,
         *,
+        stops: bool = False,
         limit: float | None = None,
         stale: Iterable[str] | None = None,
         record: Path | None = None,
         cover: bool = False,
     ) -> Outcome:
-        """Run pytest; with ``stale`` files, on a copy of the cache without what was compiled from them."""
+        """Run pytest on files, or on some of their tests; if it ``stops``, until one fails.
+
+        With ``stale`` files, on a copy of the cache without what was compiled from them.
+        """
         with tempfile.TemporaryDirectory(prefix="faults-") as scratch:
             cache = self.cache if stale is None else self._cache_without(stale)
             record = record or Path(scratch, "record.json")
@@ -124,10 +129,11 @@ class Tree:
                 environment |= {"FAULTS_COVER": str(self.root / "src"), "COVERAGE_CORE": "ctrace"}
             else:
                 environment |= {"PYTHONDONTWRITEBYTECODE": "1"}
-            listed = Path(scratch, "arguments")
-            listed.write_text("\n".join(arguments), encoding="utf-8")
+            if tests is not None:
+                environment |= {"FAULTS_TESTS": str(Path(scratch, "tests.json"))}
+                Path(scratch, "tests.json").write_text(json.dumps(tests), encoding="utf-8")
             command = [sys.executable, "-m", "pytest", "-q", "-p", "recorder", "-p", "no:cacheprovider"]
-            command += [*OPTIONS, f"@{listed}"]
+            command += [*OPTIONS, *(["-x"] if stops else []), *files]
             with Path(scratch, "said").open("w+b") as said:
                 outcome = self._wait(command, environment, said.fileno(), limit)
                 said.seek(0)
