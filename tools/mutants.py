@@ -208,7 +208,7 @@ def _faults_of(source: _Source, node: ast.AST) -> Iterator[Fault]:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             yield "not", source.ends(node)[0], source.ends(operand)[0], ""
         case ast.Constant(value=bool() | int() | float() as value):
-            yield "constant", *source.ends(node), repr(not value if isinstance(value, bool) else value + 1)
+            yield "constant", *source.ends(node), repr(_another(value))
         case ast.If(test=test) | ast.IfExp(test=test):
             yield from _around(source, "condition", test, "not ({})")
         case ast.comprehension(ifs=tests):
@@ -278,6 +278,12 @@ def _is_left_alone(node: ast.AST) -> bool:
         case ast.FunctionDef(decorator_list=[ast.Name(id="overload")]):
             return True
     return False
+
+
+def _another(value: float) -> float:
+    if isinstance(value, bool):
+        return not value
+    return value + 1 if value + 1 != value else 2 * value  # where one more is too little to count
 
 
 def _is_none(node: ast.AST) -> bool:

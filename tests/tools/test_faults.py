@@ -136,6 +136,11 @@ def test_every_operator_and_no_more():
     }
 
 
+def test_a_number_is_another_number_afterwards():
+    found = mutants_of("src/toy/large.py", "LARGE, SMALL, LAST = 1e100, 1e-20, -1\n")
+    assert [(of.before, of.after) for of in found] == [("1e100", "2e+100"), ("1e-20", "1.0"), ("1", "2")]
+
+
 def test_a_seed_draws_the_same_and_every_package_has_its_share(toy):
     drawn = draw(toy, 7, 3, seed=1)
     assert drawn == draw(toy, 7, 3, seed=1)
