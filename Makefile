@@ -10,13 +10,14 @@ PYTEST := -m pytest
 # a folder per state of the sources keeps a developer from running yesterday's machine code.
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
 
-.PHONY: help setup demo test portability bench lint docs clean
+.PHONY: help setup demo test portability faults bench lint docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    run exact KONS on a chaotic series (sets up $(VENV) first)"
 	@echo "make test    run the tests and the doctests"
 	@echo "make portability   the tests under other processors, users, signals and folders; ONLY=name for one"
+	@echo "make faults  put 200 faults into the sources; the tests are to notice 9 in 10 (an hour)"
 	@echo "make lint    ruff, mypy and the import contract"
 	@echo "make docs    build the site into build/docs, without a network"
 	@echo "make bench   time and memory as ratios; DATA=folder adds real sets"
@@ -51,6 +52,10 @@ test: $(VENV)/.dev
 
 portability: $(VENV)/.dev
 	@$(BIN)/python -m tools.portability $(ONLY:%=--only %) -- $(PYTEST)
+
+faults: $(VENV)/.dev
+	@echo "==> mutation testing; stopped and started again, it goes on where it was (build/faults)"
+	@$(BIN)/python -m tools.faults
 
 lint: $(VENV)/.dev
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .

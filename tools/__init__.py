@@ -1,1 +1,1 @@
-"""What developers run besides the tests and the benchmarks."""
+"""Tools for developers, besides the tests and the benchmarks; nothing here is installed."""
