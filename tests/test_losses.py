@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import effort
 from kons import losses
 from kons.errors import ConfigurationError, NumericalError, TargetError
 from kons.losses import CustomLoss, Logistic, Squared, SquaredHinge, builtin
@@ -349,16 +350,16 @@ def test_constants_found_follow_the_unit_of_the_loss(scale, bound):
     assert scaled.curvature(bound) == pytest.approx(0.9 * hinge.curvature(bound) / scale, rel=0.01)
 
 
-@pytest.mark.parametrize("bound", [0.01, 1.0, 7.3, 1e4])
-@pytest.mark.parametrize(
-    "loss",
-    [
-        CustomLoss(absolute, absolute_slope),
-        CustomLoss(lambda p, y: absolute(p, y) + 3.0, absolute_slope, lambda p, y: 0.0 * p),
-        CustomLoss(hinge_scalar, hinge_slope_scalar, targets=(-1, 1)),
-        CustomLoss(lambda p, y: p - y, lambda p, y: 1.0, name="linear"),
-    ],
-    ids=repr,
+@effort.every_value(
+    loss={
+        "absolute": CustomLoss(absolute, absolute_slope),
+        "with a second derivative": CustomLoss(
+            lambda p, y: absolute(p, y) + 3.0, absolute_slope, lambda p, y: 0.0 * p
+        ),
+        "hinge": CustomLoss(hinge_scalar, hinge_slope_scalar, targets=(-1, 1)),
+        "linear": CustomLoss(lambda p, y: p - y, lambda p, y: 1.0, name="linear"),
+    },
+    bound=[0.01, 1.0, 7.3, 1e4],
 )
 def test_straight_losses_have_curvature_exactly_zero(loss, bound):
     assert loss.curvature(bound) == 0.0

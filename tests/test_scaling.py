@@ -6,10 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import effort
 from kons.errors import FileError
 from kons.scaling import LIMIT, RobustScaling, TargetScaling, median_bandwidth, sampled_rows
 from kons.stored import Stored
@@ -64,7 +65,7 @@ def test_the_far_tail_is_drawn_in():
     np.testing.assert_allclose(scaling.transform(x).ravel(), [3.0, 6.0, -9.0, 3.0 + 0.5e-6], rtol=1e-12)
 
 
-@settings(max_examples=150, deadline=None)
+@effort.examples(60)
 @given(
     X=arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 3)), elements=FINITE),
     later=st.lists(FINITE, min_size=2, max_size=8),

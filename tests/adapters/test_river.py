@@ -11,6 +11,7 @@ import pytest
 from river import checks, compose, datasets, evaluate, feature_extraction, metrics, preprocessing, stats
 from river.datasets import synth
 
+import effort
 from contracts.learners import assert_identical
 from kons import Gaussian, load, save
 from kons.errors import ConfigurationError, FileError, InputError
@@ -26,6 +27,21 @@ MODELS.append(
 )
 
 
+def checks_of(model):
+    """In a soak all of River's. Else those of the default and of one past its warm-up, for each estimator.
+
+    Of the check that takes long, for memory that grows over ten times as many rows, the first.
+    """
+    found = list(checks.yield_checks(model))
+    if effort.is_soak():
+        return found
+    if model.learner != "auto" and model.warmup != 20:
+        return []
+    long = [check for check in found if check.__name__ == "check_bounded_memory_growth"]
+    assert long
+    return [check for check in found if check not in long[1:]]
+
+
 @pytest.mark.parametrize(
     ("model", "check"),
     [
@@ -35,7 +51,7 @@ MODELS.append(
             id=f"{type(model).__name__}({model.learner}, {model.kernel}, {model.warmup})-{check.__name__}",
         )
         for model in MODELS
-        for check in checks.yield_checks(model)
+        for check in checks_of(model)
     ],
 )
 def test_river_s_checks(model, check):
@@ -217,9 +233,9 @@ MAKERS = {
 }
 
 
-@pytest.mark.parametrize("at", [0, 1, 45, 60, 170, 210, 300])
-@pytest.mark.parametrize(("make", "targets"), MAKERS.values(), ids=MAKERS)
-def test_saved_and_loaded_it_goes_on_bit_for_bit(tmp_path, make, targets, at):
+@effort.every_value(kind=[*MAKERS], at=[0, 1, 45, 60, 170, 210, 300])
+def test_saved_and_loaded_it_goes_on_bit_for_bit(tmp_path, kind, at):
+    make, targets = MAKERS[kind]
     model = make()
     played(model, WILD[:at], targets[:at])
     save(model, tmp_path / "model.kons")

@@ -5,9 +5,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+import effort
 from kons.core.factor import PANEL_HEIGHT, PanelFactor
 
 EDGES = [1, 31, 33, 255, 256, 257, 600]
@@ -136,7 +137,7 @@ def chunked(draw):
     return draw(st.integers(1, 17)), [b - a for a, b in itertools.pairwise(edges)]
 
 
-@settings(max_examples=60, deadline=None)
+@effort.examples(30)
 @given(chunked())
 def test_any_chunking_at_any_height(case):
     height, chunks = case

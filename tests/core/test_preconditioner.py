@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+import effort
 from kons.core.entry import condition
 from kons.core.preconditioner import Preconditioner
 
@@ -176,7 +177,7 @@ def test_mark_and_restore_bit_for_bit(stand):
         np.testing.assert_array_equal(inverse, other_inverse)
 
 
-@settings(max_examples=40, deadline=None)
+@effort.examples(20)
 @given(
     st.lists(st.sampled_from([0.0, 1e-8, 0.3, 1.0, 50.0]), min_size=1, max_size=40),
     st.integers(1, 12),

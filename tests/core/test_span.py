@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import effort
 from contracts.learners import assert_identical
 from kons import EmbeddedKONS, Gaussian, Logistic, Squared
 from kons.core.span import PERIOD, Span, SpanSampler
@@ -40,8 +41,7 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize("block_size", [1, 7, 64])
-@pytest.mark.parametrize("choices", CHOICES.values(), ids=CHOICES)
+@effort.every_value(choices=CHOICES, block_size=[1, 7, 64])
 def test_the_inverse_is_that_of_the_running_sum(choices, block_size):
     X, y = stream(4000)
     one = learner(**choices)

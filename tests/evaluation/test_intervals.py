@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import effort
 from contracts.learners import assert_identical
 from kons.errors import ConfigurationError, FileError
 from kons.evaluation import ResidualIntervals
@@ -37,8 +38,7 @@ def drifting():
     return prediction, prediction + size * rng.exponential(size=n)
 
 
-@pytest.mark.parametrize("delay", [0, 3, 600])
-@pytest.mark.parametrize("cut", [1, 64, 1500])
+@effort.every_value(cut=[1, 64, 1500], delay=[0, 3, 600])
 def test_it_is_the_definition(drifting, delay, cut):
     prediction, target = drifting
     intervals = ResidualIntervals(0.8, delay)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as referee
 
+import effort
 import evaluation.naive_baselines as naive
 from contracts.learners import assert_identical
 from kons import Classifier, EmbeddedKONS, Gaussian, Logistic, Scaled, Squared
@@ -78,8 +79,7 @@ def plain_loop(learner, X, y, delay, labelled=False):
     return predictions, shares, sizes
 
 
-@pytest.mark.parametrize("delay", [0, 1, 6, 130, 1000])
-@pytest.mark.parametrize("step", [1, 64, ROWS])
+@effort.every_value(delay=[0, 1, 6, 130, 1000], step=[1, 64, ROWS])
 def test_regression_is_the_plain_loop(numbers, delay, step):
     X, y = numbers
     twin = regressor()
@@ -133,8 +133,7 @@ def test_regression_is_the_plain_loop(numbers, delay, step):
     assert result.coverage == pytest.approx(np.nanmean(inside) if delay < ROWS else np.nan, nan_ok=True)
 
 
-@pytest.mark.parametrize("delay", [0, 1, 6, 130, 1000])
-@pytest.mark.parametrize("step", [1, 100, ROWS])
+@effort.every_value(delay=[0, 1, 6, 130, 1000], step=[1, 100, ROWS])
 def test_classification_is_the_plain_loop(words, delay, step):
     X, labels = words
     predictions, shares, _ = plain_loop(classifier(), X, labels, delay, labelled=True)
@@ -202,9 +201,7 @@ def test_random_cuts_change_nothing(numbers, words, task, delay):
         assert other.coverage == whole.coverage
 
 
-@pytest.mark.parametrize("delay", [0, 20])
-@pytest.mark.parametrize("task", ["regression", "classification"])
-@pytest.mark.parametrize("cut", [64, 320])
+@effort.every_pair(cut=[64, 320], task=["regression", "classification"], delay=[0, 20])
 def test_going_on_from_a_saved_state_is_bit_for_bit(numbers, words, task, delay, cut, tmp_path):
     X, y = numbers if task == "regression" else words
     engine = Prequential(

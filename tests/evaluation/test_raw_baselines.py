@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import effort
 import evaluation.naive_baselines as naive
 from contracts.learners import assert_identical
 from kons.errors import FileError, InputError
@@ -56,8 +57,7 @@ def delayed(baseline, X, targets, delay, cut):
     return np.concatenate(parts)
 
 
-@pytest.mark.parametrize("delay", [0, 1, 5, 40, 400])
-@pytest.mark.parametrize("cut", [1, 7, 64, 300])
+@effort.every_value(cut=[1, 7, 64, 300], delay=[0, 1, 5, 40, 400])
 class TestDelays:
     def test_linear(self, stream, delay, cut):
         X, y = stream

@@ -288,7 +288,7 @@ def test_names_as_long_as_the_system_takes(learner, tmp_path, letter):
 @pytest.mark.parametrize(
     "about",
     [{"x": float("nan")}, {"x": object()}, {"x": np.int64(1)}, {1: 2}, ["x"], "x", {"version": 3}],
-    ids=repr,
+    ids=["nan", "object", "numpy", "no name", "list", "text", "a name that is taken"],
 )
 def test_what_cannot_be_told_about_a_file_is_refused_before_it_is_touched(learner, tmp_path, about):
     kons.save(learner, tmp_path / "model", about={"from": "here"})

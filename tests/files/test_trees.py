@@ -7,10 +7,11 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import effort
 from contracts.learners import assert_identical
 from kons.errors import FileError
 from kons.files import read_tree, write_tree
@@ -42,7 +43,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@effort.examples(50)
 @given(tree=TREES)
 def test_trees_come_back(tree, tmp_path_factory):
     assert_identical(through(tree, tmp_path_factory.getbasetemp()), tree)

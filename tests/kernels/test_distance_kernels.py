@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.gaussian_process import kernels as theirs
 from sklearn.metrics.pairwise import laplacian_kernel
 
+import effort
 from kons.errors import ConfigurationError
 from kons.kernels import Gaussian, Laplace, Matern, RationalQuadratic, distances
 
@@ -50,11 +51,11 @@ def double_loop(kernel, X, Z):
 
 @every_kernel
 @pytest.mark.parametrize("features", [1, 2, 4, 7, 64, 65, 131])
-@pytest.mark.parametrize(("n", "m"), [(1, 9), (9, 1), (11, 13)])
-def test_equals_the_formula(kernel, features, n, m):
-    X, Z = points(n, features), points(m, features, seed=1)
-    Z[0] = X[0] + 0.01
-    np.testing.assert_allclose(kernel.gram(X, Z), double_loop(kernel, X, Z), rtol=2e-12, atol=1e-300)
+def test_equals_the_formula(kernel, features):
+    for n, m in ((1, 9), (9, 1), (11, 13)):
+        X, Z = points(n, features), points(m, features, seed=1)
+        Z[0] = X[0] + 0.01
+        np.testing.assert_allclose(kernel.gram(X, Z), double_loop(kernel, X, Z), rtol=2e-12, atol=1e-300)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_equals_the_formula(kernel, features, n, m):
         (RationalQuadratic(0.7, 0.4), theirs.RationalQuadratic(0.7, alpha=0.4)),
         (Laplace(0.7), lambda X, Z: laplacian_kernel(X, Z, gamma=1 / 0.7)),
     ],
-    ids=lambda kernel: repr(kernel)[:30],
+    ids=lambda kernel: type(kernel).__name__,
 )
 @pytest.mark.parametrize("features", [3, 100])
 def test_equals_scikit_learn(ours, reference, features):
@@ -77,13 +78,13 @@ def test_equals_scikit_learn(ours, reference, features):
 
 @every_kernel
 @pytest.mark.parametrize("features", [1, 8, 64, 65, 100])
-@pytest.mark.parametrize("offset", [0.0, 1e6, -1e12])
-def test_duplicates_are_exactly_one(kernel, features, offset):
-    X = points(30, features) + offset
-    K = kernel.gram(X, X[::-1])
-    assert (K[::-1].diagonal() == 1.0).all()
-    assert (kernel.gram(X).diagonal() == 1.0).all()
-    assert K.max() == 1.0
+def test_duplicates_are_exactly_one(kernel, features):
+    for offset in (0.0, 1e6, -1e12):
+        X = points(30, features) + offset
+        K = kernel.gram(X, X[::-1])
+        assert (K[::-1].diagonal() == 1.0).all()
+        assert (kernel.gram(X).diagonal() == 1.0).all()
+        assert K.max() == 1.0
 
 
 @every_kernel
@@ -140,7 +141,7 @@ def test_read_only_points_are_not_compiled_for_anew():
     repeats=st.sampled_from([1, 2, 40]),
     copies=st.sampled_from([1, 9]),
 )
-@settings(deadline=None, max_examples=25, database=None)
+@effort.examples(25)
 def test_huge_points_are_merely_unrelated(kernel, values, repeats, copies):
     X = np.tile(np.reshape(values, (3, 2)), (copies, repeats))
     K = kernel.gram(X)

@@ -5,10 +5,11 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
+import effort
 import kons.kernels
 from kons.errors import InputError
 from kons.kernels import (
@@ -68,7 +69,7 @@ def points(rows, features=3, scale=1.0, seed=0):
     duplicated=st.booleans(),
     seed=st.integers(0, 2**16),
 )
-@settings(deadline=None, max_examples=200, database=None)
+@effort.examples(150)
 def test_symmetric_and_positive_semidefinite(kernel, rows, features, scale, duplicated, seed):
     X = points(rows, features, scale, seed)
     if duplicated:
@@ -81,14 +82,14 @@ def test_symmetric_and_positive_semidefinite(kernel, rows, features, scale, dupl
 
 
 @every_kernel
-@pytest.mark.parametrize("features", [1, 3, 70])
-def test_diagonal_is_the_diagonal_of_gram(kernel, features):
-    X = points(11, features)
-    X[4] = 0.0
-    diagonal = kernel.diagonal(X)
-    assert diagonal.shape == (11,)
-    np.testing.assert_allclose(diagonal, np.diagonal(kernel.gram(X)), rtol=1e-14, atol=0)
-    np.testing.assert_allclose(diagonal, np.diagonal(kernel.gram(X, X.copy())), rtol=1e-13, atol=1e-15)
+def test_diagonal_is_the_diagonal_of_gram(kernel):
+    for features in (1, 3, 70):
+        X = points(11, features)
+        X[4] = 0.0
+        diagonal = kernel.diagonal(X)
+        assert diagonal.shape == (11,)
+        np.testing.assert_allclose(diagonal, np.diagonal(kernel.gram(X)), rtol=1e-14, atol=0)
+        np.testing.assert_allclose(diagonal, np.diagonal(kernel.gram(X, X.copy())), rtol=1e-13, atol=1e-15)
 
 
 @every_kernel
@@ -104,13 +105,13 @@ def test_flags_tell_the_truth(kernel):
 
 
 @every_kernel
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 7), (7, 1), (1, 200), (200, 1), (7, 200)])
-def test_a_part_agrees_with_the_whole(kernel, n, m):
+def test_a_part_agrees_with_the_whole(kernel):
     X, Z = points(200), points(200, seed=1)
     whole = kernel.gram(X, Z)
-    part = kernel.gram(X[:n], Z[:m])
-    assert part.shape == (n, m)
-    np.testing.assert_allclose(part, whole[:n, :m], rtol=1e-13, atol=1e-14)
+    for n, m in ((1, 1), (1, 7), (7, 1), (1, 200), (200, 1), (7, 200)):
+        part = kernel.gram(X[:n], Z[:m])
+        assert part.shape == (n, m)
+        np.testing.assert_allclose(part, whole[:n, :m], rtol=1e-13, atol=1e-14)
 
 
 @every_kernel
@@ -130,14 +131,14 @@ def test_gram_is_fresh_writable_and_contiguous(kernel):
 
 @every_kernel
 @pytest.mark.parametrize("features", [3, 70])
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (3, 40), (40, 3), (90, 120)])
-def test_values_can_be_put_where_there_is_room(kernel, features, n, m):
+def test_values_can_be_put_where_there_is_room(kernel, features):
     rng = np.random.default_rng(0)
-    X, Z = rng.normal(size=(n, features)), rng.normal(size=(m, features))
-    out = np.full((n, m + 2), 7.0)
-    kernel.evaluate_into(X, Z, out)
-    np.testing.assert_array_equal(out[:, :m], kernel.evaluate(X, Z))
-    assert (out[:, m:] == 7.0).all()
+    for n, m in ((1, 1), (3, 40), (40, 3), (90, 120)):
+        X, Z = rng.normal(size=(n, features)), rng.normal(size=(m, features))
+        out = np.full((n, m + 2), 7.0)
+        kernel.evaluate_into(X, Z, out)
+        np.testing.assert_array_equal(out[:, :m], kernel.evaluate(X, Z))
+        assert (out[:, m:] == 7.0).all()
 
 
 @every_kernel

@@ -1,10 +1,13 @@
 """AutoKONS as a whole: any cut, any pause, targets that are hidden, rows that are odd."""
 
+import copy
+import functools
 import itertools
 
 import numpy as np
 import pytest
 
+import effort
 from contracts.learners import assert_identical
 from kons.errors import ConfigurationError, FileError, InputError
 from kons.kernels import Gaussian, Matern
@@ -28,14 +31,20 @@ def labels_of(y):
 
 
 def learned(task, **parameters):
+    """A model of one's own that has learned the series."""
+    model, *others = learned_once(task, **parameters)
+    return copy.deepcopy(model), *others
+
+
+@functools.cache
+def learned_once(task, **parameters):
     X, y = series()
     y = y if task == "regression" else labels_of(y)
     model = AutoKONS(task, max_atoms=40, **parameters)
     return model, model.advance(X, y), X, y
 
 
-@pytest.mark.parametrize("task", ["regression", "classification"])
-@pytest.mark.parametrize("delay", [0, 3])
+@effort.every_value(task=["regression", "classification"], delay=[0, 3])
 def test_cuts_do_not_matter(task, delay):
     _, whole, X, y = learned(task, delay=delay)
     model = AutoKONS(task, max_atoms=40, delay=delay)
@@ -50,8 +59,7 @@ def test_cuts_do_not_matter(task, delay):
         np.testing.assert_allclose(together.scores, whole.scores, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("task", ["regression", "classification"])
-@pytest.mark.parametrize("delay", [0, 5])
+@effort.every_value(task=["regression", "classification"], delay=[0, 5])
 def test_goes_on_bit_for_bit_from_a_saved_state(task, delay):
     X, y = series()
     y = y if task == "regression" else labels_of(y)
@@ -83,7 +91,7 @@ def test_targets_that_are_not_known_yet_change_nothing():
     assert first[308] != second[308]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", effort.some(range(3), 0))
 def test_a_long_delay_under_noise_that_persists_does_not_cost_more_than_the_mean(seed):
     rng = np.random.default_rng(seed)
     X, noise = rng.uniform(-3, 3, size=(2000, 2)), rng.normal(size=2000)
@@ -218,12 +226,14 @@ def test_a_weight_beyond_all_measure_is_refused():
 
 
 def test_seeds_repeat():
-    first, second = learned("regression", seed=3)[1], learned("regression", seed=3)[1]
-    assert first.prediction.tolist() == second.prediction.tolist()
-    assert learned("regression", seed=4)[1].prediction.tolist() != first.prediction.tolist()
+    X, y = series()
+    first, second, other = (
+        AutoKONS(max_atoms=40, seed=seed).advance(X, y).prediction.tolist() for seed in (3, 3, 4)
+    )
+    assert first == second != other
 
 
-@pytest.mark.parametrize("delay", [0, 3])
+@pytest.mark.parametrize("delay", effort.some([0, 3], 3))
 def test_new_features_are_taken_up_and_cost_nothing_before(delay):
     X, y = series(2000)
     narrow, wide = (AutoKONS(max_atoms=40, delay=delay) for _ in range(2))
@@ -367,7 +377,7 @@ def test_of_classes_some_experts_use_the_logistic_loss():
     assert not any("logistic" in name for name in learned("regression")[0].shares)
 
 
-@pytest.mark.parametrize("at", [0, 5, 63, 400])
+@pytest.mark.parametrize("at", effort.some([0, 5, 63, 400], 0, 400))
 def test_one_wild_target_is_soon_forgotten(at):
     X, y = series()
     wild = y.copy()

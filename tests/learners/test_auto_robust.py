@@ -1,10 +1,14 @@
 """AutoKONS on streams that turn nasty: always numbers, always in range, and well again after so many rows."""
 
+import copy
+import functools
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+import effort
 from kons.learners.auto import AutoKONS
 
 # An event comes at the end of a chunk of 64 rows and some rows more, as it would.
@@ -19,9 +23,26 @@ def smooth(rows=ROWS, seed=0):
     return X, np.sin(3.0 * X[:, 0]) + X[:, 1], 0.1 * rng.normal(size=rows)
 
 
+@functools.cache
+def begun(rows):
+    """A model that has learned the smooth stream so far, and its trace."""
+    X, f, noise = smooth()
+    model = AutoKONS(max_atoms=ATOMS)
+    return model, model.advance(X[:rows], (f + noise)[:rows])
+
+
 def played(X, y, task="regression", **arguments):
-    model = AutoKONS(task, max_atoms=ATOMS)
-    trace = model.advance(X, y, **arguments)
+    """The trace of a new model. What many streams begin with is learned once, and copied."""
+    X_smooth, f, noise = smooth()
+    for rows in (EVENT, EVENT - 50):
+        alike = len(y) == ROWS and not arguments and np.array_equal(X[:rows], X_smooth[:rows])
+        if alike and np.array_equal(y[:rows], (f + noise)[:rows]):
+            model, before = begun(rows)
+            rest = copy.deepcopy(model).advance(X[rows:], y[rows:])
+            trace = type(rest).concatenate([before, rest])
+            break
+    else:
+        trace = AutoKONS(task, max_atoms=ATOMS).advance(X, y, **arguments)
     assert_sane(trace, y, task, arguments.get("sample_weight"))
     return trace
 
@@ -63,20 +84,19 @@ def jumped(change):
     return X, np.where(np.arange(ROWS) < EVENT, f + noise, change(f + noise))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda y: 1e3 * y,
-        lambda y: 1e-3 * y,
-        lambda y: y + 1e6,
-        lambda y: y - 1e6,
-        lambda y: np.full(len(y), 7.0),
-        lambda y: -y,
-    ],
-    ids=["x1000", "/1000", "+1e6", "-1e6", "constant", "turned over"],
-)
+JUMPS = {
+    "x1000": lambda y: 1e3 * y,
+    "/1000": lambda y: 1e-3 * y,
+    "+1e6": lambda y: y + 1e6,
+    "-1e6": lambda y: y - 1e6,
+    "constant": lambda y: np.full(len(y), 7.0),
+    "turned over": lambda y: -y,
+}
+
+
+@pytest.mark.parametrize("change", effort.some(JUMPS, "/1000", "+1e6", "constant", "turned over"))
 def test_targets_that_jump_are_followed(change):
-    assert recovery(*jumped(change)) <= 256
+    assert recovery(*jumped(JUMPS[change])) <= 256
 
 
 def test_constant_targets_that_begin_to_move_are_followed():
@@ -84,7 +104,7 @@ def test_constant_targets_that_begin_to_move_are_followed():
     assert recovery(X, np.where(np.arange(ROWS) < EVENT, 7.0, f + noise)) <= 256
 
 
-@pytest.mark.parametrize("size", [1.0, 1e-3, 1e3])
+@pytest.mark.parametrize("size", effort.some([1.0, 1e-3, 1e3], 1e3))
 def test_a_constant_feature_that_begins_to_move_is_seen(size):
     X, _, noise = smooth()
     X[:EVENT, 0] = 0.0
@@ -98,34 +118,40 @@ def test_features_that_move_away_are_followed():
     assert recovery(X, np.sin(3.0 * X[:, 0]) + X[:, 1] + noise) <= 400
 
 
-def unharmed(X, y, spoiled_X, spoiled_y, times):
+@functools.cache
+def smooth_and_clean(rows=ROWS):
+    """What is predicted of the stream that others spoil."""
+    X, f, noise = smooth(rows)
+    return played(X, f + noise)
+
+
+def unharmed(X, y, times):
     """The rows after the event cost at most so many times what they would have without the trouble."""
-    clean, spoiled = played(X, y).loss[EVENT:], played(spoiled_X, spoiled_y).loss[EVENT:]
-    return spoiled.mean() <= times * clean.mean()
+    return played(X, y).loss[EVENT:].mean() <= times * smooth_and_clean().loss[EVENT:].mean()
 
 
-@pytest.mark.parametrize("size", [1e2, 1e4, 1e8, 1e100])
+@pytest.mark.parametrize("size", effort.some([1e2, 1e4, 1e8, 1e100], 1e4, 1e100))
 def test_a_burst_of_wild_targets_leaves_little(size):
     X, f, noise = smooth()
     wild = f + noise
     signs = np.random.default_rng(1).choice([-1.0, 1.0], size=50)
     wild[EVENT - 50 : EVENT] *= size * signs
-    assert unharmed(X, f + noise, X, wild, times=20.0)
+    assert unharmed(X, wild, times=20.0)
 
 
-@pytest.mark.parametrize("at", [0, 5, 63, EVENT - 1])
+@pytest.mark.parametrize("at", effort.some([0, 5, 63, EVENT - 1], 5, EVENT - 1))
 def test_one_wild_target_leaves_next_to_nothing(at):
     X, f, noise = smooth()
     wild = f + noise
     wild[at] = 1e6
-    assert unharmed(X, f + noise, X, wild, times=1.5)
+    assert unharmed(X, wild, times=1.5)
 
 
 def test_a_burst_of_wild_features_leaves_next_to_nothing():
     X, f, noise = smooth()
     far = X.copy()
     far[EVENT - 50 : EVENT] *= 1e6
-    assert unharmed(X, f + noise, far, f + noise, times=2.0)
+    assert unharmed(far, f + noise, times=2.0)
 
 
 @pytest.mark.parametrize("frozen", [[0], [0, 1, 2]])
@@ -174,10 +200,10 @@ def test_labels_that_swap_are_followed():
     assert recovery(X, np.where(np.arange(ROWS) < EVENT, y, (y + 1) % 3), task="classification") <= 400
 
 
-@pytest.mark.parametrize("size", [1e-12, 1e12, 1e-100, 1e100])
+@pytest.mark.parametrize("size", effort.some([1e-12, 1e12, 1e-100, 1e100], 1e-12, 1e100))
 def test_units_do_not_matter(size):
     X, f, noise = smooth(800)
-    plain, scaled = played(X, f + noise), played(size * X, size * (f + noise))
+    plain, scaled = smooth_and_clean(800), played(size * X, size * (f + noise))
     np.testing.assert_allclose(scaled.prediction / size, plain.prediction, rtol=1e-3, atol=1e-3)
 
 
@@ -242,7 +268,7 @@ def nasty_streams(draw):
     return np.concatenate(X), np.concatenate(y), np.concatenate(weights)
 
 
-@settings(max_examples=15, deadline=None)
+@effort.examples(10)
 @given(nasty_streams(), st.sampled_from([0, 3]))
 def test_whatever_comes_predictions_are_numbers_in_range(stream, delay):
     X, y, weights = stream
@@ -255,7 +281,7 @@ def test_whatever_comes_predictions_are_numbers_in_range(stream, delay):
     assert np.isfinite(model.predict_one(X[0]))
 
 
-@settings(max_examples=8, deadline=None)
+@effort.examples(5)
 @given(nasty_streams(), st.integers(2, 5))
 def test_whatever_comes_probabilities_are_numbers(stream, count):
     X, y, weights = stream

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+import effort
 from contracts.learners import assert_identical
 from kons.errors import InputError, TargetError
 from kons.kernels import Gaussian, Laplace, Linear, Matern
@@ -67,7 +68,9 @@ def same_predictions(model, whole, X):
         np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["regression", "two", "three", "late"])
+@pytest.mark.parametrize(
+    "kind", effort.some(["regression", "two", "three", "late"], "regression", "two", "late")
+)
 def test_rows_one_by_one_are_a_block(kind):
     X, y = stream(kind)
     whole, model = model_of(kind), model_of(kind)
@@ -97,9 +100,9 @@ def test_predictions_in_between_change_no_bit(kind):
     assert_identical(distracted.state(), silent.state())
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
+@effort.every_value(
+    kind=["regression", "three"],
+    parameters=[
         {"delay": 3},
         {"kernel": Matern("auto")},
         {"kernel": Gaussian(0.8)},
@@ -109,11 +112,9 @@ def test_predictions_in_between_change_no_bit(kind):
         {"experts": 15},
         {"bandwidth": 0.7, "regularization": 0.5},
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("kind", ["regression", "three"])
 def test_whatever_is_given(kind, parameters):
-    X, y = stream(kind, 700)
+    X, y = stream(kind, effort.amount(330, 700))  # past the decision at 256, or 512
     whole, model = model_of(kind, **parameters), model_of(kind, **parameters)
     trace = whole.advance(X, y)
     said = one_by_one(model, X, y)
@@ -124,8 +125,7 @@ def test_whatever_is_given(kind, parameters):
         np.testing.assert_allclose(said, trace.prediction, rtol=1e-6, atol=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["regression", "late"])
-@pytest.mark.parametrize("delay", [0, 3, 90])
+@effort.every_value(kind=["regression", "late"], delay=[0, 3, 90])
 def test_rows_and_blocks_in_turn(kind, delay):
     X, y = stream(kind)
     weights = np.where(np.arange(ROWS) % 3 == 0, np.arange(ROWS) % 7 / 3, 1.0)
@@ -143,10 +143,9 @@ def test_rows_and_blocks_in_turn(kind, delay):
     same_predictions(model, whole, X[:50])
 
 
-@pytest.mark.parametrize("kind", ["regression", "three"])
-@pytest.mark.parametrize("delay", [0, 3])
+@effort.every_value(kind=["regression", "three"], delay=[0, 3])
 def test_goes_on_bit_for_bit_from_the_middle_of_single_rows(kind, delay):
-    X, y = stream(kind, 700)
+    X, y = stream(kind, effort.amount(540, 700))
     model, unseen = model_of(kind, delay=delay), model_of(kind, delay=delay)
     for m in (model, unseen):
         m.advance(X[:300], y[:300])
@@ -209,9 +208,7 @@ def test_a_row_that_is_refused_leaves_no_trace(kind):
     assert_identical(model.state(), before)
 
 
-@pytest.mark.parametrize("rows", [127, 255])
-@pytest.mark.parametrize("begins", ["block", "row"])
-@pytest.mark.parametrize("delay", [0, 3])
+@effort.every_pair(rows=[127, 255], begins=["block", "row"], delay=[0, 3])
 def test_an_error_at_the_end_of_a_chunk_leaves_no_trace(monkeypatch, rows, begins, delay):
     X, y = stream(rows=400)
     model, whole = (model_of("regression", delay=delay) for _ in range(2))
@@ -238,10 +235,9 @@ def test_an_error_at_the_end_of_a_chunk_leaves_no_trace(monkeypatch, rows, begin
     assert_identical(model.state(), whole.state())
 
 
-@pytest.mark.parametrize("kind", ["regression", "three"])
-@pytest.mark.parametrize("delay", [0, 3])
+@effort.every_value(kind=["regression", "three"], delay=[0, 3])
 def test_new_features_in_the_middle_of_single_rows(kind, delay):
-    X, y = stream(kind)
+    X, y = stream(kind, effort.amount(540, ROWS))
     whole, model = (model_of(kind, delay=delay) for _ in range(2))
     whole.advance(X[:230, :1], y[:230])
     one_by_one(model, X[:230, :1], y[:230])

@@ -6,6 +6,7 @@ import inspect
 import numpy as np
 import pytest
 
+import effort
 import naive
 from contracts.learners import assert_identical
 from kons import (
@@ -96,9 +97,7 @@ def translated(choices, seed):
 # ---- equal to the dense twin
 
 
-@pytest.mark.parametrize("bound", [0.1, 1.0, 2.0])
-@pytest.mark.parametrize("second_order", ["gradient", "hessian"])
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@effort.every_pair(loss=LOSSES, second_order=["gradient", "hessian"], bound=[0.1, 1.0, 2.0])
 def test_every_loss_and_curvature(loss, second_order, bound):
     expected = check(loss, bound=bound, second_order=second_order, max_atoms=25)
     assert len(expected.atoms) == 25
@@ -122,9 +121,7 @@ POLICIES = {
 }
 
 
-@pytest.mark.parametrize("max_atoms", [1, 10, 60])
-@pytest.mark.parametrize("on_growth", ["carry", "restart"])
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@effort.every_pair(policy=POLICIES, on_growth=["carry", "restart"], max_atoms=[1, 10, 60])
 def test_every_policy_and_what_growth_does(policy, on_growth, max_atoms):
     expected = check(Squared(), policy=policy, on_growth=on_growth, max_atoms=max_atoms, seed=3)
     assert expected.kept.sum() > 0
@@ -223,9 +220,9 @@ def test_forward_prediction_of_many_rows_is_row_by_row():
     close(found, np.clip(plain.predict(X[100:]) / (1 + 2 * q), -1, 1))
 
 
-@pytest.mark.parametrize("second_order", ["gradient", "hessian"])
-@pytest.mark.parametrize("forgetting", [0.9, 0.99, 0.9999])
-@pytest.mark.parametrize("when_full", ["freeze", "replace"])
+@effort.every_pair(
+    when_full=["freeze", "replace"], forgetting=[0.9, 0.99, 0.9999], second_order=["gradient", "hessian"]
+)
 def test_forgetting(forgetting, second_order, when_full):
     expected = check(
         Squared(),
@@ -450,9 +447,7 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("when_full", ["freeze", "replace"])
-@pytest.mark.parametrize("second_order", ["gradient", "hessian"])
-@pytest.mark.parametrize("case", KERNELS)
+@effort.every_pair(case=[*KERNELS], second_order=["gradient", "hessian"], when_full=["freeze", "replace"])
 def test_other_kernels(case, second_order, when_full):
     kernel, gram = KERNELS[case]
     X = points(width=3) / 2
@@ -495,7 +490,7 @@ def test_other_kernels(case, second_order, when_full):
 
 @pytest.mark.parametrize("when_full", ["freeze", "replace"])
 def test_more_atoms_than_a_panel(when_full):
-    rows, atoms = 360, 300
+    rows, atoms = 290, 270  # a panel holds 256
     X = points(rows, width=6)
     y = targets(X, Squared(), 1.0)
     expected = naive.span_on_targets(
@@ -552,8 +547,8 @@ def long_learner(loss=Squared(), **choices):  # noqa: B008 - frozen
 
 
 @pytest.mark.parametrize("choices", LONG.values(), ids=LONG)
-def test_ten_thousand_rows_in_blocks_of_any_size(choices):
-    rows = 10_000
+def test_long_streams_in_blocks_of_any_size(choices):
+    rows = effort.amount(2500, 10_000)
     X = points(rows, width=3, seed=11)
     y = targets(X, choices.get("loss", Squared()), 1.0)
     expected = long_learner(**choices)
@@ -734,11 +729,10 @@ def advance_at_scale(kernel, scale, second_order, regularization, block_size):
     return learner
 
 
-@pytest.mark.parametrize("second_order", ["gradient", "hessian"])
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize(("kernel", "rank"), LOW_RANK, ids=repr)
-def test_the_dictionary_stops_at_the_rank(kernel, rank, scale, second_order):
+@effort.every_pair(low_rank=LOW_RANK, scale=SCALES, second_order=["gradient", "hessian"])
+def test_the_dictionary_stops_at_the_rank(low_rank, scale, second_order):
     """Regularization in proportion to k(x,x)."""
+    kernel, rank = low_rank
     regularization = 0.1 * kernel.diagonal(scale * points(300, width=3)).mean()
     for block_size in (1, None):
         learner = advance_at_scale(kernel, scale, second_order, regularization, block_size)
@@ -747,11 +741,10 @@ def test_the_dictionary_stops_at_the_rank(kernel, rank, scale, second_order):
             assert learner.size == rank
 
 
-@pytest.mark.parametrize("second_order", ["gradient", "hessian"])
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize(("kernel", "rank"), LOW_RANK, ids=repr)
-def test_the_rank_at_a_fixed_regularization(kernel, rank, scale, second_order):
+@effort.every_pair(low_rank=LOW_RANK, scale=SCALES, second_order=["gradient", "hessian"])
+def test_the_rank_at_a_fixed_regularization(low_rank, scale, second_order):
     """As long as 16 digits hold both k(x,x) and the regularization; behind that, a named error at most."""
+    kernel, rank = low_rank
     largest = kernel.diagonal(scale * points(300, width=3)).max()
     for block_size in (1, None):
         try:
@@ -774,10 +767,12 @@ DEGENERATE = {
 }
 
 
-@pytest.mark.parametrize("when_full", ["freeze", "replace"])
-@pytest.mark.parametrize("second_order", ["gradient", "hessian"])
-@pytest.mark.parametrize("kernel", [Gaussian(1.0), Linear(), Polynomial(2), Laplace(1.0)], ids=repr)
-@pytest.mark.parametrize("case", DEGENERATE)
+@effort.every_pair(
+    case=[*DEGENERATE],
+    kernel=[Gaussian(1.0), Linear(), Polynomial(2), Laplace(1.0)],
+    second_order=["gradient", "hessian"],
+    when_full=["freeze", "replace"],
+)
 def test_degenerate_points(case, kernel, second_order, when_full):
     X = DEGENERATE[case]
     y = np.resize([1.0, -0.4, 0.2], 200)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+import effort
 import naive
 from contracts.learners import assert_identical
 from kons import KONS, Gaussian, Linear, Logistic, Polynomial, Squared, SquaredHinge, Trace
@@ -81,10 +82,7 @@ def explicit(Phi, y, loss, *, bound, alpha):
 # ---- exact equality with explicit-feature ONS
 
 
-@pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4])
-@pytest.mark.parametrize("bound", [0.1, 1.0])
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("case", CASES)
+@effort.every_pair(case=[*CASES], loss=LOSSES, bound=[0.1, 1.0], alpha=[1.0, 1e-2, 1e-4])
 def test_predictions_are_those_of_explicit_features(case, loss, bound, alpha):
     kernel, X, y, expected = (referee if alpha >= 1e-2 else precise_referee)(case, loss, bound, alpha)
     for block_size in BLOCKS:
@@ -93,9 +91,7 @@ def test_predictions_are_those_of_explicit_features(case, loss, bound, alpha):
         np.testing.assert_allclose(trace.prediction, expected.prediction, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4])
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("case", CASES)
+@effort.every_pair(case=[*CASES], loss=LOSSES, alpha=[1.0, 1e-2, 1e-4])
 def test_predictions_with_a_wide_bound(case, loss, alpha):
     """Unclipped paths are long: at 1e-4 their own conditioning is what is left (docs/departures.md).
 
@@ -171,9 +167,7 @@ def test_labels_met_exactly_in_floating_point(loss, bound):
         np.testing.assert_allclose(trace.prediction, expected.prediction, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4])
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("case", CASES)
+@effort.every_pair(case=[*CASES], loss=LOSSES, alpha=[1.0, 1e-2, 1e-4])
 def test_duplicate_points(case, loss, alpha):
     kernel, X, Phi = CASES[case](20)
     which = np.random.default_rng(4).integers(0, 20, size=150)
@@ -204,9 +198,7 @@ def test_the_zero_vector_under_a_linear_kernel(loss, block_size):
 # ---- the trace
 
 
-@pytest.mark.parametrize("block_size", [7, None])
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("case", CASES)
+@effort.every_pair(case=[*CASES], loss=LOSSES, block_size=[7, None])
 def test_trace(case, loss, block_size):
     bound, alpha = 0.5, 1e-2
     kernel, X, y, expected = referee(case, loss, bound, alpha)
@@ -531,9 +523,7 @@ SECONDS = {
 }
 
 
-@pytest.mark.parametrize("alpha", [1.0, 1e-2])
-@pytest.mark.parametrize("bound", [0.2, 2.0])
-@pytest.mark.parametrize("loss", [Logistic(), SquaredHinge()], ids=repr)
+@effort.every_pair(loss=[Logistic(), SquaredHinge()], bound=[0.2, 2.0], alpha=[1.0, 1e-2])
 def test_hessian_of_the_other_losses(loss, bound, alpha):
     kernel, X, Phi = quadratic_case()
     y = targets(X, loss, bound)

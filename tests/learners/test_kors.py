@@ -4,10 +4,11 @@ import copy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
+import effort
 import naive
 from kons import KORS, Gaussian, Laplace, Linear, Polynomial
 from kons.core.entry import DEPENDENT
@@ -41,9 +42,7 @@ def bag_of_letters(x, z):
 # ---- against the definition
 
 
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-@pytest.mark.parametrize("alpha", [1e-2, 1.0, 30.0])
-@pytest.mark.parametrize("block_size", BLOCKS)
+@effort.every_pair(block_size=BLOCKS, alpha=[1e-2, 1.0, 30.0], policy=POLICIES)
 def test_equals_its_dense_twin(policy, alpha, block_size):
     X, weights = stream()
     Phi = naive.quadratic_features(X)
@@ -138,7 +137,7 @@ def test_another_seed_is_another_choice():
     alpha=st.sampled_from([1e-2, 0.3, 5.0]),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=30, deadline=None, derandomize=True)
+@effort.examples(20)
 def test_decisions_do_not_depend_on_cuts(cuts, block_sizes, alpha, seed):
     X, weights = stream(rows=150, seed=seed)
     whole = KORS(Gaussian(), regularization=alpha, seed=seed)

@@ -5,10 +5,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
+import effort
 import naive
 from kons import KONS, KORS, Gaussian, Laplace, Linear, Logistic, Polynomial, SketchedKONS, Squared
 from kons import SquaredHinge as Hinge
@@ -74,9 +75,7 @@ def assert_same_run(trace, run, tolerance):
 # ---- equality with Sketched-ONS on explicit features
 
 
-@pytest.mark.parametrize("block_size", BLOCKS)
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-@pytest.mark.parametrize("loss", [Squared(), Logistic(), Hinge()], ids=repr)
+@effort.every_pair(loss=[Squared(), Logistic(), Hinge()], variant=VARIANTS, block_size=BLOCKS)
 def test_equals_sketched_ons(block_size, variant, loss):
     X, y = stream(loss)
     learner = SketchedKONS(QUADRATIC, loss, regularization=0.1, policy=POLICY, seed=5, **variant)
@@ -89,9 +88,7 @@ def test_equals_sketched_ons(block_size, variant, loss):
     assert learner.log_determinant == pytest.approx(log_determinant, rel=1e-9)
 
 
-@pytest.mark.parametrize("block_size", BLOCKS)
-@pytest.mark.parametrize("bound", [0.05, 0.4, 3.0])
-@pytest.mark.parametrize("alpha", [1e-2, 1.0, 20.0])
+@effort.every_pair(alpha=[1e-2, 1.0, 20.0], bound=[0.05, 0.4, 3.0], block_size=BLOCKS)
 def test_equals_sketched_ons_where_predictions_are_clipped(block_size, bound, alpha):
     X, y = stream(bound=bound)
     learner = SketchedKONS(QUADRATIC, Squared(), bound=bound, regularization=alpha, policy=POLICY, seed=2)
@@ -211,12 +208,12 @@ def test_slopes_alone_are_the_same_run():
 # ---- equality with exact KONS
 
 
-@pytest.mark.parametrize(
-    "policy", [Leverage(floor=1.0), Leverage(1e12, floor=0.0)], ids=["floor 1", "oversampling"]
+@effort.every_pair(
+    kernel=[QUADRATIC, Laplace(1.5)],
+    loss=[Squared(), Logistic(), Hinge()],
+    variant=VARIANTS,
+    policy={"floor 1": Leverage(floor=1.0), "oversampling": Leverage(1e12, floor=0.0)},
 )
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-@pytest.mark.parametrize("loss", [Squared(), Logistic(), Hinge()], ids=repr)
-@pytest.mark.parametrize("kernel", [QUADRATIC, Laplace(1.5)], ids=repr)
 def test_keeping_all_is_exact_kons(policy, variant, loss, kernel):
     X, y = stream(loss)
     exact = KONS(kernel, loss, regularization=0.1)
@@ -310,7 +307,7 @@ def test_independent_coins_give_kors_its_own_unfloored_sample():
     loss=st.sampled_from([Squared(), Logistic(), Hinge()]),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=40, deadline=None, derandomize=True)
+@effort.examples(20)
 def test_decisions_do_not_depend_on_cuts(cuts, block_sizes, alpha, variant, loss, seed):
     X, y = stream(loss, rows=150, seed=seed)
     whole, cut = (

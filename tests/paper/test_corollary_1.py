@@ -8,9 +8,12 @@ oversampling 1, far below what Theorem 2 asks for, it broke at some step in 39 r
 0.1 in 37; KORS with coins of its own broke in 39 too, so shared coins did not make it worse.
 """
 
+import functools
+
 import numpy as np
 import pytest
 
+import effort
 from kons import Linear, SketchedKONS, Squared
 from kons.policies import Leverage
 
@@ -25,6 +28,7 @@ POLICIES = {
 }
 
 
+@functools.cache
 def stream():
     rng = np.random.default_rng(20_170_806)  # far from the seeds of the coins
     X = rng.normal(size=(ROWS, WIDTH)) * [1.0, 0.7, 0.5, 0.3, 0.1]
@@ -62,7 +66,7 @@ def smallest_eigenvalue(A):
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_corollary_1(policy, record_property):
     eps, broken, margin = policy.distortion, 0, np.inf
-    seeds = 40
+    seeds = effort.amount(8, 40)
     for seed in range(seeds):
         p_min, A, AI, sketch, trace = run(policy, seed)
         assert 0.0 < p_min[-1] < 1.0
@@ -83,7 +87,7 @@ def test_corollary_1(policy, record_property):
 def test_the_right_inequality_needs_shared_coins():
     """With coins of their own, KORS may hold a point that the sketch does not."""
     broken = 0
-    for seed in range(10):
+    for seed in range(effort.amount(4, 10)):
         p_min, _, AI, sketch, _ = run(Leverage(0.3), seed, shared_coins=False)
         right = smallest_eigenvalue(sketch - p_min[:, None, None] * AI)
         broken += right.min() < -1e-10 * np.abs(AI).max()

@@ -4,16 +4,18 @@
 
 The slopes depend on earlier coins, so each difference is a martingale: its mean is 0 whatever the
 run did. Tested per entry by z = mean/standard error over many seeds, |z| <= 4.5: with all entries of
-all cases below, chance alone exceeds that once in some four thousand random draws of the seeds.
+all cases below, chance alone exceeds that once in some four thousand random draws of 400 seeds, and,
+with the heavier tails of Student's distribution, in some two thousand draws of 100.
 """
 
 import numpy as np
 import pytest
 
+import effort
 from kons import Linear, SketchedKONS, Squared
 from kons.policies import Leverage
 
-SEEDS, ROWS, WIDTH = 400, 250, 3
+SEEDS, ROWS, WIDTH = effort.amount(100, 400), 250, 3
 ETA = 1 / 8
 UPPER = np.triu_indices(WIDTH)
 
@@ -53,12 +55,12 @@ def test_the_weighted_sketch_is_unbiased(shared_coins, floor, record_property):
     record_property("largest |z|", np.abs(scores(found)).max())
     print(f"kept {kept:.2f}, z = {np.round(scores(found), 2)}")
     assert np.abs(scores(found)).max() <= 4.5
-    # and the test could have seen a bias of a few percent
+    # and the test could have seen a bias of a few percent; the error falls as the root of the seeds
     error = found.std(axis=0, ddof=1) / np.sqrt(SEEDS)
     diagonal = [i for i, pair in enumerate(zip(*UPPER, strict=True)) if pair[0] == pair[1]]
-    assert (error[diagonal] < 0.02 * own.mean(axis=0)[diagonal]).all()
+    assert (error[diagonal] < 0.4 / np.sqrt(SEEDS) * own.mean(axis=0)[diagonal]).all()
 
 
 def test_the_unweighted_sketch_is_not():
     found, _, _ = differences(weighted=False, policy=Leverage(4.0, floor=0.1))
-    assert np.abs(scores(found)).max() > 20
+    assert np.abs(scores(found)).max() > np.sqrt(SEEDS)

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from processes import fork_server, summary_of, whole_trace
 
+import effort
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 ROWS = 2300
@@ -102,17 +104,24 @@ def assert_same_run(folder, expected):
     assert sorted(os.listdir(folder)) == sorted(os.listdir(expected))
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_killed_at_any_call(ask, sources, uninterrupted, calls, tmp_path, name):
+# Of each kind one: packed, with lags, with late labels, with few and with many arrays, and the default.
+SAMPLE = ("packed", "lag", "labels late", "exact", "many atoms", "default")
+KILLS = effort.amount(3, 8)
+
+
+@pytest.mark.parametrize("seed", range(effort.amount(1, 12)))
+@pytest.mark.parametrize("name", effort.some(SCENARIOS, *SAMPLE))
+def test_killed_at_any_call(ask, sources, uninterrupted, calls, tmp_path, name, seed):
     """From inside, before the n-th call of a function: in the midst of a checkpoint too, where most are."""
     expected = uninterrupted(name)
     file, *options = SCENARIOS[name]
-    chance = random.Random(name)
+    chance = random.Random(f"{name} {seed}")
     folder = tmp_path / "run"
     start = run = ["run", sources / file, *options, "--out", folder, "--quiet", "--json"]
-    kills, saved = 0, set()
-    for _ in range(8):
-        done = ask(*run, every_block=True, kill_at_call=chance.randrange(1, calls(name) // 3))
+    kills, saved, step = 0, set(), calls(name) // (3 * KILLS)
+    for i in range(KILLS):  # later and later
+        at = 1 + i * step + chance.randrange(step)
+        done = ask(*run, every_block=True, kill_at_call=at)
         if done["code"] != -signal.SIGKILL:
             break
         # Killed before there was a run, the same command starts it.
@@ -140,8 +149,8 @@ def test_killed_while_a_file_is_written(ask, sources, uninterrupted, tmp_path, n
     file, *options = SCENARIOS[name]
     folder = tmp_path / "run"
     chance = random.Random(part)
-    inside = 0
-    for _ in range(4):
+    inside, kills = 0, effort.amount(2, 25)
+    for _ in range(kills):
         shutil.rmtree(folder, ignore_errors=True)
         place = [part, chance.randrange(2, writes + 1) if writes > 1 else 1, chance.randrange(1, calls)]
         run = ["run", sources / file, *options, "--out", folder, "--quiet", "--json"]
@@ -153,7 +162,7 @@ def test_killed_while_a_file_is_written(ask, sources, uninterrupted, tmp_path, n
         done = ask("resume", folder, "--quiet", "--json")
         assert (done["code"], done["err"]) == (0, "")
         assert_same_run(folder, expected)
-    assert inside >= 2
+    assert inside >= kills // 2
 
 
 def test_killed_from_outside(ask, sources, uninterrupted, tmp_path):
@@ -164,7 +173,7 @@ def test_killed_from_outside(ask, sources, uninterrupted, tmp_path):
     chance = random.Random(3)
     length = (expected / "predictions.csv").stat().st_size
     run = ["run", sources / file, *options, "--out", folder, "--quiet", "--json"]
-    for at in sorted(chance.sample(range(1, length), 5)):
+    for at in sorted(chance.sample(range(1, length), effort.amount(3, 40))):
         ask(*run, every_block=True, kill_at_bytes=[str(folder / "predictions.csv"), at])
         if (folder / "run.json").exists():
             run = ["resume", folder, "--quiet", "--json"]

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+import effort
 from kons.errors import KonsError
 from kons.streams import open_stream
 
@@ -107,7 +108,7 @@ def test_damaged_files_are_read_or_refused_in_one_line(tmp_path, name):
     rng = np.random.default_rng(len(name))
     path = tmp_path / name
     outcomes = []
-    for _ in range(150):
+    for _ in range(effort.amount(40, 1000)):
         path.write_bytes(damaged(FILES[name], rng))
         outcomes.append(attempt(path, rng))
     assert not all(outcomes)
@@ -120,7 +121,7 @@ def test_every_cut_off_file(tmp_path, name):
     rng = np.random.default_rng(1)
     path = tmp_path / name
     data = FILES[name]
-    for length in range(0, len(data), max(1, len(data) // 40)):
+    for length in range(0, len(data), max(1, len(data) // effort.amount(12, 200))):
         path.write_bytes(data[:length])
         attempt(path, rng)
 

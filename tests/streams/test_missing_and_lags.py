@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+import effort
 from kons.errors import ConfigurationError, InputError
 from kons.streams import open_stream
 from kons.streams.plan import lag_pairs
@@ -39,7 +40,6 @@ def mean_twin(rows):
 VALUES = st.one_of(st.just(NAN), st.integers(-50, 50).map(float))
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=2, max_size=40))
 def test_means_are_of_what_was_seen_before(cells):
     # Rows with a known start, so that every column holds numbers.
@@ -119,7 +119,7 @@ def knowing_twin(features, targets, lags, horizon):
     return [row for row in out if None not in row[1]]
 
 
-@settings(deadline=None, max_examples=60)
+@effort.examples(30)
 @given(
     st.integers(8, 60),
     st.lists(st.tuples(st.sampled_from(["x0", "y"]), st.integers(1, 9)), max_size=4, unique=True),

@@ -9,9 +9,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
+import effort
 from kons.errors import ConfigurationError, InputError, KonsError
 from kons.streams import open_stream
 from kons.streams.delimited import DelimitedReader, _Layout
@@ -324,7 +325,7 @@ def scratch(tmp_path_factory):
     return tmp_path_factory.mktemp("scratch") / "data.csv"
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@effort.examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tables(), st.sampled_from(["error", "skip", "mean"]), st.sampled_from(["error", "skip"]))
 @example('c0,y\n"a\nb",1\n', "error", "error")
 @example("c0,y\n1.5,0\n\r,1\n", "skip", "skip")

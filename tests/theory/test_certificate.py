@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import effort
 from kons import KONS, KORS, EmbeddedKONS, Gaussian, Linear, Logistic, SketchedKONS, Squared, SquaredHinge
 from kons import certify as certify_at_the_front_door
 from kons.errors import ConfigurationError, InputError, MissingExtraError, NumericalError, TargetError
@@ -17,7 +18,9 @@ from kons.policies import Dependence, Fixed, Leverage
 from kons.recipes import RECIPES, make
 from kons.theory import RegretCertificate, certify, effective_dimension, hindsight, ridge_leverage_scores
 
-GAMES = 100
+# Each loss, kernel, bound and number of atoms in several; some questions are asked of fewer.
+GAMES = effort.amount(30, 100)
+FEW = effort.amount(15, 40)
 CURVED = (Squared(), Logistic(), SquaredHinge())
 
 
@@ -96,7 +99,7 @@ def test_it_holds_in_every_game(certificates, name):
         # What the best fixed function loses is never above what 0, a fixed function, loses and weighs.
         at_zero = np.sum(loss.value(np.zeros(len(y)), y))
         assert certificate.hindsight_loss <= at_zero * (1 + 1e-9)
-    assert clipped > 100
+    assert clipped > GAMES
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -121,7 +124,7 @@ def test_its_parts_add_up(certificates, name):
 
 
 def test_the_comparator_is_the_best_within_the_bound(certificates):
-    for certificate, parts, options, X, y in certificates["exact"][:20]:
+    for certificate, parts, options, X, y in certificates["exact"][:FEW]:
         best = hindsight(*parts, X, y, **options)
         assert certificate.hindsight_loss == best.loss
         assert certificate.hindsight_norm2 == best.norm2
@@ -145,7 +148,7 @@ def projections(kernel, atoms, sizes, X, anchors, a):
 @pytest.mark.parametrize("name", LEARNERS)
 def test_the_bound_covers_every_feasible_function(certificates, name):
     rng = np.random.default_rng(0)
-    for seed, (certificate, parts, options, X, y) in enumerate(certificates[name][:40]):
+    for seed, (certificate, parts, options, X, y) in enumerate(certificates[name][:FEW]):
         (kernel, loss), trace = parts, certificate.trace
         bound, alpha = options["bound"], options["regularization"]
         learner = LEARNERS[name](parts, options, X, seed)
@@ -177,12 +180,12 @@ def test_without_the_span_term_the_embedded_bound_is_false(certificates):
         for name in EMBEDDED
         for c, *_ in certificates[name]
     ]
-    assert sum(false) > 20
+    assert sum(false) > GAMES // 5
 
 
 def test_the_span_term_is_what_the_definition_says(certificates):
     for name in EMBEDDED:
-        for seed, (certificate, parts, options, X, y) in enumerate(certificates[name][:30]):
+        for seed, (certificate, parts, options, X, y) in enumerate(certificates[name][:FEW]):
             best = hindsight(*parts, X, y, **options)
             if best.norm2 == 0.0:
                 continue

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+import effort
 from kons import KONS, KORS, Gaussian, Laplace, Linear, Polynomial, SketchedKONS, Squared
 from kons.errors import ConfigurationError, InputError, NumericalError
 from kons.kernels import FunctionKernel
@@ -27,6 +28,8 @@ KERNELS = {
     "polynomial": Polynomial(degree=2, offset=1.0),
 }
 
+WEIGHTED = {"plain": False, "rescaled": True}
+
 
 def cloud(rows=60, seed=0, width=2):
     rng = np.random.default_rng(seed)
@@ -42,16 +45,14 @@ def dense(kernel, X, alpha, weights=1.0):
     roots = np.sqrt(np.broadcast_to(weights, len(X)))
     K = kernel.gram(X) * roots * roots[:, None]
 
-    def scores(n):
-        return np.diag(np.linalg.solve(K[:n, :n] + alpha * np.eye(n), K[:n, :n]))
-
+    regularized = K + alpha * np.eye(len(K))
+    tau = np.diag(np.linalg.solve(regularized, K))
+    online = [np.linalg.solve(regularized[:t, :t], K[:t, t - 1])[-1] for t in range(1, len(K) + 1)]
     logdet = np.linalg.slogdet(K / alpha + np.eye(len(K)))[1]
-    return scores(len(K)), scores(len(K)).sum(), logdet, sum(scores(t + 1)[t] for t in range(len(K)))
+    return tau, tau.sum(), logdet, sum(online)
 
 
-@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-@pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "rescaled"])
+@effort.every_pair(kernel=KERNELS, alpha=[0.01, 1.0, 100.0], weighted=WEIGHTED)
 def test_equal_their_dense_definitions(kernel, alpha, weighted):
     X, weights = cloud()
     w = weights if weighted else 1.0
@@ -80,10 +81,7 @@ def test_the_papers_two_extremes():
     np.testing.assert_allclose(repeated, 1 / (6 + alpha), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-@pytest.mark.parametrize("alpha", [0.03, 0.5, 10.0])
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "rescaled"])
-@pytest.mark.parametrize("seed", range(3))
+@effort.every_pair(kernel=KERNELS, alpha=[0.03, 0.5, 10.0], weighted=WEIGHTED, seed=range(3))
 def test_beyond_the_exact_sizes_the_interval_holds_the_truth(kernel, alpha, weighted, seed):
     X, weights = cloud(150, seed)
     w = weights if weighted else 1.0

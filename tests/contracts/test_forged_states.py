@@ -1,0 +1,105 @@
+"""States that nobody saved: whatever does not fit is refused, before anything is made of it."""
+
+import numpy as np
+import pytest
+
+from contracts.learners import LEARNERS, stream
+from kons import KORS, Gaussian
+from kons.errors import FileError
+
+X, Y = stream(75)
+
+
+def leaves(tree, path=()):
+    """Every place of a tree that is no dict, list or tuple."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from leaves(value, (*path, key))
+    elif isinstance(tree, (list, tuple)) and tree:
+        for i, value in enumerate(tree):
+            yield from leaves(value, (*path, i))
+    else:
+        yield path, tree
+
+
+def with_leaf(tree, path, value):
+    """A copy of the tree with another value at one place."""
+    if not path:
+        return value
+    first, *rest = path
+    if isinstance(tree, dict):
+        return {**tree, first: with_leaf(tree[first], rest, value)}
+    changed = [with_leaf(item, rest, value) if i == first else item for i, item in enumerate(tree)]
+    return type(tree)(changed)
+
+
+def wrong_values(value):
+    """What does not fit where ``value`` was, for certain."""
+    yield "a word"
+    yield {"a": 1}
+    if isinstance(value, np.ndarray):
+        yield value.astype(np.float32)
+        yield value.astype(object)
+        yield value[None]
+        yield np.vstack([value, value]) if value.ndim == 2 and value.size else np.ones((3, 5, 2))
+        if value.size:
+            yield np.where(np.arange(value.size).reshape(value.shape) == value.size // 2, np.nan, value)
+    elif isinstance(value, float):
+        yield float("nan")
+        yield -float("inf")
+    elif isinstance(value, int):
+        yield -1
+        yield 2**200
+        yield 1.5
+    elif value is None:
+        yield np.zeros((1, 3))
+        yield 3
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if "objects" not in name] + ["KORS"])
+def test_a_state_that_does_not_fit_is_refused(name):
+    if name == "KORS":
+        learner = KORS(Gaussian(0.7), seed=4)
+        learner.advance(X[:75])
+    else:
+        learner = LEARNERS[name]()
+        learner.advance(X[:75], Y[:75])
+    state = learner.state()
+    tried = 0
+    for path, value in leaves(state):
+        for wrong in wrong_values(value):
+            if "classes" in path and value is not None and wrong in ("a word", -float("inf")):
+                continue  # these may be labels
+            with pytest.raises(FileError, match="cannot be used"):
+                type(learner).from_state(learner.parameters(), with_leaf(state, path, wrong))
+            tried += 1
+    assert tried > 40
+    for key in state:
+        without = {k: v for k, v in state.items() if k != key}
+        with pytest.raises(FileError, match="has no entry"):
+            type(learner).from_state(learner.parameters(), without)
+    with pytest.raises(FileError, match="nothing here knows"):
+        type(learner).from_state(learner.parameters(), {**state, "more": 1})
+    with pytest.raises(FileError, match="expected a dict"):
+        type(learner).from_state(learner.parameters(), [])
+
+
+def test_numbers_that_do_not_fit_each_other_are_refused():
+    learner = LEARNERS["EmbeddedKONS, gradient"]()
+    learner.advance(X[:75], Y[:75])
+    state, parameters = learner.state(), learner.parameters()
+    for path, value in (
+        (("span", "rows"), 76),
+        (("rows_seen",), 76),
+        (("span", "rows"), 64),  # then no row can be pending
+        (("span", "totals"), np.array([1.0, 0.0, 500.0])),
+        (("width",), 2),
+        (("width",), None),
+        (("embedding", "factor", "height"), 128),
+        (("coins", 0, "bit_generator"), "MT19937"),
+        (("candidate_novelty",), 0.5),
+    ):
+        with pytest.raises(FileError, match="cannot be used"):
+            type(learner).from_state(parameters, with_leaf(state, path, value))
+    with pytest.raises(FileError, match="atoms"):
+        type(learner).from_state({**parameters, "max_atoms": 5}, state)
