@@ -132,3 +132,11 @@ def test_what_is_no_date():
         date_parts(["tomorrow, maybe"])
     with pytest.raises(ConfigurationError, match="no part 'minute'"):
         date_parts(["2024-01-01"], ["minute"])
+
+
+def test_the_places_that_are_remembered_are_bounded(monkeypatch):
+    monkeypatch.setattr("kons.encoding.MOST_KEPT", 3)
+    encoder, fresh = HashedOneHot(), [HashedOneHot() for _ in range(10)]
+    for value, another in zip("abcdefghij", fresh, strict=True):
+        assert encoder.place(value) == another.place(value)
+        assert len(encoder._places) <= 3

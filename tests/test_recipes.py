@@ -454,3 +454,9 @@ def test_kernels_by_name():
 def test_what_for_task_refuses(given, message):
     with pytest.raises(ConfigurationError, match=message):
         for_task(**({"task": "regression"} | given))
+
+
+@pytest.mark.parametrize("recipe", [recipes.con_kons, recipes.b_kons, recipes.pros_n_kons])
+def test_the_coins_are_those_of_the_paper_s_experiments(recipe):
+    policy = recipe(Gaussian(1.0), Squared()).policy
+    assert (policy.beta, policy.distortion, policy.floor) == (1.0, 0.5, 0.0)

@@ -97,6 +97,14 @@ class SeedsItselfFromTheClock(Honest):
         self.coins = np.random.default_rng()
 
 
+class TossesTheCoinsOfAll(Honest):
+    """Of NumPy's old generator, which everybody shares."""
+
+    def _keep(self, x, y):
+        self.coins = np.random.default_rng(np.random.randint(1000))  # noqa: NPY002
+        super()._keep(x, y)
+
+
 class CentresTheCallersRows(Honest):
     def advance(self, X, y, block_size=None):
         trace = super().advance(X, y, block_size)
@@ -228,6 +236,7 @@ class KeepsADiary(Honest):
 
 BROKEN = {
     SeedsItselfFromTheClock: ("same_seed_same_run", "made alike went apart"),
+    TossesTheCoinsOfAll: ("same_seed_same_run", "made alike went apart"),
     CentresTheCallersRows: ("inputs_are_not_changed", "the caller's arrays were changed"),
     KeepsTheCallersRows: ("inputs_are_not_kept", "overwriting the caller's arrays"),
     WantsWritableRows: ("inputs_in_any_form", "read-only were refused: ValueError"),

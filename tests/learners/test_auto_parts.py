@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kons.errors import FileError
 from kons.kernels import Gaussian
 from kons.learners.auto import relevance
 from kons.learners.auto.aggregation import Aggregation
@@ -15,6 +16,7 @@ from kons.learners.auto.relevance import fit_span, leave_one_out
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.view import Fixed, Seen, View
 from kons.scaling import RobustScaling
+from kons.stored import Stored
 
 RNG = np.random.default_rng(4)
 
@@ -246,3 +248,21 @@ def test_a_row_is_predicted_without_its_own_target_to_the_last_bit():
         predictions.append(expert.advance(U, None, Y, np.ones(CHUNK), np.arange(CHUNK)))
     assert predictions[0][:41].tolist() == predictions[1][:41].tolist()
     assert predictions[0][41] != predictions[1][41]
+
+
+def test_a_softer_view_has_the_root_of_the_metric():
+    X = RNG.normal(size=(200, 2))
+    metric = np.diag([1.0, 0.04])
+    view = View(RankScaling.fit(X), metric, ratio=2.0).softened(X, np.random.default_rng(0))
+    assert np.abs(view.metric) == pytest.approx(np.diag([1.0, 0.2]))
+    # The bandwidth is in units of half the median distance, which grows with the metric.
+    pairs = X[:, None] - X
+    middle = np.median(np.sqrt(np.sum((pairs[~np.eye(200, dtype=bool)] * [1.0, 0.2]) ** 2, axis=1)))
+    assert view.bandwidth == pytest.approx(middle, rel=0.2)  # the median of 256 pairs
+
+
+def test_a_saved_scaling_with_more_in_it_is_refused():
+    state = RankScaling.fit(RNG.normal(size=(50, 2))).state()
+    assert RankScaling.from_stored(Stored(state, "a scaling"), 2).state().keys() == state.keys()
+    with pytest.raises(FileError, match="more"):
+        RankScaling.from_stored(Stored(state | {"more": 1.0}, "a scaling"), 2)

@@ -95,6 +95,8 @@ def test_friedman_noise_moves_targets_only():
 
 def test_drifting_turns_from_one_answer_to_its_opposite():
     X, y = drifting(4001, 3, period=4000, seed=7)
+    assert X.min() == pytest.approx(-1.0, abs=0.01)
+    assert X.max() == pytest.approx(1.0, abs=0.01)
     a, b = np.linalg.qr(np.random.default_rng(7).standard_normal((3, 2)))[0].T
     assert y[2000] == pytest.approx(-np.sin(np.pi * X[2000] @ a))
     assert y[1000] == pytest.approx(np.sin(np.pi * X[1000] @ b))
