@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,10 @@ import pyarrow.csv
 import pytest
 
 import kons
-from kons.cli import main
+from kons.cli import frontier, main, picture
 from kons.recipes import RECIPES
+from kons.runs import Settings, compare
+from kons.runs.comparison import Contender
 from kons.streams import open_stream
 
 PRICE = ["houses.csv", "--target", "price", "--drop", "dear"]
@@ -261,3 +264,26 @@ def test_compare_draws_beside_you_unless_something_is_there(file, capsys):
     assert main(asked) == 0
     assert "Picture" not in capsys.readouterr().out
     assert Path("houses-frontier.svg").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize(("least", "scale"), [(0.5, "log"), (0.0, "linear")])
+def test_the_frontier_as_a_picture(file, least, scale):
+    """A loss of 0 has no place on a logarithmic axis."""
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    names = {f"embedded:max_atoms={most}": Contender("embedded", {"max_atoms": most}) for most in (2, 5)}
+    found = compare(Settings("houses.csv", "price", rows=60), names, quiet=True)
+    results = {
+        name: replace(result, loss=loss, learner_seconds=1.0 + loss)
+        for (name, result), loss in zip(found.results.items(), (least, 80.0), strict=True)
+    }
+    baselines = {"constant": 90.0, "linear": 20.0, "persistence": float("nan")}
+    axes = figure.subplots()
+    frontier.draw(found._replace(results=results, baselines=baselines), axes)
+    assert axes.get_yscale() == scale
+    assert {text.get_text().strip() for text in axes.texts} == {"best baseline: linear", *names}
+
+
+def test_what_was_drawn_is_in_the_file():
+    pytest.importorskip("matplotlib")
+    picture.save(lambda axes: axes.set_title("a title"), Path("a.svg"), force=False)
+    assert "<!-- a title -->" in Path("a.svg").read_text()

@@ -13,8 +13,9 @@ import pytest
 
 import effort
 from kons.errors import FileError, KonsError, MissingExtraError
-from kons.report import drawing, pictures, render, write_report
+from kons.report import drawing, pictures, render, svg, write_report
 from kons.report import run as sections
+from kons.report.thinning import Band
 from report import folders
 from report.reading import Page
 
@@ -59,6 +60,21 @@ def pages(tmp_path_factory):
 def undrawn(monkeypatch):
     """No pictures: for what is about words, and quick."""
     monkeypatch.setattr(drawing, "drawn", lambda name, alt, draw, height, keys: drawing.Picture("", "", keys))
+
+
+@pytest.fixture
+def axes(monkeypatch):
+    """By name, the axes of each picture on a wide page: for what is drawn on them."""
+    found = {}
+
+    def keep(name, alt, draw, height, keys):
+        _, found[name] = svg.figure(drawing.WIDE, height)
+        with svg.style():
+            draw(found[name], False)
+        return drawing.Picture("", "", keys)
+
+    monkeypatch.setattr(drawing, "drawn", keep)
+    return found
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -148,6 +164,34 @@ def test_who_led_stands_below_the_shares(pages):
     assert "share of the weight" in figure
 
 
+def test_the_key_names_the_listed_rows_and_the_limit_where_there_are_any(undrawn):
+    def labels(picture):
+        return [key.label for key in picture.keys]
+
+    rows = np.arange(4.0)
+    band = Band(rows, rows, rows, rows)
+    assert labels(pictures.novelty(band, [{"row": 3.0, "novelty": 3.0}])) == ["novelty", "listed below"]
+    assert labels(pictures.novelty(band, [])) == ["novelty"]
+    assert labels(pictures.size((rows, rows), 1200)) == ["points kept", "at most 1,200"]
+    assert labels(pictures.size((rows, rows), None)) == ["points kept"]
+
+
+def test_the_learner_is_called_by_its_name_beside_the_baselines(tmp_path, undrawn):
+    folders.tiny(tmp_path / "named")
+    assert "embedded (this run)" in Page(render(tmp_path / "named")).text("td")
+    folders.bare(tmp_path / "nameless")
+    assert "learner (this run)" in Page(render(tmp_path / "nameless")).text("td")
+
+
+def test_the_first_rows_do_not_squeeze_a_curve_of_losses(axes):
+    rows = np.arange(1000.0)
+    values = np.where(rows < 5, 1e6, 3.0 + np.sin(rows))
+    pictures.losses({"learner": (rows, values)}, {"learner": "kons"}, "loss", name="running", part=False)
+    low, high = axes["running"].get_ylim()
+    assert low == 0.0
+    assert 4.0 < high < 5.0
+
+
 def test_retired_experts_are_counted_not_listed(tmp_path, undrawn):
     folders.regression(tmp_path, rows=300, experts=["a", "b", "gone"])
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -203,6 +247,18 @@ def test_points_on_the_frontier_are_those_no_other_beats(tmp_path, monkeypatch):
     render(tmp_path)
     assert seen.pop("trivial") == ("online linear", 20.9)
     assert {name for name, best in seen.items() if best} == {"auto", "embedded"}
+
+
+def test_the_pictures_of_a_comparison_hold_each_learner(tmp_path, axes):
+    summary = folders.comparison(tmp_path)
+    render(tmp_path)
+    drawn = [(line.get_xdata().tolist(), line.get_ydata().tolist()) for line in axes["curves"].lines]
+    curves = [entry["curve"] for entry in summary["learners"]]
+    assert sorted(drawn) == sorted((curve["row"], curve["loss"]) for curve in curves)
+    marks = axes["frontier"].get_xticklabels()
+    assert [(mark.get_position()[0], mark.get_text()) for mark in marks] == [
+        (20.0, "20"), (50.0, "50"), (100.0, "100"), (200.0, "200")
+    ]  # fmt: skip
 
 
 def test_many_learners_are_not_all_drawn(tmp_path, undrawn):

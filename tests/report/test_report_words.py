@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kons.report.asked import typed
 from kons.report.folder import RunFolder, as_text
 from kons.report.history import History
 from kons.report.proof import proof
@@ -157,6 +158,15 @@ def test_a_full_dictionary_and_left_out_rows_are_told():
     assert "2 targets lay outside" in text
 
 
+@pytest.mark.parametrize(
+    "program",
+    [["kons"], ["/home/me/.venv/bin/kons"], [r"C:\Scripts\kons.exe"], ["/lib/kons/__main__.py"], []],
+)
+def test_the_command_is_as_a_person_types_it(program):
+    found = folder(run={"command": [*program, "run", "my data/houses.csv", "--target", "price"]})
+    assert typed(found) == "kons run 'my data/houses.csv' --target price"
+
+
 # --- the certificate ---
 
 
@@ -191,6 +201,12 @@ def test_the_command_keeps_to_what_certify_can_do():
 def test_choices_without_a_proof_are_named(parameters, word):
     found = proof(folder(run={"settings": {"learner": "embedded", "parameters": parameters}}))
     assert any(word in reason for reason in found.reasons)
+
+
+def test_only_auto_is_said_to_combine_experts():
+    for learner, expected in (("auto", True), ("embedded", False)):
+        found = proof(folder(run={"settings": {"learner": learner, "parameters": {}}}))
+        assert any("combines experts" in reason for reason in found.reasons) == expected
 
 
 def test_a_certificate_is_shown():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kons.errors import ConfigurationError
+from kons.evaluation import OnlineLinear
 from kons.report import render
 from kons.runs import Run, Settings, compare
 from kons.runs.comparison import Contender
@@ -71,3 +72,10 @@ def test_progress_and_stop(settings):
     assert found.summary()["stopped"]
     with pytest.raises(ConfigurationError, match="no learners"):
         compare(settings, {})
+
+
+def test_the_progress_of_a_learner_that_keeps_no_points(settings, monkeypatch):
+    monkeypatch.setattr(Settings, "make_learner", lambda *_, **__: OnlineLinear())
+    seen = []
+    compare(settings, {"linear": Contender("embedded", {})}, seen.append)
+    assert [(now.rows, now.atoms) for now in seen] == [(512, 0), (ROWS, 0)]

@@ -61,6 +61,20 @@ def test_cheap_checkpoints_come_every_few_seconds():
     assert 250 <= len(saved) <= 300
 
 
+def test_a_guess_does_not_replace_what_was_measured():
+    clock = Clock()
+    pacing = Pacing(clock)
+    pacing.expect(100.0)
+    with pacing.saving():
+        clock.now += 0.4
+    pacing.expect(0.0)  # too late: it is known by now
+    first, enough = 0.4 / SHARE, 0.4 * (1 + GROWTH) / SHARE
+    clock.now = 1000.0 + 0.5 * (first + enough)
+    assert not pacing.is_due()
+    clock.now = 1000.0 + 1.01 * enough
+    assert pacing.is_due()
+
+
 def test_the_tests_of_killed_runs_may_have_them_after_every_block(monkeypatch):
     monkeypatch.setattr(pacing, "EVERY", 0.0)
     monkeypatch.setattr(pacing, "SHARE", float("inf"))
