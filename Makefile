@@ -4,18 +4,24 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DATA   ?=
 ONLY   ?=
+# Processes that run the tests.
+WORKERS ?= 2
 # How the tests are run, by `make test` and under every circumstance of `make portability`.
-PYTEST := -m pytest
+PYTEST := -m pytest -n $(WORKERS) --dist loadfile --durations=10 --durations-min=1
+# A process is one of several then: a BLAS with threads of its own would only get in their way.
+export OPENBLAS_NUM_THREADS ?= 1
 # Numba's cache looks at the file of a function, not at what that function calls from other files:
 # a folder per state of the sources keeps a developer from running yesterday's machine code.
-export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
+LOOPS := $(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
+export NUMBA_CACHE_DIR := $(CURDIR)/$(LOOPS)
 
-.PHONY: help setup demo test portability faults bench lint docs clean
+.PHONY: help setup demo test soak portability faults bench lint docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    run exact KONS on a chaotic series (sets up $(VENV) first)"
-	@echo "make test    run the tests and the doctests"
+	@echo "make test    run the tests and the doctests: a few minutes, on WORKERS=2 processes"
+	@echo "make soak    the same with every case there is: kills by the hundred, long streams; an hour or more"
 	@echo "make portability   the tests under other processors, users, signals and folders; ONLY=name for one"
 	@echo "make faults  put 200 faults into the sources; the tests are to notice 9 in 10 (an hour)"
 	@echo "make lint    ruff, mypy and the import contract"
@@ -46,9 +52,19 @@ setup: $(VENV)/.dev
 demo: $(VENV)/.demo
 	@$(BIN)/kons demo
 
-test: $(VENV)/.dev
-	@echo "==> running the tests and doctests (the first run also compiles the numerical loops)"
+# Once for all processes; a loop that is not met here is compiled where it is.
+$(LOOPS)/.compiled: | $(VENV)/.dev
+	@echo "==> compiling the numerical loops, once for this state of the sources (about a minute)"
+	@$(BIN)/python tests/compile_loops.py
+	@mkdir -p $(@D) && touch $@
+
+test: $(VENV)/.dev $(LOOPS)/.compiled
+	@echo "==> running the tests and doctests on $(WORKERS) processes (a few minutes)"
 	@$(BIN)/python $(PYTEST)
+
+soak: $(VENV)/.dev $(LOOPS)/.compiled
+	@echo "==> running everything that the tests take samples of, on $(WORKERS) processes (an hour or more)"
+	@$(BIN)/python $(PYTEST) --soak
 
 portability: $(VENV)/.dev
 	@$(BIN)/python -m tools.portability $(ONLY:%=--only %) -- $(PYTEST)
