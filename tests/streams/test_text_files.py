@@ -156,7 +156,7 @@ CSV_COMPLAINTS = [
     ("a,y\n1,2\n".encode("utf-16"), "is UTF-16 text: save it as UTF-8, or set encoding"),
     (b"a,y\n1,2\n\x00\x01,2\n", "line 3: not text, but binary data"),
     (b"\x00\x01\x02" * 50, "line 1: not text, but binary data"),
-    (gzip.compress(("x,y\n" + "1,2\n" * 99).encode(), mtime=0)[:-12], "cannot be read on.*cut off or damaged"),
+    (gzip.compress(b"x,y\n" + b"1,2\n" * 99, mtime=0)[:-12], "cannot be read on.*cut off or damaged"),
     (b"\x1f\x8b nonsense", "cannot be read on"),
     (b"PK\x03\x04 and more", "is a zip archive: unpack it"),
     ("a,y\n1,1\n2,2\n" + "x" * 300 + ",1\n", r"'x{37}\.\.\.' is not a number"),
