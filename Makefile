@@ -2,22 +2,24 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+LOWEST := .venv-lowest
 DATA   ?=
 # Numba's cache looks at the file of a function, not at what that function calls from other files:
 # a folder per state of the sources keeps a developer from running yesterday's machine code.
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
 
-.PHONY: help setup demo test bench lint docs clean
+.PHONY: help setup demo test lowest bench lint docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    run exact KONS on a chaotic series (sets up $(VENV) first)"
 	@echo "make test    run the tests and the doctests"
+	@echo "make lowest  run them with the lowest versions that pyproject.toml declares, on Python 3.11"
 	@echo "make lint    ruff, mypy and the import contract"
 	@echo "make docs    build the site into build/docs, without a network"
 	@echo "make bench   time and memory as ratios; DATA=folder adds real sets"
 	@echo "make setup   create $(VENV) and install the package with its development extras"
-	@echo "make clean   remove $(VENV) and caches"
+	@echo "make clean   remove $(VENV), $(LOWEST) and caches"
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else "kons needs Python 3.11 or newer; %s is %d.%d. Try: make PYTHON=python3.12 ..." % (sys.executable, *v))'
@@ -45,6 +47,21 @@ test: $(VENV)/.dev
 	@echo "==> running the tests and doctests (the first run also compiles the numerical loops)"
 	@$(BIN)/python -m pytest
 
+# Twice: River asks for newer versions of NumPy, SciPy and narwhals than everything else does.
+lowest: PYTHON = python3.11
+lowest: export NUMBA_CACHE_DIR := $(CURDIR)/$(LOWEST)/numba
+lowest:
+	@echo "==> creating $(LOWEST) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear $(LOWEST)
+	@$(LOWEST)/bin/python -m pip install --disable-pip-version-check --quiet uv
+	@echo "==> the lowest versions, without River"
+	@$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[test]'
+	@$(LOWEST)/bin/python -m pytest -k 'not river' --ignore=src/kons/river \
+	  --ignore-glob='tests/adapters/test_river*' --ignore=tests/contracts/test_front_door.py
+	@echo "==> the lowest versions, with River"
+	@$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[dev]'
+	@$(LOWEST)/bin/python -m pytest
+
 lint: $(VENV)/.dev
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@echo "==> mypy" && $(BIN)/mypy
@@ -58,5 +75,5 @@ bench: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks $(if $(DATA),--data "$(DATA)")
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
