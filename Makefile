@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+LOWEST := .venv-lowest
 DATA   ?=
 ONLY   ?=
 # Processes that run the tests.
@@ -15,7 +16,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 LOOPS := $(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
 export NUMBA_CACHE_DIR := $(CURDIR)/$(LOOPS)
 
-.PHONY: help setup demo test soak portability faults bench lint docs clean
+.PHONY: help setup demo test soak portability faults lowest bench lint docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,11 +25,12 @@ help:
 	@echo "make soak    the same with every case there is: kills by the hundred, long streams; an hour or more"
 	@echo "make portability   the tests under other processors, users, signals and folders; ONLY=name for one"
 	@echo "make faults  put 200 faults into the sources; the tests are to notice 9 in 10 (an hour)"
+	@echo "make lowest  run the tests with the lowest versions that pyproject.toml declares, on Python 3.11"
 	@echo "make lint    ruff, mypy and the import contract"
 	@echo "make docs    build the site into build/docs, without a network"
 	@echo "make bench   time and memory as ratios; DATA=folder adds real sets"
 	@echo "make setup   create $(VENV) and install the package with its development extras"
-	@echo "make clean   remove $(VENV) and caches"
+	@echo "make clean   remove $(VENV), $(LOWEST) and caches"
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else "kons needs Python 3.11 or newer; %s is %d.%d. Try: make PYTHON=python3.12 ..." % (sys.executable, *v))'
@@ -73,6 +75,21 @@ faults: $(VENV)/.dev
 	@echo "==> mutation testing; stopped and started again, it goes on where it was (build/faults)"
 	@$(BIN)/python -m tools.faults
 
+# Twice: River asks for newer versions of NumPy, SciPy and narwhals than everything else does.
+lowest: PYTHON = python3.11
+lowest: export NUMBA_CACHE_DIR := $(CURDIR)/$(LOWEST)/numba
+lowest:
+	@echo "==> creating $(LOWEST) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear $(LOWEST)
+	@$(LOWEST)/bin/python -m pip install --disable-pip-version-check --quiet uv
+	@echo "==> the lowest versions, without River"
+	@$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[test]'
+	@$(LOWEST)/bin/python $(PYTEST) -k 'not river' --ignore=src/kons/river \
+	  --ignore-glob='tests/adapters/test_river*' --ignore=tests/contracts/test_front_door.py
+	@echo "==> the lowest versions, with River"
+	@$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[dev]'
+	@$(LOWEST)/bin/python $(PYTEST)
+
 lint: $(VENV)/.dev
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@echo "==> mypy" && $(BIN)/mypy
@@ -86,5 +103,5 @@ bench: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks $(if $(DATA),--data "$(DATA)")
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -98,9 +98,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
     def _weights(self, sample_weight: Any, X: Matrix) -> Vector | None:
         if sample_weight is None:
             return None
-        weights: Vector = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True, ensure_same_device=False
-        )
+        weights: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise InputError("sample_weight is zero in every row: there is nothing to learn from.")
         return weights

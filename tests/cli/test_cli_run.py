@@ -203,7 +203,7 @@ def test_progress_goes_to_standard_error(capsys, monkeypatch, file):
     ],
 )
 def test_wrong_usage(refused, file, arguments, words):
-    assert words in refused(*arguments, code=2)
+    assert words in refused(*arguments, code=2).replace('"', "")  # cyclopts quotes an option, or does not
 
 
 @pytest.mark.parametrize(

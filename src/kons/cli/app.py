@@ -40,8 +40,7 @@ app = App(
     version=__version__,
     help_format="plaintext",
 )
-if hasattr(app, "register_install_completion_command"):  # cyclopts 4
-    app.register_install_completion_command()
+app.register_install_completion_command()
 
 
 def dispatch(arguments: Sequence[str]) -> int:

@@ -214,7 +214,7 @@ def _table(first: str, second: str, *numbers: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column(first, width=14)
     table.add_column(second, width=30)
-    for name, width in zip(numbers, (9, 10, 7), strict=True):
+    for name, width in zip(numbers, (8, 10, 7), strict=True):
         table.add_column(name, justify="right", width=width)
     return table
 

@@ -60,16 +60,18 @@ def notices(*, quiet: bool) -> Iterator[Console]:
 
 def progress_bar(console: Console, *, quiet: bool, by_hand: bool = False) -> Progress:
     """A bar that vanishes when done; nothing at all where standard error is not a terminal."""
+    shown = console.is_terminal and not quiet
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),
         TaskProgressColumn(),
         TextColumn("{task.fields[facts]}"),
-        console=console,
+        # rich before 14.3 ends even a disabled bar with an empty line.
+        console=console if shown else Console(stderr=True, quiet=True),
         transient=True,
         expand=True,
         auto_refresh=not by_hand,
-        disable=quiet or not console.is_terminal,
+        disable=not shown,
     )
 
 

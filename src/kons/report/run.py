@@ -165,7 +165,7 @@ def _recent(folder: RunFolder, history: History) -> list[Shown]:
         inside = known & (recent["lower"] <= recent["target"]) & (recent["target"] <= recent["upper"])
         if known.any():
             held = coverage(folder, history)
-            said += f" The interval held {count(inside.sum())} of {plural(int(known.sum()), 'target')}"
+            said += f" The interval held {count(int(inside.sum()))} of {plural(int(known.sum()), 'target')}"
             said += f" ({percent(inside.sum() / known.sum())}); over the whole run {percent(held)}."
         else:
             said += " No interval: the run wrote none (it needs some residuals first)."

@@ -19,6 +19,7 @@ import json
 import os
 import re
 import shutil
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -197,7 +198,11 @@ class FolderWriter:
     def add_trace(self, columns: Mapping[str, NDArray[Any]]) -> None:
         """One more trace file."""
         stream = io.BytesIO()
-        np.savez(stream, allow_pickle=False, **columns)
+        with zipfile.ZipFile(stream, "w") as archive:
+            for name, column in columns.items():
+                # Not np.savez, which before NumPy 2.2 takes allow_pickle=False for one more column.
+                with archive.open(f"{name}.npy", "w") as file:
+                    np.lib.format.write_array(file, np.asarray(column), allow_pickle=False)
         write_bytes(self.path / TRACE / f"{self.traces:06d}.npz", stream.getvalue())
         self.traces += 1
 
