@@ -3,16 +3,20 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 DATA   ?=
+# Processes that run the tests.
+WORKERS ?= 2
 # Numba's cache looks at the file of a function, not at what that function calls from other files:
 # a folder per state of the sources keeps a developer from running yesterday's machine code.
-export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
+LOOPS := $(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
+export NUMBA_CACHE_DIR := $(CURDIR)/$(LOOPS)
 
-.PHONY: help setup demo test bench lint docs clean
+.PHONY: help setup demo test soak bench lint docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    run exact KONS on a chaotic series (sets up $(VENV) first)"
-	@echo "make test    run the tests and the doctests"
+	@echo "make test    run the tests and the doctests: a few minutes, on WORKERS=2 processes"
+	@echo "make soak    the same with every case there is: kills by the hundred, long streams; an hour or more"
 	@echo "make lint    ruff, mypy and the import contract"
 	@echo "make docs    build the site into build/docs, without a network"
 	@echo "make bench   time and memory as ratios; DATA=folder adds real sets"
@@ -41,9 +45,24 @@ setup: $(VENV)/.dev
 demo: $(VENV)/.demo
 	@$(BIN)/kons demo
 
-test: $(VENV)/.dev
-	@echo "==> running the tests and doctests (the first run also compiles the numerical loops)"
-	@$(BIN)/python -m pytest
+# Once for all processes; a loop that is not met here is compiled where it is.
+$(LOOPS)/.compiled: | $(VENV)/.dev
+	@echo "==> compiling the numerical loops, once for this state of the sources (about a minute)"
+	@$(BIN)/python tests/compile_loops.py
+	@mkdir -p $(@D) && touch $@
+
+# A process is one of several here: a BLAS with threads of its own would only get in their way. Bytecode is
+# kept: what the tests import would be compiled in each process that one of them starts.
+PYTEST = OPENBLAS_NUM_THREADS=$${OPENBLAS_NUM_THREADS:-1} PYTHONDONTWRITEBYTECODE= \
+	$(BIN)/python -m pytest -n $(WORKERS) --durations=10 --durations-min=1
+
+test: $(VENV)/.dev $(LOOPS)/.compiled
+	@echo "==> running the tests and doctests on $(WORKERS) processes (a few minutes)"
+	@$(PYTEST) --dist loadfile
+
+soak: $(VENV)/.dev $(LOOPS)/.compiled
+	@echo "==> running everything that the tests take samples of, on $(WORKERS) processes (an hour or more)"
+	@$(PYTEST) --dist worksteal --soak
 
 lint: $(VENV)/.dev
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .
