@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import effort
 from contracts.learners import assert_identical
 from kons import (
     KONS,
@@ -90,8 +91,7 @@ def known(scores):
     return scores
 
 
-@pytest.mark.parametrize("name", PATTERNS)
-@pytest.mark.parametrize("block_size", [None, 1, 7])
+@effort.every_value(name=[*PATTERNS], block_size=[None, 1, 7])
 def test_as_one_learner_per_class_by_hand(name, block_size):
     scores, traces, later = by_hand(name)
     model = Classifier(PATTERNS[name]())

@@ -27,7 +27,7 @@ from kons.losses import CustomLoss
 from kons.policies import Dependence, Fixed, Leverage
 
 LOSSES = [Squared(), Logistic(), SquaredHinge()]
-BLOCKS = [1, 7, None]
+BLOCKS = effort.some([1, 7, None], 7, None)
 ROWS = 200
 BANDWIDTH = 0.8
 

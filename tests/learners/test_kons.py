@@ -91,7 +91,7 @@ def test_predictions_are_those_of_explicit_features(case, loss, bound, alpha):
         np.testing.assert_allclose(trace.prediction, expected.prediction, rtol=0, atol=1e-9)
 
 
-@effort.every_pair(case=[*CASES], loss=LOSSES, alpha=[1.0, 1e-2, 1e-4])
+@effort.every_value(case=[*CASES], loss=LOSSES, alpha=[1.0, 1e-2, 1e-4])
 def test_predictions_with_a_wide_bound(case, loss, alpha):
     """Unclipped paths are long: at 1e-4 their own conditioning is what is left (docs/departures.md).
 
@@ -105,8 +105,7 @@ def test_predictions_with_a_wide_bound(case, loss, alpha):
         np.testing.assert_allclose(trace.prediction, expected.prediction, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("case", CASES)
+@effort.every_value(case=[*CASES], loss=LOSSES)
 def test_tiny_regularization_within_its_stated_tolerance(case, loss):
     """Below 1e-4 the tolerance grows as k/alpha: f and q are differences of numbers 1/alpha larger.
 
@@ -121,8 +120,7 @@ def test_tiny_regularization_within_its_stated_tolerance(case, loss):
         assert off <= 100 * 1e-14 / alpha
 
 
-@pytest.mark.parametrize("alpha", [1e-2, 1e-4])
-@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@effort.every_value(loss=LOSSES, alpha=[1e-2, 1e-4])
 def test_most_predictions_clip(loss, alpha):
     X = on_the_sphere(120, 40, seed=2)
     bound = 0.1
@@ -167,7 +165,7 @@ def test_labels_met_exactly_in_floating_point(loss, bound):
         np.testing.assert_allclose(trace.prediction, expected.prediction, rtol=0, atol=1e-9)
 
 
-@effort.every_pair(case=[*CASES], loss=LOSSES, alpha=[1.0, 1e-2, 1e-4])
+@effort.every_value(case=[*CASES], loss=LOSSES, alpha=[1.0, 1e-2, 1e-4])
 def test_duplicate_points(case, loss, alpha):
     kernel, X, Phi = CASES[case](20)
     which = np.random.default_rng(4).integers(0, 20, size=150)

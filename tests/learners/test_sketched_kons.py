@@ -97,8 +97,7 @@ def test_equals_sketched_ons_where_predictions_are_clipped(block_size, bound, al
     assert np.count_nonzero(np.abs(trace.prediction) == bound) > 3
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-@pytest.mark.parametrize("block_size", BLOCKS)
+@effort.every_value(variant=VARIANTS, block_size=BLOCKS)
 def test_equals_sketched_ons_at_small_regularization(variant, block_size):
     """Rounding is about 1e-14*k/alpha and grows with the run: 1e-7 at alpha = 1e-4."""
     X, y = stream()
@@ -109,8 +108,7 @@ def test_equals_sketched_ons_at_small_regularization(variant, block_size):
     np.testing.assert_allclose(trace.prediction, run.prediction, rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize("floor", [0.0, 0.3])
-@pytest.mark.parametrize("block_size", BLOCKS)
+@effort.every_value(floor=[0.0, 0.3], block_size=BLOCKS)
 def test_rows_without_gradient(floor, block_size):
     """A hinge with room: many rows have no slope, hence no weight, but each has its coin."""
     X, y = stream(Hinge())
@@ -129,8 +127,7 @@ def test_rows_without_gradient(floor, block_size):
     assert len(learner.atoms) == np.count_nonzero(trace.weight)
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-@pytest.mark.parametrize("block_size", BLOCKS)
+@effort.every_value(variant=VARIANTS, block_size=BLOCKS)
 def test_one_point_over_and_over(variant, block_size):
     """The paper's last example: one point, labels +C and -C in turn."""
     X = np.tile([[0.6, 0.8, 0.0]], (200, 1))
@@ -140,8 +137,7 @@ def test_one_point_over_and_over(variant, block_size):
     assert_same_run(trace, twin(learner, X, y), 1e-9)
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-@pytest.mark.parametrize("block_size", BLOCKS)
+@effort.every_value(variant=VARIANTS, block_size=BLOCKS)
 def test_sample_weights(variant, block_size):
     X, y = stream()
     scale = np.random.default_rng(1).exponential(size=300)
@@ -242,8 +238,7 @@ def test_one_code_path_with_kons():
 # ---- coins
 
 
-@pytest.mark.parametrize("block_size", BLOCKS)
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+@effort.every_value(variant=VARIANTS, block_size=BLOCKS)
 def test_one_uniform_per_row_needed_or_not(block_size, variant):
     X, y = stream(rows=200)
     learner = SketchedKONS(Gaussian(), Squared(), policy=POLICY, seed=13, **variant)
