@@ -1,5 +1,6 @@
 """What all tests share: how much they do, and how much time of the processors that takes."""
 
+import gc
 import os
 
 import pytest
@@ -33,6 +34,10 @@ def pytest_collection_modifyitems(config, items):
     if long:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if not item.get_closest_marker("soak")]
+
+
+def pytest_collection_finish():
+    gc.freeze()  # modules and tests stay to the end: the collector need not look at them again and again
 
 
 # ---- how much time it took
