@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import effort
 from kons import Gaussian, Laplace, Squared
 from kons.core.embedding import Embedding
 from kons.core.entry import DEPENDENT
@@ -30,9 +31,7 @@ def targets(x):
     return 0.5 * np.sin(5.0 * x) + 0.3 * np.cos(11.0 * x)
 
 
-@pytest.mark.parametrize("bandwidth", [0.25, 4.0])
-@pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("name", LEARNERS)
+@effort.every_pair(name=LEARNERS, stream=[*STREAMS], bandwidth=[0.25, 4.0])
 def test_no_learner_takes_rounding_for_a_fault_of_the_kernel(name, stream, bandwidth):
     x = STREAMS[stream][:, None]
     trace = make(name, Gaussian(bandwidth), Squared()).advance(x, targets(x[:, 0]))
