@@ -19,7 +19,9 @@ is exactly the learner it was. Messages say what was seen, what was expected and
 from __future__ import annotations
 
 import logging
+import shlex
 import warnings
+from os import PathLike
 
 __all__ = [
     "ConfigurationError",
@@ -84,6 +86,11 @@ def notice(kind: str, message: str) -> None:
     if kind not in _told:
         _told.add(kind)
         warnings.warn(message, KonsWarning, stacklevel=3)
+
+
+def as_word(path: str | PathLike[str]) -> str:
+    """A path in a command to be typed: in quotes if a shell would take it apart."""
+    return shlex.quote(str(path))
 
 
 def announce(message: str) -> None:

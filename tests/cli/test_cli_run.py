@@ -67,7 +67,7 @@ def test_the_default_learner(said, answer, file):
     for words in ("points kept, by all experts together", "experts", "led by", "relevance", "area 1"):
         assert words in out
     assert max(map(len, out.splitlines())) <= 80
-    with open("out/report.html") as page:
+    with open("out/report.html", encoding="utf-8") as page:
         text = page.read()
     for words in ("Columns that matter", "Experts over time", "Experts at the end", "gaussian, features"):
         assert words in text

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import threading
 
@@ -97,13 +98,16 @@ def test_a_run_without_a_folder_shows_what_it_has(file, stopped_early, capsys):
     assert "stopped before the end" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_run_with_a_folder_can_go_on(file, no_report, stopped_early, capsys):
+@pytest.mark.parametrize("folder", ["out", "Ada's first run"])
+def test_a_run_with_a_folder_can_go_on(folder, file, no_report, stopped_early, capsys):
     stopped_early(1)
-    assert main([*RUN, "--out", "out"]) == 130
+    assert main([*RUN, "--out", folder]) == 130
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == "kons: stopped after 512 rows. Continue with: kons resume out\n"
-    assert main(["resume", "out", "--json", "--quiet"]) == 0
+    said, _, command = err.partition("Continue with: ")
+    assert said == "kons: stopped after 512 rows. "
+    assert shlex.split(command) == ["kons", "resume", folder]  # as a shell would take it
+    assert main(["resume", folder, "--json", "--quiet"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == 700
 
 

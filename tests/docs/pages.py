@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```\s*$", flags=re.DOTALL | re.MULTILINE)
-NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
+NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 TIMES = {"microseconds", "s", "seconds", "us", "us/row"}
 INDENTED = re.compile(r"(?:(?<=\n\n)|\A)((?:    \S[^\n]*\n?)+)")
 

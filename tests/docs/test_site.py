@@ -153,6 +153,7 @@ def test_every_picture_has_its_script_and_is_shown(picture):
         ("loss 0.5\n", "loss 0.5 more\n", False),
         ("loss 0.5\n...\n", "loss 0.5 more\n", True),
         ("at 5 microseconds\n", "at 500 microseconds\n", True),
+        ("at 5 us\n", "at 1.05e+03 us\n", True),  # on a slow machine
         ("name  us/row  loss\na        1.0  2.0\n", "name  us/row  loss\na        9.0  2.1\n", True),
         ("name  us/row  loss\na        1.0  2.0\n", "name  us/row  loss\na        1.0  9.0\n", False),
     ],

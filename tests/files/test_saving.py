@@ -280,6 +280,10 @@ def test_a_private_file_stays_private(learner, tmp_path):
 
 @pytest.mark.parametrize("letter", ["x", "\u65e5", "\U0001f600"])
 def test_names_as_long_as_the_system_takes(learner, tmp_path, letter):
+    try:
+        os.fsencode(letter)
+    except UnicodeEncodeError:
+        pytest.skip("names of files have no such letter here")
     path = tmp_path / (letter * (255 // len(letter.encode())))
     kons.save(learner, path)
     assert_identical(kons.load(path).state(), learner.state())

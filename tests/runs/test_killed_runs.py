@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -199,7 +200,7 @@ def test_asked_to_stop_it_saves_and_says_how_to_continue(ask, sources, uninterru
     assert done["out"] == ""
     *_, last = done["err"].splitlines()
     assert last.startswith("kons: stopped after ")
-    assert last.endswith(f"Continue with: kons resume {folder}")
+    assert last.endswith(f"Continue with: kons resume {shlex.quote(str(folder))}")
     assert (folder / "checkpoint.kons").exists()
     assert ask("resume", folder)["code"] == 0
     assert json.loads((folder / "summary.json").read_text())["resumed"] == 1
@@ -228,7 +229,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(ask, sources, uninterrupted, tmp
     assert (done["code"], done["out"]) == (1, "")
     assert done["err"].count("\n") == 1
     assert "predictions.csv cannot be written: File too large." in done["err"]
-    assert f"Continue with: kons resume {folder}" in done["err"]
+    assert f"Continue with: kons resume {shlex.quote(str(folder))}" in done["err"]
     saved = (folder / "checkpoint.kons").read_bytes()
     # Still full: the same error, and the same checkpoint.
     again = ask("resume", folder, "--quiet", "--json", every_block=True, longest_file=round(0.8 * length))

@@ -154,7 +154,7 @@ def stopped_after(blocks):
 
 def test_stopped_and_resumed(settings, tmp_path, monkeypatch):
     Run.start(settings, tmp_path / "whole").go()
-    with pytest.raises(Stopped, match=r"stopped after 512 rows. Continue with: kons resume .*out$"):
+    with pytest.raises(Stopped, match=r"stopped after 512 rows. Continue with: kons resume .*out'?$"):
         Run.start(settings, tmp_path / "out").go(stop=stopped_after(1))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -221,7 +221,7 @@ def test_a_full_disk_at_any_write(settings, tmp_path, monkeypatch, every_block, 
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(FileError, match=r"cannot be written: No space left on.*kons resume .*out$"):
+        with pytest.raises(FileError, match=r"cannot be written: No space left on.*kons resume .*out'?$"):
             Run.start(settings, tmp_path / "out").go()
     Run.resume(tmp_path / "out").go()
     predictions = (tmp_path / "out" / "predictions.csv").read_bytes()

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from kons.arrays import Matrix, Vector
 from kons.cli.screen import progress_bar
+from kons.errors import as_word
 from kons.evaluation import Baseline, OnlineLinear, Persistence, RunningMean
 from kons.kernels import Gaussian
 from kons.learners import KONS
@@ -175,9 +176,9 @@ def as_typed(program: str) -> str:
     if not beside.exists() or (found is not None and Path(found).parent == beside.parent):
         return program
     try:
-        return str(beside.relative_to(Path.cwd()))
+        return as_word(beside.relative_to(Path.cwd()))
     except ValueError:
-        return str(beside)
+        return as_word(beside)
 
 
 def _loss_table(outcome: Outcome, late: str) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kons.errors import FileError
+from kons.errors import FileError, as_word
 from kons.files import about, load
 from kons.runs.folder import MODEL
 
@@ -19,7 +19,11 @@ def find(path: Path) -> Path:
     if (path / MODEL).is_file():
         return path / MODEL
     unfinished = (path / "checkpoint.kons").is_file()
-    hint = f"finish its run first (kons resume {path})" if unfinished else "expected the file of a model"
+    hint = (
+        f"finish its run first (kons resume {as_word(path)})"
+        if unfinished
+        else "expected the file of a model"
+    )
     raise FileError(f"{path} is a folder without {MODEL}: {hint}.")
 
 

@@ -13,7 +13,7 @@ from kons.cli import fail
 from kons.cli.outcome import print_outcome
 from kons.cli.screen import RunBar, notices
 from kons.cli.stopping import Stopping
-from kons.errors import ConfigurationError, KonsError, MissingExtraError, announce
+from kons.errors import ConfigurationError, KonsError, MissingExtraError, announce, as_word
 from kons.runs import Run, Settings, Stopped
 
 __all__ = ["print_json", "resume", "start", "with_report"]
@@ -78,7 +78,7 @@ def _go(
 def _at_once(run: Run) -> str:
     if run.folder is None or not run.stream.resumable:
         return "stopped."
-    return f"stopped at once. Continue with: kons resume {run.folder.path}"
+    return f"stopped at once. Continue with: kons resume {as_word(run.folder.path)}"
 
 
 def with_report(folder: Path) -> list[str]:
@@ -88,7 +88,7 @@ def with_report(folder: Path) -> list[str]:
     try:
         write_report(folder)
     except MissingExtraError as error:
-        announce(f"no {REPORT}: {error}, then: kons report {folder}")
+        announce(f"no {REPORT}: {error}, then: kons report {as_word(folder)}")
         return []
     except KonsError as error:
         announce(f"no {REPORT}: {error}")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.errors import InputError
+from kons.errors import InputError, as_word
 
 __all__ = ["RunFolder", "Segment", "as_number", "as_text", "read_folder"]
 
@@ -171,7 +171,7 @@ def read_folder(path: Path) -> RunFolder:
     if run.get("kind", "run") not in ("run", "compare"):
         raise InputError(f"{path / 'run.json'}: kind is {run['kind']!r}, expected 'run' or 'compare'.")
     unfinished = (path / "checkpoint.kons").exists()
-    advice = f"the run is not finished: `kons resume {path}`." if unfinished else f"{AGAIN}."
+    advice = f"the run is not finished: `kons resume {as_word(path)}`." if unfinished else f"{AGAIN}."
     summary = _read_document(path / "summary.json", advice)
     rows = summary.get("rows")
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.errors import ConfigurationError, FileError
+from kons.errors import ConfigurationError, FileError, as_word
 from kons.files import write_bytes
 
 __all__ = [
@@ -77,7 +77,7 @@ def require_place(path: Path, *, force: bool) -> None:
         if (present := [name for name in sorted(os.listdir(path)) if not _is_ours_unfinished(name)]) and (
             not force
         ):
-            hint = f"; kons resume {path} continues it" if CHECKPOINT in present else ""
+            hint = f"; kons resume {as_word(path)} continues it" if CHECKPOINT in present else ""
             raise ConfigurationError(
                 f"{path} is not empty (it holds {present[0]}): choose another folder, or --force to "
                 f"replace the run in it{hint}."

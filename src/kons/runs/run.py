@@ -19,7 +19,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kons.errors import ConfigurationError, FileError, InputError, KonsError, NumericalError, announce
+from kons.errors import (
+    ConfigurationError,
+    FileError,
+    InputError,
+    KonsError,
+    NumericalError,
+    announce,
+    as_word,
+)
 from kons.evaluation import Evaluation, Prequential, Scored
 from kons.files import read_tree, save, write_tree
 from kons.runs.circumstances import blas_threads, using_threads, versions
@@ -143,7 +151,7 @@ class Run:
         if (folder / SUMMARY).exists() and not (folder / CHECKPOINT).exists():
             shutil.rmtree(folder / PIECES, ignore_errors=True)
             raise ConfigurationError(
-                f"the run in {folder} is finished: see {folder / SUMMARY}, or kons report {folder}."
+                f"the run in {folder} is finished: see {folder / SUMMARY}, or kons report {as_word(folder)}."
             )
         settings = Settings.from_dict(asked.get("settings"))
         source = asked.get("source")
@@ -354,9 +362,8 @@ class Run:
         """At the end of a block, asked to: to be continued, or the end."""
         if self.folder is not None and self.stream.resumable:
             self.checkpoint()
-            raise Stopped(
-                f"stopped after {self.engine.rows:,} rows. Continue with: kons resume {self.folder.path}"
-            )
+            place = as_word(self.folder.path)
+            raise Stopped(f"stopped after {self.engine.rows:,} rows. Continue with: kons resume {place}")
         self.was_stopped = True
 
     def _what_is_left(self, error: KonsError) -> str:
@@ -367,7 +374,7 @@ class Run:
             return "Its folder is gone: start the run again."
         if isinstance(error, InputError):
             return f"The {self.engine.rows:,} rows before it are in {self.folder.path}."
-        return f"Continue with: kons resume {self.folder.path}"
+        return f"Continue with: kons resume {as_word(self.folder.path)}"
 
     # ---- the end
 
