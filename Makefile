@@ -11,6 +11,8 @@ WORKERS ?= 2
 PYTEST := -m pytest -n $(WORKERS) --dist loadfile --durations=10 --durations-min=1
 # A process is one of several then: a BLAS with threads of its own would only get in their way.
 export OPENBLAS_NUM_THREADS ?= 1
+# Many processes are started: with bytecode on disk (`make clean` removes it) none compiles the sources anew.
+export PYTHONDONTWRITEBYTECODE :=
 # Numba's cache looks at the file of a function, not at what that function calls from other files:
 # a folder per state of the sources keeps a developer from running yesterday's machine code.
 LOOPS := $(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)

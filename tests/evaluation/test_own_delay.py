@@ -66,13 +66,16 @@ def test_a_target_changes_no_prediction_of_the_next_rows(task, delay):
     """Nor its own; and sooner or later, some: it was not lost."""
     y = Y if task == "regression" else WORDS
     stretch = slice(0, 500)
+
+    def trace_of(targets):
+        rows = X[stretch], targets[stretch]
+        return kons.evaluate(made(task, delay), rows, delay=delay, trace=True).trace
+
+    before = trace_of(y)
     for at in (0, 3, 130, 383):
         changed = y.copy()
         changed[at] = 1e3 if task == "regression" else "quite new"
-        before, after = (
-            kons.evaluate(made(task, delay), (X[stretch], target[stretch]), delay=delay, trace=True).trace
-            for target in (y, changed)
-        )
+        after = trace_of(changed)
         first, second = (
             trace.scores if task == "classification" else trace.prediction for trace in (before, after)
         )

@@ -114,7 +114,7 @@ def test_predictions_in_between_change_no_bit(kind):
     ],
 )
 def test_whatever_is_given(kind, parameters):
-    X, y = stream(kind, effort.amount(330, 700))  # past the decision at 256, or 512
+    X, y = stream(kind, effort.amount(270, 700))  # past the decision at 256, or 512
     whole, model = model_of(kind, **parameters), model_of(kind, **parameters)
     trace = whole.advance(X, y)
     said = one_by_one(model, X, y)

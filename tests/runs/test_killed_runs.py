@@ -105,8 +105,8 @@ def assert_same_run(folder, expected):
     assert sorted(os.listdir(folder)) == sorted(os.listdir(expected))
 
 
-# Of each kind one: packed, with lags, with late labels, with few and with many arrays, and the default.
-SAMPLE = ("packed", "lag", "labels late", "exact", "many atoms", "default")
+# Packed, with late labels, with many arrays, and the default.
+SAMPLE = ("packed", "labels late", "many atoms", "default")
 KILLS = effort.amount(3, 8)
 
 
