@@ -55,6 +55,10 @@ class Stored:
 
     # ---- numbers and words
 
+    def is_nothing(self, name: str) -> bool:
+        """Whether an entry is there and None; it is not taken."""
+        return self._left.get(name, self) is None
+
     def nothing(self, name: str) -> None:
         """None."""
         if (value := self.take(name)) is not None:

@@ -48,8 +48,12 @@ class Coins:
         """Go back to an earlier mark."""
         self._generator.bit_generator.state = mark
 
-    def load_state(self, stored: Stored) -> None:
-        """Take a saved :meth:`mark`."""
+    def state(self) -> dict[str, Any]:
+        """The generator's state. A copy."""
+        return self.mark()
+
+    def load_state(self, stored: Stored, **_: Any) -> None:
+        """Take a saved :meth:`state`."""
         stored.word("bit_generator", "PCG64")
         inner = stored.inner("state")
         words = {name: inner.integer(name, at_most=2**128 - 1) for name in ("state", "inc")}

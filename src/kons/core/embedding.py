@@ -7,7 +7,7 @@ span. Because L is triangular, a new atom appends one coordinate and changes non
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from kons.core.function import cross_gram
 from kons.core.storage import point_store, take
 from kons.errors import NumericalError
 from kons.kernels import Kernel
-from kons.stored import Stored
+from kons.state import Inner, Part, Points
 
 __all__ = ["Embedding", "gaussian_score"]
 
@@ -28,7 +28,7 @@ __all__ = ["Embedding", "gaussian_score"]
 ROUNDING = 256.0 * float(np.finfo(np.float64).eps)
 
 
-class Embedding:
+class Embedding(Part):
     """The map z, over atoms that are linearly independent to rounding.
 
     ``theta(x) = L^-T z(x)`` are the coefficients of the projection over the atoms. Where they are large,
@@ -37,6 +37,8 @@ class Embedding:
 
     Costs B^2 flops a point, and B^2/2 numbers of memory.
     """
+
+    STATE: ClassVar = {"atoms": Points("size"), "factor": Inner()}
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -141,25 +143,6 @@ class Embedding:
         theta = inverse @ u
         cost: Vector = theta**2 / np.einsum("ij,ij->i", inverse, inverse)
         return cost
-
-    def mark(self) -> int:
-        """Where the dictionary stands, for :meth:`restore`."""
-        return len(self)
-
-    def restore(self, mark: int) -> None:
-        """Go back to an earlier mark, bit for bit."""
-        self.atoms.truncate(mark)
-        self.factor.truncate(mark)
-
-    def state(self) -> dict[str, Any]:
-        """The atoms and the factor. A copy."""
-        return {"atoms": self.atoms.copy(), "factor": self.factor.state()}
-
-    def load_state(self, stored: Stored, width: int | None) -> None:
-        """Take a saved dictionary."""
-        self.atoms.load_state(stored, "atoms", width)
-        self.factor.load_state(stored.inner("factor"), len(self.atoms))
-        stored.finish()
 
 
 @compiled_sums

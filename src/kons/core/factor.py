@@ -118,6 +118,14 @@ class PanelFactor:
         del self._rectangles[panels:], self._inverses[panels:]
         self.size = size
 
+    def mark(self) -> int:
+        """How many rows there are, for :meth:`restore`."""
+        return self.size
+
+    def restore(self, mark: int) -> None:
+        """Forget the rows appended since."""
+        self.truncate(mark)
+
     def inverse_norm2(self) -> float:
         """The squared Frobenius norm of ``L^-1``, the trace of ``(L L^T)^-1``. Costs n^3."""
         return sum(
@@ -133,7 +141,7 @@ class PanelFactor:
         """The panels as they are, boundaries included. A copy."""
         return {"height": self.height, "panels": self.panels()}
 
-    def load_state(self, stored: Stored, size: int) -> None:
+    def load_state(self, stored: Stored, *, size: int, **_: Any) -> None:
         """Take ``size`` saved rows, number by number: nothing is factored again."""
         stored.integer("height", at_least=self.height, at_most=self.height)
         panels = stored.pairs("panels", -(-size // self.height))

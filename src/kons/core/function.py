@@ -18,17 +18,16 @@ whose loss is met exactly, is not stored at all.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.core import preconditioner
 from kons.core.ledger import Ledger
 from kons.core.preconditioner import Preconditioner
 from kons.core.storage import GrowingArray, PointStore, point_store
 from kons.kernels import Kernel
-from kons.stored import Stored
+from kons.state import Growing, Inner, Part, Points
 
 __all__ = ["NewtonFunction", "cross_gram"]
 
@@ -37,16 +36,16 @@ __all__ = ["NewtonFunction", "cross_gram"]
 TILE = 512
 
 
-class Mark(NamedTuple):
-    """What it takes to go back."""
-
-    outside: int
-    inside_coefficients: Vector
-    preconditioner: preconditioner.Mark
-
-
-class NewtonFunction:
+class NewtonFunction(Part):
     """f and A together: what a second-order kernel learner must carry from row to row."""
+
+    STATE: ClassVar = {
+        "inside": Points("size"),
+        "outside": Points("outsiders"),
+        "_inside_coefficients": Growing("size", written=True),
+        "_outside_coefficients": Growing("outsiders"),
+        "preconditioner": Inner(),
+    }
 
     def __init__(self, kernel: Kernel, regularization: float) -> None:
         self.kernel = kernel
@@ -88,39 +87,6 @@ class NewtonFunction:
         outside = np.flatnonzero((w == 0.0) & (c != 0.0))
         self.outside.append_rows(block, outside)
         self._outside_coefficients.append(-c[outside] / alpha)
-
-    def mark(self) -> Mark:
-        """Where f and A stand, for :meth:`restore`."""
-        return Mark(len(self.outside), self._inside_coefficients.view.copy(), self.preconditioner.mark())
-
-    def restore(self, mark: Mark) -> None:
-        """Go back to an earlier mark, bit for bit."""
-        size = mark.preconditioner.size
-        self.preconditioner.restore(mark.preconditioner)
-        self.inside.truncate(size)
-        self._inside_coefficients.truncate(size)
-        self._inside_coefficients.view[:] = mark.inside_coefficients
-        self.outside.truncate(mark.outside)
-        self._outside_coefficients.truncate(mark.outside)
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on, as arrays (or lists of objects) and numbers."""
-        return {
-            "inside": self.inside.copy(),
-            "outside": self.outside.copy(),
-            "inside_coefficients": self._inside_coefficients.view.copy(),
-            "outside_coefficients": self._outside_coefficients.view.copy(),
-            "preconditioner": self.preconditioner.state(),
-        }
-
-    def load_state(self, stored: Stored, width: int | None) -> None:
-        """Take a saved f and A, into the stores that others may share."""
-        self.inside.load_state(stored, "inside", width)
-        self.outside.load_state(stored, "outside", width)
-        self._inside_coefficients.refill(stored.array("inside_coefficients", len(self.inside)))
-        self._outside_coefficients.refill(stored.array("outside_coefficients", len(self.outside)))
-        self.preconditioner.load_state(stored.inner("preconditioner"), len(self.inside))
-        stored.finish()
 
     def _expansion(self, coefficients: Vector, points: Any, block: Any) -> Vector:
         """``k(block, points) coefficients``, tile by tile: never a whole Gram matrix."""

@@ -13,31 +13,30 @@ raises ``log det(A/alpha)`` by ``log(1 + w*q)``, and has leverage ``w*q/(1 + w*q
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.core.factor import PanelFactor
 from kons.core.storage import GrowingArray
-from kons.stored import Stored
+from kons.state import Growing, Inner, Number, Part
 
 __all__ = ["Preconditioner"]
 
 
-class Mark(NamedTuple):
-    """What it takes to go back: all that is stored is appended."""
-
-    size: int
-    weighted_trace: float
-
-
-class Preconditioner:
+class Preconditioner(Part):
     """A, by the factor of its scaled Gram matrix; the points themselves live with the caller.
 
     ``K`` arguments hold one row per point of a block and one column per point of the dictionary, in
     the order in which they entered. Memory n^2/2 numbers; ``whiten`` costs n^2 flops per row.
     """
+
+    STATE: ClassVar = {
+        "_root_weights": Growing("size", at_least=0.0),
+        "factor": Inner(),
+        "weighted_trace": Number(at_least=0.0),
+    }
 
     def __init__(self, regularization: float) -> None:
         self.regularization = regularization
@@ -101,28 +100,3 @@ class Preconditioner:
     def effective_dimension(self) -> float:
         """``Tr(A^-1 (A - alpha*I))`` of the points inside. Costs n^3/3."""
         return len(self) - self.regularization * self.factor.inverse_norm2()
-
-    def mark(self) -> Mark:
-        """Where A stands, for :meth:`restore`."""
-        return Mark(len(self), self.weighted_trace)
-
-    def restore(self, mark: Mark) -> None:
-        """Go back to an earlier mark, bit for bit."""
-        self.factor.truncate(mark.size)
-        self._root_weights.truncate(mark.size)
-        self.weighted_trace = mark.weighted_trace
-
-    def state(self) -> dict[str, Any]:
-        """Everything A is made of. A copy."""
-        return {
-            "root_weights": self._root_weights.view.copy(),
-            "factor": self.factor.state(),
-            "weighted_trace": self.weighted_trace,
-        }
-
-    def load_state(self, stored: Stored, size: int) -> None:
-        """Take the saved A of ``size`` points."""
-        self._root_weights.refill(stored.array("root_weights", size, at_least=0.0))
-        self.factor.load_state(stored.inner("factor"), size)
-        self.weighted_trace = stored.number("weighted_trace", at_least=0.0)
-        stored.finish()

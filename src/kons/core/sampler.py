@@ -6,46 +6,53 @@ the over-estimated leverage of Eq. 4 for the next point.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.core import preconditioner
 from kons.core.function import cross_gram
 from kons.core.ledger import Ledger
 from kons.core.preconditioner import Preconditioner
 from kons.core.storage import GrowingArray, PointStore, point_store
 from kons.kernels import Kernel
+from kons.state import Growing, Inner, Part, Points, Sizes
 from kons.stored import Stored
 
 __all__ = ["LeverageSampler"]
 
 
-class Mark(NamedTuple):
-    """What it takes to go back."""
-
-    preconditioner: preconditioner.Mark
-
-
-class LeverageSampler:
+class LeverageSampler(Part):
     """The sample, and the posterior it gives over a block.
 
     ``shared_points`` is the dictionary of a learner that uses the same coins: the sampler then reads
     its points and adds none itself.
     """
 
+    STATE: ClassVar = {
+        "_points": Points("size"),
+        "_importances": Growing("size", at_least=0.0),
+        "preconditioner": Inner(),
+    }
+
     def __init__(
         self, kernel: Kernel, regularization: float, shared_points: PointStore | None = None
     ) -> None:
         self.kernel = kernel
         self.preconditioner = Preconditioner(regularization)
-        self._shares = shared_points is not None
-        self.points = point_store(kernel.accepts) if shared_points is None else shared_points
+        self._shared_points = shared_points
+        self._points = point_store(kernel.accepts) if shared_points is None else None
         self._importances = GrowingArray()
 
     def __len__(self) -> int:
         return len(self.preconditioner)
+
+    @property
+    def points(self) -> PointStore:
+        """Those of the sample, in the order they came."""
+        points = self._points if self._shared_points is None else self._shared_points
+        assert points is not None
+        return points
 
     @property
     def importances(self) -> Vector:
@@ -57,7 +64,7 @@ class LeverageSampler:
 
         ``K = k(block, points)`` may be given where it is known already; it is not changed.
         """
-        if self._shares and K is not None:
+        if self._points is None and K is not None:
             U = self.preconditioner.whiten(K.copy())
         else:
             U = self.preconditioner.whiten(cross_gram(self.kernel, block, self.points))
@@ -69,35 +76,9 @@ class LeverageSampler:
         self.preconditioner.enter(U, N, weights, rows["sampler_inverse_form"], rows["self_kernel"])
         chosen = np.flatnonzero(weights > 0.0)
         self._importances.append(weights[chosen] / rows["feature_weight"][chosen])
-        if not self._shares:
-            self.points.append_rows(block, chosen)
+        if self._points is not None:
+            self._points.append_rows(block, chosen)
 
-    def mark(self) -> Mark:
-        """Where the sample stands, for :meth:`restore`."""
-        return Mark(self.preconditioner.mark())
-
-    def restore(self, mark: Mark) -> None:
-        """Go back to an earlier mark, bit for bit."""
-        size = mark.preconditioner.size
-        self.preconditioner.restore(mark.preconditioner)
-        self._importances.truncate(size)
-        if not self._shares:
-            self.points.truncate(size)
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next coin depends on; the points too, unless a learner holds them. A copy."""
-        return {
-            "points": None if self._shares else self.points.copy(),
-            "importances": self.importances.copy(),
-            "preconditioner": self.preconditioner.state(),
-        }
-
-    def load_state(self, stored: Stored, width: int | None) -> None:
-        """Take a saved sample; points shared with a learner are there already."""
-        if self._shares:
-            stored.nothing("points")
-        else:
-            self.points.load_state(stored, "points", width)
-        self._importances.refill(stored.array("importances", len(self.points), at_least=0.0))
-        self.preconditioner.load_state(stored.inner("preconditioner"), len(self.points))
-        stored.finish()
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        if len(self) != len(self.points):
+            raise stored.error(f"it weighs {len(self)} points, expected {len(self.points)}")

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from kons.core.span_loops import (
     mirror,
     outside_of,
 )
+from kons.state import Array, Count, Leading, Part, Sizes
 from kons.stored import Stored
 
 __all__ = ["Span", "SpanSampler"]
@@ -50,17 +51,30 @@ ENOUGH_PENDING = 16
 FORGETTING_PERIOD = 32
 
 
-class Mark(NamedTuple):
-    """What it takes to go back: arrays are replaced, not changed, between a mark and its use."""
+class _Lower(Array):
+    """A matrix above whose diagonal there may be anything."""
 
-    fields: dict[str, Any]
+    def save(self, part: Any, name: str) -> Any:
+        return np.tril(getattr(part, name))
 
 
-class Span:
+class Span(Part):
     """A (its lower triangle), its inverse P and u over B coordinates, with the pending rows.
 
     Memory 2 B^2 + 128 B numbers. A row costs O(B^2), its share of the fresh inverse included.
     """
+
+    STATE: ClassVar = {
+        "rows": Count(),
+        "totals": Array(len(TOTALS), at_least=0.0, written="always"),
+        "A": _Lower("size", "size", written="rarely"),
+        "P": Array("size", "size", written="rarely"),
+        "u": Array("size", written="always"),
+        "_weights": Leading("pending", at_least=0.0),
+        "_gains": Leading("pending", at_least=0.0),
+        "_Z": Leading("pending", "size"),
+        "_V": Leading("pending", "size"),
+    }
 
     def __init__(self, regularization: float, forgetting: float = 1.0) -> None:
         self.regularization = regularization
@@ -79,7 +93,6 @@ class Span:
         self.u: Vector = np.zeros(size)
         self.totals[TOTALS.weighted_trace] = 0.0
         self.pending = 0
-        self._marked = False
         self._Z = np.zeros((self.period + ENOUGH_PENDING, size))
         self._V = np.zeros((self.period + ENOUGH_PENDING, size))
         self._gains = np.zeros(self.period + ENOUGH_PENDING)
@@ -199,53 +212,23 @@ class Span:
         elif self.pending >= ENOUGH_PENDING:
             self._take_in()
 
-    def mark_row(self) -> Mark:
-        """A mark that is cheap, for :meth:`restore` before the next :meth:`pass_row`."""
-        return Mark(vars(self) | {"u": self.u.copy(), "totals": self.totals.copy()})
+    def mark_row(self) -> dict[str, Any]:
+        """A mark that is cheap, for :meth:`take_back_row` before the next :meth:`pass_row`."""
+        return vars(self) | {"u": self.u.copy(), "totals": self.totals.copy()}
 
-    def mark(self) -> Mark:
-        """Where the span stands, for :meth:`restore`."""
-        self._marked = True
-        changed = ("u", "totals", "_gains", "_weights", "_Z", "_V")
-        fields = vars(self) | {name: getattr(self, name).copy() for name in changed}
-        return Mark(fields)
+    def take_back_row(self, mark: dict[str, Any]) -> None:
+        """Go back to before the row that was not passed."""
+        vars(self).update(mark)
 
-    def restore(self, mark: Mark) -> None:
-        """Go back to an earlier mark, bit for bit."""
-        vars(self).update(mark.fields)
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
+        """Take what was saved over so many coordinates, the rows pending among it."""
+        self.reset(sizes["size"])
+        super().load_state(stored, **sizes)
 
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on. A copy."""
-        return {
-            "A": np.tril(self.A),
-            "P": self.P.copy(),
-            "u": self.u.copy(),
-            "rows": self.rows,
-            "totals": self.totals.copy(),
-            "pending_z": self._Z[: self.pending].copy(),
-            "pending_v": self._V[: self.pending].copy(),
-            "pending_gains": self._gains[: self.pending].copy(),
-            "pending_weights": self._weights[: self.pending].copy(),
-        }
-
-    def load_state(self, stored: Stored, size: int) -> None:
-        """Take what was saved over ``size`` coordinates, the rows pending among it."""
-        self.reset(size)
-        self.rows = stored.integer("rows")
-        # A larger count never outlives a call, and the buffers have no room for it.
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        # A larger count never outlives a call.
         most = min(ENOUGH_PENDING - 1, self.rows % self.period)
-        weights = stored.array("pending_weights", None, at_least=0.0)
-        self.pending = stored.counted(len(weights), "rows of pending_weights", at_most=most)
-        now = slice(0, self.pending)
-        self._weights[now] = weights
-        self._gains[now] = stored.array("pending_gains", self.pending, at_least=0.0)
-        self._Z[now] = stored.array("pending_z", self.pending, size)
-        self._V[now] = stored.array("pending_v", self.pending, size)
-        self.A = stored.array("A", size, size)
-        self.P = stored.array("P", size, size)
-        self.u = stored.array("u", size)
-        self.totals = stored.array("totals", len(TOTALS), at_least=0.0)
-        stored.finish()
+        stored.counted(self.pending, "pending rows", at_most=most)
 
     def _pass(self, rows: int) -> None:
         self.pending += rows
@@ -257,9 +240,7 @@ class Span:
 
     def _take_in(self) -> None:
         """Let A and P have the pending rows."""
-        if self._marked:  # a mark holds these very arrays
-            self.A, self.P = self.A.copy(), self.P.copy()
-            self._marked = False
+        self._own("A", "P")
         add_rows(self.A, self._Z, self._weights, self.pending)
         add_rows(self.P, self._V, -self._gains, self.pending)
         mirror(self.P)
@@ -280,8 +261,10 @@ class Span:
             self.P = fresh_inverse(self.A)
 
 
-class SpanSampler:
+class SpanSampler(Part):
     """KORS's ``A^I`` in the coordinates of the span, where all its points lie: features unweighted."""
+
+    STATE: ClassVar = {"A": Array("size", "size"), "P": Array("size", "size")}
 
     def __init__(self, regularization: float) -> None:
         self.regularization = regularization
@@ -308,24 +291,6 @@ class SpanSampler:
             add_rows(A, Z, np.ascontiguousarray(rows["sampler_weight"][chosen]), len(chosen))
             mirror(A)
             self.A, self.P = A, fresh_inverse(A)
-
-    def mark(self) -> Mark:
-        """Where the sample stands, for :meth:`restore`."""
-        return Mark(dict(vars(self)))
-
-    def restore(self, mark: Mark) -> None:
-        """Go back to an earlier mark, bit for bit."""
-        vars(self).update(mark.fields)
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next coin depends on. A copy."""
-        return {"A": self.A.copy(), "P": self.P.copy()}
-
-    def load_state(self, stored: Stored, size: int) -> None:
-        """Take a sample saved over ``size`` coordinates."""
-        self.A = stored.array("A", size, size)
-        self.P = stored.array("P", size, size)
-        stored.finish()
 
 
 def _bordered(A: Matrix, coordinates: int, diagonal: float) -> Matrix:

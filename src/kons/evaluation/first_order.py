@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,11 +15,11 @@ from kons.core.storage import GrowingArray, point_store
 from kons.errors import ConfigurationError, NumericalError
 from kons.kernels import Kernel
 from kons.learners import Trace
-from kons.learners.stream import Restorable, StreamConsumer
+from kons.learners.stream import StreamConsumer
 from kons.losses import Loss
 from kons.losses.builtin import slope_of
+from kons.state import Field, Growing, Points
 from kons.step_sizes import InverseSqrt, StepSize, as_step_size
-from kons.stored import Stored
 
 __all__ = ["KernelGradientDescent"]
 
@@ -69,6 +69,8 @@ class KernelGradientDescent(StreamConsumer):
     (NORMA, here with a projection and without its weight decay); Zinkevich, ICML 2003 (the step).
     """
 
+    STATE: ClassVar[Mapping[str, Field]] = {"_points": Points("size"), "_coefficients": Growing("size")}
+
     def __init__(
         self,
         kernel: Kernel,
@@ -90,18 +92,6 @@ class KernelGradientDescent(StreamConsumer):
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
         return {"kernel": self.kernel, "loss": self.loss, "bound": self.bound, "step": self.step}
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on, besides the parameters. A copy."""
-        return super().state() | {
-            "points": self._points.copy(),
-            "coefficients": self._coefficients.view.copy(),
-        }
-
-    def _load_state(self, stored: Stored) -> None:
-        super()._load_state(stored)
-        self._points.load_state(stored, "points", self._width)
-        self._coefficients.refill(stored.array("coefficients", len(self._points)))
 
     def advance(self, X: Any, y: Any) -> Trace:
         """Predict, then learn, each row of X in order; all of them or, after an error, none."""
@@ -181,25 +171,8 @@ class KernelGradientDescent(StreamConsumer):
             f[t + 1 :] -= step[t] * K[t, t + 1 :]
         return prediction, slope, step
 
-    def _parts(self) -> Sequence[Restorable]:
-        return (_Expansion(self),)
-
     def _facts(self) -> dict[str, str]:
         return {}
-
-
-class _Expansion:
-    """The points and coefficients as a part that can go back."""
-
-    def __init__(self, learner: KernelGradientDescent) -> None:
-        self._learner = learner
-
-    def mark(self) -> int:
-        return len(self._learner._coefficients)
-
-    def restore(self, mark: int) -> None:
-        self._learner._points.truncate(mark)
-        self._learner._coefficients.truncate(mark)
 
 
 def _step_size(step: Any, loss: Loss, bound: float) -> StepSize:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector, as_row_values, require_integer
 from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, InputError, TargetError
-from kons.learners.labels import Labels, as_label, as_labels, object_array, stored_labels
+from kons.learners.labels import KnownLabels, Labels, as_label, as_labels, object_array
 from kons.learners.newton import NewtonLearner
 from kons.learners.problems import problems_for
-from kons.learners.stream import Restorable, StreamConsumer
+from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Logistic, Loss
+from kons.state import Field, Inner, Sizes
 from kons.stored import Stored
 
 __all__ = ["Classifier"]
@@ -57,6 +58,8 @@ class Classifier(StreamConsumer):
     (True, ['right', 'up'])
     """
 
+    STATE: ClassVar[Mapping[str, Field]] = {"_labels": KnownLabels(), "_problems": Inner()}
+
     def __init__(self, learner: NewtonLearner, classes: Sequence[Any] | None = None) -> None:
         if not isinstance(learner, NewtonLearner):
             raise ConfigurationError(
@@ -79,11 +82,12 @@ class Classifier(StreamConsumer):
         self.learner = learner
         if isinstance(classes, str) or not (classes is None or hasattr(classes, "__len__")):
             raise ConfigurationError(f"classes is {classes!r}, expected a list of all labels, or None.")
-        self._closed = classes is not None
         self._labels = Labels([] if classes is None else as_labels(classes, len(classes), "classes"))
         if classes is not None and not len(self._labels) == len(classes) > 0:
             raise ConfigurationError(f"classes is {classes!r}, expected labels that differ from each other.")
-        self._problems = problems_for(learner, closed=self._closed)
+        #: All classes there will ever be; None: others may come.
+        self._given = None if classes is None else self.classes
+        self._problems = problems_for(learner, closed=self._given is not None)
         self._problems.add(len(self._labels))
 
     # ---- learning
@@ -216,20 +220,14 @@ class Classifier(StreamConsumer):
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
-        return {"learner": self.learner, "classes": self.classes if self._closed else None}
+        return {"learner": self.learner, "classes": self._given}
 
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on, besides the parameters. A copy."""
-        return super().state() | {"classes": self.classes, "problems": self._problems.state()}
-
-    def _load_state(self, stored: Stored) -> None:
-        super()._load_state(stored)
-        classes = stored_labels(stored, "classes")
-        if (self._closed and classes != self.classes) or (self._rows_seen and not classes):
-            raise stored.error(f"{classes!r} cannot be its classes")
-        self._labels = Labels(classes)
-        self._problems = problems_for(self.learner, closed=self._closed)
-        self._problems.load_state(stored.inner("problems"), len(classes))
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        super()._loaded(stored, sizes)
+        if (self._given is not None and self.classes != self._given) or (
+            self._rows_seen and not self.classes
+        ):
+            raise stored.error(f"{self.classes!r} cannot be its classes")
         if self._problems.rows_seen != self._rows_seen:
             raise stored.error(
                 f"its problems have seen {self._problems.rows_seen} rows, expected {self._rows_seen}"
@@ -257,14 +255,11 @@ class Classifier(StreamConsumer):
         before = len(self._labels)
         codes = self._labels.codes_of(labels)
         new = len(self._labels) - before
-        if new and self._closed:
+        if new and self._given is not None:
             seen = self._labels.known[before]
             raise InputError(f"y holds {seen!r}, which is not among classes={self._labels.known[:before]!r}.")
         self._problems.add(new)
         return np.array(codes, dtype=np.int64)
-
-    def _parts(self) -> Sequence[Restorable]:
-        return (self._labels, self._problems)
 
     def _facts(self) -> dict[str, str]:
         return {"classes": ", ".join(map(repr, self._labels.known[:20]))}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,9 +29,9 @@ from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, NumericalError
 from kons.kernels import Kernel
 from kons.learners.newton import NewtonLearner, no_finite_score
-from kons.learners.stream import Restorable
 from kons.losses import Loss, Squared
 from kons.policies import Dependence, Fixed, Leverage
+from kons.state import Field, Inner, Inners, Number, Sizes
 from kons.step_sizes import Constant
 from kons.stored import Stored
 
@@ -43,6 +43,22 @@ FEWEST_IN_BLOCK = 6
 # A coin may choose a point that the span all but holds: its coordinate would carry next to nothing, and be in
 # the way of points farther off (see kons.core.entry.independent).
 LEAST_OUTSIDE = 1e-4
+
+
+class _Candidate(Field):
+    """The point that may replace an atom, as a block of one; None if none is more than 0 new."""
+
+    def save(self, part: Any, name: str) -> Any:
+        candidate = getattr(part, name)
+        return None if candidate is None else copied(candidate)
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        if part._candidate_novelty == 0.0:
+            stored.nothing(key)
+            return None
+        if part.kernel.accepts == "objects":
+            return copied(stored.items(key, 1))
+        return stored.array(key, 1, sizes["width"])
 
 
 class EmbeddedKONS(NewtonLearner):
@@ -95,6 +111,14 @@ class EmbeddedKONS(NewtonLearner):
     NIPS 2017; Engel, Mannor, Meir: The Kernel Recursive Least-Squares Algorithm, 2004 (linear dependence).
     """
 
+    STATE: ClassVar[Mapping[str, Field]] = {
+        "_embedding": Inner(binds="size"),
+        "_span": Inner(),
+        "_riders": Inners(),
+        "_sampler": Inner(),
+        "_candidate_novelty": Number(at_least=0.0),
+        "_candidate": _Candidate(),
+    }
     _extra_columns: tuple[str, ...] = ("novelty",)
 
     def __init__(
@@ -213,38 +237,17 @@ class EmbeddedKONS(NewtonLearner):
             "seed": self.seed,
         }
 
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on: arrays, numbers, lists of objects. A copy."""
-        return super().state() | {
-            "embedding": self._embedding.state(),
-            "span": self._span.state(),
-            "sampler": None if self._sampler is None else self._sampler.state(),
-            "candidate": None if self._candidate is None else copied(self._candidate),
-            "candidate_novelty": self._candidate_novelty,
-        }
-
-    def _load_state(self, stored: Stored) -> None:
-        super()._load_state(stored)
-        self._embedding.load_state(stored.inner("embedding"), self._width)
-        size = len(self._embedding)
-        self._span.load_state(stored.inner("span"), size)
-        if self._sampler is None:
-            stored.nothing("sampler")
-        else:
-            self._sampler.load_state(stored.inner("sampler"), size)
-        self._candidate_novelty = stored.number("candidate_novelty", at_least=0.0)
-        if self._candidate_novelty == 0.0:
-            stored.nothing("candidate")
-        elif self.kernel.accepts == "objects":
-            self._candidate = copied(stored.items("candidate", 1))
-        else:
-            self._candidate = stored.array("candidate", 1, self._width)
-        most = 0 if isinstance(self.policy, Fixed) else self.max_atoms - size
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        super()._loaded(stored, sizes)
+        most = 0 if isinstance(self.policy, Fixed) else self.max_atoms - len(self._embedding)
         if self._free_slots() > most or self._span.rows != self._rows_seen:
             raise stored.error(
                 f"{self._span.rows} rows and {self._free_slots()} free slots in the span do not fit "
-                f"{self._rows_seen} rows and {size} of {self.max_atoms} atoms"
+                f"{self._rows_seen} rows and {len(self._embedding)} of {self.max_atoms} atoms"
             )
+        self._dictionary_changed()
+
+    def _restored(self) -> None:
         self._dictionary_changed()
 
     # ---- one row at a time: the same update without the overhead of blocks
@@ -540,10 +543,6 @@ class EmbeddedKONS(NewtonLearner):
             self._candidate = np.pad(self._candidate, ((0, 0), (0, columns)))
         self._dictionary_changed()
 
-    def _parts(self) -> Sequence[Restorable]:
-        sampler = () if self._sampler is None else (self._sampler,)
-        return (_DictionaryOf(self), *self._spans, *sampler, *self._coins)
-
 
 class _Hot(NamedTuple):
     """What the compiled row loop reads of a Gaussian dictionary."""
@@ -555,21 +554,3 @@ class _Hot(NamedTuple):
 
 
 _NOTHING: tuple[bytes | None, Vector] = (None, np.empty(0))
-
-
-class _DictionaryOf:
-    """The learner's dictionary and candidate as a part that can go back; replacement makes a new one."""
-
-    def __init__(self, learner: EmbeddedKONS) -> None:
-        self._learner = learner
-
-    def mark(self) -> Any:
-        learner = self._learner
-        embedding = learner._embedding
-        return embedding, embedding.mark(), learner._candidate, learner._candidate_novelty
-
-    def restore(self, mark: Any) -> None:
-        learner = self._learner
-        learner._embedding, size, learner._candidate, learner._candidate_novelty = mark
-        learner._embedding.restore(size)
-        learner._dictionary_changed()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,9 +16,8 @@ from kons.core.storage import PointStore
 from kons.core.threads import single_threaded_blas
 from kons.kernels import Kernel
 from kons.learners.newton import NewtonLearner
-from kons.learners.stream import Restorable
 from kons.losses import Loss
-from kons.stored import Stored
+from kons.state import Field, Inner
 
 __all__ = ["ExpansionLearner"]
 
@@ -34,25 +33,12 @@ THREADED_FROM = 2048
 class ExpansionLearner(NewtonLearner):
     """Blocked replay over a :class:`NewtonFunction`, with or without a leverage sampler beside it."""
 
+    STATE: ClassVar[Mapping[str, Field]] = {"_function": Inner(), "_sampler": Inner()}
+
     def __init__(self, kernel: Kernel, loss: Loss, **parameters: Any) -> None:
         super().__init__(kernel, loss, **parameters)
         self._function = NewtonFunction(kernel, self.regularization)
         self._sampler: LeverageSampler | None = None
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on: arrays, numbers, lists of objects. A copy."""
-        return super().state() | {
-            "function": self._function.state(),
-            "sampler": None if self._sampler is None else self._sampler.state(),
-        }
-
-    def _load_state(self, stored: Stored) -> None:
-        super()._load_state(stored)
-        self._function.load_state(stored.inner("function"), self._width)
-        if self._sampler is None:
-            stored.nothing("sampler")
-        else:
-            self._sampler.load_state(stored.inner("sampler"), self._width)
 
     def _learn_rows(
         self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
@@ -95,7 +81,3 @@ class ExpansionLearner(NewtonLearner):
         function, sampler = self._function, self._sampler
         own = () if sampler is None or sampler.points is function.inside else (sampler.points,)
         return (function.inside, function.outside, *own)
-
-    def _parts(self) -> Sequence[Restorable]:
-        sampler = () if self._sampler is None else (self._sampler,)
-        return (self._function, *sampler, *self._coins)

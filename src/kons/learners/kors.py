@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from kons.core.storage import PointStore
 from kons.core.threads import single_threaded_blas
 from kons.kernels import Kernel
 from kons.learners.expansion import THREADED_FROM
-from kons.learners.stream import Restorable, StreamConsumer
+from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
 from kons.policies import Leverage, require_leverage
-from kons.stored import Stored
+from kons.state import Field, Inner, Number
 
 __all__ = ["KORS"]
 
@@ -59,6 +59,13 @@ class KORS(StreamConsumer):
     ----------
     Calandriello, Lazaric, Valko, ICML 2017, Algorithm 2 and Theorem 2.
     """
+
+    STATE: ClassVar[Mapping[str, Field]] = {
+        "_estimated_dimension": Number(at_least=0.0),
+        "_sampler": Inner(),
+        "_embedding": Inner(),
+        "_coins": Inner(),
+    }
 
     def __init__(
         self,
@@ -154,22 +161,6 @@ class KORS(StreamConsumer):
             "seed": self.seed,
         }
 
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on. A copy."""
-        return super().state() | {
-            "estimated_dimension": self._estimated_dimension,
-            "sampler": self._sampler.state(),
-            "embedding": self._embedding.state(),
-            "coins": [self._coins.mark()],
-        }
-
-    def _load_state(self, stored: Stored) -> None:
-        super()._load_state(stored)
-        self._estimated_dimension = stored.number("estimated_dimension", at_least=0.0)
-        self._sampler.load_state(stored.inner("sampler"), self._width)
-        self._embedding.load_state(stored.inner("embedding"), self._width)
-        self._coins.load_state(stored.inners("coins", 1)[0])
-
     def _sample_block(self, block: Any, rows: Any) -> None:
         rows["self_kernel"] = self.kernel.evaluate_diagonal(block)
         K_bb = self.kernel.evaluate(block, block)
@@ -184,9 +175,6 @@ class KORS(StreamConsumer):
 
     def _point_stores(self) -> Sequence[PointStore]:
         return (self._sampler.points, self._embedding.atoms)
-
-    def _parts(self) -> Sequence[Restorable]:
-        return (self._sampler, self._embedding, self._coins)
 
     def _facts(self) -> dict[str, str]:
         return {"online effective dimension, at most": f"{self.online_effective_dimension:.3g}"}

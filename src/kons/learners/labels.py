@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from kons.arrays import Vector
 from kons.errors import InputError
+from kons.state import Field, Sizes
 from kons.stored import Stored
 
-__all__ = ["Labels", "as_label", "as_labels", "object_array", "signs", "stored_labels"]
+__all__ = ["KnownLabels", "Labels", "as_label", "as_labels", "object_array", "signs", "stored_labels"]
 
 
 class Labels:
@@ -44,20 +45,36 @@ class Labels:
                 self._add(label)
         return [self._codes[label] for label in labels]
 
-    def mark(self) -> int:
-        """Where the labels stand, for :meth:`restore`."""
-        return len(self.known)
-
-    def restore(self, mark: int) -> None:
-        """Forget the labels added since."""
-        for label in self.known[mark:]:
+    def truncate(self, count: int) -> None:
+        """Forget the labels behind the first ``count``."""
+        for label in self.known[count:]:
             del self._codes[label]
-        del self.known[mark:]
+        del self.known[count:]
 
     def _add(self, label: Any) -> None:
         if label not in self._codes:
             self._codes[label] = len(self.known)
             self.known.append(label)
+
+
+class KnownLabels(Field):
+    """An attribute that is :class:`Labels`, which only grow; their number is the symbol ``classes``."""
+
+    undoes = True
+
+    def save(self, part: Any, name: str) -> Any:
+        return list(getattr(part, name).known)
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        labels = Labels(stored_labels(stored, key))
+        sizes["classes"] = len(labels)
+        return labels
+
+    def mark(self, part: Any, name: str) -> Any:
+        return len(getattr(part, name))
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        getattr(part, name).truncate(mark)
 
 
 def as_label(value: Any, name: str = "y") -> Any:

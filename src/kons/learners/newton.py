@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,8 +28,8 @@ from kons.kernels import Kernel
 from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Loss, Squared
+from kons.state import Field, Inners, Number
 from kons.step_sizes import StepSize, as_step_size, for_loss
-from kons.stored import Stored
 
 __all__ = ["NewtonLearner"]
 
@@ -42,6 +43,12 @@ class NewtonLearner(StreamConsumer):
     Not to be used directly. A subclass says where A lives (:meth:`_learn_rows`, :meth:`_raw_scores`)
     and who enters it (its rules).
     """
+
+    STATE: ClassVar[Mapping[str, Field]] = {
+        "_log_determinant": Number(at_least=0.0),
+        "_online_effective_dimension": Number(at_least=0.0),
+        "_coins": Inners(),
+    }
 
     def __init__(
         self,
@@ -181,21 +188,6 @@ class NewtonLearner(StreamConsumer):
     def online_effective_dimension(self) -> float:
         """``sum_t tau_tt``, the sum of the leverages at the time each point was met."""
         return self._online_effective_dimension
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on: arrays, numbers, lists of objects. A copy."""
-        return super().state() | {
-            "log_determinant": self._log_determinant,
-            "online_effective_dimension": self._online_effective_dimension,
-            "coins": [coins.mark() for coins in self._coins],
-        }
-
-    def _load_state(self, stored: Stored) -> None:
-        super()._load_state(stored)
-        self._log_determinant = stored.number("log_determinant", at_least=0.0)
-        self._online_effective_dimension = stored.number("online_effective_dimension", at_least=0.0)
-        for coins, saved in zip(self._coins, stored.inners("coins", len(self._coins)), strict=True):
-            coins.load_state(saved)
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""

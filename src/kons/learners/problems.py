@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from kons.errors import NumericalError
 from kons.learners.embedded import FLOAT64, EmbeddedKONS
 from kons.learners.labels import signs
 from kons.learners.newton import PREDICTED_BLOCK, NewtonLearner, no_finite_score
+from kons.state import Field, Inner, Inners, Part, Restorable, Sizes
 from kons.stored import Stored
 
 __all__ = ["Learned", "Problems", "SeparateProblems", "SharedProblems", "problems_for"]
@@ -42,7 +43,7 @@ class Learned(NamedTuple):
     rounding_clips: int
 
 
-class Problems(Protocol):
+class Problems(Restorable, Protocol):
     """What a classifier asks of its problems; classes are numbered from 0."""
 
     @property
@@ -53,10 +54,6 @@ class Problems(Protocol):
     def scores(self, points: Any) -> Matrix: ...
     def scores_of_one(self, x: Any) -> list[float]: ...
     def widen(self, columns: int) -> None: ...
-    def mark(self) -> Any: ...
-    def restore(self, mark: Any) -> None: ...
-    def state(self) -> dict[str, Any]: ...
-    def load_state(self, stored: Stored, classes: int) -> None: ...
 
 
 def problems_for(learner: NewtonLearner, *, closed: bool) -> Problems:
@@ -67,7 +64,7 @@ def problems_for(learner: NewtonLearner, *, closed: bool) -> Problems:
     return SeparateProblems(fresh, closed=closed)
 
 
-class SharedProblems:
+class SharedProblems(Part):
     """All problems in the span of one dictionary: who becomes an atom depends on points and coins alone.
 
     (Who is replaced in a full one, with ``when_full="replace"``, depends on all functions: see EmbeddedKONS.)
@@ -75,6 +72,8 @@ class SharedProblems:
     symmetric, l(p, y) = l(-p, -y), so two problems with opposite targets have opposite functions, to the
     last bit, and one of them is enough: two classes cost two spans (one, if the set is closed).
     """
+
+    STATE: ClassVar[Mapping[str, Field]] = {"host": Inner()}
 
     def __init__(self, host: EmbeddedKONS, *, closed: bool) -> None:
         # The host's own span is the unseen problem, or class 0 of a closed set; riders are the others.
@@ -173,7 +172,7 @@ class SharedProblems:
                 )
         except NumericalError:
             for span, where in zip(spans, marks, strict=True):
-                span.restore(where)
+                span.take_back_row(where)
             host._coins[0].take_back_one()
             raise
         for span in spans:
@@ -225,39 +224,25 @@ class SharedProblems:
         """More features, 0 in the dictionary."""
         self.host.widen(columns)
 
-    # ---- going back, and files
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
+        """Take what was saved of so many classes."""
+        self._arrange(sizes["classes"])
+        host = self.host
+        host._riders = [Span(host.regularization, host.forgetting) for _ in self._owners[1:]]
+        super().load_state(stored, **sizes)
 
-    def mark(self) -> Any:
-        """Where the problems stand, for :meth:`restore`."""
-        return len(self._places), list(self.host._riders), self.host._mark()
-
-    def restore(self, mark: Any) -> None:
-        """Go back to an earlier mark, bit for bit."""
-        classes, self.host._riders, host = mark
-        self.host._restore(host)
-        self._arrange(classes)
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on. A copy."""
-        return {"host": self.host.state(), "riders": [span.state() for span in self.host._riders]}
-
-    def load_state(self, stored: Stored, classes: int) -> None:
-        """Take what was saved of this many classes."""
-        self.host = type(self.host).from_state(self.host.parameters(), stored.take("host"))
-        self._arrange(classes)
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         first = self.host._span
-        for rider in stored.inners("riders", len(self._owners) - 1):
-            span = Span(first.regularization, first.forgetting)
-            span.load_state(rider, len(first))
-            if (span.rows, span.pending) != (first.rows, first.pending):
-                raise rider.error("it is at another row than the first problem")
-            span.totals[_SHARED] = first.totals[_SHARED]
-            self.host._riders.append(span)
-        stored.finish()
+        for rider in self.host._riders:
+            if (rider.rows, rider.pending) != (first.rows, first.pending):
+                raise stored.error("a problem is at another row than the first")
+            rider.totals[_SHARED] = first.totals[_SHARED]
 
 
-class SeparateProblems:
+class SeparateProblems(Part):
     """A learner of its own for each problem: what they keep depends on targets. Costs all of them."""
+
+    STATE: ClassVar[Mapping[str, Field]] = {"learners": Inners()}
 
     def __init__(self, learner: NewtonLearner, *, closed: bool) -> None:
         # The first is the unseen problem, or class 0 of a closed set.
@@ -317,29 +302,16 @@ class SeparateProblems:
         for learner in self.learners:
             learner.widen(columns)
 
-    def mark(self) -> Any:
-        """Where the problems stand, for :meth:`restore`."""
-        return self._classes, list(self.learners), [learner._mark() for learner in self.learners]
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
+        """Take what was saved of so many classes."""
+        pattern, self._classes = self.learners[0], sizes["classes"]
+        count = max(self._classes + (not self.closed), 1)
+        self.learners = [type(pattern)(**pattern.parameters()) for _ in range(count)]
+        super().load_state(stored, **sizes)
 
-    def restore(self, mark: Any) -> None:
-        """Go back to an earlier mark, bit for bit."""
-        self._classes, self.learners, marks = mark
-        for learner, where in zip(self.learners, marks, strict=True):
-            learner._restore(where)
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on. A copy."""
-        return {"problems": [learner.state() for learner in self.learners]}
-
-    def load_state(self, stored: Stored, classes: int) -> None:
-        """Take what was saved of this many classes."""
-        template, self._classes = self.learners[0], classes
-        count = max(classes + (not self.closed), 1)
-        states = stored.items("problems", count)
-        self.learners = [type(template).from_state(template.parameters(), state) for state in states]
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         if len({learner.rows_seen for learner in self.learners}) > 1:
             raise stored.error("its problems are at different rows")
-        stored.finish()
 
     def _of_classes(self) -> Sequence[NewtonLearner]:
         return self.learners[len(self.learners) - self._classes :]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,22 +26,80 @@ from kons.errors import ConfigurationError, InputError, TargetError, notice
 from kons.kernels import Kernel
 from kons.learners.classifier import Classifier, best_of, probabilities_of, scores_of
 from kons.learners.embedded import FLOAT64
-from kons.learners.labels import Labels, as_labels, object_array, stored_labels
+from kons.learners.labels import Labels, as_labels, object_array
 from kons.learners.newton import NewtonLearner
-from kons.learners.stream import Restorable, StreamConsumer
+from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
 from kons.learners.warmup import Majority, Mean, WarmUp
 from kons.losses import Logistic, Loss, SquaredHinge
 from kons.policies import Fixed
 from kons.scaling import RobustScaling, TargetScaling, median_bandwidth
+from kons.state import Count, Field, Inner, Sizes
 from kons.stored import Stored
 
 __all__ = ["Scaled"]
 
 # Times the median distance: what did best over seven public regression sets, 1 and 2 being near.
 WIDER = 1.5
+# Of the target: smaller, and the scale of a target would be no number.
+SMALLEST_REACH = 1e-320
 # Of a target: its squared error is still a number.
 LARGEST_TARGET = 1e150
+
+
+class _Scales(Field):
+    """Of features, where these are scaled and the warm-up is over; else None."""
+
+    def save(self, part: Any, name: str) -> Any:
+        scaling = getattr(part, name)
+        return None if scaling is None else scaling.state()
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        if part._warm is not None or not part._scales:
+            stored.nothing(key)
+            return None
+        return RobustScaling.from_stored(stored.inner(key), sizes["width"] or 1)
+
+
+class _TargetScale(Field):
+    """Centre and reach of the target."""
+
+    def save(self, part: Any, name: str) -> Any:
+        return np.array([part._target.centre, part._target.reach])
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        centre, reach = stored.array(key, 2).tolist()
+        if reach < SMALLEST_REACH:
+            raise stored.error(f"the reach of its target is {reach:g}")
+        return TargetScaling(centre, reach)
+
+
+class _Bandwidths(Field):
+    """By distances and by absolute ones, where they were to be found and the warm-up is over; else None."""
+
+    def save(self, part: Any, name: str) -> Any:
+        bandwidths = getattr(part, name)
+        return None if bandwidths is None else np.array(bandwidths)
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        if part._warm is not None or part.kernel.is_resolved:
+            stored.nothing(key)
+            return None
+        return tuple(stored.array(key, 2, at_least=1e-300).tolist())
+
+
+class _Resolved(Field):
+    """The learner in scaled units, made of all that was found in the warm-up; None before its end."""
+
+    def save(self, part: Any, name: str) -> Any:
+        inner = getattr(part, name)
+        return None if inner is None else inner.state()
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        if part._warm is not None:
+            stored.nothing(key)
+            return None
+        return type(part.learner).from_state(part._resolved_parameters(), stored.take(key))
 
 
 class Scaled(StreamConsumer):
@@ -88,6 +146,15 @@ class Scaled(StreamConsumer):
     >>> bool(abs(model.predict_one(X[0]) - y[0]) < 100.0)
     True
     """
+
+    STATE: ClassVar[Mapping[str, Field]] = {
+        "_targets_clipped": Count(),
+        "_warm": Inner(ends=True),
+        "_features": _Scales(),
+        "_target": _TargetScale(),
+        "_bandwidths": _Bandwidths(),
+        "_inner": _Resolved(),
+    }
 
     def __init__(
         self,
@@ -310,66 +377,16 @@ class Scaled(StreamConsumer):
             "scale_features": self.scale_features,
         }
 
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on, besides the parameters. A copy."""
-        common = super().state() | {"targets_clipped": self._targets_clipped}
-        if self._warm is not None:
-            classes = list(self._warm_labels().known) if self._labelled else None
-            return common | {"warmup": self._warm.state() | {"classes": classes}, "inner": None}
-        return common | {
-            "warmup": None,
-            "inner": self._inner.state(),
-            "features": None if self._features is None else self._features.state(),
-            "centre": self._target.centre,
-            "reach": self._target.reach,
-            "bandwidths": None if self._bandwidths is None else np.array(self._bandwidths),
-        }
-
-    def _load_state(self, stored: Stored) -> None:
-        super()._load_state(stored)
-        self._targets_clipped = stored.integer("targets_clipped")
-        warmup, inner = stored.take("warmup"), stored.take("inner")
-        if warmup is not None:
-            if inner is not None or not self._rows_seen < self.warmup:
-                raise stored.error("it has left its warm-up, and has not")
-            self._load_warmup(Stored(warmup, "Scaled, warmup"))
-            return
-        features = stored.take("features")
-        if features is not None:
-            if self._width is None or not self._scales:
-                raise stored.error("features that are not scaled have scales")
-            self._features = RobustScaling.from_stored(Stored(features, "Scaled, features"), self._width)
-        elif self._scales:
-            raise stored.error("features that are scaled have no scales")
-        centre, reach = stored.number("centre"), stored.number("reach", at_least=1e-320)
-        self._target = TargetScaling(centre, reach)
-        bandwidths = stored.take("bandwidths")
-        if bandwidths is not None:
-            self._bandwidths = tuple(stored.checked(bandwidths, "bandwidths", 2, at_least=1e-300).tolist())
-        elif not self.kernel.is_resolved:
-            raise stored.error("its kernel has no bandwidth")
-        self._inner = type(self.learner).from_state(self._resolved_parameters(), inner)
-        if self._inner.rows_seen != self._rows_seen:
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        super()._loaded(stored, sizes)
+        if (self._warm is None) == (self._inner is None) or (
+            self._warm is not None and self._rows_seen >= self.warmup
+        ):
+            raise stored.error("it has left its warm-up, and has not")
+        if self._inner is not None and self._inner.rows_seen != self._rows_seen:
             raise stored.error(
                 f"the learner has seen {self._inner.rows_seen} rows, expected {self._rows_seen}"
             )
-        self._warm = None
-
-    def _load_warmup(self, stored: Stored) -> None:
-        warm = self._new_warmup()
-        if not isinstance(warm.record, Majority):
-            stored.nothing("classes")
-            warm.load_state(stored, self._width, self._rows_seen)
-        else:
-            classes = stored_labels(stored, "classes")
-            warm.record.labels.codes_of(classes)
-            warm.load_state(stored, self._width, self._rows_seen)
-            if (
-                warm.record.labels.known != classes
-                or not np.isin(warm.targets, np.arange(len(classes))).all()
-            ):
-                raise stored.error("a row is of a class that there is not")
-        self._warm = warm
 
     # ---- inside: the warm-up
 
@@ -564,9 +581,6 @@ class Scaled(StreamConsumer):
     def _point_stores(self) -> Sequence[PointStore]:
         return ()  # the inner learner has them
 
-    def _parts(self) -> Sequence[Restorable]:
-        return (_WarmUpOf(self),)
-
     def _facts(self) -> dict[str, str]:
         if self._warm is not None:
             return {"warm-up": f"{len(self._warm):,} of {self.warmup:,} rows"}
@@ -581,25 +595,6 @@ def scale_row(x: Vector, medians: Vector, spreads: Vector, limit: float, z: Vect
         if not (np.isfinite(x[j]) and abs(z[j]) <= limit):
             return False
     return True
-
-
-class _WarmUpOf:
-    """A learner's warm-up as a part that can go back, from behind its end as well."""
-
-    def __init__(self, learner: Scaled) -> None:
-        self._learner = learner
-
-    def mark(self) -> Any:
-        learner, warm = self._learner, self._learner._warm
-        assert warm is not None
-        return warm, warm.mark(), learner._target
-
-    def restore(self, mark: Any) -> None:
-        learner = self._learner
-        learner._warm, where, learner._target = mark
-        learner._features = learner._bandwidths = learner._inner = None
-        assert learner._warm is not None
-        learner._warm.restore(where)
 
 
 def _takes_labels(loss: Loss) -> bool:

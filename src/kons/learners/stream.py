@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from kons.arrays import as_objects, as_points, as_row, require_integer
 from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, KonsError
 from kons.kernels import Kernel
+from kons.state import Count, Field, Part, Sizes, Width
 from kons.stored import Stored
 
 __all__ = ["StreamConsumer"]
@@ -23,15 +24,10 @@ __all__ = ["StreamConsumer"]
 LOOKED_AT = 16
 
 
-class Restorable(Protocol):
-    """A part of a learner that can go back to where it was."""
-
-    def mark(self) -> Any: ...
-    def restore(self, mark: Any) -> None: ...
-
-
-class StreamConsumer(ABC):
+class StreamConsumer(Part, ABC):
     """Rows in order, each counted; a call that raises leaves everything exactly as it was."""
+
+    STATE: ClassVar[Mapping[str, Field]] = {"_width": Width(), "_rows_seen": Count(), "_kept": Count()}
 
     def __init__(self, kernel: Kernel) -> None:
         if not isinstance(kernel, Kernel):
@@ -93,12 +89,8 @@ class StreamConsumer(ABC):
         """Where points are kept, each store once."""
         raise ConfigurationError(f"{type(self).__name__} cannot take more features than it began with.")
 
-    def _widened(self, columns: int) -> None:  # noqa: B027 - most have nothing to do
+    def _widened(self, columns: int) -> None:
         """Let the rest follow points that were widened."""
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on, besides the parameters. A copy."""
-        return {"width": self._width, "rows_seen": self._rows_seen, "kept": self._kept}
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
@@ -114,22 +106,12 @@ class StreamConsumer(ABC):
         True
         """
         learner = cls(**parameters)
-        stored = Stored(state, cls.__name__)
-        learner._load_state(stored)
-        stored.finish()
+        learner.load_state(Stored(state, cls.__name__))
         return learner
 
-    def _load_state(self, stored: Stored) -> None:
-        """Take what :meth:`state` saved into a learner that has seen nothing."""
-        self._rows_seen = stored.integer("rows_seen")
-        self._kept = stored.integer("kept")
-        self._width = stored.width("width", vectors=self.kernel.accepts == "vectors")
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         if self._width is None and self._rows_seen and self.kernel.accepts == "vectors":
             raise stored.error(f"width is None, but {self._rows_seen} row(s) were learned")
-
-    @abstractmethod
-    def _parts(self) -> Sequence[Restorable]:
-        """What changes as rows come, besides plain numbers."""
 
     @abstractmethod
     def _facts(self) -> dict[str, str]:
@@ -155,23 +137,12 @@ class StreamConsumer(ABC):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Put everything back, bit for bit, if anything is raised inside."""
-        mark = self._mark()
+        mark = self.mark()
         try:
             yield
         except BaseException:
-            self._restore(mark)
+            self.restore(mark)
             raise
-
-    def _mark(self) -> Any:
-        """Where everything stands, for :meth:`_restore`."""
-        numbers = {k: v for k, v in vars(self).items() if v is None or isinstance(v, (int, float))}
-        return [(part, part.mark()) for part in self._parts()], numbers
-
-    def _restore(self, mark: Any) -> None:
-        parts, numbers = mark
-        for part, where in parts:
-            part.restore(where)
-        vars(self).update(numbers)
 
     def _as_points(self, X: Any) -> Any:
         if self.kernel.accepts == "objects":

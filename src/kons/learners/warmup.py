@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.core.storage import GrowingArray, point_store
-from kons.learners.labels import Labels
+from kons.learners.labels import KnownLabels, Labels
 from kons.scaling import RobustScaling
+from kons.state import Array, Field, Growing, Inner, Number, Part, Points, Sizes
 from kons.stored import Stored
 
 __all__ = ["Majority", "Mean", "WarmUp"]
 
 
-class Mark(NamedTuple):
-    """How much was there."""
+class _Since(Field):
+    """The first row of each column that came later, by its number; before it there are zeros, unknown."""
 
-    rows: int
-    record: Any
+    def save(self, part: Any, name: str) -> Any:
+        return np.array(list(getattr(part, name).values()), dtype=np.float64)
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        since, width = stored.array(key, None, at_least=1.0), sizes["width"] or 1
+        if len(since) >= width or not (since <= sizes["rows"]).all():
+            raise stored.error("it has more late columns, or later ones, than there can be")
+        return dict(enumerate(since.astype(np.int64).tolist(), start=width - len(since)))
 
 
-class WarmUp:
+class WarmUp(Part):
     """Rows as they came, with their targets (or codes of labels) and weights, and a simple record of them.
 
     Costs the rows' memory, and O(1) a row (O(K) with K classes).
     """
 
+    STATE: ClassVar[Mapping[str, Field]] = {
+        "_targets": Growing("rows"),
+        "_weights": Growing("rows", at_least=0.0),
+        "points": Points("rows"),
+        "_since": _Since(),
+        "record": Inner(),
+    }
+
     def __init__(self, accepts: str, record: Mean | Majority) -> None:
         self.points = point_store(accepts)
         self.record = record
-        # The first row of each column that came later; before it there are zeros, which mean nothing.
         self._since: dict[int, int] = {}
         self._targets = GrowingArray()
         self._weights = GrowingArray()
@@ -61,7 +76,7 @@ class WarmUp:
     def widen(self, width: int, columns: int) -> None:
         """Rows of ``width`` features have so many more from now on; what these were before is not known."""
         self.points.widen(columns)
-        self._since |= dict.fromkeys(range(width, width + columns), len(self))
+        self._since = self._since | dict.fromkeys(range(width, width + columns), len(self))
 
     def scaling(self) -> RobustScaling:
         """Of each feature, from the rows that have it."""
@@ -79,51 +94,23 @@ class WarmUp:
         for column, first in self._since.items():
             points[:first, column] = 0.0
 
-    def mark(self) -> Mark:
-        """Where it stands, for :meth:`restore`."""
-        return Mark(len(self), self.record.mark())
-
-    def restore(self, mark: Mark) -> None:
-        """Forget the rows taken since."""
-        for store in (self.points, self._targets, self._weights):
-            store.truncate(mark.rows)
-        self.record.restore(mark.record)
-
-    def state(self) -> dict[str, Any]:
-        """The rows. A copy; the record follows from them."""
-        rows = {"points": self.points.view.copy(), "targets": self.targets, "weights": self.weights}
-        if self._since:
-            rows["since"] = np.array(list(self._since.values()), dtype=np.float64)
-        return rows
-
-    def load_state(self, stored: Stored, width: int | None, rows: int) -> None:
-        """Take saved rows, and pass over them again."""
-        targets = stored.array("targets", rows)
-        weights = stored.array("weights", rows, at_least=0.0)
-        self.points.load_state(stored, "points", width)
-        if len(self.points) != rows:
-            raise stored.error(f"it has {len(self.points)} points, expected {rows}")
-        if width is not None and "since" in stored:
-            since = stored.array("since", None, at_least=1.0)
-            if len(since) >= width or not (since <= rows).all():
-                raise stored.error("it has more late columns, or later ones, than there can be")
-            self._since = dict(enumerate(since.astype(np.int64).tolist(), start=width - len(since)))
-        stored.finish()
-        self._targets.append(targets)
-        self._weights.append(weights)
-        self.record.pass_over(targets, weights)
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        if isinstance(self.record, Majority):
+            self.record.check(self.targets, stored)
 
 
 #: Of a column that no row has had yet.
 _UNKNOWN = RobustScaling.fit(np.zeros((1, 1)))
 
 
-class Mean:
+class Mean(Part):
     """The weighted mean of the targets so far; 0 before any.
 
     >>> Mean().pass_over(np.array([2.0, 4.0, 9.0]), np.ones(3)).tolist()
     [0.0, 2.0, 3.0]
     """
+
+    STATE: ClassVar[Mapping[str, Field]] = {"_sum": Number(), "_mass": Number(at_least=0.0)}
 
     def __init__(self) -> None:
         self._sum = 0.0
@@ -144,17 +131,11 @@ class Mean:
         means: Vector = np.divide(sums[:-1], before, out=np.zeros(len(targets)), where=before > 0.0)
         return means
 
-    def mark(self) -> tuple[float, float]:
-        """Where it stands, for :meth:`restore`."""
-        return self._sum, self._mass
 
-    def restore(self, mark: tuple[float, float]) -> None:
-        """Go back to an earlier mark."""
-        self._sum, self._mass = mark
-
-
-class Majority:
+class Majority(Part):
     """How much weight each class has so far, by the codes of labels that someone else keeps."""
+
+    STATE: ClassVar[Mapping[str, Field]] = {"labels": KnownLabels(), "_counts": Array(None, at_least=0.0)}
 
     def __init__(self, labels: Labels) -> None:
         self.labels = labels
@@ -176,14 +157,10 @@ class Majority:
         self._counts = sums[-1]
         return _shares(np.where(known, sums, np.nan)[:-1])
 
-    def mark(self) -> tuple[int, Vector]:
-        """Where it stands, for :meth:`restore`."""
-        return self.labels.mark(), self._counts.copy()
-
-    def restore(self, mark: tuple[int, Vector]) -> None:
-        """Go back to an earlier mark."""
-        labels, self._counts = mark
-        self.labels.restore(labels)
+    def check(self, codes: Vector, stored: Stored) -> None:
+        """Refuse rows of a class that there is not."""
+        if len(self._counts) > len(self.labels) or not np.isin(codes, np.arange(len(self.labels))).all():
+            raise stored.error("a row is of a class that there is not")
 
     def _padded(self) -> Vector:
         """Counts of all the labels there are, new ones 0."""

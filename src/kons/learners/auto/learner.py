@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,11 @@ from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.succession import Succession
 from kons.learners.auto.view import Fixed
 from kons.learners.classifier import best_of, probabilities_of
-from kons.learners.labels import Labels, as_label, as_labels, object_array, stored_labels
-from kons.learners.stream import Restorable, StreamConsumer
+from kons.learners.labels import KnownLabels, Labels, as_label, as_labels, object_array
+from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Logistic
+from kons.state import Field, Inner, Sizes
 from kons.stored import Stored
 
 __all__ = ["AutoKONS"]
@@ -94,6 +95,8 @@ class AutoKONS(StreamConsumer):
     backpropagation-free machine learning models, Science 2024 (gradients); Vovk: Competitive on-line
     statistics, 2001.
     """
+
+    STATE: ClassVar[Mapping[str, Field]] = {"_labels": KnownLabels(), "_succession": Inner()}
 
     def __init__(
         self,
@@ -295,14 +298,8 @@ class AutoKONS(StreamConsumer):
             "regularization": self.regularization,
         }
 
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on, besides the parameters. A copy."""
-        return super().state() | {"classes": list(self._labels.known), "succession": self._succession.state()}
-
-    def _load_state(self, stored: Stored) -> None:
-        super()._load_state(stored)
-        self._labels = Labels(stored_labels(stored, "classes"))
-        self._succession.load_state(stored.inner("succession"))
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        super()._loaded(stored, sizes)
         if self._labelled and self._ensemble.outputs != len(self._labels):
             raise stored.error("it has not as many outputs as classes")
 
@@ -390,9 +387,6 @@ class AutoKONS(StreamConsumer):
     def _require_classes(self) -> None:
         if not self._labelled:
             raise AttributeError("AutoKONS for regression predicts numbers and knows no classes.")
-
-    def _parts(self) -> Sequence[Restorable]:
-        return (self._labels, self._succession)
 
     def _facts(self) -> dict[str, str]:
         leads = sorted(self.shares.items(), key=lambda share: -share[1])[:3]

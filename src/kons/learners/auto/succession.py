@@ -257,7 +257,7 @@ class Succession:
             "asleep": None if self.asleep is None else self.asleep.state(),
         }
 
-    def load_state(self, stored: Stored) -> None:
+    def load_state(self, stored: Stored, **_: Any) -> None:
         """Take what :meth:`state` saved into one that has seen nothing."""
         for name in self.INTEGERS:
             setattr(self, name, stored.integer(name))

@@ -1,0 +1,433 @@
+"""State as data: a part of a learner declares once what it is made of.
+
+::
+
+    class Mean(Part):
+        STATE = {"total": Number(), "mass": Number(at_least=0.0)}
+
+Saving, loading with every shape and range checked, undo and byte counts come from that declaration. An
+attribute ``_name`` is saved under ``name``. Shapes are in symbols: ``Array("size", "outputs")``; a symbol
+that is not known is what the first array that has it says, and all others must agree.
+
+Undo keeps references to everything, declared or not: whatever is *replaced* comes back by itself. What is
+changed in place says so in its declaration (``written``), and is copied: when it is marked, or, where that
+is dear, before it is changed for the first time after that (``Part._own``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from kons.stored import MOST, Stored
+
+__all__ = [
+    "Array",
+    "Count",
+    "Field",
+    "Flag",
+    "Growing",
+    "Inner",
+    "Inners",
+    "Leading",
+    "Number",
+    "Part",
+    "Points",
+    "Restorable",
+    "Sizes",
+    "Width",
+    "Word",
+]
+
+Sizes = dict[str, Any]
+"""What the symbols of shapes stand for, as far as it is known."""
+
+
+class Field:
+    """One attribute of a part: how it is saved, loaded and taken back."""
+
+    undoes: ClassVar[bool] = False
+    """Whether it has more to take back than a reference."""
+
+    def save(self, part: Any, name: str) -> Any:
+        """The attribute as a tree for a file. A copy."""
+        return getattr(part, name)
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        """The attribute as it was saved under the key, checked."""
+        raise NotImplementedError
+
+    def mark(self, part: Any, name: str) -> Any:
+        """What :meth:`restore` needs; asked for only where the field ``undoes``."""
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        """Put the attribute back; the reference is back already."""
+
+    def arrays(self, value: Any) -> Iterator[np.ndarray]:
+        """The arrays of a value, for counting bytes."""
+        if isinstance(value, np.ndarray):
+            yield value
+
+
+class Flag(Field):
+    """True or False."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> bool:
+        return stored.flag(key)
+
+
+class Word(Field):
+    """One of these words."""
+
+    def __init__(self, *expected: str) -> None:
+        self.expected = expected
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> str:
+        return stored.word(key, *self.expected)
+
+
+class Number(Field):
+    """A finite number in a range."""
+
+    def __init__(self, at_least: float = -math.inf, at_most: float = math.inf) -> None:
+        self.at_least, self.at_most = at_least, at_most
+
+    def save(self, part: Any, name: str) -> float:
+        return float(getattr(part, name))
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> float:
+        return stored.number(key, at_least=self.at_least, at_most=self.at_most)
+
+
+class Count(Field):
+    """An integer in a range, whose end may be a symbol; from then on a symbol itself, if that is named."""
+
+    def __init__(self, at_least: int = 0, at_most: int | str = MOST, binds: str = "") -> None:
+        self.at_least, self.at_most, self.binds = at_least, at_most, binds
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> int:
+        most = sizes[self.at_most] if isinstance(self.at_most, str) else self.at_most
+        value = stored.integer(key, at_least=self.at_least, at_most=most)
+        if self.binds:
+            sizes[self.binds] = value
+        return value
+
+
+class Width(Field):
+    """How many features a row has: the symbol ``width``, None before the first row and for objects."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> int | None:
+        sizes["width"] = stored.width(key, vectors=part.kernel.accepts == "vectors")
+        width: int | None = sizes["width"]
+        return width
+
+
+class Array(Field):
+    """Finite numbers of a shape in symbols, ``written`` in place ``"always"``, ``"rarely"`` or never."""
+
+    def __init__(
+        self, *shape: int | str | None, at_least: float = -math.inf, written: str = "", order: str = "C"
+    ) -> None:
+        self.shape, self.at_least, self.written, self.order = shape, at_least, written, order
+        self.undoes = written == "always"  # type: ignore[misc]
+
+    def save(self, part: Any, name: str) -> Any:
+        return getattr(part, name).copy()
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        value = stored.array(key, *(_known(n, sizes) for n in self.shape), at_least=self.at_least)
+        _bind(self.shape, value.shape, sizes)
+        return np.asfortranarray(value) if self.order == "F" else value
+
+    def mark(self, part: Any, name: str) -> Any:
+        return getattr(part, name).copy()
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        setattr(part, name, mark)
+
+
+class Leading(Field):
+    """The first rows of a buffer, as many as another attribute says, which is found again when loading."""
+
+    undoes = True
+
+    def __init__(self, count: str, *trailing: int | str, at_least: float = -math.inf) -> None:
+        self.count, self.trailing, self.at_least = count, trailing, at_least
+
+    def save(self, part: Any, name: str) -> Any:
+        return getattr(part, name)[: getattr(part, self.count)].copy()
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        buffer = getattr(part, name)
+        shape = (sizes.get(self.count), *(_known(n, sizes) for n in self.trailing))
+        value = stored.array(key, *shape, at_least=self.at_least)
+        sizes[self.count] = stored.counted(len(value), f"rows of {key}", at_most=len(buffer))
+        setattr(part, self.count, len(value))
+        buffer[: len(value)] = value
+        return buffer
+
+    def mark(self, part: Any, name: str) -> Any:
+        return getattr(part, name).copy()
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        setattr(part, name, mark)
+
+
+class Growing(Field):
+    """A :class:`~kons.core.storage.GrowingArray`, which is only ever appended to unless it is ``written``."""
+
+    undoes = True
+
+    def __init__(self, *shape: int | str | None, at_least: float = -math.inf, written: bool = False) -> None:
+        self.shape, self.at_least, self.written = shape, at_least, written
+
+    def save(self, part: Any, name: str) -> Any:
+        return getattr(part, name).view.copy()
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        value = stored.array(key, *(_known(n, sizes) for n in self.shape), at_least=self.at_least)
+        _bind(self.shape, value.shape, sizes)
+        growing = getattr(part, name)
+        growing.refill(value)
+        return growing
+
+    def mark(self, part: Any, name: str) -> Any:
+        growing = getattr(part, name)
+        return growing.view.copy() if self.written else len(growing)
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        growing = getattr(part, name)
+        growing.truncate(len(mark) if self.written else mark)
+        if self.written:
+            growing.view[:] = mark
+
+    def arrays(self, value: Any) -> Iterator[np.ndarray]:
+        yield value.view
+
+
+class Points(Field):
+    """A :class:`~kons.core.storage.PointStore` of rows of ``width`` features; its size may bind a symbol.
+
+    None, where the points are somebody else's, then and now.
+    """
+
+    undoes = True
+
+    def __init__(self, binds: str = "") -> None:
+        self.binds = binds
+
+    def save(self, part: Any, name: str) -> Any:
+        points = getattr(part, name)
+        return None if points is None else points.copy()
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        points = getattr(part, name)
+        if points is None:
+            stored.nothing(key)
+            return None
+        points.load_state(stored, key, sizes["width"])
+        if self.binds:
+            known = sizes.setdefault(self.binds, len(points))
+            if known != len(points):
+                raise stored.error(f"{key} has {len(points)} points, expected {known}")
+        return points
+
+    def mark(self, part: Any, name: str) -> Any:
+        points = getattr(part, name)
+        return 0 if points is None else len(points)
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        points = getattr(part, name)
+        if points is not None:
+            points.truncate(mark)
+
+    def arrays(self, value: Any) -> Iterator[np.ndarray]:
+        if value is not None and isinstance(value.view, np.ndarray):
+            yield value.view
+
+
+class Restorable(Protocol):
+    """A part of a learner that can go back to where it was, and be saved."""
+
+    def mark(self) -> Any: ...
+    def restore(self, mark: Any) -> None: ...
+    def state(self) -> dict[str, Any]: ...
+    def load_state(self, stored: Stored, **sizes: Any) -> None: ...
+
+
+class Inner(Field):
+    """A part inside, that is there before anything is loaded; or None, then and now.
+
+    ``ends``: it may have become None by the time it was saved.
+    """
+
+    undoes = True
+
+    def __init__(self, binds: str = "", ends: bool = False) -> None:
+        self.binds, self.ends = binds, ends
+
+    def save(self, part: Any, name: str) -> Any:
+        inner = getattr(part, name)
+        return None if inner is None else inner.state()
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        inner = getattr(part, name)
+        if inner is None or (self.ends and stored.is_nothing(key)):
+            stored.nothing(key)
+            return None
+        inner.load_state(stored.inner(key), **sizes)
+        if self.binds:
+            sizes[self.binds] = len(inner)
+        return inner
+
+    def mark(self, part: Any, name: str) -> Any:
+        inner = getattr(part, name)
+        return None if inner is None else inner.mark()
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        inner = getattr(part, name)
+        if inner is not None:
+            inner.restore(mark)
+
+    def arrays(self, value: Any) -> Iterator[np.ndarray]:
+        if isinstance(value, Part):
+            yield from value._arrays()
+
+
+class Inners(Field):
+    """A list or tuple of parts that are there before anything is loaded."""
+
+    undoes = True
+
+    def save(self, part: Any, name: str) -> Any:
+        return [inner.state() for inner in getattr(part, name)]
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        inners = getattr(part, name)
+        for inner, saved in zip(inners, stored.inners(key, len(inners)), strict=True):
+            inner.load_state(saved, **sizes)
+        return inners
+
+    def mark(self, part: Any, name: str) -> Any:
+        inners = getattr(part, name)
+        return list(inners), [inner.mark() for inner in inners]
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        inners, marks = mark
+        setattr(part, name, type(getattr(part, name))(inners))
+        for inner, where in zip(inners, marks, strict=True):
+            inner.restore(where)
+
+    def arrays(self, value: Any) -> Iterator[np.ndarray]:
+        for inner in value:
+            if isinstance(inner, Part):
+                yield from inner._arrays()
+
+
+class Part:
+    """Something with a state: a subclass declares its attributes in ``STATE``, in the order they are loaded.
+
+    >>> class Mean(Part):
+    ...     STATE = {"totals": Array("outputs"), "mass": Number(at_least=0.0)}
+    ...     def __init__(self):
+    ...         self.totals, self.mass = np.zeros(2), 0.0
+    >>> mean = Mean()
+    >>> mark = mean.mark()
+    >>> mean.totals = mean.totals + 1.0
+    >>> mean.state()
+    {'totals': array([1., 1.]), 'mass': 0.0}
+    >>> mean.restore(mark)
+    >>> mean.totals
+    array([0., 0.])
+    >>> mean.load_state(Stored({"totals": np.ones(3), "mass": 1.0}, "Mean"), outputs=2)
+    Traceback (most recent call last):
+    kons.errors.FileError: the state of Mean cannot be used: totals has the shape (3,), expected (2,).
+    """
+
+    STATE: ClassVar[Mapping[str, Field]] = {}
+    _fields: ClassVar[dict[str, Field]] = {}
+    _undone: ClassVar[tuple[tuple[str, Field], ...]] = ()
+    _rarely_written: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        declared = [vars(base).get("STATE", {}) for base in reversed(cls.__mro__)]
+        cls._fields = {name: field for fields in declared for name, field in fields.items()}
+        cls._undone = tuple((name, field) for name, field in cls._fields.items() if field.undoes)
+        cls._rarely_written = frozenset(
+            name for name, field in cls._fields.items() if getattr(field, "written", "") == "rarely"
+        )
+
+    # ---- files
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        return {_key(name): field.save(self, name) for name, field in self._fields.items()}
+
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
+        """Take what :meth:`state` saved into a part that has seen nothing; ``sizes`` are known symbols."""
+        for name, field in self._fields.items():
+            setattr(self, name, field.load(stored, _key(name), self, name, sizes))
+        self._loaded(stored, sizes)
+        stored.finish()
+
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        """Refuse what does not fit together, and find again what was not saved."""
+
+    # ---- going back
+
+    def mark(self) -> Any:
+        """Where it stands, for :meth:`restore`."""
+        if self._rarely_written:
+            self._borrowed = self._rarely_written
+        return dict(vars(self)), [field.mark(self, name) for name, field in self._undone]
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark, bit for bit."""
+        attributes, marks = mark
+        vars(self).clear()
+        vars(self).update(attributes)
+        for (name, field), where in zip(self._undone, marks, strict=True):
+            field.restore(self, name, where)
+        self._restored()
+
+    def _restored(self) -> None:
+        """Let what is found from the state follow it back."""
+
+    def _own(self, *names: str) -> None:
+        """Copy these arrays, if a mark holds them: they are about to be written."""
+        borrowed: frozenset[str] = vars(self).get("_borrowed", frozenset())
+        if borrowed:
+            for name in names:
+                if name in borrowed:
+                    setattr(self, name, getattr(self, name).copy())
+            self._borrowed = borrowed - set(names)
+
+    # ---- looking
+
+    def _arrays(self) -> Iterator[np.ndarray]:
+        """All arrays of the state, those of parts inside among them."""
+        for name, field in self._fields.items():
+            yield from field.arrays(getattr(self, name))
+
+    @property
+    def nbytes(self) -> int:
+        """Of the arrays of its state."""
+        return sum(array.nbytes for array in self._arrays())
+
+
+def _key(name: str) -> str:
+    return name.lstrip("_")
+
+
+def _known(n: int | str | None, sizes: Sizes) -> int | None:
+    return sizes.get(n) if isinstance(n, str) else n
+
+
+def _bind(shape: tuple[int | str | None, ...], found: tuple[int, ...], sizes: Sizes) -> None:
+    for n, length in zip(shape, found, strict=True):
+        if isinstance(n, str):
+            sizes.setdefault(n, length)
