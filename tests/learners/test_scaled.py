@@ -56,7 +56,7 @@ def classification():
 @pytest.fixture
 def untold(monkeypatch):
     """Notices are told anew."""
-    monkeypatch.setattr(errors, "_told", set())
+    monkeypatch.setattr(errors, "told", set())
 
 
 # ---- the same by hand
