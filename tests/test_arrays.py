@@ -252,7 +252,7 @@ def test_series_as_targets(y):
 
 @pytest.mark.parametrize("form", ["csr_array", "csc_matrix", "coo_array", "lil_matrix", "dok_array"])
 def test_sparse_rows_are_made_dense_and_told(form, monkeypatch):
-    monkeypatch.setattr(errors, "_told", set())
+    monkeypatch.setattr(errors, "told", set())
     matrix = getattr(scipy.sparse, form)(VALUES)
     with pytest.warns(KonsWarning, match="X is sparse and was made dense: 3 x 3"):
         array = as_points(matrix)

@@ -22,7 +22,7 @@ from kons.errors import (
 
 @pytest.fixture
 def nothing_told(monkeypatch):
-    monkeypatch.setattr(errors, "_told", set())
+    monkeypatch.setattr(errors, "told", set())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from threadpoolctl import ThreadpoolController
 import effort
 from contracts.learners import LEARNERS, assert_identical, stream
 from kons import KONS, Gaussian, Squared
-from kons.core import threads
+from kons.core.threads import single_threaded_blas
 
 X, Y = stream(200)
 
@@ -29,10 +29,10 @@ class TouchedError(Exception):
 
 @pytest.fixture
 def forbidden(monkeypatch):
-    def controller():
+    def limit(*_, **__):
         raise TouchedError
 
-    monkeypatch.setattr(threads, "_controller", controller)
+    monkeypatch.setattr(ThreadpoolController, "limit", limit)
 
 
 @pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS)
@@ -100,11 +100,21 @@ def test_predictions_from_several_threads_are_identical(name):
 
 
 def test_a_limit_that_fails_is_not_counted(monkeypatch):
-    def controller():
-        raise TouchedError
+    calls = []
 
-    with monkeypatch.context() as patch:
-        patch.setattr(threads, "_controller", controller)
-        with pytest.raises(TouchedError), threads.single_threaded_blas():
-            pass
-    assert threads._depth == 0
+    class Limiter:
+        def restore_original_limits(self):
+            calls.append("restore")
+
+    def limit(*_, **__):
+        calls.append("limit")
+        if len(calls) == 1:
+            raise TouchedError
+        return Limiter()
+
+    monkeypatch.setattr(ThreadpoolController, "limit", limit)
+    with pytest.raises(TouchedError), single_threaded_blas():
+        pass
+    with single_threaded_blas():
+        assert calls == ["limit", "limit"]  # not as if one were inside already
+    assert calls == ["limit", "limit", "restore"]

@@ -38,7 +38,8 @@ __all__ = [
 
 logger = logging.getLogger("kons")
 
-_told: set[str] = set()
+told: set[str] = set()
+"""The kinds of notices this process has given. Emptied, all are given again: in a long-lived server, say."""
 
 
 class KonsError(Exception):
@@ -83,8 +84,8 @@ class KonsWarning(UserWarning):
 def notice(kind: str, message: str) -> None:
     """Warn with :class:`KonsWarning`, once per ``kind`` and process, and log every time."""
     logger.info(message)
-    if kind not in _told:
-        _told.add(kind)
+    if kind not in told:
+        told.add(kind)
         warnings.warn(message, KonsWarning, stacklevel=3)
 
 

@@ -81,7 +81,7 @@ def test_frames_are_rows_one_by_one():
 
 
 def test_a_feature_that_comes_late_gets_a_column_after_fifty_values(monkeypatch):
-    monkeypatch.setattr(errors, "_told", {"river missing"})
+    monkeypatch.setattr(errors, "told", {"river missing"})
     late = RNG.uniform(50.0, 90.0, size=COUNT)
     rows = [x | {"late": late[i]} if i >= 30 else x for i, x in enumerate(ROWS)]
     model, alone = KONSRegressor(**SMALL), core("regression")

@@ -213,7 +213,7 @@ def test_what_the_kernel_cannot_take_is_left_out(monkeypatch):
     kernel = ScikitLearn("rbf")  # its width depends on the number of features
     model, twin = (KONSRegressor("embedded", kernel=kernel, warmup=WARMUP) for _ in range(2))
     late = [None] * 60 + C[60:].tolist()
-    monkeypatch.setattr(errors, "_told", set())
+    monkeypatch.setattr(errors, "told", set())
     with pytest.warns(KonsWarning, match="'late' came after 109 rows"):
         predictions = played(model, rows(a=A.tolist(), b=B.tolist(), late=late))
     close(predictions, played(twin, rows(a=A.tolist(), b=B.tolist())))
@@ -261,7 +261,7 @@ def test_bytes_are_text():
     ],
 )
 def test_what_is_done_for_the_user_is_told_once(monkeypatch, row, message):
-    monkeypatch.setattr(errors, "_told", {"Scaled target"})
+    monkeypatch.setattr(errors, "told", {"Scaled target"})
     model = KONSRegressor("embedded", warmup=3)
     played(model, rows(a=A.tolist(), w=WORDS)[:20])
     before = model.state()
@@ -274,7 +274,7 @@ def test_what_is_done_for_the_user_is_told_once(monkeypatch, row, message):
 
 
 def test_a_late_feature_is_told(monkeypatch):
-    monkeypatch.setattr(errors, "_told", {"river missing"})
+    monkeypatch.setattr(errors, "told", {"river missing"})
     model = KONSClassifier("embedded", warmup=20)
     late = [None] * 60 + C[60:].tolist()
     with pytest.warns(KonsWarning, match="'late' came late.* 50 values.* row 110 on") as told:

@@ -240,7 +240,7 @@ def test_frames_of_other_libraries(convert):
 
 
 def test_gaps_are_told_once(monkeypatch):
-    monkeypatch.setattr(errors, "_told", {"Scaled target"})
+    monkeypatch.setattr(errors, "told", {"Scaled target"})
     model = KONSRegressor("embedded", warmup=60)
     with pytest.warns(KonsWarning, match="is missing in a row") as told:
         model.learn_many(X[:60], Y[:60])

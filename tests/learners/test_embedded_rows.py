@@ -442,7 +442,7 @@ def test_growth_through_learn_one():
         learner.predict_one(x)
         learner.learn_one(x, y)
         sizes.append(learner.size)
-        assert len(learner.atoms) == learner.size == len(learner._span)
+        assert len(learner.atoms) == learner.size
     assert sizes[:3] == [1, 2, 3]
     assert sizes[-1] == max(sizes) == 12
     assert np.all(np.diff(sizes) >= 0)
@@ -460,8 +460,14 @@ def test_a_point_sampled_but_dependent_adds_no_atom():
         learner.learn_one(x, 0.5)
     by_block.advance(points, np.full(80, 0.5))
     assert learner.size == by_block.size == 40
-    np.testing.assert_allclose(learner._sampler.A, by_block._sampler.A, rtol=0, atol=1e-9)
     np.testing.assert_allclose(learner.predict(X), by_block.predict(X), rtol=0, atol=1e-9)
+    # The sample is what the coins of later rows depend on.
+    found, expected = (one.advance(X[40:80], Y[40:80]) for one in (learner, by_block))
+    np.testing.assert_allclose(found.leverage_estimate, expected.leverage_estimate, rtol=0, atol=1e-9)
+    single = EmbeddedKONS(Gaussian(), Squared(), policy=Leverage(floor=1.0))
+    single.advance(X[:40], np.full(40, 0.5))
+    once = single.advance(X[40:80], Y[40:80])
+    assert (found.leverage_estimate < once.leverage_estimate - 1e-3).any()
 
 
 def test_the_first_row_gives_the_width():

@@ -257,7 +257,7 @@ def test_features_are_close_to_the_kernel(kernel):
     assert residual[-1] <= alpha * eps / (1 - eps) + 1e-8
     assert residual[0] >= -1e-8
     # and on the atoms, those in the span of others included, to what makes an atom one of them
-    D, K_D = sampler._embedding.atoms.view, kernel.gram(sampler.atoms)
+    D, K_D = sampler.state()["embedding"]["atoms"], kernel.gram(sampler.atoms)
     atoms = sampler.transform(sampler.atoms)
     theta = np.linalg.solve(kernel.gram(D), kernel.gram(D, sampler.atoms))
     lengths = np.diag(K_D) + np.diag(kernel.gram(D)) @ theta**2

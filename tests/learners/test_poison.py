@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 from contracts.learners import assert_identical
 from kons import KONS, KORS, EmbeddedKONS, Gaussian, Logistic, SketchedKONS, Squared
@@ -99,15 +100,15 @@ def test_concurrent_blocks_give_the_threads_back(monkeypatch):
     """
     calls = []
 
-    class Controller:
-        def limit(self, **_):
-            calls.append("limit")
-            return self
-
+    class Limiter:
         def restore_original_limits(self):
             calls.append("restore")
 
-    monkeypatch.setattr("kons.core.threads._controller", Controller)
+    def limit(*_, **__):
+        calls.append("limit")
+        return Limiter()
+
+    monkeypatch.setattr(ThreadpoolController, "limit", limit)
     inside, leave = threading.Barrier(3), threading.Event()
 
     def body():

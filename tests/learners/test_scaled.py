@@ -56,7 +56,7 @@ def classification():
 @pytest.fixture
 def untold(monkeypatch):
     """Notices are told anew."""
-    monkeypatch.setattr(errors, "_told", set())
+    monkeypatch.setattr(errors, "told", set())
 
 
 # ---- the same by hand
@@ -240,7 +240,8 @@ def test_a_target_out_of_range_is_clipped_counted_and_told(untold):
     assert model.targets_clipped == 1
     assert trace.loss[0] == pytest.approx((trace.prediction[0] - far) ** 2)
     # Learned as if it had been at the end of the reach.
-    end = model._target.unscale(1.0)
+    median = statistics.median_low(Y[:WARMUP])
+    end = median + 2.0 * np.abs(Y[:WARMUP] - median).max()
     same.advance(X[200:202], [end, Y[201]])
     np.testing.assert_allclose(model.predict(X), same.predict(X), rtol=1e-12)
     model.learn_one(X[0], -far)  # told once
@@ -248,15 +249,24 @@ def test_a_target_out_of_range_is_clipped_counted_and_told(untold):
     assert model.predict(X).max() <= end
 
 
+@pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
 def test_the_margin_is_the_room():
     for margin, room in ((None, 2.0), (0.0, 1.0), (3.0, 4.0)):
-        model = regression(margin=margin)
-        model.advance(X[:WARMUP], Y[:WARMUP])
-        centre = model._target.centre
-        assert model._target.reach == pytest.approx(room * np.abs(Y[:WARMUP] - centre).max())
-    gradient = Scaled(EmbeddedKONS(Gaussian("auto"), Squared()), WARMUP)
-    gradient.advance(X[:WARMUP], Y[:WARMUP])
-    assert gradient._target.reach == pytest.approx(1.2 * np.abs(Y[:WARMUP] - gradient._target.centre).max())
+        assert_room(regression(margin=margin), room)
+    assert_room(Scaled(EmbeddedKONS(Gaussian("auto"), Squared()), WARMUP), 1.2)
+
+
+def assert_room(model, room):
+    """Targets are clipped beyond so many times the farthest of the warm-up from their median."""
+    model.advance(X[:WARMUP], Y[:WARMUP])
+    median = statistics.median_low(Y[:WARMUP])
+    reach = room * np.abs(Y[:WARMUP] - median).max()
+    for sign in (-1.0, 1.0):
+        model.learn_one(X[0], median + sign * 0.99999 * reach)
+    assert model.targets_clipped == 0
+    for sign in (-1.0, 1.0):
+        model.learn_one(X[0], median + sign * 1.00001 * reach)
+    assert model.targets_clipped == 2
 
 
 # ---- other patterns
@@ -415,10 +425,16 @@ def test_looking():
     assert novelty[1] > 5.0 * novelty[0]
 
 
-def test_a_row_alone_is_scaled_as_in_a_block():
+def test_a_row_alone_is_scaled_as_in_a_block(monkeypatch):
     model = regression()
     model.advance(X, Y)
-    block = model._scaled(X)
-    for x, expected in zip(X, block, strict=True):
-        assert_identical(model._row(x), expected)
-        assert_identical(model._row(x.tolist()), expected)
+    blocks, rows = [], []
+    monkeypatch.setattr(EmbeddedKONS, "predict", lambda _, X: blocks.append(X) or np.zeros(len(X)))
+    monkeypatch.setattr(EmbeddedKONS, "predict_one", lambda _, x: rows.append(x) or 0.0)
+    monkeypatch.setattr(EmbeddedKONS, "learn_one", lambda _, x, y: rows.append(x))
+    model.predict(X)
+    for x in X:
+        model.predict_one(x)
+        model.predict_one(x.tolist())
+        model.learn_one(x, Y[0])
+    assert_identical(np.array(rows), np.repeat(np.concatenate(blocks), 3, axis=0))
