@@ -68,7 +68,7 @@ def test_a_state_that_does_not_fit_is_refused(name):
     tried = 0
     for path, value in leaves(state):
         for wrong in wrong_values(value):
-            if "classes" in path and value is not None and wrong in ("a word", -float("inf")):
+            if "labels" in path and value is not None and wrong in ("a word", -float("inf")):
                 continue  # these may be labels
             with pytest.raises(FileError, match="cannot be used"):
                 type(learner).from_state(learner.parameters(), with_leaf(state, path, wrong))

@@ -40,7 +40,7 @@ class Breaking(Gaussian):
 def span_of(learner):
     """The span that a learner's state holds."""
     span = Span(learner.regularization, learner.forgetting)
-    span.load_state(Stored(learner.state()["span"], "Span"), learner.size)
+    span.load_state(Stored(learner.state()["span"], "Span"), size=learner.size)
     return span
 
 
@@ -224,7 +224,7 @@ def test_the_sample_of_kors_in_the_span():
     expected = (kernel.gram(new) - k.T @ np.linalg.solve(inside, k)) / ALPHA
     Z = coordinates(one, new)
     sampler = SpanSampler(ALPHA)
-    sampler.load_state(Stored(one.state()["sampler"], "SpanSampler"), one.size)
+    sampler.load_state(Stored(one.state()["sampler"], "SpanSampler"), size=one.size)
     found = sampler.inverse_forms(Z, kernel.gram(new) - Z @ Z.T)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(sampler.P @ sampler.A, np.eye(one.size), atol=1e-10)

@@ -2,7 +2,8 @@
 
     python tests/files/make_version_files.py
 
-To be run once for each released format version, and never again for an old one: its files stay as they are.
+To be run once for each format version. Until the first release the files of older ones are removed then;
+after it they stay as they are.
 """
 
 from __future__ import annotations

@@ -360,7 +360,7 @@ def test_a_late_failure_takes_the_other_classes_back():
     model = Classifier(PATTERNS["logistic"]())
     model.advance(X, Y)
     state = model.state()
-    state["problems"]["riders"][-1]["P"] *= -1.0  # z^T P z is far below zero
+    state["problems"]["host"]["riders"][-1]["P"] *= -1.0  # z^T P z is far below zero
     model = Classifier.from_state(model.parameters(), state)
     before = model.state()
     with pytest.raises(NumericalError):

@@ -253,6 +253,6 @@ def test_late_columns_that_cannot_be_are_refused(since):
     model.advance(RAW[:40, :2], TARGETS[:40])
     model.widen(2)
     state = model.state()
-    state["warmup"]["since"] = np.array(since)
+    state["warm"]["since"] = np.array(since)
     with pytest.raises(FileError):
         Scaled.from_state(model.parameters(), state)

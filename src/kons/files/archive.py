@@ -30,7 +30,8 @@ from kons.errors import FileError
 
 __all__ = ["DTYPES", "VERSION", "read_archive", "read_document", "write_archive"]
 
-VERSION = 1
+#: Until the first release only the newest is read: none before it was ever published.
+VERSION = 2
 DOCUMENT = "kons.json"
 COMMENT = b"kons sha256 "
 
@@ -206,6 +207,11 @@ def _document(archive: zipfile.ZipFile, entries: dict[str, zipfile.ZipInfo], kin
     if version > VERSION:
         raise FileError(
             f"its format version is {version}, this kons reads up to {VERSION}: update kons to load it."
+        )
+    if version < VERSION:
+        raise FileError(
+            f"its format version is {version}, of a kons before its first release, and this one reads "
+            f"{VERSION}: let the model learn its rows again."
         )
     if document.get("kind") != kind:
         raise FileError(f"it holds a {document.get('kind')!r}, expected a {kind!r}.")

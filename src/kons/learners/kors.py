@@ -20,7 +20,7 @@ from kons.learners.expansion import THREADED_FROM
 from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
 from kons.policies import Leverage, require_leverage
-from kons.state import Field, Inner, Number
+from kons.state import Field, Inner, Inners, Number
 
 __all__ = ["KORS"]
 
@@ -64,7 +64,7 @@ class KORS(StreamConsumer):
         "_estimated_dimension": Number(at_least=0.0),
         "_sampler": Inner(),
         "_embedding": Inner(),
-        "_coins": Inner(),
+        "_coins": Inners(),
     }
 
     def __init__(
@@ -89,7 +89,7 @@ class KORS(StreamConsumer):
         )
         self._sampler = LeverageSampler(kernel, self.regularization)
         self._embedding = Embedding(kernel)
-        self._coins = Coins(self.seed)
+        self._coins = (Coins(self.seed),)
         self._estimated_dimension = 0.0
 
     def advance(self, X: Any, feature_weight: Any = 1.0, block_size: int | None = None) -> Trace:
@@ -106,7 +106,7 @@ class KORS(StreamConsumer):
         limit = BLOCK if block_size is None else require_integer(block_size, "block_size", at_least=1)
         block = min(limit, BLOCK)
         with self._all_or_nothing(), single_threaded_blas():
-            rows["uniform"] = self._coins.draw(len(points))
+            rows["uniform"] = self._coins[0].draw(len(points))
             for start in range(0, len(points), block):
                 stop = start + block
                 self._sample_block(points[start:stop], rows[start:stop])
