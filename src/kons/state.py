@@ -3,7 +3,7 @@
 ::
 
     class Mean(Part):
-        STATE = {"total": Number(), "mass": Number(at_least=0.0)}
+        STATE = fields(total=Number(), mass=Number(at_least=0.0))
 
 Saving, loading with every shape and range checked, undo and byte counts come from that declaration. An
 attribute ``_name`` is saved under ``name``. Shapes are in symbols: ``Array("size", "outputs")``; a symbol
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -37,9 +38,11 @@ __all__ = [
     "Part",
     "Points",
     "Restorable",
+    "Rows",
     "Sizes",
     "Width",
     "Word",
+    "fields",
 ]
 
 Sizes = dict[str, Any]
@@ -147,6 +150,22 @@ class Array(Field):
 
     def restore(self, part: Any, name: str, mark: Any) -> None:
         setattr(part, name, mark)
+
+
+class Rows(Field):
+    """Rows of so many columns, which do not matter while there are none; their number may bind a symbol."""
+
+    def __init__(self, columns: str, binds: str = "", written: str = "") -> None:
+        self.columns, self.binds, self.written = columns, binds, written
+
+    def save(self, part: Any, name: str) -> Any:
+        return getattr(part, name).copy()
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        rows = stored.rows(key, sizes.get(self.columns))
+        if self.binds:
+            sizes[self.binds] = len(rows)
+        return rows
 
 
 class Leading(Field):
@@ -327,11 +346,16 @@ class Inners(Field):
                 yield from inner._arrays()
 
 
+def fields(**declared: Field) -> Mapping[str, Field]:
+    """A declaration: attributes by name, in the order they are loaded."""
+    return MappingProxyType(declared)
+
+
 class Part:
     """Something with a state: a subclass declares its attributes in ``STATE``, in the order they are loaded.
 
     >>> class Mean(Part):
-    ...     STATE = {"totals": Array("outputs"), "mass": Number(at_least=0.0)}
+    ...     STATE = fields(totals=Array("outputs"), mass=Number(at_least=0.0))
     ...     def __init__(self):
     ...         self.totals, self.mass = np.zeros(2), 0.0
     >>> mean = Mean()
@@ -347,7 +371,7 @@ class Part:
     kons.errors.FileError: the state of Mean cannot be used: totals has the shape (3,), expected (2,).
     """
 
-    STATE: ClassVar[Mapping[str, Field]] = {}
+    STATE: ClassVar[Mapping[str, Field]] = fields()
     _fields: ClassVar[dict[str, Field]] = {}
     _undone: ClassVar[tuple[tuple[str, Field], ...]] = ()
     _rarely_written: ClassVar[frozenset[str]] = frozenset()

@@ -7,7 +7,7 @@ span. Because L is triangular, a new atom appends one coordinate and changes non
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from kons.core.function import cross_gram
 from kons.core.storage import point_store, take
 from kons.errors import NumericalError
 from kons.kernels import Kernel
-from kons.state import Inner, Part, Points
+from kons.state import Inner, Part, Points, fields
 
 __all__ = ["Embedding", "gaussian_score"]
 
@@ -38,7 +38,7 @@ class Embedding(Part):
     Costs B^2 flops a point, and B^2/2 numbers of memory.
     """
 
-    STATE: ClassVar = {"atoms": Points("size"), "factor": Inner()}
+    STATE = fields(atoms=Points("size"), factor=Inner())
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel

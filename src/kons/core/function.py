@@ -18,7 +18,7 @@ whose loss is met exactly, is not stored at all.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from kons.core.ledger import Ledger
 from kons.core.preconditioner import Preconditioner
 from kons.core.storage import GrowingArray, PointStore, point_store
 from kons.kernels import Kernel
-from kons.state import Growing, Inner, Part, Points
+from kons.state import Growing, Inner, Part, Points, fields
 
 __all__ = ["NewtonFunction", "cross_gram"]
 
@@ -39,13 +39,13 @@ TILE = 512
 class NewtonFunction(Part):
     """f and A together: what a second-order kernel learner must carry from row to row."""
 
-    STATE: ClassVar = {
-        "inside": Points("size"),
-        "outside": Points("outsiders"),
-        "_inside_coefficients": Growing("size", written=True),
-        "_outside_coefficients": Growing("outsiders"),
-        "preconditioner": Inner(),
-    }
+    STATE = fields(
+        inside=Points("size"),
+        outside=Points("outsiders"),
+        _inside_coefficients=Growing("size", written=True),
+        _outside_coefficients=Growing("outsiders"),
+        preconditioner=Inner(),
+    )
 
     def __init__(self, kernel: Kernel, regularization: float) -> None:
         self.kernel = kernel

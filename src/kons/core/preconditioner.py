@@ -13,14 +13,12 @@ raises ``log det(A/alpha)`` by ``log(1 + w*q)``, and has leverage ``w*q/(1 + w*q
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.core.factor import PanelFactor
 from kons.core.storage import GrowingArray
-from kons.state import Growing, Inner, Number, Part
+from kons.state import Growing, Inner, Number, Part, fields
 
 __all__ = ["Preconditioner"]
 
@@ -32,11 +30,11 @@ class Preconditioner(Part):
     the order in which they entered. Memory n^2/2 numbers; ``whiten`` costs n^2 flops per row.
     """
 
-    STATE: ClassVar = {
-        "_root_weights": Growing("size", at_least=0.0),
-        "factor": Inner(),
-        "weighted_trace": Number(at_least=0.0),
-    }
+    STATE = fields(
+        _root_weights=Growing("size", at_least=0.0),
+        factor=Inner(),
+        weighted_trace=Number(at_least=0.0),
+    )
 
     def __init__(self, regularization: float) -> None:
         self.regularization = regularization

@@ -6,7 +6,7 @@ the over-estimated leverage of Eq. 4 for the next point.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from kons.core.ledger import Ledger
 from kons.core.preconditioner import Preconditioner
 from kons.core.storage import GrowingArray, PointStore, point_store
 from kons.kernels import Kernel
-from kons.state import Growing, Inner, Part, Points, Sizes
+from kons.state import Growing, Inner, Part, Points, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["LeverageSampler"]
@@ -29,11 +29,11 @@ class LeverageSampler(Part):
     its points and adds none itself.
     """
 
-    STATE: ClassVar = {
-        "_points": Points("size"),
-        "_importances": Growing("size", at_least=0.0),
-        "preconditioner": Inner(),
-    }
+    STATE = fields(
+        _points=Points("size"),
+        _importances=Growing("size", at_least=0.0),
+        preconditioner=Inner(),
+    )
 
     def __init__(
         self, kernel: Kernel, regularization: float, shared_points: PointStore | None = None

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ from kons.core.span_loops import (
     mirror,
     outside_of,
 )
-from kons.state import Array, Count, Leading, Part, Sizes
+from kons.state import Array, Count, Leading, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Span", "SpanSampler"]
@@ -64,17 +64,17 @@ class Span(Part):
     Memory 2 B^2 + 128 B numbers. A row costs O(B^2), its share of the fresh inverse included.
     """
 
-    STATE: ClassVar = {
-        "rows": Count(),
-        "totals": Array(len(TOTALS), at_least=0.0, written="always"),
-        "A": _Lower("size", "size", written="rarely"),
-        "P": Array("size", "size", written="rarely"),
-        "u": Array("size", written="always"),
-        "_weights": Leading("pending", at_least=0.0),
-        "_gains": Leading("pending", at_least=0.0),
-        "_Z": Leading("pending", "size"),
-        "_V": Leading("pending", "size"),
-    }
+    STATE = fields(
+        rows=Count(),
+        totals=Array(len(TOTALS), at_least=0.0, written="always"),
+        A=_Lower("size", "size", written="rarely"),
+        P=Array("size", "size", written="rarely"),
+        u=Array("size", written="always"),
+        _weights=Leading("pending", at_least=0.0),
+        _gains=Leading("pending", at_least=0.0),
+        _Z=Leading("pending", "size"),
+        _V=Leading("pending", "size"),
+    )
 
     def __init__(self, regularization: float, forgetting: float = 1.0) -> None:
         self.regularization = regularization
@@ -264,7 +264,7 @@ class Span(Part):
 class SpanSampler(Part):
     """KORS's ``A^I`` in the coordinates of the span, where all its points lie: features unweighted."""
 
-    STATE: ClassVar = {"A": Array("size", "size"), "P": Array("size", "size")}
+    STATE = fields(A=Array("size", "size"), P=Array("size", "size"))
 
     def __init__(self, regularization: float) -> None:
         self.regularization = regularization

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from kons.learners import Trace
 from kons.learners.stream import StreamConsumer
 from kons.losses import Loss
 from kons.losses.builtin import slope_of
-from kons.state import Field, Growing, Points
+from kons.state import Growing, Points, fields
 from kons.step_sizes import InverseSqrt, StepSize, as_step_size
 
 __all__ = ["KernelGradientDescent"]
@@ -69,7 +69,7 @@ class KernelGradientDescent(StreamConsumer):
     (NORMA, here with a projection and without its weight decay); Zinkevich, ICML 2003 (the step).
     """
 
-    STATE: ClassVar[Mapping[str, Field]] = {"_points": Points("size"), "_coefficients": Growing("size")}
+    STATE = fields(_points=Points("size"), _coefficients=Growing("size"))
 
     def __init__(
         self,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from kons.learners.problems import problems_for
 from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Logistic, Loss
-from kons.state import Field, Inner, Sizes
+from kons.state import Inner, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Classifier"]
@@ -58,7 +58,7 @@ class Classifier(StreamConsumer):
     (True, ['right', 'up'])
     """
 
-    STATE: ClassVar[Mapping[str, Field]] = {"_labels": KnownLabels(), "_problems": Inner()}
+    STATE = fields(_labels=KnownLabels(), _problems=Inner())
 
     def __init__(self, learner: NewtonLearner, classes: Sequence[Any] | None = None) -> None:
         if not isinstance(learner, NewtonLearner):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from kons.kernels import Kernel
 from kons.learners.newton import NewtonLearner, no_finite_score
 from kons.losses import Loss, Squared
 from kons.policies import Dependence, Fixed, Leverage
-from kons.state import Field, Inner, Inners, Number, Sizes
+from kons.state import Field, Inner, Inners, Number, Sizes, fields
 from kons.step_sizes import Constant
 from kons.stored import Stored
 
@@ -111,14 +111,14 @@ class EmbeddedKONS(NewtonLearner):
     NIPS 2017; Engel, Mannor, Meir: The Kernel Recursive Least-Squares Algorithm, 2004 (linear dependence).
     """
 
-    STATE: ClassVar[Mapping[str, Field]] = {
-        "_embedding": Inner(binds="size"),
-        "_span": Inner(),
-        "_riders": Inners(),
-        "_sampler": Inner(),
-        "_candidate_novelty": Number(at_least=0.0),
-        "_candidate": _Candidate(),
-    }
+    STATE = fields(
+        _embedding=Inner(binds="size"),
+        _span=Inner(),
+        _riders=Inners(),
+        _sampler=Inner(),
+        _candidate_novelty=Number(at_least=0.0),
+        _candidate=_Candidate(),
+    )
     _extra_columns: tuple[str, ...] = ("novelty",)
 
     def __init__(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from kons.core.threads import single_threaded_blas
 from kons.kernels import Kernel
 from kons.learners.newton import NewtonLearner
 from kons.losses import Loss
-from kons.state import Field, Inner
+from kons.state import Inner, fields
 
 __all__ = ["ExpansionLearner"]
 
@@ -33,7 +33,7 @@ THREADED_FROM = 2048
 class ExpansionLearner(NewtonLearner):
     """Blocked replay over a :class:`NewtonFunction`, with or without a leverage sampler beside it."""
 
-    STATE: ClassVar[Mapping[str, Field]] = {"_function": Inner(), "_sampler": Inner()}
+    STATE = fields(_function=Inner(), _sampler=Inner())
 
     def __init__(self, kernel: Kernel, loss: Loss, **parameters: Any) -> None:
         super().__init__(kernel, loss, **parameters)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from kons.learners.expansion import THREADED_FROM
 from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
 from kons.policies import Leverage, require_leverage
-from kons.state import Field, Inner, Inners, Number
+from kons.state import Inner, Inners, Number, fields
 
 __all__ = ["KORS"]
 
@@ -60,12 +60,12 @@ class KORS(StreamConsumer):
     Calandriello, Lazaric, Valko, ICML 2017, Algorithm 2 and Theorem 2.
     """
 
-    STATE: ClassVar[Mapping[str, Field]] = {
-        "_estimated_dimension": Number(at_least=0.0),
-        "_sampler": Inner(),
-        "_embedding": Inner(),
-        "_coins": Inners(),
-    }
+    STATE = fields(
+        _estimated_dimension=Number(at_least=0.0),
+        _sampler=Inner(),
+        _embedding=Inner(),
+        _coins=Inners(),
+    )
 
     def __init__(
         self,

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from kons.kernels import Kernel
 from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Loss, Squared
-from kons.state import Field, Inners, Number
+from kons.state import Inners, Number, fields
 from kons.step_sizes import StepSize, as_step_size, for_loss
 
 __all__ = ["NewtonLearner"]
@@ -44,11 +43,11 @@ class NewtonLearner(StreamConsumer):
     and who enters it (its rules).
     """
 
-    STATE: ClassVar[Mapping[str, Field]] = {
-        "_log_determinant": Number(at_least=0.0),
-        "_online_effective_dimension": Number(at_least=0.0),
-        "_coins": Inners(),
-    }
+    STATE = fields(
+        _log_determinant=Number(at_least=0.0),
+        _online_effective_dimension=Number(at_least=0.0),
+        _coins=Inners(),
+    )
 
     def __init__(
         self,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from kons.errors import NumericalError
 from kons.learners.embedded import FLOAT64, EmbeddedKONS
 from kons.learners.labels import signs
 from kons.learners.newton import PREDICTED_BLOCK, NewtonLearner, no_finite_score
-from kons.state import Field, Inner, Inners, Part, Restorable, Sizes
+from kons.state import Inner, Inners, Part, Restorable, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Learned", "Problems", "SeparateProblems", "SharedProblems", "problems_for"]
@@ -73,7 +73,7 @@ class SharedProblems(Part):
     last bit, and one of them is enough: two classes cost two spans (one, if the set is closed).
     """
 
-    STATE: ClassVar[Mapping[str, Field]] = {"host": Inner()}
+    STATE = fields(host=Inner())
 
     def __init__(self, host: EmbeddedKONS, *, closed: bool) -> None:
         # The host's own span is the unseen problem, or class 0 of a closed set; riders are the others.
@@ -242,7 +242,7 @@ class SharedProblems(Part):
 class SeparateProblems(Part):
     """A learner of its own for each problem: what they keep depends on targets. Costs all of them."""
 
-    STATE: ClassVar[Mapping[str, Field]] = {"learners": Inners()}
+    STATE = fields(learners=Inners())
 
     def __init__(self, learner: NewtonLearner, *, closed: bool) -> None:
         # The first is the unseen problem, or class 0 of a closed set.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from kons.learners.warmup import Majority, Mean, WarmUp
 from kons.losses import Logistic, Loss, SquaredHinge
 from kons.policies import Fixed
 from kons.scaling import RobustScaling, TargetScaling, median_bandwidth
-from kons.state import Count, Field, Inner, Sizes
+from kons.state import Count, Field, Inner, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Scaled"]
@@ -147,14 +147,14 @@ class Scaled(StreamConsumer):
     True
     """
 
-    STATE: ClassVar[Mapping[str, Field]] = {
-        "_targets_clipped": Count(),
-        "_warm": Inner(ends=True),
-        "_features": _Scales(),
-        "_target": _TargetScale(),
-        "_bandwidths": _Bandwidths(),
-        "_inner": _Resolved(),
-    }
+    STATE = fields(
+        _targets_clipped=Count(),
+        _warm=Inner(ends=True),
+        _features=_Scales(),
+        _target=_TargetScale(),
+        _bandwidths=_Bandwidths(),
+        _inner=_Resolved(),
+    )
 
     def __init__(
         self,

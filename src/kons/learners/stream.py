@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from kons.arrays import as_objects, as_points, as_row, require_integer
 from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, KonsError
 from kons.kernels import Kernel
-from kons.state import Count, Field, Part, Sizes, Width
+from kons.state import Count, Part, Sizes, Width, fields
 from kons.stored import Stored
 
 __all__ = ["StreamConsumer"]
@@ -27,7 +27,7 @@ LOOKED_AT = 16
 class StreamConsumer(Part, ABC):
     """Rows in order, each counted; a call that raises leaves everything exactly as it was."""
 
-    STATE: ClassVar[Mapping[str, Field]] = {"_width": Width(), "_rows_seen": Count(), "_kept": Count()}
+    STATE = fields(_width=Width(), _rows_seen=Count(), _kept=Count())
 
     def __init__(self, kernel: Kernel) -> None:
         if not isinstance(kernel, Kernel):

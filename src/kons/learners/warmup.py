@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from kons.arrays import Matrix, Vector
 from kons.core.storage import GrowingArray, point_store
 from kons.learners.labels import KnownLabels, Labels
 from kons.scaling import RobustScaling
-from kons.state import Array, Field, Growing, Inner, Number, Part, Points, Sizes
+from kons.state import Array, Field, Growing, Inner, Number, Part, Points, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Majority", "Mean", "WarmUp"]
@@ -37,13 +36,13 @@ class WarmUp(Part):
     Costs the rows' memory, and O(1) a row (O(K) with K classes).
     """
 
-    STATE: ClassVar[Mapping[str, Field]] = {
-        "_targets": Growing("rows"),
-        "_weights": Growing("rows", at_least=0.0),
-        "points": Points("rows"),
-        "_since": _Since(),
-        "record": Inner(),
-    }
+    STATE = fields(
+        _targets=Growing("rows"),
+        _weights=Growing("rows", at_least=0.0),
+        points=Points("rows"),
+        _since=_Since(),
+        record=Inner(),
+    )
 
     def __init__(self, accepts: str, record: Mean | Majority) -> None:
         self.points = point_store(accepts)
@@ -110,7 +109,7 @@ class Mean(Part):
     [0.0, 2.0, 3.0]
     """
 
-    STATE: ClassVar[Mapping[str, Field]] = {"_sum": Number(), "_mass": Number(at_least=0.0)}
+    STATE = fields(_sum=Number(), _mass=Number(at_least=0.0))
 
     def __init__(self) -> None:
         self._sum = 0.0
@@ -135,7 +134,7 @@ class Mean(Part):
 class Majority(Part):
     """How much weight each class has so far, by the codes of labels that someone else keeps."""
 
-    STATE: ClassVar[Mapping[str, Field]] = {"labels": KnownLabels(), "_counts": Array(None, at_least=0.0)}
+    STATE = fields(labels=KnownLabels(), _counts=Array(None, at_least=0.0))
 
     def __init__(self, labels: Labels) -> None:
         self.labels = labels

@@ -28,6 +28,7 @@ from scipy.linalg import lapack
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
 from kons.learners.auto.cholesky import factored
+from kons.state import Array, Number, Part, fields
 from kons.stored import Stored
 
 __all__ = ["Aggregation", "learn_weights"]
@@ -36,10 +37,9 @@ __all__ = ["Aggregation", "learn_weights"]
 NO_VARIANCE = 1e-299
 # The prior of those whose weight starts at 0 and has to be earned.
 DOUBT = 10.0
-ARRAYS = ("priors", "start", "weights", "gram", "products", "inverse")
 
 
-class Aggregation:
+class Aggregation(Part):
     """The weights of N experts, updated after each row; O(N^2) a row and output.
 
     Not for hundreds of experts, nor for experts that all agree: their weights are then not determined,
@@ -54,6 +54,16 @@ class Aggregation:
     >>> bool(abs(predictions[-1, 0] - y[-1]) < 0.01), aggregation.weights.round(2).tolist()
     (True, [0.5, 0.5])
     """
+
+    STATE = fields(
+        _memory=Number(at_least=0.0),
+        priors=Array("experts"),
+        start=Array("experts"),
+        weights=Array("experts"),
+        gram=Array("experts", "experts"),
+        products=Array("experts"),
+        inverse=Array("experts", "experts"),
+    )
 
     def __init__(
         self,
@@ -152,25 +162,9 @@ class Aggregation:
         """How many rows count, with forgetting."""
         return self._memory
 
-    def mark(self) -> dict[str, Any]:
-        """Where it stands, for :meth:`restore`: arrays are replaced, never changed."""
-        return dict(vars(self))
-
-    def restore(self, mark: dict[str, Any]) -> None:
-        """Go back to an earlier mark."""
-        vars(self).update(mark)
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on. A copy."""
-        return {"memory": self._memory} | {name: getattr(self, name).copy() for name in ARRAYS}
-
-    def load_state(self, stored: Stored) -> None:
-        """Take what :meth:`state` saved."""
-        n = len(self.start)
-        self._memory = stored.number("memory", at_least=0.0)
-        for name in ARRAYS:
-            setattr(self, name, stored.array(name, *((n, n) if name in ("gram", "inverse") else (n,))))
-        stored.finish()
+    def load_state(self, stored: Stored, **_: Any) -> None:
+        """Take what was saved of as many experts."""
+        super().load_state(stored, experts=len(self.start))
 
 
 @compiled

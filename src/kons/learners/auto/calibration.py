@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
-from kons.stored import Stored
+from kons.state import Array, Part, fields
 
 __all__ = ["Calibration", "learn_logit"]
 
@@ -19,7 +17,7 @@ PRIOR = (0.1, 1.0)
 FORGETTING = 0.9995
 
 
-class Calibration:
+class Calibration(Part):
     """Logistic regression of "the row is of the class" on the class's score, one slope and intercept for all.
 
     ::
@@ -38,6 +36,8 @@ class Calibration:
     >>> (abs(calibration.coefficients - [2.0, 0.5]) < 0.3).tolist()
     [True, True]
     """
+
+    STATE = fields(coefficients=Array(2), curvature=Array(2, 2))
 
     def __init__(self) -> None:
         self.coefficients: Vector = np.array(START)
@@ -68,23 +68,6 @@ class Calibration:
         """The logits of scores by what was learned. Changes nothing."""
         logits: Matrix = self.coefficients[0] * scores + self.coefficients[1]
         return logits
-
-    def mark(self) -> dict[str, Any]:
-        """Where it stands, for :meth:`restore`: arrays are replaced, never changed."""
-        return dict(vars(self))
-
-    def restore(self, mark: dict[str, Any]) -> None:
-        """Go back to an earlier mark."""
-        vars(self).update(mark)
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on. A copy."""
-        return {"coefficients": self.coefficients.copy(), "curvature": self.curvature.copy()}
-
-    def load_state(self, stored: Stored) -> None:
-        """Take what :meth:`state` saved."""
-        self.coefficients, self.curvature = stored.array("coefficients", 2), stored.array("curvature", 2, 2)
-        stored.finish()
 
 
 @compiled

@@ -442,13 +442,14 @@ class Ensemble:
         low, high = stored.array("fence", 2).tolist()
         self.fence = Fence(low, max(low, high))
         self.staff.load_state(stored, self.layout.width, self.outputs)
-        self.calibration.load_state(stored.inner("calibration"))
-        self.targets.load_state(stored.inner("targets"), self.outputs)
-        columns = self.layout.columns
-        self.history.load_state(stored.inner("history"), columns if self.rows else None)
-        self.last_targets.load_state(stored.inner("last_targets"), self.rows)
-        experts = len(self.panel) + BASELINES
-        self.waiting.load_state(stored.inner("waiting"), columns, experts, self.outputs, self.rows)
+        sizes = {
+            "rows": self.rows,
+            "outputs": self.outputs,
+            "columns": self.layout.columns if self.rows else None,
+            "experts": len(self.panel) + BASELINES,
+        }
+        for name in ("calibration", "targets", "history", "last_targets", "waiting"):
+            getattr(self, name).load_state(stored.inner(name), **sizes)
         waiting = [self.waiting.arrays["rows"]] if len(self.waiting) else []
         for rows in (*waiting, self.history.sampled(), self.history.last(RECENT)):
             self.layout.require_codes(rows, self.outputs, stored)

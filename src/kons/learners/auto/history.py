@@ -9,12 +9,26 @@ import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.core.coins import Coins
+from kons.state import Array, Count, Field, Inner, Part, Rows, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["History"]
 
 
-class History:
+class _Recent(Field):
+    """The last rows, in a buffer with room behind them."""
+
+    def save(self, part: Any, name: str) -> Any:
+        return part.last(part.recent).copy()
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        rows = stored.rows(key, sizes["columns"])
+        if len(rows):
+            part._append(rows[-part.recent :])
+        return part._last
+
+
+class History(Part):
     """A reservoir of ``sample`` rows of the whole stream, and the last ``recent`` rows in order.
 
     A row is a vector of numbers: whatever the owner wants to find again. One uniform number is drawn for
@@ -27,6 +41,14 @@ class History:
     (100, [997.0, 998.0, 999.0])
     """
 
+    STATE = fields(
+        rows=Count(),
+        _coins=Inner(),
+        _kept=Rows("columns", binds="kept", written="rarely"),
+        _times=Array("kept", written="rarely"),
+        _last=_Recent(),
+    )
+
     def __init__(self, sample: int, recent: int, seed: int) -> None:
         self.sample, self.recent = sample, recent
         self.rows = 0
@@ -35,7 +57,6 @@ class History:
         self._times: Vector = np.empty(0)
         self._last: Matrix = np.empty((0, 0))
         self._filled = 0
-        self._shared = False
 
     def extend(self, rows: Matrix) -> None:
         """Rows that come next."""
@@ -48,9 +69,7 @@ class History:
             first = self.rows == 0
             self._kept = rows[:room].copy() if first else np.concatenate([self._kept, rows[:room]])
             self._times = np.concatenate([self._times, times])
-            self._shared = False
-        elif self._shared:
-            self._kept, self._times, self._shared = self._kept.copy(), self._times.copy(), False
+        self._own("_kept", "_times")
         # Row t stays with probability sample/(t + 1), in the place of one chosen uniformly.
         numbers = np.arange(self.rows + room, self.rows + len(rows))
         places = (uniforms[room:] * (numbers + 1)).astype(np.int64)
@@ -83,37 +102,9 @@ class History:
     def change(self, change: Callable[[Matrix], Matrix]) -> None:
         """Write all rows in another way."""
         if self.rows:
-            self._kept, self._last, self._shared = change(self._kept), change(self._last), False
+            self._kept, self._last = change(self._kept), change(self._last)
 
-    def mark(self) -> Any:
-        """Where it stands, for :meth:`restore`."""
-        self._shared = True
-        return dict(vars(self)), self._coins.mark()
-
-    def restore(self, mark: Any) -> None:
-        """Go back to an earlier mark."""
-        fields, coins = mark
-        vars(self).update(fields)
-        self._coins.restore(coins)
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on. A copy."""
-        return {
-            "rows": self.rows,
-            "coins": self._coins.mark(),
-            "kept": self._kept.copy(),
-            "times": self._times.copy(),
-            "last": self.last(self.recent).copy(),
-        }
-
-    def load_state(self, stored: Stored, width: int | None) -> None:
-        """Take what :meth:`state` saved."""
-        self.rows = stored.integer("rows")
-        self._coins.load_state(stored.inner("coins"))
-        self._kept, last = stored.rows("kept", width), stored.rows("last", width)
-        self._times = stored.array("times", len(self._kept))
-        if len(self._kept) != min(self.rows, self.sample) or len(last) != min(self.rows, self.recent):
-            raise stored.error(f"it keeps {len(self._kept)} and {len(last)} of {self.rows} rows")
-        if len(last):
-            self._append(last)
-        stored.finish()
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        kept, last = len(self._kept), self._filled
+        if kept != min(self.rows, self.sample) or last != min(self.rows, self.recent):
+            raise stored.error(f"it keeps {kept} and {last} of {self.rows} rows")

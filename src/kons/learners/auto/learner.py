@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ from kons.learners.labels import KnownLabels, Labels, as_label, as_labels, objec
 from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Logistic
-from kons.state import Field, Inner, Sizes
+from kons.state import Inner, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["AutoKONS"]
@@ -96,7 +95,7 @@ class AutoKONS(StreamConsumer):
     statistics, 2001.
     """
 
-    STATE: ClassVar[Mapping[str, Field]] = {"_labels": KnownLabels(), "_succession": Inner()}
+    STATE = fields(_labels=KnownLabels(), _succession=Inner())
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.learners.auto.fence import Fence
+from kons.state import Array, Part, fields
 from kons.stored import Stored
 
 __all__ = ["ERROR_AT", "LAGS", "OWN", "TARGET_AT", "WEIGHT_AT", "LastTargets", "Layout"]
@@ -134,8 +135,10 @@ class Layout:
             raise stored.error("a row has a negative weight")
 
 
-class LastTargets:
+class LastTargets(Part):
     """The last targets that were known before a row, when each becomes known ``delay`` rows late."""
+
+    STATE = fields(tail=Array("tail"))
 
     def __init__(self, classes: bool, delay: int) -> None:
         self.delay = delay
@@ -164,19 +167,6 @@ class LastTargets:
             return np.full(places.shape, self._nothing)
         return np.where(places[:, :1] >= 0, values[np.maximum(places, 0)], self._nothing)
 
-    def mark(self) -> Any:
-        """Where it stands, for :meth:`restore`: the array is replaced, never changed."""
-        return self.tail
-
-    def restore(self, mark: Any) -> None:
-        """Go back to an earlier mark."""
-        self.tail = mark
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on. A copy."""
-        return {"tail": self.tail.copy()}
-
-    def load_state(self, stored: Stored, rows: int) -> None:
-        """Take what :meth:`state` saved after so many rows."""
-        self.tail = stored.array("tail", min(rows, self.delay + LAGS))
-        stored.finish()
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
+        """Take what was saved after so many rows."""
+        super().load_state(stored, tail=min(sizes["rows"], self.delay + LAGS))

@@ -25,6 +25,7 @@ from kons.arrays import Matrix, Vector
 from kons.learners.auto.chunks import CHUNK, chunk_before
 from kons.learners.auto.ensemble import RECENT, Ensemble, Outcome
 from kons.learners.auto.rows import Layout
+from kons.state import Count, Inner, Number, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Succession"]
@@ -50,7 +51,23 @@ PAID, SAVED = 1.0 / 32.0, 512.0
 ASLEEP, MISSED = 2048, 256
 
 
-class Succession:
+class _Numbered(Inner):
+    """An ensemble, made anew with its number when it is loaded."""
+
+    def __init__(self, number: str) -> None:
+        super().__init__()
+        self.number = number
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        if name == "asleep" and stored.is_nothing(key):
+            stored.nothing(key)
+            return None
+        ensemble = part._new(getattr(part, self.number))
+        ensemble.load_state(stored.inner(key))
+        return ensemble
+
+
+class Succession(Part):
     """One ensemble at work, perhaps one asleep; rows are numbers, as an :class:`Ensemble` takes them.
 
     Some microseconds a chunk beside the ensemble's own work; while one sleeps, twice the work. Memory for two
@@ -65,6 +82,16 @@ class Succession:
     >>> model.successions, bool(trace.loss[-50:].mean() < 0.1)
     (1, True)
     """
+
+    STATE = fields(
+        **{
+            name: Count()
+            for name in ("successions", "number", "number_asleep", "slept", "played", "alarmed", "calm")
+        },
+        **{name: Number(at_least=0.0) for name in ("error", "weight", "credit")},
+        current=_Numbered("number"),
+        asleep=_Numbered("number_asleep"),
+    )
 
     def __init__(self, **settings: Any) -> None:
         self._settings = settings
@@ -233,43 +260,11 @@ class Succession:
         self.error, self.weight = count * error, float(count)
         self.alarmed, self.calm = 0, 0
 
-    # ---- going back, and on from a file
+    # ---- on from a file
 
-    def mark(self) -> Any:
-        """Where everything stands, for :meth:`restore`."""
-        return dict(vars(self)), [ensemble.mark() for ensemble in self._ensembles]
-
-    def restore(self, mark: Any) -> None:
-        """Go back to an earlier mark, bit for bit."""
-        fields, ensembles = mark
-        vars(self).update(fields)
-        for ensemble, where in zip(self._ensembles, ensembles, strict=True):
-            ensemble.restore(where)
-
-    INTEGERS = ("successions", "number", "number_asleep", "slept", "played", "alarmed", "calm")
-    NUMBERS = ("error", "weight", "credit")
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on. A copy."""
-        return {
-            **{name: getattr(self, name) for name in (*self.INTEGERS, *self.NUMBERS)},
-            "current": self.current.state(),
-            "asleep": None if self.asleep is None else self.asleep.state(),
-        }
-
-    def load_state(self, stored: Stored, **_: Any) -> None:
-        """Take what :meth:`state` saved into one that has seen nothing."""
-        for name in self.INTEGERS:
-            setattr(self, name, stored.integer(name))
-        for name in self.NUMBERS:
-            setattr(self, name, stored.number(name, at_least=0.0))
-        self.current = self._new(self.number)
-        self.current.load_state(stored.inner("current"))
-        if (asleep := stored.take("asleep")) is not None:
-            self.asleep = self._new(self.number_asleep)
-            self.asleep.load_state(Stored(asleep, "AutoKONS, asleep"))
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        if self.asleep is not None:
             self._require_fit(self.asleep, stored)
-        stored.finish()
 
     def _require_fit(self, asleep: Ensemble, stored: Stored) -> None:
         """Refuse a sleeping ensemble of other rows, or one that has missed what nobody kept."""

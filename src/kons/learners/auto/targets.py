@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.stored import Stored
+from kons.state import Array, Number, Part, fields
 
 __all__ = ["Outlook", "Targets"]
 
@@ -36,7 +36,7 @@ class Outlook(NamedTuple):
         np.clip(predictions, self.low.reshape(shape), self.high.reshape(shape), out=predictions)
 
 
-class Targets:
+class Targets(Part):
     """Running mean, variance and range of one target, or the shares of classes given as 0 and 1.
 
     O(1) a row. The range only grows: it is what predictions are clipped to, with a margin of a twentieth.
@@ -47,6 +47,14 @@ class Targets:
     >>> outlook.means.ravel().tolist(), outlook.high.tolist()
     ([0.0, 1.0, 2.0], [0.0, 1.0, 3.1])
     """
+
+    STATE = fields(
+        weight=Number(at_least=0.0),
+        totals=Array("outputs"),
+        squares=Number(at_least=0.0),
+        low=Number(),
+        high=Number(),
+    )
 
     def __init__(self, classes: bool) -> None:
         self.classes = classes
@@ -114,29 +122,3 @@ class Targets:
         variance = self.squares / weight
         size = ROUNDING * abs(float(self.totals[0])) / weight
         return variance if variance > max(size * size, 1e-300) else 1e-300
-
-    def mark(self) -> dict[str, Any]:
-        """Where it stands, for :meth:`restore`: arrays are replaced, never changed."""
-        return dict(vars(self))
-
-    def restore(self, mark: dict[str, Any]) -> None:
-        """Go back to an earlier mark."""
-        vars(self).update(mark)
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on. A copy."""
-        return {
-            "weight": self.weight,
-            "totals": self.totals.copy(),
-            "squares": self.squares,
-            "low": self.low,
-            "high": self.high,
-        }
-
-    def load_state(self, stored: Stored, outputs: int) -> None:
-        """Take what :meth:`state` saved."""
-        self.weight = stored.number("weight", at_least=0.0)
-        self.totals = stored.array("totals", outputs)
-        self.squares = stored.number("squares", at_least=0.0)
-        self.low, self.high = stored.number("low"), stored.number("high")
-        stored.finish()

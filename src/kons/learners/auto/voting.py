@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.learners.auto.aggregation import Aggregation
 from kons.learners.auto.roles import BASELINES, LAST, MEAN
-from kons.stored import Stored
+from kons.state import Inner, Part, fields
 
 __all__ = ["EARNED", "Voting"]
 
@@ -19,7 +18,7 @@ __all__ = ["EARNED", "Voting"]
 EARNED = 0.1
 
 
-class Voting:
+class Voting(Part):
     """What is voted on: the mean of the targets, the last of them, and what experts say.
 
     The last target starts with no weight, for on rows in no order it is worth nothing. It is there for those
@@ -28,6 +27,8 @@ class Voting:
     Where targets become known ``delay`` rows late, up to so many errors are made before one is seen, and
     regret grows as delay + 1 (Joulani, Gyorgy, Szepesvari 2013): the weights start with as much more faith.
     """
+
+    STATE = fields(all=Inner(), plain=Inner())
 
     def __init__(self, without_lags: Sequence[bool], delay: int = 0) -> None:
         prior = 1.0 + delay
@@ -88,23 +89,3 @@ class Voting:
             self.plain.remove(gone)
         left = [column for column in self.columns if column not in columns]
         self.columns = [column - sum(other < column for other in columns) for column in left]
-
-    def mark(self) -> Any:
-        """Where it stands, for :meth:`restore`."""
-        return self.columns, self.all.mark(), self.plain.mark()
-
-    def restore(self, mark: Any) -> None:
-        """Go back to an earlier mark."""
-        self.columns, everyone, plain = mark
-        self.all.restore(everyone)
-        self.plain.restore(plain)
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on, besides who sees the last targets. A copy."""
-        return {"all": self.all.state(), "plain": self.plain.state()}
-
-    def load_state(self, stored: Stored) -> None:
-        """Take what :meth:`state` saved."""
-        self.all.load_state(stored.inner("all"))
-        self.plain.load_state(stored.inner("plain"))
-        stored.finish()

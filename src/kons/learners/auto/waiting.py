@@ -8,12 +8,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kons.state import Field, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Waiting"]
 
 
-class Waiting:
+class _Arrays(Field):
+    """Arrays by name, none of them before the first row that waits."""
+
+    def save(self, part: Any, name: str) -> Any:
+        return {key: array.copy() for key, array in getattr(part, name).items()}
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        inner, count = stored.inner(key), min(sizes["rows"], part.delay)
+        shapes = {
+            "rows": (count, sizes["columns"]),
+            "F": (count, sizes["experts"], sizes["outputs"]),
+            "centres": (count,),
+            "predictions": (count, sizes["outputs"]),
+        }
+        arrays = {each: inner.array(each, *shape) for each, shape in shapes.items()} if count else {}
+        inner.finish()
+        return arrays
+
+
+class Waiting(Part):
     """At most ``delay`` rows with what was predicted of them; without a delay, none.
 
     ==============  =======================================================
@@ -24,7 +44,7 @@ class Waiting:
     ==============  =======================================================
     """
 
-    NAMES = ("rows", "F", "centres", "predictions")
+    STATE = fields(arrays=_Arrays())
 
     def __init__(self, delay: int) -> None:
         self.delay = delay
@@ -59,27 +79,3 @@ class Waiting:
     def _change(self, name: str, change: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> None:
         if self.arrays:
             self.arrays = {**self.arrays, name: change(self.arrays[name])}
-
-    def mark(self) -> Any:
-        """Where it stands, for :meth:`restore`: the dict is replaced, never changed."""
-        return self.arrays
-
-    def restore(self, mark: Any) -> None:
-        """Go back to an earlier mark."""
-        self.arrays = mark
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on. A copy."""
-        return {name: array.copy() for name, array in self.arrays.items()}
-
-    def load_state(self, stored: Stored, columns: int, experts: int, outputs: int, seen: int) -> None:
-        """Take what :meth:`state` saved after ``seen`` rows: compiled loops do not look at bounds."""
-        if self.delay and seen:
-            count = min(seen, self.delay)
-            self.arrays = {
-                "rows": stored.array("rows", count, columns),
-                "F": stored.array("F", count, experts, outputs),
-                "centres": stored.array("centres", count),
-                "predictions": stored.array("predictions", count, outputs),
-            }
-        stored.finish()
