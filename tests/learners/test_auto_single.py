@@ -288,7 +288,7 @@ def test_a_forged_chunk_is_learned_as_in_blocks():
     state = model.state()
     state["rows_seen"] = state["succession"]["current"]["rows"] = 1030
     forged, whole = (AutoKONS.from_state(model.parameters(), state) for _ in range(2))
-    one_by_one(forged, X[:20], y[:20])
-    whole.advance(X[:20], y[:20])
+    one_by_one(forged, X[:60], y[:60])
+    whole.advance(X[:60], y[:60])
     assert np.isfinite(forged.predict(X)).all()
     same_predictions(forged, whole, X)
