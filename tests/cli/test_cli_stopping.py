@@ -73,14 +73,18 @@ def stopped_early(monkeypatch):
     """Ctrl-C, so many times, when the first block has been learned."""
 
     def after(times):
-        take = Run._take
+        honest = Run.go
 
-        def taken(run, scored):
-            take(run, scored)
-            for _ in range(times if run.engine.rows == 512 else 0):
-                os.kill(os.getpid(), signal.SIGINT)
+        def go(run, progress=None, stop=None):
+            def interrupt(shown):
+                for _ in range(times if shown.rows == 512 else 0):
+                    os.kill(os.getpid(), signal.SIGINT)
+                if progress is not None:
+                    progress(shown)
 
-        monkeypatch.setattr(Run, "_take", taken)
+            return honest(run, interrupt, stop)
+
+        monkeypatch.setattr(Run, "go", go)
 
     return after
 

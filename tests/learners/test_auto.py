@@ -10,10 +10,11 @@ import pytest
 import effort
 from contracts.learners import assert_identical
 from kons.errors import ConfigurationError, FileError, InputError
-from kons.kernels import Gaussian, Matern
+from kons.kernels import Gaussian, Linear, Matern
 from kons.learners.auto import AutoKONS
 from kons.learners.auto.roles import STEADY
 from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT
+from learners.auto_experts import experts, features_seen
 
 ROWS = 700
 
@@ -201,17 +202,25 @@ def test_odd_streams_stay_within_the_range_seen(change):
     assert prediction.max() <= max(y.max(), 0.0) + room
 
 
-def test_what_is_given_is_kept():
+def test_what_is_given_is_kept(monkeypatch):
     X, y = series(300)
+    asked = set()
+    for kernel in (Gaussian, Linear, Matern):
+        honest = kernel.evaluate_into
+
+        def asks(self, X, Z, out, honest=honest):
+            asked.add(self)
+            honest(self, X, Z, out)
+
+        monkeypatch.setattr(kernel, "evaluate_into", asks)
     model = AutoKONS(max_atoms=30, kernel=Matern("auto"), regularization=0.5)
     model.advance(X, y)
-    used = model._ensemble.panel.experts
-    assert used
-    assert all(isinstance(e.kernel, Matern) and e.regularization == 0.5 for e in used)
-    model = AutoKONS(max_atoms=30, bandwidth=0.7)
-    model.advance(X, y)
-    widths = {getattr(e.kernel, "bandwidth", 0.7) for e in model._ensemble.panel.experts}
-    assert widths == {0.7}
+    assert {type(kernel) for kernel in asked} == {Matern}
+    assert {expert["regularization"] for expert in experts(model).values()} == {0.5}
+    asked.clear()
+    AutoKONS(max_atoms=30, bandwidth=0.7).advance(X, y)
+    assert {type(kernel) for kernel in asked} == {Gaussian, Linear}
+    assert {kernel.bandwidth for kernel in asked if isinstance(kernel, Gaussian)} == {0.7}
     with pytest.raises(ConfigurationError, match="bandwidth"):
         AutoKONS(kernel=Gaussian(1.0), bandwidth=2.0)
     with pytest.raises(ConfigurationError, match="task"):
@@ -322,13 +331,14 @@ def test_rows_in_no_order_need_no_memory_and_their_share_is_given_on():
     model = AutoKONS(max_atoms=40)
     model.advance(X, y)
     assert not any("memory" in name or "last targets" in name for name in model.shares)
-    ensemble = model._ensemble
-    steady = [seat for seat in ensemble.panel.seats if seat.role.kernel != "linear"]
-    atoms = [len(seat.expert.atoms) for seat in steady]
-    assert steady[0].role == STEADY
+    assert len(experts(model)) == len(model.shares) - 2  # all have begun
+    atoms = {
+        name: len(expert["atoms"]) for name, expert in experts(model).items() if not name.startswith("linear")
+    }
+    assert next(iter(atoms)) == STEADY.name
     # To those whose votes count; all together never cost more than at the start.
-    assert min(atoms) == 40 < max(atoms) <= 70
-    assert sum(size**2 for size in atoms) <= 12 * 40**2
+    assert min(atoms.values()) == 40 < max(atoms.values()) <= 70
+    assert sum(size**2 for size in atoms.values()) <= 12 * 40**2
     assert model.size <= model.experts * model.max_atoms
 
 
@@ -341,7 +351,7 @@ def test_features_that_come_late_are_seen_by_all_experts(rows):
     model.advance(X[:rows, :2], y[:rows])
     model.widen(1)
     model.advance(X[rows:], y[rows:])
-    assert {seat.view.features for seat in model._ensemble.panel.seats if seat.view is not None} == {3}
+    assert set(features_seen(model).values()) == {3}
 
 
 @pytest.mark.parametrize("delay", [0, 3])
@@ -367,7 +377,7 @@ def test_a_series_keeps_its_memory():
     model = AutoKONS(max_atoms=40)
     model.advance(rng.normal(size=(2100, 2)), y)
     assert any("memory" in name for name in model.shares)
-    assert max(len(expert.atoms) for expert in model._ensemble.panel.experts) == 40
+    assert max(len(expert["atoms"]) for expert in experts(model).values()) == 40
 
 
 def test_of_classes_some_experts_use_the_logistic_loss():

@@ -11,7 +11,9 @@ import effort
 from contracts.learners import assert_identical
 from kons.errors import FileError
 from kons.learners.auto import AutoKONS
-from kons.learners.auto.succession import Succession
+from kons.learners.auto.ensemble import Ensemble
+from kons.learners.auto.roles import STEADY
+from learners.auto_experts import at_work, experts, is_one_asleep
 
 EVENT, ASLEEP, BACK, ROWS = 1200, 1300, 1320, 1600
 ATOMS = 20
@@ -60,7 +62,7 @@ def begun(kind, delay):
     model = at_the_event(kind, delay)
     model.advance(X[EVENT:ASLEEP], y[EVENT:ASLEEP])
     assert model.successions == 1
-    assert model._succession.asleep is not None
+    assert is_one_asleep(model)
     return model
 
 
@@ -89,7 +91,7 @@ def test_how_rows_are_cut_does_not_matter(kind, delay):
             assert np.sum(np.asarray(found) != expected) < 0.002 * ROWS
     assert whole.successions == blocks.successions == rows.successions >= 1
     assert rows.rows_seen == whole.rows_seen == ROWS
-    assert rows._ensemble.seed == whole._ensemble.seed
+    assert at_work(rows) == at_work(whole)
 
 
 @KINDS_AND_DELAYS
@@ -103,8 +105,8 @@ def test_a_takeover_is_worth_it_and_the_old_one_comes_back(kind, delay):
     model = at_the_event(kind, delay)
     loss = model.advance(X, y).loss
     assert model.successions == 1
-    assert model._succession.number == 0
-    assert model._ensemble.rows == model.rows_seen == ROWS
+    assert model.rows_seen == ROWS
+    assert at_work(model) == (0, ROWS)
     # What came between has spoiled it a little.
     assert loss[-100:].mean() <= 0.5
 
@@ -129,7 +131,13 @@ def test_a_successor_has_a_seed_of_its_own_and_repeats():
     for rows in (slice(EVENT), slice(EVENT, ASLEEP)):
         second.advance(X[rows], y[rows])
     assert_identical(first.state(), second.state())
-    assert first._ensemble.seed != first._succession.asleep.seed == first.seed
+    # The successor has learned the last rows, as a model of the same seed would, with other atoms.
+    rows = at_work(first)[1]
+    beside = model_of()
+    beside.advance(X[ASLEEP - rows : ASLEEP], y[ASLEEP - rows : ASLEEP])
+    its, others = (experts(model)[STEADY.name]["atoms"] for model in (first, beside))
+    assert its.shape == others.shape == (ATOMS, 2)
+    assert not np.isin(its, others).all()
     assert "successions" in first._repr_html_()
     assert model_of(seed=10**30).seed == 10**30
 
@@ -138,32 +146,36 @@ def test_a_successor_has_a_seed_of_its_own_and_repeats():
 def test_an_error_at_a_takeover_or_a_return_leaves_no_trace(monkeypatch, kind, way):
     X, y = stream(kind, back=BACK)
     model, twin = at_the_event(kind), at_the_event(kind)
-    honest, failures = Succession._play, 0
-
-    def fails(self, ensemble, rows):
-        honest(self, ensemble, rows)
-        raise MemoryError
-
+    honest, failures = Ensemble.advance, 0
     step = 45 if way == "block" else 1
     for start in range(EVENT, ROWS, step):
         X_part, y_part = X[start : start + step], y[start : start + step]
-        ends = way == "block" or model._ensemble.left == 1
-        before = model.state() if ends else None
-        with monkeypatch.context() as patched:
-            patched.setattr(Succession, "_play", fails)
-            try:
-                play(model, X_part, y_part, way)
-                failed = False
-            except MemoryError:
-                failed = True
-                assert_identical(model.state(), before)
-        if failed:
-            failures += 1
-            play(model, X_part, y_part, way)
+        # Whoever plays rows, at work, on trial or asleep, fails behind them: the first, the second, ...
+        nth, failed = 0, True
+        while failed:
+            nth += 1
+            left = nth
+
+            def fails(self, X, y, weights):
+                nonlocal left
+                left -= 1
+                outcomes = honest(self, X, y, weights)
+                if left == 0:
+                    raise MemoryError
+                return outcomes
+
+            with monkeypatch.context() as patched:
+                patched.setattr(Ensemble, "advance", fails)
+                try:
+                    play(model, X_part, y_part, way)
+                    failed = False
+                except MemoryError:
+                    failures += 1
+                    assert_identical(model.state(), twin.state())
         play(twin, X_part, y_part, way)
     assert failures >= 2
     assert model.successions == 1
-    assert model._succession.number == 0
+    assert at_work(model) == (0, ROWS)
     assert_identical(model.state(), twin.state())
 
 
@@ -183,7 +195,7 @@ def test_new_features_and_classes_reach_the_one_asleep(kind, delay):
     wide = np.column_stack([X, np.full(len(X), 5.0)])
     twin = AutoKONS.from_state(model.parameters(), model.state())
     expected = model.advance(wide, y).loss.tolist()
-    assert model._succession.number == 0  # it came back
+    assert at_work(model)[0] == 0  # it came back
     assert twin.advance(wide, y).loss.tolist() == expected
     assert np.isfinite(np.asarray(expected)).all()
 
@@ -253,17 +265,20 @@ def test_an_alarm_before_rows_without_weight():
 def test_trials_are_bounded_on_a_stream_that_turns_all_the_time(monkeypatch):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(4000, 2))
-    y = X[:, 0] * 10.0 ** (np.arange(4000) // 100 % 7)
-    played = []
-    honest = Succession._play
+    y = rng.normal(size=4000) * 4.0 ** (np.arange(4000) // 200)  # always an alarm, and nobody does better
+    known, played = [], []
+    honest = Ensemble.advance
 
-    def counted(self, ensemble, rows):
-        played.append(len(rows) if ensemble is not self.asleep else 0)
-        honest(self, ensemble, rows)
+    def counted(self, X, y, weights):
+        if not any(self is one for one in known):
+            known.append(self)
+            played.append(len(X))
+        return honest(self, X, y, weights)
 
-    monkeypatch.setattr(Succession, "_play", counted)
+    monkeypatch.setattr(Ensemble, "advance", counted)
     model_of().advance(X, y)
-    assert 0 < sum(played) <= 256 + 4000 / 32
+    # The first rows that an ensemble sees are its trial, but for the one that is there from the start.
+    assert 0 < sum(played[1:]) <= 256 + 4000 / 32
 
 
 def forgeries():

@@ -86,16 +86,19 @@ def watch(asked, pid):
             return os.waitpid(pid, 0)[1]
 
 
-def at_first_block(run, action):
+def at_first_block(action):
     """Do something when the first block has been learned, and is to be written."""
-    take = run._take
+    from kons.evaluation import Prequential
 
-    def taken(*arguments):
-        run._take = take
+    honest = Prequential.advance
+
+    def advance(engine, block):
+        Prequential.advance = honest
+        scored = honest(engine, block)
         action()
-        return take(*arguments)
+        return scored
 
-    run._take = taken
+    Prequential.advance = advance
 
 
 def hear_all_but(ignored):
@@ -106,9 +109,8 @@ def hear_all_but(ignored):
 
 
 def child(asked, out, err, calls):
-    from kons import files
     from kons.cli import main
-    from kons.runs import Run, pacing
+    from kons.runs import pacing
 
     code = 70
     try:
@@ -132,21 +134,21 @@ def child(asked, out, err, calls):
 
         if "kill_in_write" in asked:
             part, nth, kill_at = asked["kill_in_write"]
-            new_file = files._new_file
+            honest = os.open
 
-            def begin(path):
+            def begin(path, flags, *arguments, **options):
                 nonlocal nth, count
-                nth -= part in os.path.basename(path)
+                nth -= bool(flags & os.O_CREAT) and part in os.path.basename(path)
                 if nth == 0:
                     nth, count = -1, 0
                     sys.setprofile(step)
-                return new_file(path)
+                return honest(path, flags, *arguments, **options)
 
-            files._new_file = begin
+            os.open = begin
         elif asked.get("counted") or kill_at:
-            at_first_block(Run, lambda: sys.setprofile(step))
+            at_first_block(lambda: sys.setprofile(step))
         elif "signal_at_first_block" in asked:
-            at_first_block(Run, lambda: os.kill(os.getpid(), asked["signal_at_first_block"]))
+            at_first_block(lambda: os.kill(os.getpid(), asked["signal_at_first_block"]))
         code = main(asked["arguments"])
         sys.setprofile(None)
         os.write(counts, str(count).encode())

@@ -3,7 +3,7 @@ import pytest
 
 from kons.errors import ConfigurationError
 from kons.streams import alternating_labels, drifting, friedman, logistic_map, mackey_glass, switching
-from kons.streams.synthetic import CEILING, _integrate
+from kons.streams.synthetic import CEILING
 
 SEEDED = {
     "mackey_glass": mackey_glass,
@@ -45,16 +45,31 @@ def test_shapes_types_and_range(make):
     assert np.abs(y).max() <= 1.0
 
 
-def test_mackey_glass_follows_its_equation():
-    fine = euler(1.2, 17, 60, 400)
-    assert _integrate(1.2, 17, 60, 10) == pytest.approx(fine[::40], abs=1e-3)
+@pytest.fixture
+def unsettled(monkeypatch):
+    """The Mackey-Glass series from its start on, a sample per unit of time, in its own scale."""
+
+    def samples(duration, nodes_per_unit=None):
+        monkeypatch.setattr("kons.streams.synthetic.TRANSIENT", 0)
+        if nodes_per_unit is not None:
+            monkeypatch.setattr("kons.streams.synthetic.NODES_PER_UNIT", nodes_per_unit)
+        X, _ = mackey_glass(duration + 1, lags=1, interval=1)
+        return (X[:, 0] + 1.0) * CEILING / 2.0
+
+    return samples
 
 
-def test_mackey_glass_is_integrated_to_fourth_order():
-    reference = _integrate(1.2, 17, 150, 80)
-    coarse = np.abs(_integrate(1.2, 17, 150, 5) - reference[::16]).max()
-    fine = np.abs(_integrate(1.2, 17, 150, 10) - reference[::8]).max()
+def test_mackey_glass_follows_its_equation(unsettled):
+    found = unsettled(60)
+    assert 1.1 < found[0] < 1.3
+    assert found == pytest.approx(euler(found[0], 17, 60, 400)[::400], abs=1e-3)
+
+
+def test_mackey_glass_is_integrated_to_fourth_order(unsettled):
+    as_it_is, reference = unsettled(150), unsettled(150, 80)
+    coarse, fine = (np.abs(unsettled(150, nodes) - reference).max() for nodes in (5, 10))
     assert fine < 1e-7
+    assert np.abs(as_it_is - reference).max() < 1e-7
     assert 12.0 < coarse / fine < 20.0
 
 

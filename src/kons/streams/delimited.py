@@ -87,7 +87,7 @@ class DelimitedReader(TextReader):
     def _end(self, data: bytes) -> int:
         if self.quote.encode() not in data:
             return data.rfind(b"\n") + 1
-        layout = _Layout(data, self.delimiter, self.quote)
+        layout = Layout(data, self.delimiter, self.quote)
         return int(layout.ends[-1]) + 1 if len(layout.ends) else 0
 
     def _records(self, data: bytes, line: int) -> Iterator[Record]:
@@ -128,7 +128,7 @@ class DelimitedReader(TextReader):
 
     def _at_once(self, data: bytes, line: int, wanted: Sequence[Column], decimal: str) -> Chunk | None:
         pa, reading = arrow("pyarrow"), arrow("pyarrow.csv")
-        layout = _Layout(data, self.delimiter, self.quote)
+        layout = Layout(data, self.delimiter, self.quote)
         if not layout.tidy:
             return None
         text, dictionary = pa.string(), pa.dictionary(pa.int32(), pa.string())
@@ -171,7 +171,7 @@ class DelimitedReader(TextReader):
         return ""
 
 
-class _Layout:
+class Layout:
     """Where the records of a piece end, on which of its lines each begins, and whether quotes are plain."""
 
     def __init__(self, data: bytes, delimiter: str, quote: str) -> None:
