@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import effort
+from auto_experts import experts, features_seen
 from contracts.learners import assert_identical
 from kons.errors import ConfigurationError, FileError, InputError
 from kons.kernels import Gaussian, Linear, Matern
 from kons.learners.auto import AutoKONS
 from kons.learners.auto.roles import STEADY
 from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT
-from learners.auto_experts import experts, features_seen
 
 ROWS = 700
 
@@ -281,7 +281,7 @@ def test_a_forged_state_of_waiting_rows_is_refused():
     model.advance(X, X[:, 0])
     for name in ("rows", "F", "centres", "predictions"):
         state = model.state()
-        waiting = state["succession"]["current"]["waiting"]
+        waiting = state["succession"]["current"]["waiting"]["arrays"]
         waiting[name] = waiting[name][:2]
         with pytest.raises(FileError, match="shape"):
             AutoKONS.from_state(model.parameters(), state)
@@ -292,7 +292,7 @@ def forgeries(ensemble):
     yield lambda e: e["history"]["kept"].__setitem__((3, TARGET_AT - OWN), 7.0)
     yield lambda e: e["history"]["last"].__setitem__((3, TARGET_AT - OWN), 0.5)
     yield lambda e: e["history"]["last"].__setitem__((3, WEIGHT_AT - OWN), -1.0)
-    yield lambda e: e["waiting"]["rows"].__setitem__((0, TARGET_AT - OWN), 9.0)
+    yield lambda e: e["waiting"]["arrays"]["rows"].__setitem__((0, TARGET_AT - OWN), 9.0)
     yield lambda e: e["last_targets"].__setitem__("tail", e["last_targets"]["tail"][:1])
     yield lambda e: e.__setitem__("known_classes", 9)
     yield lambda e: e.__setitem__("leader", 99)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import effort
+from auto_experts import at_work, experts, is_one_asleep
 from contracts.learners import assert_identical
 from kons.errors import FileError
 from kons.learners.auto import AutoKONS
 from kons.learners.auto.ensemble import Ensemble
 from kons.learners.auto.roles import STEADY
-from learners.auto_experts import at_work, experts, is_one_asleep
 
 EVENT, ASLEEP, BACK, ROWS = 1200, 1300, 1320, 1600
 ATOMS = 20
