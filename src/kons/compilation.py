@@ -6,9 +6,10 @@ What a row costs must not depend on whether an installation is new: clocks that 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numba
 from numba.core import event
@@ -45,29 +46,33 @@ def _compile(function: Function, **options: Any) -> Function:
         return cast(Function, numba.njit(**options)(function))
 
 
-class _Compilations(event.Listener):
-    """Says once that a pause is a compilation, and takes its time; code from the disk cache is none."""
+class _Compilations(event.Listener, threading.local):
+    """Says once that a pause is a compilation, and takes its time; code from the disk cache is none.
+
+    Each thread has its own time: others go on meanwhile.
+    """
+
+    told: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self.told = False
         self.depth = 0  # one function's compilation may begin another's
+        self.began = self.cpu_began = 0.0
         self.seconds = self.cpu_seconds = 0.0
 
     def on_start(self, event: Any) -> None:
         module = event.data["dispatcher"].py_func.__module__
-        if not self.told and module.startswith("kons."):
-            self.told = True
+        if not _Compilations.told and module.startswith("kons."):
+            _Compilations.told = True
             announce("kons: compiling its numerical loops, once per installation (a few seconds) ...")
         if self.depth == 0:
-            self.seconds -= time.perf_counter()
-            self.cpu_seconds -= time.process_time()
+            self.began, self.cpu_began = time.perf_counter(), time.process_time()
         self.depth += 1
 
     def on_end(self, event: Any) -> None:
         self.depth -= 1
         if self.depth == 0:
-            self.seconds += time.perf_counter()
-            self.cpu_seconds += time.process_time()
+            self.seconds += time.perf_counter() - self.began
+            self.cpu_seconds += time.process_time() - self.cpu_began
 
 
 _compilations = _Compilations()
@@ -75,7 +80,7 @@ event.register("numba:compile", _compilations)  # type: ignore[no-untyped-call]
 
 
 def wall_clock() -> float:
-    """A clock as :func:`time.perf_counter`, less all time spent compiling; not to be read meanwhile."""
+    """A clock as :func:`time.perf_counter`, less the time that this thread has spent compiling."""
     return time.perf_counter() - _compilations.seconds
 
 

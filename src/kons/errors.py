@@ -19,7 +19,9 @@ is exactly the learner it was. Messages say what was seen, what was expected and
 from __future__ import annotations
 
 import logging
+import os
 import shlex
+import subprocess
 import warnings
 from os import PathLike
 
@@ -91,7 +93,7 @@ def notice(kind: str, message: str) -> None:
 
 def as_word(path: str | PathLike[str]) -> str:
     """A path in a command to be typed: in quotes if a shell would take it apart."""
-    return shlex.quote(str(path))
+    return subprocess.list2cmdline([str(path)]) if os.name == "nt" else shlex.quote(str(path))
 
 
 def announce(message: str) -> None:

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import effort
-from kons import Gaussian, Laplace, Squared
+from kons import EmbeddedKONS, Gaussian, Laplace, Squared
 from kons.core.embedding import Embedding
 from kons.core.entry import DEPENDENT
+from kons.kernels import Kernel
 from kons.learners.embedded import LEAST_OUTSIDE
+from kons.policies import Dependence
 from kons.recipes import RECIPES, make
 
 ROWS = 900
@@ -56,6 +58,55 @@ def test_blocks_are_rows(name, stream):
     assert rows.size > 5
     # Rounding of the kernel's values, magnified by the rows of L^-1, stays below the tolerance.
     np.testing.assert_allclose(trace.prediction, predicted, rtol=0, atol=LEAST_OUTSIDE)
+
+
+@effort.every_pair(
+    stream=["ramp", "walk", "chirp", "squares"], bandwidth=[0.3, 1.0, 3.0], forgetting=[1.0, 0.99]
+)
+def test_replacement_keeps_its_dictionary_full_and_whole(stream, bandwidth, forgetting):
+    """Atoms that were let in are not judged anew, and one that is given up is replaced by exactly one."""
+    x = STREAMS[stream][:, None]
+    y = targets(x[:, 0])
+
+    def model():
+        return EmbeddedKONS(
+            Gaussian(bandwidth),
+            Squared(),
+            second_order="hessian",
+            policy=Dependence(when_full="replace"),
+            max_atoms=8,
+            forgetting=forgetting,
+        )
+
+    blocks, rows = model(), model()
+    trace = blocks.advance(x, y)
+    predicted = []
+    for point, target in zip(x, y, strict=True):
+        predicted.append(rows.predict_one(point))
+        rows.learn_one(point, target)
+    np.testing.assert_array_equal(rows.atoms, blocks.atoms)
+    assert rows.size == blocks.size == len(blocks.atoms) == trace.size[-1] <= 8
+    np.testing.assert_allclose(trace.prediction, predicted, rtol=0, atol=LEAST_OUTSIDE)
+
+
+class Single(Kernel):
+    """A Gaussian kernel in single precision."""
+
+    def evaluate(self, X, Z):
+        squares = np.sum((X[:, None] - Z[None]).astype(np.float32) ** 2, axis=2)
+        return np.exp(-squares / np.float32(8.0)).astype(np.float64)
+
+    def evaluate_diagonal(self, X):
+        return np.ones(len(X))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("stream", ["ramp", "walk"])
+def test_a_kernel_may_be_computed_in_single_precision(name, stream):
+    x = STREAMS[stream][:400, None]
+    trace = make(name, Single(), Squared()).advance(x, targets(x[:, 0]))
+    assert np.isfinite(trace.prediction).all()
+    assert trace.loss[-100:].mean() < 0.5
 
 
 @effort.every_value(

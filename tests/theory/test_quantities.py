@@ -152,6 +152,21 @@ def test_points_without_features_and_rows_without_weight(exact_up_to):
             assert np.sum(function(Linear(), X, weights=w, exact_up_to=exact_up_to)) == 0.0
 
 
+@pytest.mark.parametrize("exact_up_to", [100, 5])
+@pytest.mark.parametrize("function", ALL[:3])
+def test_an_indefinite_kernel_is_refused_by_landmarks_too(function, exact_up_to):
+    kernel = FunctionKernel(lambda a, b: 1.0 - (a - b) ** 2)
+    with pytest.raises(NumericalError, match="positive"):
+        function(kernel, np.linspace(0.0, 0.5, 40).tolist(), 0.1, exact_up_to=exact_up_to)
+
+
+def test_no_score_is_above_one():
+    X = np.arange(40.0)[:, None] ** 2
+    for exact_up_to in (100, 5):
+        scores = ridge_leverage_scores(1e6 * Gaussian(1.0), X, 1e-12, exact_up_to=exact_up_to)
+        assert np.asarray(scores).max() <= 1.0
+
+
 def test_a_ridge_below_rounding_gives_the_rank():
     X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
     scores = ridge_leverage_scores(Linear(), X, 1e-30)

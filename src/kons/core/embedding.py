@@ -24,8 +24,8 @@ from kons.state import Inner, Part, Points, fields
 
 __all__ = ["Embedding", "gaussian_score"]
 
-# What the value of a kernel errs by, relative to it: see kons.kernels.distances.
-ROUNDING = 256.0 * float(np.finfo(np.float64).eps)
+# What the value of a kernel may err by, relative to it: some are computed in single precision.
+ROUNDING = float(np.finfo(np.float32).eps)
 
 
 class Embedding(Part):
@@ -130,7 +130,8 @@ class Embedding(Part):
         L = self.factor.solve(self.kernel.evaluate(self.atoms.view, self.atoms.view))
         others = np.delete(np.arange(len(self)), atom)
         smaller = Embedding(self.kernel)
-        smaller.extend(take(self.atoms.view, others))
+        # Not judged anew: without one of them, no other lies nearer to the span of those before it.
+        others = others[smaller.extend(take(self.atoms.view, others), tolerance=0.0, noise=np.inf)]
         Q = smaller.factor.solve(np.ascontiguousarray(L[others].T)).T
         return smaller, np.ascontiguousarray(Q)
 

@@ -7,6 +7,7 @@ Gram matrix of their coefficients over the atoms, which tells how far rounding m
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,11 @@ def settle_inverse_form(M: Matrix, t: int, norm2: float, alpha: float, trace: fl
     rounding = min(max(KERNEL_ACCURACY, ROUNDINGS * (alpha + trace) / alpha), 0.5)
     severe = norm2 < 0.0 or not M[t, t] * alpha >= -rounding * norm2
     M[t, t] = lowest
+    # As far off as q was, the forms with later points are: none exceeds what Cauchy and Schwarz allow, or
+    # the square of that rounding, not of a form, would be taken off theirs.
+    for j in range(t + 1, M.shape[0]):
+        largest = math.sqrt(lowest * max(M[j, j], 0.0)) if lowest >= 0.0 else 0.0
+        M[t, j] = min(max(M[t, j], -largest), largest)
     return 2 if severe else 1
 
 

@@ -504,14 +504,14 @@ class EmbeddedKONS(NewtonLearner):
         """
         costs = [self._embedding.removal_cost(span.u) for span in self._spans]
         least = int(np.argmin(np.max(costs, axis=0)))
-        before = len(self._embedding)
-        self._embedding, Q = self._embedding.without(least)
-        added = len(self._embedding.extend(candidate))
+        smaller, Q = self._embedding.without(least)
+        tolerance = self._rules.tolerance
+        if not len(smaller.extend(candidate, tolerance, tolerance)):
+            return  # it all but depends on the others: what was learned stays where it is
+        self._embedding = smaller
         for span in self._spans:
             span.project(Q)
-            span.extend(added)
-            # Atoms that turned out to depend on the others leave room for new ones.
-            span.totals[TOTALS.free_slots] += before - len(self._embedding)
+            span.extend(1)
         self._dictionary_changed()
 
     # ---- inside

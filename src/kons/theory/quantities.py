@@ -137,7 +137,7 @@ def ridge_leverage_scores(
     # and the same of z is what the projection gives, with c = Z (Z^T Z + alpha I)^-1 z_i. Put this c into
     # the minimum: tau exceeds its value by at most |r_i - sum_j c_j r_j|^2/alpha.
     solved = np.linalg.solve(Z.T @ Z + alpha * np.eye(Z.shape[1]), Z.T).T
-    low: Vector = np.einsum("ij,ij->i", Z, solved)
+    low: Vector = np.minimum(np.einsum("ij,ij->i", Z, solved), 1.0)
     size_of_c = np.sqrt(np.maximum(low - alpha * np.einsum("ij,ij->i", solved, solved), 0.0))
     missed = float(np.sum(left))
     error = np.minimum((np.sqrt(left) + np.sqrt(missed) * size_of_c) ** 2, missed) / alpha
@@ -235,7 +235,8 @@ def _exact_scores(K: Matrix, alpha: float) -> Vector:
     """The diagonal of ``K (K + alpha*I)^-1``, by eigenvalues: rounding of K is told from a small alpha."""
     eigenvalues, V = np.linalg.eigh(K)
     eigenvalues = _nonnegative(eigenvalues)
-    return np.asarray((V**2) @ (eigenvalues / (eigenvalues + alpha)), dtype=np.float64)
+    scores: Vector = (V**2) @ (eigenvalues / (eigenvalues + alpha))
+    return np.minimum(scores, 1.0)  # but for rounding they are below
 
 
 def _nonnegative(eigenvalues: NDArray[np.floating[Any]]) -> Vector:
@@ -252,9 +253,10 @@ def _nonnegative(eigenvalues: NDArray[np.floating[Any]]) -> Vector:
 
 def _projected(kernel: Kernel, points: Any, w: Vector, alpha: float) -> tuple[Matrix, Vector]:
     """Rows sqrt(w) z of the points on KORS's landmarks, and the diagonal of what that leaves of Kbar."""
-    Z = landmark_embedding(kernel, points, w, alpha).coordinates(points) * np.sqrt(w)[:, None]
-    left = w * kernel.evaluate_diagonal(points) - np.einsum("ij,ij->i", Z, Z)
-    return Z, np.maximum(left, 0.0)
+    embedding = landmark_embedding(kernel, points, w, alpha)
+    Z = embedding.coordinates(points)
+    left = w * embedding.sound_residual(kernel.evaluate_diagonal(points), Z)
+    return Z * np.sqrt(w)[:, None], left
 
 
 def _spectrum(
