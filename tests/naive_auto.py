@@ -235,9 +235,9 @@ def leave_one_out(U, A, bandwidth, alpha, Y, roots):
     The fit without row i errs there by (y_i - f_i)/(1 - h_i), h_i the row's leverage.
     """
     K = roots[:, None] * kernel_of("gaussian", U, A, bandwidth)
-    inverse = np.linalg.inv(jittered(alpha * penalty_of("gaussian", A, bandwidth) + K.T @ K))
-    theta = inverse @ K.T @ Y
-    leverage = np.sum((K @ inverse) * K, axis=1)
+    L = np.linalg.cholesky(jittered(alpha * penalty_of("gaussian", A, bandwidth) + K.T @ K))
+    V = np.linalg.solve(L, K.T)
+    theta, leverage = np.linalg.solve(L.T, V @ Y), np.sum(V**2, axis=0)
     residuals = (Y - K @ theta) / np.maximum(1.0 - leverage, 1e-6)[:, None]
     return np.mean(np.sum(residuals**2, axis=1)), theta
 
