@@ -439,8 +439,9 @@ class Pool:
                 better = key in before and view.error < (1.0 - MOVES) * before[key]
                 grows = spec.kernel != "linear" and room > GROWS * len(fitted.atoms)
                 moves = (counted and (better or grows)) or (spec == EXPERTS[0] and better)
-                self.log.append((self.rows, "moved" if moves else "stayed"))
-                if not moves and view.features == fitted.view.features:
+                if view.features > fitted.view.features:
+                    self.log.append((self.rows, "new columns"))
+                elif not moves:
                     continue
             remembered = self.usable(self.last(3 * spec.memory // 2)) if spec.memory else kept
             self.fit(member, remembered, room if counted and not spec.memory else self.max_atoms)
