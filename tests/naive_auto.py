@@ -269,10 +269,9 @@ class Pool:
             self.low, self.high = min(self.low, row.y), max(self.high, row.y)
         for fitted in (member.fitted for member in self.members if member.fitted is not None):
             fitted.learn(self.columns_of([row], fitted), target[None], row.weight * usable)
-        for k in range(self.outputs):
-            g, t = row.forecasts[:, k] - row.centre, np.clip(target[k], *self.fence) - row.centre
-            self.stacking.learn(g, t, row.weight, self.wild)
-            self.plain_stacking.learn(g[self.plain], t, row.weight, self.wild)
+        G, t = row.forecasts.T - row.centre, np.clip(target, *self.fence) - row.centre
+        self.stacking.learn(G, t, row.weight, self.wild)
+        self.plain_stacking.learn(G[:, self.plain], t, row.weight, self.wild)
         if self.classes:
             self.known_classes = max(self.known_classes, int(row.y) + 1)
             for k in range(self.known_classes):

@@ -351,13 +351,13 @@ class Stacking:
             weights[free] += np.linalg.solve(A, (self.G[self.since :].T @ residuals)[free])
         return weights
 
-    def learn(self, g, t, s, largest):
-        """One output of a row; an error whose square is beyond ``largest`` weighs less."""
-        if s <= 0.0:
+    def learn(self, G, t, weight, wild):
+        """All outputs of a row; squared errors beyond ``wild``, of one output only, weigh less."""
+        if weight <= 0.0:
             return
-        square = (t - self.weights() @ g) ** 2 if largest < NO_LIMIT else 0.0
-        self.G, self.t = np.vstack([self.G, g]), np.append(self.t, t)
-        self.s = np.append(self.s, s * min(1.0, largest / max(square, 1e-300)))
+        squares = (t - G @ self.weights()) ** 2 if wild < NO_LIMIT else np.zeros(len(t))
+        self.G, self.t = np.vstack([self.G, G]), np.append(self.t, t)
+        self.s = np.append(self.s, weight * (wild / np.maximum(squares, wild)))
 
     def end_chunk(self, rows, variance):
         decay = FORGETTING**rows

@@ -101,12 +101,13 @@ def turned_for_good(rows=ROWS):
 
 
 def late_class(delay=0, rows=ROWS):
-    """Three classes, and a fourth one late."""
+    """Three classes, a fourth one late, and a fifth one after logistic experts have begun."""
     rng = np.random.default_rng(4)
     X = rng.normal(size=(rows, 3))
     codes = np.digitize(X[:, 0] + 0.3 * rng.normal(size=rows), [-0.5, 0.5])
     codes[(np.arange(rows) > 600) & (X[:, 1] > 0.8)] = 3
-    labels = [("low", "middle", "high", "late")[code] for code in codes]
+    codes[(np.arange(rows) > 1060) & (X[:, 1] < -1.0)] = 4
+    labels = [("low", "middle", "high", "late", "latest")[code] for code in codes]
     settings = {"task": "classification", "delay": delay}
     return Stream(X, labels, set() if delay else {"pruned"}, settings, singly=range(500, 700))
 
@@ -152,11 +153,11 @@ STREAMS = {
     "no order": (1560, 4400),
     "weights, delay 3": (300, 1300),
     "delay 40": (330, 1400),
-    "turned": (720, 1100),
+    "turned": (670, 1100),
     "turned, delay 7": (0, 1100),
     "turned for good": (0, 2800),
-    "late class": (1100, 1500),
-    "late class, delay 40": (0, 1300),
+    "late class": (1300, 1700),
+    "late class, delay 40": (0, 1500),
     "two classes, delay 3": (300, 1200),
     "full reservoir": (0, 9200),
 }
