@@ -205,7 +205,7 @@ class Pair:
         self.model.learn_one(x, self.targets[at])
         step = self.twin.step(x, self.numbers[at])
         if self.classes:
-            assert said == self.classes[np.nanargmax(step.prediction)], at
+            assert said == self.label_of(step.prediction), at
         else:
             self.note("predictions", [said / self.unit], step.prediction / self.unit)
 
@@ -216,10 +216,7 @@ class Pair:
         theirs = Step(*(np.array(values) for values in zip(*steps, strict=True)))
         if self.classes:
             self.note("predictions", trace.scores, self.known(theirs.prediction))
-            labels = [
-                self.classes[np.nanargmax(s)] if np.isfinite(s).any() else None for s in theirs.prediction
-            ]
-            assert trace.prediction.tolist() == labels, start
+            assert trace.prediction.tolist() == [self.label_of(s) for s in theirs.prediction], start
         else:
             self.note("predictions", trace.prediction / self.unit, theirs.prediction[:, 0] / self.unit)
         assert [self.model.expert_names[i] for i in trace.expert] == theirs.leader.tolist(), start
@@ -246,6 +243,9 @@ class Pair:
             theirs = self.known(said) if self.classes else said[:, 0]
             self.note("predictions", ours / self.unit, theirs / self.unit)
 
+    def label_of(self, scores):
+        return self.classes[np.nanargmax(scores)] if np.isfinite(scores).any() else None
+
     def known(self, scores):
         """The twin has a column for every class there will be."""
         known = len(self.model.classes)
@@ -267,6 +267,55 @@ def test_the_twin_predicts_and_decides_the_same(name):
     assert all(pair.differences[what] < limit for what, limit in TOLERANCES.items()), pair.differences
     met = {event for _, event in pair.twin.log}
     assert stream.met <= met, met
+
+
+def any_stream(seed):
+    """Columns, targets, weights and settings of many kinds."""
+    rng = np.random.default_rng(seed)
+    rows, columns = int(rng.integers(60, 320)), int(rng.integers(2, 6))
+    X = rng.normal(size=(rows, columns)) * 10.0 ** rng.integers(-3, 4, size=columns) + 100.0 * rng.integers(2)
+    z = (X - X.mean(axis=0)) / X.std(axis=0)
+    X[:, 1] = [np.arange(rows) % 12, rng.integers(3, size=rows), np.exp(3.0 * z[:, 1])][rng.integers(3)]
+    y = np.sin(2.0 * z[:, 0]) + 0.5 * z[:, -1] + 0.1 * rng.normal(size=rows)
+    kinds = {
+        "plain": y + 1000.0,
+        "walk": y + 0.3 * np.cumsum(rng.normal(size=rows)),
+        "constant at first": np.where(np.arange(rows) < 40, 1.0, y),
+        "some wild": np.where(rng.uniform(size=rows) < 0.02, 1000.0 * y, y),
+        "turned": np.where(np.arange(rows) < 250, y, 50.0 + 20.0 * y),
+        "classes": np.digitize(z[:, 0] + 0.3 * rng.normal(size=rows), [-0.5, 0.5]).tolist(),
+    }
+    kind = str(rng.choice(list(kinds)))
+    settings = {"seed": seed, "experts": int(rng.choice([3, 6, 12])), "delay": int(rng.choice([0, 1, 5]))}
+    settings["task"] = "classification" if kind == "classes" else "regression"
+    weights = rng.choice([0.0, 1.0, 1.0, 2.5], size=rows) if rng.integers(3) == 0 else None
+    widened = int(rng.integers(10, rows)) if rng.integers(4) == 0 else None
+    start = int(rng.integers(rows))
+    return Stream(X, kinds[kind], set(), settings, weights, widened, range(start, start + 60))
+
+
+@pytest.mark.parametrize("seed", range(effort.amount(3, 200)))
+def test_of_any_stream_too(seed):
+    differences = Pair(any_stream(seed)).run().differences
+    # Some of these amplify rounding more.
+    assert all(differences[what] < 10.0 * limit for what, limit in TOLERANCES.items()), differences
+
+
+@pytest.mark.xfail(strict=True, reason="rows before the first known target are taken for wild ones")
+def test_late_targets_far_from_zero():
+    """Before a target is known, the last ones count as 0, which is beyond the fence of targets around 1e6.
+
+    So with a delay of 8 rows or more there is an end of a chunk at which no row is usable: the mean of the
+    targets is 0 from then on, and their range is that of the block at hand, so that cuts matter.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(130, 2))
+    y = 1e6 + X[:, 0] + 0.1 * rng.normal(size=130)
+    whole, cut = AutoKONS(max_atoms=ATOMS, delay=40), AutoKONS(max_atoms=ATOMS, delay=40)
+    together = whole.advance(X, y).prediction
+    apart = np.concatenate([cut.advance(X[i : i + 7], y[i : i + 7]).prediction for i in range(0, 130, 7)])
+    assert np.abs(together - y)[64:].max() < 10.0
+    assert np.abs(together - apart).max() < 1e-3
 
 
 def test_the_schedule_is_read_from_the_page():
