@@ -50,13 +50,14 @@ def kernel_of(kind, U, A, bandwidth):
 
 
 def penalty_of(kind, A, bandwidth):
+    """Q = blockdiag(K_D, 1)."""
     penalty = np.eye(len(A) + 1)
     penalty[:-1, :-1] = kernel_of(kind, A, A, bandwidth)[:, :-1]
     return penalty
 
 
-def jittered(A):
-    return A + JITTER * np.trace(A) / len(A) * np.eye(len(A))
+def jitter_of(A):
+    return JITTER * np.trace(A) / len(A) * np.eye(len(A))
 
 
 def robust(X):
@@ -114,6 +115,7 @@ class View:
 
 
 def half_median_distance(scaled, metric, random):
+    """Over some pairs of rows; if most are equal, over those that differ."""
     left, right = (scaled[random.integers(len(scaled), size=256)] for _ in range(2))
     squares = np.sort((((left - right) @ metric) ** 2).sum(axis=1))
     squares = squares if squares[len(squares) // 2] > 0.0 else squares[squares > 0.0]
@@ -126,7 +128,8 @@ def leave_one_out(U, A, bandwidth, alpha, Y, roots):
     The fit without row i errs there by (y_i - f_i)/(1 - h_i), h_i the row's leverage.
     """
     K = roots[:, None] * kernel_of("gaussian", U, A, bandwidth)
-    L = np.linalg.cholesky(jittered(alpha * penalty_of("gaussian", A, bandwidth) + K.T @ K))
+    total = alpha * penalty_of("gaussian", A, bandwidth) + K.T @ K
+    L = np.linalg.cholesky(total + jitter_of(total))
     V = np.linalg.solve(L, K.T)
     theta, leverage = np.linalg.solve(L.T, V @ Y), np.sum(V**2, axis=0)
     residuals = (Y - K @ theta) / np.maximum(1.0 - leverage, 1e-6)[:, None]
@@ -232,8 +235,8 @@ class Ridge:
     def begin_chunk(self):
         """A fit; the jitter is that of the sums now."""
         gram, products = self.sums()
-        self.at_start = jittered(self.penalty + gram)
-        self.prior = self.at_start - gram
+        self.prior = self.penalty + jitter_of(self.penalty + gram)
+        self.at_start = self.prior + gram
         self.fixed = np.linalg.solve(self.at_start, products)
 
     def theta(self):
@@ -296,7 +299,8 @@ class Logistic(Ridge):
         self.gradient = self.gradient + (K * weights[:, None]).T @ (Y - P)
 
     def step(self):
-        self.at_start = jittered(self.penalty + self.gram)
+        total = self.penalty + self.gram
+        self.at_start = total + jitter_of(total)
         self.fixed = self.fixed + np.linalg.solve(self.at_start, self.gradient)
         self.gradient = np.zeros(self.gradient.shape)
 

@@ -14,6 +14,7 @@ import pytest
 import effort
 from kons import AutoKONS
 from naive_auto import NaiveAuto, Step, schedule_of
+from naive_experts import gradient_products, kernel_of, leave_one_out, penalty_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "auto.md"
 SCHEDULE = schedule_of(PAGE.read_text(encoding="utf-8"))
@@ -294,9 +295,35 @@ def any_stream(seed):
     return Stream(X, kinds[kind], set(), settings, weights, widened, range(start, start + 60))
 
 
-@pytest.mark.parametrize("seed", range(effort.amount(3, 200)))
-def test_of_any_stream_too(seed):
-    differences = Pair(any_stream(seed)).run().differences
+def any_turn(seed):
+    """Turns of many sizes, some of them back: alarms, trials that are won or lost, and returns."""
+    rng = np.random.default_rng(seed)
+    rows, event, size = 600, int(rng.integers(260, 400)), float(rng.choice([1.0, 3.0, 10.0, 1000.0]))
+    back = int(event + rng.choice([60, 130, 200, 400]))
+    X = rng.uniform(-1.0, 1.0, size=(rows, 2))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] + rng.choice([0.1, 0.4]) * rng.normal(size=rows)
+    other = (np.arange(rows) >= event) & (np.arange(rows) < back)
+    turns = {
+        "level": y + size,
+        "function": size * np.sin(3.0 * X[:, 0] * X[:, 1]),
+        "sign": -size * y,
+        "noise": y + size * rng.normal(size=rows),
+    }
+    turned = turns[str(rng.choice(list(turns)))]
+    X[other] += rng.choice([0.0, 5.0])
+    settings = {"seed": seed, "experts": int(rng.choice([2, 5])), "delay": int(rng.choice([0, 0, 5]))}
+    weights = rng.choice([0.0, 1.0, 1.0, 2.5], size=rows) if rng.integers(4) == 0 else None
+    y = np.where(other, turned, y)
+    if rng.integers(3) == 0:
+        settings["task"] = "classification"
+        y = (np.digitize(y, [-0.5, 0.5]) + other * rng.integers(3)).tolist()
+    return Stream(X, y, set(), settings, weights, singly=range(event, event + 50))
+
+
+@pytest.mark.parametrize("make", [any_stream, any_turn])
+@pytest.mark.parametrize("seed", range(effort.amount(1, 100)))
+def test_of_any_stream_too(make, seed):
+    differences = Pair(make(seed)).run().differences
     # Some of these amplify rounding more.
     assert all(differences[what] < 10.0 * limit for what, limit in TOLERANCES.items()), differences
 
@@ -316,6 +343,39 @@ def test_late_targets_far_from_zero():
     apart = np.concatenate([cut.advance(X[i : i + 7], y[i : i + 7]).prediction for i in range(0, 130, 7)])
     assert np.abs(together - y)[64:].max() < 10.0
     assert np.abs(together - apart).max() < 1e-3
+
+
+def small_fit():
+    rng = np.random.default_rng(0)
+    U, Y, roots = rng.normal(size=(14, 2)), rng.normal(size=(14, 2)), rng.uniform(0.5, 2.0, size=14)
+    return U, Y * roots[:, None], roots, U[:5]
+
+
+def test_the_twin_leaves_one_out_as_if_each_row_were_left_out():
+    U, Y, roots, A = small_fit()
+    error, _ = leave_one_out(U, A, 1.3, 0.1, Y, roots)
+    K = roots[:, None] * kernel_of("gaussian", U, A, 1.3)
+    squares = []
+    for i in range(len(U)):
+        rest = np.arange(len(U)) != i
+        total = 0.1 * penalty_of("gaussian", A, 1.3) + K[rest].T @ K[rest]
+        theta = np.linalg.solve(total, K[rest].T @ Y[rest])
+        squares.append(np.sum((Y[i] - K[i] @ theta) ** 2))
+    assert error == pytest.approx(np.mean(squares), rel=1e-6)
+
+
+def test_the_twin_takes_gradients_before_the_metric():
+    U, Y, roots, A = small_fit()
+    metric, step = np.array([[1.0, 0.3], [-0.2, 0.5]]), 1e-5
+    _, theta = leave_one_out(U @ metric, A @ metric, 1.3, 0.1, Y, roots)
+    products = gradient_products(U @ metric, A @ metric, theta, 1.3, metric, roots)
+
+    def fit(X):
+        return kernel_of("gaussian", X @ metric, A @ metric, 1.3) @ theta
+
+    G = np.stack([(fit(U + step * e) - fit(U - step * e)) / (2.0 * step) for e in np.eye(2)])
+    expected = np.einsum("inm,jnm,n->ij", G, G, roots**2) / (roots @ roots)
+    assert products == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_schedule_is_read_from_the_page():
