@@ -335,7 +335,7 @@ def test_of_any_stream_too(name):
 def test_late_targets_far_from_zero():
     """Before a target is known, the last ones count as 0, which is beyond the fence of targets around 1e6.
 
-    So with a delay of 8 rows or more there is an end of a chunk at which no row is usable: the mean of the
+    So with some delays (8, 24, 40, 100) there is an end of a chunk at which no row is usable: the mean of the
     targets is 0 from then on, and their range is that of the block at hand, so that cuts matter.
     """
     rng = np.random.default_rng(0)
