@@ -263,7 +263,7 @@ class KONSRegressor(OnDicts, base.MiniBatchRegressor):
     neither numbers, booleans nor text are refused, and a call that raises changes nothing.
 
     A row costs O(B^2) with B atoms, and the default has several dictionaries: row by row some hundred
-    microseconds (``learn_many`` takes less), where ``learner="embedded"`` takes some ten microseconds. Not for sparse
+    microseconds (``learn_many`` takes less), where ``learner="embedded"`` takes some ten. Not for sparse
     features, such as bags of words: what is not there counts as not known, not as 0, and a kernel looks at
     every column of a row.
 

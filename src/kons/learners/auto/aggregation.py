@@ -133,7 +133,7 @@ class Aggregation(Part):
         self.weights = self.start + self.inverse @ self.products
 
     def removal_cost(self, experts: Sequence[int]) -> float:
-        """How much the discounted squared loss of the past rises without these: ``w_S^T (A^-1)_SS^-1 w_S``."""
+        """The rise of the discounted squared loss of the past without these, ``w_S^T (A^-1)_SS^-1 w_S``."""
         S = np.asarray(experts)
         if not self.inverse.any():
             return np.inf
