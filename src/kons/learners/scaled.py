@@ -231,8 +231,9 @@ class Scaled(StreamConsumer):
         elif self._signs:
             self._inner.learn_one(row, as_scalar(y, name="y"))
         else:
-            if type(y) is not float or not abs(y) <= LARGEST_TARGET:
-                y = float(self._as_targets([y], 1)[0])
+            if not (isinstance(y, float) and abs(y) <= LARGEST_TARGET):
+                y = self._as_targets([y], 1)[0]
+            y = float(y)
             target, outside = self._target.scale(y), 0
             if not abs(target) <= self._bound:
                 target, outside = self._clipped(target)
