@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 
 from kons.arrays import Vector, as_targets
 from kons.errors import InputError
-from kons.evaluation.labels import Codebook, Codes
 from kons.learners import Trace
-from kons.learners.labels import as_labels
+from kons.learners.labels import Codes, Labels, as_labels, stored_labels
 from kons.stored import Stored
 
 __all__ = ["Baseline", "LabelBaseline", "LastLabel", "MajorityClass", "Persistence", "RunningMean"]
@@ -227,28 +226,28 @@ class LabelBaseline(Baseline):
 
     def __init__(self) -> None:
         super().__init__()
-        self._book = Codebook()
+        self._labels = Labels()
 
     @property
     def classes(self) -> list[Any]:
         """The labels seen so far, in the order they came."""
-        return list(self._book.labels)
+        return list(self._labels.known)
 
     def state(self) -> dict[str, Any]:
         """The labels seen so far."""
-        return super().state() | {"labels": list(self._book.labels)}
+        return super().state() | {"labels": list(self._labels.known)}
 
     def _load(self, stored: Stored) -> None:
         super()._load(stored)
-        self._book = Codebook(stored.items("labels"))
+        self._labels = Labels(stored_labels(stored, "labels"))
 
     def _as_targets(self, y: Any, rows: int) -> Codes:
         if not isinstance(y, Sized) or len(y) != rows:
             as_labels(y, rows)  # says what is wrong
-        return self._book.learn(y)
+        return self._labels.learn(y)
 
     def _shown(self, prediction: NDArray[Any]) -> NDArray[Any]:
-        return self._book.decode(prediction)
+        return self._labels.decode(prediction)
 
     def _trace(self, prediction: NDArray[Any], targets: NDArray[Any]) -> Trace:
         rows = len(targets)

@@ -11,8 +11,8 @@ from scipy.special import expit
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled_sums
 from kons.evaluation.baselines import LabelBaseline
-from kons.evaluation.labels import Codebook, Codes
 from kons.evaluation.second_order import LARGEST, SecondOrder, Standardization, absorb, count, dot, locate
+from kons.learners.labels import Codes, Labels
 from kons.stored import Stored
 
 __all__ = ["OnlineLogistic"]
@@ -55,7 +55,7 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
 
     def __init__(self, regularization: float = 0.1, *, standardize: bool = True) -> None:
         SecondOrder.__init__(self, regularization, standardize)
-        self._book = Codebook()
+        self._labels = Labels()
         self._weights = np.empty((0, 0))  # a row per label, the bias last
         self._known = 0
         self._early = np.empty((0, 0))  # the first rows, and the codes of their labels

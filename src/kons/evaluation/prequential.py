@@ -24,13 +24,13 @@ from kons.compilation import wall_clock
 from kons.errors import ConfigurationError, InputError
 from kons.evaluation.baselines import Baseline, LastLabel, MajorityClass, Persistence, RunningMean
 from kons.evaluation.intervals import ResidualIntervals
-from kons.evaluation.labels import Codebook
 from kons.evaluation.linear import OnlineLinear
 from kons.evaluation.logistic import OnlineLogistic
 from kons.evaluation.metrics import make_metrics
 from kons.evaluation.result import Evaluation
 from kons.evaluation.scoreboard import Scoreboard
 from kons.learners import Trace
+from kons.learners.labels import Labels, object_array, stored_labels
 from kons.stored import Stored
 from kons.streams import Block
 
@@ -149,7 +149,7 @@ class Prequential:
         # What depends on the features is made when the first block comes.
         self._baselines: dict[str, Baseline] = {}
         self._board: Scoreboard | None = None
-        self._book = Codebook()
+        self._labels = Labels()
         # Rows predicted whose targets are not known yet, and these targets (or codes).
         self._pending: Any = None
         self._pending_targets: NDArray[Any] = np.empty(0)
@@ -190,9 +190,9 @@ class Prequential:
             X = as_points(X)
         if len(y) != len(X) or len(X) == 0:
             raise InputError(f"the block has {len(X)} row(s) and {len(y)} target(s).")
-        known = len(self._book)
+        known = len(self._labels)
         if self._labelled:
-            targets: NDArray[Any] = self._book.learn(y)
+            targets: NDArray[Any] = self._labels.learn(y)
             labels = y
         else:
             targets = labels = as_targets(y, len(X))
@@ -204,7 +204,7 @@ class Prequential:
             else:
                 outcome = self._row_by_row(X, targets, learned, known_targets, lead)
         except BaseException:
-            self._book = Codebook(self._book.labels[:known])
+            self._labels.truncate(known)
             raise
         self._learner_seconds += wall_clock() - clock
         scored = self._score(X, y, targets, outcome, learned, known_targets, lead)
@@ -245,7 +245,7 @@ class Prequential:
     ) -> _Outcome:
         learner = self.learner
         answers: list[Any] = (
-            self._book.decode(known_targets).tolist() if self._labelled else known_targets.tolist()
+            self._labels.decode(known_targets).tolist() if self._labelled else known_targets.tolist()
         )
         predictions: list[Any] = []
         shares: list[dict[Any, float]] = []
@@ -262,14 +262,11 @@ class Prequential:
         kept, size = np.diff(sizes) > 0, np.array(sizes[1:], dtype=np.int64)
         if not self._labelled:
             return _Outcome(np.array(predictions, dtype=np.float64), None, kept, size, None)
-        prediction = np.empty(len(X), dtype=object)
-        prediction[:] = predictions
-        probabilities = np.zeros((len(X), len(self.learner.classes)))
-        places = {label: place for place, label in enumerate(self.learner.classes)}
+        classes = Labels(learner.classes)
+        probabilities = np.zeros((len(X), len(classes)))
         for i, share in enumerate(shares):
-            for label, p in share.items():
-                probabilities[i, places[label]] = p
-        return _Outcome(prediction, probabilities, kept, size, None)
+            probabilities[i, classes.find(share)] = list(share.values())
+        return _Outcome(object_array(predictions), probabilities, kept, size, None)
 
     def _most_likely(self, x: Any, shares: dict[Any, float]) -> Any:
         """What ``predict_one`` says: probabilities rise with scores, so only ties need to ask it."""
@@ -293,7 +290,7 @@ class Prequential:
         lower = upper = np.full(count, math.nan)
         probability = None
         if self._labelled:
-            codes = self._book.codes(outcome.prediction)
+            codes = self._labels.find(outcome.prediction)
             truth, score, probability = self._probabilities(targets, codes, outcome.probabilities)
             columns = [targets, codes, truth, score]
             loss = (codes != targets).astype(np.float64)
@@ -308,7 +305,7 @@ class Prequential:
         board = self._board or self._begin(X)
         losses = self._play_baselines(X, targets, learned, known_targets, lead)
         table = np.stack([*columns, loss, *losses.values()]).astype(np.float64)
-        board.record(table, outcome.size, self._book.positive)
+        board.record(table, outcome.size, self._labels.positive)
         trace = outcome.trace
         if trace is None:
             trace = Trace(kept=outcome.kept, size=outcome.size, prediction=outcome.prediction, loss=loss)
@@ -322,12 +319,9 @@ class Prequential:
         assert given is not None
         # Columns are in the learner's order of labels; one more, of zeros, for labels it does not know.
         table = np.column_stack([given, np.zeros(len(given))])
-        place = {label: i for i, label in enumerate(self.learner.classes)}
-        unknown = given.shape[1]
-        places = np.array([*(place.get(label, unknown) for label in self._book.labels), unknown])
-        places = np.minimum(places, unknown)
+        places = Labels(self.learner.classes[: given.shape[1]]).find([*self._labels.known, None])
         rows = np.arange(len(table))
-        second = places[1] if len(self._book) > 1 else unknown
+        second = places[1] if len(self._labels) > 1 else -1
         # Where no label was known all are alike: between the two.
         score = np.where(table.any(axis=1), table[:, second], 0.5)
         return table[rows, places[targets]], score, table[rows, places[codes]]
@@ -386,7 +380,7 @@ class Prequential:
             )
         if self._pending is not None and len(self._pending) and not self._delays_itself:
             targets = self._pending_targets
-            self.learner.advance(self._pending, self._book.decode(targets) if self._labelled else targets)
+            self.learner.advance(self._pending, self._labels.decode(targets) if self._labelled else targets)
         self._pending, self._pending_targets = None, np.empty(0)
         self._finished = True
 
@@ -422,7 +416,7 @@ class Prequential:
             window=self.window,
             seconds=self._seconds,
             learner_seconds=self._learner_seconds,
-            classes=self._book.labels if self._labelled else None,
+            classes=list(self._labels.known) if self._labelled else None,
             notes=notes,
         )
 
@@ -441,7 +435,7 @@ class Prequential:
             "notes": list(self.notes),
             "baselines": {name: baseline.state() for name, baseline in self._baselines.items()},
             "board": None if self._board is None else self._board.state(),
-            "labels": self._book.labels,
+            "labels": list(self._labels.known),
             "pending": None if pending is None else pending.copy(),
             "pending_targets": self._pending_targets.astype(np.float64),
             "finished": self._finished,
@@ -476,7 +470,7 @@ class Prequential:
             engine._metrics = engine._board.metrics
             if engine._board.baselines != list(inner) or engine._board.labelled != engine._labelled:
                 raise stored.error("its board is of another evaluation")
-        engine._book = Codebook(stored.items("labels"))
+        engine._labels = Labels(stored_labels(stored, "labels"))
         pending = stored.take("pending")
         engine._pending = None if pending is None else stored.checked(pending, "pending", None, None)
         waiting = 0 if pending is None else len(pending)

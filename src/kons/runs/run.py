@@ -30,6 +30,7 @@ from kons.errors import (
 )
 from kons.evaluation import Evaluation, Prequential, Scored
 from kons.files import read_tree, save, write_tree
+from kons.learners.labels import Labels, stored_labels
 from kons.runs.circumstances import blas_threads, using_threads, versions
 from kons.runs.compiled import load_loops
 from kons.runs.experts import Experts
@@ -109,7 +110,7 @@ class Run:
         self.threads = blas_threads()
         self._place, self._force, self._command = place, force, list(command)
         self._experts = Experts()
-        self._codes: dict[Any, int] = {}
+        self._labels = Labels()
         self._traced: list[dict[str, Any]] = []
         self._first_traced = engine.rows
         self._pacing = Pacing()
@@ -181,7 +182,7 @@ class Run:
             saved = Stored(tree, "this run")
             engine = Prequential.from_state(saved.take("learner"), saved.take("engine"))
             run = cls(settings, stream, engine)
-            run._codes = {label: code for code, label in enumerate(saved.items("labels"))}
+            run._labels = Labels(stored_labels(saved, "labels"))
             run.resumed, run._seconds_before = saved.integer("resumed"), saved.number("seconds", at_least=0.0)
             if saved.take("versions") != versions():
                 announce(
@@ -246,7 +247,7 @@ class Run:
         """The labels, in the order of their codes in the trace; None for numbers."""
         if self.stream.task != "classification":
             return None
-        return list(self._codes) or self.engine.result().classes
+        return list(self._labels.known) or self.engine.result().classes
 
     def _blocks(self, stop: Callable[[], bool] | None) -> Iterator[Block]:
         """Blocks of rows, with a word about when they are waited for."""
@@ -278,7 +279,7 @@ class Run:
             self.folder.open_predictions()
         if self.folder is not None:
             self.folder.append(as_csv(scored, header=self.folder.length == 0))
-            traced = as_trace(scored, self._codes)
+            traced = as_trace(scored, self._labels)
             self._traced.append(traced)
             self._experts.note(self.engine.learner, self.engine.rows - 1)
 
@@ -342,7 +343,7 @@ class Run:
                     "engine": self.engine.state(),
                     "length": self.folder.length,
                     "traces": self.folder.traces,
-                    "labels": list(self._codes),
+                    "labels": list(self._labels.known),
                     "resumed": self.resumed,
                     "seconds": self.seconds,
                     "versions": versions(),
