@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -40,6 +40,8 @@ __all__ = [
     "Restorable",
     "Rows",
     "Sizes",
+    "Texts",
+    "Whole",
     "Width",
     "Word",
     "fields",
@@ -90,6 +92,19 @@ class Word(Field):
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> str:
         return stored.word(key, *self.expected)
+
+
+class Texts(Field):
+    """A list of texts."""
+
+    def save(self, part: Any, name: str) -> list[str]:
+        return list(getattr(part, name))
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> list[str]:
+        values = stored.items(key)
+        if not all(type(value) is str for value in values):
+            raise stored.error(f"{key} holds something else than text")
+        return values
 
 
 class Number(Field):
@@ -150,6 +165,24 @@ class Array(Field):
 
     def restore(self, part: Any, name: str, mark: Any) -> None:
         setattr(part, name, mark)
+
+
+class Whole(Array):
+    """Whole numbers from 0 on, int64 in memory, below what a symbol says if one is named."""
+
+    def __init__(self, *shape: int | str | None, below: str = "", written: str = "") -> None:
+        super().__init__(*shape, at_least=0.0, written=written)
+        self.below = below
+
+    def save(self, part: Any, name: str) -> Any:
+        return getattr(part, name).astype(np.float64)
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        value = super().load(stored, key, part, name, sizes)
+        end = sizes[self.below] if self.below else MOST
+        if not (value < end).all() or not (value == np.floor(value)).all():
+            raise stored.error(f"{key} holds something else than whole numbers below {end}")
+        return value.astype(np.int64)
 
 
 class Rows(Field):
@@ -397,6 +430,11 @@ class Part:
             setattr(self, name, field.load(stored, _key(name), self, name, sizes))
         self._loaded(stored, sizes)
         stored.finish()
+
+    def resume(self, state: Any) -> Self:
+        """Itself, just made as the other was, with what :meth:`state` of that one said."""
+        self.load_state(Stored(state, type(self).__name__))
+        return self
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         """Refuse what does not fit together, and find again what was not saved."""

@@ -135,7 +135,7 @@ class Run:
         if folder is not None:
             require_place(folder, force=force)
         stream = settings.open(quiet=quiet)
-        engine = _new_engine(settings, stream)
+        engine = _new_engine(settings, stream, settings.make_learner(stream))
         require_memory(settings, stream)
         if folder is not None and not stream.resumable:
             announce(
@@ -168,7 +168,7 @@ class Run:
         if (folder / CHECKPOINT).exists():
             run = cls._from_checkpoint(folder, settings, stream)
         else:
-            run = cls(settings, stream, _new_engine(settings, stream))
+            run = cls(settings, stream, _new_engine(settings, stream, settings.make_learner(stream)))
             run.folder = FolderWriter.reopen(folder, length=0, traces=0)
         run.resumed += 1
         threads = asked.get("threads")
@@ -180,7 +180,7 @@ class Run:
         try:
             tree = read_tree(folder / CHECKPOINT, kind=KIND, pieces=folder / PIECES)
             saved = Stored(tree, "this run")
-            engine = Prequential.from_state(saved.take("learner"), saved.take("engine"))
+            engine = _new_engine(settings, stream, saved.take("learner")).resume(saved.take("engine"))
             run = cls(settings, stream, engine)
             run._labels = Labels(stored_labels(saved, "labels"))
             run.resumed, run._seconds_before = saved.integer("resumed"), saved.number("seconds", at_least=0.0)
@@ -409,9 +409,9 @@ class Run:
         return [f"{self.stream.source} changed while it was read: a part of it may be missing."]
 
 
-def _new_engine(settings: Settings, stream: Stream) -> Prequential:
+def _new_engine(settings: Settings, stream: Stream, learner: Any) -> Prequential:
     return Prequential(
-        settings.make_learner(stream),
+        learner,
         stream.task,
         delay=settings.total_delay(stream),
         window=settings.window,
