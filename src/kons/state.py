@@ -17,7 +17,7 @@ is dear, before it is changed for the first time after that (``Part._own``).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, Self
 
@@ -33,6 +33,7 @@ __all__ = [
     "Growing",
     "Inner",
     "Inners",
+    "Items",
     "Leading",
     "Number",
     "Part",
@@ -40,7 +41,6 @@ __all__ = [
     "Restorable",
     "Rows",
     "Sizes",
-    "Texts",
     "Whole",
     "Width",
     "Word",
@@ -94,17 +94,38 @@ class Word(Field):
         return stored.word(key, *self.expected)
 
 
-class Texts(Field):
-    """A list of texts."""
+class Items(Field):
+    """A list whose entries are ``what`` they should be.
 
-    def save(self, part: Any, name: str) -> list[str]:
-        return list(getattr(part, name))
+    ``pack`` and ``unpack`` are the way from something else to a list, as a copy, and back.
+    """
 
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> list[str]:
+    undoes = True
+
+    def __init__(
+        self,
+        what: str,
+        passes: Callable[[Any], bool],
+        pack: Callable[[Any], list[Any]] = list,
+        unpack: Callable[[list[Any]], Any] = list,
+    ) -> None:
+        self.what, self.passes, self.pack, self.unpack = what, passes, pack, unpack
+
+    def save(self, part: Any, name: str) -> list[Any]:
+        return self.pack(getattr(part, name))
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         values = stored.items(key)
-        if not all(type(value) is str for value in values):
-            raise stored.error(f"{key} holds something else than text")
-        return values
+        for value in values:
+            if not self.passes(value):
+                raise stored.error(f"{key} holds {value!r}, expected {self.what}")
+        return self.unpack(values)
+
+    def mark(self, part: Any, name: str) -> Any:
+        return self.pack(getattr(part, name))
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        setattr(part, name, self.unpack(mark))
 
 
 class Number(Field):

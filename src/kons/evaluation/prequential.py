@@ -32,7 +32,7 @@ from kons.evaluation.result import Evaluation
 from kons.evaluation.scoreboard import Scoreboard
 from kons.learners import Trace
 from kons.learners.labels import KnownLabels, Labels, object_array
-from kons.state import Array, Field, Flag, Inner, Number, Part, Sizes, Texts, Whole, fields
+from kons.state import Array, Field, Flag, Inner, Items, Number, Part, Sizes, Whole, fields
 from kons.stored import Stored
 from kons.streams import Block
 
@@ -171,7 +171,7 @@ class Prequential(Part):
     """
 
     STATE = fields(
-        notes=Texts(),
+        notes=Items("text", lambda note: type(note) is str),
         _labels=KnownLabels(),
         _intervals=Inner(),
         _baselines=_Baselines(),
