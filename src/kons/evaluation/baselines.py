@@ -28,7 +28,8 @@ from kons.arrays import Vector, as_targets
 from kons.errors import InputError
 from kons.learners import Trace
 from kons.learners.labels import Codes, KnownLabels, Labels, as_labels
-from kons.state import Count, Number, Part, Whole, fields
+from kons.means import Mean
+from kons.state import Count, Inner, Number, Part, Whole, fields
 
 __all__ = ["Baseline", "LabelBaseline", "LastLabel", "MajorityClass", "Persistence", "RunningMean"]
 
@@ -149,27 +150,23 @@ class RunningMean(Baseline):
     [0.0, 1.0, 2.0, 2.0]
     """
 
-    STATE = fields(_origin=Number(), _sum=Number())
+    STATE = fields(_origin=Number(), _mean=Inner())
 
     def __init__(self) -> None:
         super().__init__()
-        # Sums of differences to the first target: a level of 1e9 costs no digits.
+        # Of differences to the first target: a level of 1e9 costs no digits.
         self._origin = 0.0
-        self._sum = 0.0
+        self._mean = Mean()
 
     def _play(self, points: Any, learned: Any | None, targets: Vector, lead: int) -> Vector:
         if self._rows_seen == 0 and len(targets):
             self._origin = float(targets[0])
-        sums = np.cumsum(np.concatenate([[self._sum], targets - self._origin]))
+        means = self._origin + self._mean.follow(targets - self._origin, np.ones(len(targets)))
         known = known_before(len(points), len(targets), lead)
-        counts = self._rows_seen + known
-        mean = self._origin + sums[known] / np.maximum(counts, 1)
-        self._sum = float(sums[-1])
-        return np.where(counts > 0, mean, 0.0)
+        return np.where(self._rows_seen + known > 0, means[known], 0.0)
 
     def _foresee(self, points: Any) -> Vector:
-        mean = self._origin + self._sum / self._rows_seen if self._rows_seen else 0.0
-        return np.full(len(points), mean)
+        return np.full(len(points), self._origin + self._mean.value)
 
 
 class Persistence(Baseline):

@@ -30,8 +30,9 @@ from kons.learners.labels import Labels, as_labels, object_array
 from kons.learners.newton import NewtonLearner
 from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
-from kons.learners.warmup import Majority, Mean, WarmUp
+from kons.learners.warmup import Majority, WarmUp
 from kons.losses import Logistic, Loss, SquaredHinge
+from kons.means import Mean
 from kons.policies import Fixed
 from kons.scaling import RobustScaling, TargetScaling, median_bandwidth
 from kons.state import Count, Field, Inner, Sizes, fields
