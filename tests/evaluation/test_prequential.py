@@ -226,6 +226,19 @@ def test_going_on_from_a_saved_state_is_bit_for_bit(numbers, words, task, delay,
     assert_identical(engine.learner.state(), resumed.learner.state())
 
 
+@effort.every_pair(cut=[0, 1, 200], task=["regression", "classification"], delay=[0, 20])
+def test_going_back_to_a_mark_is_bit_for_bit(numbers, words, task, delay, cut):
+    X, y = numbers if task == "regression" else words
+    learner = regressor() if task == "regression" else classifier()
+    engine = Prequential(learner, task, delay=delay, window=WINDOW)
+    if cut:
+        engine.advance((X[:cut], y[:cut]))
+    before, mark = engine.state(), engine.mark()
+    engine.advance((X[cut:], y[cut:]))
+    engine.restore(mark)
+    assert_identical(engine.state(), before)
+
+
 def test_before_the_first_row_there_is_a_state_too(numbers):
     X, y = numbers
     fresh, resumed = (

@@ -76,6 +76,15 @@ class Scored(NamedTuple):
 class _Baselines(Field):
     """By name; None before the first block, with which the board is made, too."""
 
+    undoes = True
+
+    def mark(self, part: Any, name: str) -> Any:
+        return {key: baseline.mark() for key, baseline in getattr(part, name).items()}
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        for key, where in mark.items():
+            getattr(part, name)[key].restore(where)
+
     def save(self, part: Any, name: str) -> Any:
         baselines = getattr(part, name)
         return None if part._board is None else {key: b.state() for key, b in baselines.items()}
