@@ -196,10 +196,9 @@ def compare(
     set
         A parameter for all learners that take it: --set bandwidth=2; several times for several.
     out
-        A new folder for summary.json, frontier.svg and report.html.
+        A new folder for summary.json and report.html.
     picture
-        Where loss against time is drawn: .svg, .png or .pdf. Default: frontier.svg in --out, else
-        NAME-frontier.svg here, unless it is there already; none with --json.
+        Where loss against time is drawn: .svg, .png or .pdf. Default: only in the report of --out.
     force
         Let --out and --picture replace what is there.
     json
@@ -212,7 +211,6 @@ def compare(
         How the file is read.
     """
     from kons.cli import compare
-    from kons.cli.picture import default_place
     from kons.cli.values import assignments, names
     from kons.runs import Settings
 
@@ -223,8 +221,6 @@ def compare(
         **vars(evaluating),
     )
     chosen = compare.contenders(names(learners or compare.DEFAULT), assignments(set or ()))
-    if picture is None and out is None and not json:
-        picture = default_place(file, "frontier", force=force)
     return compare.start(
         settings, chosen, out, drawn=picture, force=force, json=json, quiet=quiet, command=_typed
     )
@@ -409,8 +405,7 @@ def certify(
     seed
         Of the sketched learner's coins.
     picture
-        Where loss, hindsight and bound over time are drawn: .svg, .png or .pdf. Default:
-        NAME-certificate.svg here, unless it is there already; none with --json.
+        Where loss, hindsight and bound over time are drawn: .svg, .png or .pdf. Default: nowhere.
     force
         Let --picture replace a file.
     json
@@ -419,10 +414,7 @@ def certify(
         No progress bar and no notices.
     """
     from kons.cli import certify, screen
-    from kons.cli.picture import default_place
 
-    if picture is None and not json:
-        picture = default_place(str(file), "certificate", force=force)
     request = certify.Request(
         file=file,
         target=target,

@@ -181,8 +181,6 @@ def print_report(outcome: Outcome) -> None:
         say("\n" + remark)
     if request.picture is not None:
         say(f"\nPicture: {request.picture}")
-    else:
-        say("\nNo picture saved: one is there already, or kons[plot] is missing. See --picture, --force.")
     say()
 
 

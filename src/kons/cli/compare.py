@@ -14,7 +14,7 @@ from kons.cli.run import print_json, with_report
 from kons.cli.screen import RunBar, notices, plain_table, printer, safe
 from kons.cli.stopping import Stopping
 from kons.cli.values import assignments
-from kons.errors import ConfigurationError, MissingExtraError, announce
+from kons.errors import ConfigurationError
 from kons.recipes import RECIPES
 from kons.report.folder import RunFolder
 from kons.report.numbers import count, number, plural
@@ -29,7 +29,6 @@ __all__ = ["DEFAULT", "contenders", "start"]
 
 #: Who is compared where nobody is named.
 DEFAULT = ("auto", "embedded")
-PICTURE = "frontier.svg"
 
 
 def contenders(names: Sequence[str], shared: dict[str, Any]) -> dict[str, Contender]:
@@ -74,17 +73,12 @@ def start(
     if drawn is not None:
         picture.require_place(drawn, force=force)
     with notices(quiet=quiet) as console, Stopping() as stopping:
-        try:
-            with RunBar(console, f"{len(learners)} learners", quiet=quiet, what="best loss") as bar:
-                result = compare_learners(settings, learners, bar, stopping.asked, quiet=quiet)
-        except ConfigurationError as error:
-            if str(error).startswith("target is missing"):
-                raise ConfigurationError(f"--{error}") from None
-            raise
+        with RunBar(console, f"{len(learners)} learners", quiet=quiet, what="best loss") as bar:
+            result = compare_learners(settings, learners, bar, stopping.asked, quiet=quiet)
         files: list[str] = []
         if out is not None:
             result.write(out, force=force, command=["kons", *command])
-            files = ["summary.json", *_drawn(result, out / PICTURE), *with_report(out)]
+            files = ["summary.json", *with_report(out)]
         if drawn is not None:
             picture.save(lambda ax: frontier.draw(result, ax), drawn, force=force)
     if json:
@@ -92,15 +86,6 @@ def start(
     else:
         _print(result, out, files, drawn)
     return stopping.exit_code if result.was_stopped else 0
-
-
-def _drawn(result: Comparison, path: Path) -> list[str]:
-    try:
-        picture.save(lambda ax: frontier.draw(result, ax), path, force=True)
-    except (MissingExtraError, ImportError):
-        announce(f"no {path.name}: pip install 'kons[plot]'")
-        return []
-    return [path.name]
 
 
 def _print(result: Comparison, out: Path | None, files: Sequence[str], drawn: Path | None) -> None:

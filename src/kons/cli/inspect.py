@@ -109,7 +109,7 @@ def _scaling(thing: Any, told: dict[str, Any]) -> dict[str, Any] | None:
     features = state["features"]
     found: dict[str, Any] = {"warmup": thing.warmup}
     if not hasattr(thing, "classes"):
-        found["target"] = {"centre": state["centre"], "reach": state["reach"]}
+        found["target"] = dict(zip(("centre", "reach"), state["target"].tolist(), strict=True))
     if isinstance(features, dict):
         medians, spreads = features["medians"].tolist(), features["spreads"].tolist()
         names = _features(told) or [f"x{i}" for i in range(len(medians))]

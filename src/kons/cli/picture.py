@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 from kons.cli import places
-from kons.errors import ConfigurationError, KonsError, MissingExtraError
+from kons.errors import ConfigurationError, MissingExtraError
 from kons.files import write_file
 
-__all__ = ["default_place", "require_place", "save"]
+__all__ = ["require_place", "save"]
 
 SUFFIXES = (".svg", ".png", ".pdf")
 
@@ -25,16 +24,6 @@ def require_place(path: Path, *, force: bool) -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         raise MissingExtraError("--picture", "plot") from None
-
-
-def default_place(source: str, what: str, *, force: bool) -> Path | None:
-    """Where a picture goes if nothing was said: the current folder, unless something is there already."""
-    path = Path(f"{Path(source).name.split('.')[0].strip('-') or 'stream'}-{what}.svg")
-    try:
-        require_place(path, force=force)
-    except KonsError:
-        return None
-    return path if os.access(".", os.W_OK) else None
 
 
 def save(plot: Callable[[Any], Any], path: Path, *, force: bool) -> None:

@@ -46,12 +46,7 @@ def _opened(plan: Any, model: Path, source: str, reading: dict[str, Any]) -> Str
         )
     # A horizon is about when targets come, and here they need not come at all.
     asked = replace(Plan.from_dict(plan), horizon=0)
-    try:
-        stream = open_stream(source, plan=asked, quiet=True, **reading)
-    except ConfigurationError as error:
-        if "whose earlier values are features" in str(error):
-            raise ConfigurationError(f"{error} Give a file that has it.") from None
-        raise
+    stream = open_stream(source, plan=asked, quiet=True, **reading)
     if not any(name == asked.target for name, _ in asked.lags):
         stream = stream.without_target()  # it may be empty in rows that are to be predicted
     return stream

@@ -34,12 +34,7 @@ def start(
     if out is None and force:
         raise ConfigurationError("--force is for --out.")
     with notices(quiet=quiet) as console, Stopping() as stopping:
-        try:
-            run = Run.start(settings, out, force=force, command=["kons", *command], quiet=quiet)
-        except ConfigurationError as error:
-            if str(error).startswith("target is missing"):
-                raise ConfigurationError(f"--{error}") from None
-            raise
+        run = Run.start(settings, out, force=force, command=["kons", *command], quiet=quiet)
         return _go(run, console, stopping, json=json, quiet=quiet, command=["kons", *command])
 
 
