@@ -10,8 +10,10 @@ import pyarrow.csv
 import pytest
 
 import kons
-from kons.cli import frontier, main, picture
+from kons.cli import main, picture
 from kons.recipes import RECIPES
+from kons.report.comparison import draw_frontier
+from kons.report.folder import RunFolder
 from kons.runs import Settings, compare
 from kons.runs.comparison import Contender
 from kons.streams import open_stream
@@ -268,7 +270,7 @@ def test_compare_draws_where_it_is_asked_to(file, capsys):
 @pytest.mark.parametrize(("least", "scale"), [(0.5, "log"), (0.0, "linear")])
 def test_the_frontier_as_a_picture(file, least, scale):
     """A loss of 0 has no place on a logarithmic axis."""
-    figure = pytest.importorskip("matplotlib.figure").Figure()
+    pytest.importorskip("matplotlib")
     names = {f"embedded:max_atoms={most}": Contender("embedded", {"max_atoms": most}) for most in (2, 5)}
     found = compare(Settings("houses.csv", "price", rows=60), names, quiet=True)
     results = {
@@ -276,13 +278,17 @@ def test_the_frontier_as_a_picture(file, least, scale):
         for (name, result), loss in zip(found.results.items(), (least, 80.0), strict=True)
     }
     baselines = {"constant": 90.0, "linear": 20.0, "persistence": float("nan")}
-    axes = figure.subplots()
-    frontier.draw(found._replace(results=results, baselines=baselines), axes)
+    summary = found._replace(results=results, baselines=baselines).summary()
+    (axes,) = draw_frontier(RunFolder(Path(), {}, summary)).figure.axes
     assert axes.get_yscale() == scale
-    assert {text.get_text().strip() for text in axes.texts} == {"best baseline: linear", *names}
+    first, second = results
+    assert [text.get_text() for text in axes.texts] == [
+        "best trivial predictor: online linear", f"1 {first}", f"2 {second}"
+    ]  # fmt: skip
 
 
 def test_what_was_drawn_is_in_the_file():
-    pytest.importorskip("matplotlib")
-    picture.save(lambda axes: axes.set_title("a title"), Path("a.svg"), force=False)
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    figure.suptitle("a title")
+    picture.save(figure, Path("a.svg"), force=False)
     assert "<!-- a title -->" in Path("a.svg").read_text()

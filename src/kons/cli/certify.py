@@ -122,7 +122,11 @@ def run(request: Request, console: Console, *, quiet: bool = False) -> Outcome:
         certificate = certify(learner, data.X, data.y, exact_up_to=EXACT_UP_TO)
     outcome = Outcome(request, data, learner, bandwidth, sampled, certificate)
     if request.picture is not None:
-        picture.save(certificate.plot, request.picture, force=request.force)
+        from matplotlib.figure import Figure  # a figure of its own: no window system is asked for
+
+        figure = Figure(figsize=(7, 4.2), layout="constrained")
+        certificate.plot(figure.subplots())
+        picture.save(figure, request.picture, force=request.force)
     return outcome
 
 

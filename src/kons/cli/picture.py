@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,23 +25,16 @@ def require_place(path: Path, *, force: bool) -> None:
         raise MissingExtraError("--picture", "plot") from None
 
 
-def save(plot: Callable[[Any], Any], path: Path, *, force: bool) -> None:
-    """Let ``plot`` draw on axes; the file is there when it is whole."""
+def save(figure: Any, path: Path, *, force: bool) -> None:
+    """Write a matplotlib figure; the file is there when it is whole, and the same for the same figure."""
+    import matplotlib
+
+    kind = path.suffix.lower()[1:]
+    metadata = {} if kind == "png" else {"Date" if kind == "svg" else "CreationDate": None}
 
     def draw(stream: IO[bytes]) -> None:
-        _draw(plot, stream, path.suffix.lower()[1:])
+        with matplotlib.rc_context({"svg.hashsalt": "kons"}):
+            figure.savefig(stream, format=kind, dpi=150, metadata=metadata)
         require_place(path, force=force)  # somebody may have put a file there meanwhile
 
     write_file(path, draw)
-
-
-def _draw(plot: Callable[[Any], Any], file: Any, kind: str) -> None:
-    # A figure of its own, not pyplot's: no window system is asked for.
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
-    plot(figure.subplots())
-    with matplotlib.rc_context({"svg.hashsalt": "kons"}):
-        metadata = {} if kind == "png" else {"Date" if kind == "svg" else "CreationDate": None}
-        figure.savefig(file, format=kind, dpi=150, metadata=metadata)

@@ -105,16 +105,18 @@ def _losses(folder: RunFolder, history: History) -> list[Shown]:
             "Over all rows so far",
             f"The {name} over all rows up to each row, every row predicted before it was learned. Lower is "
             "better. The very first rows may lie outside.",
-            pictures.losses(history.running, names, f"{name}{unit}", name="running", part=part),
+            pictures.losses(history.running, names, f"{name}{unit}", "over all rows so far", part=part),
         )
     ]
-    if pictures.has_windows(history):
+    windowed = history.windowed.get("learner")
+    if history.window >= 5 and windowed is not None and len(windowed[0]) >= 3:
+        over = f"over the last {plural(history.window, 'row')}"
         caption = (
             "The same over a window that moves along: what changes over time shows here. Long curves are "
             "thinned to their least and largest values, so no spike is lost."
         )
-        picture = pictures.losses(history.windowed, names, f"{name}{unit}", name="windowed", part=part)
-        shown.append(Shown(f"Over the last {plural(history.window, 'row')}", caption, picture))
+        picture = pictures.losses(history.windowed, names, f"{name}{unit}", over, part=part)
+        shown.append(Shown(over.capitalize(), caption, picture))
     else:
         shown.append(
             Shown("Over the last rows", f"{plural(folder.rows, 'row')} are too few for a windowed curve.")
@@ -153,14 +155,14 @@ def _recent(folder: RunFolder, history: History) -> list[Shown]:
     rows = len(recent["row"])
     if folder.task == "classification":
         right = int(np.sum(recent["target"] == recent["prediction"]))
-        caption = f"The last {plural(rows, 'row')}: {count(right)} right. On a phone, the last 100."
+        caption = f"The last {plural(rows, 'row')}: {count(right)} right."
         picture = pictures.recent_labels(recent, folder.classes, folder.target) if folder.classes else None
         if picture is None:
             caption += " There are too many classes for a picture." if folder.classes else ""
         shown = [Shown("The last rows", caption, picture), _confusion(folder, history)]
     else:
         level = folder.number("interval_level")
-        said = f"The last {plural(rows, 'row')}" + ("; on a phone, the last 100." if rows > 100 else ".")
+        said = f"The last {plural(rows, 'row')}."
         known = np.isfinite(recent["lower"]) & np.isfinite(recent["upper"]) & np.isfinite(recent["target"])
         inside = known & (recent["lower"] <= recent["target"]) & (recent["target"] <= recent["upper"])
         if known.any():
