@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from kons.cli import picture, values
+from kons.cli import picture, screen, values
 from kons.cli.first_look import BOUND, LossName, Prepared, prepare
-from kons.cli.screen import progress_bar, safe
+from kons.cli.screen import Cell, Sheet, progress_bar
 from kons.errors import ConfigurationError, announce
 from kons.kernels import Gaussian
 from kons.learners import KONS, EmbeddedKONS, SketchedKONS
@@ -163,29 +160,31 @@ def print_json(outcome: Outcome) -> None:
             "picture": None if request.picture is None else str(request.picture),
         },
     }
-    print(json.dumps(_finite(document), indent=2, allow_nan=False))
+    screen.print_json(document)
 
 
 def print_report(outcome: Outcome) -> None:
     """The certificate for people, on standard output."""
-    console = Console(highlight=False, markup=False)
-    certificate, request = outcome.certificate, outcome.request
-
-    def say(*parts: str | tuple[str, str]) -> None:
-        console.print(Text.assemble(*((safe(p, console) if isinstance(p, str) else p) for p in parts)))
-
-    say()
-    say(("Regret certificate", "bold"), f" for {request.file}, predicting {outcome.data.target!r}: ",
-        f"{certificate.rows:,} rows.\n")  # fmt: skip
-    say("They were all read first, since the bound must hold every target:")
-    console.print(_grid(_told(outcome), console))
-    say()
-    console.print(_figures(outcome, console))
+    sheet, request, certificate = Sheet(), outcome.request, outcome.certificate
+    sheet.say()
+    sheet.say(("Regret certificate", "bold"), f" for {request.file}, predicting {outcome.data.target!r}: ",
+              f"{certificate.rows:,} rows.\n")  # fmt: skip
+    sheet.say("They were all read first, since the bound must hold every target:")
+    sheet.table("nt", _told(outcome), indent=2)
+    sheet.say()
+    bound = "bold green" if certificate.holds else "bold red"
+    rows: list[tuple[Cell, ...]] = [
+        (name, (_short(value), bound if name == "bound on your loss" else ""), meaning)
+        for name, value, meaning in certificate.lines()
+    ]
+    rows.append(("", "", ""))
+    rows += [(name, _short(value), meaning) for name, value, meaning in _in_plain_units(outcome)]
+    sheet.table("nvd", rows, ("figure", "value", "what it means"))
     for remark in _remarks(outcome):
-        say("\n" + remark)
+        sheet.say("\n" + remark)
     if request.picture is not None:
-        say(f"\nPicture: {request.picture}")
-    say()
+        sheet.say(f"\nPicture: {request.picture}")
+    sheet.say()
 
 
 def _told(outcome: Outcome) -> list[tuple[str, str]]:
@@ -223,21 +222,6 @@ def _described(outcome: Outcome) -> str:
     if isinstance(learner, SketchedKONS):
         return f"sketched, {_atoms(outcome):,} points inside, seed {learner.seed}"
     return "exact KONS"
-
-
-def _figures(outcome: Outcome, console: Console) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("figure", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("what it means", overflow="fold")
-    certificate = outcome.certificate
-    for name, value, meaning in certificate.lines():
-        style = {"bound on your loss": "bold green" if certificate.holds else "bold red"}.get(name, "")
-        table.add_row(name, Text(_short(value), style=style), Text(meaning, style="dim"))
-    table.add_row("", "", "")
-    for name, number, meaning in _in_plain_units(outcome):
-        table.add_row(name, _short(number), Text(safe(meaning, console), style="dim"))
-    return table
 
 
 def _short(value: float | str) -> str:
@@ -324,21 +308,3 @@ def _learner(request: Request, loss: Loss, bandwidth: float) -> NewtonLearner:
         return SketchedKONS(kernel, loss, seed=request.seed, **shared)
     atoms = MAX_ATOMS if request.max_atoms is None else request.max_atoms
     return EmbeddedKONS(kernel, loss, max_atoms=atoms, seed=request.seed, **shared)
-
-
-def _grid(rows: list[tuple[str, str]], console: Console) -> Table:
-    grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, words in rows:
-        grid.add_row(f"  {name}", Text(safe(words, console)))
-    return grid
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: null stands for it."""
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

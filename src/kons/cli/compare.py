@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.text import Text
-
 from kons.cli import picture
-from kons.cli.outcome import listed
-from kons.cli.run import print_json, with_report
-from kons.cli.screen import RunBar, notices, plain_table, printer, safe
+from kons.cli.run import with_report
+from kons.cli.screen import RunBar, Sheet, notices, print_json
 from kons.cli.stopping import Stopping
 from kons.cli.values import assignments
 from kons.errors import ConfigurationError, InputError
@@ -19,7 +16,7 @@ from kons.recipes import RECIPES
 from kons.report.comparison import draw_frontier, read_entries
 from kons.report.folder import RunFolder
 from kons.report.numbers import count, number, plural
-from kons.report.words import loss_texts
+from kons.report.words import loss_name, loss_texts
 from kons.runs import Settings
 from kons.runs import compare as compare_learners
 from kons.runs.comparison import Contender
@@ -98,38 +95,29 @@ def start(
 def _print(
     known: RunFolder, stream: Stream, out: Path | None, files: Sequence[str], drawn: Path | None
 ) -> None:
-    console = printer()
-    summary = known.summary
-    stopped = ", stopped before the end" if summary["stopped"] else ""
-    heading = Text(safe(f"{stream.source}, predicting {known.target!r}", console), style="bold")
+    sheet, entries = Sheet(), read_entries(known)
+    stopped = ", stopped before the end" if known.summary["stopped"] else ""
     columns = plural(len(stream.features), "column")
-    told = f": {known.task}, {count(known.rows)} rows, {columns}{stopped}."
-    console.print()
-    console.print(heading.append(told, style="not bold"))
-    console.print()
-    entries = read_entries(known)
-    table = plain_table()
-    table.add_column("learner", overflow="fold")
-    table.add_column(summary["loss_name"], justify="right", no_wrap=True)
-    table.add_column("us/row", justify="right", no_wrap=True)
-    table.add_column("atoms", justify="right", no_wrap=True)
-    table.add_column("", style="dim", no_wrap=True)
-    for entry, text in zip(entries, loss_texts(known, [entry.loss for entry in entries]), strict=True):
-        trivial = entry.rank is None
-        table.add_row(
-            Text(safe(entry.name, console), style="dim" if trivial else "bold" if entry.on_frontier else ""),
-            safe(text, console),
+    told = f"{known.task}, {plural(known.rows, 'row')}, {columns}{stopped}"
+    sheet.title(f"{stream.source}, predicting {known.target!r}", told)
+    losses = loss_texts(known, [entry.loss for entry in entries])
+    rows = [
+        (
+            (entry.name, "dim" if entry.rank is None else "bold" if entry.on_frontier else ""),
+            text,
             "" if entry.cost is None else number(entry.cost),
             "" if entry.atoms is None else count(entry.atoms),
-            "baseline" if trivial else "frontier" if entry.on_frontier else "",
+            "baseline" if entry.rank is None else "frontier" if entry.on_frontier else "",
         )
-    console.print(table)
-    console.print("\nfrontier: no other learner is both better and faster.", style="dim")
-    if summary["notes"]:
-        console.print(Text("\nNotes", style="bold"))
-        console.print(listed(summary["notes"], console))
+        for entry, text in zip(entries, losses, strict=True)
+    ]
+    sheet.table("tvvvd", rows, ("learner", loss_name(known), "us/row", "atoms"))
+    sheet.say(("\nfrontier: no other learner is both better and faster.", "dim"))
+    if known.notes:
+        sheet.say(("\nNotes", "bold"))
+        sheet.listed(known.notes)
     if out is not None:
-        console.print(safe(f"\nSaved in {out}: {', '.join(files)}.", console))
+        sheet.say(f"\nSaved in {out}: {', '.join(files)}.")
     if drawn is not None:
-        console.print(safe(f"\nPicture: {drawn}", console))
-    console.print()
+        sheet.say(f"\nPicture: {drawn}")
+    sheet.say()

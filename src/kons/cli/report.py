@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kons.cli.screen import notices, printer, safe
+from kons.cli.screen import Sheet, notices
 
 __all__ = ["write"]
 
@@ -16,6 +16,5 @@ def write(folder: Path, *, quiet: bool) -> int:
     with notices(quiet=quiet):
         path = write_report(folder)
     if not quiet:
-        console = printer()
-        console.print(safe(str(path), console), soft_wrap=True)
+        Sheet().say(str(path), soft_wrap=True)
     return 0

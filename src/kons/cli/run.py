@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json as json_module
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from kons.cli import fail
 from kons.cli.outcome import print_outcome
-from kons.cli.screen import RunBar, notices
+from kons.cli.screen import RunBar, notices, print_json
 from kons.cli.stopping import Stopping
 from kons.errors import ConfigurationError, KonsError, MissingExtraError, announce, as_word
 from kons.runs import Run, Settings, Stopped
 
-__all__ = ["print_json", "resume", "start", "with_report"]
+__all__ = ["resume", "start", "with_report"]
 
 FILES = ("predictions.csv", "summary.json", "model.kons", "trace/")
 
@@ -89,8 +87,3 @@ def with_report(folder: Path) -> list[str]:
         announce(f"no {REPORT}: {error}")
         return []
     return [REPORT]
-
-
-def print_json(document: dict[str, Any]) -> None:
-    """One JSON object on standard output."""
-    print(json_module.dumps(document, indent=2, allow_nan=False))
