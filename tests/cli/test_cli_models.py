@@ -10,7 +10,8 @@ import pyarrow.csv
 import pytest
 
 import kons
-from kons.cli import main, picture
+from kons.cli import main
+from kons.cli.files import save_picture
 from kons.recipes import RECIPES
 from kons.report.comparison import draw_frontier
 from kons.report.folder import RunFolder
@@ -290,5 +291,5 @@ def test_the_frontier_as_a_picture(file, least, scale):
 def test_what_was_drawn_is_in_the_file():
     figure = pytest.importorskip("matplotlib.figure").Figure()
     figure.suptitle("a title")
-    picture.save(figure, Path("a.svg"), force=False)
+    save_picture(figure, Path("a.svg"), force=False)
     assert "<!-- a title -->" in Path("a.svg").read_text()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kons.cli import picture
+from kons.cli.files import require_picture, save_picture
 from kons.cli.run import with_report
 from kons.cli.screen import RunBar, Sheet, notices, print_json
 from kons.cli.stopping import Stopping
@@ -70,7 +70,7 @@ def start(
     if out is not None:
         require_place(out, force=force)
     if drawn is not None:
-        picture.require_place(drawn, force=force)
+        require_picture(drawn, force=force)
     with notices(quiet=quiet) as console, Stopping() as stopping:
         with RunBar(console, f"{len(learners)} learners", quiet=quiet, what="best loss") as bar:
             result = compare_learners(settings, learners, bar, stopping.asked, quiet=quiet)
@@ -84,7 +84,7 @@ def start(
             made = draw_frontier(known)
             if made is None:
                 raise InputError("--picture: no learner has a finite loss, so there is nothing to draw.")
-            picture.save(made.figure, drawn, force=force)
+            save_picture(made.figure, drawn, force=force)
     if json:
         print_json(summary)
     else:

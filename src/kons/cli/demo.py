@@ -9,15 +9,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
 from kons.arrays import Matrix, Vector
-from kons.cli import screen
-from kons.cli.screen import Cell, Sheet, progress_bar
+from kons.cli.screen import Cell, Sheet, notices, print_json, progress_bar
 from kons.errors import as_word
 from kons.evaluation import Baseline, OnlineLinear, Persistence, RunningMean
 from kons.kernels import Gaussian
@@ -25,7 +24,7 @@ from kons.learners import KONS
 from kons.losses import Squared
 from kons.streams import mackey_glass
 
-__all__ = ["Outcome", "print_json", "print_tables", "run"]
+__all__ = ["Outcome", "run", "start"]
 
 BANDWIDTH, BOUND, REGULARIZATION = 0.7, 1.0, 1.0
 BLOCK = 384  # what the learner replays at a time; smaller blocks would slow it down
@@ -80,6 +79,17 @@ class Outcome:
         return min(entry.loss for entry in self.baselines.values())
 
 
+def start(rows: int, seed: int, *, json: bool, quiet: bool) -> int:
+    """Run the demo and print what it found; returns the exit code."""
+    with notices(quiet=quiet) as console:
+        outcome = run(rows, seed, console, quiet=quiet)
+    if json:
+        print_json(_document(outcome))
+    else:
+        _print(outcome)
+    return 0
+
+
 def run(rows: int, seed: int, console: Console, *, quiet: bool = False) -> Outcome:
     """Predict, then learn, every row: the two curvatures of KONS and the three baselines."""
     X, y = mackey_glass(rows, seed=seed)
@@ -103,8 +113,8 @@ def run(rows: int, seed: int, console: Console, *, quiet: bool = False) -> Outco
     return Outcome(rows, seed, X.shape[1], learners, baselines)
 
 
-def print_json(outcome: Outcome) -> None:
-    """One JSON object on standard output. Only ``rows_per_second`` changes from run to run."""
+def _document(outcome: Outcome) -> dict[str, Any]:
+    """What JSON can hold. Only ``rows_per_second`` changes from run to run."""
     learners = {
         second_order: {
             "loss": entry.loss,
@@ -114,7 +124,7 @@ def print_json(outcome: Outcome) -> None:
         }
         for second_order, entry in outcome.learners.items()
     }
-    document = {
+    return {
         "stream": "mackey_glass",
         "rows": outcome.rows,
         "seed": outcome.seed,
@@ -128,10 +138,9 @@ def print_json(outcome: Outcome) -> None:
             for name, entry in outcome.baselines.items()
         },
     }
-    screen.print_json(document)
 
 
-def print_tables(outcome: Outcome) -> None:
+def _print(outcome: Outcome) -> None:
     """The tables for people, on standard output; fits 80 columns."""
     sheet = Sheet()
     sheet.say(

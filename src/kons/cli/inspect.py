@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kons.cli import model as models
+from kons.cli.files import find_model, open_model
 from kons.cli.screen import Sheet, print_json
 from kons.learners import Classifier, Scaled
 
@@ -31,13 +31,13 @@ def show(path: Path, *, json: bool) -> int:
 
 def describe(path: Path) -> dict[str, Any]:
     """What JSON can hold of a model."""
-    thing, told = models.opened(path)
+    thing, told = open_model(path)
     pattern = _core(thing)
     inner = getattr(thing, "inner", None)
     core = _core(inner) if inner is not None else pattern
     document: dict[str, Any] = {
-        "file": str(models.find(path)),
-        "bytes": os.path.getsize(models.find(path)),
+        "file": str(find_model(path)),
+        "bytes": os.path.getsize(find_model(path)),
         "what": told.get("what"),
         "format_version": told.get("version"),
         "written_by": told.get("written_by"),

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.cli import model as models
-from kons.cli.places import require_place
+from kons.cli.files import open_model, require_place
 from kons.cli.screen import notices
 from kons.errors import ConfigurationError
 from kons.files import write_file
@@ -27,7 +26,7 @@ def write(
     if out is not None:
         require_place("--out", out, force=force)
     with notices(quiet=quiet):
-        learner, told = models.opened(model)
+        learner, told = open_model(model)
         if not hasattr(learner, "predict"):
             raise ConfigurationError(f"{model} holds a {told['what']}, which predicts nothing.")
         stream = _opened(told.get("plan"), model, source, reading)

@@ -1,4 +1,4 @@
-"""``kons run`` and ``kons resume``: a learner along a person's file, with a summary at the end."""
+"""``kons run``, ``resume`` and ``report``: a learner along a person's file, a summary and a page."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rich.console import Console
 
 from kons.cli import fail
 from kons.cli.outcome import print_outcome
-from kons.cli.screen import RunBar, notices, print_json
+from kons.cli.screen import RunBar, Sheet, notices, print_json
 from kons.cli.stopping import Stopping
 from kons.errors import ConfigurationError, KonsError, MissingExtraError, announce, as_word
 from kons.runs import Run, Settings, Stopped
 
-__all__ = ["resume", "start", "with_report"]
+__all__ = ["report", "resume", "start", "with_report"]
 
 FILES = ("predictions.csv", "summary.json", "model.kons", "trace/")
 
@@ -72,6 +72,17 @@ def _at_once(run: Run) -> str:
     if run.folder is None or not run.stream.resumable:
         return "stopped."
     return f"stopped at once. Continue with: kons resume {as_word(run.folder.path)}"
+
+
+def report(folder: Path, *, quiet: bool) -> int:
+    """Write report.html of a folder again and say where it is; returns the exit code."""
+    from kons.report import write_report
+
+    with notices(quiet=quiet):
+        path = write_report(folder)
+    if not quiet:
+        Sheet().say(str(path), soft_wrap=True)
+    return 0
 
 
 def with_report(folder: Path) -> list[str]:
