@@ -10,6 +10,7 @@ from kons.cli.screen import Cell, Sheet
 from kons.report.folder import RunFolder
 from kons.report.numbers import count, duration, number, percent, plural
 from kons.report.words import (
+    METRICS,
     Command,
     baseline_names,
     headline,
@@ -25,16 +26,6 @@ __all__ = ["print_outcome"]
 UNCAPPED = 1_000_000  # atoms; a cap beyond is none
 MOST_LABELS = 8
 MOST_RELEVANT = 3
-MEANINGS = {
-    "mse": "mean squared error",
-    "error_rate": "wrong labels",
-    "rmse": "its root, in units of the target",
-    "mae": "mean absolute error",
-    "r2": "part of the variance that is explained",
-    "log_loss": "mean of -log(probability of the label that came)",
-    "auc": "area under the ROC curve",
-    "f1": "F1",
-}
 
 
 def print_outcome(
@@ -114,7 +105,7 @@ def _metrics(summary: dict[str, Any], *, late: bool) -> Iterator[tuple[str, str,
     for name, value in summary["metrics"].items():
         shown = percent if name == "error_rate" else number
         last = summary["windowed"].get(name)
-        meaning = MEANINGS.get(name, "")
+        meaning = METRICS.get(name, "")
         yield name.replace("_", " "), shown(value), shown(last) if late else "", meaning
 
 

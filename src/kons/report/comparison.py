@@ -15,7 +15,7 @@ from kons.report.history import Line
 from kons.report.numbers import column, count, duration, number, percent, plural
 from kons.report.pictures import Point
 from kons.report.shown import Shown, Table
-from kons.report.words import Code, Verdict, baseline_names, loss_name, loss_text, loss_texts, plain, verdict
+from kons.report.words import Code, Verdict, baseline_names, loss_name, loss_text, loss_texts, verdict
 
 __all__ = ["Entry", "describe_comparison", "draw_frontier", "read_entries"]
 
@@ -69,7 +69,6 @@ def describe_comparison(folder: RunFolder) -> dict[str, Any]:
     """What the page of a comparison shows."""
     name, entries = loss_name(folder), read_entries(folder)
     learners = [entry for entry in entries if entry.rank is not None]
-    said = _headline(folder, learners)
     caption = (
         f"By loss, the baselines among them; {plural(folder.rows, 'row')}, one pass. *: on the frontier."
     )
@@ -92,15 +91,10 @@ def describe_comparison(folder: RunFolder) -> dict[str, Any]:
     own = learners[0].loss if learners else None
     return {
         "title": f"{folder.target} \N{MIDDLE DOT} kons compare",
-        "headline": said,
-        "description": plain(said),
-        "remark": "",
+        "headline": _headline(folder, learners),
         "kind": Verdict(own, trivial.best, trivial.best_loss).kind,
-        "cards": [],
-        "suggestions": [],
         "notes": [[note] for note in folder.notes],
         "sections": [("How they compare", shown)],
-        "proof": None,
     }
 
 
