@@ -57,7 +57,14 @@ class TargetError(InputError):
 
 
 class ConfigurationError(KonsError, ValueError):
-    """A parameter outside its range, or two parts that do not fit together."""
+    """A parameter outside its range, or two parts that do not fit together.
+
+    ``parameter`` names the one with which the message begins: the command line puts its dashes before it.
+    """
+
+    def __init__(self, message: str = "", *, parameter: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
 
 
 class NumericalError(KonsError, ArithmeticError):

@@ -10,8 +10,11 @@ import pyarrow.csv
 import pytest
 
 import kons
-from kons.cli import frontier, main, picture
+from kons.cli import main
+from kons.cli.files import save_picture
 from kons.recipes import RECIPES
+from kons.report.comparison import draw_frontier
+from kons.report.folder import RunFolder
 from kons.runs import Settings, compare
 from kons.runs.comparison import Contender
 from kons.streams import open_stream
@@ -163,14 +166,14 @@ def test_inspect(trained, said, file, capsys):
     assert found["atoms"] == 20
     assert found["target"] == "price"
     assert found["task"] == "regression"
-    assert found["format_version"] == 1
+    assert found["format_version"] == 2
     assert found["parameters"]["max_atoms"] == 20
     assert "area" in found["features"]
     first = np.array([float(line.split(",")[0]) for line in file.read_text().splitlines()[1:71]])
     assert found["scaling"]["warmup"] == 70
     assert found["scaling"]["features"]["area"]["median"] == pytest.approx(np.median(first), rel=0.01)
     out = said("inspect", "out/model.kons")
-    for words in ("'price', regression", "houses.csv, 700 rows", "format 1", "max_atoms=20", "centre"):
+    for words in ("'price', regression", "houses.csv, 700 rows", "format 2", "max_atoms=20", "centre"):
         assert words in out
 
 
@@ -220,7 +223,7 @@ def test_compare(answer, said, file):
     five = next(entry for entry in found["learners"] if entry["name"] == "embedded:max_atoms=5")
     assert five["loss"] == alone["loss"]
     assert found["baselines"] == alone["baselines"]
-    assert sorted(os.listdir("out")) == ["frontier.svg", "report.html", "run.json", "summary.json"]
+    assert sorted(os.listdir("out")) == ["report.html", "run.json", "summary.json"]
     with open("frontier.png", "rb") as picture:
         assert picture.read(4) == b"\x89PNG"
     out = said(*COMPARE, "--learners", "sketched,embedded", "--set", "max_atoms=10")
@@ -254,22 +257,21 @@ def test_compare_refuses(refused, file, arguments, code, words):
     assert "--target is missing" in refused("compare", "houses.csv", "--learners", "kons", code=2)
 
 
-def test_compare_draws_beside_you_unless_something_is_there(file, capsys):
+def test_compare_draws_where_it_is_asked_to(file, capsys):
     asked = ["compare", str(file), "--target", "price", "--learners", "embedded", "--quiet"]
-    assert main(asked) == 0
-    assert "Picture: houses-frontier.svg" in capsys.readouterr().out
-    drawn = Path("houses-frontier.svg").read_bytes()
-    assert drawn.rstrip().endswith(b"</svg>")
-    Path("houses-frontier.svg").write_bytes(b"mine")
+    before = os.listdir()
     assert main(asked) == 0
     assert "Picture" not in capsys.readouterr().out
-    assert Path("houses-frontier.svg").read_bytes() == b"mine"
+    assert os.listdir() == before
+    assert main([*asked, "--picture", "mine.svg"]) == 0
+    assert "Picture: mine.svg" in capsys.readouterr().out
+    assert Path("mine.svg").read_bytes().rstrip().endswith(b"</svg>")
 
 
 @pytest.mark.parametrize(("least", "scale"), [(0.5, "log"), (0.0, "linear")])
 def test_the_frontier_as_a_picture(file, least, scale):
     """A loss of 0 has no place on a logarithmic axis."""
-    figure = pytest.importorskip("matplotlib.figure").Figure()
+    pytest.importorskip("matplotlib")
     names = {f"embedded:max_atoms={most}": Contender("embedded", {"max_atoms": most}) for most in (2, 5)}
     found = compare(Settings("houses.csv", "price", rows=60), names, quiet=True)
     results = {
@@ -277,13 +279,17 @@ def test_the_frontier_as_a_picture(file, least, scale):
         for (name, result), loss in zip(found.results.items(), (least, 80.0), strict=True)
     }
     baselines = {"constant": 90.0, "linear": 20.0, "persistence": float("nan")}
-    axes = figure.subplots()
-    frontier.draw(found._replace(results=results, baselines=baselines), axes)
+    summary = found._replace(results=results, baselines=baselines).summary()
+    (axes,) = draw_frontier(RunFolder(Path(), {}, summary)).figure.axes
     assert axes.get_yscale() == scale
-    assert {text.get_text().strip() for text in axes.texts} == {"best baseline: linear", *names}
+    first, second = results
+    assert [text.get_text() for text in axes.texts] == [
+        "best trivial predictor: online linear", f"1 {first}", f"2 {second}"
+    ]  # fmt: skip
 
 
 def test_what_was_drawn_is_in_the_file():
-    pytest.importorskip("matplotlib")
-    picture.save(lambda axes: axes.set_title("a title"), Path("a.svg"), force=False)
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    figure.suptitle("a title")
+    save_picture(figure, Path("a.svg"), force=False)
     assert "<!-- a title -->" in Path("a.svg").read_text()

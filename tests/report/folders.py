@@ -317,6 +317,7 @@ def comparison(folder: Path, *, target: str = "price", names: list[str] | None =
         "task": "regression",
         "loss_name": "mean squared error",
         "baselines": {"constant": 88.0, "linear": 20.9, "persistence": 35.0},
+        "frontier": ["embedded", "auto"],
         "learners": learners,
     }
     write_documents(folder, run, summary)

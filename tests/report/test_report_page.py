@@ -13,7 +13,7 @@ import pytest
 
 import effort
 from kons.errors import FileError, KonsError, MissingExtraError
-from kons.report import drawing, pictures, render, svg, write_report
+from kons.report import drawing, pictures, render, write_report
 from kons.report import run as sections
 from kons.report.thinning import Band
 from report import folders
@@ -59,21 +59,19 @@ def pages(tmp_path_factory):
 @pytest.fixture
 def undrawn(monkeypatch):
     """No pictures: for what is about words, and quick."""
-    monkeypatch.setattr(drawing, "drawn", lambda name, alt, draw, height, keys: drawing.Picture("", "", keys))
+    monkeypatch.setattr(drawing.Picture, "svg", lambda self: "")
 
 
 @pytest.fixture
 def axes(monkeypatch):
-    """By name, the axes of each picture on a wide page: for what is drawn on them."""
+    """By the words that describe them, the axes of each picture of a page: for what is drawn on them."""
     found = {}
 
-    def keep(name, alt, draw, height, keys):
-        _, found[name] = svg.figure(drawing.WIDE, height)
-        with svg.style():
-            draw(found[name], False)
-        return drawing.Picture("", "", keys)
+    def keep(self):
+        (found[self.alt],) = self.figure.axes
+        return ""
 
-    monkeypatch.setattr(drawing, "drawn", keep)
+    monkeypatch.setattr(drawing.Picture, "svg", keep)
     return found
 
 
@@ -100,12 +98,13 @@ def test_pictures_follow_the_page_and_say_what_they_show(pages, kind):
         assert "var(--" in found
         assert 'aria-label="' in found
         assert "DejaVu" not in found  # the page's own font
-    assert text.count('class="wide"') == text.count('class="narrow"') == len(drawings) / 2
+    assert text.count("<figure>") == len(drawings)  # each is drawn once
     css = Page(text).text("style")
     used = set(re.findall(r"var\((--\w+)\)", text))
     light, dark = css.split("@media (prefers-color-scheme: dark)")[:2]
     dark = dark.split("* {")[0]
     assert all(f"{name}:" in light and f"{name}:" in dark for name in used)
+    assert all(f"--{name}: {colour};" in light for name, colour in drawing.COLOURS.items())
 
 
 def test_the_page_of_a_run_holds_all_that_a_reader_asks_for(pages):
@@ -157,8 +156,8 @@ def test_who_led_stands_below_the_shares(pages):
     figure = text[start : text.index("</figure>", start)]
     for name in EXPERTS[:3]:
         assert name in figure
-    assert figure.count(">led<") == 2  # for a wide page and for a phone
-    keys = figure[: figure.index('class="wide"')]
+    assert figure.count(">led<") == 1
+    keys = figure[: figure.index('class="scroll"')]
     assert keys.count('class="key"') <= 8
     assert "all others" in keys
     assert "share of the weight" in figure
@@ -183,13 +182,45 @@ def test_the_learner_is_called_by_its_name_beside_the_baselines(tmp_path, undraw
     assert "learner (this run)" in Page(render(tmp_path / "nameless")).text("td")
 
 
-def test_the_first_rows_do_not_squeeze_a_curve_of_losses(axes):
+def test_the_first_rows_do_not_squeeze_a_curve_of_losses():
     rows = np.arange(1000.0)
     values = np.where(rows < 5, 1e6, 3.0 + np.sin(rows))
-    pictures.losses({"learner": (rows, values)}, {"learner": "kons"}, "loss", name="running", part=False)
-    low, high = axes["running"].get_ylim()
+    picture = pictures.losses(
+        {"learner": (rows, values)}, {"learner": "kons"}, "loss", "over all rows", part=False
+    )
+    low, high = picture.figure.axes[0].get_ylim()
     assert low == 0.0
     assert 4.0 < high < 5.0
+
+
+MARKS = {
+    "whole": ([0.0, 930.0], ["0", "200", "400", "600", "800"]),
+    "fractions": ([-1.2, 1.1], ["\N{MINUS SIGN}1.0", "\N{MINUS SIGN}0.5", "0.0", "0.5", "1.0"]),
+    "millions": ([0.0, 2.3e6], ["0", "500k", "1M", "1.5M", "2M"]),
+    "far off": ([293.14, 293.18], ["293.14", "293.15", "293.16", "293.17", "293.18"]),
+    "small": ([0.0, 5e-6], ["0", *(f"{i}e\N{MINUS SIGN}06" for i in range(1, 6))]),
+}
+
+
+@pytest.mark.parametrize("kind", MARKS)
+def test_marks_of_an_axis_are_round_and_can_be_told_apart(kind):
+    values, expected = MARKS[kind]
+    axes = drawing.axes(200)
+    drawing.value_axis(axes, [np.array(values)])
+    axes.figure.draw_without_rendering()
+    low, high = axes.get_ylim()
+    marks = axes.get_yticklabels()
+    assert [mark.get_text() for mark in marks if low <= mark.get_position()[1] <= high] == expected
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [((0.5, 30.0), [0.5, 1, 2, 5, 10, 20]), ((1e-3, 1e3), [10.0**e for e in range(-3, 4)])],
+)
+def test_marks_of_a_logarithmic_axis(ends, expected):
+    axes = drawing.axes(200)
+    drawing.log_axis(axes, "y", *ends)
+    assert [mark for mark in axes.get_yticks() if ends[0] <= mark <= ends[1]] == pytest.approx(expected)
 
 
 def test_retired_experts_are_counted_not_listed(tmp_path, undrawn):
@@ -240,25 +271,23 @@ def test_points_on_the_frontier_are_those_no_other_beats(tmp_path, monkeypatch):
 
     def keep(points, trivial, name, part):
         seen.update({point.name: point.best for point in points}, trivial=trivial)
-        return drawing.Picture("", "")
 
     monkeypatch.setattr(pictures, "frontier", keep)
     folders.comparison(tmp_path)
     render(tmp_path)
     assert seen.pop("trivial") == ("online linear", 20.9)
-    assert {name for name, best in seen.items() if best} == {"auto", "embedded"}
+    assert {name for name, best in seen.items() if best} == {"1 auto", "2 embedded"}
 
 
 def test_the_pictures_of_a_comparison_hold_each_learner(tmp_path, axes):
     summary = folders.comparison(tmp_path)
     render(tmp_path)
-    drawn = [(line.get_xdata().tolist(), line.get_ydata().tolist()) for line in axes["curves"].lines]
-    curves = [entry["curve"] for entry in summary["learners"]]
-    assert sorted(drawn) == sorted((curve["row"], curve["loss"]) for curve in curves)
-    marks = axes["frontier"].get_xticklabels()
-    assert [(mark.get_position()[0], mark.get_text()) for mark in marks] == [
-        (20.0, "20"), (50.0, "50"), (100.0, "100"), (200.0, "200")
-    ]  # fmt: skip
+    (curves,) = (found for alt, found in axes.items() if alt.startswith("Running"))
+    drawn = [(line.get_xdata().tolist(), line.get_ydata().tolist()) for line in curves.lines]
+    expected = [entry["curve"] for entry in summary["learners"]]
+    assert sorted(drawn) == sorted((curve["row"], curve["loss"]) for curve in expected)
+    (frontier,) = (found for alt, found in axes.items() if alt.startswith("Scatter"))
+    assert {text.get_text() for text in frontier.texts} >= {"1 auto", "2 embedded", "5 sketched"}
 
 
 def test_many_learners_are_not_all_drawn(tmp_path, undrawn):

@@ -172,7 +172,6 @@ def test_the_command_is_as_a_person_types_it(program):
 
 def test_why_there_is_none_and_the_command():
     found = proof(folder({"rows": 5000}))
-    assert found.holds is None
     assert any("hessian" in reason for reason in found.reasons)
     assert found.command == "kons certify 'my data/houses.csv' --target price"
 
@@ -207,23 +206,6 @@ def test_only_auto_is_said_to_combine_experts():
     for learner, expected in (("auto", True), ("embedded", False)):
         found = proof(folder(run={"settings": {"learner": learner, "parameters": {}}}))
         assert any("combines experts" in reason for reason in found.reasons) == expected
-
-
-def test_a_certificate_is_shown():
-    certificate = {
-        "holds": True,
-        "cumulative_loss": 31.7,
-        "loss_bound": 80.123,
-        "regret": 4.0,
-        "theorem_3": None,
-    }
-    found = proof(folder({"certificate": certificate}))
-    assert found.holds is True
-    assert [(name, value) for name, value, _ in found.figures] == [
-        ("loss of the run", "31.7"),
-        ("regret", "4"),
-        ("bound on the loss", "80.12"),
-    ]
 
 
 def test_names_from_data_are_on_one_line_and_steer_nothing():

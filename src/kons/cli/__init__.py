@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # a full disk should be noticed here, not at exit
         return code
     except ConfigurationError as error:
-        return fail(str(error), USAGE)
+        return fail(f"--{error}" if error.parameter else str(error), USAGE)
     except KonsError as error:
         return fail(str(error))
     except KeyboardInterrupt:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter, validators
 
@@ -15,12 +15,11 @@ from kons import __version__
 from kons.cli import USAGE, fail
 from kons.cli.options import (
     DASH,
-    Counting,
+    Certifying,
     Evaluating,
     Flag,
     Names,
     Natural,
-    Positive,
     Reading,
     Rereading,
     Source,
@@ -196,10 +195,9 @@ def compare(
     set
         A parameter for all learners that take it: --set bandwidth=2; several times for several.
     out
-        A new folder for summary.json, frontier.svg and report.html.
+        A new folder for summary.json and report.html.
     picture
-        Where loss against time is drawn: .svg, .png or .pdf. Default: frontier.svg in --out, else
-        NAME-frontier.svg here, unless it is there already; none with --json.
+        Where loss against time is drawn: .svg, .png or .pdf. Default: only in the report of --out.
     force
         Let --out and --picture replace what is there.
     json
@@ -212,7 +210,6 @@ def compare(
         How the file is read.
     """
     from kons.cli import compare
-    from kons.cli.picture import default_place
     from kons.cli.values import assignments, names
     from kons.runs import Settings
 
@@ -223,8 +220,6 @@ def compare(
         **vars(evaluating),
     )
     chosen = compare.contenders(names(learners or compare.DEFAULT), assignments(set or ()))
-    if picture is None and out is None and not json:
-        picture = default_place(file, "frontier", force=force)
     return compare.start(
         settings, chosen, out, drawn=picture, force=force, json=json, quiet=quiet, command=_typed
     )
@@ -305,9 +300,9 @@ def report(folder: Path, /, *, quiet: Flag = False) -> int:
     quiet
         Do not print where it is.
     """
-    from kons.cli import report
+    from kons.cli import run
 
-    return report.write(folder, quiet=quiet)
+    return run.report(folder, quiet=quiet)
 
 
 @app.command(sort_key=7)
@@ -345,15 +340,9 @@ def demo(
     quiet
         No progress bar and no notices.
     """
-    from kons.cli import demo, screen
+    from kons.cli import demo
 
-    with screen.notices(quiet=quiet) as console:
-        outcome = demo.run(rows, seed, console, quiet=quiet)
-    if json:
-        demo.print_json(outcome)
-    else:
-        demo.print_tables(outcome)
-    return 0
+    return demo.start(rows, seed, json=json, quiet=quiet)
 
 
 @app.command(sort_key=9)
@@ -361,17 +350,7 @@ def certify(
     file: Path,
     /,
     *,
-    target: str | None = None,
-    drop: Names = None,
-    loss: Literal["squared", "logistic", "squared-hinge"] | None = None,
-    bandwidth: Positive | None = None,
-    regularization: Positive = 1.0,
-    max_atoms: Counting | None = None,
-    rows: Counting | None = None,
-    learner: Literal["embedded", "kons", "sketched"] = "embedded",
-    seed: Natural = 0,
-    picture: Path | None = None,
-    force: Flag = False,
+    certifying: Certifying = Certifying(),  # noqa: B008 - frozen
     json: Flag = False,
     quiet: Flag = False,
 ) -> int:
@@ -390,59 +369,13 @@ def certify(
     ----------
     file
         The file.
-    target
-        The column to predict.
-    drop
-        Columns to leave out: a,b or given several times.
-    loss
-        What is summed. Default: logistic if the target has two values, else squared.
-    bandwidth
-        Of the Gaussian kernel, on scaled features. Default: the median distance between rows.
-    regularization
-        The ridge alpha.
-    max_atoms
-        At most so many points span the embedded learner's function. Default: 200.
-    rows
-        Only the first so many rows. Default: all.
-    learner
-        embedded costs the same for every row; kons is exact and keeps rows^2/2 numbers.
-    seed
-        Of the sketched learner's coins.
-    picture
-        Where loss, hindsight and bound over time are drawn: .svg, .png or .pdf. Default:
-        NAME-certificate.svg here, unless it is there already; none with --json.
-    force
-        Let --picture replace a file.
+    certifying
+        What is certified, and with which learner.
     json
         Print one JSON object instead of the tables.
     quiet
         No progress bar and no notices.
     """
-    from kons.cli import certify, screen
-    from kons.cli.picture import default_place
+    from kons.cli import certify
 
-    if picture is None and not json:
-        picture = default_place(str(file), "certificate", force=force)
-    request = certify.Request(
-        file=file,
-        target=target,
-        drop=tuple(drop or ()),
-        loss=loss,
-        bandwidth=bandwidth,
-        regularization=regularization,
-        max_atoms=max_atoms,
-        rows=rows,
-        learner=learner,
-        seed=seed,
-        picture=picture,
-        force=force,
-    )
-    with screen.notices(quiet=quiet) as console:
-        outcome = certify.run(request, console, quiet=quiet)
-    if json:
-        certify.print_json(outcome)
-    else:
-        certify.print_report(outcome)
-    if not outcome.certificate.holds:
-        return fail("the bound does not hold for this run: an assumption is broken.")
-    return 0
+    return certify.start(file, certifying, json=json, quiet=quiet)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from kons.cli import picture, values
+from kons.cli import fail, values
+from kons.cli.files import require_picture, save_picture
 from kons.cli.first_look import BOUND, LossName, Prepared, prepare
-from kons.cli.screen import progress_bar, safe
+from kons.cli.options import Certifying
+from kons.cli.screen import Cell, Sheet, notices, print_json, progress_bar
 from kons.errors import ConfigurationError, announce
 from kons.kernels import Gaussian
 from kons.learners import KONS, EmbeddedKONS, SketchedKONS
@@ -26,7 +25,7 @@ from kons.streams import column_names, read_table
 from kons.streams.wording import listed
 from kons.theory import RegretCertificate, certify
 
-__all__ = ["EXACT_UP_TO", "Outcome", "Request", "print_json", "print_report", "run"]
+__all__ = ["start"]
 
 EXACT_UP_TO = 2000  # rows; the best function in hindsight costs rows^3 up to here
 MOST_FOR_EXACT = 20_000  # rows for which exact KONS's rows^2/2 numbers fit in memory
@@ -38,32 +37,13 @@ LOSSES: dict[LossName, Loss] = {
     "squared-hinge": SquaredHinge(),
 }
 
-LearnerName = Literal["embedded", "kons", "sketched"]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What was asked for on the command line."""
-
-    file: Path
-    target: str | None = None
-    drop: tuple[str, ...] = ()
-    loss: LossName | None = None
-    bandwidth: float | None = None
-    regularization: float = 1.0
-    max_atoms: int | None = None
-    rows: int | None = None
-    learner: LearnerName = "embedded"
-    seed: int = 0
-    picture: Path | None = None
-    force: bool = False
-
 
 @dataclass(frozen=True)
 class Outcome:
     """The certificate, and all that was chosen on the way to it."""
 
-    request: Request
+    file: Path
+    asked: Certifying
     data: Prepared
     learner: NewtonLearner
     bandwidth: float
@@ -82,29 +62,42 @@ class Outcome:
         return float(np.sum(self.learner.loss.value(np.zeros_like(self.data.y), self.data.y)))
 
 
-def run(request: Request, console: Console, *, quiet: bool = False) -> Outcome:
+def start(file: Path, asked: Certifying, *, json: bool, quiet: bool) -> int:
+    """Certify and say what was found; returns the exit code."""
+    with notices(quiet=quiet) as console:
+        outcome = _run(file, asked, console, quiet=quiet)
+    if json:
+        print_json(_document(outcome))
+    else:
+        _print(outcome)
+    if not outcome.certificate.holds:
+        return fail("the bound does not hold for this run: an assumption is broken.")
+    return 0
+
+
+def _run(file: Path, asked: Certifying, console: Console, *, quiet: bool) -> Outcome:
     """Read, scale, certify, and save the picture if one is asked for; nothing is written before the end."""
-    if request.picture is not None:
-        picture.require_place(request.picture, force=request.force)
-    if request.max_atoms is not None and request.learner != "embedded":
-        raise ConfigurationError(f"--max-atoms is for --learner embedded, not {request.learner}.")
-    if request.target is None:
+    if asked.picture is not None:
+        require_picture(asked.picture, force=asked.force)
+    if asked.max_atoms is not None and asked.learner != "embedded":
+        raise ConfigurationError(f"--max-atoms is for --learner embedded, not {asked.learner}.")
+    if asked.target is None:
         raise ConfigurationError(
-            f"--target is missing: which column of {request.file} is to be predicted? "
-            f"There are {listed(column_names(request.file))}."
+            f"--target is missing: which column of {file} is to be predicted? "
+            f"There are {listed(column_names(file))}."
         )
     with progress_bar(console, quiet=quiet) as bar:
-        task = bar.add_task(f"reading {request.file.name}", total=None, facts="")
+        task = bar.add_task(f"reading {file.name}", total=None, facts="")
         table = read_table(
-            request.file,
-            request.target,
-            drop=values.names(request.drop),
-            rows=request.rows,
+            file,
+            asked.target,
+            drop=values.names(asked.drop or ()),
+            rows=asked.rows,
             tell=lambda rows: bar.update(task, facts=f"{rows:,} rows"),
         )
-        if request.learner == "kons" and len(table) > MOST_FOR_EXACT:
+        if asked.learner == "kons" and len(table) > MOST_FOR_EXACT:
             raise ConfigurationError(
-                f"exact KONS keeps rows^2/2 numbers, and {request.file} has {len(table):,} rows: "
+                f"exact KONS keeps rows^2/2 numbers, and {file} has {len(table):,} rows: "
                 f"use --rows {MOST_FOR_EXACT}, or --learner embedded."
             )
         if len(table) > LONG:
@@ -112,43 +105,47 @@ def run(request: Request, console: Console, *, quiet: bool = False) -> Outcome:
                 f"{len(table):,} rows: the best function in hindsight may take minutes; "
                 "--rows looks at the first ones only."
             )
-        data = prepare(table, request.loss)
-        bandwidth, sampled = request.bandwidth or median_bandwidth(data.X), sampled_rows(len(data.X))
-        if request.bandwidth:
+        data = prepare(table, asked.loss)
+        bandwidth, sampled = asked.bandwidth or median_bandwidth(data.X), sampled_rows(len(data.X))
+        if asked.bandwidth:
             sampled = 0
-        learner = _learner(request, LOSSES[data.loss], bandwidth)
+        learner = _learner(asked, LOSSES[data.loss], bandwidth)
         bar.update(task, total=1, completed=1, visible=False)
         bar.add_task("learning, then the best in hindsight", total=None, facts=f"{len(table):,} rows")
         certificate = certify(learner, data.X, data.y, exact_up_to=EXACT_UP_TO)
-    outcome = Outcome(request, data, learner, bandwidth, sampled, certificate)
-    if request.picture is not None:
-        picture.save(certificate.plot, request.picture, force=request.force)
+    outcome = Outcome(file, asked, data, learner, bandwidth, sampled, certificate)
+    if asked.picture is not None:
+        from matplotlib.figure import Figure  # a figure of its own: no window system is asked for
+
+        figure = Figure(figsize=(7, 4.2), layout="constrained")
+        certificate.plot(figure.subplots())
+        save_picture(figure, asked.picture, force=asked.force)
     return outcome
 
 
-def print_json(outcome: Outcome) -> None:
-    """One JSON object on standard output: the certificate's numbers, and ``settings``."""
-    request, data = outcome.request, outcome.data
-    document = {
+def _document(outcome: Outcome) -> dict[str, Any]:
+    """What JSON can hold: the certificate's numbers, and ``settings``."""
+    asked, data = outcome.asked, outcome.data
+    return {
         **outcome.certificate.to_dict(),
         "hindsight_exact": outcome.is_exact,
         "idle_loss": outcome.idle_loss,
         "plain_words": {name.strip(): meaning for name, _, meaning in outcome.certificate.lines()},
         "in_target_units": {name: value for name, value, _ in _in_plain_units(outcome)},
         "settings": {
-            "file": str(request.file),
+            "file": str(outcome.file),
             "target": data.target,
             "task": "regression" if data.labels is None else "classification",
             "loss": data.loss,
-            "learner": request.learner,
+            "learner": asked.learner,
             "kernel": "gaussian",
             "bandwidth": outcome.bandwidth,
             "bandwidth_from_rows": outcome.sampled,
             "bound": BOUND,
-            "regularization": request.regularization,
+            "regularization": asked.regularization,
             "max_atoms": getattr(outcome.learner, "max_atoms", None),
             "atoms": _atoms(outcome),
-            "seed": request.seed,
+            "seed": asked.seed,
             "features": list(data.features),
             "feature_medians": data.medians.tolist(),
             "feature_spreads": data.spreads.tolist(),
@@ -156,39 +153,38 @@ def print_json(outcome: Outcome) -> None:
             "target_middle": data.middle,
             "target_reach": data.reach,
             "labels": None if data.labels is None else list(data.labels),
-            "picture": None if request.picture is None else str(request.picture),
+            "picture": None if asked.picture is None else str(asked.picture),
         },
     }
-    print(json.dumps(_finite(document), indent=2, allow_nan=False))
 
 
-def print_report(outcome: Outcome) -> None:
+def _print(outcome: Outcome) -> None:
     """The certificate for people, on standard output."""
-    console = Console(highlight=False, markup=False)
-    certificate, request = outcome.certificate, outcome.request
-
-    def say(*parts: str | tuple[str, str]) -> None:
-        console.print(Text.assemble(*((safe(p, console) if isinstance(p, str) else p) for p in parts)))
-
-    say()
-    say(("Regret certificate", "bold"), f" for {request.file}, predicting {outcome.data.target!r}: ",
-        f"{certificate.rows:,} rows.\n")  # fmt: skip
-    say("They were all read first, since the bound must hold every target:")
-    console.print(_grid(_told(outcome), console))
-    say()
-    console.print(_figures(outcome, console))
+    sheet, asked, certificate = Sheet(), outcome.asked, outcome.certificate
+    sheet.say()
+    sheet.say(("Regret certificate", "bold"), f" for {outcome.file}, predicting {outcome.data.target!r}: ",
+              f"{certificate.rows:,} rows.\n")  # fmt: skip
+    sheet.say("They were all read first, since the bound must hold every target:")
+    sheet.table("nt", _told(outcome), indent=2)
+    sheet.say()
+    bound = "bold green" if certificate.holds else "bold red"
+    rows: list[tuple[Cell, ...]] = [
+        (name, (_short(value), bound if name == "bound on your loss" else ""), meaning)
+        for name, value, meaning in certificate.lines()
+    ]
+    rows.append(("", "", ""))
+    rows += [(name, _short(value), meaning) for name, value, meaning in _in_plain_units(outcome)]
+    sheet.table("nvd", rows, ("figure", "value", "what it means"))
     for remark in _remarks(outcome):
-        say("\n" + remark)
-    if request.picture is not None:
-        say(f"\nPicture: {request.picture}")
-    else:
-        say("\nNo picture saved: one is there already, or kons[plot] is missing. See --picture, --force.")
-    say()
+        sheet.say("\n" + remark)
+    if asked.picture is not None:
+        sheet.say(f"\nPicture: {asked.picture}")
+    sheet.say()
 
 
 def _told(outcome: Outcome) -> list[tuple[str, str]]:
     """What was done with the file, in words."""
-    data, request = outcome.data, outcome.request
+    data, asked = outcome.data, outcome.asked
     count = len(data.features)
     told = [("features", f"{count:,} column{'s' * (count > 1)}, to median 0 and interquartile range 1")]
     if data.rare:
@@ -201,14 +197,14 @@ def _told(outcome: Outcome) -> list[tuple[str, str]]:
         )
     else:
         low, high = data.labels
-        asked = "" if request.loss else ": just two values (else: --loss squared)"
-        told.append(("target", f"{low:g} as -1, {high:g} as +1{asked}"))
+        why = "" if asked.loss else ": just two values (else: --loss squared)"
+        told.append(("target", f"{low:g} as -1, {high:g} as +1{why}"))
     origin = "as given"
     if outcome.sampled:
         origin = f"median distance of {outcome.sampled:,} rows (--bandwidth)"
     told += [
         ("kernel", f"Gaussian, bandwidth {outcome.bandwidth:.4g}: {origin}"),
-        ("learner", f"{_described(outcome)}, regularization {request.regularization:g}"),
+        ("learner", f"{_described(outcome)}, regularization {asked.regularization:g}"),
         ("loss", f"{data.loss}, predictions within [-{BOUND:g}, {BOUND:g}]"),
     ]
     return told
@@ -221,21 +217,6 @@ def _described(outcome: Outcome) -> str:
     if isinstance(learner, SketchedKONS):
         return f"sketched, {_atoms(outcome):,} points inside, seed {learner.seed}"
     return "exact KONS"
-
-
-def _figures(outcome: Outcome, console: Console) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("figure", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("what it means", overflow="fold")
-    certificate = outcome.certificate
-    for name, value, meaning in certificate.lines():
-        style = {"bound on your loss": "bold green" if certificate.holds else "bold red"}.get(name, "")
-        table.add_row(name, Text(_short(value), style=style), Text(meaning, style="dim"))
-    table.add_row("", "", "")
-    for name, number, meaning in _in_plain_units(outcome):
-        table.add_row(name, _short(number), Text(safe(meaning, console), style="dim"))
-    return table
 
 
 def _short(value: float | str) -> str:
@@ -313,30 +294,12 @@ def _atoms(outcome: Outcome) -> int:
     return int(outcome.certificate.trace["size"][-1])
 
 
-def _learner(request: Request, loss: Loss, bandwidth: float) -> NewtonLearner:
+def _learner(asked: Certifying, loss: Loss, bandwidth: float) -> NewtonLearner:
     kernel = Gaussian(bandwidth)
-    shared: dict[str, Any] = {"bound": BOUND, "regularization": request.regularization}
-    if request.learner == "kons":
+    shared: dict[str, Any] = {"bound": BOUND, "regularization": asked.regularization}
+    if asked.learner == "kons":
         return KONS(kernel, loss, **shared)
-    if request.learner == "sketched":
-        return SketchedKONS(kernel, loss, seed=request.seed, **shared)
-    atoms = MAX_ATOMS if request.max_atoms is None else request.max_atoms
-    return EmbeddedKONS(kernel, loss, max_atoms=atoms, seed=request.seed, **shared)
-
-
-def _grid(rows: list[tuple[str, str]], console: Console) -> Table:
-    grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, words in rows:
-        grid.add_row(f"  {name}", Text(safe(words, console)))
-    return grid
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: null stands for it."""
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if asked.learner == "sketched":
+        return SketchedKONS(kernel, loss, seed=asked.seed, **shared)
+    atoms = MAX_ATOMS if asked.max_atoms is None else asked.max_atoms
+    return EmbeddedKONS(kernel, loss, max_atoms=atoms, seed=asked.seed, **shared)

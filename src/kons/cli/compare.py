@@ -6,30 +6,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.text import Text
-
-from kons.cli import frontier, picture
-from kons.cli.outcome import listed
-from kons.cli.run import print_json, with_report
-from kons.cli.screen import RunBar, notices, plain_table, printer, safe
+from kons.cli.files import require_picture, save_picture
+from kons.cli.run import with_report
+from kons.cli.screen import RunBar, Sheet, notices, print_json
 from kons.cli.stopping import Stopping
 from kons.cli.values import assignments
-from kons.errors import ConfigurationError, MissingExtraError, announce
+from kons.errors import ConfigurationError, InputError
 from kons.recipes import RECIPES
+from kons.report.comparison import draw_frontier, read_entries
 from kons.report.folder import RunFolder
 from kons.report.numbers import count, number, plural
-from kons.report.words import baseline_names, loss_texts
-from kons.runs import Comparison, Settings
+from kons.report.words import loss_name, loss_texts
+from kons.runs import Settings
 from kons.runs import compare as compare_learners
 from kons.runs.comparison import Contender
 from kons.runs.folder import require_place
 from kons.runs.settings import require_learner
+from kons.streams import Stream
 
 __all__ = ["DEFAULT", "contenders", "start"]
 
 #: Who is compared where nobody is named.
 DEFAULT = ("auto", "embedded")
-PICTURE = "frontier.svg"
 
 
 def contenders(names: Sequence[str], shared: dict[str, Any]) -> dict[str, Contender]:
@@ -72,80 +70,54 @@ def start(
     if out is not None:
         require_place(out, force=force)
     if drawn is not None:
-        picture.require_place(drawn, force=force)
+        require_picture(drawn, force=force)
     with notices(quiet=quiet) as console, Stopping() as stopping:
-        try:
-            with RunBar(console, f"{len(learners)} learners", quiet=quiet, what="best loss") as bar:
-                result = compare_learners(settings, learners, bar, stopping.asked, quiet=quiet)
-        except ConfigurationError as error:
-            if str(error).startswith("target is missing"):
-                raise ConfigurationError(f"--{error}") from None
-            raise
+        with RunBar(console, f"{len(learners)} learners", quiet=quiet, what="best loss") as bar:
+            result = compare_learners(settings, learners, bar, stopping.asked, quiet=quiet)
         files: list[str] = []
         if out is not None:
             result.write(out, force=force, command=["kons", *command])
-            files = ["summary.json", *_drawn(result, out / PICTURE), *with_report(out)]
+            files = ["summary.json", *with_report(out)]
+        summary = result.summary()
+        known = RunFolder(Path(), {}, summary)
         if drawn is not None:
-            picture.save(lambda ax: frontier.draw(result, ax), drawn, force=force)
+            made = draw_frontier(known)
+            if made is None:
+                raise InputError("--picture: no learner has a finite loss, so there is nothing to draw.")
+            save_picture(made.figure, drawn, force=force)
     if json:
-        print_json(result.summary())
+        print_json(summary)
     else:
-        _print(result, out, files, drawn)
+        _print(known, result.stream, out, files, drawn)
     return stopping.exit_code if result.was_stopped else 0
 
 
-def _drawn(result: Comparison, path: Path) -> list[str]:
-    try:
-        picture.save(lambda ax: frontier.draw(result, ax), path, force=True)
-    except (MissingExtraError, ImportError):
-        announce(f"no {path.name}: pip install 'kons[plot]'")
-        return []
-    return [path.name]
-
-
-def _print(result: Comparison, out: Path | None, files: Sequence[str], drawn: Path | None) -> None:
-    console = printer()
-    summary = result.summary()
-    known = RunFolder(Path(), {}, summary)
-    stopped = ", stopped before the end" if result.was_stopped else ""
-    heading = Text(safe(f"{result.stream.source}, predicting {known.target!r}", console), style="bold")
-    columns = plural(len(result.stream.features), "column")
-    told = f": {summary['task']}, {count(summary['rows'])} rows, {columns}{stopped}."
-    console.print()
-    console.print(heading.append(told, style="not bold"))
-    console.print()
-    entries = [
-        (entry["name"], entry["loss"], entry["microseconds_per_row"], entry["atoms"])
-        for entry in summary["learners"]
-    ]
-    names = baseline_names(known.task)
-    entries += [(names[name], loss, None, None) for name, loss in summary["baselines"].items()]
-    entries.sort(key=lambda entry: (entry[1] is None, entry[1] or 0.0))
-    table = plain_table()
-    table.add_column("learner", overflow="fold")
-    table.add_column(summary["loss_name"], justify="right", no_wrap=True)
-    table.add_column("us/row", justify="right", no_wrap=True)
-    table.add_column("atoms", justify="right", no_wrap=True)
-    table.add_column("", style="dim", no_wrap=True)
-    for (name, _, cost, atoms), text in zip(
-        entries, loss_texts(known, [entry[1] for entry in entries]), strict=True
-    ):
-        trivial = cost is None
-        on_it = not trivial and name in summary["frontier"]
-        table.add_row(
-            Text(safe(name, console), style="dim" if trivial else "bold" if on_it else ""),
-            safe(text, console),
-            "" if trivial else number(cost, 3),
-            "" if trivial else count(atoms),
-            "baseline" if trivial else "frontier" if on_it else "",
+def _print(
+    known: RunFolder, stream: Stream, out: Path | None, files: Sequence[str], drawn: Path | None
+) -> None:
+    sheet, entries = Sheet(), read_entries(known)
+    stopped = ", stopped before the end" if known.summary["stopped"] else ""
+    columns = plural(len(stream.features), "column")
+    told = f"{known.task}, {plural(known.rows, 'row')}, {columns}{stopped}"
+    sheet.title(f"{stream.source}, predicting {known.target!r}", told)
+    losses = loss_texts(known, [entry.loss for entry in entries])
+    rows = [
+        (
+            (entry.name, "dim" if entry.rank is None else "bold" if entry.on_frontier else ""),
+            text,
+            "" if entry.cost is None else number(entry.cost),
+            "" if entry.atoms is None else count(entry.atoms),
+            "baseline" if entry.rank is None else "frontier" if entry.on_frontier else "",
         )
-    console.print(table)
-    console.print("\nfrontier: no other learner is both better and faster.", style="dim")
-    if summary["notes"]:
-        console.print(Text("\nNotes", style="bold"))
-        console.print(listed(summary["notes"], console))
+        for entry, text in zip(entries, losses, strict=True)
+    ]
+    sheet.table("tvvvd", rows, ("learner", loss_name(known), "us/row", "atoms"))
+    sheet.say(("\nfrontier: no other learner is both better and faster.", "dim"))
+    if known.notes:
+        sheet.say(("\nNotes", "bold"))
+        sheet.listed(known.notes)
     if out is not None:
-        console.print(safe(f"\nSaved in {out}: {', '.join(files)}.", console))
+        sheet.say(f"\nSaved in {out}: {', '.join(files)}.")
     if drawn is not None:
-        console.print(safe(f"\nPicture: {drawn}", console))
-    console.print()
+        sheet.say(f"\nPicture: {drawn}")
+    sheet.say()

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shutil
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
-from rich.text import Text
 
 from kons.arrays import Matrix, Vector
-from kons.cli.screen import progress_bar
+from kons.cli.screen import Cell, Sheet, notices, print_json, progress_bar
 from kons.errors import as_word
 from kons.evaluation import Baseline, OnlineLinear, Persistence, RunningMean
 from kons.kernels import Gaussian
@@ -27,7 +24,7 @@ from kons.learners import KONS
 from kons.losses import Squared
 from kons.streams import mackey_glass
 
-__all__ = ["Outcome", "print_json", "print_tables", "run"]
+__all__ = ["Outcome", "run", "start"]
 
 BANDWIDTH, BOUND, REGULARIZATION = 0.7, 1.0, 1.0
 BLOCK = 384  # what the learner replays at a time; smaller blocks would slow it down
@@ -82,6 +79,17 @@ class Outcome:
         return min(entry.loss for entry in self.baselines.values())
 
 
+def start(rows: int, seed: int, *, json: bool, quiet: bool) -> int:
+    """Run the demo and print what it found; returns the exit code."""
+    with notices(quiet=quiet) as console:
+        outcome = run(rows, seed, console, quiet=quiet)
+    if json:
+        print_json(_document(outcome))
+    else:
+        _print(outcome)
+    return 0
+
+
 def run(rows: int, seed: int, console: Console, *, quiet: bool = False) -> Outcome:
     """Predict, then learn, every row: the two curvatures of KONS and the three baselines."""
     X, y = mackey_glass(rows, seed=seed)
@@ -105,8 +113,8 @@ def run(rows: int, seed: int, console: Console, *, quiet: bool = False) -> Outco
     return Outcome(rows, seed, X.shape[1], learners, baselines)
 
 
-def print_json(outcome: Outcome) -> None:
-    """One JSON object on standard output. Only ``rows_per_second`` changes from run to run."""
+def _document(outcome: Outcome) -> dict[str, Any]:
+    """What JSON can hold. Only ``rows_per_second`` changes from run to run."""
     learners = {
         second_order: {
             "loss": entry.loss,
@@ -116,7 +124,7 @@ def print_json(outcome: Outcome) -> None:
         }
         for second_order, entry in outcome.learners.items()
     }
-    document = {
+    return {
         "stream": "mackey_glass",
         "rows": outcome.rows,
         "seed": outcome.seed,
@@ -130,32 +138,46 @@ def print_json(outcome: Outcome) -> None:
             for name, entry in outcome.baselines.items()
         },
     }
-    print(json.dumps(document, indent=2))
 
 
-def print_tables(outcome: Outcome) -> None:
+def _print(outcome: Outcome) -> None:
     """The tables for people, on standard output; fits 80 columns."""
-    console = Console(highlight=False)
-    late = f"last {_late(outcome.rows):,}"
-    console.print(
-        f"\n[bold]Mackey-Glass, one step ahead[/bold]: {outcome.rows:,} rows of {outcome.lags} past values, "
-        f"seed {outcome.seed}.\n"
+    sheet = Sheet()
+    sheet.say(
+        ("\nMackey-Glass, one step ahead", "bold"),
+        f": {outcome.rows:,} rows of {outcome.lags} past values, seed {outcome.seed}.\n"
         "Each row is predicted before it is learned.\n"
         f"Gaussian kernel of bandwidth {BANDWIDTH:g}, regularization {REGULARIZATION:g}: "
-        "picked on this series.\n"
+        "picked on this series.\n",
     )
-    console.print(_loss_table(outcome, late))
-    console.print(
-        "Mean squared loss. x best: relative to the best baseline, below 1 is better.\n", style="dim"
-    )
-    console.print(_size_table(outcome))
-    console.print(
+    losses: list[tuple[Cell, ...]] = []
+    for entry in (*outcome.learners.values(), *outcome.baselines.values()):
+        ratio = entry.loss / outcome.best_baseline
+        bold = "bold green" if entry.size is not None and ratio < 1.0 else ""
+        losses.append((entry.name, entry.note, (_number(entry.loss), bold), _number(entry.late_loss),
+                       (f"{ratio:.2f}", bold)))  # fmt: skip
+    heads = ("predictor", "", "all rows", f"last {_late(outcome.rows):,}", "x best")
+    sheet.table("ndvvv", losses, heads)
+    sheet.say(("Mean squared loss. x best: relative to the best baseline, below 1 is better.\n", "dim"))
+    sizes = [
+        (
+            entry.name,
+            f"{entry.size.points:,} points kept",
+            f"{entry.size.online_effective_dimension:.1f}",
+            f"{entry.size.log_determinant:.1f}",
+            f"{float(f'{entry.size.rows_per_second:.2g}'):,.0f}",
+        )
+        for entry in outcome.learners.values()
+        if entry.size is not None
+    ]
+    sheet.table("ndvvv", sizes, ("learner", "", "d_onl", "log det", "rows/s"))
+    sheet.say((
         "d_onl    online effective dimension: how many directions the rows have filled,\n"
         "         each row weighing eta*slope^2 (gradient) or 2 (hessian)\n"
         "log det  growth of the preconditioner, with which the bound on the regret grows\n",
-        style="dim",
-    )
-    console.print("[bold]What to try next[/bold]")
+        "dim",
+    ))  # fmt: skip
+    sheet.say(("What to try next", "bold"))
     kons = as_typed("kons")
     suggestions = (
         (f"{kons} run FILE --target COLUMN --out FOLDER", "your own file, with a report to forward"),
@@ -164,9 +186,9 @@ def print_tables(outcome: Outcome) -> None:
         (f'{as_typed("python")} -c "import kons; help(kons.AutoKONS)"', "the learner that chooses by itself"),
     )
     for line, why in suggestions:
-        console.print(Text.assemble("  ", (why, "dim")))
-        console.print(Text.assemble("    ", (line, "cyan")), soft_wrap=True)
-    console.print()
+        sheet.say((f"  {why}", "dim"))
+        sheet.command(line)
+    sheet.say()
 
 
 def as_typed(program: str) -> str:
@@ -179,45 +201,6 @@ def as_typed(program: str) -> str:
         return as_word(beside.relative_to(Path.cwd()))
     except ValueError:
         return as_word(beside)
-
-
-def _loss_table(outcome: Outcome, late: str) -> Table:
-    table = _table("predictor", "", "all rows", late, "x best")
-    for entry in (*outcome.learners.values(), *outcome.baselines.values()):
-        ratio = entry.loss / outcome.best_baseline
-        bold = "bold green" if entry.size is not None and ratio < 1.0 else ""
-        table.add_row(
-            entry.name,
-            Text(entry.note, style="dim"),
-            Text(_number(entry.loss), style=bold),
-            _number(entry.late_loss),
-            Text(f"{ratio:.2f}", style=bold),
-            end_section=entry is list(outcome.learners.values())[-1],
-        )
-    return table
-
-
-def _size_table(outcome: Outcome) -> Table:
-    table = _table("learner", "", "d_onl", "log det", "rows/s")
-    for entry in outcome.learners.values():
-        if entry.size is not None:
-            table.add_row(
-                entry.name,
-                Text(f"{entry.size.points:,} points kept", style="dim"),
-                f"{entry.size.online_effective_dimension:.1f}",
-                f"{entry.size.log_determinant:.1f}",
-                f"{float(f'{entry.size.rows_per_second:.2g}'):,.0f}",
-            )
-    return table
-
-
-def _table(first: str, second: str, *numbers: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column(first, width=14)
-    table.add_column(second, width=30)
-    for name, width in zip(numbers, (8, 10, 7), strict=True):
-        table.add_column(name, justify="right", width=width)
-    return table
 
 
 def _number(loss: float) -> str:

@@ -7,13 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rich.text import Text
-
-from kons.cli import model as models
-from kons.cli.run import print_json
-from kons.cli.screen import plain_table, printer, safe
+from kons.cli.files import find_model, open_model
+from kons.cli.screen import Sheet, print_json
 from kons.learners import Classifier, Scaled
-from kons.runs.summary import finite
 
 __all__ = ["describe", "show"]
 
@@ -26,28 +22,22 @@ def show(path: Path, *, json: bool) -> int:
     if json:
         print_json(document)
         return 0
-    console = printer()
-    table = plain_table()
-    table.show_header = False
-    table.add_column(no_wrap=True, style="bold")
-    table.add_column(overflow="fold")
-    for name, words in _lines(document):
-        table.add_row(name, Text(safe(words, console)))
-    console.print()
-    console.print(table)
-    console.print()
+    sheet = Sheet()
+    sheet.say()
+    sheet.table("nt", [((name, "bold"), words) for name, words in _lines(document)])
+    sheet.say()
     return 0
 
 
 def describe(path: Path) -> dict[str, Any]:
     """What JSON can hold of a model."""
-    thing, told = models.opened(path)
+    thing, told = open_model(path)
     pattern = _core(thing)
     inner = getattr(thing, "inner", None)
     core = _core(inner) if inner is not None else pattern
-    document = {
-        "file": str(models.find(path)),
-        "bytes": os.path.getsize(models.find(path)),
+    document: dict[str, Any] = {
+        "file": str(find_model(path)),
+        "bytes": os.path.getsize(find_model(path)),
         "what": told.get("what"),
         "format_version": told.get("version"),
         "written_by": told.get("written_by"),
@@ -69,7 +59,7 @@ def describe(path: Path) -> dict[str, Any]:
         "lags": [f"{name} {back} back" for name, back in _of_plan(told, "lags") or []],
         "horizon": _of_plan(told, "horizon"),
     }
-    return dict(finite(document))
+    return document
 
 
 def _core(thing: Any) -> Any:
@@ -109,7 +99,7 @@ def _scaling(thing: Any, told: dict[str, Any]) -> dict[str, Any] | None:
     features = state["features"]
     found: dict[str, Any] = {"warmup": thing.warmup}
     if not hasattr(thing, "classes"):
-        found["target"] = {"centre": state["centre"], "reach": state["reach"]}
+        found["target"] = dict(zip(("centre", "reach"), state["target"].tolist(), strict=True))
     if isinstance(features, dict):
         medians, spreads = features["medians"].tolist(), features["spreads"].tolist()
         names = _features(told) or [f"x{i}" for i in range(len(medians))]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.text import Text
-
-from kons.cli.run import print_json
-from kons.cli.screen import plain_table, printer
+from kons.cli.screen import Cell, Sheet, print_json
 from kons.recipes import KERNELS, LOSSES, RECIPES, Recipe
 from kons.recipes.registry import SHARED
 from kons.runs.settings import PLACED, Settings
@@ -20,27 +17,21 @@ def show(*, json: bool) -> int:
     if json:
         print_json(_document())
         return 0
-    console = printer()
-    table = plain_table()
-    table.add_column("learner", no_wrap=True)
-    table.add_column("what it is, and what --set takes")
+    sheet = Sheet()
+    rows: list[tuple[Cell, Cell]] = []
     for name, recipe in RECIPES.items():
         default = " (the default)" if name == Settings.learner else ""
-        table.add_row(Text(name, style="bold"), recipe.description + default)
         own = recipe.accepts if recipe.in_raw_units else recipe.parameters
-        table.add_row("", Text(", ".join(_told(own)), style="dim"))
-    console.print()
-    console.print(table)
+        rows += [((name, "bold"), recipe.description + default), ("", (", ".join(_told(own)), "dim"))]
+    sheet.say()
+    sheet.table("nt", rows, ("learner", "what it is, and what --set takes"))
     whole = ", ".join(name for name, recipe in RECIPES.items() if recipe.in_raw_units)
-    console.print(Text.assemble(f"\nAll but {whole} take ", (", ".join(SHARED), "dim"), " as well."))
+    sheet.say(f"\nAll but {whole} take ", (", ".join(SHARED), "dim"), " as well.")
     for what, names in (("Kernels", KERNELS), ("Losses", LOSSES)):
-        console.print(Text.assemble(f"{what}: ", (", ".join(names), "dim"), "."))
-    console.print("\nFor example:")
-    console.print(
-        Text("  kons run FILE --target COLUMN --learner embedded --set max_atoms=400", style="cyan"),
-        soft_wrap=True,
-    )
-    console.print()
+        sheet.say(f"{what}: ", (", ".join(names), "dim"), ".")
+    sheet.say("\nFor example:")
+    sheet.command("kons run FILE --target COLUMN --learner embedded --set max_atoms=400")
+    sheet.say()
     return 0
 
 

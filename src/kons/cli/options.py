@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token, validators
 
 __all__ = [
     "DASH",
+    "Certifying",
     "Counting",
     "Evaluating",
     "Flag",
@@ -141,3 +143,47 @@ class Reading(Rereading):
 
         given = super().asked()
         return {name: names(value) if name in ("columns", "drop") else value for name, value in given.items()}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Certifying:
+    """What is certified, and with which learner.
+
+    Parameters
+    ----------
+    target
+        The column to predict.
+    drop
+        Columns to leave out: a,b or given several times.
+    loss
+        What is summed. Default: logistic if the target has two values, else squared.
+    bandwidth
+        Of the Gaussian kernel, on scaled features. Default: the median distance between rows.
+    regularization
+        Alpha, the ridge.
+    max_atoms
+        At most so many points span the embedded learner's function. Default: 200.
+    rows
+        Only the first so many rows. Default: all.
+    learner
+        embedded costs the same for every row; kons is exact and keeps rows^2/2 numbers.
+    seed
+        Of the sketched learner's coins.
+    picture
+        Where loss, hindsight and bound over time are drawn: .svg, .png or .pdf. Default: nowhere.
+    force
+        Let --picture replace a file.
+    """
+
+    target: str | None = None
+    drop: Names = None
+    loss: Literal["squared", "logistic", "squared-hinge"] | None = None
+    bandwidth: Positive | None = None
+    regularization: Positive = 1.0
+    max_atoms: Counting | None = None
+    rows: Counting | None = None
+    learner: Literal["embedded", "kons", "sketched"] = "embedded"
+    seed: Natural = 0
+    picture: Path | None = None
+    force: Flag = False

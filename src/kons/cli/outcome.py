@@ -6,14 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
-
-from kons.cli.screen import plain_table, printer, safe
+from kons.cli.screen import Cell, Sheet
 from kons.report.folder import RunFolder
 from kons.report.numbers import count, duration, number, percent, plural
 from kons.report.words import (
+    METRICS,
     Command,
     baseline_names,
     headline,
@@ -24,21 +21,11 @@ from kons.report.words import (
     verdict,
 )
 
-__all__ = ["listed", "print_outcome"]
+__all__ = ["print_outcome"]
 
 UNCAPPED = 1_000_000  # atoms; a cap beyond is none
 MOST_LABELS = 8
 MOST_RELEVANT = 3
-MEANINGS = {
-    "mse": "mean squared error",
-    "error_rate": "wrong labels",
-    "rmse": "its root, in units of the target",
-    "mae": "mean absolute error",
-    "r2": "part of the variance that is explained",
-    "log_loss": "mean of -log(probability of the label that came)",
-    "auc": "area under the ROC curve",
-    "f1": "F1",
-}
 
 
 def print_outcome(
@@ -50,54 +37,37 @@ def print_outcome(
     files: Sequence[str] = (),
 ) -> None:
     """The summary of a run on standard output; fits 80 columns."""
-    console = printer()
+    sheet = Sheet()
     typed = summary["settings"]["source"]
     known = RunFolder(Path(), {"command": list(command), "source": {"name": typed}}, summary)
-    told = [plural(summary["rows"], "row"), plural(len(summary["features"]), "column")]
+    told = [summary["task"], plural(summary["rows"], "row"), plural(len(summary["features"]), "column")]
     told += [f"targets {count(summary['delay'])} rows late"] if summary["delay"] else []
     told += ["stopped before the end"] if summary["stopped"] else []
-
-    def say(text: str, style: str = "", **options: Any) -> None:
-        console.print(Text(safe(text, console), style=style), **options)
-
-    say("")
-    heading = Text(safe(f"{source}, predicting {known.target!r}", console), style="bold")
-    console.print(heading.append(f": {summary['task']}, {', '.join(told)}.", style="not bold"))
-    say("")
-    say(f"{plain(headline(known))} {remark(known)}".rstrip())
-    say("")
-    console.print(Padding(_losses(known, console), (0, 0, 0, 2)))
-    say("")
-    console.print(Padding(_figures(known, console), (0, 0, 0, 2)))
+    sheet.title(f"{source}, predicting {known.target!r}", ", ".join(told))
+    sheet.say(f"{plain(headline(known))} {remark(known)}".rstrip())
+    sheet.say()
+    _print_losses(sheet, known)
+    sheet.say()
+    span = min(summary["window"], summary["rows"])
+    late = summary["rows"] > span
+    heads = ("", "all rows", f"last {span:,}", "") if late else ()
+    sheet.table("nvvd", (*_metrics(summary, late=late), *_facts(summary)), heads, indent=2)
     if summary["notes"]:
-        say("\nNotes", "bold")
-        console.print(listed(summary["notes"], console))
+        sheet.say(("\nNotes", "bold"))
+        sheet.listed(summary["notes"])
     if tried := suggestions(known):
-        say("\nWhat to try", "bold")
+        sheet.say(("\nWhat to try", "bold"))
         for sentence in tried:
-            words = "".join(part for part in sentence if not isinstance(part, Command))
-            console.print(listed([words], console))
+            sheet.listed(["".join(part for part in sentence if not isinstance(part, Command))])
             for part in sentence:
                 if isinstance(part, Command):
-                    say(f"      {part}", "cyan", soft_wrap=True)
+                    sheet.command(part)
     if folder is not None:
-        say(f"\nSaved in {folder}: {', '.join(files)}.")
-    say("")
+        sheet.say(f"\nSaved in {folder}: {', '.join(files)}.")
+    sheet.say()
 
 
-def listed(texts: Sequence[str], console: Console) -> Any:
-    """Texts with a dash before each, later lines of one below its first."""
-    grid = plain_table()
-    grid.show_header = False
-    grid.padding = (0, 1, 0, 0)
-    grid.add_column(width=3, justify="right")
-    grid.add_column()
-    for text in texts:
-        grid.add_row("-", safe(text.strip(), console))
-    return grid
-
-
-def _losses(known: RunFolder, console: Console) -> Any:
+def _print_losses(sheet: Sheet, known: RunFolder) -> None:
     """The learner first, then the baselines by their loss."""
     summary = known.summary
     # Where the very first rows weigh much, what became of the others is what tells predictors apart.
@@ -107,24 +77,18 @@ def _losses(known: RunFolder, console: Console) -> Any:
     names = {"learner": _described(summary), **baseline_names(known.task)}
     order = sorted(summary["baselines"], key=lambda name: (informed[name] is None, informed[name] or 0.0))
     shown = ["learner", *order]
-    table = plain_table()
-    table.add_column("predictor", no_wrap=True)
-    table.add_column("", style="dim")
-    table.add_column(summary["loss_name"], justify="right", no_wrap=True)
-    if told:
-        table.add_column("targets known", justify="right", no_wrap=True)
-    table.add_column("x learner", justify="right", no_wrap=True)
-    columns = [loss_texts(known, [losses[name] for name in shown]) for losses in (judged, informed)]
     own = informed["learner"]
-    for i, name in enumerate(shown):
-        loss = informed[name]
-        ratio = "" if i == 0 or not own or loss is None else _ratio(loss / own)
-        best = i == 0 and all(informed[other] is None or own <= informed[other] for other in order)
-        style = "bold green" if best else "bold" if i == 0 else ""
-        texts = [Text(safe(column[i], console), style=style) for column in columns[: 1 + told]]
-        label = summary["learner"] if i == 0 else name
-        table.add_row(safe(label, console), safe(names[name], console), *texts, ratio)
-    return table
+    best = all(informed[other] is None or own <= informed[other] for other in order)
+    columns = [loss_texts(known, [losses[name] for name in shown]) for losses in (judged, informed)]
+    rows: list[list[Cell]] = []
+    for name, *texts in zip(shown, *columns[: 1 + told], strict=True):
+        first, loss = name == "learner", informed[name]
+        style = ("bold green" if best else "bold") if first else ""
+        ratio = "" if first or not own or loss is None else _ratio(loss / own)
+        label = summary["learner"] if first else name
+        rows.append([label, names[name], *((text, style) for text in texts), ratio])
+    heads = ["predictor", "", summary["loss_name"], *(["targets known"] if told else []), "x learner"]
+    sheet.table("ndvvv" if told else "ndvv", rows, heads, indent=2)
 
 
 def _described(summary: dict[str, Any]) -> str:
@@ -137,26 +101,11 @@ def _ratio(value: float) -> str:
     return f"{value:.2f}" if value < 100.0 else number(value)
 
 
-def _figures(known: RunFolder, console: Console) -> Any:
-    """A line each: a name, the number over all rows, over the last ones, what it means."""
-    summary = known.summary
-    span = min(summary["window"], summary["rows"])
-    table = plain_table()
-    table.show_header = summary["rows"] > span
-    table.add_column("", no_wrap=True)
-    table.add_column("all rows", justify="right", no_wrap=True)
-    table.add_column(f"last {span:,}", justify="right", no_wrap=True)
-    table.add_column("", style="dim")
-    for line in (*_metrics(summary, late=summary["rows"] > span), *_facts(summary)):
-        table.add_row(*(safe(cell, console) for cell in line))
-    return table
-
-
 def _metrics(summary: dict[str, Any], *, late: bool) -> Iterator[tuple[str, str, str, str]]:
     for name, value in summary["metrics"].items():
         shown = percent if name == "error_rate" else number
         last = summary["windowed"].get(name)
-        meaning = MEANINGS.get(name, "")
+        meaning = METRICS.get(name, "")
         yield name.replace("_", " "), shown(value), shown(last) if late else "", meaning
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.cli import model as models
-from kons.cli.places import require_place
+from kons.cli.files import open_model, require_place
 from kons.cli.screen import notices
 from kons.errors import ConfigurationError
 from kons.files import write_file
@@ -27,7 +26,7 @@ def write(
     if out is not None:
         require_place("--out", out, force=force)
     with notices(quiet=quiet):
-        learner, told = models.opened(model)
+        learner, told = open_model(model)
         if not hasattr(learner, "predict"):
             raise ConfigurationError(f"{model} holds a {told['what']}, which predicts nothing.")
         stream = _opened(told.get("plan"), model, source, reading)
@@ -46,12 +45,7 @@ def _opened(plan: Any, model: Path, source: str, reading: dict[str, Any]) -> Str
         )
     # A horizon is about when targets come, and here they need not come at all.
     asked = replace(Plan.from_dict(plan), horizon=0)
-    try:
-        stream = open_stream(source, plan=asked, quiet=True, **reading)
-    except ConfigurationError as error:
-        if "whose earlier values are features" in str(error):
-            raise ConfigurationError(f"{error} Give a file that has it.") from None
-        raise
+    stream = open_stream(source, plan=asked, quiet=True, **reading)
     if not any(name == asked.target for name, _ in asked.lags):
         stream = stream.without_target()  # it may be empty in rows that are to be predicted
     return stream

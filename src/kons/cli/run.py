@@ -1,22 +1,20 @@
-"""``kons run`` and ``kons resume``: a learner along a person's file, with a summary at the end."""
+"""``kons run``, ``resume`` and ``report``: a learner along a person's file, a summary and a page."""
 
 from __future__ import annotations
 
-import json as json_module
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from kons.cli import fail
 from kons.cli.outcome import print_outcome
-from kons.cli.screen import RunBar, notices
+from kons.cli.screen import RunBar, Sheet, notices, print_json
 from kons.cli.stopping import Stopping
 from kons.errors import ConfigurationError, KonsError, MissingExtraError, announce, as_word
 from kons.runs import Run, Settings, Stopped
 
-__all__ = ["print_json", "resume", "start", "with_report"]
+__all__ = ["report", "resume", "start", "with_report"]
 
 FILES = ("predictions.csv", "summary.json", "model.kons", "trace/")
 
@@ -34,12 +32,7 @@ def start(
     if out is None and force:
         raise ConfigurationError("--force is for --out.")
     with notices(quiet=quiet) as console, Stopping() as stopping:
-        try:
-            run = Run.start(settings, out, force=force, command=["kons", *command], quiet=quiet)
-        except ConfigurationError as error:
-            if str(error).startswith("target is missing"):
-                raise ConfigurationError(f"--{error}") from None
-            raise
+        run = Run.start(settings, out, force=force, command=["kons", *command], quiet=quiet)
         return _go(run, console, stopping, json=json, quiet=quiet, command=["kons", *command])
 
 
@@ -81,6 +74,17 @@ def _at_once(run: Run) -> str:
     return f"stopped at once. Continue with: kons resume {as_word(run.folder.path)}"
 
 
+def report(folder: Path, *, quiet: bool) -> int:
+    """Write report.html of a folder again and say where it is; returns the exit code."""
+    from kons.report import write_report
+
+    with notices(quiet=quiet):
+        path = write_report(folder)
+    if not quiet:
+        Sheet().say(str(path), soft_wrap=True)
+    return 0
+
+
 def with_report(folder: Path) -> list[str]:
     """Write report.html; if it cannot be, say why. A run is not worth less without it."""
     from kons.report import REPORT, write_report
@@ -94,8 +98,3 @@ def with_report(folder: Path) -> list[str]:
         announce(f"no {REPORT}: {error}")
         return []
     return [REPORT]
-
-
-def print_json(document: dict[str, Any]) -> None:
-    """One JSON object on standard output."""
-    print(json_module.dumps(document, indent=2, allow_nan=False))

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table
+from rich.text import Text
 
 from kons.errors import KonsWarning
+from kons.runs.summary import finite
 
 if TYPE_CHECKING:
     from kons.runs import Progress as RunProgress
 
-__all__ = ["RunBar", "notices", "plain_table", "printer", "progress_bar", "safe"]
+__all__ = ["Cell", "RunBar", "Sheet", "notices", "print_json", "progress_bar"]
 
 REFRESHED = 0.2  # seconds between two looks of the bar at a run
 
@@ -113,18 +118,71 @@ class RunBar:
         )
 
 
-def printer() -> Console:
-    """Standard output; what is printed is taken as it stands."""
-    return Console(highlight=False, markup=False, emoji=False)
+Cell = str | tuple[str, str]
+"""Words, or words and their style."""
 
 
-def plain_table() -> Table:
-    """A table without lines."""
-    return Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+class Sheet:
+    """Standard output for people: words as they stand, tables without lines, made safe for the terminal."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False, markup=False, emoji=False)
+
+    def say(self, *parts: Cell, soft_wrap: bool = False) -> None:
+        """A line, or an empty one."""
+        self._console.print(self._text(*parts), soft_wrap=soft_wrap)
+
+    def command(self, line: str) -> None:
+        """A line to be typed: never broken."""
+        self.say((f"      {line}", "cyan"), soft_wrap=True)
+
+    def title(self, words: str, told: str) -> None:
+        """What this is about, and what is known of it at once."""
+        self.say()
+        self.say((words, "bold"), f": {told}.")
+        self.say()
+
+    def listed(self, texts: Iterable[str]) -> None:
+        """Texts with a dash before each, later lines of one below its first."""
+        self.table("tt", (("-", text.strip()) for text in texts), indent=2, gap=1)
+
+    def table(
+        self,
+        kinds: str,
+        rows: Iterable[Sequence[Cell]],
+        heads: Sequence[str] = (),
+        *,
+        indent: int = 0,
+        gap: int = 2,
+    ) -> None:
+        """Rows below their heads. A letter a column says what it holds: name, value, text or dim text."""
+        table = Table(
+            box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0), show_header=bool(heads)
+        )
+        for kind, head in zip_longest(kinds, heads, fillvalue=""):
+            table.add_column(
+                self._safe(head),
+                justify="right" if kind == "v" else "left",
+                no_wrap=kind in "nv",
+                overflow="fold",
+                style="dim" if kind == "d" else "",
+            )
+        for row in rows:
+            table.add_row(*map(self._text, row))
+        self._console.print(Padding(table, (0, 0, 0, indent), expand=False))
+
+    def _text(self, *parts: Cell) -> Text:
+        pairs = ((part, "") if isinstance(part, str) else part for part in parts)
+        return Text.assemble(*((self._safe(words), style) for words, style in pairs))
+
+    def _safe(self, text: str) -> str:
+        """Names from a file may hold letters that this terminal cannot show, or that would steer it."""
+        encoding = self._console.encoding
+        text = text.replace("\N{NO-BREAK SPACE}", " ")
+        shown = (c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
+        return "".join(shown).encode(encoding, "backslashreplace").decode(encoding)
 
 
-def safe(text: str, console: Console) -> str:
-    """Names from a file may hold letters that this terminal cannot show, or that would steer it."""
-    text = text.replace("\N{NO-BREAK SPACE}", " ")
-    shown = (c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
-    return "".join(shown).encode(console.encoding, "backslashreplace").decode(console.encoding)
+def print_json(document: dict[str, Any]) -> None:
+    """One JSON object on standard output; null for what is not finite, which JSON cannot say."""
+    print(json.dumps(finite(document), indent=2, allow_nan=False))

@@ -7,9 +7,9 @@
     history            one pass over the trace: all that the page draws or lists
     numbers            rounded to what they mean
     words              the headline, what to try, what is worth knowing
-    proof              the certificate, or why there is none and the command that gives one
+    proof              why there is no certificate, and the command that gives one
     asked              command line, settings and versions
-    pictures, drawing  by matplotlib; svg: made to follow the page's colours
+    pictures, drawing  by matplotlib, in the colours of the page
     run, comparison    the sections of the two kinds of page
     page, templates/   everything put together (jinja2)
 

@@ -3,63 +3,114 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kons.report import pictures
+from kons.report.drawing import Picture
 from kons.report.folder import RunFolder, as_number, as_text
 from kons.report.history import Line
 from kons.report.numbers import column, count, duration, number, percent, plural
 from kons.report.pictures import Point
 from kons.report.shown import Shown, Table
-from kons.report.words import Code, Verdict, baseline_names, loss_name, loss_text, loss_texts, plain, verdict
+from kons.report.words import Code, Verdict, baseline_names, loss_name, loss_text, loss_texts, verdict
 
-__all__ = ["describe_comparison"]
+__all__ = ["Entry", "describe_comparison", "draw_frontier", "read_entries"]
+
+MOST_POINTS = 600  # of a curve
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A predictor of a comparison; None where something is not known."""
+
+    name: str
+    loss: float | None
+    cost: float | None = None
+    """Microseconds a row."""
+    atoms: float | None = None
+    on_frontier: bool = False
+    """No other learner beats it in both loss and time."""
+    curve: Line | None = None
+    rank: int | None = None
+    """Among the learners; None for a baseline."""
+
+
+def read_entries(folder: RunFolder) -> list[Entry]:
+    """Learners and baselines, the least loss first."""
+    found, frontier = folder.summary.get("learners"), folder.summary.get("frontier")
+    best = set(map(as_text, frontier)) if isinstance(frontier, list) else set()
+    learners = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    learners.sort(key=lambda entry: (_or_infinite(entry.get("loss")), as_text(entry.get("name"))))
+    entries = [
+        Entry(
+            name := as_text(entry.get("name", "learner")),
+            as_number(entry.get("loss")),
+            as_number(entry.get("microseconds_per_row")),
+            as_number(entry.get("atoms")),
+            name in best,
+            _curve(entry.get("curve")),
+            rank,
+        )
+        for rank, entry in enumerate(learners, 1)
+    ]
+    baselines = folder.group("baselines")
+    entries += [
+        Entry(label, loss)
+        for key, label in baseline_names(folder.task).items()
+        if (loss := as_number(baselines.get(key))) is not None
+    ]
+    return sorted(entries, key=lambda entry: _or_infinite(entry.loss))
 
 
 def describe_comparison(folder: RunFolder) -> dict[str, Any]:
-    part = folder.task == "classification"
-    name = loss_name(folder)
-    entries = folder.summary.get("learners")
-    learners = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-    learners.sort(key=lambda entry: (_or_infinite(entry.get("loss")), as_text(entry.get("name"))))
-    names = [as_text(entry.get("name", "learner")) for entry in learners]
-    points = _points(learners, names)
-    said = _comparison_headline(folder, learners, names)
+    """What the page of a comparison shows."""
+    name, entries = loss_name(folder), read_entries(folder)
+    learners = [entry for entry in entries if entry.rank is not None]
     caption = (
         f"By loss, the baselines among them; {plural(folder.rows, 'row')}, one pass. *: on the frontier."
     )
-    shown = [Shown("In figures", caption, table=_ranking(folder, learners, names, points))]
-    found = verdict(folder)
-    trivial = None
-    if found.best is not None and found.best_loss is not None:
-        trivial = baseline_names(folder.task)[found.best], found.best_loss
-    if points:
+    shown = [Shown("In figures", caption, table=_ranking(folder, entries))]
+    if picture := draw_frontier(folder):
         caption = (
             "Down is better, left is cheaper. On the frontier nothing else is both. Numbered as in the table."
         )
-        shown.append(Shown("Loss against time", caption, pictures.frontier(points, trivial, name, part=part)))
-    lines = [(label, line) for entry, label in zip(learners, names, strict=True) if (line := _curve(entry))]
+        shown.append(Shown("Loss against time", caption, picture))
+    lines = [(entry.name, entry.curve) for entry in learners if entry.curve is not None]
     if lines:
-        drawn = min(len(lines), pictures.COLOURS)
+        drawn = min(len(lines), pictures.MOST_CURVES)
         caption = f"The {name} over all rows up to each row."
         caption += f" The best {drawn} of {len(lines)}." if drawn < len(lines) else ""
-        shown.append(Shown("Over time", caption, pictures.curves(lines, name, part=part)))
+        picture = pictures.curves(lines, name, part=folder.task == "classification")
+        shown.append(Shown("Over time", caption, picture))
     else:
         shown.append(Shown("Over time", "No curves: summary.json holds none."))
+    trivial = verdict(folder)
+    own = learners[0].loss if learners else None
     return {
         "title": f"{folder.target} \N{MIDDLE DOT} kons compare",
-        "headline": said,
-        "description": plain(said),
-        "remark": "",
-        "kind": Verdict(_first_loss(learners), found.best, found.best_loss).kind,
-        "cards": [],
-        "suggestions": [],
+        "headline": _headline(folder, learners),
+        "kind": Verdict(own, trivial.best, trivial.best_loss).kind,
         "notes": [[note] for note in folder.notes],
         "sections": [("How they compare", shown)],
-        "proof": None,
     }
+
+
+def draw_frontier(folder: RunFolder) -> Picture | None:
+    """Loss against time; None where no learner has both."""
+    points = [
+        Point(f"{entry.rank} {entry.name}", entry.cost, entry.loss, entry.on_frontier)
+        for entry in read_entries(folder)
+        if entry.loss is not None and entry.cost is not None and entry.cost > 0.0
+    ]
+    if not points:
+        return None
+    found, trivial = verdict(folder), None
+    if found.best is not None and found.best_loss is not None:
+        trivial = baseline_names(folder.task)[found.best], found.best_loss
+    return pictures.frontier(points, trivial, loss_name(folder), part=folder.task == "classification")
 
 
 def _or_infinite(value: Any) -> float:
@@ -67,84 +118,47 @@ def _or_infinite(value: Any) -> float:
     return math.inf if known is None else known
 
 
-def _first_loss(learners: list[dict[str, Any]]) -> float | None:
-    return as_number(learners[0].get("loss")) if learners else None
-
-
-def _comparison_headline(folder: RunFolder, learners: list[dict[str, Any]], names: list[str]) -> list[str]:
-    first = _first_loss(learners)
-    if first is None:
+def _headline(folder: RunFolder, learners: list[Entry]) -> list[str]:
+    first = learners[0] if learners else Entry("", None)
+    if first.loss is None:
         return ["Nothing to compare: no learner of this run has a finite loss."]
-    words = [
-        Code(names[0]),
-        " predicts ",
-        Code(folder.target),
-        f" best: {loss_name(folder)} {loss_text(folder, first)}",
-    ]
+    name, target = Code(first.name), Code(folder.target)
+    words = [name, " predicts ", target, f" best: {loss_name(folder)} {loss_text(folder, first.loss)}"]
     found = verdict(folder)
     if found.best is not None and found.best_loss is not None:
         trivial = baseline_names(folder.task)[found.best]
         beside = f"the best trivial predictor ({trivial}, {loss_text(folder, found.best_loss)})"
-        if first < found.best_loss:
-            words.append(f", {percent(1.0 - first / found.best_loss)} less than {beside}")
+        if first.loss < found.best_loss:
+            words.append(f", {percent(1.0 - first.loss / found.best_loss)} less than {beside}")
         else:
             words.append(f"; {beside} is no worse")
-    cost = as_number(learners[0].get("microseconds_per_row"))
-    return [*words, f", at {duration(cost * 1e-6)} a row." if cost is not None else "."]
+    return [*words, "." if first.cost is None else f", at {duration(first.cost * 1e-6)} a row."]
 
 
-def _points(learners: list[dict[str, Any]], names: list[str]) -> list[Point]:
-    """In the order of the table; on the frontier unless another is as good in both and better in one."""
-    known = [
-        (name, cost, loss)
-        for name, entry in zip(names, learners, strict=True)
-        if (cost := as_number(entry.get("microseconds_per_row"))) and cost > 0.0
-        and (loss := as_number(entry.get("loss"))) is not None
-    ]  # fmt: skip
-    return [
-        Point(
-            name, cost, loss, not any(c <= cost and e <= loss and (c, e) != (cost, loss) for _, c, e in known)
-        )
-        for name, cost, loss in known
-    ]
-
-
-def _ranking(
-    folder: RunFolder, learners: list[dict[str, Any]], names: list[str], points: list[Point]
-) -> Table:
+def _ranking(folder: RunFolder, entries: list[Entry]) -> Table:
     """The learners in order, numbered, with the baselines in their places among them."""
-    best = {point.name for point in points if point.best}
-    first = _first_loss(learners)
-    rows: list[tuple[float | None, list[str]]] = []
-    for rank, (name, entry) in enumerate(zip(names, learners, strict=True), 1):
-        cost, atoms = as_number(entry.get("microseconds_per_row")), as_number(entry.get("atoms"))
-        mark = f"{name} *" if name in best else name
-        costs = ["" if cost is None else number(cost, 2), "" if atoms is None else count(atoms)]
-        rows.append((as_number(entry.get("loss")), [str(rank), mark, *costs]))
-    for key, label in baseline_names(folder.task).items():
-        loss = as_number(folder.group("baselines").get(key))
-        if loss is not None:
-            rows.append((loss, ["", f"baseline: {label}", "", ""]))
-    rows.sort(key=lambda row: math.inf if row[0] is None else row[0])
-    losses = [loss for loss, _ in rows]
-    ratios = column(
-        [loss / first if first and loss is not None else None for loss in losses], 3, by_least=True
-    )
+    losses = [entry.loss for entry in entries]
+    first = next((entry.loss for entry in entries if entry.rank == 1), None)
+    ratios = [loss / first if first and loss is not None else None for loss in losses]
+    texts = zip(loss_texts(folder, losses), column(ratios, 3, by_least=True), strict=True)
     cells = [
-        [rank, name, text, ratio, *costs]
-        for (_, (rank, name, *costs)), text, ratio in zip(
-            rows, loss_texts(folder, losses), ratios, strict=True
-        )
+        [
+            str(entry.rank or ""),
+            f"{'' if entry.rank else 'baseline: '}{entry.name}{' *' if entry.on_frontier else ''}",
+            text,
+            ratio,
+            "" if entry.cost is None else number(entry.cost, 2),
+            "" if entry.atoms is None else count(entry.atoms),
+        ]
+        for entry, (text, ratio) in zip(entries, texts, strict=True)
     ]
     heads = ["", "learner", loss_name(folder), "times the best", "microseconds a row", "points kept"]
     return Table(heads, cells, [True, False, True, True, True, True])
 
 
-def _curve(entry: dict[str, Any]) -> Line | None:
-    curve = entry.get("curve")
-    if not isinstance(curve, dict):
-        return None
-    rows, losses = curve.get("row"), curve.get("loss")
+def _curve(found: Any) -> Line | None:
+    """The running loss of a learner, thinned; None where there is none."""
+    rows, losses = (found.get("row"), found.get("loss")) if isinstance(found, dict) else (None, None)
     if not (isinstance(rows, list) and isinstance(losses, list)):
         return None
     pairs = [
@@ -152,8 +166,5 @@ def _curve(entry: dict[str, Any]) -> Line | None:
         for raw, value in zip(rows, losses, strict=False)
         if (row := as_number(raw)) is not None and (loss := as_number(value)) is not None
     ]
-    if not pairs:
-        return None
-    step = -(-len(pairs) // 600)
-    table = np.array(pairs[::step], dtype=np.float64)
-    return table[:, 0], table[:, 1]
+    table = np.array(pairs[:: -(-len(pairs) // MOST_POINTS) or 1], dtype=np.float64).reshape(-1, 2)
+    return (table[:, 0], table[:, 1]) if len(table) else None

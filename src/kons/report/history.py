@@ -81,7 +81,7 @@ class History:
 def read_history(folder: RunFolder) -> History:
     """Read the trace once, in constant memory."""
     asked = as_number(folder.settings.get("window"))
-    reader = _Reader(folder.rows, _window(folder.rows, 1000 if asked is None else int(asked)), folder)
+    reader = _Reader(folder, _window(folder.rows, 1000 if asked is None else int(asked)))
     for segment in folder.trace():
         reader.add(segment)
     return reader.history()
@@ -100,59 +100,62 @@ def _drawable(values: NDArray[Any]) -> Vector:
     return drawable
 
 
-class _Reader:
-    """The state of the pass."""
+class _Losses:
+    """The loss of one predictor: its mean so far, and over a window."""
 
-    def __init__(self, rows: int, window: int, folder: RunFolder) -> None:
-        self._rows, self._folder = rows, folder
-        hop = rows // (64 * POINTS)  # a tiny window on a long stream is looked at now and then
-        self._means: dict[str, RunningMean] = {}
-        self._running: dict[str, Envelope] = {}
-        self._windows: dict[str, WindowMean] = {}
-        self._hop, self._asked = hop, window
-        self._window = WindowMean(window, least_hop=hop).window
+    def __init__(self, total: int, window: int) -> None:
+        self._total, self._mean, self._running = total, RunningMean(), Envelope(total, POINTS)
+        # A tiny window on a long stream is looked at now and then.
+        self._windows = WindowMean(window, least_hop=total // (64 * POINTS))
+        self.window = self._windows.window
+
+    def add(self, rows: NDArray[np.int64], losses: Vector) -> None:
+        self._running.add(rows, self._mean.add(losses))
+        self._windows.add(losses)
+
+    def lines(self) -> tuple[Line, Line]:
+        windowed = Envelope(self._total, POINTS)
+        windowed.add(*self._windows.result())
+        return self._running.line(), windowed.line()
+
+
+class _Reader:
+    """The state of the pass: counts go straight into what is found, curves at the end."""
+
+    def __init__(self, folder: RunFolder, window: int) -> None:
+        rows, classes = folder.rows, len(folder.classes)
+        self._rows, self._window = rows, window
+        self._found = History(rows, _Losses(rows, window).window)
+        self._found.novel_from = int(START * rows) if rows >= FEW else 0
+        self._found.confusion = np.zeros((classes, classes), np.int64) if classes else None
+        self._losses: dict[str, _Losses] = {}
         self._levels: dict[str, Envelope] = {}
-        self._sums = {"effective_dimension": RunningSum(), "log_determinant": RunningSum()}
+        self._dimension, self._determinant = RunningSum(), RunningSum()
         self._recent = Tail(RECENT)
-        self._novel_from = int(START * rows) if rows >= FEW else 0
         self._novel, self._worst = Largest("novelty", LISTED), Largest("loss", LISTED)
-        self._intervals = self._covered = 0
-        self._names: set[str] = set()
-        self._unknown = 0
-        classes = len(folder.classes)
-        self._confusion = np.zeros((classes, classes), np.int64) if classes else None
         self._shares, self._leads = PartMeans(rows, POINTS // 2), PartMeans(rows, POINTS // 2)
 
     def add(self, segment: Segment) -> None:
         columns = {name: _drawable(values) for name, values in segment.columns.items()}
-        self._unknown += int(np.isnan(columns["loss"]).sum())
         rows = np.arange(segment.first, segment.first + len(segment), dtype=np.int64)
-        self._names |= columns.keys()
-        self._add_losses(rows, columns)
+        self._found.columns = tuple(sorted({*self._found.columns, *columns}))
+        self._found.unknown += int(np.isnan(columns["loss"]).sum())
+        for name in ("learner", *BASELINES):
+            losses = columns.get("loss" if name == "learner" else f"baseline_{name}")
+            if losses is not None:
+                self._losses.setdefault(name, _Losses(self._rows, self._window)).add(rows, losses)
         self._add_levels(rows, columns)
         self._add_lists(rows, columns)
         self._add_outcomes(columns)
         self._add_experts(segment, rows, columns)
 
-    def _add_losses(self, rows: NDArray[np.int64], columns: dict[str, Vector]) -> None:
-        for name in ("learner", *BASELINES):
-            losses = columns.get("loss" if name == "learner" else f"baseline_{name}")
-            if losses is None:
-                continue
-            if name not in self._means:
-                self._means[name] = RunningMean()
-                self._running[name] = Envelope(self._rows, POINTS)
-                self._windows[name] = WindowMean(self._asked, least_hop=self._hop)
-            self._running[name].add(rows, self._means[name].add(losses))
-            self._windows[name].add(losses)
-
     def _add_levels(self, rows: NDArray[np.int64], columns: dict[str, Vector]) -> None:
         found: dict[str, Vector] = {name: columns[name] for name in ("size", "novelty") if name in columns}
         if "leverage" in columns:
-            found["effective_dimension"] = self._sums["effective_dimension"].add(columns["leverage"])
+            found["effective_dimension"] = self._dimension.add(columns["leverage"])
         if "weight" in columns and "inverse_form" in columns:
             added = np.log1p(np.maximum(columns["weight"] * columns["inverse_form"], 0.0))
-            found["log_determinant"] = self._sums["log_determinant"].add(added)
+            found["log_determinant"] = self._determinant.add(added)
         for name, values in found.items():
             self._levels.setdefault(name, Envelope(self._rows, POINTS)).add(rows, values)
 
@@ -162,20 +165,19 @@ class _Reader:
         shown = {"row": rows.astype(np.float64), **{name: columns.get(name, unknown) for name in names}}
         self._recent.add(shown)
         self._worst.add(shown)
-        late = rows >= self._novel_from
+        late = rows >= self._found.novel_from
         self._novel.add({name: values[late] for name, values in shown.items()})
 
     def _add_outcomes(self, columns: dict[str, Vector]) -> None:
-        target, prediction = columns["target"], columns["prediction"]
+        found, target, prediction = self._found, columns["target"], columns["prediction"]
         if "lower" in columns and "upper" in columns:
-            known = np.isfinite(target) & np.isfinite(columns["lower"]) & np.isfinite(columns["upper"])
-            self._intervals += int(known.sum())
-            self._covered += int(((columns["lower"] <= target) & (target <= columns["upper"]) & known).sum())
-        if self._confusion is not None:
-            count = len(self._confusion)
-            known = np.isfinite(target) & np.isfinite(prediction)
-            known &= (target >= 0) & (target < count) & (prediction >= 0) & (prediction < count)
-            np.add.at(self._confusion, (target[known].astype(int), prediction[known].astype(int)), 1)
+            lower, upper = columns["lower"], columns["upper"]
+            found.intervals += int((np.isfinite(target) & np.isfinite(lower) & np.isfinite(upper)).sum())
+            found.covered += int(((lower <= target) & (target <= upper)).sum())  # false where one is NaN
+        if found.confusion is not None:
+            count = len(found.confusion)
+            known = (target >= 0) & (target < count) & (prediction >= 0) & (prediction < count)
+            np.add.at(found.confusion, (target[known].astype(int), prediction[known].astype(int)), 1)
 
     def _add_experts(self, segment: Segment, rows: NDArray[np.int64], columns: dict[str, Vector]) -> None:
         if segment.shares is not None and segment.share_rows is not None:
@@ -188,38 +190,22 @@ class _Reader:
             self._leads.add(rows[known], leads)
 
     def history(self) -> History:
-        found = History(self._rows, self._window, tuple(sorted(self._names)))
-        for name, envelope in self._running.items():
-            found.running[name] = envelope.line()
-            thin = Envelope(self._rows, POINTS)
-            thin.add(*self._windows[name].result())
-            found.windowed[name] = thin.line()
-        found.recent = self._recent.columns
-        found.intervals, found.covered = self._intervals, self._covered
-        found.unknown = self._unknown
-        found.size = self._line("size")
-        found.effective_dimension = self._line("effective_dimension")
-        found.log_determinant = self._line("log_determinant")
-        if "novelty" in self._levels:
-            band = self._levels["novelty"].band()
-            found.novelty = band if len(band.row) else None
-        found.most_novel, found.novel_from = self._novel.rows(), self._novel_from
-        found.worst = self._worst.rows()
-        found.confusion = self._confusion
-        found.shares = self._who()
-        rows, leads = self._leads.result()
-        found.leaders = (rows, leads.argmax(axis=1).astype(np.float64)) if leads.size else None
-        return found
-
-    def _line(self, name: str) -> Line | None:
-        if name not in self._levels:
-            return None
-        line = self._levels[name].line()
-        return line if len(line[0]) else None
-
-    def _who(self) -> Shares | None:
-        """Weights, which are known now and then; in a run too short for that, who led how often."""
+        found = self._found
+        for name, losses in self._losses.items():
+            found.running[name], found.windowed[name] = losses.lines()
+        lines = {name: line for name, level in self._levels.items() if len((line := level.line())[0])}
+        found.size = lines.get("size")
+        found.effective_dimension = lines.get("effective_dimension")
+        found.log_determinant = lines.get("log_determinant")
+        found.novelty = self._levels["novelty"].band() if "novelty" in lines else None
+        found.recent, found.most_novel, found.worst = (
+            self._recent.columns, self._novel.rows(), self._worst.rows()
+        )  # fmt: skip
         (rows, weights), (led, leads) = self._shares.result(), self._leads.result()
+        if leads.size:
+            found.leaders = led, leads.argmax(axis=1).astype(np.float64)
+            found.shares = Shares(led, leads, "lead")
+        # Weights are known now and then: in a run too short for that, who led how often stands for them.
         if weights.size and (len(rows) >= FEWEST or not leads.size):
-            return Shares(rows, weights, "weight")
-        return Shares(led, leads, "lead") if leads.size else None
+            found.shares = Shares(rows, weights, "weight")
+        return found

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
-__all__ = [
-    "column",
-    "compact",
-    "count",
-    "duration",
-    "log_ticks",
-    "number",
-    "percent",
-    "plural",
-    "tick_labels",
-    "ticks",
-]
+__all__ = ["column", "count", "duration", "number", "percent", "plural"]
 
 UNKNOWN = "unknown"
 PERCENT = "\N{NO-BREAK SPACE}%"  # a number and its sign stay on one line
 WORDS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
-COMPACT = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -118,68 +105,3 @@ def duration(seconds: float | None) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
-
-
-def compact(value: float) -> str:
-    """For a table or a mark in a picture: short, with k, M, G, T.
-
-    >>> compact(1500), compact(2_000_000), compact(0.25), compact(0)
-    ('1.5k', '2M', '0.25', '0')
-    """
-    for unit, letter in COMPACT:
-        if unit <= abs(value) < 1e15:
-            return f"{value / unit:.3g}{letter}"
-    return f"{value:.3g}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
-
-
-def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers between two ends, at most ``most`` + 1 of them.
-
-    >>> ticks(0, 930), ticks(-1.2, 1.1)
-    ([0.0, 200.0, 400.0, 600.0, 800.0], [-1.0, -0.5, 0.0, 0.5, 1.0])
-    """
-    span = high - low
-    if not (math.isfinite(span) and span > 0.0):
-        return [low]
-    unit = 10.0 ** math.floor(math.log10(span / most))
-    step = next(unit * factor for factor in (1.0, 2.0, 5.0, 10.0) if unit * factor >= span / most * 0.999)
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [i * step for i in range(first, last + 1)] or [low]
-
-
-def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Powers of ten between two positive ends, with 2 and 5 between them where there are few.
-
-    >>> log_ticks(0.5, 30), log_ticks(1e-3, 1e3, most=4)
-    ([0.5, 1.0, 2.0, 5.0, 10.0, 20.0], [0.001, 0.1, 10.0, 1000.0])
-    """
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    for factors in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
-        found = [float(f"{f:g}e{e}") for e in range(first, last + 1) for f in factors]
-        found = [value for value in found if low * 0.999 <= value <= high * 1.001]
-        if len(found) <= most:
-            return found
-    return found[:: -(-len(found) // most)]
-
-
-def tick_labels(values: list[float]) -> list[str]:
-    """What stands at the marks of an axis: all in one unit, with the digits that tell them apart.
-
-    >>> tick_labels([0.0, 0.5, 1.0]), tick_labels([1_000_000, 1_500_000]), tick_labels([0.01, 1, 100])
-    (['0', '0.5', '1.0'], ['1.0M', '1.5M'], ['0.01', '1', '100'])
-    """
-    size = max(map(abs, values), default=0.0)
-    steps = [abs(b - a) for a, b in pairwise(values) if a != b]
-    even = len(steps) < 2 or max(steps) <= 1.001 * min(steps)
-    if not even:
-        return [compact(value).replace("-", "\N{MINUS SIGN}") for value in values]
-    unit, letter = next(((u, name) for u, name in COMPACT if u <= size and size >= 1e5), (1.0, ""))
-    step = min(steps, default=size) / unit
-    if size >= 1e15 or 0.0 < step < 1e-5:
-        return [compact(value).replace("-", "\N{MINUS SIGN}") for value in values]
-    decimals = 0 if step == 0 else max(0, -math.floor(math.log10(step) + 1e-9))
-    decimals += not math.isclose(step, round(step, decimals), rel_tol=1e-6)
-    return [
-        "0" if value == 0 else f"{value / unit:,.{decimals}f}{letter}".replace("-", "\N{MINUS SIGN}")
-        for value in values
-    ]

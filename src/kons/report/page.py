@@ -11,9 +11,12 @@ from kons.report.asked import settings, typed
 from kons.report.comparison import describe_comparison
 from kons.report.folder import read_folder
 from kons.report.run import describe_run
-from kons.report.words import Code, Command
+from kons.report.words import Code, Command, plain
 
 __all__ = ["page"]
+
+#: What a page may lack.
+NOTHING: dict[str, Any] = {"remark": "", "cards": [], "suggestions": [], "sections": [], "proof": None}
 
 
 def page(path: Path) -> str:
@@ -21,7 +24,8 @@ def page(path: Path) -> str:
     _require_extras()
     folder = read_folder(path)
     context = describe_comparison(folder) if folder.kind == "compare" else describe_run(folder)
-    text: str = _template().render(folder=folder, settings=settings(folder), command=typed(folder), **context)
+    context |= {"folder": folder, "settings": settings(folder), "command": typed(folder)}
+    text: str = _template().render({**NOTHING, **context, "description": plain(context["headline"])})
     return text
 
 

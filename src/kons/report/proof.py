@@ -1,4 +1,4 @@
-"""The certificate of a run; or why it has none, and the command that gives one."""
+"""Why a run has no certificate of its regret, and the command that gives one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from kons.report.folder import RunFolder, as_number, as_text
-from kons.report.numbers import number
 from kons.report.words import Code, asked_file
 
 __all__ = ["Proof", "proof"]
@@ -15,25 +14,11 @@ __all__ = ["Proof", "proof"]
 QUICK = 10_000  # rows beyond which the best function in hindsight may take minutes
 TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 
-#: What each figure of a certificate means, in the order they are shown.
-MEANINGS = {
-    "cumulative_loss": ("loss of the run", "summed over the rows, in scaled units"),
-    "best_loss": ("best in hindsight", "what the best fixed function within the bound loses"),
-    "regret": ("regret", "what learning online cost"),
-    "loss_bound": ("bound on the loss", "what the proof allows for this run"),
-    "effective_dimension": ("effective dimension", "the data behave as if they had so many dimensions"),
-    "theorem_1": ("bound of Theorem 1", "closed form"),
-    "theorem_3": ("bound of Theorem 3", "closed form, with high probability"),
-}
-
 
 @dataclass(frozen=True)
 class Proof:
     """What the page says about a certificate."""
 
-    holds: bool | None
-    """None where there is no certificate."""
-    figures: list[tuple[str, str, str]]
     reasons: list[str]
     before: str
     """What has to be done before the command."""
@@ -41,17 +26,8 @@ class Proof:
 
 
 def proof(folder: RunFolder) -> Proof:
-    """The figures of the certificate, or the reasons and the command."""
-    found = folder.summary.get("certificate")
-    if isinstance(found, dict) and found:
-        figures = [
-            (name, number(as_number(found.get(key)), 4), meaning)
-            for key, (name, meaning) in MEANINGS.items()
-            if as_number(found.get(key)) is not None
-        ]
-        return Proof(bool(found.get("holds")), figures, [], "", None)
-    before, command = _command(folder)
-    return Proof(None, [], _reasons(folder), before, command)
+    """Why a run has no certificate, and how to get one."""
+    return Proof(_reasons(folder), *_command(folder))
 
 
 def _reasons(folder: RunFolder) -> list[str]:

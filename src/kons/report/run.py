@@ -15,6 +15,7 @@ from kons.report.numbers import column, count, duration, number, percent, plural
 from kons.report.proof import proof
 from kons.report.shown import Bar, Shown, Table
 from kons.report.words import (
+    METRICS,
     TOO_FEW,
     baseline_names,
     coverage,
@@ -22,7 +23,6 @@ from kons.report.words import (
     loss_name,
     loss_text,
     loss_texts,
-    plain,
     remark,
     suggestions,
     verdict,
@@ -33,41 +33,31 @@ __all__ = ["describe_run"]
 
 MOST_BARS = 20
 MOST_LABELS = 10
-METRICS = {
-    "mse": "mean squared error",
-    "rmse": "root mean squared error",
-    "mae": "mean absolute error",
-    "r2": "explained variance (R²)",
-    "error_rate": "error rate",
-    "log_loss": "log loss, in nats",
-    "auc": "area under the ROC curve",
-    "f1": "F1",
-}
-PARTS = ("error_rate",)
 
 
 def describe_run(folder: RunFolder) -> dict[str, Any]:
+    """What the page of a run shows."""
     history = read_history(folder)
-    said = headline(folder)
-    sections = [("How good it is", _losses(folder, history))] if folder.rows else []
-    if folder.rows:
-        sections += [
+    context: dict[str, Any] = {
+        "title": f"{folder.target} \N{MIDDLE DOT} kons report",
+        "headline": headline(folder),
+        "kind": verdict(folder).kind if folder.rows >= TOO_FEW else "unknown",
+        "notes": worth_knowing(folder, history),
+    }
+    if not folder.rows:
+        return context
+    return context | {
+        "remark": remark(folder),
+        "cards": _cards(folder, history),
+        "suggestions": suggestions(folder),
+        "sections": [
+            ("How good it is", _losses(folder, history)),
             ("Predicted against actual", _recent(folder, history)),
             ("What it keeps", _memory(folder, history)),
             ("What was new", _novelty(folder, history)),
             ("What it leans on", _reliance(folder, history)),
-        ]
-    return {
-        "title": f"{folder.target} \N{MIDDLE DOT} kons report",
-        "headline": said,
-        "description": plain(said),
-        "remark": remark(folder) if folder.rows else "",
-        "kind": verdict(folder).kind if folder.rows >= TOO_FEW else "unknown",
-        "cards": _cards(folder, history) if folder.rows else [],
-        "suggestions": suggestions(folder) if folder.rows else [],
-        "notes": worth_knowing(folder, history),
-        "sections": sections,
-        "proof": proof(folder) if folder.rows else None,
+        ],
+        "proof": proof(folder),
     }
 
 
@@ -105,16 +95,18 @@ def _losses(folder: RunFolder, history: History) -> list[Shown]:
             "Over all rows so far",
             f"The {name} over all rows up to each row, every row predicted before it was learned. Lower is "
             "better. The very first rows may lie outside.",
-            pictures.losses(history.running, names, f"{name}{unit}", name="running", part=part),
+            pictures.losses(history.running, names, f"{name}{unit}", "over all rows so far", part=part),
         )
     ]
-    if pictures.has_windows(history):
+    windowed = history.windowed.get("learner")
+    if history.window >= 5 and windowed is not None and len(windowed[0]) >= 3:
+        over = f"over the last {plural(history.window, 'row')}"
         caption = (
             "The same over a window that moves along: what changes over time shows here. Long curves are "
             "thinned to their least and largest values, so no spike is lost."
         )
-        picture = pictures.losses(history.windowed, names, f"{name}{unit}", name="windowed", part=part)
-        shown.append(Shown(f"Over the last {plural(history.window, 'row')}", caption, picture))
+        picture = pictures.losses(history.windowed, names, f"{name}{unit}", over, part=part)
+        shown.append(Shown(over.capitalize(), caption, picture))
     else:
         shown.append(
             Shown("Over the last rows", f"{plural(folder.rows, 'row')} are too few for a windowed curve.")
@@ -141,7 +133,7 @@ def _beside(folder: RunFolder, names: dict[str, str]) -> Table:
 
 def _measures(folder: RunFolder) -> Table | None:
     known = [
-        [METRICS.get(key, as_text(key)), percent(value) if key in PARTS else number(value)]
+        [METRICS.get(key, as_text(key)), number(value)]
         for key, raw in folder.group("metrics").items()
         if key not in ("mse", "error_rate") and (value := as_number(raw)) is not None
     ]
@@ -153,14 +145,14 @@ def _recent(folder: RunFolder, history: History) -> list[Shown]:
     rows = len(recent["row"])
     if folder.task == "classification":
         right = int(np.sum(recent["target"] == recent["prediction"]))
-        caption = f"The last {plural(rows, 'row')}: {count(right)} right. On a phone, the last 100."
+        caption = f"The last {plural(rows, 'row')}: {count(right)} right."
         picture = pictures.recent_labels(recent, folder.classes, folder.target) if folder.classes else None
         if picture is None:
             caption += " There are too many classes for a picture." if folder.classes else ""
         shown = [Shown("The last rows", caption, picture), _confusion(folder, history)]
     else:
         level = folder.number("interval_level")
-        said = f"The last {plural(rows, 'row')}" + ("; on a phone, the last 100." if rows > 100 else ".")
+        said = f"The last {plural(rows, 'row')}."
         known = np.isfinite(recent["lower"]) & np.isfinite(recent["upper"]) & np.isfinite(recent["target"])
         inside = known & (recent["lower"] <= recent["target"]) & (recent["target"] <= recent["upper"])
         if known.any():

@@ -15,6 +15,7 @@ from kons.report.history import BASELINES, History
 from kons.report.numbers import UNKNOWN, column, count, duration, number, percent, plural
 
 __all__ = [
+    "METRICS",
     "Code",
     "Command",
     "Sentence",
@@ -38,6 +39,16 @@ SAME = 0.005  # losses closer than this part are the same to a reader
 FEW_ROWS = 500
 TOO_FEW = 100  # rows below which a comparison is mostly chance
 DEFAULT = "auto"  # the learner of a run that names none
+METRICS = {
+    "mse": "mean squared error",
+    "rmse": "root mean squared error, in the target's units",
+    "mae": "mean absolute error",
+    "r2": "part of the variance that is explained",
+    "error_rate": "wrong labels",
+    "log_loss": "mean of -log(probability of the label that came)",
+    "auc": "area under the ROC curve",
+    "f1": "F1",
+}
 
 
 class Code(str):

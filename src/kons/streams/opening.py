@@ -148,7 +148,8 @@ def open_stream(
     if chosen is None:
         raise ConfigurationError(
             f"target is missing: which column of {reader.name} is to be predicted? "
-            f"There are {listed(list(reader.columns))}."
+            f"There are {listed(list(reader.columns))}.",
+            parameter="target",
         )
     made, notes = make_plan(
         reader.name,
@@ -269,7 +270,8 @@ def _fits(reader: Reader, plan: Plan) -> bool:
         return True
     if any(name == plan.target for name, _ in plan.lags):
         raise ConfigurationError(
-            f"{reader.name} has no column {plan.target!r}, whose earlier values are features (lag)."
+            f"{reader.name} has no column {plan.target!r}, whose earlier values are features (lag). "
+            "Give a file that has it."
         )
     return False
 
