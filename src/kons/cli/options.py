@@ -161,7 +161,7 @@ class Certifying:
     bandwidth
         Of the Gaussian kernel, on scaled features. Default: the median distance between rows.
     regularization
-        Alpha, the ridge.
+        The ridge alpha.
     max_atoms
         At most so many points span the embedded learner's function. Default: 200.
     rows

@@ -75,8 +75,8 @@ class Baseline(Part, ABC):
     ) -> NDArray[Any]:
         """Predict row 0, 1, ... of ``points``, and after row ``lead`` + j learn row j of ``learned``.
 
-        Rows that are left over are learned at the end. ``learned`` None stands for the points themselves, as in
-        :meth:`advance`; rows that became known late make it prediction with delayed targets. Arrays are
+        Rows that are left over are learned at the end. ``learned`` None stands for the points themselves, as
+        in :meth:`advance`; rows that became known late make it prediction with delayed targets. Arrays are
         trusted; labels come as codes 0, 1, ....
         """
         prediction = self._play(points, learned, targets, lead)
