@@ -105,7 +105,7 @@ def test_a_long_delay_under_noise_that_persists_does_not_cost_more_than_the_mean
     assert loss.mean() < np.mean((late - y) ** 2)
 
 
-@pytest.mark.parametrize("late", [1100, 2300])
+@pytest.mark.parametrize("late", effort.some([1100, 2300], 1100))
 def test_a_class_that_comes_later_in_a_block_changes_nothing_before(late):
     """Not even in the logistic experts, which begin at row 1024."""
     rng = np.random.default_rng(0)
@@ -342,7 +342,7 @@ def test_rows_in_no_order_need_no_memory_and_their_share_is_given_on():
     assert model.size <= model.experts * model.max_atoms
 
 
-@pytest.mark.parametrize("rows", [500, 1500])
+@pytest.mark.parametrize("rows", effort.some([500, 1500], 500))
 def test_features_that_come_late_are_seen_by_all_experts(rows):
     rng = np.random.default_rng(0)
     X = np.exp(rng.normal(size=(rows + 700, 3)))
@@ -387,7 +387,7 @@ def test_of_classes_some_experts_use_the_logistic_loss():
     assert not any("logistic" in name for name in learned("regression")[0].shares)
 
 
-@pytest.mark.parametrize("at", effort.some([0, 5, 63, 400], 0, 400))
+@pytest.mark.parametrize("at", effort.some([0, 5, 63, 400], 400))
 def test_one_wild_target_is_soon_forgotten(at):
     X, y = series()
     wild = y.copy()

@@ -94,7 +94,7 @@ JUMPS = {
 }
 
 
-@pytest.mark.parametrize("change", effort.some(JUMPS, "/1000", "+1e6", "constant", "turned over"))
+@pytest.mark.parametrize("change", effort.some(JUMPS, "/1000", "turned over"))
 def test_targets_that_jump_are_followed(change):
     assert recovery(*jumped(JUMPS[change])) <= 256
 
@@ -154,7 +154,7 @@ def test_a_burst_of_wild_features_leaves_next_to_nothing():
     assert unharmed(far, f + noise, times=2.0)
 
 
-@pytest.mark.parametrize("frozen", [[0], [0, 1, 2]])
+@pytest.mark.parametrize("frozen", effort.some([[0], [0, 1, 2]], [0, 1, 2]))
 def test_features_that_freeze_and_come_back(frozen):
     X, f, noise = smooth()
     y = f + noise
@@ -200,7 +200,7 @@ def test_labels_that_swap_are_followed():
     assert recovery(X, np.where(np.arange(ROWS) < EVENT, y, (y + 1) % 3), task="classification") <= 400
 
 
-@pytest.mark.parametrize("size", effort.some([1e-12, 1e12, 1e-100, 1e100], 1e-12, 1e100))
+@pytest.mark.parametrize("size", effort.some([1e-12, 1e12, 1e-100, 1e100], 1e-12))
 def test_units_do_not_matter(size):
     X, f, noise = smooth(800)
     plain, scaled = smooth_and_clean(800), played(size * X, size * (f + noise))

@@ -105,8 +105,8 @@ def assert_same_run(folder, expected):
     assert sorted(os.listdir(folder)) == sorted(os.listdir(expected))
 
 
-# Packed, with late labels, with many arrays, and the default.
-SAMPLE = ("packed", "labels late", "many atoms", "default")
+# Packed, with late labels, and the default.
+SAMPLE = ("packed", "labels late", "default")
 KILLS = effort.amount(3, 8)
 
 
