@@ -18,7 +18,7 @@ ALPHAS = (0.1, 1.0, 10.0)
 
 def last_leverage(X: Any, alpha: float) -> float:
     """tau_tt: the leverage of the last point among all up to it."""
-    return float(ridge_leverage_scores(Linear(), X, alpha)[-1])
+    return float(ridge_leverage_scores(Linear(), X, alpha).values[-1])
 
 
 def measure(rows: int = 1000) -> list[dict[str, Any]]:

@@ -143,6 +143,8 @@ def as_row_values(values: Any, rows: int, *, name: str, minimum: float = -math.i
 
 def as_scalar(value: Any, *, name: str) -> float:
     """One finite number."""
+    if isinstance(value, float) and math.isfinite(value):  # NumPy's own among them: a target of an array
+        return float(value)
     array = _numbers(value, name)
     if array.size != 1:
         raise InputError(f"{name} has shape {array.shape}, expected one number.")

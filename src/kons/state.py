@@ -17,9 +17,9 @@ is dear, before it is changed for the first time after that (``Part._own``).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -33,6 +33,7 @@ __all__ = [
     "Growing",
     "Inner",
     "Inners",
+    "Items",
     "Leading",
     "Number",
     "Part",
@@ -40,6 +41,7 @@ __all__ = [
     "Restorable",
     "Rows",
     "Sizes",
+    "Whole",
     "Width",
     "Word",
     "fields",
@@ -90,6 +92,40 @@ class Word(Field):
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> str:
         return stored.word(key, *self.expected)
+
+
+class Items(Field):
+    """A list whose entries are ``what`` they should be.
+
+    ``pack`` and ``unpack`` are the way from something else to a list, as a copy, and back.
+    """
+
+    undoes = True
+
+    def __init__(
+        self,
+        what: str,
+        passes: Callable[[Any], bool],
+        pack: Callable[[Any], list[Any]] = list,
+        unpack: Callable[[list[Any]], Any] = list,
+    ) -> None:
+        self.what, self.passes, self.pack, self.unpack = what, passes, pack, unpack
+
+    def save(self, part: Any, name: str) -> list[Any]:
+        return self.pack(getattr(part, name))
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        values = stored.items(key)
+        for value in values:
+            if not self.passes(value):
+                raise stored.error(f"{key} holds {value!r}, expected {self.what}")
+        return self.unpack(values)
+
+    def mark(self, part: Any, name: str) -> Any:
+        return self.pack(getattr(part, name))
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        setattr(part, name, self.unpack(mark))
 
 
 class Number(Field):
@@ -150,6 +186,24 @@ class Array(Field):
 
     def restore(self, part: Any, name: str, mark: Any) -> None:
         setattr(part, name, mark)
+
+
+class Whole(Array):
+    """Whole numbers from 0 on, int64 in memory, below what a symbol says if one is named."""
+
+    def __init__(self, *shape: int | str | None, below: str = "", written: str = "") -> None:
+        super().__init__(*shape, at_least=0.0, written=written)
+        self.below = below
+
+    def save(self, part: Any, name: str) -> Any:
+        return getattr(part, name).astype(np.float64)
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        value = super().load(stored, key, part, name, sizes)
+        end = sizes[self.below] if self.below else MOST
+        if not (value < end).all() or not (value == np.floor(value)).all():
+            raise stored.error(f"{key} holds something else than whole numbers below {end}")
+        return value.astype(np.int64)
 
 
 class Rows(Field):
@@ -397,6 +451,11 @@ class Part:
             setattr(self, name, field.load(stored, _key(name), self, name, sizes))
         self._loaded(stored, sizes)
         stored.finish()
+
+    def resume(self, state: Any) -> Self:
+        """Itself, just made as the other was, with what :meth:`state` of that one said."""
+        self.load_state(Stored(state, type(self).__name__))
+        return self
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         """Refuse what does not fit together, and find again what was not saved."""

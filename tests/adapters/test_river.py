@@ -258,20 +258,20 @@ def test_saved_and_loaded_it_goes_on_bit_for_bit(tmp_path, kind, at):
 def forgeries(state):
     """States that cannot be, each by one change of a good one."""
     columns = state["columns"]
-    name, column, number = columns["features"][1]
+    kinds = columns["is_text"]
     for key, value in {
         "width": 99,
         "sums": [*columns["sums"], 1.0],
         "counts": [-1, *columns["counts"][1:]],
-        "features": [columns["features"][0], (name, column + 2, number), *columns["features"][2:]],
+        "is_text": [*kinds, ("one more", False)],
         "waiting": [("w", [])],
         "ignored": [["a", "list"]],
     }.items():
         yield state | {"columns": columns | {key: value}}
     yield state | {"columns": columns | {"sums": [float("nan"), *columns["sums"][1:]]}}
-    yield state | {"columns": columns | {"features": [([], column, number), *columns["features"][1:]]}}
-    yield state | {"columns": columns | {"features": [("a", "b")]}}
-    yield state | {"columns": columns | {"features": columns["features"][:-1]}}
+    yield state | {"columns": columns | {"is_text": [([], kinds[0][1]), *kinds[1:]]}}
+    yield state | {"columns": columns | {"is_text": [("a", "b")]}}
+    yield state | {"columns": columns | {"is_text": kinds[:-1]}}
     yield state | {"columns": columns | {"waiting": ["ab"]}}
     yield state | {"columns": columns | {"waiting": [("w", [1.0, "text"])]}}
     yield state | {"columns": KONSRegressor().state()["columns"]}

@@ -206,7 +206,7 @@ def test_a_late_feature_of_two_kinds_is_of_the_first():
     late = [None] * 60 + ["text" if i % 3 else float(i) for i in range(COUNT - 60)]
     model = KONSRegressor("embedded", warmup=WARMUP)
     played(model, rows(a=A.tolist(), late=late))
-    assert model.state()["columns"]["features"] == [("a", 0, 0), ("late", 1, 1)]
+    assert model.state()["columns"]["is_text"] == [("a", False), ("late", False)]
 
 
 def test_what_the_kernel_cannot_take_is_left_out(monkeypatch):

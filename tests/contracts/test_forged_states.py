@@ -6,6 +6,8 @@ import pytest
 from contracts.learners import LEARNERS, stream
 from kons import KORS, Gaussian
 from kons.errors import FileError
+from kons.evaluation import Prequential
+from kons.recipes import for_task
 
 X, Y = stream(75)
 
@@ -82,6 +84,29 @@ def test_a_state_that_does_not_fit_is_refused(name):
         type(learner).from_state(learner.parameters(), {**state, "more": 1})
     with pytest.raises(FileError, match="expected a dict"):
         type(learner).from_state(learner.parameters(), [])
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("delay", [0, 3])
+def test_an_evaluation_that_does_not_fit_is_refused(task, delay):
+    def make():
+        return Prequential(for_task(task, "embedded"), task, delay=delay, window=20)
+
+    engine = make()
+    engine.advance((X[:75], Y[:75] if task == "regression" else np.where(Y[:75] > 0.0, "up", "down")))
+    state = engine.state()
+    make().resume(state)
+    for path, value in leaves(state):
+        for wrong in wrong_values(value):
+            if "labels" in path and wrong == "a word":
+                continue
+            if path[-1] == "last" and wrong == -1:
+                continue  # no label yet
+            with pytest.raises(FileError, match="cannot be used"):
+                make().resume(with_leaf(state, path, wrong))
+    for key in state:
+        with pytest.raises(FileError, match="has no entry"):
+            make().resume({k: v for k, v in state.items() if k != key})
 
 
 def test_numbers_that_do_not_fit_each_other_are_refused():

@@ -155,5 +155,5 @@ def test_bad_parameters_are_named(arguments):
 
 
 def test_repr_shows_the_parameters():
-    assert repr(OnlineLinear(0.2)) == "OnlineLinear(regularization=0.2, bound=None)"
+    assert repr(OnlineLinear(0.2)) == "OnlineLinear(regularization=0.2, bound=None, standardize=False)"
     assert repr(RunningMean()) == "RunningMean()"

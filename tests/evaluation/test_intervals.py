@@ -66,20 +66,20 @@ def test_going_on_from_a_state_is_bit_for_bit(drifting):
     prediction, target = drifting
     whole = ResidualIntervals(0.9, 5)
     whole.advance(prediction[:900], target[:900])
-    resumed = ResidualIntervals.from_state(whole.state())
+    resumed = ResidualIntervals(0.9, 5).resume(whole.state())
     for engine in (whole, resumed):
         engine.ends = engine.advance(prediction[900:], target[900:])
     assert_identical(resumed.ends, whole.ends)
     assert_identical(resumed.state(), whole.state())
     with pytest.raises(FileError, match="ring"):
-        ResidualIntervals.from_state({**whole.state(), "ring": np.zeros(3)})
+        ResidualIntervals(0.9, 5).resume({**whole.state(), "ring": np.zeros(3)})
 
 
 def test_equal_residuals_of_both_signs_of_zero_survive_a_state():
     prediction = np.array([0.0, -0.0] * 40)
     whole = ResidualIntervals(0.9)
     whole.advance(prediction, -prediction)
-    resumed = ResidualIntervals.from_state(whole.state())
+    resumed = ResidualIntervals(0.9).resume(whole.state())
     assert_identical(resumed.advance(prediction, prediction), whole.advance(prediction, prediction))
 
 

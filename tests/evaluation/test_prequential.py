@@ -211,7 +211,8 @@ def test_going_on_from_a_saved_state_is_bit_for_bit(numbers, words, task, delay,
         engine.advance((X[start : start + 64], y[start : start + 64]))
     write_tree(tmp_path / "engine", engine.state(), kind="test")
     learner = Scaled.from_state(engine.learner.parameters(), engine.learner.state())
-    resumed = Prequential.from_state(learner, read_tree(tmp_path / "engine", kind="test"))
+    resumed = Prequential(learner, task, delay=delay, window=WINDOW)
+    resumed.resume(read_tree(tmp_path / "engine", kind="test"))
     assert_identical(resumed.state(), engine.state())
     for start in range(cut, ROWS, 64):
         left, right = (e.advance((X[start : start + 64], y[start : start + 64])) for e in (engine, resumed))
@@ -225,10 +226,26 @@ def test_going_on_from_a_saved_state_is_bit_for_bit(numbers, words, task, delay,
     assert_identical(engine.learner.state(), resumed.learner.state())
 
 
+@effort.every_pair(cut=[0, 1, 200], task=["regression", "classification"], delay=[0, 20])
+def test_going_back_to_a_mark_is_bit_for_bit(numbers, words, task, delay, cut):
+    X, y = numbers if task == "regression" else words
+    learner = regressor() if task == "regression" else classifier()
+    engine = Prequential(learner, task, delay=delay, window=WINDOW)
+    if cut:
+        engine.advance((X[:cut], y[:cut]))
+    before, mark = engine.state(), engine.mark()
+    engine.advance((X[cut:], y[cut:]))
+    engine.restore(mark)
+    assert_identical(engine.state(), before)
+
+
 def test_before_the_first_row_there_is_a_state_too(numbers):
     X, y = numbers
-    fresh = Prequential(OnlineLinear(), "regression", metrics=["mae"], intervals=None, baselines=False)
-    resumed = Prequential.from_state(OnlineLinear(), copy.deepcopy(fresh.state()))
+    fresh, resumed = (
+        Prequential(OnlineLinear(), "regression", metrics=["mae"], intervals=None, baselines=False)
+        for _ in range(2)
+    )
+    resumed.resume(copy.deepcopy(fresh.state()))
     _, result = play(resumed, X, y, [])
     assert list(result.metrics) == ["mae"]
     assert result.baselines == {}
@@ -241,15 +258,15 @@ def test_a_forged_state_is_refused(numbers):
     engine = Prequential(OnlineLinear(), "regression", delay=2)
     engine.advance((X, y))
     for name, value in [
-        ("task", "cooking"),
-        ("window", 0),
+        ("notes", [3]),
+        ("board", None),
         ("baselines", {"oracle": {}}),
         ("baselines", {}),
         ("pending_targets", np.zeros(3)),
         ("more", 1),
     ]:
         with pytest.raises(FileError):
-            Prequential.from_state(OnlineLinear(), engine.state() | {name: value})
+            Prequential(OnlineLinear(), "regression", delay=2).resume(engine.state() | {name: value})
 
 
 class OwnDelay:
@@ -389,15 +406,15 @@ def test_a_window_slides_over_rows_in_any_cuts():
                 end = done - back
                 assert np.array_equal(window.last(back), values[:, max(end - size, 0) : end])
             if done % 7 == 0:
-                window = Window.from_state(window.state(), 2)
+                window = Window(size, 2).resume(window.state())
 
 
 def test_curves_stay_short_however_long_the_stream():
     curves = Curves(["a"])
     while curves.next_row <= 3_000_000:
-        curves.add(curves.next_row, [np.nan if curves.next_row % 64 else float(curves.next_row)])
+        curves.add([np.nan if curves.next_row % 64 else float(curves.next_row)])
         if curves.next_row > 100_000 and len(curves) % 100 == 0:
-            curves = Curves.from_state(curves.state())
+            curves = Curves(["a"]).resume(curves.state())
     assert 256 <= len(curves) < 512
     assert np.array_equal(curves.row, curves.stride * np.arange(1, len(curves) + 1))
     assert np.array_equal(curves.columns()["a"], curves.row)

@@ -52,7 +52,7 @@ def delayed(baseline, X, targets, delay, cut):
         learned = slice(max(start - delay, 0), max(stop - delay, 0))
         lead = max(delay - start, 0)
         points = X[start:stop]
-        rows = points if delay == 0 else X[learned]
+        rows = None if delay == 0 else X[learned]
         parts.append(baseline.interleave(points, rows, targets[learned], lead))
     return np.concatenate(parts)
 
@@ -161,10 +161,10 @@ def test_going_on_from_a_state_is_bit_for_bit(make, stream, labels, cut):
     targets = labels if hasattr(whole, "classes") else y
     if cut:
         whole.advance(X[:cut], targets[:cut])
-    resumed = type(whole).from_state(whole.state())
+    resumed = type(whole).from_state(whole.parameters(), whole.state())
     assert_identical(resumed.state(), whole.state())
     left, right = (b.advance(X[cut:], targets[cut:]) for b in (whole, resumed))
     assert left.prediction.tolist() == right.prediction.tolist()
     assert_identical(resumed.state(), whole.state())
     with pytest.raises(FileError):
-        type(whole).from_state({**whole.state(), "rows_seen": "many"})
+        type(whole).from_state(whole.parameters(), {**whole.state(), "rows_seen": "many"})

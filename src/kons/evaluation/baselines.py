@@ -26,20 +26,22 @@ from numpy.typing import NDArray
 
 from kons.arrays import Vector, as_targets
 from kons.errors import InputError
-from kons.evaluation.labels import Codebook, Codes
 from kons.learners import Trace
-from kons.learners.labels import as_labels
-from kons.stored import Stored
+from kons.learners.labels import Codes, KnownLabels, Labels, as_labels
+from kons.means import Mean
+from kons.state import Count, Inner, Number, Part, Whole, fields
 
 __all__ = ["Baseline", "LabelBaseline", "LastLabel", "MajorityClass", "Persistence", "RunningMean"]
 
 
-class Baseline(ABC):
+class Baseline(Part, ABC):
     """Predict, then learn, each row in order; what all baselines share.
 
     A subclass plays a stretch of rows (:meth:`interleave`) and says what it would predict next. One row is
     a stretch of one: blocks of any size give the same predictions. A call that raises changes nothing.
     """
+
+    STATE = fields(_rows_seen=Count())
 
     def __init__(self) -> None:
         self._rows_seen = 0
@@ -53,12 +55,11 @@ class Baseline(ABC):
         """Predict, then learn, each row of X in order. Keeps no points: ``size`` stays 0."""
         points = self._as_points(X)
         targets = self._as_targets(y, len(points))
-        return self._trace(self.interleave(points, points, targets, 0), targets)
+        return self._trace(self.interleave(points, None, targets), targets)
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row."""
-        points = self._as_point(x)
-        self.interleave(points, points, self._as_targets([y], 1), 0)
+        self.interleave(self._as_point(x), None, self._as_targets([y], 1))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """What would be predicted for each row if it came next. Changes nothing."""
@@ -69,11 +70,13 @@ class Baseline(ABC):
         value = self._shown(self._foresee(self._as_point(x)))[0]
         return value.item() if isinstance(value, np.generic) else value
 
-    def interleave(self, points: Any, learned: Any, targets: NDArray[Any], lead: int) -> NDArray[Any]:
-        """Predict row 0, 1, ... of ``points``, and after row ``lead`` + j learn row j of the others.
+    def interleave(
+        self, points: Any, learned: Any | None, targets: NDArray[Any], lead: int = 0
+    ) -> NDArray[Any]:
+        """Predict row 0, 1, ... of ``points``, and after row ``lead`` + j learn row j of ``learned``.
 
-        Rows that are left over are learned at the end. With ``lead`` = 0 and the same rows twice this is
-        :meth:`advance`; with rows that became known late it is prediction with delayed targets. Arrays are
+        Rows that are left over are learned at the end. ``learned`` None stands for the points themselves, as
+        in :meth:`advance`; rows that became known late make it prediction with delayed targets. Arrays are
         trusted; labels come as codes 0, 1, ....
         """
         prediction = self._play(points, learned, targets, lead)
@@ -81,32 +84,21 @@ class Baseline(ABC):
         return prediction
 
     @abstractmethod
-    def _play(self, points: Any, learned: Any, targets: NDArray[Any], lead: int) -> NDArray[Any]:
+    def _play(self, points: Any, learned: Any | None, targets: NDArray[Any], lead: int) -> NDArray[Any]:
         """The predictions of :meth:`interleave`."""
 
     @abstractmethod
     def _foresee(self, points: Any) -> NDArray[Any]:
         """The prediction of each row from what is known now."""
 
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on, and the parameters. A copy."""
-        return {"rows_seen": self._rows_seen}
+    def parameters(self) -> dict[str, Any]:
+        """The constructor's arguments by name."""
+        return {}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The baseline whose :meth:`state` this is."""
-        stored = Stored(state, cls.__name__)
-        baseline = cls._made_from(stored)
-        baseline._load(stored)
-        stored.finish()
-        return baseline
-
-    @classmethod
-    def _made_from(cls, stored: Stored) -> Self:
-        return cls()
-
-    def _load(self, stored: Stored) -> None:
-        self._rows_seen = stored.integer("rows_seen")
+    def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
+        """The baseline with these parameters, gone on to this :meth:`state`."""
+        return cls(**parameters).resume(state)
 
     def _as_points(self, X: Any) -> Sized:
         """The features are not looked at, so they may be anything: only their number counts."""
@@ -134,7 +126,8 @@ class Baseline(ABC):
         )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
+        return f"{type(self).__name__}({inside})"
 
 
 def known_before(rows: int, known: int, lead: int) -> NDArray[np.int64]:
@@ -157,33 +150,23 @@ class RunningMean(Baseline):
     [0.0, 1.0, 2.0, 2.0]
     """
 
+    STATE = fields(_origin=Number(), _mean=Inner())
+
     def __init__(self) -> None:
         super().__init__()
-        # Sums of differences to the first target: a level of 1e9 costs no digits.
+        # Of differences to the first target: a level of 1e9 costs no digits.
         self._origin = 0.0
-        self._sum = 0.0
+        self._mean = Mean()
 
-    def _play(self, points: Any, learned: Any, targets: Vector, lead: int) -> Vector:
+    def _play(self, points: Any, learned: Any | None, targets: Vector, lead: int) -> Vector:
         if self._rows_seen == 0 and len(targets):
             self._origin = float(targets[0])
-        sums = np.cumsum(np.concatenate([[self._sum], targets - self._origin]))
+        means = self._origin + self._mean.follow(targets - self._origin, np.ones(len(targets)))
         known = known_before(len(points), len(targets), lead)
-        counts = self._rows_seen + known
-        mean = self._origin + sums[known] / np.maximum(counts, 1)
-        self._sum = float(sums[-1])
-        return np.where(counts > 0, mean, 0.0)
+        return np.where(self._rows_seen + known > 0, means[known], 0.0)
 
     def _foresee(self, points: Any) -> Vector:
-        mean = self._origin + self._sum / self._rows_seen if self._rows_seen else 0.0
-        return np.full(len(points), mean)
-
-    def state(self) -> dict[str, Any]:
-        """The sum of the targets, around the first of them."""
-        return super().state() | {"origin": self._origin, "sum": self._sum}
-
-    def _load(self, stored: Stored) -> None:
-        super()._load(stored)
-        self._origin, self._sum = stored.number("origin"), stored.number("sum")
+        return np.full(len(points), self._origin + self._mean.value)
 
 
 class Persistence(Baseline):
@@ -201,11 +184,13 @@ class Persistence(Baseline):
     [0.0, 1.0, 3.0]
     """
 
+    STATE = fields(_last=Number())
+
     def __init__(self) -> None:
         super().__init__()
         self._last = 0.0
 
-    def _play(self, points: Any, learned: Any, targets: Vector, lead: int) -> Vector:
+    def _play(self, points: Any, learned: Any | None, targets: Vector, lead: int) -> Vector:
         last = np.concatenate([[self._last], targets])
         self._last = float(last[-1])
         return np.asarray(last[known_before(len(points), len(targets), lead)], dtype=np.float64)
@@ -213,42 +198,28 @@ class Persistence(Baseline):
     def _foresee(self, points: Any) -> Vector:
         return np.full(len(points), self._last)
 
-    def state(self) -> dict[str, Any]:
-        """The last target."""
-        return super().state() | {"last": self._last}
-
-    def _load(self, stored: Stored) -> None:
-        super()._load(stored)
-        self._last = stored.number("last")
-
 
 class LabelBaseline(Baseline):
     """A baseline for labels of any kind. Before the first is known it predicts None, which is wrong."""
 
+    STATE = fields(_labels=KnownLabels())
+
     def __init__(self) -> None:
         super().__init__()
-        self._book = Codebook()
+        self._labels = Labels()
 
     @property
     def classes(self) -> list[Any]:
         """The labels seen so far, in the order they came."""
-        return list(self._book.labels)
-
-    def state(self) -> dict[str, Any]:
-        """The labels seen so far."""
-        return super().state() | {"labels": list(self._book.labels)}
-
-    def _load(self, stored: Stored) -> None:
-        super()._load(stored)
-        self._book = Codebook(stored.items("labels"))
+        return list(self._labels.known)
 
     def _as_targets(self, y: Any, rows: int) -> Codes:
         if not isinstance(y, Sized) or len(y) != rows:
             as_labels(y, rows)  # says what is wrong
-        return self._book.learn(y)
+        return self._labels.learn(y)
 
     def _shown(self, prediction: NDArray[Any]) -> NDArray[Any]:
-        return self._book.decode(prediction)
+        return self._labels.decode(prediction)
 
     def _trace(self, prediction: NDArray[Any], targets: NDArray[Any]) -> Trace:
         rows = len(targets)
@@ -271,11 +242,13 @@ class MajorityClass(LabelBaseline):
     [None, 'a', 'a', 'b']
     """
 
+    STATE = fields(_counts=Whole(None))
+
     def __init__(self) -> None:
         super().__init__()
         self._counts = np.zeros(0, dtype=np.int64)
 
-    def _play(self, points: Any, learned: Any, targets: Codes, lead: int) -> Codes:
+    def _play(self, points: Any, learned: Any | None, targets: Codes, lead: int) -> Codes:
         width = max(len(self._counts), int(targets.max(initial=-1)) + 1)
         counts = np.zeros((len(targets) + 1, max(width, 1)), dtype=np.int64)
         counts[0, : len(self._counts)] = self._counts
@@ -288,14 +261,6 @@ class MajorityClass(LabelBaseline):
     def _foresee(self, points: Any) -> Codes:
         return np.full(len(points), self._counts.argmax() if len(self._counts) else -1, dtype=np.int64)
 
-    def state(self) -> dict[str, Any]:
-        """How often each label came."""
-        return super().state() | {"counts": self._counts.astype(np.float64)}
-
-    def _load(self, stored: Stored) -> None:
-        super()._load(stored)
-        self._counts = stored.array("counts", None, at_least=0.0).astype(np.int64)
-
 
 class LastLabel(LabelBaseline):
     """Predict the last known label again: :class:`Persistence` for labels. Costs O(1) a row.
@@ -305,22 +270,16 @@ class LastLabel(LabelBaseline):
     [None, 'a', 'b']
     """
 
+    STATE = fields(_last=Count(at_least=-1))
+
     def __init__(self) -> None:
         super().__init__()
         self._last = -1
 
-    def _play(self, points: Any, learned: Any, targets: Codes, lead: int) -> Codes:
+    def _play(self, points: Any, learned: Any | None, targets: Codes, lead: int) -> Codes:
         last = np.concatenate([[self._last], targets])
         self._last = int(last[-1])
         return last[known_before(len(points), len(targets), lead)]
 
     def _foresee(self, points: Any) -> Codes:
         return np.full(len(points), self._last, dtype=np.int64)
-
-    def state(self) -> dict[str, Any]:
-        """The code of the last label."""
-        return super().state() | {"last": self._last}
-
-    def _load(self, stored: Stored) -> None:
-        super()._load(stored)
-        self._last = stored.integer("last", at_least=-1)

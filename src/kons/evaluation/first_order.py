@@ -131,7 +131,7 @@ class KernelGradientDescent(StreamConsumer):
         return float(np.clip(self._values(self._as_point(x))[0], -self.bound, self.bound))
 
     def _values(self, block: Any) -> Vector:
-        """F at the block's points, tile by tile: never a whole Gram matrix."""
+        """The function at the block's points, tile by tile: never a whole Gram matrix."""
         values = np.zeros(len(block))
         points, coefficients = self._points.view, self._coefficients.view
         for start in range(0, len(coefficients), TILE):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from kons.arrays import Vector, require_number
 from kons.compilation import compiled
+from kons.state import Array, Count, Number, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["ResidualIntervals"]
@@ -19,7 +20,7 @@ FEWEST = 20
 GAIN = 0.01
 
 
-class ResidualIntervals:
+class ResidualIntervals(Part):
     """Intervals that hold the target in a share ``level`` of the rows, whatever the learner is.
 
     ::
@@ -48,6 +49,15 @@ class ResidualIntervals:
     ----------
     Gibbs, Candes: Adaptive conformal inference under distribution shift, NeurIPS 2021.
     """
+
+    STATE = fields(
+        _known=Count(),
+        _ring=Array(REMEMBERED, written="always"),
+        _waiting=Array(2, None),
+        _missing=Number(at_least=0.0, at_most=1.0),
+        _judged=Count(),
+        _inside=Count(),
+    )
 
     def __init__(self, level: float = 0.9, delay: int = 0) -> None:
         self.level = require_number(level, "level", above=0.0, below=1.0)
@@ -91,33 +101,12 @@ class ResidualIntervals:
         """The share of rows inside their interval, among those that had one."""
         return self._inside / self._judged if self._judged else math.nan
 
-    def state(self) -> dict[str, Any]:
-        """Everything the next interval depends on. A copy."""
-        return {
-            "level": self.level,
-            "delay": self.delay,
-            "ring": self._ring[: self._known].copy(),
-            "waiting": self._waiting.copy(),
-            "known": self._known,
-            "missing": self._missing,
-            "judged": self._judged,
-            "inside": self._inside,
-        }
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        self._restored()
 
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The intervals whose :meth:`state` this is."""
-        stored = Stored(state, cls.__name__)
-        intervals = cls(stored.number("level"), stored.integer("delay"))
-        intervals._known = stored.integer("known")
-        ring = stored.array("ring", min(intervals._known, REMEMBERED))
-        intervals._ring[: len(ring)] = ring
-        intervals._sorted[: len(ring)] = np.sort(ring)
-        intervals._waiting = stored.array("waiting", 2, None)
-        intervals._missing = stored.number("missing", at_least=0.0, at_most=1.0)
-        intervals._judged, intervals._inside = stored.integer("judged"), stored.integer("inside")
-        stored.finish()
-        return intervals
+    def _restored(self) -> None:
+        filled = min(self._known, REMEMBERED)
+        self._sorted = np.concatenate([np.sort(self._ring[:filled]), self._ring[filled:]])
 
 
 @compiled

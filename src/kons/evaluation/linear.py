@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector, require_number
 from kons.compilation import compiled_sums
-from kons.evaluation.second_order import SecondOrder, Standardization, absorb, count, dot, locate
-from kons.stored import Stored
+from kons.evaluation.second_order import SecondOrder, Standardization, Stretch, absorb, count, dot, locate
+from kons.state import Array, fields
 
 __all__ = ["OnlineLinear"]
 
@@ -60,6 +60,11 @@ class OnlineLinear(SecondOrder):
     Azoury, Warmuth: Relative loss bounds for on-line density estimation, Machine Learning 43, 2001.
     """
 
+    STATE = fields(
+        _coefficients=Array("size", written="always"),
+        _cross=Array("size", written="always"),
+    )
+
     def __init__(
         self, regularization: float = 0.1, bound: float | None = None, *, standardize: bool = False
     ) -> None:
@@ -81,6 +86,14 @@ class OnlineLinear(SecondOrder):
         bias = centre[-1] + self._coefficients[-1] * scale[-1] - slopes @ centre[:-1]
         return np.append(slopes, bias)
 
+    def parameters(self) -> dict[str, Any]:
+        """The constructor's arguments by name."""
+        return {
+            "regularization": self.regularization,
+            "bound": self.bound,
+            "standardize": self.standardize,
+        }
+
     def _begin(self, width: int) -> None:
         super()._begin(width)
         self._units = Standardization(width + 1)  # the target is the last column
@@ -90,13 +103,11 @@ class OnlineLinear(SecondOrder):
     def _nothing(self, rows: int) -> Vector:
         return np.zeros(rows)
 
-    def _play(self, points: Any, learned: Any, targets: NDArray[Any], lead: int) -> NDArray[Any]:
+    def _play(self, points: Any, learned: Any | None, targets: NDArray[Any], lead: int) -> NDArray[Any]:
         prediction = super()._play(points, learned, targets, lead)
         return prediction if self.bound is None else np.clip(prediction, -self.bound, self.bound)
 
-    def _run(
-        self, points: Any, learned: Any, targets: Any, lead: int, i: int, j: int, stop: int, out: Any
-    ) -> tuple[int, int]:
+    def _run(self, rows: Stretch, i: int, j: int, stop: int, out: Any) -> tuple[int, int]:
         units = self._units
         return _regress(
             self._inverse,
@@ -107,11 +118,11 @@ class OnlineLinear(SecondOrder):
             units.centre,
             units.scale,
             self._rows_seen,
-            points,
-            learned,
-            targets,
-            learned is points,
-            lead,
+            rows.points,
+            rows.learned,
+            rows.targets,
+            rows.same,
+            rows.lead,
             i,
             j,
             stop,
@@ -133,30 +144,8 @@ class OnlineLinear(SecondOrder):
             return np.zeros(len(points))
         # Nothing is learned: the predictions alone.
         out = self._nothing(len(points))
-        self._run(points, points[:0], np.empty(0), 0, 0, 0, 1, out)
+        self._run(Stretch(points, points[:0], np.empty(0)), 0, 0, 1, out)
         return out if self.bound is None else np.clip(out, -self.bound, self.bound)
-
-    def state(self) -> dict[str, Any]:
-        """The parameters, the units and the sums."""
-        return super().state() | {
-            "bound": self.bound,
-            "coefficients": self._coefficients.copy(),
-            "cross": self._cross.copy(),
-        }
-
-    @classmethod
-    def _made_from(cls, stored: Stored) -> Self:
-        bound = stored.take("bound")
-        return cls(stored.number("regularization"), bound, standardize=stored.flag("standardize"))
-
-    def _load(self, stored: Stored) -> None:
-        super()._load(stored)
-        size = len(self._inverse)
-        self._coefficients, self._cross = stored.array("coefficients", size), stored.array("cross", size)
-
-    def __repr__(self) -> str:
-        more = ", standardize=True" if self.standardize else ""
-        return f"OnlineLinear(regularization={self.regularization!r}, bound={self.bound!r}{more})"
 
 
 @compiled_sums

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,18 @@ from scipy.special import expit
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled_sums
 from kons.evaluation.baselines import LabelBaseline
-from kons.evaluation.labels import Codebook, Codes
-from kons.evaluation.second_order import LARGEST, SecondOrder, Standardization, absorb, count, dot, locate
+from kons.evaluation.second_order import (
+    LARGEST,
+    SecondOrder,
+    Standardization,
+    Stretch,
+    absorb,
+    count,
+    dot,
+    locate,
+)
+from kons.learners.labels import Codes, Labels
+from kons.state import Array, Count, Sizes, Whole, fields
 from kons.stored import Stored
 
 __all__ = ["OnlineLogistic"]
@@ -53,13 +63,24 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
     'high'
     """
 
+    STATE = fields(
+        _known=Count(binds="labels"),
+        _weights=Array("labels", "size", written="always"),
+        _early=Array("early", "width"),
+        _early_targets=Whole("early", below="labels"),
+    )
+
     def __init__(self, regularization: float = 0.1, *, standardize: bool = True) -> None:
         SecondOrder.__init__(self, regularization, standardize)
-        self._book = Codebook()
+        self._labels = Labels()
         self._weights = np.empty((0, 0))  # a row per label, the bias last
-        self._known = 0
+        self._known = 0  # all of them between two calls
         self._early = np.empty((0, 0))  # the first rows, and the codes of their labels
         self._early_targets: Codes = np.empty(0, dtype=np.int64)
+
+    def parameters(self) -> dict[str, Any]:
+        """The constructor's arguments by name."""
+        return {"regularization": self.regularization, "standardize": self.standardize}
 
     def predict_proba(self, X: Any) -> Matrix:
         """A row per row of X, a column per label of ``classes``. Changes nothing."""
@@ -80,25 +101,11 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
     def _nothing(self, rows: int) -> Codes:
         return np.full(rows, -1, dtype=np.int64)
 
-    def _run(
-        self, points: Any, learned: Any, targets: Any, lead: int, i: int, j: int, stop: int, out: Any
-    ) -> tuple[int, int]:
-        return self._step(
-            points, learned, targets, lead, i, j, stop, out, self._rows_seen, self._units.moments
-        )
+    def _run(self, rows: Stretch, i: int, j: int, stop: int, out: Any) -> tuple[int, int]:
+        return self._step(rows, i, j, stop, out, self._rows_seen, self._units.moments)
 
     def _step(
-        self,
-        points: Any,
-        learned: Any,
-        targets: Any,
-        lead: int,
-        i: int,
-        j: int,
-        stop: int,
-        out: Any,
-        seen: int,
-        moments: Matrix,
+        self, rows: Stretch, i: int, j: int, stop: int, out: Any, seen: int, moments: Matrix
     ) -> tuple[int, int]:
         i, j, self._known = _discern(
             self._inverse,
@@ -109,11 +116,11 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
             self._units.centre,
             self._units.scale,
             seen,
-            points,
-            learned,
-            targets,
-            learned is points,
-            lead,
+            rows.points,
+            rows.learned,
+            rows.targets,
+            rows.same,
+            rows.lead,
             i,
             j,
             stop,
@@ -121,15 +128,16 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
         )
         return i, j
 
-    def _play(self, points: Any, learned: Any, targets: NDArray[Any], lead: int) -> NDArray[Any]:
+    def _play(self, points: Any, learned: Any | None, targets: NDArray[Any], lead: int) -> NDArray[Any]:
+        rows = points if learned is None else learned
         if self._width is None:
-            self._begin((points if len(points) else learned).shape[1])
+            self._begin((points if len(points) else rows).shape[1])
         new = int(targets.max(initial=-1)) + 1 - len(self._weights)
         if new > 0:  # room for labels that these rows may bring
             self._weights = np.vstack([self._weights, np.zeros((new, self._weights.shape[1]))])
         room = EARLY - len(self._early)
         if self.standardize and room > 0 and self._rows_seen < EARLY:
-            self._early = np.vstack([self._early, np.clip(learned[:room], -LARGEST, LARGEST)])
+            self._early = np.vstack([self._early, np.clip(rows[:room], -LARGEST, LARGEST)])
             self._early_targets = np.concatenate([self._early_targets, targets[:room]])
         return SecondOrder._play(self, points, learned, targets, lead)
 
@@ -147,8 +155,8 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
         SecondOrder._begin(self, len(units.centre))
         self._weights, self._known = np.zeros((labels, len(units.centre) + 1)), 0
         moments, nothing = units.moments.copy(), self._early[:0]
-        early, targets = self._early[:rows], self._early_targets[:rows]
-        self._step(nothing, early, targets, 0, 0, 0, rows + 1, self._nothing(0), 0, moments)
+        early = Stretch(nothing, self._early[:rows], self._early_targets[:rows])
+        self._step(early, 0, 0, rows + 1, self._nothing(0), 0, moments)
         if rows == EARLY:
             self._early, self._early_targets = self._early[:0], self._early_targets[:0]
 
@@ -156,35 +164,12 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
         out = self._nothing(len(points))
         if self._width is not None:
             points = np.clip(points, -LARGEST, LARGEST) if self.standardize else points
-            self._run(points, points[:0], np.empty(0, dtype=np.int64), 0, 0, 0, 1, out)
+            self._run(Stretch(points, points[:0], np.empty(0, dtype=np.int64)), 0, 0, 1, out)
         return out
 
-    def state(self) -> dict[str, Any]:
-        """The parameters, the units, the sums and the weights of each label."""
-        return super().state() | {
-            "weights": self._weights.copy(),
-            "known": self._known,
-            "early": self._early.copy(),
-            "early_targets": self._early_targets.astype(np.float64),
-        }
-
-    @classmethod
-    def _made_from(cls, stored: Stored) -> Self:
-        return cls(stored.number("regularization"), standardize=stored.flag("standardize"))
-
-    def _load(self, stored: Stored) -> None:
-        super()._load(stored)
-        self._weights = stored.array("weights", None, len(self._inverse))
-        self._known = stored.integer("known", at_most=len(self._weights))
-        early, labels = stored.rows("early", self._width), len(self._weights)
-        targets = stored.array("early_targets", len(early), at_least=0.0).astype(np.int64)
-        if len(early) not in (0, min(self._rows_seen, EARLY)) or targets.max(initial=-1) >= labels:
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        if len(self._early) not in (0, min(self._rows_seen, EARLY)):
             raise stored.error("its first rows do not fit the others")
-        if len(early):
-            self._early, self._early_targets = early, targets
-
-    def __repr__(self) -> str:
-        return f"OnlineLogistic(regularization={self.regularization!r}, standardize={self.standardize!r})"
 
 
 @compiled_sums

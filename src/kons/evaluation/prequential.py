@@ -13,8 +13,9 @@ learned one by one; but a learner that keeps targets back by itself (one with a 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +25,14 @@ from kons.compilation import wall_clock
 from kons.errors import ConfigurationError, InputError
 from kons.evaluation.baselines import Baseline, LastLabel, MajorityClass, Persistence, RunningMean
 from kons.evaluation.intervals import ResidualIntervals
-from kons.evaluation.labels import Codebook
 from kons.evaluation.linear import OnlineLinear
 from kons.evaluation.logistic import OnlineLogistic
 from kons.evaluation.metrics import make_metrics
 from kons.evaluation.result import Evaluation
 from kons.evaluation.scoreboard import Scoreboard
 from kons.learners import Trace
+from kons.learners.labels import KnownLabels, Labels, object_array
+from kons.state import Array, Field, Flag, Inner, Items, Number, Part, Sizes, Whole, fields
 from kons.stored import Stored
 from kons.streams import Block
 
@@ -41,8 +43,12 @@ MOST_FEATURES = 300
 # Where rows that nobody could have predicted make up more of the loss than this, it is said.
 LARGE_SHARE = 0.1
 
-BASELINES: dict[str, dict[str, type[Baseline]]] = {
-    "regression": {"constant": RunningMean, "persistence": Persistence, "linear": OnlineLinear},
+BASELINES: dict[str, dict[str, Callable[[], Baseline]]] = {
+    "regression": {
+        "constant": RunningMean,
+        "persistence": Persistence,
+        "linear": partial(OnlineLinear, standardize=True),
+    },
     "classification": {"constant": MajorityClass, "persistence": LastLabel, "linear": OnlineLogistic},
 }
 
@@ -67,7 +73,64 @@ class Scored(NamedTuple):
     baseline_losses: dict[str, Vector]
 
 
-class Prequential:
+class _Baselines(Field):
+    """By name; None before the first block, with which the board is made, too."""
+
+    undoes = True
+
+    def mark(self, part: Any, name: str) -> Any:
+        return {key: baseline.mark() for key, baseline in getattr(part, name).items()}
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        for key, where in mark.items():
+            getattr(part, name)[key].restore(where)
+
+    def save(self, part: Any, name: str) -> Any:
+        baselines = getattr(part, name)
+        return None if part._board is None else {key: b.state() for key, b in baselines.items()}
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        if not stored.is_nothing(key):
+            saved = stored.inner(key)
+            part._begin([known for known in BASELINES[part.task] if known in saved])
+            for known, baseline in part._baselines.items():
+                baseline.load_state(saved.inner(known))
+            saved.finish()
+            return part._baselines
+        stored.nothing(key)
+        return {}
+
+
+class _Pending(Field):
+    """Rows of numbers that wait for their targets; None before the first, and at the end."""
+
+    def save(self, part: Any, name: str) -> Any:
+        rows = getattr(part, name)
+        if rows is not None and not isinstance(rows, np.ndarray):
+            raise ConfigurationError("an evaluation of delayed objects cannot be saved, only of numbers.")
+        return None if rows is None else rows.copy()
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        value = stored.take(key)
+        rows = None if value is None else stored.checked(value, key, None, None)
+        waiting = 0 if rows is None else len(rows)
+        sizes["waiting"] = stored.counted(waiting, f"number of {key} rows", at_most=part.delay)
+        return rows
+
+
+class _PendingTargets(Field):
+    """Numbers, or the codes of labels."""
+
+    numbers, codes = Array("waiting"), Whole("waiting", below="classes")
+
+    def save(self, part: Any, name: str) -> Any:
+        return (self.codes if part._labelled else self.numbers).save(part, name)
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        return (self.codes if part._labelled else self.numbers).load(stored, key, part, name, sizes)
+
+
+class Prequential(Part):
     """The evaluation of a learner along a stream, block by block; it can be stopped and resumed.
 
     ::
@@ -76,7 +139,8 @@ class Prequential:
         engine.finish();        engine.result()
 
     How the stream is cut into blocks changes nothing but rounding. Besides the learner a row costs one or
-    two microseconds with ten features, and O(d^2) for the linear baseline; memory is constant.
+    two microseconds with ten features, and O(d^2) for the linear baseline; memory is constant. One that is
+    made alike, with the learner as it was, goes on from a saved :meth:`state` bit for bit (:meth:`resume`).
 
     Parameters
     ----------
@@ -115,6 +179,19 @@ class Prequential:
     (1000, True)
     """
 
+    STATE = fields(
+        notes=Items("text", lambda note: type(note) is str),
+        _labels=KnownLabels(),
+        _intervals=Inner(),
+        _baselines=_Baselines(),
+        _board=Inner(),
+        _pending=_Pending(),
+        _pending_targets=_PendingTargets(),
+        _finished=Flag(),
+        _seconds=Number(at_least=0.0),
+        _learner_seconds=Number(at_least=0.0),
+    )
+
     def __init__(
         self,
         learner: Any,
@@ -149,7 +226,7 @@ class Prequential:
         # What depends on the features is made when the first block comes.
         self._baselines: dict[str, Baseline] = {}
         self._board: Scoreboard | None = None
-        self._book = Codebook()
+        self._labels = Labels()
         # Rows predicted whose targets are not known yet, and these targets (or codes).
         self._pending: Any = None
         self._pending_targets: NDArray[Any] = np.empty(0)
@@ -190,9 +267,9 @@ class Prequential:
             X = as_points(X)
         if len(y) != len(X) or len(X) == 0:
             raise InputError(f"the block has {len(X)} row(s) and {len(y)} target(s).")
-        known = len(self._book)
+        known = len(self._labels)
         if self._labelled:
-            targets: NDArray[Any] = self._book.learn(y)
+            targets: NDArray[Any] = self._labels.learn(y)
             labels = y
         else:
             targets = labels = as_targets(y, len(X))
@@ -204,7 +281,7 @@ class Prequential:
             else:
                 outcome = self._row_by_row(X, targets, learned, known_targets, lead)
         except BaseException:
-            self._book = Codebook(self._book.labels[:known])
+            self._labels.truncate(known)
             raise
         self._learner_seconds += wall_clock() - clock
         scored = self._score(X, y, targets, outcome, learned, known_targets, lead)
@@ -213,9 +290,12 @@ class Prequential:
         return scored
 
     def _known_by(self, X: Any, targets: NDArray[Any]) -> tuple[Any, NDArray[Any], int]:
-        """The rows that become known during the block, and after which prediction the first of them does."""
+        """The rows that become known during the block, and after which prediction the first of them does.
+
+        None for the rows: each of the block's own when it was predicted.
+        """
         if self.delay == 0:
-            return X, targets, 0
+            return None, targets, 0
         waiting = 0 if self._pending is None else len(self._pending)
         count = max(waiting + len(X) - self.delay, 0)
         if waiting == 0:
@@ -245,7 +325,7 @@ class Prequential:
     ) -> _Outcome:
         learner = self.learner
         answers: list[Any] = (
-            self._book.decode(known_targets).tolist() if self._labelled else known_targets.tolist()
+            self._labels.decode(known_targets).tolist() if self._labelled else known_targets.tolist()
         )
         predictions: list[Any] = []
         shares: list[dict[Any, float]] = []
@@ -262,14 +342,11 @@ class Prequential:
         kept, size = np.diff(sizes) > 0, np.array(sizes[1:], dtype=np.int64)
         if not self._labelled:
             return _Outcome(np.array(predictions, dtype=np.float64), None, kept, size, None)
-        prediction = np.empty(len(X), dtype=object)
-        prediction[:] = predictions
-        probabilities = np.zeros((len(X), len(self.learner.classes)))
-        places = {label: place for place, label in enumerate(self.learner.classes)}
+        classes = Labels(learner.classes)
+        probabilities = np.zeros((len(X), len(classes)))
         for i, share in enumerate(shares):
-            for label, p in share.items():
-                probabilities[i, places[label]] = p
-        return _Outcome(prediction, probabilities, kept, size, None)
+            probabilities[i, classes.find(share)] = list(share.values())
+        return _Outcome(object_array(predictions), probabilities, kept, size, None)
 
     def _most_likely(self, x: Any, shares: dict[Any, float]) -> Any:
         """What ``predict_one`` says: probabilities rise with scores, so only ties need to ask it."""
@@ -293,7 +370,7 @@ class Prequential:
         lower = upper = np.full(count, math.nan)
         probability = None
         if self._labelled:
-            codes = self._book.codes(outcome.prediction)
+            codes = self._labels.find(outcome.prediction)
             truth, score, probability = self._probabilities(targets, codes, outcome.probabilities)
             columns = [targets, codes, truth, score]
             loss = (codes != targets).astype(np.float64)
@@ -305,10 +382,10 @@ class Prequential:
                 lower, upper = self._intervals.advance(prediction, targets)
                 inside = np.where(np.isnan(lower), -1.0, (lower <= targets) & (targets <= upper))
             columns = [targets, prediction, inside]
-        board = self._board or self._begin(X)
+        board = self._board or self._begin(self._fitting_baselines(X))
         losses = self._play_baselines(X, targets, learned, known_targets, lead)
         table = np.stack([*columns, loss, *losses.values()]).astype(np.float64)
-        board.record(table, outcome.size, self._book.positive)
+        board.record(table, outcome.size, self._labels.positive)
         trace = outcome.trace
         if trace is None:
             trace = Trace(kept=outcome.kept, size=outcome.size, prediction=outcome.prediction, loss=loss)
@@ -322,12 +399,9 @@ class Prequential:
         assert given is not None
         # Columns are in the learner's order of labels; one more, of zeros, for labels it does not know.
         table = np.column_stack([given, np.zeros(len(given))])
-        place = {label: i for i, label in enumerate(self.learner.classes)}
-        unknown = given.shape[1]
-        places = np.array([*(place.get(label, unknown) for label in self._book.labels), unknown])
-        places = np.minimum(places, unknown)
+        places = Labels(self.learner.classes[: given.shape[1]]).find([*self._labels.known, None])
         rows = np.arange(len(table))
-        second = places[1] if len(self._book) > 1 else unknown
+        second = places[1] if len(self._labels) > 1 else -1
         # Where no label was known all are alike: between the two.
         score = np.where(table.any(axis=1), table[:, second], 0.5)
         return table[rows, places[targets]], score, table[rows, places[codes]]
@@ -337,41 +411,37 @@ class Prequential:
     ) -> dict[str, Vector]:
         losses = {}
         for name, baseline in self._baselines.items():
-            # The very same array twice tells a linear baseline that a row is predicted, then learned.
-            prediction = baseline.interleave(X, X if self.delay == 0 else learned, known_targets, lead)
+            prediction = baseline.interleave(X, learned, known_targets, lead)
             if self._labelled:
                 losses[name] = (prediction != targets).astype(np.float64)
             else:
                 losses[name] = (prediction - targets) ** 2
         return losses
 
-    def _begin(self, X: Any) -> Scoreboard:
-        """The baselines that fit the features, and the board."""
-        if self._wants_baselines:
-            self._make_baselines(X)
+    def _begin(self, baselines: Sequence[str]) -> Scoreboard:
+        """Make these baselines, and the board."""
+        self._baselines = {name: BASELINES[self.task][name]() for name in baselines}
         self._board = Scoreboard(
             self._metrics,
             self.window,
-            [*self._baselines],
+            baselines,
             labelled=self._labelled,
             blind=self.delay + 1,
         )
         return self._board
 
-    def _make_baselines(self, X: Any) -> None:
+    def _fitting_baselines(self, X: Any) -> list[str]:
+        names = [*BASELINES[self.task]] if self._wants_baselines else []
         width = X.shape[1] if isinstance(X, np.ndarray) and X.ndim == 2 else None
-        for name, make in BASELINES[self.task].items():
-            if name != "linear":
-                self._baselines[name] = make()
-            elif width is None:
-                self.notes.append("no linear baseline: the inputs are no rows of numbers.")
-            elif width > MOST_FEATURES:
-                self.notes.append(
-                    f"no linear baseline: its cost grows as the square of the features, and {width:,} are "
-                    f"more than {MOST_FEATURES}."
-                )
-            else:
-                self._baselines[name] = OnlineLogistic() if self._labelled else OnlineLinear(standardize=True)
+        if names and (width is None or width > MOST_FEATURES):
+            names.remove("linear")
+            self.notes.append(
+                "no linear baseline: the inputs are no rows of numbers."
+                if width is None
+                else "no linear baseline: its cost grows as the square of the features, and "
+                f"{width:,} are more than {MOST_FEATURES}."
+            )
+        return names
 
     # ---- the end, and on from the middle
 
@@ -386,7 +456,7 @@ class Prequential:
             )
         if self._pending is not None and len(self._pending) and not self._delays_itself:
             targets = self._pending_targets
-            self.learner.advance(self._pending, self._book.decode(targets) if self._labelled else targets)
+            self.learner.advance(self._pending, self._labels.decode(targets) if self._labelled else targets)
         self._pending, self._pending_targets = None, np.empty(0)
         self._finished = True
 
@@ -422,71 +492,9 @@ class Prequential:
             window=self.window,
             seconds=self._seconds,
             learner_seconds=self._learner_seconds,
-            classes=self._book.labels if self._labelled else None,
+            classes=list(self._labels.known) if self._labelled else None,
             notes=notes,
         )
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next block depends on, but the learner, which is saved by itself. A copy."""
-        pending = self._pending
-        if pending is not None and not isinstance(pending, np.ndarray):
-            raise ConfigurationError("an evaluation of delayed objects cannot be saved, only of numbers.")
-        return {
-            "task": self.task,
-            "metrics": [metric.name for metric in self._metrics],
-            "delay": self.delay,
-            "window": self.window,
-            "wants_baselines": self._wants_baselines,
-            "intervals": None if self._intervals is None else self._intervals.state(),
-            "notes": list(self.notes),
-            "baselines": {name: baseline.state() for name, baseline in self._baselines.items()},
-            "board": None if self._board is None else self._board.state(),
-            "labels": self._book.labels,
-            "pending": None if pending is None else pending.copy(),
-            "pending_targets": self._pending_targets.astype(np.float64),
-            "finished": self._finished,
-            "seconds": self._seconds,
-            "learner_seconds": self._learner_seconds,
-        }
-
-    @classmethod
-    def from_state(cls, learner: Any, state: dict[str, Any]) -> Self:
-        """The evaluation whose :meth:`state` this is, of the learner as it was then: goes on bit for bit."""
-        stored = Stored(state, cls.__name__)
-        task = stored.word("task", *BASELINES)
-        engine = cls(
-            learner,
-            task,
-            metrics=stored.items("metrics"),
-            delay=stored.integer("delay"),
-            window=stored.integer("window", at_least=1),
-            baselines=stored.flag("wants_baselines"),
-            intervals=None,
-        )
-        intervals, board = stored.take("intervals"), stored.take("board")
-        engine._intervals = None if intervals is None else ResidualIntervals.from_state(intervals)
-        engine.notes = stored.items("notes")
-        engine._board = None if board is None else Scoreboard.from_state(board)
-        kinds = BASELINES[task]
-        inner = stored.take("baselines")
-        if not isinstance(inner, dict) or not inner.keys() <= kinds.keys():
-            raise stored.error(f"baselines are {inner!r}, expected some of {', '.join(kinds)}")
-        engine._baselines = {name: kinds[name].from_state(inner[name]) for name in inner}
-        if engine._board is not None:
-            engine._metrics = engine._board.metrics
-            if engine._board.baselines != list(inner) or engine._board.labelled != engine._labelled:
-                raise stored.error("its board is of another evaluation")
-        engine._book = Codebook(stored.items("labels"))
-        pending = stored.take("pending")
-        engine._pending = None if pending is None else stored.checked(pending, "pending", None, None)
-        waiting = 0 if pending is None else len(pending)
-        targets = stored.array("pending_targets", waiting)
-        engine._pending_targets = targets.astype(np.int64) if engine._labelled else targets
-        engine._finished = stored.flag("finished")
-        engine._seconds = stored.number("seconds", at_least=0.0)
-        engine._learner_seconds = stored.number("learner_seconds", at_least=0.0)
-        stored.finish()
-        return engine
 
 
 class _Outcome(NamedTuple):

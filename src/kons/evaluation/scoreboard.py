@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.evaluation.metrics import METRICS, Metric, Rows, Total
+from kons.evaluation.metrics import Metric, Rows, Total
 from kons.evaluation.window import Curves, Window
-from kons.stored import Stored
+from kons.state import Count, Inner, Inners, Part, fields
 
 __all__ = ["Scoreboard"]
 
@@ -24,12 +23,24 @@ NUMBERS = ("target", "prediction", "inside")
 LABELS = ("target", "prediction", "truth", "score")
 
 
-class Scoreboard:
+class Scoreboard(Part):
     """Metrics over all rows and over the last ``window`` rows, of a learner and the losses of baselines.
 
     Rows come as a table with a row per column of :data:`NUMBERS` or :data:`LABELS`, then the loss, then the
     losses of the baselines. Curves are at row numbers that do not depend on how rows are cut into tables.
     """
+
+    STATE = fields(
+        rows=Count(),
+        classes=Count(),
+        metrics=Inners(),
+        _losses=Inners(),
+        _blind_losses=Inners(),
+        _window=Inner(),
+        _curves=Inner(),
+        _atoms=Count(),
+        _positive=Count(at_most=1),
+    )
 
     def __init__(
         self,
@@ -96,7 +107,7 @@ class Scoreboard:
                 (total.value + float(part[at])) / row for total, part in zip(self._losses, sums, strict=True)
             ]
             seen = self._window.last(back=count - 1 - at)
-            self._curves.add(row, self._point(seen, int(classes[at]), running, int(atoms[at])))
+            self._curves.add(self._point(seen, int(classes[at]), running, int(atoms[at])))
         # Apart, since such a loss may be larger than all others together: their sum would lose digits.
         early = max(min(self.blind - before, count), 0)
         for total, blind, loss in zip(self._losses, self._blind_losses, losses, strict=True):
@@ -134,43 +145,3 @@ class Scoreboard:
                 for name, value in zip(self._curves.names, point, strict=True)
             }
         return rows, columns
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next value depends on. A copy."""
-        return {
-            "metrics": [{"name": metric.name, "state": metric.state()} for metric in self.metrics],
-            "baselines": list(self.baselines),
-            "labelled": self.labelled,
-            "rows": self.rows,
-            "classes": self.classes,
-            "losses": [total.state() for total in self._losses],
-            "blind": self.blind,
-            "blind_losses": [total.state() for total in self._blind_losses],
-            "window": self._window.state(),
-            "curves": self._curves.state(),
-            "atoms": self._atoms,
-            "positive": self._positive,
-        }
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The board whose :meth:`state` this is."""
-        stored = Stored(state, cls.__name__)
-        metrics = []
-        for inner in stored.inners("metrics"):
-            metrics.append(METRICS[inner.word("name", *METRICS)].from_state(inner.take("state")))
-            inner.finish()
-        labelled = stored.flag("labelled")
-        board = cls(metrics, 1, stored.items("baselines"), labelled=labelled, blind=stored.integer("blind"))
-        board.rows, board.classes = stored.integer("rows"), stored.integer("classes")
-        board._losses = [Total.from_state(part) for part in stored.inners("losses", len(board._losses))]
-        blind = stored.inners("blind_losses", len(board._losses))
-        board._blind_losses = [Total.from_state(part) for part in blind]
-        columns = len(LABELS if labelled else NUMBERS) + len(board._losses)
-        board._window = Window.from_state(stored.take("window"), columns)
-        board._curves = Curves.from_state(stored.take("curves"))
-        if board._curves.names != board._names():
-            raise stored.error("its curves do not fit its metrics")
-        board._atoms, board._positive = stored.integer("atoms"), stored.integer("positive", at_most=1)
-        stored.finish()
-        return board

@@ -12,7 +12,7 @@ afresh, so that the one regularization always means the same and rounding does n
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector, as_points, as_row, require_flag, require_number
 from kons.compilation import compiled_sums
 from kons.evaluation.baselines import Baseline
+from kons.state import Array, Field, Inner, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["LARGEST", "SecondOrder", "Standardization", "absorb", "count", "dot", "locate"]
+__all__ = ["LARGEST", "SecondOrder", "Standardization", "Stretch", "absorb", "count", "dot", "locate"]
 
 # Units are chosen anew at powers of two up to this many rows, and at its multiples.
 PERIOD = 8192
@@ -30,8 +31,14 @@ PERIOD = 8192
 LARGEST = 1e100
 
 
-class Standardization:
+class Standardization(Part):
     """The running mean and deviation of columns (Welford), and the centre and scale in use."""
+
+    STATE = fields(
+        moments=Array(2, "columns", written="always"),
+        centre=Array("columns"),
+        scale=Array("columns", at_least=5e-324),
+    )
 
     def __init__(self, width: int) -> None:
         self.moments = np.zeros((2, width))  # the mean, and the sum of squares around it
@@ -47,20 +54,42 @@ class Standardization:
         self.centre, self.scale = self.moments[0].copy(), scale
         return ratio, shift
 
-    def state(self) -> dict[str, Any]:
-        return {"moments": self.moments.copy(), "centre": self.centre.copy(), "scale": self.scale.copy()}
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
+        """Take what was saved of as many columns."""
+        super().load_state(stored, columns=len(self.centre))
 
-    @classmethod
-    def from_state(cls, stored: Stored, width: int) -> Self:
-        units = cls(width)
-        units.moments = stored.array("moments", 2, width)
-        units.centre, units.scale = stored.array("centre", width), stored.array("scale", width)
-        stored.finish()
-        return units
+
+class Stretch(NamedTuple):
+    """Rows to predict, and rows to learn: row j after the prediction of row ``lead`` + j."""
+
+    points: Any
+    learned: Any
+    targets: Any
+    lead: int = 0
+    same: bool = False
+    """Whether the rows to learn are those to predict."""
+
+
+class _Width(Field):
+    """How many features a row has, from the first row on, when there are matrices for them."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> int | None:
+        width = stored.width(key, vectors=True)
+        if width is not None:
+            part._begin(width)
+        sizes.update(width=width or 0, size=len(part._inverse))
+        return width
 
 
 class SecondOrder(Baseline):
     """What the two share: the width, the units, A^-1, and when to renew them."""
+
+    STATE = fields(
+        _width=_Width(),
+        _units=Inner(),
+        _inverse=Array("size", "size", written="always"),
+        _sums=Array("size", "size", written="always"),
+    )
 
     def __init__(self, regularization: float, standardize: bool) -> None:
         super().__init__()
@@ -77,9 +106,7 @@ class SecondOrder(Baseline):
         self._sums = np.zeros((width + 1, width + 1))
 
     @abstractmethod
-    def _run(
-        self, points: Any, learned: Any, targets: Any, lead: int, i: int, j: int, stop: int, out: Any
-    ) -> tuple[int, int]:
+    def _run(self, rows: Stretch, i: int, j: int, stop: int, out: Any) -> tuple[int, int]:
         """Go on from prediction i and learned row j, until ``stop`` rows are learned or the end."""
 
     @abstractmethod
@@ -94,13 +121,14 @@ class SecondOrder(Baseline):
     def _nothing(self, rows: int) -> NDArray[Any]:
         """The predictions before anything is known."""
 
-    def _play(self, points: Any, learned: Any, targets: NDArray[Any], lead: int) -> NDArray[Any]:
+    def _play(self, points: Any, learned: Any | None, targets: NDArray[Any], lead: int) -> NDArray[Any]:
         if self._width is None:
-            self._begin((points if len(points) else learned).shape[1])
+            self._begin((points if learned is None or len(points) else learned).shape[1])
         if self.standardize:
-            same = learned is points
             points = np.clip(points, -LARGEST, LARGEST)
-            learned = points if same else np.clip(learned, -LARGEST, LARGEST)
+            learned = None if learned is None else np.clip(learned, -LARGEST, LARGEST)
+        same, learned = learned is None, points if learned is None else learned
+        rows = Stretch(points, learned, targets, lead, same)
         out = self._nothing(len(points))
         i, j, seen = 0, 0, self._rows_seen
         if self.standardize and seen == 0 and len(targets):
@@ -108,7 +136,7 @@ class SecondOrder(Baseline):
             i = min(lead + 1, len(points))  # predicted with nothing known
         while i < len(points) or j < len(targets):
             renewal = _next_renewal(seen) if self.standardize else seen + len(targets) + 1
-            i, now = self._run(points, learned, targets, lead, i, j, j + renewal - seen, out)
+            i, now = self._run(rows, i, j, j + renewal - seen, out)
             seen, j = seen + now - j, now
             if seen == renewal:
                 self._renew(seen)
@@ -126,26 +154,6 @@ class SecondOrder(Baseline):
             np.linalg.inv(self._sums + self.regularization * np.eye(len(sums))), dtype=np.float64
         )
         return forward, backward
-
-    def state(self) -> dict[str, Any]:
-        """The parameters, the units and the sums."""
-        return super().state() | {
-            "regularization": self.regularization,
-            "standardize": self.standardize,
-            "width": self._width,
-            "units": self._units.state(),
-            "inverse": self._inverse.copy(),
-            "sums": self._sums.copy(),
-        }
-
-    def _load(self, stored: Stored) -> None:
-        super()._load(stored)
-        width = stored.width("width", vectors=True)
-        if width is not None:
-            self._begin(width)
-        size = len(self._inverse)
-        self._units = Standardization.from_state(stored.inner("units"), len(self._units.centre))
-        self._inverse, self._sums = stored.array("inverse", size, size), stored.array("sums", size, size)
 
     def _as_points(self, X: Any) -> Matrix:
         return as_points(X, width=self._width)

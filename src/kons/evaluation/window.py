@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from kons.arrays import Matrix, Vector
+from kons.state import Array, Count, Field, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Curves", "Window"]
@@ -17,7 +18,18 @@ FIRST_STRIDE = 32
 MOST_POINTS = 512
 
 
-class Window:
+class _LastRows(Array):
+    """The table of a window: of it, what the window shows."""
+
+    def save(self, part: Any, name: str) -> Any:
+        return part.last().copy()
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        part.append(stored.array(key, len(getattr(part, name)), None))
+        return getattr(part, name)
+
+
+class Window(Part):
     """The last ``rows`` rows as columns of numbers: contiguous, O(1) a row, as if it slid.
 
     >>> import numpy as np
@@ -26,6 +38,8 @@ class Window:
     >>> window.last()[0].tolist(), window.last(back=1)[0].tolist()
     ([2.0, 3.0, 4.0], [1.0, 2.0, 3.0])
     """
+
+    STATE = fields(_table=_LastRows(written="always"))
 
     def __init__(self, rows: int, columns: int) -> None:
         self.rows = rows
@@ -50,91 +64,64 @@ class Window:
         end = self._filled - back
         return self._table[:, max(end - self.rows, 0) : end]
 
-    def state(self) -> dict[str, Any]:
-        """The rows. A copy."""
-        return {"rows": self.rows, "table": self.last().copy()}
 
-    @classmethod
-    def from_state(cls, state: dict[str, Any], columns: int) -> Self:
-        """The window whose :meth:`state` this is."""
-        stored = Stored(state, "Window")
-        window = cls(stored.integer("rows", at_least=1), columns)
-        window.append(stored.array("table", columns, None))
-        stored.finish()
-        return window
+class _Curve(Field):
+    """Points of so many values, which may be NaN: saved as which are numbers, and these."""
+
+    def save(self, part: Any, name: str) -> Any:
+        table = part.table()
+        return np.stack([np.isfinite(table), np.where(np.isfinite(table), table, 0.0)])
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        known, values = stored.array(key, 2, None, len(part.names))
+        stored.counted(len(known), f"number of {key}", at_most=MOST_POINTS - 1)
+        return np.where(known > 0.0, values, np.nan).tolist()
 
 
-class Curves:
+class Curves(Part):
     """Values along a stream, at row numbers that are multiples of a stride; at most 512 points.
 
     The stride is 32 rows at first. Where the points would become too many it doubles, and every second
     point is dropped: which rows remain depends on nothing but the length of the stream.
 
     >>> curves = Curves(["loss"])
-    >>> while (row := curves.next_row) <= 100_000:
-    ...     curves.add(row, [1.0 / row])
+    >>> while curves.next_row <= 100_000:
+    ...     curves.add([1.0 / curves.next_row])
     >>> curves.stride, len(curves), curves.row[[0, -1]].tolist()
     (256, 390, [256, 99840])
     """
 
+    STATE = fields(stride=Count(at_least=FIRST_STRIDE), _points=_Curve())
+
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
         self.stride = FIRST_STRIDE
-        self._rows: list[int] = []
         self._points: list[list[float]] = []
-        self._last = 0
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._points)
 
     @property
     def next_row(self) -> int:
         """The next number of rows at which a point is due."""
-        return (self._last // self.stride + 1) * self.stride
+        return self.stride * (len(self) + 1)
 
-    def add(self, row: int, values: Sequence[float]) -> None:
+    def add(self, values: Sequence[float]) -> None:
         """The point at ``next_row``."""
-        self._last = row
-        self._rows.append(row)
-        self._points.append(list(values))
-        if len(self._rows) == MOST_POINTS:
+        self._points = [*self._points, list(values)]
+        if len(self) == MOST_POINTS:
             self.stride *= 2
-            kept = [i for i, at in enumerate(self._rows) if at % self.stride == 0]
-            self._rows, self._points = [self._rows[i] for i in kept], [self._points[i] for i in kept]
+            self._points = self._points[1::2]
 
     @property
     def row(self) -> Any:
         """The row numbers."""
-        return np.array(self._rows, dtype=np.int64)
+        return self.stride * np.arange(1, len(self) + 1)
+
+    def table(self) -> Matrix:
+        """A row per point, a column per name."""
+        return np.array(self._points, dtype=np.float64).reshape(len(self), len(self.names))
 
     def columns(self) -> dict[str, Vector]:
         """The values by name."""
-        table = np.array(self._points, dtype=np.float64).reshape(len(self._points), len(self.names))
-        return {name: table[:, i].copy() for i, name in enumerate(self.names)}
-
-    def state(self) -> dict[str, Any]:
-        """The points so far."""
-        table = np.array(self._points, dtype=np.float64).reshape(len(self._points), len(self.names))
-        return {
-            "names": list(self.names),
-            "stride": self.stride,
-            "last": self._last,
-            "rows": np.array(self._rows, dtype=np.float64),
-            "known": np.isfinite(table).astype(np.float64),
-            "points": np.where(np.isfinite(table), table, 0.0),
-        }
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The curves whose :meth:`state` this is."""
-        stored = Stored(state, "Curves")
-        curves = cls(stored.items("names"))
-        curves.stride = stored.integer("stride", at_least=FIRST_STRIDE)
-        curves._last = stored.integer("last")
-        curves._rows = [int(row) for row in stored.array("rows", None)]
-        shape = len(curves._rows), len(curves.names)
-        known = stored.array("known", *shape)
-        points = np.where(known > 0, stored.array("points", *shape), np.nan)
-        curves._points = [list(map(float, point)) for point in points]
-        stored.finish()
-        return curves
+        return {name: values.copy() for name, values in zip(self.names, self.table().T, strict=True)}

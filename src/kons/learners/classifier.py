@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector, as_row_values, require_integer
 from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, InputError, TargetError
-from kons.learners.labels import KnownLabels, Labels, as_label, as_labels, object_array
+from kons.learners.labels import Codes, KnownLabels, Labels, as_label, as_labels
 from kons.learners.newton import NewtonLearner
 from kons.learners.problems import problems_for
 from kons.learners.stream import StreamConsumer
@@ -187,8 +187,7 @@ class Classifier(StreamConsumer):
 
     def labels_of(self, scores: Matrix) -> NDArray[Any]:
         """The label with the highest score in each row, as objects; None where all are NaN."""
-        known = [*self._labels.known, None]
-        return object_array([known[code] for code in best_of(scores)])
+        return self._labels.decode(best_of(scores))
 
     def probabilities(self, scores: Matrix) -> Matrix:
         """What :meth:`predict_proba` makes of scores; 0 where a score is NaN."""
@@ -250,16 +249,16 @@ class Classifier(StreamConsumer):
         """Columns of its traces besides prediction, loss, kept and size."""
         return ("scores", "novelty") if hasattr(self._problems, "host") else ("scores",)
 
-    def _codes(self, labels: list[Any]) -> NDArray[np.int64]:
+    def _codes(self, labels: list[Any]) -> Codes:
         """The numbers of the rows' labels; new classes are let in, unless the set is closed."""
         before = len(self._labels)
-        codes = self._labels.codes_of(labels)
+        codes = self._labels.learn(labels)
         new = len(self._labels) - before
         if new and self._given is not None:
             seen = self._labels.known[before]
             raise InputError(f"y holds {seen!r}, which is not among classes={self._labels.known[:before]!r}.")
         self._problems.add(new)
-        return np.array(codes, dtype=np.int64)
+        return codes
 
     def _facts(self) -> dict[str, str]:
         return {"classes": ", ".join(map(repr, self._labels.known[:20]))}

@@ -14,15 +14,30 @@ from kons.errors import InputError
 from kons.state import Field, Sizes
 from kons.stored import Stored
 
-__all__ = ["KnownLabels", "Labels", "as_label", "as_labels", "object_array", "signs", "stored_labels"]
+__all__ = [
+    "Codes",
+    "KnownLabels",
+    "Labels",
+    "as_label",
+    "as_labels",
+    "object_array",
+    "signs",
+    "stored_labels",
+]
+
+Codes = NDArray[np.int64]
 
 
 class Labels:
-    """The labels known so far; a part of a learner that can go back.
+    """The labels known so far, whose codes are 0, 1, 2, ...; -1 stands for any other, and for None.
 
     >>> labels = Labels()
-    >>> labels.codes_of(["b", "a", "b"]), labels.known
-    ([0, 1, 0], ['b', 'a'])
+    >>> labels.learn(["no", "yes", "no"]).tolist(), labels.known
+    ([0, 1, 0], ['no', 'yes'])
+    >>> labels.find(["yes", "perhaps"]).tolist()
+    [1, -1]
+    >>> labels.decode([1, -1]).tolist()
+    ['yes', None]
     """
 
     def __init__(self, known: Iterable[Any] = ()) -> None:
@@ -35,15 +50,42 @@ class Labels:
         return len(self.known)
 
     def code(self, label: Any) -> int | None:
-        """The number of a label, or None if it is new."""
+        """The code of a label, or None if it is new."""
         return self._codes.get(label)
 
-    def codes_of(self, labels: list[Any]) -> list[int]:
-        """The numbers of labels, new ones added in order."""
-        for label in labels:
-            if label not in self._codes:
+    def find(self, labels: Any) -> Codes:
+        """The codes of labels, -1 for those not known. Changes nothing."""
+        values = labels.tolist() if isinstance(labels, np.ndarray) else labels
+        code = self._codes.get
+        try:
+            return np.array([code(label, -1) for label in values], dtype=np.int64)
+        except TypeError:  # a label that cannot be looked up: refused where labels are learned
+            return np.full(len(values), -1, dtype=np.int64)
+
+    def learn(self, labels: Any) -> Codes:
+        """The codes of labels; new ones get the next. None and NaN are refused."""
+        codes = self.find(labels)
+        if codes.min(initial=0) < 0:
+            plain = as_labels(labels, len(codes))
+            for label in plain:
                 self._add(label)
-        return [self._codes[label] for label in labels]
+            codes = self.find(plain)
+        return codes
+
+    def decode(self, codes: Any) -> NDArray[Any]:
+        """The labels of codes, as an array of objects."""
+        return object_array([*self.known, None])[np.asarray(codes, dtype=np.int64)]
+
+    @property
+    def positive(self) -> int:
+        """Of the first two labels, the code of the larger: True, 1, "yes"."""
+        if len(self) < 2:
+            return 1
+        first, second = self.known[:2]
+        try:
+            return 0 if first > second else 1
+        except TypeError:
+            return 0 if str(first) > str(second) else 1
 
     def truncate(self, count: int) -> None:
         """Forget the labels behind the first ``count``."""
@@ -154,6 +196,6 @@ def object_array(labels: list[Any]) -> NDArray[Any]:
     return array
 
 
-def signs(codes: NDArray[np.int64], code: int) -> Vector:
+def signs(codes: Codes, code: int) -> Vector:
     """+1 where a row has this code, -1 elsewhere."""
     return np.where(codes == code, 1.0, -1.0)

@@ -30,8 +30,9 @@ from kons.learners.labels import Labels, as_labels, object_array
 from kons.learners.newton import NewtonLearner
 from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
-from kons.learners.warmup import Majority, Mean, WarmUp
+from kons.learners.warmup import Majority, WarmUp
 from kons.losses import Logistic, Loss, SquaredHinge
+from kons.means import Mean
 from kons.policies import Fixed
 from kons.scaling import RobustScaling, TargetScaling, median_bandwidth
 from kons.state import Count, Field, Inner, Sizes, fields
@@ -231,8 +232,9 @@ class Scaled(StreamConsumer):
         elif self._signs:
             self._inner.learn_one(row, as_scalar(y, name="y"))
         else:
-            if type(y) is not float or not abs(y) <= LARGEST_TARGET:
-                y = float(self._as_targets([y], 1)[0])
+            if not (isinstance(y, float) and abs(y) <= LARGEST_TARGET):
+                y = self._as_targets([y], 1)[0]
+            y = float(y)
             target, outside = self._target.scale(y), 0
             if not abs(target) <= self._bound:
                 target, outside = self._clipped(target)
@@ -405,7 +407,7 @@ class Scaled(StreamConsumer):
             shares = warm.take(points, codes, weights)
             columns["scores"] = scores_of(shares, self._loss, self._bound)
             best = best_of(shares)
-            columns["prediction"] = object_array([[*warm.record.labels.known, None][k] for k in best])
+            columns["prediction"] = warm.record.labels.decode(best)
             columns["loss"] = weights * (best != codes)
         else:
             predictions = warm.take(points, targets, weights)
@@ -433,7 +435,7 @@ class Scaled(StreamConsumer):
                 self._bandwidths = WIDER * plain, WIDER * absolute
         targets: Any = warm.targets
         if isinstance(warm.record, Majority):
-            targets = [warm.record.labels.known[int(code)] for code in targets]
+            targets = warm.record.labels.decode(targets)
         elif not self._signs:
             self._target = TargetScaling.fit(targets, self._room, self._bound, weights)
             targets = self._target.scale(targets)
@@ -534,11 +536,11 @@ class Scaled(StreamConsumer):
 
     def _codes(self, labels: list[Any], known: Labels) -> Vector:
         before = len(known)
-        codes = known.codes_of(labels)
+        codes = known.learn(labels)
         closed = isinstance(self.learner, Classifier) and self.learner.parameters()["classes"] is not None
         if closed and len(known) > before:
             raise InputError(f"y holds {known.known[before]!r}, which is not among {known.known[:before]!r}.")
-        return np.array(codes, dtype=np.float64)
+        return codes.astype(np.float64)
 
     def _scores(self, points: Any) -> Matrix:
         if self._warm is None:
@@ -549,8 +551,7 @@ class Scaled(StreamConsumer):
         return np.repeat(scores_of(self._shares(), self._loss, self._bound), len(points), axis=0)
 
     def _labels_of(self, scores: Matrix) -> NDArray[Any]:
-        known = self.classes
-        return object_array([known[code] for code in best_of(scores)])
+        return object_array(self.classes)[best_of(scores)]
 
     def _running_mean(self) -> float:
         assert self._warm is not None

@@ -105,9 +105,7 @@ class StreamConsumer(Part, ABC):
         >>> twin.predict_one([0.1]) == learner.predict_one([0.1])
         True
         """
-        learner = cls(**parameters)
-        learner.load_state(Stored(state, cls.__name__))
-        return learner
+        return cls(**parameters).resume(state)
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         if self._width is None and self._rows_seen and self.kernel.accepts == "vectors":

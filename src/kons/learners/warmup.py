@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.core.storage import GrowingArray, point_store
 from kons.learners.labels import KnownLabels, Labels
+from kons.means import Mean
 from kons.scaling import RobustScaling
-from kons.state import Array, Field, Growing, Inner, Number, Part, Points, Sizes, fields
+from kons.state import Array, Field, Growing, Inner, Part, Points, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["Majority", "Mean", "WarmUp"]
+__all__ = ["Majority", "WarmUp"]
 
 
 class _Since(Field):
@@ -66,7 +67,7 @@ class WarmUp(Part):
 
     def take(self, points: Any, targets: Vector, weights: Vector) -> Any:
         """Keep rows; returns what the record predicted before each."""
-        predictions = self.record.pass_over(targets, weights)
+        predictions = self.record.follow(targets, weights)[:-1]
         self.points.append(points)
         self._targets.append(targets)
         self._weights.append(weights)
@@ -102,35 +103,6 @@ class WarmUp(Part):
 _UNKNOWN = RobustScaling.fit(np.zeros((1, 1)))
 
 
-class Mean(Part):
-    """The weighted mean of the targets so far; 0 before any.
-
-    >>> Mean().pass_over(np.array([2.0, 4.0, 9.0]), np.ones(3)).tolist()
-    [0.0, 2.0, 3.0]
-    """
-
-    STATE = fields(_sum=Number(), _mass=Number(at_least=0.0))
-
-    def __init__(self) -> None:
-        self._sum = 0.0
-        self._mass = 0.0
-
-    @property
-    def value(self) -> float:
-        """Of all rows so far."""
-        return self._sum / self._mass if self._mass > 0.0 else 0.0
-
-    def pass_over(self, targets: Vector, weights: Vector) -> Vector:
-        """The mean before each of the next rows, which are then counted."""
-        # Sums in stream order, so that cuts do not matter, not even in the last digit.
-        sums = np.cumsum(np.concatenate([[self._sum], weights * targets]))
-        masses = np.cumsum(np.concatenate([[self._mass], weights]))
-        self._sum, self._mass = float(sums[-1]), float(masses[-1])
-        before = masses[:-1]
-        means: Vector = np.divide(sums[:-1], before, out=np.zeros(len(targets)), where=before > 0.0)
-        return means
-
-
 class Majority(Part):
     """How much weight each class has so far, by the codes of labels that someone else keeps."""
 
@@ -145,8 +117,8 @@ class Majority(Part):
         """Shares of the classes so far, each counted once more than it came; one row."""
         return _shares(self._padded()[None])
 
-    def pass_over(self, codes: Vector, weights: Vector) -> Matrix:
-        """The shares before each of the next rows, NaN for classes that had not come; then they count."""
+    def follow(self, codes: Vector, weights: Vector) -> Matrix:
+        """The shares before each of the next rows and behind the last, NaN for classes that had not come."""
         before, counts = len(self._counts), self._padded()
         came = (codes[:, None] == np.arange(len(counts))) * weights[:, None]
         sums = np.cumsum(np.vstack([counts, came]), axis=0)
@@ -154,7 +126,7 @@ class Majority(Part):
         known[0, :before] = True
         known = np.logical_or.accumulate(known, axis=0)
         self._counts = sums[-1]
-        return _shares(np.where(known, sums, np.nan)[:-1])
+        return _shares(np.where(known, sums, np.nan))
 
     def check(self, codes: Vector, stored: Stored) -> None:
         """Refuse rows of a class that there is not."""

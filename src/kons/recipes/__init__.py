@@ -9,7 +9,7 @@
 ===============  ===============  ===================  ============================  =============
 name             A lives in       curvature            who enters                    on growth
 ===============  ===============  ===================  ============================  =============
-``auto``         several spans    l'' (squared)        atoms by dependence           refitted
+``auto``         several spans    l'' (squared)        atoms a sample of rows        refitted
 ``kons``         feature space    eta*g^2              every point                   -
 ``ridge``        feature space    l'' (squared)        every point                   -
 ``sketched``     feature space    eta*g^2              a coin by leverage            -

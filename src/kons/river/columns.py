@@ -24,6 +24,7 @@ from kons.encoding import HashedOneHot
 from kons.errors import InputError, notice
 from kons.river.frames import Table
 from kons.river.values import as_number, as_text, as_value
+from kons.state import Count, Items, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["ENOUGH", "Columns", "Reading", "Samples"]
@@ -56,8 +57,49 @@ class Place(NamedTuple):
         return self.number < 0
 
 
-class Columns:
+def _is_name(name: Any) -> bool:
+    try:
+        hash(name)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_pair(pair: Any) -> bool:
+    return isinstance(pair, tuple) and len(pair) == 2
+
+
+def _has_kind(pair: Any) -> bool:
+    """Whether this is a name, and whether its feature is text."""
+    return _is_pair(pair) and _is_name(pair[0]) and type(pair[1]) is bool
+
+
+def _waits(pair: Any) -> bool:
+    """Whether this is a name and the values of its feature."""
+    if not (_is_pair(pair) and _is_name(pair[0])):
+        return False
+    samples = pair[1]
+    return isinstance(samples, list) and 0 < len(samples) <= ENOUGH and _alike(samples)
+
+
+class Columns(Part):
     """The features met so far, their columns, and the running means of the numbers among them."""
+
+    STATE = fields(
+        width=Count(),
+        _is_text=Items(
+            "a feature with its kind", _has_kind, pack=lambda kinds: list(kinds.items()), unpack=dict
+        ),
+        _sums=Items("a number", lambda value: type(value) is float and value == value),
+        _counts=Items("a count", lambda value: type(value) is int and value >= 0),
+        waiting=Items(
+            "a feature that waits",
+            _waits,
+            pack=lambda waiting: [(name, samples[:]) for name, samples in waiting.items()],
+            unpack=lambda waiting: {name: samples[:] for name, samples in waiting},
+        ),
+        ignored=Items("a name", _is_name, pack=lambda names: sorted(names, key=_sortable), unpack=set),
+    )
 
     def __init__(self, text_width: int = 8) -> None:
         self.encoder = HashedOneHot(text_width)
@@ -66,7 +108,8 @@ class Columns:
         """Features that came late: the first values of each, for its scale."""
         self.ignored: set[Any] = set()
         """Features that came late and that the learner cannot take."""
-        self._places: dict[Any, Place] = {}
+        # Features in the order of their columns.
+        self._is_text: dict[Any, bool] = {}
         # Plain lists: for some features they are faster than arrays, and sums may overflow in silence.
         self._sums: list[float] = []
         self._counts: list[int] = []
@@ -236,7 +279,7 @@ class Columns:
         grown._counts, grown._complete = [count + self._complete for count in self._counts], 0
         for name in _in_order(features):
             is_text = isinstance(features[name], str)
-            grown._places[name] = Place(grown.width, -1 if is_text else len(grown._sums))
+            grown._is_text[name] = is_text
             grown.width += self.encoder.width if is_text else 1
             before: Any = grown.waiting.pop(name, [])
             if not is_text:
@@ -288,65 +331,30 @@ class Columns:
     def copy(self) -> Columns:
         """One that can be changed without changing this one."""
         twin = Columns.__new__(Columns)
-        vars(twin).update(vars(self))
-        twin._places, twin.ignored = dict(self._places), set(self.ignored)
-        twin._sums, twin._counts = list(self._sums), list(self._counts)
-        twin.waiting = {name: samples[:] for name, samples in self.waiting.items()}
+        twin.restore(self.mark())
         return twin
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
-        return {
-            "width": self.width,
-            "features": [(name, place.column, place.number) for name, place in self._places.items()],
-            "sums": list(self._sums),
-            "counts": [count + self._complete for count in self._counts],
-            "waiting": [(name, samples[:]) for name, samples in self.waiting.items()],
-            "ignored": sorted(self.ignored, key=_sortable),
-        }
+        return super().state() | {"counts": [count + self._complete for count in self._counts]}
 
-    def load_state(self, stored: Stored) -> None:
-        """Take what :meth:`state` saved."""
-        self._sums = stored.items("sums")
-        self._counts = stored.items("counts", len(self._sums))
-        if not all(type(value) is float and value == value for value in self._sums):
-            raise stored.error("a sum is no number")
-        if not all(type(count) is int and count >= 0 for count in self._counts):
-            raise stored.error("a count is no whole number")
-        end = numbers = 0
-        for entry in stored.items("features"):
-            if not (isinstance(entry, tuple) and len(entry) == 3):
-                raise stored.error("a feature has no place")
-            name, column, number = entry
-            is_text = number == -1
-            expected = -1 if is_text else numbers
-            if (
-                (type(column), type(number)) != (int, int)
-                or number != expected
-                or not end <= column <= end + 1
-            ):
-                raise stored.error(f"the place of the feature {name!r} is none")
-            self._places[_hashable(name, stored)] = Place(column, number)
-            end = column + (self.encoder.width if is_text else 1)
-            numbers += not is_text
-        self.width = stored.integer("width")
-        if numbers != len(self._sums) or self.width != max(end, int(self.width > 0)):
-            raise stored.error("its features do not fill its columns")
-        waiting = stored.items("waiting")
-        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in waiting):
-            raise stored.error("a feature that waits has no values")
-        for name, samples in waiting:
-            if not (isinstance(samples, list) and 0 < len(samples) <= ENOUGH and _alike(samples)):
-                raise stored.error("a feature that waits has no values")
-            self.waiting[_hashable(name, stored)] = samples
-        self.ignored = {_hashable(name, stored) for name in stored.items("ignored")}
-        stored.finish()
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         self._arrange()
+        first = min((place.column for place in self._places.values()), default=self.width)
+        if first not in (0, 1) or not len(self._number_columns) == len(self._sums) == len(self._counts):
+            raise stored.error("its features do not fill its columns")
 
     # ---- inside
 
     def _arrange(self) -> None:
-        """What :meth:`quick` needs."""
+        """Columns, and what :meth:`quick` needs."""
+        widths = [self.encoder.width if is_text else 1 for is_text in self._is_text.values()]
+        # The first column may be for rows without any feature.
+        column, number = self.width - sum(widths), 0
+        self._places: dict[Any, Place] = {}
+        for (name, is_text), width in zip(self._is_text.items(), widths, strict=True):
+            self._places[name] = Place(column, -1 if is_text else number)
+            column, number = column + width, number + (not is_text)
         numbers = {name: place.column for name, place in self._places.items() if not place.is_text}
         self._texts = [(name, place.column) for name, place in self._places.items() if place.is_text]
         self._number_columns = np.array(list(numbers.values()), np.intp)
@@ -381,11 +389,3 @@ def _alike(values: list[Any]) -> bool:
     if all(type(value) is str for value in values):
         return True
     return all(type(value) is float and math.isfinite(value) for value in values)
-
-
-def _hashable(name: Any, stored: Stored) -> Any:
-    try:
-        hash(name)
-    except TypeError:
-        raise stored.error(f"{name!r} cannot be the name of a feature") from None
-    return name

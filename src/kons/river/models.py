@@ -262,8 +262,8 @@ class KONSRegressor(OnDicts, base.MiniBatchRegressor):
     What is done for you is told once, as a :class:`~kons.errors.KonsWarning`. Infinity and values that are
     neither numbers, booleans nor text are refused, and a call that raises changes nothing.
 
-    A row costs O(B^2) with B atoms, and the default has several dictionaries: row by row about a millisecond
-    (``learn_many`` takes less), where ``learner="embedded"`` takes some ten microseconds. Not for sparse
+    A row costs O(B^2) with B atoms, and the default has several dictionaries: row by row some hundred
+    microseconds (``learn_many`` takes less), where ``learner="embedded"`` takes some ten. Not for sparse
     features, such as bags of words: what is not there counts as not known, not as 0, and a kernel looks at
     every column of a row.
 

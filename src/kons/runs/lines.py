@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kons.errors import MissingExtraError
 from kons.evaluation import Scored
+from kons.learners.labels import Labels
 from kons.streams.arrow import arrow_numbers, arrow_texts
 
 __all__ = ["as_csv", "as_table", "as_trace", "joined"]
@@ -61,11 +62,11 @@ def _cells(pyarrow: Any, values: NDArray[Any]) -> Any:
     return arrow_numbers(pyarrow, values)
 
 
-def as_trace(scored: Scored, codes: dict[Any, int]) -> dict[str, NDArray[Any]]:
-    """Columns for a trace file; labels as their codes, -1 for none. ``codes`` learns new labels."""
+def as_trace(scored: Scored, labels: Labels) -> dict[str, NDArray[Any]]:
+    """Columns for a trace file; labels as their codes, -1 for none. ``labels`` learns new ones."""
     columns = {
-        "target": _numbers(scored.target, codes),
-        "prediction": _numbers(scored.prediction, codes),
+        "target": _numbers(scored.target, labels),
+        "prediction": _numbers(scored.prediction, labels),
         "lower": scored.lower,
         "upper": scored.upper,
         "loss": scored.loss,
@@ -77,11 +78,11 @@ def as_trace(scored: Scored, codes: dict[Any, int]) -> dict[str, NDArray[Any]]:
     return columns | {name: known[name] for name in TRACED if name in known}
 
 
-def _numbers(values: NDArray[Any], codes: dict[Any, int]) -> NDArray[Any]:
+def _numbers(values: NDArray[Any], labels: Labels) -> NDArray[Any]:
     if values.dtype != object:
         return values
-    found = (-1 if label is None else codes.setdefault(label, len(codes)) for label in values)
-    return np.fromiter(found, dtype=np.int64, count=len(values))
+    labels.learn([label for label in values if label is not None])
+    return labels.find(values)
 
 
 def joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:

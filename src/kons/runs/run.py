@@ -30,6 +30,7 @@ from kons.errors import (
 )
 from kons.evaluation import Evaluation, Prequential, Scored
 from kons.files import read_tree, save, write_tree
+from kons.learners.labels import Labels, stored_labels
 from kons.runs.circumstances import blas_threads, using_threads, versions
 from kons.runs.compiled import load_loops
 from kons.runs.experts import Experts
@@ -109,7 +110,7 @@ class Run:
         self.threads = blas_threads()
         self._place, self._force, self._command = place, force, list(command)
         self._experts = Experts()
-        self._codes: dict[Any, int] = {}
+        self._labels = Labels()
         self._traced: list[dict[str, Any]] = []
         self._first_traced = engine.rows
         self._pacing = Pacing()
@@ -134,7 +135,7 @@ class Run:
         if folder is not None:
             require_place(folder, force=force)
         stream = settings.open(quiet=quiet)
-        engine = _new_engine(settings, stream)
+        engine = _new_engine(settings, stream, settings.make_learner(stream))
         require_memory(settings, stream)
         if folder is not None and not stream.resumable:
             announce(
@@ -167,7 +168,7 @@ class Run:
         if (folder / CHECKPOINT).exists():
             run = cls._from_checkpoint(folder, settings, stream)
         else:
-            run = cls(settings, stream, _new_engine(settings, stream))
+            run = cls(settings, stream, _new_engine(settings, stream, settings.make_learner(stream)))
             run.folder = FolderWriter.reopen(folder, length=0, traces=0)
         run.resumed += 1
         threads = asked.get("threads")
@@ -179,9 +180,9 @@ class Run:
         try:
             tree = read_tree(folder / CHECKPOINT, kind=KIND, pieces=folder / PIECES)
             saved = Stored(tree, "this run")
-            engine = Prequential.from_state(saved.take("learner"), saved.take("engine"))
+            engine = _new_engine(settings, stream, saved.take("learner")).resume(saved.take("engine"))
             run = cls(settings, stream, engine)
-            run._codes = {label: code for code, label in enumerate(saved.items("labels"))}
+            run._labels = Labels(stored_labels(saved, "labels"))
             run.resumed, run._seconds_before = saved.integer("resumed"), saved.number("seconds", at_least=0.0)
             if saved.take("versions") != versions():
                 announce(
@@ -246,7 +247,7 @@ class Run:
         """The labels, in the order of their codes in the trace; None for numbers."""
         if self.stream.task != "classification":
             return None
-        return list(self._codes) or self.engine.result().classes
+        return list(self._labels.known) or self.engine.result().classes
 
     def _blocks(self, stop: Callable[[], bool] | None) -> Iterator[Block]:
         """Blocks of rows, with a word about when they are waited for."""
@@ -278,7 +279,7 @@ class Run:
             self.folder.open_predictions()
         if self.folder is not None:
             self.folder.append(as_csv(scored, header=self.folder.length == 0))
-            traced = as_trace(scored, self._codes)
+            traced = as_trace(scored, self._labels)
             self._traced.append(traced)
             self._experts.note(self.engine.learner, self.engine.rows - 1)
 
@@ -342,7 +343,7 @@ class Run:
                     "engine": self.engine.state(),
                     "length": self.folder.length,
                     "traces": self.folder.traces,
-                    "labels": list(self._codes),
+                    "labels": list(self._labels.known),
                     "resumed": self.resumed,
                     "seconds": self.seconds,
                     "versions": versions(),
@@ -408,9 +409,9 @@ class Run:
         return [f"{self.stream.source} changed while it was read: a part of it may be missing."]
 
 
-def _new_engine(settings: Settings, stream: Stream) -> Prequential:
+def _new_engine(settings: Settings, stream: Stream, learner: Any) -> Prequential:
     return Prequential(
-        settings.make_learner(stream),
+        learner,
         stream.task,
         delay=settings.total_delay(stream),
         window=settings.window,

@@ -11,6 +11,7 @@ delay of ``horizon`` rows. Rows are counted after skipping: a lag goes back over
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.encoding import HashedOneHot, date_parts
 from kons.errors import InputError, KonsError
+from kons.means import Mean
 from kons.streams.cells import is_missing
 from kons.streams.chunks import Chunk, Tally, Texts, bad_cell
 from kons.streams.dates import NOT_A_TIME
@@ -49,8 +51,7 @@ class Assembler:
         self._features = len(plan.features)
         self._encoders = {c.name: HashedOneHot(WIDTH, c.salt) for c in plan.columns if c.kind == "text"}
         self._numeric = [c.name for c in (*plan.columns, *plan.extras) if c.kind in ("number", "flag")]
-        self._sums = dict.fromkeys(self._numeric, 0.0)
-        self._counts = dict.fromkeys(self._numeric, 0)
+        self._means = {name: Mean() for name in self._numeric}
         self._last_time: float | int | None = None
         longest = max((back for _, back in plan.lags), default=0)
         self._past = {name: np.full(longest, np.nan) for name, _ in plan.lags}
@@ -191,16 +192,10 @@ class Assembler:
         for name in self._numeric:
             values: Any = chunk.columns[name]
             known = ~np.isnan(values)
-            # One after the other, as cumsum adds: the same mean wherever the chunks are cut.
-            with np.errstate(over="ignore"):
-                sums = np.cumsum(np.concatenate([[self._sums[name]], np.where(known, values, 0.0)]))
-            counts = self._counts[name] + np.concatenate([[0], np.cumsum(known)])
+            means = self._means[name].follow(np.where(known, values, 0.0), known.astype(np.float64), math.nan)
             if not known.all():
-                usable = (counts[:-1] > 0) & np.isfinite(sums[:-1])
-                means = np.where(usable, sums[:-1] / np.maximum(counts[:-1], 1), np.nan)
-                chunk.columns[name] = np.where(known, values, means)
-                empty |= ~known & ~usable
-            self._sums[name], self._counts[name] = float(sums[-1]), int(counts[-1])
+                chunk.columns[name] = np.where(known, values, means[:-1])
+                empty |= ~known & ~np.isfinite(means[:-1])
         if empty.any():  # nothing seen yet to take the mean of
             chunk, _ = self._without(chunk, empty, "missing", skip=True, complain=self._incomplete)
         return chunk

@@ -59,7 +59,7 @@ class Hindsight:
     embedding: Embedding = field(repr=False)
 
     def predict(self, X: Any) -> Vector:
-        """F at other points, not clipped."""
+        """The function at other points, not clipped."""
         points = as_objects(X) if self.embedding.kernel.accepts == "objects" else as_points(X)
         scores: Vector = self.embedding.coordinates(points) @ self.coordinates
         return scores

@@ -15,6 +15,7 @@ known, which bounds what the projection can have missed. The bound stands beside
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -70,44 +71,27 @@ class Estimate(float):
         return f"{float(self):g}" if self.is_exact else f"{float(self):g} (at most {self.high:g})"
 
 
-class LeverageScores(np.ndarray[Any, np.dtype[np.float64]]):
-    """An array of scores that lie in ``[value, value + error]``; ``error`` is 0 where they are exact.
-
-    What is computed from it, a part or a sum, is a plain array or number without an error.
+@dataclass(frozen=True, eq=False)
+class LeverageScores:
+    """Scores that lie in ``[values, values + errors]``; the errors are 0 where they are exact.
 
     >>> import numpy as np
-    >>> scores = LeverageScores(np.array([0.5, 0.25]), np.array([0.0, 0.125]))
-    >>> scores.high
+    >>> LeverageScores(np.array([0.5, 0.25]), np.array([0.0, 0.125])).high
     array([0.5  , 0.375])
     """
 
-    error: Vector
-
-    def __new__(cls, values: Vector, error: Vector) -> LeverageScores:
-        self = np.array(values, dtype=np.float64).view(cls)
-        self.error = np.array(error, dtype=np.float64)
-        return self
-
-    def __reduce__(self) -> tuple[type[LeverageScores], tuple[Vector, Vector]]:
-        return type(self), (np.asarray(self), self.error)
+    values: Vector
+    errors: Vector
 
     @property
     def high(self) -> Vector:
         """The upper ends."""
-        high: Vector = np.asarray(self) + self.error
-        return high
+        return self.values + self.errors
 
     @property
     def is_exact(self) -> bool:
         """Whether nothing was estimated."""
-        return not self.error.any()
-
-    def __getitem__(self, key: Any) -> Any:
-        return np.asarray(self)[key]
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: Any, *inputs: Any, **options: Any) -> Any:
-        plain = [np.asarray(a) if isinstance(a, LeverageScores) else a for a in inputs]
-        return getattr(ufunc, method)(*plain, **options)
+        return not self.errors.any()
 
 
 def ridge_leverage_scores(
@@ -120,13 +104,13 @@ def ridge_leverage_scores(
 ) -> LeverageScores:
     """tau_i of each point among all of them (Eq. 2).
 
-    Beyond ``exact_up_to`` points, lower bounds by projection on Nystrom landmarks, with an ``error`` that
+    Beyond ``exact_up_to`` points, lower bounds by projection on Nystrom landmarks, with ``errors`` that
     they are certain to lie within; costs n^3/3 up to there, n*B^2 beyond.
 
     >>> import numpy as np
     >>> from kons import Linear
-    >>> ridge_leverage_scores(Linear(), np.eye(2), regularization=1.0)
-    LeverageScores([0.5, 0.5])
+    >>> ridge_leverage_scores(Linear(), np.eye(2), regularization=1.0).values
+    array([0.5, 0.5])
     """
     points, w, alpha = _checked(kernel, X, weights, regularization)
     if len(w) <= exact_up_to:

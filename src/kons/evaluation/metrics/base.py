@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
 
 from kons.arrays import Vector
-from kons.stored import Stored
+from kons.state import Count, Inner, Number, Part, fields
 
 __all__ = ["MeanMetric", "Metric", "Rows", "Total"]
 
@@ -38,7 +38,7 @@ class Rows(NamedTuple):
     """How many labels are known: what came in these rows alone may be fewer."""
 
 
-class Metric(ABC):
+class Metric(Part, ABC):
     """One number about predictions: update with blocks of rows, read ``value``.
 
     >>> import numpy as np
@@ -47,7 +47,7 @@ class Metric(ABC):
     >>> metric.update(Rows(np.array([1.0, 2.0]), np.array([1.0, 4.0])))
     >>> metric.value
     1.0
-    >>> MAE.from_state(metric.state()).value
+    >>> MAE().resume(metric.state()).value
     1.0
     """
 
@@ -68,20 +68,11 @@ class Metric(ABC):
     def over(cls, rows: Rows) -> float:
         """Over these rows alone, from the definition."""
 
-    @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """Everything the next value depends on: numbers and arrays. A copy."""
-
-    @classmethod
-    @abstractmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The metric whose :meth:`state` this is."""
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name}={self.value:.6g})"
 
 
-class Total:
+class Total(Part):
     """A sum over blocks whose rounding does not grow with their number (Neumaier).
 
     >>> import numpy as np
@@ -92,9 +83,11 @@ class Total:
     1.0
     """
 
-    def __init__(self, total: float = 0.0, lost: float = 0.0) -> None:
-        self._total = total
-        self._lost = lost
+    STATE = fields(_total=Number(), _lost=Number())
+
+    def __init__(self) -> None:
+        self._total = 0.0
+        self._lost = 0.0  # what rounding took
 
     def add(self, part: float) -> None:
         """Count one more summand in."""
@@ -111,20 +104,11 @@ class Total:
         # Beyond the range of floats what was lost is NaN, and says nothing.
         return self._total + self._lost if math.isfinite(self._total) else self._total
 
-    def state(self) -> dict[str, Any]:
-        """The sum, and what rounding took from it. A copy."""
-        return {"total": self._total, "lost": self._lost}
-
-    @classmethod
-    def from_state(cls, stored: Stored) -> Self:
-        """The sum whose :meth:`state` this is."""
-        total = cls(stored.number("total"), stored.number("lost"))
-        stored.finish()
-        return total
-
 
 class MeanMetric(Metric):
     """A metric that is the mean of one number per row."""
+
+    STATE = fields(_sum=Inner(), _rows=Count())
 
     def __init__(self) -> None:
         self._sum = Total()
@@ -149,15 +133,3 @@ class MeanMetric(Metric):
     def over(cls, rows: Rows) -> float:
         """Over these rows alone."""
         return float(cls.each(rows).sum()) / len(rows.target) if len(rows.target) else math.nan
-
-    def state(self) -> dict[str, Any]:
-        """The sum and the number of rows."""
-        return {"sum": self._sum.state(), "rows": self._rows}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The metric whose :meth:`state` this is."""
-        metric, stored = cls(), Stored(state, cls.__name__)
-        metric._sum, metric._rows = Total.from_state(stored.inner("sum")), stored.integer("rows")
-        stored.finish()
-        return metric

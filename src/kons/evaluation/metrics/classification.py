@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Vector
 from kons.evaluation.metrics.base import MeanMetric, Metric, Rows
+from kons.state import Array, Count, Flag, Sizes, Whole, fields
 from kons.stored import Stored
 
 __all__ = ["AUC", "F1", "ErrorRate", "LogLoss"]
@@ -48,6 +49,23 @@ class LogLoss(MeanMetric):
         return -np.log(np.maximum(rows.truth, SMALLEST))
 
 
+class _Filled(Array):
+    """Counts, of which only those that are not 0 are saved: their places, and they."""
+
+    def save(self, part: Any, name: str) -> Any:
+        counts = getattr(part, name).ravel()
+        places = np.flatnonzero(counts)
+        return np.array([places, counts[places]], dtype=np.float64)
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        places, found = stored.array(key, 2, None, at_least=0.0).astype(np.int64)
+        counts = getattr(part, name)
+        if places.max(initial=0) >= counts.size:
+            raise stored.error(f"{key} has the place {places.max()}, there are {counts.size}")
+        counts.ravel()[places] = found
+        return counts
+
+
 class AUC(Metric):
     """The probability that a positive scores above a negative, ties counting half; for two classes.
 
@@ -61,6 +79,7 @@ class AUC(Metric):
     """
 
     name, task = "auc", "classification"
+    STATE = fields(_counts=_Filled(2, BINS + 1, written="always"), _many_classes=Flag())
 
     def __init__(self) -> None:
         # Scores of the rows with code 0 and with code 1.
@@ -110,27 +129,6 @@ class AUC(Metric):
         below = np.searchsorted(scores, asked, "left").sum() + np.searchsorted(scores, asked, "right").sum()
         return float(below) / (2.0 * len(scores) * len(asked))
 
-    def state(self) -> dict[str, Any]:
-        """The histograms: only bins that are not empty."""
-        filled = np.flatnonzero(self._counts)
-        return {
-            "bins": filled.astype(np.float64),
-            "counts": self._counts.ravel()[filled].astype(np.float64),
-            "many_classes": self._many_classes,
-        }
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The metric whose :meth:`state` this is."""
-        metric, stored = cls(), Stored(state, cls.__name__)
-        bins = stored.array("bins", None, at_least=0.0).astype(np.int64)
-        if bins.max(initial=0) >= metric._counts.size:
-            raise stored.error(f"bins holds {bins.max()}, there are {metric._counts.size}")
-        metric._counts.ravel()[bins] = stored.array("counts", len(bins), at_least=0.0)
-        metric._many_classes = stored.flag("many_classes")
-        stored.finish()
-        return metric
-
 
 def _bins(score: Vector) -> NDArray[np.int64]:
     """The bin of each score in [0, 1], even in log-odds; NaN counts as 0."""
@@ -148,6 +146,7 @@ class F1(Metric):
     """
 
     name, task = "f1", "classification"
+    STATE = fields(_counts=Whole(3, None), _positive=Count(at_most=1))
 
     def __init__(self) -> None:
         # Rows: right, predicted, came; a column per label.
@@ -170,19 +169,6 @@ class F1(Metric):
     def over(cls, rows: Rows) -> float:
         """Over these rows alone."""
         return _f1(_label_counts(rows, rows.classes), rows.positive)
-
-    def state(self) -> dict[str, Any]:
-        """The counts of each label."""
-        return {"counts": self._counts.astype(np.float64), "positive": self._positive}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The metric whose :meth:`state` this is."""
-        metric, stored = cls(), Stored(state, cls.__name__)
-        metric._counts = stored.array("counts", 3, None, at_least=0.0).astype(np.int64)
-        metric._positive = stored.integer("positive", at_most=1)
-        stored.finish()
-        return metric
 
 
 def _label_counts(rows: Rows, least: int) -> NDArray[np.int64]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
 
 import numpy as np
 
 from kons.arrays import Vector
 from kons.evaluation.metrics.base import MeanMetric, Metric, Rows, Total
-from kons.stored import Stored
+from kons.state import Count, Inner, Number, fields
 
 __all__ = ["MAE", "MSE", "R2", "RMSE"]
 
@@ -61,6 +60,7 @@ class R2(Metric):
     """
 
     name, task = "r2", "regression"
+    STATE = fields(_residual=Inner(), _spread=Inner(), _mean=Number(), _rows=Count())
 
     def __init__(self) -> None:
         self._residual = Total()
@@ -91,25 +91,6 @@ class R2(Metric):
         if len(rows.target) == 0:
             return math.nan
         return _explained(float(MSE.each(rows).sum()), _mean_and_spread(rows.target)[1])
-
-    def state(self) -> dict[str, Any]:
-        """The sums, the mean and the number of rows."""
-        return {
-            "residual": self._residual.state(),
-            "spread": self._spread.state(),
-            "mean": self._mean,
-            "rows": self._rows,
-        }
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The metric whose :meth:`state` this is."""
-        metric, stored = cls(), Stored(state, cls.__name__)
-        metric._residual = Total.from_state(stored.inner("residual"))
-        metric._spread = Total.from_state(stored.inner("spread"))
-        metric._mean, metric._rows = stored.number("mean"), stored.integer("rows")
-        stored.finish()
-        return metric
 
 
 def _mean_and_spread(values: Vector) -> tuple[float, float]:

@@ -7,13 +7,11 @@
     A            = alpha s^2 I + sum_t lambda^(age) g_t g_t^T,   s^2 the variance of the targets
 
 It is the second-order step with the squared loss in the space of experts, started at equal weights. For
-lambda = 1 it
-competes with every fixed *linear* combination w of the N experts: its squared loss is at most
-``loss(w) + alpha s^2 |w - w_0|^2 + 4 C^2 N log(1 + T C^2/(alpha s^2 N))`` for predictions and targets
-within C of the centre, the
-bound of online ridge regression (Vovk 2001; Azoury, Warmuth 2001). So it loses little to the best expert,
-and gains where
-errors of experts cancel. With forgetting, it competes with combinations that change slowly.
+lambda = 1 it competes with every fixed *linear* combination w of the N experts: its squared loss is at most
+``loss(w) + alpha s^2 |w - w_0|^2 + 4 C^2 N log(1 + T C^2/(alpha s^2 N))`` for predictions and targets within
+C of the centre, the bound of online ridge regression (Vovk 2001; Azoury, Warmuth 2001). So it loses little
+to the best expert, and gains where errors of experts cancel. With forgetting, it competes with combinations
+that change slowly.
 """
 
 from __future__ import annotations
@@ -42,9 +40,8 @@ DOUBT = 10.0
 class Aggregation(Part):
     """The weights of N experts, updated after each row; O(N^2) a row and output.
 
-    Not for hundreds of experts, nor for experts that all agree: their weights are then not determined,
-    though the
-    prediction is.
+    Not for hundreds of experts, nor for experts that all agree: their weights are then not determined, though
+    the prediction is.
 
     >>> import numpy as np
     >>> y = np.sin(np.arange(500.0))
@@ -136,10 +133,7 @@ class Aggregation(Part):
         self.weights = self.start + self.inverse @ self.products
 
     def removal_cost(self, experts: Sequence[int]) -> float:
-        """How much the discounted squared loss of the past rises if these experts go.
-
-        W_S^T (A^-1)_SS^-1 w_S.
-        """
+        """The rise of the discounted squared loss of the past without these, ``w_S^T (A^-1)_SS^-1 w_S``."""
         S = np.asarray(experts)
         if not self.inverse.any():
             return np.inf

@@ -214,7 +214,7 @@ class SpanRidge:
     # ---- looking
 
     def coefficients(self) -> Matrix:
-        """Theta after all rows so far."""
+        """The coefficients theta after all rows so far."""
         if not self.live:
             known: Matrix = self.theta
             return known

@@ -24,7 +24,7 @@ from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.succession import Succession
 from kons.learners.auto.view import Fixed
 from kons.learners.classifier import best_of, probabilities_of
-from kons.learners.labels import KnownLabels, Labels, as_label, as_labels, object_array
+from kons.learners.labels import KnownLabels, Labels, as_label, as_labels
 from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Logistic
@@ -166,7 +166,7 @@ class AutoKONS(StreamConsumer):
         with self._all_or_nothing(), single_threaded_blas():
             before = len(self._labels)
             if self._labelled:
-                values = np.array(self._labels.codes_of(labels), dtype=np.float64)
+                values = self._labels.learn(labels).astype(np.float64)
                 for _ in range(len(self._labels) - before):
                     self._succession.add_output()
             outcomes = self._succession.advance(points, values, weights)
@@ -244,8 +244,7 @@ class AutoKONS(StreamConsumer):
 
     def labels_of(self, scores: Matrix) -> NDArray[Any]:
         """The label with the highest score in each row; None where all are NaN."""
-        known = [*self._labels.known, None]
-        return object_array([known[code] for code in best_of(scores)])
+        return self._labels.decode(best_of(scores))
 
     # ---- looking
 

@@ -106,11 +106,16 @@ class Layout:
         return np.where(last < 0.0, means, (last == np.arange(means.shape[1])).astype(np.float64))
 
     def believed(self, rows: Matrix, fence: Fence) -> Vector:
-        """The weights of rows to those that learn: 0 where the target, or a last one, is beyond the fence."""
+        """The weights of rows to those that learn: 0 where the target, or a last one, is beyond the fence.
+
+        Before any target was known, the last ones are no targets, and wherever they lie says nothing.
+        """
         weights = self.weights(rows)
         if self.classes:
             return weights
-        believed: Vector = weights * fence.holds(rows[:, self.width : self.width + LAGS + 1]).all(axis=1)
+        last = rows[:, self.width : self.width + LAGS]
+        sound = fence.holds(last).all(axis=1) | (last == NO_NUMBER).all(axis=1)
+        believed: Vector = weights * (fence.holds(self.targets(rows)) & sound)
         return believed
 
     def shown(self, rows: Matrix, fence: Fence) -> Matrix:

@@ -20,7 +20,7 @@ from kons.learners.auto.chunks import LONGEST
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
 from kons.learners.auto.ranks import interpolated
 from kons.learners.auto.roles import BASELINES, LAST, MEAN
-from kons.learners.auto.rows import ERROR_AT, LAGS, OWN, TARGET_AT, WEIGHT_AT
+from kons.learners.auto.rows import ERROR_AT, LAGS, NO_NUMBER, OWN, TARGET_AT, WEIGHT_AT
 from kons.learners.auto.targets import MARGIN
 from kons.learners.auto.voting import EARNED
 
@@ -320,8 +320,12 @@ def learn(
         rows[n, seen + ERROR_AT] += (said[VOTE, o] - goal[o]) ** 2
     inside = min(max(y, memory[FENCE_LOW]), memory[FENCE_HIGH])
     believed = weight
-    for j in range(seen - LAGS, seen + 1):  # the last targets and this one
-        if not sizes[CLASSES] and not memory[FENCE_LOW] <= current[j] <= memory[FENCE_HIGH]:
+    if not sizes[CLASSES]:  # as Layout.believed
+        known, sound = False, True
+        for j in range(seen - LAGS, seen):
+            known = known or current[j] != NO_NUMBER
+            sound = sound and memory[FENCE_LOW] <= current[j] <= memory[FENCE_HIGH]
+        if (known and not sound) or inside != y:
             believed = 0.0
     memory[LOSS] += weight * min(rows[n, seen + ERROR_AT], memory[LARGEST_ERROR])
     for i in range(len(experts)):
@@ -367,6 +371,7 @@ def _weigh(
         first = memory[WEIGHT] == 0.0
         mean = memory[sizes[TOTALS_AT]] / max(memory[WEIGHT], 1e-300)
         memory[SQUARES] += 0.0 if first else believed * (y - mean) ** 2
+        first = first and memory[LOW] == 0.0 and memory[HIGH] == 0.0
         memory[LOW] = y if first else min(memory[LOW], y)
         memory[HIGH] = y if first else max(memory[HIGH], y)
     memory[WEIGHT] += believed

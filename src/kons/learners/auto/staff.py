@@ -71,8 +71,8 @@ class Moment(NamedTuple):
     """The usual squared error of the vote."""
 
     def believed(self, rows: Matrix) -> Matrix:
-        """Those that are learned from."""
-        return rows[self.layout.believed(rows, self.fence) > 0.0]
+        """Those that are learned from, as experts are shown them."""
+        return self.layout.shown(rows[self.layout.believed(rows, self.fence) > 0.0], self.fence)
 
 
 class Staff:

@@ -83,7 +83,8 @@ class Targets(Part):
         if not self.classes:
             counted = (weights if seen is None else seen) > 0.0
             y = Y[:, 0]
-            empty = self.weight == 0.0
+            # A range that was seen stays, though nothing of it may be believed any more.
+            empty = self.weight == 0.0 and self.low == self.high == 0.0
             low[0], high[0] = (np.inf, -np.inf) if empty else (self.low, self.high)
             low[1:], high[1:] = np.where(counted, y, np.inf), np.where(counted, y, -np.inf)
             low, high = np.minimum.accumulate(low), np.maximum.accumulate(high)

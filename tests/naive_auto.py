@@ -1,0 +1,733 @@
+"""AutoKONS written once more, one row at a time and densely from its definitions: the referee of the engine.
+
+It shares with ``kons`` the sequence of its coins, nothing else: kernels, scalings, experts, stacking and the
+test for drift are written out here and in :mod:`naive_experts`, and every constant stands here again, so that
+a number changed on one side only is found. *When* something happens is not written here: that is the table of
+``docs/auto.md``, section "Schedule", read by :func:`schedule_of`.
+
+There is no blocked algebra, no cache and no incremental factor. An expert is the list of the rows that it
+has learned, and each of its predictions a solution of the normal equations; so are the weights of stacking.
+A row costs milliseconds: streams of one or two thousand rows, with few atoms, are what this is for.
+
+========================  ==================================================================================
+:class:`Pool`             experts over one reservoir: views refitted, experts fitted, stacked and pruned
+:class:`NaiveAuto`        the pool at work, and a fresh one that takes over when the stream has turned
+========================  ==================================================================================
+
+Not here: a kernel, bandwidth or regularization fixed by the user, more than twelve experts, more than 128
+columns (where metrics are diagonal), and where numbers near the limits of floats are treated with care.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from kons.core.coins import Coins
+from naive_experts import (
+    FARTHEST,
+    FORGETTING,
+    LEAST_CURVATURE,
+    NO_LIMIT,
+    SCALINGS,
+    Logistic,
+    Ridge,
+    Stacking,
+    View,
+    gradient_products,
+    half_median_distance,
+    improved,
+)
+
+MEAN, LAST, FIRST = 0, 1, 2  # columns of stacking: mean of the targets, last target, first expert
+LAGS, MOST_FLAGS = 2, 10  # last targets that an expert sees; classes that they are told apart in
+RESERVOIR, RECENT = 8192, 2048  # rows kept of the whole stream, and last rows
+
+# Targets: predictions stay in their range and a margin, experts do not learn from those beyond the fence, and
+# a wild squared error, so many times the usual one, weighs less in stacking.
+MARGIN, NO_FENCE, WILD, NO_ERROR = 0.05, (-1e300, 1e300), 100.0, 1e-12
+FENCE_ROWS, FENCE_FEWEST, FENCE_PART, FENCE_NEAREST, FENCE_FARTHEST = 512, 7, 0.95, 6.0, 10.0
+
+# Views: rows that metrics wait for; atoms and rows of the search; metrics sought from nothing.
+FIRST_METRICS, SETTLED = 32, 1024
+SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
+FRESH_AT, FRESH_WINS, FRESH_HOPELESS = (512, 1024, 4096), 0.98, 2.0
+
+# Experts: ridges; from where on those that remember all learn in batches; what is worth a new fit.
+LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.1, 1.0 / 16.0, 512
+MOVES, COUNTS, MOST_GROWN, GROWS = 0.03, 0.1, 1.75, 1.1
+# Pruning: the price of a weight; rows to be sure; from where on experts without a memory are pruned, too.
+PRICE, SURE, LATE = 0.5, 2048, 4096
+
+# Stacking: the weight from which on the last target counts beyond the fence; weights that are equal.
+EARNED, TIE = 0.1, 1e-6
+CALIBRATION, CALIBRATION_PRIOR, LEAST_SLOPE = (4.0, 0.0), (0.1, 1.0), 0.5
+
+# Drift: an alarm, how long it lasts, who is tried on which rows, and what a trial may cost.
+UNUSUAL, WORSE_THAN_MEAN, SMALL_ERROR, LEAST_ERROR = 3.0, 1.5, 0.25, 1e-3
+FEWEST, YOUNG, CALM, GIVEN_UP = 16, 256, 2, 384
+SHORTEST_ALARM, SHORTEST_TRIAL, RISEN = 64, 40, 0.5
+HALF, MOSTLY, COMPARED = 0.5, 0.6, 0.9
+PAID, SAVED = 1.0 / 32.0, 512.0
+STANDS_BY, MISSED = 2048, 256
+
+
+class Spec(NamedTuple):
+    """An expert before it is fitted, for the first time after ``start`` rows."""
+
+    name: str
+    kernel: str
+    start: int
+    lags: bool = False
+    """Whether it sees the last targets."""
+    memory: int = 0
+    other: bool = False
+    """Whether it sees columns in the scaling that lost."""
+    softer: bool = False
+    """With the square root of the metric; of classes with the logistic loss."""
+
+
+EXPERTS = (
+    Spec("gaussian, features", "gaussian", 32),
+    Spec("linear, features", "linear", 4),
+    Spec("gaussian, last targets, memory 300", "gaussian", 256, lags=True, memory=300),
+    Spec("matern, features", "matern", 512),
+    Spec("gaussian, last targets", "gaussian", 64, lags=True),
+    Spec("linear, last targets, memory 300", "linear", 8, lags=True, memory=300),
+    Spec("gaussian, last targets, memory 100", "gaussian", 128, lags=True, memory=100),
+    Spec("gaussian, features, other scaling", "gaussian", 128, other=True),
+    Spec("gaussian, features, memory 300", "gaussian", 256, memory=300),
+    Spec("gaussian, features, softer relevance", "gaussian", 1024, softer=True),
+    Spec("gaussian, last targets, other scaling, memory 100", "gaussian", 128, True, 100, other=True),
+    Spec("gaussian, last targets, memory 1000", "gaussian", 1024, lags=True, memory=1000),
+)
+
+
+class Rule(NamedTuple):
+    """At which rows something happens: "4, 8, every 64 from 64, times 8 from 4096"."""
+
+    parts: list
+
+    def __contains__(self, row):
+        start, how, step = max((part for part in self.parts if part[0] <= row), default=(0, "", 0))
+        if how == "every":
+            return (row - start) % step == 0
+        while how == "times" and start < row:
+            start *= step
+        return start == row
+
+    def before(self, row):
+        return next((earlier for earlier in range(row - 1, 0, -1) if earlier in self), 0)
+
+
+def schedule_of(page):
+    """The table "Schedule" of a page in Markdown: rules by name."""
+    rules = {}
+    for name, words in re.findall(r"^\| ([^|]+?) \| `([^`|]+)` \|", page.split("## Schedule")[1], re.M):
+        found = [re.fullmatch(r"(?:(every|times) (\d+) from )?(\d+)", part) for part in words.split(", ")]
+        rules[name] = Rule([(int(part[3]), part[1] or "", int(part[2] or 0)) for part in found])
+    return rules
+
+
+@dataclass(eq=False)
+class Row:
+    x: np.ndarray
+    last: np.ndarray
+    """The last targets that were known before it."""
+    y: float
+    weight: float
+    forecasts: np.ndarray | None = None
+    """Of mean, last target and experts, (columns of stacking, outputs)."""
+    centre: float = 0.0
+    stacked: np.ndarray | None = None
+    error: float = 0.0
+
+
+class Step(NamedTuple):
+    """What one row brought, as the trace of AutoKONS has it."""
+
+    prediction: np.ndarray
+    """In units of the target; of classes logits, NaN for those not known yet."""
+    leader: str
+    slope: float
+    inverse_form: float
+    size: int
+
+
+@dataclass(eq=False)
+class Member:
+    spec: Spec
+    fitted: Ridge | None = None
+
+
+class Pool:
+    """Experts over one reservoir, fed row by row. ``classes`` is 0, or how many there will ever be."""
+
+    def __init__(self, schedule, *, classes, max_atoms, experts, delay, seed, log):
+        self.schedule, self.classes, self.outputs = schedule, classes, classes or 1
+        self.max_atoms, self.most_experts, self.delay, self.seed, self.log = (
+            max_atoms,
+            experts,
+            delay,
+            seed,
+            log,
+        )
+        self.rows, self.due, self.known_classes = 0, 0, 0
+        self.fed, self.pending, self.history = [], [], []  # targets; rows without and with known targets
+        self.coins, self.reservoir = Coins(seed), []
+        self.targets, self.weights = np.empty((0, self.outputs)), np.empty(0)  # those inside the fence
+        self.low, self.high = np.inf, -np.inf
+        self.fence, self.wild = NO_FENCE, NO_LIMIT
+        self.loss = self.loss_rows = 0.0
+        self.calibration, self.curvature = np.array(CALIBRATION), np.diag(CALIBRATION_PRIOR)
+        specs = [s._replace(name=f"{s.name}, logistic") if classes and s.softer else s for s in EXPERTS]
+        self.members = [Member(spec) for spec in specs[:experts]]
+        self.stacking = Stacking(len(self.members) + FIRST, 1.0 + delay, doubted=[LAST])
+        self.plain_stacking = Stacking(len(self.plain), 1.0 + delay)
+        self.views, self.better = {}, {False: "robust", True: "robust"}
+        self.leader = None
+
+    @property
+    def plain(self):
+        """The columns of stacking that need no last targets."""
+        return [MEAN] + [i + FIRST for i, member in enumerate(self.members) if not member.spec.lags]
+
+    # ---- a row
+
+    def step(self, x, y, weight):
+        """Predict a row, learn the one that becomes known after it, and see to what is due then."""
+        row = Row(np.array(x, dtype=float), self.last_targets(), float(y), float(weight))
+        self.predict(row)
+        result = self.step_of(row)
+        self.fed.append(row.y)
+        self.pending.append(row)
+        if len(self.pending) > self.delay:
+            self.learn(self.pending.pop(0))
+        self.rows += 1
+        if self.rows in self.schedule["end of a chunk"]:
+            self.end_chunk()
+        return result
+
+    def last_targets(self):
+        places = len(self.fed) - 1 - self.delay - np.arange(LAGS)
+        if places[0] < 0:
+            return np.full(LAGS, -1.0 if self.classes else 0.0)
+        return np.array(self.fed)[np.maximum(places, 0)]
+
+    def predict(self, row, lags=True):
+        """Everybody's forecasts, and all of them stacked, or only those that need no last targets."""
+        mean, low, high = self.mean(), *self.range()
+        forecasts = np.empty((len(self.members) + FIRST, self.outputs))
+        forecasts[MEAN], forecasts[LAST] = mean, row.last[0]
+        if self.classes:
+            forecasts[LAST] = mean if row.last[0] < 0.0 else row.last[0] == np.arange(self.outputs)
+        asked = [m.fitted is not None and (lags or not m.spec.lags) for m in self.members]
+        for i in np.flatnonzero(asked):
+            fitted = self.members[i].fitted
+            forecasts[i + FIRST] = fitted.predict(self.columns_of([row], fitted))[0]
+        # Those that are not there yet repeat the mean of the others.
+        others = forecasts[FIRST:][asked] if any(asked) else forecasts[[MEAN]]
+        forecasts[FIRST:][np.logical_not(asked)] = others.mean(axis=0)
+        inner = max(low, self.fence[0]), min(high, self.fence[1])
+        row.forecasts, row.centre = np.clip(forecasts, *inner), 0.0 if self.classes else mean[0]
+        stacking, used = (self.stacking, slice(None)) if lags else (self.plain_stacking, self.plain)
+        weights = stacking.weights()
+        stacked = np.clip(row.centre + weights @ (row.forecasts[used] - row.centre), *inner)
+        if lags and not self.classes and weights[LAST] > EARNED:
+            stacked = stacked + row.last[0] - np.clip(row.last[0], *self.fence)
+        row.stacked = np.clip(stacked, low, high)
+
+    def scores(self, row):
+        """The prediction, or its calibrated logits."""
+        if not self.classes:
+            return row.stacked
+        logits = self.calibration[0] * (2.0 * row.stacked - 1.0) + self.calibration[1]
+        return np.where(np.arange(self.classes) < self.known_classes, logits, np.nan)
+
+    def step_of(self, row):
+        name, column, form = "mean", MEAN, 0.0
+        if self.leader is not None:
+            name, column = self.leader.spec.name, self.members.index(self.leader) + FIRST
+            form = 0.5 * self.leader.fitted.inverse_form(self.columns_of([row], self.leader.fitted))
+        output = int(row.y) if self.classes else 0
+        slope = 2.0 * row.weight * (row.forecasts[column, output] - self.outputs_of([row])[0, output])
+        return Step(self.scores(row), name, slope, form, self.size)
+
+    def learn(self, row):
+        """A target becomes known."""
+        target, usable = self.outputs_of([row])[0], bool(self.usable([row]))
+        if usable:
+            self.targets, self.weights = (
+                np.vstack([self.targets, target]),
+                np.append(self.weights, row.weight),
+            )
+        if row.weight > 0.0:
+            self.low, self.high = min(self.low, row.y), max(self.high, row.y)
+        for fitted in (member.fitted for member in self.members if member.fitted is not None):
+            fitted.learn(self.columns_of([row], fitted), target[None], row.weight * usable)
+        G, t = row.forecasts.T - row.centre, np.clip(target, *self.fence) - row.centre
+        self.stacking.learn(G, t, row.weight, self.wild)
+        self.plain_stacking.learn(G[:, self.plain], t, row.weight, self.wild)
+        if self.classes:
+            self.known_classes = max(self.known_classes, int(row.y) + 1)
+            for k in range(self.known_classes):
+                self.calibrate(np.array([2.0 * row.stacked[k] - 1.0, 1.0]), target[k])
+        row.error = float(np.sum((row.stacked - target) ** 2))
+        self.loss += row.weight * min(row.error, self.wild)
+        self.loss_rows += 1.0
+        # Row t stays in the reservoir with probability RESERVOIR/(t + 1), in the place of any other.
+        t, coin = len(self.history), self.coins.draw_one()
+        self.history.append(row)
+        if t < RESERVOIR:
+            self.reservoir.append(t)
+        elif int(coin * (t + 1)) < RESERVOIR:
+            self.reservoir[int(coin * (t + 1))] = t
+
+    def calibrate(self, s, y):
+        """A Newton step of logistic regression on one score; the curvature is forgotten towards the prior."""
+        p = 1.0 / (1.0 + np.exp(-np.clip(self.calibration @ s, -FARTHEST, FARTHEST)))
+        prior = (1.0 - FORGETTING) * np.diag(CALIBRATION_PRIOR)
+        curvature = max(p * (1.0 - p), LEAST_CURVATURE)
+        self.curvature = FORGETTING * self.curvature + prior + curvature * np.outer(s, s)
+        self.calibration = self.calibration - np.linalg.solve(self.curvature, (p - y) * s)
+        self.calibration[0] = max(self.calibration[0], LEAST_SLOPE)
+
+    def widen(self, values):
+        """Columns more, which had these values so far; a decision is due when some rows have had them."""
+        for row in self.history + self.pending:
+            row.x = np.append(row.x, values)
+        self.due = self.due or (self.rows + 512) // 128 * 128
+
+    # ---- rows as arrays
+
+    def outputs_of(self, rows):
+        y = np.array([row.y for row in rows])[:, None]
+        return (y == np.arange(self.classes)).astype(float) if self.classes else y
+
+    def columns(self, rows, lags, flags, features):
+        """What a view scales: features, and last targets; of more than two classes these are flags."""
+        X, last = np.array([row.x[:features] for row in rows]), np.array([row.last for row in rows])
+        if not self.classes:
+            last = np.clip(last, *self.fence)
+        elif flags > 2:
+            last = (last[:, :, None] == np.arange(flags)).reshape(len(rows), -1)
+        return np.hstack([X, last]) if lags else X
+
+    def columns_of(self, rows, fitted):
+        return self.columns(rows, fitted.spec.lags, fitted.view.flags, fitted.view.features)
+
+    def usable(self, rows):
+        """Those that experts learn from: with a weight, and targets inside the fence."""
+        low, high = self.fence
+        # Before any target is known the last ones are zeros, which say nothing.
+        told = [(r.y, *r.last) if any(r.last) else (r.y,) for r in rows]
+        inside = [self.classes or low <= min(values) <= max(values) <= high for values in told]
+        return [row for row, is_inside in zip(rows, inside, strict=True) if row.weight > 0.0 and is_inside]
+
+    def sampled(self):
+        return [self.history[t] for t in sorted(self.reservoir)]
+
+    def last(self, count):
+        return self.history[max(len(self.history) - min(count, RECENT), 0) :]
+
+    # ---- targets
+
+    def mean(self):
+        return (
+            self.weights @ self.targets / self.weights.sum() if len(self.weights) else np.zeros(self.outputs)
+        )
+
+    def range(self):
+        if self.classes:
+            return 0.0, 1.0
+        margin = MARGIN * (self.high - self.low)
+        return (self.low - margin, self.high + margin) if self.low <= self.high else (0.0, 0.0)
+
+    def variance(self):
+        """Around the mean of the targets before each."""
+        mean = self.mean()
+        if self.classes:
+            return max(mean @ (1.0 - mean), 1e-3)
+        if not len(self.weights):
+            return 1e-300
+        y, weights = self.targets[:, 0], self.weights
+        before = np.append(y[0], (np.cumsum(weights * y) / np.cumsum(weights))[:-1])
+        variance = weights @ (y - before) ** 2 / weights.sum()
+        return variance if variance > max((1e-12 * mean[0]) ** 2, 1e-300) else 1e-300
+
+    def usual_error(self):
+        return self.loss / max(self.loss_rows, 1.0)
+
+    def move_fence(self, decides):
+        """Some times as far from the median of the last targets as most of those that differ from it."""
+        y = np.array([row.y for row in self.last(RECENT) if row.weight > 0.0])
+        y = np.sort(y[:: -max(len(y) // FENCE_ROWS, 1)])
+        distances = np.sort(np.abs(y - y[len(y) // 2])[y != y[len(y) // 2]]) if len(y) else y
+        before, self.fence = self.fence, NO_FENCE
+        if len(distances) >= FENCE_FEWEST:
+            times = min(FENCE_FARTHEST, max(0.5 * math.sqrt(len(distances)), FENCE_NEAREST))
+            reach = times * distances[int(FENCE_PART * (len(distances) - 1))]
+            self.fence = y[len(y) // 2] - reach, y[len(y) // 2] + reach
+        if before == NO_FENCE and self.rows <= 64:
+            self.stacking.begin()
+            self.plain_stacking.begin()
+        if decides and self.rows <= SETTLED:  # the first targets had no fence, or one of few rows
+            kept = self.usable(self.sampled())
+            self.targets, self.weights = self.outputs_of(kept), np.array([row.weight for row in kept])
+            if self.rows <= 64:
+                self.loss = self.loss_rows = 0.0
+
+    # ---- the end of a chunk
+
+    def end_chunk(self):
+        decides = self.rows in self.schedule["decision"] and bool(self.history)
+        if not self.classes and self.history:
+            self.move_fence(decides)
+        ended, variance = self.rows - self.schedule["end of a chunk"].before(self.rows), self.variance()
+        for stacking in (self.stacking, self.plain_stacking):
+            stacking.end_chunk(ended, variance)
+        self.loss, self.loss_rows = FORGETTING**ended * self.loss, FORGETTING**ended * self.loss_rows
+        told = not self.classes and self.rows >= 64 and self.usual_error() > NO_ERROR * variance
+        self.wild = WILD * self.usual_error() if told else NO_LIMIT
+        for fitted in (member.fitted for member in self.members if member.fitted is not None):
+            fitted.end_chunk(self.rows in self.schedule["refit"])
+        if decides or (self.history and self.rows == self.due):
+            self.decide()
+            self.due = self.due if self.rows < self.due else 0
+        else:
+            if self.rows in self.schedule["pruning"]:
+                self.prune()
+            for member in self.members:
+                memory = member.spec.memory
+                if memory and member.fitted and self.rows in self.schedule[f"new atoms, memory {memory}"]:
+                    self.fit(member, self.usable(self.last(3 * memory // 2)), self.max_atoms)
+        weights = dict(zip(self.members, self.stacking.weights()[FIRST:], strict=True))
+        begun = [member for member in self.members if member.fitted is not None]
+        largest = max((weights[member] for member in begun), default=0.0)
+        self.leader = next((member for member in begun if weights[member] >= largest - TIE), None)
+
+    def exchangeable(self):
+        """Whether rows come in no order: experts with a memory were pruned."""
+        return not any(member.spec.memory for member in self.members)
+
+    def decide(self):
+        """Views are refitted, and experts fitted in them: all, or in the long run those worth it."""
+        random, kept = np.random.default_rng([self.seed, self.rows]), self.usable(self.sampled())
+        some = kept
+        if self.rows >= SETTLED:  # rows that no view was chosen by
+            some = self.usable(self.last(min(self.rows // 2, SEARCH_ROWS)))
+        if not kept or not some:
+            return
+        if self.rows in self.schedule["pruning"]:
+            self.prune()
+        before = self.refit_views(kept, some, random)
+        costs = [self.stacking.removal_cost([i + FIRST]) for i in range(len(self.members))]
+        counts = [cost >= COUNTS * max(costs) for cost in costs]
+        room = self.max_atoms
+        if self.rows >= SETTLED and self.exchangeable():  # atoms of those that were pruned
+            share = max(self.most_experts - len(self.members) + sum(counts), sum(counts)) / sum(counts)
+            room = int(self.max_atoms * min(math.sqrt(share), MOST_GROWN))
+        for member, counted in zip(self.members, counts, strict=True):
+            spec, fitted, key = member.spec, member.fitted, self.key(member.spec)
+            view = self.views.get(key)
+            if self.rows < spec.start or view is None:
+                continue
+            if self.rows > SETTLED and self.exchangeable() and fitted is not None:
+                better = key in before and view.error < (1.0 - MOVES) * before[key]
+                grows = spec.kernel != "linear" and room > GROWS * len(fitted.atoms)
+                moves = (counted and (better or grows)) or (spec == EXPERTS[0] and better)
+                if view.features > fitted.view.features:
+                    self.log.append((self.rows, "new columns"))
+                elif not moves:
+                    continue
+            remembered = self.usable(self.last(3 * spec.memory // 2)) if spec.memory else kept
+            self.fit(member, remembered, room if counted and not spec.memory else self.max_atoms)
+
+    # ---- views
+
+    def key(self, spec):
+        """With or without last targets, and a scaling: of linear experts robust, of others the better one."""
+        better = self.better[spec.lags]
+        other = "rank" if better == "robust" else "robust"
+        return spec.lags, "robust" if spec.kernel == "linear" else other if spec.other else better
+
+    def refit_views(self, kept, some, random):
+        """Each at least as good as before, by leave-one-out errors; those of the views before, by key."""
+        weights, Y = np.array([row.weight for row in some]), self.outputs_of(some)
+        Y = Y - weights @ Y / weights.sum()
+        variance = weights @ (Y**2).sum(axis=1) / weights.sum()
+        Y = Y / math.sqrt(variance) if variance > 0.0 else Y
+        flags, width, specs = (
+            min(self.known_classes, MOST_FLAGS),
+            len(some[0].x),
+            [m.spec for m in self.members],
+        )
+        wanted = {self.key(spec) for spec in specs if not spec.other and spec.kernel != "linear"}
+        before = {}
+        for lags in (False, True):
+            errors = {}
+            for name in SCALINGS if any(spec.lags == lags for spec in specs) else ():
+                key, old = (lags, name), self.views.get((lags, name))
+                widened = old is not None and old.features < width
+                if self.rows >= SETTLED and not widened and key not in wanted:
+                    continue
+                X = self.columns(some, lags, flags, width)
+                scale = SCALINGS[name](self.columns(kept, lags, flags, width))
+                if self.rows < FIRST_METRICS:
+                    self.views[key] = View(scale, np.eye(X.shape[1]), flags=flags, features=width)
+                    continue
+                early = self.rows <= 2 * FIRST_METRICS
+                first = early or old is None or (old.flags, old.features) != (flags, width)
+                leads = not lags and (self.rows < SETTLED or name == self.better[lags])
+                if first:
+                    old = self.beginning(name, X.shape[1]) if lags or not early else None
+                products = None
+                if not first and self.rows >= SETTLED:
+                    products = self.expert_gradients(old, kept, random)
+                steps = 8 if self.rows <= 128 and not self.classes else 4
+                if products is not None or not leads or self.rows == FIRST_METRICS:
+                    steps = 1
+                if lags and not first:
+                    steps = 2
+                data = scale, X, Y, np.sqrt(weights), SEARCH_ATOMS if leads else SEARCH_ATOMS // 2, random
+                view, before[key] = improved(old, *data, steps=steps, products=products)
+                if self.rows in FRESH_AT and leads and name == self.better[lags]:
+                    fresh, _ = improved(None, *data, steps=2, hopeless=FRESH_HOPELESS * view.error)
+                    view = fresh if fresh.error < FRESH_WINS * view.error else view
+                self.views[key] = replace(view, flags=flags, features=width)
+                errors[name] = view.error
+            self.better[lags] = min(errors, key=errors.get, default=self.better[lags])
+        return before
+
+    def beginning(self, name, width):
+        """From the view with fewer columns; new ones count like the best."""
+        plain = self.views.get((False, name))
+        if plain is None:
+            return None
+        metric = np.eye(width)
+        metric[: plain.features, : plain.features] = plain.metric
+        return replace(plain, metric=metric)
+
+    def expert_gradients(self, view, kept, random):
+        """The average gradient outer product of an expert that has learned all rows in this view."""
+        for spec, fitted in ((member.spec, member.fitted) for member in self.members):
+            plain = spec.kernel == "gaussian" and not spec.memory and not spec.softer
+            if plain and fitted is not None and fitted.view is view:
+                rows = [kept[i] for i in random.permutation(len(kept))[:GRADIENT_ROWS]]
+                U, ones = view.coordinates(self.columns_of(rows, fitted)), np.ones(len(rows))
+                return gradient_products(U, fitted.atoms, fitted.theta(), view.bandwidth, view.metric, ones)
+        return None
+
+    # ---- experts
+
+    def fit(self, member, rows, max_atoms):
+        """A new expert with atoms among these rows, which it has learned."""
+        if not rows:
+            return
+        spec, view = member.spec, self.views[self.key(member.spec)]
+        random = np.random.default_rng([self.seed, self.rows, self.members.index(member)])
+        seen, alpha = self.columns(rows, spec.lags, view.flags, view.features), view.alpha
+        if spec.kernel == "linear":
+            view, alpha = replace(view, metric=np.eye(seen.shape[1])), LINEAR_ALPHA
+        elif spec.softer:
+            metric = view.metric / np.sqrt(np.linalg.norm(view.metric, axis=0))
+            unit = half_median_distance(view.scale(seen), metric, random)
+            view = replace(view, metric=metric, bandwidth=view.ratio * unit)
+        U, most = view.coordinates(seen), max_atoms // 2 if spec.memory else max_atoms
+        newest = random.permutation(min(len(U), max(spec.memory, most)) if spec.memory else len(U))
+        atoms = U[np.sort(len(U) - 1 - newest[: max(most, 1)])]
+        if spec.kernel == "linear" and U.shape[1] <= max_atoms:
+            atoms = np.eye(U.shape[1])
+        Y, weights = self.outputs_of(rows), np.array([row.weight for row in rows])
+        if self.classes and spec.softer:
+            member.fitted = Logistic(spec, view, atoms, LOGISTIC_ALPHA * alpha, seen, Y, weights)
+            return
+        offset = 0.0 if self.classes else weights @ Y[:, 0] / weights.sum()
+        live = self.rows < BATCHES_FROM or spec.memory > 0 or spec.kernel == "linear"
+        member.fitted = Ridge(spec, view, atoms, alpha, seen, Y, weights, offset=offset, live=live)
+
+    def prune(self):
+        """Without experts that lower the loss by less than a further weight costs."""
+        price = PRICE * math.log(max(self.stacking.rows, 2.0)) * self.usual_error()
+        specs = [member.spec for member in self.members]
+        series = [i + FIRST for i, spec in enumerate(specs) if spec.lags or spec.memory]
+        sure = min(1.0, self.rows / SURE)
+        if series and self.stacking.removal_cost(series) < sure * price * len(series):
+            self.remove(series)
+        while self.rows >= LATE:
+            specs = [member.spec for member in self.members]
+            others = [i + FIRST for i, spec in enumerate(specs) if not spec.memory and spec != EXPERTS[0]]
+            costs = [self.stacking.removal_cost([i]) for i in others]
+            if not costs or min(costs) > price:
+                return
+            self.remove([others[int(np.argmin(costs))]])
+
+    def remove(self, gone):
+        self.log.append((self.rows, "pruned"))
+        plain = [place for place, column in enumerate(self.plain) if column in gone]
+        self.stacking.remove(gone)
+        if plain:
+            self.plain_stacking.remove(plain)
+        self.members = [member for i, member in enumerate(self.members) if i + FIRST not in gone]
+        for row in self.pending:
+            row.forecasts = np.delete(row.forecasts, gone, axis=0)
+
+    # ---- looking
+
+    @property
+    def size(self):
+        return sum(len(member.fitted.atoms) for member in self.members if member.fitted is not None)
+
+    def shares(self):
+        weights = self.stacking.weights()
+        names = ["last target", *(member.spec.name for member in self.members)]
+        mean = weights[0] if self.classes else 1.0 - weights[1:].sum()
+        return {"mean": mean, **dict(zip(names, weights[1:], strict=True))}
+
+    def relevances(self, width):
+        view = self.views.get((False, self.better[False]))
+        if view is None:
+            return np.ones(width)
+        sizes = np.linalg.norm(view.metric, axis=1)
+        return np.append(sizes / sizes.max(), np.zeros(width - view.features))
+
+
+# ---- drift
+
+
+def errors_of(rows):
+    return np.array([row.error for row in rows])
+
+
+def mean_of(values, rows):
+    """By the weights of the rows."""
+    weights = np.array([row.weight for row in rows])
+    return weights @ np.asarray(values, dtype=float) / max(weights.sum(), 1e-300)
+
+
+class NaiveAuto:
+    """The pool at work. In an alarm a fresh one is tried on the last rows; the old one may come back."""
+
+    def __init__(self, schedule, *, classes=0, max_atoms=200, experts=12, delay=0, seed=0):
+        self.log = []  # rows of the pool at work, and what happened then
+        self.settings = {"classes": classes, "max_atoms": max_atoms, "experts": experts, "delay": delay}
+        self.schedule, self.classes, self.seed, self.takeovers = schedule, classes, seed, 0
+        self.pool, self.standby = self.new_pool(0), None
+        self.replaced, self.played = 0, 0  # rows of the pool when the other was replaced, and last tried
+        self.alarmed, self.calm = 0, 0  # rows of alarm, and chunks since without one
+        self.error, self.weight = 0.0, 0.0  # the usual error is their ratio
+        self.credit = 0.5 * SAVED
+
+    def new_pool(self, number):
+        seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0]) if number else self.seed
+        return Pool(self.schedule, seed=seed, log=self.log, **self.settings)
+
+    def step(self, x, y, weight=1.0):
+        """Predict a row, then learn the one that becomes known after it."""
+        pool = self.pool
+        result = pool.step(x, y, weight)
+        if pool.rows in self.schedule["end of a chunk"]:
+            self.look()
+        return result
+
+    def predict(self, x, recent_targets=False):
+        """As if the row came next. Changes nothing."""
+        row = Row(np.array(x, dtype=float), self.pool.last_targets(), 0.0, 0.0)
+        self.pool.predict(row, lags=recent_targets)
+        return self.pool.scores(row)
+
+    def widen(self, values):
+        for pool in (self.pool, self.standby):
+            if pool is not None:
+                pool.widen(values)
+
+    def look(self):
+        """A chunk has ended."""
+        pool = self.pool
+        ended, young = pool.rows - self.schedule["end of a chunk"].before(pool.rows), pool.rows < YOUNG
+        self.credit = min(self.credit + PAID * ended, SAVED)
+        chunk = [row for row in pool.last(ended) if row.weight > 0.0]
+        if len(chunk) < FEWEST:
+            return
+        error = mean_of(errors_of(chunk), chunk)
+        usual = self.error / self.weight if self.weight else error
+        usual = max(usual, LEAST_ERROR) if self.classes else usual
+        alarm = not young and self.troubled(chunk, usual)
+        self.calm = 0 if alarm else self.calm + 1
+        if self.calm >= CALM:
+            self.alarmed = 0
+        elif alarm or self.alarmed:
+            self.alarmed += ended
+        decay, n = FORGETTING ** len(chunk), len(chunk)
+        self.error = decay * self.error + n * (error if young else min(error, UNUSUAL * usual))
+        self.weight = decay * self.weight + n
+        if self.standby is not None and self.comes_back(alarm):
+            return
+        if alarm and self.takes_over(max(self.alarmed // 2, SHORTEST_ALARM), usual):
+            return
+        if self.alarmed >= GIVEN_UP:  # nobody does better: this is the usual error now
+            self.log.append((pool.rows, "alarm given up"))
+            self.begin(error, n)
+
+    def begin(self, error, count):
+        self.error, self.weight, self.alarmed, self.calm = count * error, count, 0, 0
+
+    def troubled(self, rows, usual):
+        """Far above the usual error, or above that of the rows' own mean."""
+        error, Y = mean_of(errors_of(rows), rows), self.pool.outputs_of(rows)
+        variance = sum(mean_of((y - mean_of(y, rows)) ** 2, rows) for y in Y.T)
+        return error > UNUSUAL * usual or error > max(WORSE_THAN_MEAN * variance, SMALL_ERROR * usual)
+
+    def takes_over(self, count, usual):
+        """A fresh pool predicts and learns the rows since errors rose; has it won over their later half?"""
+        pool, rows = self.pool, self.pool.last(count)
+        threshold = RISEN * mean_of(errors_of(rows), rows)
+        excess = [row.weight * (row.error - threshold) for row in reversed(rows)]
+        count = int(np.argmax(np.cumsum(excess))) + 1
+        later, trial = pool.last(count - count // 2), pool.last(count) + pool.pending
+        most = np.quantile(errors_of(later), COMPARED)
+        compared = [i for i, row in enumerate(later) if row.weight > 0.0 and row.error <= most]
+        mine = [later[i] for i in compared]
+        if count < SHORTEST_TRIAL or len(compared) < FEWEST or self.credit < len(trial):
+            return False
+        if not self.troubled(mine, usual):
+            return False
+        self.credit -= len(trial)
+        fresh = self.new_pool(self.takeovers + 1)
+        fresh.known_classes = pool.known_classes
+        for row in trial:
+            fresh.step(row.x, row.y, row.weight)
+        its = errors_of(fresh.last(len(later)))[compared]
+        error = mean_of(its, mine)
+        self.log.append((pool.rows, "trial"))
+        if mean_of(its < errors_of(mine), mine) < MOSTLY or error >= HALF * mean_of(errors_of(mine), mine):
+            return False
+        self.log.append((pool.rows, "takeover"))
+        self.takeovers += 1
+        self.standby, self.pool = pool, fresh
+        self.replaced = self.played = fresh.rows
+        self.begin(error, len(its))
+        return True
+
+    def comes_back(self, alarm):
+        """The old pool predicts and learns what it missed, if that is due; was it better?"""
+        rows, old = self.pool.rows, self.standby
+        since, missed = rows - self.replaced, rows - self.played
+        if not alarm and 2 * missed < min(since, 2 * MISSED):
+            return False
+        for row in (self.pool.last(missed) + self.pool.pending)[-missed:]:
+            old.step(row.x, row.y, row.weight)
+        self.played = rows
+        mine, its = self.pool.last(missed), old.last(missed)
+        if mean_of(errors_of(its), mine) < mean_of(errors_of(mine), mine):
+            self.log.append((rows, "return"))
+            self.pool, self.standby, self.alarmed, self.calm = old, None, 0, 0
+            return True
+        if since >= STANDS_BY:
+            self.log.append((rows, "old pool dropped"))
+            self.standby = None
+        return False

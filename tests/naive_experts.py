@@ -1,0 +1,388 @@
+"""The parts of :mod:`naive_auto`: scalings, metrics, experts and stacking, each densely from its definition.
+
+Nothing here is kept from one call to the next but rows, weights and, where a method is a recursion (Newton
+steps of logistic regression), its coefficients.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+JITTER = 1e-10  # of the mean of a diagonal, added to it before a solution
+
+# Scalings: from where on tails are drawn in; values of a column that are remembered.
+TAIL, KNOTS = 1.5, 129
+
+# Metrics: the smallest direction beside the largest. Steps of the search, and the regularizations it tries.
+FLOOR = 0.02
+BANDWIDTH_STEP, ALPHA_STEP, ALPHAS = 1.41, 3.16, (1e-4, 10.0)
+FIRST_REACH, REACH_IN_TURN = (4, 4), ((0, 1), (1, 0))
+SEARCH_GAINS = 4.0
+
+# Logistic experts: Newton's method at first, on so many rows; the constant of a class without rows, and with
+# its first.
+LEAST_CURVATURE, FARTHEST, NEWTON_STEPS, NEWTON_ROWS = 1e-3, 30.0, 5, 1024
+UNSEEN, FIRST_SEEN = -1e6, -4.0
+
+# Stacking: by the row; the prior of a weight that starts at 0; squared errors beyond this are infinite.
+FORGETTING, DOUBT, NO_LIMIT = 0.9995, 10.0, 1e300
+
+
+# ---- kernels, scalings
+
+
+def kernel_of(kind, U, A, bandwidth):
+    """The rows k(u), with a constant 1 behind the kernel's values at the atoms A."""
+    K = np.ones((len(U), len(A) + 1))
+    if kind == "linear":
+        K[:, :-1] = U @ A.T
+        return K
+    squares = ((U[:, None, :] - A[None, :, :]) ** 2).sum(axis=2) / bandwidth**2
+    if kind == "gaussian":
+        K[:, :-1] = np.exp(-0.5 * squares)
+    else:  # Matern, once differentiable
+        u = np.sqrt(3.0 * squares)
+        K[:, :-1] = (1.0 + u) * np.exp(-u)
+    return K
+
+
+def penalty_of(kind, A, bandwidth):
+    """Q = blockdiag(K_D, 1)."""
+    penalty = np.eye(len(A) + 1)
+    penalty[:-1, :-1] = kernel_of(kind, A, A, bandwidth)[:, :-1]
+    return penalty
+
+
+def jitter_of(A):
+    return JITTER * np.trace(A) / len(A) * np.eye(len(A))
+
+
+def robust(X):
+    """Median 0 and interquartile range 1, far tails drawn in by a logarithm."""
+    low, median, high = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
+    unit = np.where(high > low, high - low, X.std(axis=0))
+    constant = unit <= 1e-14 * np.abs(X).max(axis=0)
+    unit = np.where(constant, np.where(median == 0.0, 1.0, np.abs(median)), unit)
+
+    def scale(X):
+        z = (X - median) / unit
+        far = np.maximum(np.abs(z) / TAIL, 1.0)
+        return np.where(far > 1.0, np.sign(z) * TAIL * (1.0 + np.log(far)), z)
+
+    return scale
+
+
+def quantiles(X):
+    """Each column to [-1, 1] by the share of smaller values, interpolated between at most 129 of them."""
+    tables = []
+    for column in X.T:
+        values, counts = np.unique(column, return_counts=True)
+        share = (np.cumsum(counts) - 0.5 * counts) / len(column)
+        if len(values) > KNOTS:
+            step = (share[-1] - share[0]) / (KNOTS - 1)
+            places = np.searchsorted(share, share[0] + np.arange(KNOTS) * step)
+            places = np.unique(np.append(places[:-1], len(values) - 1))
+            values, share = values[places], share[places]
+        tables.append((values, 2.0 * (share - 0.5)))
+    return lambda X: np.column_stack([np.interp(x, *table) for x, table in zip(X.T, tables, strict=True)])
+
+
+SCALINGS = {"robust": robust, "rank": quantiles}
+
+
+# ---- views: what an expert sees of a row
+
+
+@dataclass(eq=False)
+class View:
+    """A scaling, a metric T (distances are those of x T), bandwidth and regularization."""
+
+    scale: object
+    metric: np.ndarray
+    bandwidth: float = 1.0
+    ratio: float = 1.0
+    """The bandwidth in units of half the median distance."""
+    alpha: float = 0.1
+    error: float = 1.0
+    flags: int = 0
+    features: int = 0
+
+    def coordinates(self, X):
+        return self.scale(X) @ self.metric
+
+
+def half_median_distance(scaled, metric, random):
+    """Over some pairs of rows; if most are equal, over those that differ."""
+    left, right = (scaled[random.integers(len(scaled), size=256)] for _ in range(2))
+    squares = np.sort((((left - right) @ metric) ** 2).sum(axis=1))
+    squares = squares if squares[len(squares) // 2] > 0.0 else squares[squares > 0.0]
+    return max(0.5 * math.sqrt(squares[len(squares) // 2]), 1e-12) if len(squares) else 1.0
+
+
+def leave_one_out(U, A, bandwidth, alpha, Y, roots):
+    """Mean squared error at each row of the Gaussian ridge fit to all others, and the coefficients.
+
+    The fit without row i errs there by (y_i - f_i)/(1 - h_i), h_i the row's leverage.
+    """
+    K = roots[:, None] * kernel_of("gaussian", U, A, bandwidth)
+    total = alpha * penalty_of("gaussian", A, bandwidth) + K.T @ K
+    L = np.linalg.cholesky(total + jitter_of(total))
+    V = np.linalg.solve(L, K.T)
+    theta, leverage = np.linalg.solve(L.T, V @ Y), np.sum(V**2, axis=0)
+    residuals = (Y - K @ theta) / np.maximum(1.0 - leverage, 1e-6)[:, None]
+    return np.mean(np.sum(residuals**2, axis=1)), theta
+
+
+def gradient_products(U, A, theta, bandwidth, metric, roots):
+    """The average over rows, by weight, of grad f grad f^T, in coordinates before the metric."""
+    K = kernel_of("gaussian", U, A, bandwidth)[:, :-1]
+    total = np.zeros(metric.shape)
+    for coefficients in theta[:-1].T:
+        G = np.einsum("ij,ijk->ik", K * coefficients, A[None] - U[:, None]) / bandwidth**2 @ metric.T
+        total += (roots[:, None] * G).T @ (roots[:, None] * G)
+    return total / (roots @ roots)
+
+
+def metric_of(products):
+    """T with T T^T the average of M and its diagonal, the largest direction scaled to 1."""
+    values, directions = np.linalg.eigh(0.5 * (products + np.diag(np.diag(products))))
+    sizes = np.sqrt(np.maximum(values, 0.0))
+    if not sizes.max() > 0.0:
+        return np.eye(len(products))
+    return directions * np.maximum(sizes / sizes.max(), FLOOR)
+
+
+def search(U, A, bandwidth, alpha, reach, Y, roots, hopeless):
+    """Smaller bandwidths while the error falls, else larger ones; then regularizations in the same way."""
+    first, theta = leave_one_out(U, A, bandwidth, alpha, Y, roots)
+    best = first, theta, bandwidth, alpha
+    if first > hopeless:
+        return best, first
+    for axis, step in enumerate((BANDWIDTH_STEP, ALPHA_STEP)):
+        start = best
+        for factor in (1.0 / step, step):
+            for _ in range(reach[axis]):
+                tried = [best[2], best[3]]
+                tried[axis] *= factor
+                if axis == 1 and not ALPHAS[0] <= tried[1] <= ALPHAS[1]:
+                    break
+                error, theta = leave_one_out(U, A, *tried, Y, roots)
+                if not error < best[0]:
+                    break
+                best = error, theta, *tried
+            if best is not start:
+                break
+    return best, first
+
+
+def improved(view, scale, X, Y, roots, atoms, random, *, steps, products=None, hopeless=np.inf):
+    """The best of some steps of a metric along the gradients, from a view or from nothing.
+
+    The first step may go along given gradients. Besides the error of the view before.
+    """
+    scaled, weighted = scale(X), Y * roots[:, None]
+    chosen = np.sort(random.permutation(len(X))[: min(atoms, max(len(X) // 2, 8))])
+    metric, ratio, alpha = np.eye(X.shape[1]), 1.0, 0.1
+    if view is not None:
+        metric, ratio, alpha = view.metric, view.ratio, view.alpha
+    best, before = None, None
+    for step in range(steps + 1):
+        unit = half_median_distance(scaled, metric, random)
+        reach = FIRST_REACH if view is None and step == 0 else REACH_IN_TURN[step % 2]
+        U, A = scaled @ metric, scaled[chosen] @ metric
+        found, first = search(U, A, ratio * unit, alpha, reach, weighted, roots, SEARCH_GAINS * hopeless)
+        error, theta, bandwidth, alpha = found
+        ratio = bandwidth / unit
+        before = first if before is None else before
+        if best is None or error < best.error:
+            best = View(scale, metric, bandwidth, ratio, alpha, error)
+        if error > hopeless or step == steps:
+            break
+        if step > 0 or products is None:
+            products = gradient_products(U, A, theta, bandwidth, metric, roots)
+        metric = metric_of(products)
+    return best, before
+
+
+# ---- experts
+
+
+class Ridge:
+    """The rows that were learned, and theta = (alpha Q + sum w k k^T)^-1 sum w k y, Q = blockdiag(K_D, 1).
+
+    With a memory of m rows a weight falls by 1 - 1/m with every row, and inside a chunk that of alpha Q, too.
+    """
+
+    def __init__(self, spec, view, atoms, alpha, rows, Y, weights, *, offset, live):
+        self.spec, self.view, self.atoms, self.offset, self.live = spec, view, atoms, offset, live
+        self.forgetting = 1.0 - 1.0 / spec.memory if spec.memory else 1.0
+        self.penalty = alpha * penalty_of(spec.kernel, atoms, view.bandwidth)
+        self.K = self.features(rows)
+        self.Y = Y - offset
+        self.weights = weights * self.forgetting ** np.arange(len(Y) - 1.0, -1.0, -1.0)
+        self.begin_chunk()
+
+    def features(self, rows):
+        return kernel_of(self.spec.kernel, self.view.coordinates(rows), self.atoms, self.view.bandwidth)
+
+    def sums(self):
+        weighted = self.weights[:, None] * self.K
+        return weighted.T @ self.K, weighted.T @ self.Y
+
+    def begin_chunk(self):
+        """A fit; the jitter is that of the sums now."""
+        gram, products = self.sums()
+        self.prior = self.penalty + jitter_of(self.penalty + gram)
+        self.at_start = self.prior + gram
+        self.fixed = np.linalg.solve(self.at_start, products)
+
+    def theta(self):
+        """Of all rows so far; of an expert that learns in batches, of those before its last fit."""
+        if not self.live:
+            return self.fixed
+        gram, products = self.sums()
+        return np.linalg.solve(self.prior + gram, products)
+
+    def predict(self, rows):
+        return self.features(rows) @ self.theta() + self.offset
+
+    def learn(self, row, y, weight):
+        self.K = np.vstack([self.K, self.features(row)])
+        self.Y = np.vstack([self.Y, y - self.offset])
+        self.weights = np.append(self.forgetting * self.weights, weight)
+        self.prior = self.forgetting * self.prior
+
+    def end_chunk(self, refit):
+        if refit or self.live:
+            self.begin_chunk()
+
+    def inverse_form(self, row):
+        """k^T A^-1 k with A of the last fit."""
+        k = self.features(row)[0]
+        return k @ np.linalg.solve(self.at_start, k)
+
+
+class Logistic(Ridge):
+    """One against the rest: theta + A^-1 sum w k (y - p) over the rows since the last fit.
+
+    A = alpha Q + sum w c k k^T, c the largest p (1 - p) of a row, by the theta at the end of its chunk.
+    """
+
+    def __init__(self, spec, view, atoms, alpha, rows, Y, weights):
+        self.spec, self.view, self.atoms, self.live = spec, view, atoms, False
+        self.penalty = alpha * penalty_of(spec.kernel, atoms, view.bandwidth)
+        self.fixed = np.zeros((len(atoms) + 1, Y.shape[1]))
+        self.fixed[-1, ~(Y > 0.0).any(axis=0)] = UNSEEN
+        K = self.features(rows)
+        some = np.arange(len(K))[:: -(-len(K) // NEWTON_ROWS)]
+        share = weights.sum() / weights[some].sum()
+        steps = [(some, share)] * NEWTON_STEPS + [(np.arange(len(K)), 1.0)] * (len(K) > NEWTON_ROWS)
+        for used, scale in steps:  # Newton's method on the penalized loss
+            self.gram = np.zeros(self.penalty.shape)
+            self.gradient = -self.penalty @ np.where(self.fixed[-1] <= UNSEEN, 0.0, self.fixed)
+            self.count(K[used], Y[used], scale * weights[used])
+            self.step()
+        self.chunk = []
+
+    def shares(self, K):
+        logits = K @ self.fixed
+        p = 1.0 / (1.0 + np.exp(-np.clip(logits, -FARTHEST, FARTHEST)))
+        return np.where(logits < -FARTHEST, 0.0, p)
+
+    def count(self, K, Y, weights):
+        P = self.shares(K)
+        curvature = np.maximum((P * (1.0 - P)).max(axis=1), LEAST_CURVATURE)
+        self.gram = self.gram + (K * (weights * curvature)[:, None]).T @ K
+        self.gradient = self.gradient + (K * weights[:, None]).T @ (Y - P)
+
+    def step(self):
+        total = self.penalty + self.gram
+        self.at_start = total + jitter_of(total)
+        self.fixed = self.fixed + np.linalg.solve(self.at_start, self.gradient)
+        self.gradient = np.zeros(self.gradient.shape)
+
+    def predict(self, rows):
+        return self.shares(self.features(rows))
+
+    def learn(self, row, y, weight):
+        if weight > 0.0:
+            self.chunk.append((self.features(row)[0], y[0], weight))
+
+    def end_chunk(self, refit):
+        if self.chunk:
+            K, Y, weights = (np.array(part) for part in zip(*self.chunk, strict=True))
+            self.fixed[-1, (self.fixed[-1] <= UNSEEN) & (Y > 0.0).any(axis=0)] = FIRST_SEEN
+            self.count(K, Y, weights)
+        if refit:
+            self.step()
+        self.chunk = []
+
+
+# ---- stacking
+
+
+class Stacking:
+    """w = w_0 + (P + sum s g g^T)^-1 sum s g (t - w_0 g) over all rows and outputs; g, t less the centre.
+
+    A weight whose prior P is infinite stays where it starts. At the ends of chunks, s is made smaller by the
+    forgetting of as many rows. When experts leave, the others start anew from the best weights without them.
+    """
+
+    def __init__(self, count, prior, doubted=()):
+        doubts = np.isin(np.arange(count), doubted)
+        self.factor, self.priors = prior, np.where(doubts, DOUBT, 1.0)
+        self.start = np.where(doubts, 0.0, 1.0 / (count - len(doubted)))
+        self.prior = np.where(doubts, np.inf, prior)
+        self.rows = 0.0  # that count, with forgetting
+        self.begin()
+
+    def begin(self):
+        self.G, self.t, self.s = np.empty((0, len(self.start))), np.empty(0), np.empty(0)
+        self.since = 0  # rows before were learned with experts that have left
+
+    def matrix(self):
+        return np.diag(self.prior) + (self.s[:, None] * self.G).T @ self.G
+
+    def weights(self):
+        free = np.isfinite(self.prior)
+        residuals = self.s[self.since :] * (self.t - self.G @ self.start)[self.since :]
+        weights = self.start.copy()
+        if free.any():
+            A = self.matrix()[np.ix_(free, free)]
+            weights[free] += np.linalg.solve(A, (self.G[self.since :].T @ residuals)[free])
+        return weights
+
+    def learn(self, G, t, weight, wild):
+        """All outputs of a row; squared errors beyond ``wild``, of one output only, weigh less."""
+        if weight <= 0.0:
+            return
+        squares = (t - G @ self.weights()) ** 2 if wild < NO_LIMIT else np.zeros(len(t))
+        self.G, self.t = np.vstack([self.G, G]), np.append(self.t, t)
+        self.s = np.append(self.s, weight * (wild / np.maximum(squares, wild)))
+
+    def end_chunk(self, rows, variance):
+        decay = FORGETTING**rows
+        self.s, self.rows = decay * self.s, decay * self.rows + rows
+        if variance <= 1e-299:
+            self.prior = np.full(len(self.start), np.inf)
+            return
+        self.prior = self.factor * variance * self.priors
+        A = self.matrix()
+        self.prior = self.prior + JITTER * np.trace(A) / len(A)
+
+    def removal_cost(self, gone):
+        """How much the discounted loss of the past rises without these."""
+        if not np.isfinite(self.prior).any():
+            return np.inf
+        inverse, w = np.linalg.inv(self.matrix()), self.weights()[gone]
+        return w @ np.linalg.solve(inverse[np.ix_(gone, gone)], w)
+
+    def remove(self, gone):
+        rest = [i for i in range(len(self.start)) if i not in gone]
+        A, w = self.matrix(), self.weights()
+        self.start = w[rest] + np.linalg.solve(A[np.ix_(rest, rest)], A[np.ix_(rest, gone)] @ w[gone])
+        self.G, self.priors, self.prior = self.G[:, rest], self.priors[rest], self.prior[rest]
+        self.since = len(self.G)

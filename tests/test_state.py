@@ -1,0 +1,67 @@
+"""Declared state: what is saved is found again, what does not fit is refused, a mark is gone back to."""
+
+import numpy as np
+import pytest
+
+from contracts.learners import assert_identical
+from kons.errors import FileError
+from kons.means import Mean
+from kons.state import Array, Count, Inner, Items, Part, Whole, fields
+
+
+class Tally(Part):
+    """Some of everything."""
+
+    STATE = fields(
+        kinds=Count(binds="kinds"),
+        codes=Whole("rows", below="kinds"),
+        sums=Array("rows", "columns", written="always"),
+        names=Items("a name", lambda name: type(name) is str, pack=sorted, unpack=set),
+        _mean=Inner(),
+    )
+
+    def __init__(self):
+        self.kinds, self.codes = 0, np.zeros(0, dtype=np.int64)
+        self.sums, self.names, self._mean = np.zeros((0, 2)), set(), Mean()
+
+    def learn(self):
+        self.kinds = 3
+        self.codes = np.append(self.codes, [0, 2])
+        self.sums = np.vstack([self.sums, np.ones((2, 2))])
+        self.sums += 1.0
+        self.names |= {"b", "a", f"c{len(self.names)}"}
+        self._mean.follow(np.arange(3.0), np.ones(3))
+        return self
+
+
+def test_what_is_saved_is_found_again():
+    twin = Tally().resume(Tally().learn().state())
+    assert twin.codes.dtype == np.int64
+    assert twin.names == {"a", "b", "c0"}
+    assert_identical(twin.learn().state(), Tally().learn().learn().state())
+
+
+def test_a_mark_is_gone_back_to_bit_for_bit():
+    part = Tally().learn()
+    before, mark = part.state(), part.mark()
+    part.sums += 5.0
+    part.learn()
+    part.restore(mark)
+    assert_identical(part.state(), before)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"codes": np.array([0.0, 3.0])}, "codes holds something else than whole numbers below 3"),
+        ({"codes": np.array([0.0, 0.5])}, "whole numbers"),
+        ({"codes": np.array([0.0, -1.0])}, "codes holds NaN, infinity or a number below 0"),
+        ({"codes": np.zeros(5)}, r"sums has the shape \(2, 2\), expected \(5, 'any'\)"),
+        ({"names": ["a", 3]}, "names holds 3, expected a name"),
+        ({"names": "ab"}, "names is a str, expected a list"),
+        ({"mean": {"sum": 1.0, "mass": -1.0}}, "Tally, mean cannot be used: mass is -1"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes, text):
+    with pytest.raises(FileError, match=text):
+        Tally().resume(Tally().learn().state() | changes)
