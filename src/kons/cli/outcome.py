@@ -52,9 +52,7 @@ def print_outcome(
     late = summary["rows"] > span
     heads = ("", "all rows", f"last {span:,}", "") if late else ()
     sheet.table("nvvd", (*_metrics(summary, late=late), *_facts(summary)), heads, indent=2)
-    if summary["notes"]:
-        sheet.say(("\nNotes", "bold"))
-        sheet.listed(summary["notes"])
+    sheet.notes(summary["notes"])
     if tried := suggestions(known):
         sheet.say(("\nWhat to try", "bold"))
         for sentence in tried:
