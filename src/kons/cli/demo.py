@@ -26,7 +26,7 @@ __all__ = ["run", "start"]
 
 BANDWIDTH, BOUND, REGULARIZATION = 0.7, 1.0, 1.0
 BLOCK = 384  # what the learner replays at a time; smaller blocks would slow it down
-WARM_UP = 3
+WARM_UP = 50  # rows: fewer take loops of their own, and would leave those of blocks to the clock
 
 Curvature = Literal["gradient", "hessian"]
 CURVATURES: dict[Curvature, str] = {
