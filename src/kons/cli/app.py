@@ -18,11 +18,15 @@ from kons.cli.options import (
     Certifying,
     Evaluating,
     Flag,
+    Json,
+    Model,
     Names,
     Natural,
+    Quiet,
     Reading,
     Rereading,
     Source,
+    Target,
     Texts,
     whole,
 )
@@ -67,13 +71,13 @@ def run(
     file: Source,
     /,
     *,
-    target: str | None = None,
+    target: Target = None,
     learner: str = "auto",
     set: Texts = None,
     out: Path | None = None,
     force: Flag = False,
-    json: Flag = False,
-    quiet: Flag = False,
+    json: Json = False,
+    quiet: Quiet = False,
     evaluating: Evaluating = Evaluating(),  # noqa: B008 - frozen
     reading: Reading = Reading(),  # noqa: B008 - frozen
 ) -> int:
@@ -95,10 +99,6 @@ def run(
 
     Parameters
     ----------
-    file
-        The file, or - for standard input.
-    target
-        The column to predict.
     learner
         One of those that kons learners lists.
     set
@@ -108,14 +108,6 @@ def run(
         then be resumed if it is interrupted: kons resume FOLDER.
     force
         Let --out replace an earlier run.
-    json
-        Print one JSON object instead of the tables.
-    quiet
-        No progress bar and no notices.
-    evaluating
-        How the learner is evaluated.
-    reading
-        How the file is read.
     """
     from kons.cli import run
     from kons.cli.values import assignments
@@ -133,7 +125,7 @@ def run(
 
 
 @app.command(sort_key=2)
-def resume(folder: Path, /, *, json: Flag = False, quiet: Flag = False) -> int:
+def resume(folder: Path, /, *, json: Json = False, quiet: Quiet = False) -> int:
     """Finish a run that was interrupted, from its last checkpoint on.
 
     Its file must be unchanged. The predictions are then, byte for byte, those of
@@ -147,10 +139,6 @@ def resume(folder: Path, /, *, json: Flag = False, quiet: Flag = False) -> int:
     ----------
     folder
         What --out of kons run was.
-    json
-        Print one JSON object instead of the tables.
-    quiet
-        No progress bar and no notices.
     """
     from kons.cli import run
 
@@ -162,14 +150,14 @@ def compare(
     file: Source,
     /,
     *,
-    target: str | None = None,
+    target: Target = None,
     learners: Names = None,
     set: Texts = None,
     out: Path | None = None,
     picture: Path | None = None,
     force: Flag = False,
-    json: Flag = False,
-    quiet: Flag = False,
+    json: Json = False,
+    quiet: Quiet = False,
     evaluating: Evaluating = Evaluating(),  # noqa: B008 - frozen
     reading: Reading = Reading(),  # noqa: B008 - frozen
 ) -> int:
@@ -185,10 +173,6 @@ def compare(
 
     Parameters
     ----------
-    file
-        The file, or - for standard input.
-    target
-        The column to predict.
     learners
         Names from kons learners: a,b,c; parameters of one behind a colon: embedded:max_atoms=50.
         Default: auto,embedded.
@@ -200,14 +184,6 @@ def compare(
         Where loss against time is drawn: .svg, .png or .pdf. Default: only in the report of --out.
     force
         Let --out and --picture replace what is there.
-    json
-        Print one JSON object instead of the table.
-    quiet
-        No progress bar and no notices.
-    evaluating
-        How the learners are evaluated.
-    reading
-        How the file is read.
     """
     from kons.cli import compare
     from kons.cli.values import assignments, names
@@ -227,7 +203,7 @@ def compare(
 
 @app.command(sort_key=4)
 def predict(
-    model: Path,
+    model: Model,
     file: Source,
     /,
     *,
@@ -247,18 +223,12 @@ def predict(
 
     Parameters
     ----------
-    model
-        A model.kons, or the folder of its run.
-    file
-        The file, or - for standard input.
     out
         Where to write the CSV. Default: standard output.
     force
         Let --out replace a file.
     quiet
         No notices.
-    reading
-        How the file is read.
     """
     from kons.cli import predict
 
@@ -266,19 +236,12 @@ def predict(
 
 
 @app.command(sort_key=5)
-def inspect(model: Path, /, *, json: Flag = False) -> int:
+def inspect(model: Model, /, *, json: Json = False) -> int:
     """What is in the file of a model: what it learned, from what, and how.
 
     For example:
 
     kons inspect runs/first/model.kons
-
-    Parameters
-    ----------
-    model
-        A model.kons, or the folder of its run.
-    json
-        Print one JSON object instead of the table.
     """
     from kons.cli import inspect
 
@@ -306,14 +269,8 @@ def report(folder: Path, /, *, quiet: Flag = False) -> int:
 
 
 @app.command(sort_key=7)
-def learners(*, json: Flag = False) -> int:
-    """The learners there are, a line each, and what --set takes for them.
-
-    Parameters
-    ----------
-    json
-        Print one JSON object instead of the table.
-    """
+def learners(*, json: Json = False) -> int:
+    """The learners there are, a line each, and what --set takes for them."""
     from kons.cli import learners
 
     return learners.show(json=json)
@@ -324,8 +281,8 @@ def demo(
     *,
     rows: Annotated[int, Parameter(converter=whole, validator=validators.Number(gte=10, lte=20_000))] = 5000,
     seed: Natural = 0,
-    json: Flag = False,
-    quiet: Flag = False,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> int:
     """Predict a chaotic series one step ahead, beside the trivial baselines.
 
@@ -335,10 +292,6 @@ def demo(
         How many rows to predict and learn, 10 to 20000. Exact KONS keeps rows^2/2 numbers.
     seed
         Which stretch of the Mackey-Glass series.
-    json
-        Print one JSON object instead of the tables.
-    quiet
-        No progress bar and no notices.
     """
     from kons.cli import demo
 
@@ -351,8 +304,8 @@ def certify(
     /,
     *,
     certifying: Certifying = Certifying(),  # noqa: B008 - frozen
-    json: Flag = False,
-    quiet: Flag = False,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> int:
     """How far from the best fixed function is a learner on your file? With a bound proven for the run.
 
@@ -369,12 +322,6 @@ def certify(
     ----------
     file
         The file.
-    certifying
-        What is certified, and with which learner.
-    json
-        Print one JSON object instead of the tables.
-    quiet
-        No progress bar and no notices.
     """
     from kons.cli import certify
 

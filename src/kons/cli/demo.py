@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,153 +19,97 @@ from kons.evaluation import Baseline, OnlineLinear, Persistence, RunningMean
 from kons.kernels import Gaussian
 from kons.learners import KONS
 from kons.losses import Squared
+from kons.report.numbers import count
 from kons.streams import mackey_glass
 
-__all__ = ["Outcome", "run", "start"]
+__all__ = ["run", "start"]
 
 BANDWIDTH, BOUND, REGULARIZATION = 0.7, 1.0, 1.0
 BLOCK = 384  # what the learner replays at a time; smaller blocks would slow it down
-WARM_UP = 3
+WARM_UP = 50  # rows: fewer take loops of their own, and would leave those of blocks to the clock
 
 Curvature = Literal["gradient", "hessian"]
 CURVATURES: dict[Curvature, str] = {
     "gradient": "the paper's learner",
     "hessian": "online kernel ridge",
 }
-
-
-@dataclass(frozen=True)
-class LearnerSize:
-    """What is left of a learner: not its points, so that two need not be in memory together."""
-
-    points: int
-    online_effective_dimension: float
-    log_determinant: float
-    rows_per_second: float
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One line of the table: a predictor, and how it fared."""
-
-    name: str
-    note: str
-    loss: float
-    late_loss: float
-    size: LearnerSize | None = None
-
-    @classmethod
-    def of(cls, name: str, note: str, losses: Vector, size: LearnerSize | None = None) -> Entry:
-        """From one loss a row; late is the last fifth."""
-        return cls(name, note, float(losses.mean()), float(losses[-_late(len(losses)) :].mean()), size)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """All that the demo found out."""
-
-    rows: int
-    seed: int
-    lags: int
-    learners: dict[str, Entry]
-    baselines: dict[str, Entry]
-
-    @property
-    def best_baseline(self) -> float:
-        """The mean loss of the best baseline, by which the ratios are taken."""
-        return min(entry.loss for entry in self.baselines.values())
+BASELINES = {
+    "linear": "online linear regression (VAW)",
+    "persistence": "the last value again",
+    "constant": "the mean so far",
+}
 
 
 def start(rows: int, seed: int, *, json: bool, quiet: bool) -> int:
     """Run the demo and print what it found; returns the exit code."""
     with notices(quiet=quiet) as console:
-        outcome = run(rows, seed, console, quiet=quiet)
+        document = run(rows, seed, console, quiet=quiet)
     if json:
-        print_json(_document(outcome))
+        print_json(document)
     else:
-        _print(outcome)
+        _print(document)
     return 0
 
 
-def run(rows: int, seed: int, console: Console, *, quiet: bool = False) -> Outcome:
-    """Predict, then learn, every row: the two curvatures of KONS and the three baselines."""
+def run(rows: int, seed: int, console: Console, *, quiet: bool = False) -> dict[str, Any]:
+    """Predict, then learn, every row: the two curvatures of KONS and the three baselines.
+
+    Returns what JSON can hold; only ``rows_per_second`` changes from run to run.
+    """
     X, y = mackey_glass(rows, seed=seed)
     _warm_up(X, y)
-    learners: dict[str, Entry] = {}
     with progress_bar(console, quiet=quiet) as bar:
-        for second_order, note in CURVATURES.items():
-            name = f"KONS, {second_order}"
-            losses, size = _replay(_learner(second_order), X, y, bar, name)
-            learners[second_order] = Entry.of(name, note, losses, size)
-    candidates: dict[str, tuple[str, Callable[[], Baseline]]] = {
-        "linear": ("online linear regression (VAW)", lambda: OnlineLinear(bound=BOUND)),
-        "persistence": ("the last value again", Persistence),
-        "constant": ("the mean so far", RunningMean),
+        learners = {name: _replay(_learner(name), X, y, bar, f"KONS, {name}") for name in CURVATURES}
+    made: list[Baseline] = [OnlineLinear(bound=BOUND), Persistence(), RunningMean()]
+    baselines = {
+        name: _losses(baseline.advance(X, y).loss) for name, baseline in zip(BASELINES, made, strict=True)
     }
-    baselines = {}
-    for name, (note, make) in candidates.items():
-        trace = make().advance(X, y)
-        assert trace.loss is not None
-        baselines[name] = Entry.of(name, note, trace.loss)
-    return Outcome(rows, seed, X.shape[1], learners, baselines)
-
-
-def _document(outcome: Outcome) -> dict[str, Any]:
-    """What JSON can hold. Only ``rows_per_second`` changes from run to run."""
-    learners = {
-        second_order: {
-            "loss": entry.loss,
-            "late_loss": entry.late_loss,
-            "ratio_to_best_baseline": entry.loss / outcome.best_baseline,
-            **({} if entry.size is None else dataclasses.asdict(entry.size)),
-        }
-        for second_order, entry in outcome.learners.items()
-    }
+    best = min(entry["loss"] for entry in baselines.values())
+    for entry in learners.values():
+        entry["ratio_to_best_baseline"] = entry["loss"] / best
     return {
         "stream": "mackey_glass",
-        "rows": outcome.rows,
-        "seed": outcome.seed,
-        "lags": outcome.lags,
+        "rows": rows,
+        "seed": seed,
+        "lags": X.shape[1],
         "bandwidth": BANDWIDTH,
         "bound": BOUND,
         "regularization": REGULARIZATION,
         "learners": learners,
-        "baselines": {
-            name: {"loss": entry.loss, "late_loss": entry.late_loss}
-            for name, entry in outcome.baselines.items()
-        },
+        "baselines": baselines,
     }
 
 
-def _print(outcome: Outcome) -> None:
+def _print(found: dict[str, Any]) -> None:
     """The tables for people, on standard output; fits 80 columns."""
-    sheet = Sheet()
+    sheet, learners, baselines = Sheet(), found["learners"], found["baselines"]
     sheet.say(
         ("\nMackey-Glass, one step ahead", "bold"),
-        f": {outcome.rows:,} rows of {outcome.lags} past values, seed {outcome.seed}.\n"
+        f": {found['rows']:,} rows of {found['lags']} past values, seed {found['seed']}.\n"
         "Each row is predicted before it is learned.\n"
         f"Gaussian kernel of bandwidth {BANDWIDTH:g}, regularization {REGULARIZATION:g}: "
         "picked on this series.\n",
     )
+    best = min(entry["loss"] for entry in baselines.values())
+    lines = [(f"KONS, {name}", note, learners[name]) for name, note in CURVATURES.items()]
+    lines += [(name, note, baselines[name]) for name, note in BASELINES.items()]
     losses: list[tuple[Cell, ...]] = []
-    for entry in (*outcome.learners.values(), *outcome.baselines.values()):
-        ratio = entry.loss / outcome.best_baseline
-        bold = "bold green" if entry.size is not None and ratio < 1.0 else ""
-        losses.append((entry.name, entry.note, (_number(entry.loss), bold), _number(entry.late_loss),
-                       (f"{ratio:.2f}", bold)))  # fmt: skip
-    heads = ("predictor", "", "all rows", f"last {_late(outcome.rows):,}", "x best")
-    sheet.table("ndvvv", losses, heads)
+    for name, note, entry in lines:
+        ratio = entry["loss"] / best
+        style = "bold green" if entry in learners.values() and ratio < 1.0 else ""
+        own, late = _number(entry["loss"]), _number(entry["late_loss"])
+        losses.append((name, note, (own, style), late, (f"{ratio:.2f}", style)))
+    sheet.table("ndvvv", losses, ("predictor", "", "all rows", f"last {_late(found['rows']):,}", "x best"))
     sheet.say(("Mean squared loss. x best: relative to the best baseline, below 1 is better.\n", "dim"))
     sizes = [
         (
-            entry.name,
-            f"{entry.size.points:,} points kept",
-            f"{entry.size.online_effective_dimension:.1f}",
-            f"{entry.size.log_determinant:.1f}",
-            f"{float(f'{entry.size.rows_per_second:.2g}'):,.0f}",
+            f"KONS, {name}",
+            f"{entry['points']:,} points kept",
+            f"{entry['online_effective_dimension']:.1f}",
+            f"{entry['log_determinant']:.1f}",
+            count(float(f"{entry['rows_per_second']:.2g}")),
         )
-        for entry in outcome.learners.values()
-        if entry.size is not None
+        for name, entry in learners.items()
     ]
     sheet.table("ndvvv", sizes, ("learner", "", "d_onl", "log det", "rows/s"))
     sheet.say((
@@ -182,7 +123,7 @@ def _print(outcome: Outcome) -> None:
     suggestions = (
         (f"{kons} run FILE --target COLUMN --out FOLDER", "your own file, with a report to forward"),
         (f"{kons} certify FILE --target COLUMN", "a regret certificate for it"),
-        (f"{kons} demo --rows 10000 --seed {outcome.seed + 1}", "another, longer stretch"),
+        (f"{kons} demo --rows 10000 --seed {found['seed'] + 1}", "another, longer stretch"),
         (f'{as_typed("python")} -c "import kons; help(kons.AutoKONS)"', "the learner that chooses by itself"),
     )
     for line, why in suggestions:
@@ -218,8 +159,8 @@ def _learner(second_order: Curvature) -> KONS:
     )
 
 
-def _replay(learner: KONS, X: Matrix, y: Vector, bar: Progress, name: str) -> tuple[Vector, LearnerSize]:
-    """The loss of each row; fed in blocks, so that the bar moves."""
+def _replay(learner: KONS, X: Matrix, y: Vector, bar: Progress, name: str) -> dict[str, Any]:
+    """How a learner fared, fed in blocks so that the bar moves; its points are not kept."""
     task = bar.add_task(name, total=len(y), facts="")
     losses = np.empty(len(y))
     start = time.perf_counter()
@@ -228,13 +169,20 @@ def _replay(learner: KONS, X: Matrix, y: Vector, bar: Progress, name: str) -> tu
         losses[block] = learner.advance(X[block], y[block]).loss
         done = learner.rows_seen
         speed = done / max(time.perf_counter() - start, 1e-9)
-        loss = losses[:done].mean()
-        bar.update(
-            task, completed=done, facts=f"{speed:7,.0f} rows/s  loss {loss:.5f}  {learner.size:6,} points"
-        )
-    return losses, LearnerSize(
-        learner.size, learner.online_effective_dimension, learner.log_determinant, speed
-    )
+        facts = f"{speed:7,.0f} rows/s  loss {losses[:done].mean():.5f}  {learner.size:6,} points"
+        bar.update(task, completed=done, facts=facts)
+    return {
+        **_losses(losses),
+        "points": learner.size,
+        "online_effective_dimension": learner.online_effective_dimension,
+        "log_determinant": learner.log_determinant,
+        "rows_per_second": speed,
+    }
+
+
+def _losses(losses: Any) -> dict[str, Any]:
+    """The mean over all rows, and over the last fifth."""
+    return {"loss": float(losses.mean()), "late_loss": float(losses[-_late(len(losses)) :].mean())}
 
 
 def _warm_up(X: Matrix, y: Vector) -> None:

@@ -15,12 +15,16 @@ __all__ = [
     "Counting",
     "Evaluating",
     "Flag",
+    "Json",
+    "Model",
     "Names",
     "Natural",
     "Positive",
+    "Quiet",
     "Reading",
     "Rereading",
     "Source",
+    "Target",
     "Texts",
     "whole",
 ]
@@ -47,7 +51,11 @@ Natural = Annotated[int, Parameter(converter=whole, validator=validators.Number(
 Counting = Annotated[int, Parameter(converter=whole, validator=validators.Number(gte=1))]
 Positive = Annotated[float, Parameter(validator=validators.Number(gt=0))]
 Names = Annotated[list[str] | None, Parameter(negative=())]
-Source = Annotated[str, Parameter(converter=_file)]
+Source = Annotated[str, Parameter(converter=_file, help="The file, or - for standard input.")]
+Model = Annotated[Path, Parameter(help="A model.kons, or the folder of its run.")]
+Target = Annotated[str | None, Parameter(help="The column to predict.")]
+Json = Annotated[Flag, Parameter(help="Print one JSON object instead of tables.")]
+Quiet = Annotated[Flag, Parameter(help="No progress bar and no notices.")]
 Texts = Annotated[list[str] | None, Parameter(name="--set", negative=())]
 READING = Group("Reading the file", sort_key=10)
 
@@ -152,8 +160,6 @@ class Certifying:
 
     Parameters
     ----------
-    target
-        The column to predict.
     drop
         Columns to leave out: a,b or given several times.
     loss
@@ -176,7 +182,7 @@ class Certifying:
         Let --picture replace a file.
     """
 
-    target: str | None = None
+    target: Target = None
     drop: Names = None
     loss: Literal["squared", "logistic", "squared-hinge"] | None = None
     bandwidth: Positive | None = None

@@ -52,9 +52,7 @@ def print_outcome(
     late = summary["rows"] > span
     heads = ("", "all rows", f"last {span:,}", "") if late else ()
     sheet.table("nvvd", (*_metrics(summary, late=late), *_facts(summary)), heads, indent=2)
-    if summary["notes"]:
-        sheet.say(("\nNotes", "bold"))
-        sheet.listed(summary["notes"])
+    sheet.notes(summary["notes"])
     if tried := suggestions(known):
         sheet.say(("\nWhat to try", "bold"))
         for sentence in tried:
@@ -78,7 +76,7 @@ def _print_losses(sheet: Sheet, known: RunFolder) -> None:
     order = sorted(summary["baselines"], key=lambda name: (informed[name] is None, informed[name] or 0.0))
     shown = ["learner", *order]
     own = informed["learner"]
-    best = all(informed[other] is None or own <= informed[other] for other in order)
+    best = own is not None and all(informed[name] is None or own <= informed[name] for name in order)
     columns = [loss_texts(known, [losses[name] for name in shown]) for losses in (judged, informed)]
     rows: list[list[Cell]] = []
     for name, *texts in zip(shown, *columns[: 1 + told], strict=True):

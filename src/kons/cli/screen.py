@@ -146,6 +146,12 @@ class Sheet:
         """Texts with a dash before each, later lines of one below its first."""
         self.table("tt", (("-", text.strip()) for text in texts), indent=2, gap=1)
 
+    def notes(self, texts: Sequence[str]) -> None:
+        """What the user was told about, if anything."""
+        if texts:
+            self.say(("\nNotes", "bold"))
+            self.listed(texts)
+
     def table(
         self,
         kinds: str,

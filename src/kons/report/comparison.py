@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,19 @@ from kons.report import pictures
 from kons.report.drawing import Picture
 from kons.report.folder import RunFolder, as_number, as_text
 from kons.report.history import Line
-from kons.report.numbers import column, count, duration, number, percent, plural
+from kons.report.numbers import column, count, number, plural
 from kons.report.pictures import Point
 from kons.report.shown import Shown, Table
-from kons.report.words import Code, Verdict, baseline_names, loss_name, loss_text, loss_texts, verdict
+from kons.report.words import (
+    Code,
+    Verdict,
+    baseline_names,
+    compared,
+    loss_name,
+    loss_text,
+    loss_texts,
+    verdict,
+)
 
 __all__ = ["Entry", "describe_comparison", "draw_frontier", "read_entries"]
 
@@ -87,12 +96,11 @@ def describe_comparison(folder: RunFolder) -> dict[str, Any]:
         shown.append(Shown("Over time", caption, picture))
     else:
         shown.append(Shown("Over time", "No curves: summary.json holds none."))
-    trivial = verdict(folder)
-    own = learners[0].loss if learners else None
+    found = replace(verdict(folder), loss=learners[0].loss if learners else None)
     return {
         "title": f"{folder.target} \N{MIDDLE DOT} kons compare",
-        "headline": _headline(folder, learners),
-        "kind": Verdict(own, trivial.best, trivial.best_loss).kind,
+        "headline": _headline(folder, learners, found),
+        "kind": found.kind,
         "notes": [[note] for note in folder.notes],
         "sections": [("How they compare", shown)],
     }
@@ -118,21 +126,12 @@ def _or_infinite(value: Any) -> float:
     return math.inf if known is None else known
 
 
-def _headline(folder: RunFolder, learners: list[Entry]) -> list[str]:
-    first = learners[0] if learners else Entry("", None)
-    if first.loss is None:
+def _headline(folder: RunFolder, learners: list[Entry], found: Verdict) -> list[str]:
+    if found.loss is None:
         return ["Nothing to compare: no learner of this run has a finite loss."]
-    name, target = Code(first.name), Code(folder.target)
-    words = [name, " predicts ", target, f" best: {loss_name(folder)} {loss_text(folder, first.loss)}"]
-    found = verdict(folder)
-    if found.best is not None and found.best_loss is not None:
-        trivial = baseline_names(folder.task)[found.best]
-        beside = f"the best trivial predictor ({trivial}, {loss_text(folder, found.best_loss)})"
-        if first.loss < found.best_loss:
-            words.append(f", {percent(1.0 - first.loss / found.best_loss)} less than {beside}")
-        else:
-            words.append(f"; {beside} is no worse")
-    return [*words, "." if first.cost is None else f", at {duration(first.cost * 1e-6)} a row."]
+    name, target = Code(learners[0].name), Code(folder.target)
+    words = [name, " predicts ", target, f" best: {loss_name(folder)} {loss_text(folder, found.loss)}"]
+    return [*words, *compared(folder, found, learners[0].cost)]
 
 
 def _ranking(folder: RunFolder, entries: list[Entry]) -> Table:

@@ -99,14 +99,15 @@ class Picture:
 def _of_the_page(tag: re.Match[str]) -> str:
     """A tag without the ids that every figure has, with rounded places, in the page's font and colours."""
     text = re.sub(r"(<g) id=\"[^\"]*\"", r"\1", tag[0]).replace("xlink:href", "href")
-    text = re.sub(r"#[0-9a-f]{6}(?=[;\"])", lambda found: _variable(found[0]), text)
+    text = re.sub(r"#[0-9a-f]{6}(?=[;\"])", lambda found: f"var(--{NAMES.get(found[0], 'ink')})", text)
     text = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", text)
     text = re.sub(r" ?font-family: [^;\"]*;?", "", text)
-    return " ".join(re.sub(r"-?\d+\.\d{2,}", lambda found: f"{float(found[0]):.1f}", text).split())
+    return re.sub(r" (d|x|y|transform)=\"([^\"]*)\"", _rounded, text)
 
 
-def _variable(colour: str) -> str:
-    return f"var(--{NAMES[colour]})" if colour in NAMES else colour
+def _rounded(attribute: re.Match[str]) -> str:
+    places = re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), attribute[2])
+    return f' {attribute[1]}="{" ".join(places.split())}"'
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import unicodedata
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,12 +203,12 @@ def _read_document(path: Path, advice: str) -> dict[str, Any]:
 
 def _read_segment(path: Path) -> Segment:
     try:
+        if not zipfile.is_zipfile(path):  # NumPy would take it for a pickle, and say how to trust it
+            raise InputError("it is no npz archive")
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except Exception as error:  # a damaged zip file or header raises almost anything
-        # NumPy takes what it does not know for a pickle, and says how to trust it.
-        reason = "it is no npz archive" if "pickle" in str(error) else as_text(error)
-        raise InputError(f"{path}: is damaged or cannot be read ({reason}); {AGAIN}.") from None
+        raise InputError(f"{path}: is damaged or cannot be read ({as_text(error)}); {AGAIN}.") from None
     missing = [name for name in ("first", "loss", "target", "prediction") if name not in arrays]
     if missing:
         raise InputError(f"{path}: has no {', '.join(missing)}, has {', '.join(arrays)}; {AGAIN}.")

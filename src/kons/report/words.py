@@ -22,6 +22,7 @@ __all__ = [
     "Verdict",
     "asked_file",
     "baseline_names",
+    "compared",
     "coverage",
     "headline",
     "loss_name",
@@ -171,6 +172,12 @@ def headline(folder: RunFolder) -> list[str]:
     name = loss_name(folder)
     aside = "" if found.loss == folder.number("loss") else " once a target was known"
     words = ["Predicts ", Code(folder.target), f" with {_article(name)} {name} of {text}{aside}"]
+    return [*words, *compared(folder, found, folder.number("microseconds_per_row"))]
+
+
+def compared(folder: RunFolder, found: Verdict, cost: float | None) -> list[str]:
+    """The end of a headline: beside the best trivial predictor, and in microseconds a row."""
+    words = []
     if found.best is not None:
         trivial = baseline_names(folder.task)[found.best]
         beside = f"the best trivial predictor ({trivial}, {loss_text(folder, found.best_loss)})"
@@ -181,7 +188,6 @@ def headline(folder: RunFolder) -> list[str]:
         else:
             than = "than" if not found.change.endswith("much") else "as"
             words.append(f", {found.change} {than} {beside}")
-    cost = folder.number("microseconds_per_row")
     if cost is not None:
         words.append(f", at {duration(cost * 1e-6)} a row")
     return [*words, "."]
