@@ -49,7 +49,7 @@ def test_a_paper_s_learner_that_differs_is_told(before, tmp_path, capsys, change
 
 
 def test_autokons_may_differ_and_its_losses_are_told(before, tmp_path, capsys):
-    facts = {**FACTS, "losses": {name: 0.4 for name in FACTS["losses"]}}
+    facts = {**FACTS, "losses": dict.fromkeys(FACTS["losses"], 0.4)}
     after = record(tmp_path / "a.npz", facts, stream__auto__prediction=np.ones(50))
     assert compare(before, after) == 0
     assert "geometric mean of the ratios: 0.8000" in capsys.readouterr().out
