@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from contracts.learners import assert_identical
+from contracts.learners import LEARNERS, assert_identical, stream
+from kons import AutoKONS
 from kons.errors import FileError
+from kons.learners.auto.history import History
 from kons.means import Mean
 from kons.state import Array, Count, Inner, Items, Part, Whole, fields
 
@@ -65,3 +67,42 @@ def test_a_mark_is_gone_back_to_bit_for_bit():
 def test_what_does_not_fit_is_refused(changes, text):
     with pytest.raises(FileError, match=text):
         Tally().resume(Tally().learn().state() | changes)
+
+
+# ---- what a mark refers to
+
+
+def references(part):
+    """The arrays that a mark of a part keeps by reference: of these, no number may change."""
+    for name, field in part.declared.items():
+        value = getattr(part, name)
+        if isinstance(value, np.ndarray) and not field.undoes:
+            # Rows are appended to a buffer behind those that are there.
+            is_buffer = isinstance(part, History) and name == "_last"
+            yield f"{type(part).__name__}.{name}", part.last(part.recent) if is_buffer else value
+
+
+@pytest.mark.parametrize("name", [*LEARNERS, "AutoKONS", "AutoKONS of classes"])
+def test_what_a_mark_refers_to_is_replaced_and_never_written(name, monkeypatch):
+    kept = []
+    honest = Part.mark
+
+    def watched(part):
+        kept.extend((where, array, array.copy()) for where, array in references(part))
+        return honest(part)
+
+    monkeypatch.setattr(Part, "mark", watched)
+    if name in LEARNERS:
+        learner, (X, y) = LEARNERS[name](), stream(120)
+    else:
+        X, y = stream(700)
+        y = y if name == "AutoKONS" else np.where(np.arange(700) < 300, "a", np.where(y > 0.0, "b", "c"))
+        learner = AutoKONS("regression" if name == "AutoKONS" else "classification", max_atoms=10)
+    half = len(X) // 2
+    learner.advance(X[:half], y[:half])
+    for x, target in zip(X[half : half + 5], y[half : half + 5], strict=True):
+        learner.learn_one(x, target)
+    learner.advance(X[half + 5 :], y[half + 5 :])
+    assert kept or not name.startswith(("Embedded", "Auto"))  # others only ever append
+    for where, array, before in kept:
+        np.testing.assert_array_equal(array, before, err_msg=where)

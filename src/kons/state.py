@@ -426,28 +426,29 @@ class Part:
     """
 
     STATE: ClassVar[Mapping[str, Field]] = fields()
-    _fields: ClassVar[dict[str, Field]] = {}
+    declared: ClassVar[dict[str, Field]] = {}
+    """The fields of ``STATE`` by attribute, those of base classes first."""
     _undone: ClassVar[tuple[tuple[str, Field], ...]] = ()
     _rarely_written: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         declared = [vars(base).get("STATE", {}) for base in reversed(cls.__mro__)]
-        cls._fields = {name: field for fields in declared for name, field in fields.items()}
-        cls._undone = tuple((name, field) for name, field in cls._fields.items() if field.undoes)
+        cls.declared = {name: field for fields in declared for name, field in fields.items()}
+        cls._undone = tuple((name, field) for name, field in cls.declared.items() if field.undoes)
         cls._rarely_written = frozenset(
-            name for name, field in cls._fields.items() if getattr(field, "written", "") == "rarely"
+            name for name, field in cls.declared.items() if getattr(field, "written", "") == "rarely"
         )
 
     # ---- files
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
-        return {_key(name): field.save(self, name) for name, field in self._fields.items()}
+        return {_key(name): field.save(self, name) for name, field in self.declared.items()}
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what :meth:`state` saved into a part that has seen nothing; ``sizes`` are known symbols."""
-        for name, field in self._fields.items():
+        for name, field in self.declared.items():
             setattr(self, name, field.load(stored, _key(name), self, name, sizes))
         self._loaded(stored, sizes)
         stored.finish()
@@ -471,7 +472,8 @@ class Part:
     def restore(self, mark: Any) -> None:
         """Go back to an earlier mark, bit for bit."""
         attributes, marks = mark
-        vars(self).clear()
+        for name in vars(self).keys() - attributes.keys():
+            delattr(self, name)
         vars(self).update(attributes)
         for (name, field), where in zip(self._undone, marks, strict=True):
             field.restore(self, name, where)
@@ -493,7 +495,7 @@ class Part:
 
     def _arrays(self) -> Iterator[np.ndarray]:
         """All arrays of the state, those of parts inside among them."""
-        for name, field in self._fields.items():
+        for name, field in self.declared.items():
             yield from field.arrays(getattr(self, name))
 
     @property
