@@ -124,11 +124,11 @@ class Tree:
                 "TMPDIR": scratch,
                 "OPENBLAS_NUM_THREADS": "1",
                 "FAULTS_RECORD": str(record),
+                # Python tells bytecode from its source by size and second: a mutant may have both of these.
+                "PYTHONDONTWRITEBYTECODE": "1",
             }
             if cover:
                 environment |= {"FAULTS_COVER": str(self.root / "src"), "COVERAGE_CORE": "ctrace"}
-            else:
-                environment |= {"PYTHONDONTWRITEBYTECODE": "1"}
             if tests is not None:
                 environment |= {"FAULTS_TESTS": str(Path(scratch, "tests.json"))}
                 Path(scratch, "tests.json").write_text(json.dumps(tests), encoding="utf-8")
