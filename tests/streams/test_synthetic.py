@@ -177,3 +177,8 @@ def test_alternating_labels():
 def test_bad_parameters_are_named(make, name, value):
     with pytest.raises(ConfigurationError, match=f"^{name} is "):
         make(**({"rows": 10} | {name: value}))
+
+
+def test_the_series_is_the_chaotic_one_by_default():
+    for ours, given in zip(mackey_glass(60), mackey_glass(60, delay=17), strict=True):
+        np.testing.assert_array_equal(ours, given)
