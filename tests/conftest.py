@@ -37,7 +37,9 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    gc.freeze()  # modules and tests stay to the end: the collector need not look at them again and again
+    # Modules and tests stay to the end: the collector need not look at them again and again. (Frozen, they
+    # would be hidden from those who ask it who refers to what, as Hypothesis does.)
+    gc.set_threshold(100_000, 50, 50)
 
 
 # ---- how much time it took

@@ -255,6 +255,8 @@ def _from_frame(frame: Any, name: str) -> NDArray[np.float64]:
     """A table with named columns: by itself if all are plain numbers, else column by column."""
     if hasattr(frame, "collect"):
         raise InputError(f"{name} is a {type(frame).__name__}, expected its rows: use {name}.collect().")
+    if 0 in getattr(frame, "shape", ()):
+        return np.empty(frame.shape)  # some libraries cannot do that
     if all(_is_plain(dtype) for dtype in getattr(frame, "dtypes", (None,))):
         array = np.asarray(frame)
         if array.dtype.kind in "biuf":

@@ -319,7 +319,7 @@ def test_without_matplotlib_the_extra_is_named_before_anything_runs(capsys, monk
         ([*REGRESSION, "--loss", "hinge"], "--loss"),
         ([*REGRESSION, "--loss", "logistic"], "has 120 different values: use --loss squared"),
         ([*REGRESSION, "--bandwidth", "0"], "--bandwidth"),
-        ([*REGRESSION, "--bandwidth", "nan"], "--bandwidth"),
+        ([*REGRESSION, "--bandwidth", "nan"], "bandwidth"),
         ([*REGRESSION, "--bandwidth", "inf"], "bandwidth is inf"),
         ([*REGRESSION, "--regularization", "-1"], "--regularization"),
         ([*REGRESSION, "--max-atoms", "0"], "--max-atoms"),

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import zipfile
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -191,8 +192,9 @@ def test_another_kind_is_refused(tmp_path):
 
 
 def test_the_table_names_classes_where_they_are():
-    found = {name: class_of(name) for name in TABLE}
-    assert {name: f"{cls.__module__}:{cls.__qualname__}" for name, cls in found.items()} == TABLE
+    there = {name: place for name, place in TABLE.items() if "river" not in name or find_spec("river")}
+    found = {name: class_of(name) for name in there}
+    assert {name: f"{cls.__module__}:{cls.__qualname__}" for name, cls in found.items()} == there
 
 
 def test_every_public_class_is_in_the_table():

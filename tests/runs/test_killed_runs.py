@@ -107,7 +107,7 @@ def assert_same_run(folder, expected):
 
 # Packed, with late labels, and the default.
 SAMPLE = ("packed", "labels late", "default")
-KILLS = effort.amount(3, 8)
+KILLS = effort.amount(4, 8)
 
 
 @pytest.mark.parametrize("seed", range(effort.amount(1, 12)))

@@ -5,6 +5,8 @@ from dataclasses import asdict
 
 import pytest
 
+pytest.importorskip("coverage", reason="the extra dev has it")
+
 from tools import faults, trees
 from tools.mutants import Mutant, draw, mutants_of, package_of
 from tools.references import References

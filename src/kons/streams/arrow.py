@@ -16,7 +16,8 @@ __all__ = ["arrow_numbers", "arrow_texts", "numbers_of"]
 
 def numbers_of(array: Any) -> NDArray[Any]:
     """The float64 or integer values of a pyarrow array; nothing is NaN, and turns integers into floats."""
-    dtype = np.dtype(array.type.to_pandas_dtype())
+    kind = str(array.type)  # not its to_pandas_dtype: that of pyarrow 16 imports pandas
+    dtype = np.dtype({"double": "float64", "float": "float32", "halffloat": "float16"}.get(kind, kind))
     validity, data = array.buffers()
     part = slice(array.offset, array.offset + len(array))
     values = np.frombuffer(data if data is not None else b"", dtype=dtype)[part]

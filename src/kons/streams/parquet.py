@@ -140,4 +140,4 @@ def _cells(array: Any) -> list[Any]:
 
 
 def _first_line(error: BaseException) -> str:
-    return shortened(str(error).split("\n")[0], 100)
+    return shortened((str(error).splitlines() or [""])[0], 100)
