@@ -105,8 +105,8 @@ def assert_same_run(folder, expected):
     assert sorted(os.listdir(folder)) == sorted(os.listdir(expected))
 
 
-# Packed, with late labels, and the default.
-SAMPLE = ("packed", "labels late", "default")
+# Packed, and the default.
+SAMPLE = ("packed", "default")
 KILLS = effort.amount(4, 8)
 
 
