@@ -3,6 +3,8 @@
 import gc
 import os
 
+import hypothesis
+import hypothesis.strategies
 import pytest
 
 import effort
@@ -37,9 +39,10 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    # Modules and tests stay to the end: the collector need not look at them again and again. (Frozen, they
-    # would be hidden from those who ask it who refers to what, as Hypothesis does.)
-    gc.set_threshold(100_000, 50, 50)
+    # Modules and tests stay to the end: the collector need not look at them again and again. At its first
+    # example Hypothesis asks it who refers to random generators: before they are hidden from it.
+    hypothesis.given(hypothesis.strategies.none())(lambda nothing: None)()
+    gc.freeze()
 
 
 # ---- how much time it took

@@ -40,21 +40,14 @@ DECISIONS = ("kept", "size")
 
 def streams() -> Iterator[tuple[str, Any, Any]]:
     """Six that are generated, targets within [-1, 1]."""
-    from kons.streams import (
-        alternating_labels,
-        drifting,
-        friedman,
-        logistic_map,
-        mackey_glass,
-        switching,
-    )
+    from kons import streams as made
 
-    yield "mackey_glass", *mackey_glass(ROWS, seed=1)
-    yield "logistic_map", *logistic_map(ROWS, seed=2)
-    yield "friedman", *friedman(ROWS, dimension=6, noise=0.1, seed=3)
-    yield "drifting", *drifting(ROWS, seed=4)
-    yield "switching", *switching(ROWS, seed=5)
-    yield "alternating_labels", *alternating_labels(ROWS)
+    yield "mackey_glass", *made.mackey_glass(ROWS, seed=1)
+    yield "logistic_map", *made.logistic_map(ROWS, seed=2)
+    yield "friedman", *made.friedman(ROWS, dimension=6, noise=0.1, seed=3)
+    yield "drifting", *made.drifting(ROWS, seed=4)
+    yield "switching", *made.switching(ROWS, seed=5)
+    yield "alternating_labels", *made.alternating_labels(ROWS)
 
 
 def traces() -> Iterator[tuple[str, Any]]:

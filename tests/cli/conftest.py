@@ -9,6 +9,7 @@ import pytest
 from commands import told_in_one_line
 
 from kons.cli import main
+from kons.report import drawing
 
 ROWS = 700
 
@@ -21,9 +22,15 @@ def plain_terminal(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def sketched_pictures(monkeypatch):
+    """A page takes a moment; what its pictures show is looked at in tests/report."""
+    monkeypatch.setattr(drawing.Picture, "svg", lambda picture: "<svg></svg>")
+
+
 @pytest.fixture
 def no_report(monkeypatch):
-    """Its pictures take longer than all the rest."""
+    """Without what draws it."""
     monkeypatch.setitem(sys.modules, "jinja2", None)
 
 

@@ -549,7 +549,7 @@ def long_learner(loss=Squared(), **choices):  # noqa: B008 - frozen
 
 @pytest.mark.parametrize("choices", LONG.values(), ids=LONG)
 def test_long_streams_in_blocks_of_any_size(choices):
-    rows = effort.amount(2500, 10_000)
+    rows = effort.amount(1200, 10_000)
     X = points(rows, width=3, seed=11)
     y = targets(X, choices.get("loss", Squared()), 1.0)
     expected = long_learner(**choices)

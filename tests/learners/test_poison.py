@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import copy
-import threading
 
 import numpy as np
 import pytest
-from threadpoolctl import ThreadpoolController
 
 from contracts.learners import assert_identical
 from kons import KONS, KORS, EmbeddedKONS, Gaussian, Logistic, SketchedKONS, Squared
-from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, InputError, KonsWarning, NumericalError
 from kons.kernels import FunctionKernel, Kernel
 from kons.losses import CustomLoss
@@ -91,40 +88,6 @@ def test_a_kernel_that_returns_nan_is_named(learner_class):
         learner.predict(np.full((1, 3), 50.0))
     with pytest.raises(NumericalError, match="NaN"):
         learner.predict_one(np.full(3, 50.0))
-
-
-def test_concurrent_blocks_give_the_threads_back(monkeypatch):
-    """Two learners at once: the first one in limits the threads, the last one out restores them.
-
-    Bookkeeping only, on a stand-in: some BLAS builds ignore limits that are set from a second thread.
-    """
-    calls = []
-
-    class Limiter:
-        def restore_original_limits(self):
-            calls.append("restore")
-
-    def limit(*_, **__):
-        calls.append("limit")
-        return Limiter()
-
-    monkeypatch.setattr(ThreadpoolController, "limit", limit)
-    inside, leave = threading.Barrier(3), threading.Event()
-
-    def body():
-        with single_threaded_blas():
-            inside.wait()
-            leave.wait()
-
-    threads = [threading.Thread(target=body) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    inside.wait()
-    assert calls == ["limit"]
-    leave.set()
-    for thread in threads:
-        thread.join()
-    assert calls == ["limit", "restore"]
 
 
 def test_numpy_integers_do_not_wrap_in_the_theory_s_constant():

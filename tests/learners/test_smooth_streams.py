@@ -33,6 +33,15 @@ def targets(x):
     return 0.5 * np.sin(5.0 * x) + 0.3 * np.cos(11.0 * x)
 
 
+def one_by_one(learner, x, y):
+    """The predictions of a loop over rows."""
+    predicted = []
+    for point, target in zip(x, y, strict=True):
+        predicted.append(learner.predict_one(point))
+        learner.learn_one(point, target)
+    return predicted
+
+
 @effort.every_pair(name=LEARNERS, stream=[*STREAMS], bandwidth=[0.25, 4.0])
 def test_no_learner_takes_rounding_for_a_fault_of_the_kernel(name, stream, bandwidth):
     x = STREAMS[stream][:, None]
@@ -50,10 +59,7 @@ def test_blocks_are_rows(name, stream):
     y = targets(x[:, 0])
     blocks, rows = (make(name, Gaussian(0.5), Squared()) for _ in range(2))
     trace = blocks.advance(x, y)
-    predicted = []
-    for point, target in zip(x, y, strict=True):
-        predicted.append(rows.predict_one(point))
-        rows.learn_one(point, target)
+    predicted = one_by_one(rows, x, y)
     np.testing.assert_array_equal(rows.atoms, blocks.atoms)
     assert rows.size > 5
     # Rounding of the kernel's values, magnified by the rows of L^-1, stays below the tolerance.
@@ -80,10 +86,7 @@ def test_replacement_keeps_its_dictionary_full_and_whole(stream, bandwidth, forg
 
     blocks, rows = model(), model()
     trace = blocks.advance(x, y)
-    predicted = []
-    for point, target in zip(x, y, strict=True):
-        predicted.append(rows.predict_one(point))
-        rows.learn_one(point, target)
+    predicted = one_by_one(rows, x, y)
     np.testing.assert_array_equal(rows.atoms, blocks.atoms)
     assert rows.size == blocks.size == len(blocks.atoms) == trace.size[-1] <= 8
     np.testing.assert_allclose(trace.prediction, predicted, rtol=0, atol=LEAST_OUTSIDE)
@@ -115,11 +118,11 @@ def test_a_kernel_may_be_computed_in_single_precision(name, stream):
 def test_the_inverse_of_the_factor_is_bounded(stream, kernel):
     """An atom whose pivot is fine may still be a huge combination of others: it is passed over."""
     x = STREAMS[stream][:, None]
-    embedding, one_by_one = Embedding(kernel), Embedding(kernel)
+    embedding, by_rows = Embedding(kernel), Embedding(kernel)
     embedding.extend(x)
     for point in x:
-        one_by_one.extend(point[None])
-    np.testing.assert_array_equal(embedding.atoms.view, one_by_one.atoms.view)
+        by_rows.extend(point[None])
+    np.testing.assert_array_equal(embedding.atoms.view, by_rows.atoms.view)
     inverse = np.linalg.inv(np.linalg.cholesky(kernel.gram(embedding.atoms.view)))
     k = float(kernel.evaluate_diagonal(x[:1])[0])
     assert np.max(np.sum(inverse**2, axis=1)) * k <= LONGEST_ROW * (1.0 + 1e-3)
