@@ -152,8 +152,7 @@ def test_a_factor_of_one_is_no_forgetting():
     assert span_of(plain).period == PERIOD == 2 * span_of(almost).period
 
 
-@pytest.mark.parametrize("choices", CHOICES.values(), ids=CHOICES)
-@pytest.mark.parametrize("rows", [1, 10, 63, 64, 100, 1030])
+@effort.every_value(choices=CHOICES, rows=[1, 10, 63, 64, 100, 1030])
 def test_marks_go_back_bit_for_bit(rows, choices):
     X, y = stream(1500)
     one, undisturbed = (learner(kernel=Breaking(), **choices) for _ in range(2))

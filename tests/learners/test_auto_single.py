@@ -143,7 +143,7 @@ def test_rows_and_blocks_in_turn(kind, delay):
 
 @effort.every_value(kind=["regression", "three"], delay=[0, 3])
 def test_goes_on_bit_for_bit_from_the_middle_of_single_rows(kind, delay):
-    X, y = stream(kind, effort.amount(540, 700))
+    X, y = stream(kind, effort.amount(480, 700))
     model, unseen = model_of(kind, delay=delay), model_of(kind, delay=delay)
     for m in (model, unseen):
         m.advance(X[:300], y[:300])
@@ -235,7 +235,7 @@ def test_an_error_at_the_end_of_a_chunk_leaves_no_trace(monkeypatch, rows, begin
 
 @effort.every_value(kind=["regression", "three"], delay=[0, 3])
 def test_new_features_in_the_middle_of_single_rows(kind, delay):
-    X, y = stream(kind, effort.amount(540, ROWS))
+    X, y = stream(kind, effort.amount(480, ROWS))
     whole, model = (model_of(kind, delay=delay) for _ in range(2))
     whole.advance(X[:230, :1], y[:230])
     one_by_one(model, X[:230, :1], y[:230])

@@ -107,7 +107,7 @@ def assert_same_run(folder, expected):
 
 # Packed, and the default.
 SAMPLE = ("packed", "default")
-KILLS = effort.amount(4, 8)
+KILLS = effort.amount(3, 8)
 
 
 @pytest.mark.parametrize("seed", range(effort.amount(1, 12)))
