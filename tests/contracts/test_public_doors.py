@@ -73,7 +73,7 @@ def _called(function: ast.expr) -> str:
     [
         ("model._span.P", ["_span"]),
         ("f(x)._span", ["_span"]),
-        ("from kons.core.span import Span, _bordered", ["_bordered"]),
+        ("from kons.core.quadratic import Quadratic, _bordered", ["_bordered"]),
         ("import kons._inside", ["_inside"]),
         ("from kons._inside import x", ["_inside"]),
         ("patch.setattr(errors, '_told', set())", ["_told"]),

@@ -26,6 +26,7 @@ from kons import (
     SquaredHinge,
     Trace,
 )
+from kons.core.quadratic_loops import GAINS
 from kons.errors import ConfigurationError, InputError, NumericalError
 from kons.kernels import FunctionKernel
 from kons.losses import CustomLoss
@@ -360,7 +361,7 @@ def test_a_late_failure_takes_the_other_classes_back():
     model = Classifier(PATTERNS["logistic"]())
     model.advance(X, Y)
     state = model.state()
-    state["problems"]["host"]["riders"][-1]["P"] *= -1.0  # z^T P z is far below zero
+    state["problems"]["host"]["riders"][-1]["marks"][:, GAINS] = 1e300  # q is then far below zero
     model = Classifier.from_state(model.parameters(), state)
     before = model.state()
     with pytest.raises(NumericalError):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.compilation import compiled, compiled_sums
+from kons.compilation import compiled
 from kons.core.entry import DEPENDENT, KERNEL_ACCURACY, eliminate, independent
 from kons.core.factor import PanelFactor
 from kons.core.function import cross_gram
@@ -22,7 +22,7 @@ from kons.errors import NumericalError
 from kons.kernels import Kernel
 from kons.state import Inner, Part, Points, fields
 
-__all__ = ["Embedding", "gaussian_score"]
+__all__ = ["Embedding"]
 
 # What the value of a kernel may err by, relative to it: some are computed in single precision.
 ROUNDING = float(np.finfo(np.float32).eps)
@@ -144,30 +144,6 @@ class Embedding(Part):
         theta = inverse @ u
         cost: Vector = theta**2 / np.einsum("ij,ij->i", inverse, inverse)
         return cost
-
-
-@compiled_sums
-def gaussian_score(rate: float, x: Vector, atoms: Matrix, inverse: Matrix, u: Vector, z: Vector) -> float:
-    """``z(x)^T u`` and z, for a Gaussian kernel and a factor of one panel. NaN if x is not finite."""
-    n, d = atoms.shape
-    for j in range(d):
-        if not np.isfinite(x[j]):
-            return np.nan
-    k = np.empty(n)
-    for i in range(n):
-        total = 0.0
-        for j in range(d):
-            difference = x[j] - atoms[i, j]
-            total += difference * difference
-        k[i] = np.exp(-rate * total)
-    score = 0.0
-    for i in range(n):
-        total = 0.0
-        for j in range(i + 1):
-            total += inverse[i, j] * k[j]
-        z[i] = total
-        score += total * u[i]
-    return score
 
 
 @compiled

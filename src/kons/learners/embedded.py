@@ -10,7 +10,7 @@ import numpy as np
 
 from kons.arrays import Vector, as_scalar, require_flag, require_integer, require_number
 from kons.core.coins import Coins
-from kons.core.embedding import Embedding, gaussian_score
+from kons.core.embedding import Embedding
 from kons.core.entry import DEPENDENT
 from kons.core.function import cross_gram
 from kons.core.ledger import (
@@ -21,9 +21,9 @@ from kons.core.ledger import (
     Ledger,
     new_ledger,
 )
+from kons.core.quadratic import Quadratic, SquareSum
+from kons.core.quadratic_loops import PLAIN, outside_of
 from kons.core.replay import NO_MATRIX, Derivatives, replay
-from kons.core.span import Span, SpanSampler
-from kons.core.span_loops import PLAIN, outside_of
 from kons.core.storage import PointStore, copied
 from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, NumericalError
@@ -43,6 +43,8 @@ FEWEST_IN_BLOCK = 6
 # A coin may choose a point that the span all but holds: its coordinate would carry next to nothing, and be in
 # the way of points farther off (see kons.core.entry.independent).
 LEAST_OUTSIDE = 1e-4
+#: Of the row that was met last, its bytes and what was found of it: none.
+NOT_MET: tuple[bytes | None, list[Vector]] = (None, [])
 
 
 class _Candidate(Field):
@@ -160,10 +162,10 @@ class EmbeddedKONS(NewtonLearner):
         self.policy = policy
         self._coins = (Coins(self.seed),)
         self._embedding = Embedding(kernel)
-        self._span = Span(self.regularization, self.forgetting)
+        self._span = Quadratic(self.regularization, self.forgetting)
         # What other targets on the same rows have learned in the same dictionary: kons.learners.problems.
-        self._riders: list[Span] = []
-        self._sampler: SpanSampler | None = None
+        self._riders: list[Quadratic] = []
+        self._sampler: SquareSum | None = None
         self._rules = self._rules._replace(forward=self.forward, restarts=on_growth == "restart")
         self._follow(policy)
         # The most novel row since the last replacement, and how much of it lay outside the span.
@@ -174,7 +176,7 @@ class EmbeddedKONS(NewtonLearner):
         self._packed = self._rules.packed
         self._constant_step = self.step_size.value if isinstance(self.step_size, Constant) else None
         self._hot: _Hot | None = None
-        self._last: tuple[bytes | None, Vector] = _NOTHING
+        self._last: tuple[bytes | None, list[Vector]] = NOT_MET
         self._dictionary_changed()
 
     def _follow(self, policy: Any) -> None:
@@ -191,7 +193,7 @@ class EmbeddedKONS(NewtonLearner):
                 distortion=float(policy.distortion),
                 floor=float(policy.floor),
             )
-            self._sampler = SpanSampler(self.regularization)
+            self._sampler = SquareSum(self.regularization)
             self._extra_columns = (*self._extra_columns, "leverage_estimate", "probability")
         elif isinstance(policy, Fixed):
             self._rules = self._rules._replace(entry=SPAN_FIXED)
@@ -221,8 +223,7 @@ class EmbeddedKONS(NewtonLearner):
         points = self._as_points(X)
         Z = self._embedding.coordinates(points)
         outside = self._embedding.sound_residual(self.kernel.evaluate_diagonal(points), Z)
-        inside = np.einsum("ij,ij->i", Z, self._span.apply_inverse(Z))
-        novelty: Vector = inside + outside / self.regularization
+        novelty: Vector = self._span.inverse_forms(Z) + outside / self.regularization
         return novelty
 
     def parameters(self) -> dict[str, Any]:
@@ -254,20 +255,13 @@ class EmbeddedKONS(NewtonLearner):
 
     def predict_one(self, x: Any) -> float:
         """The clipped score of one row. What it found of x, ``learn_one`` on the same row reuses."""
-        hot = self._hot
-        if hot is not None:
-            plain = type(x) is np.ndarray and x.dtype is FLOAT64 and x.shape == hot.shape
-            if not (plain and x.flags.c_contiguous):  # machine code for strides may round differently
-                x = self._as_point(x)[0]
-            z = np.empty(hot.atoms.shape[0])
-            value = gaussian_score(hot.rate, x, hot.atoms, hot.inverse, self._span.u, z)
-            if value == value:
-                self._last = x.tobytes(), z
-                return min(max(value, -self.bound), self.bound)
-        z = self._locate(x)[1]
-        value = float(z @ self._span.u)
+        return self._clipped_score(self._meet_row(x)[1][0])
+
+    def _clipped_score(self, work: Vector) -> float:
+        """Of a row that was met."""
+        value, q = float(work[-2]), float(work[-1])
         if self.forward:
-            value /= 1.0 + 2.0 * float(self._span.apply_inverse(z[None])[0] @ z)
+            value /= 1.0 + 2.0 * q
         if not math.isfinite(value):
             raise no_finite_score(self.kernel)
         return min(max(value, -self.bound), self.bound)
@@ -278,14 +272,15 @@ class EmbeddedKONS(NewtonLearner):
         if code is None or self._replaces:
             super().learn_one(x, y)
             return
-        point, z, self_kernel = self._recall(x)
+        point, works, self_kernel = self._meet_row(x)
         if type(y) is not float or not math.isfinite(y):
             y = as_scalar(y, name="y")
         self.loss.check_targets(y, self.bound)
         eta = self._constant_step or self.step_size(self._rows_seen + 1)
         uniform = self._coins[0].draw_one()
-        span, row, size = self._span, self._row, len(self._span.u)
-        sampler = NO_MATRIX if self._sampler is None else self._sampler.P
+        span, row, size = self._span, self._row, len(self._span)
+        sampler = NO_MATRIX if self._sampler is None else self._sampler.L
+        self._last = NOT_MET
         try:
             outcome, mass = span.learn_row(
                 code,
@@ -298,53 +293,57 @@ class EmbeddedKONS(NewtonLearner):
                 uniform,
                 self_kernel,
                 self._embedding.squared_coefficients,
-                z,
+                works[0],
             )
         except NumericalError:
             self._coins[0].take_back_one()
             raise
         if outcome != PLAIN:
-            self._grow_by_point(point, row, z)
+            self._grow_by_point(point, row, works[0][:size])
         if self._width is None:
-            self._count(point, len(span.u) - size)
+            self._count(point, len(span) - size)
         else:
             self._rows_seen += 1
-            self._kept += len(span.u) - size
+            self._kept += len(span) - size
         self._log_determinant += math.log1p(mass)
         self._online_effective_dimension += mass / (1.0 + mass)
 
-    def _recall(self, x: Any) -> tuple[Any, Vector, float]:
-        """As :meth:`_locate`, or what ``predict_one`` has just found of x."""
-        known, z = self._last
-        remembers = known is not None and type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1
-        if remembers and x.tobytes() == known:
-            return x, z, 1.0  # only a Gaussian kernel's points are remembered
-        return self._locate(x)
+    def _meet_row(self, x: Any) -> tuple[Any, list[Vector], float]:
+        """x as a block of one, what every function needs to learn it, and k(x,x); what was last met is kept.
+
+        Each work is as :meth:`~kons.core.quadratic.Quadratic.meet_row` has it.
+        """
+        plain = type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1
+        known, works = self._last
+        if plain and known is not None and x.tobytes() == known:
+            return x[None], works, 1.0  # only a Gaussian kernel's points are remembered
+        hot, self._last = self._hot, NOT_MET
+        if hot is None:
+            point = self._as_point(x)
+            z = self._embedding.coordinates_of_one(point)
+            works = [span.meet_row(z) for span in self._spans]
+            return point, works, float(self.kernel.evaluate_diagonal(point)[0])
+        # Machine code for strides may round differently.
+        if not (plain and x.shape == hot.shape and x.flags.c_contiguous):
+            x = self._as_point(x)[0]
+        first = self._span.meet_gaussian_row(hot.rate, x, hot.atoms, hot.inverse)
+        if first[-2] != first[-2]:
+            x = self._as_point(x)[0]  # it says what is wrong with x, if that is it
+        works = [first]
+        if self._riders:
+            works += [span.meet_row(first[: len(self._span)]) for span in self._riders]
+        self._last = x.tobytes(), works
+        return x[None], works, 1.0
 
     def _grow_by_point(self, point: Any, row: Ledger, z: Vector) -> None:
-        if isinstance(point, np.ndarray):
-            point = point.reshape(1, -1)
         entered = np.flatnonzero(row["entered"])
         new = np.array([[outside_of(row, z)]] if len(entered) else np.empty((0, 1)))
         self._embedding.append(point, entered, z[None][entered], new)
         self._grow_around(row, np.hstack([z[None], new.reshape(1, -1)]))
 
-    def _locate(self, x: Any) -> tuple[Any, Vector, float]:
-        """Check x; as a block of one, with its coordinates z and k(x,x)."""
-        point = self._as_point(x)
-        self._last = _NOTHING
-        hot = self._hot
-        if hot is not None:
-            # As predict_one does it, to the last digit: whether it was called must not matter.
-            z = np.empty(hot.atoms.shape[0])
-            gaussian_score(hot.rate, point[0], hot.atoms, hot.inverse, self._span.u, z)
-            return point, z, 1.0
-        z = self._embedding.coordinates_of_one(point)
-        return point, z, float(self.kernel.evaluate_diagonal(point)[0])
-
     def _dictionary_changed(self) -> None:
         """Look up anew what the row loop reads: only a Gaussian kernel and one panel are compiled in."""
-        self._last = _NOTHING
+        self._last = NOT_MET
         self._hot = None
         rate = self.kernel.squared_exponential_rate
         factor, atoms = self._embedding.factor, self._embedding.atoms.view
@@ -362,7 +361,7 @@ class EmbeddedKONS(NewtonLearner):
         self, points: Any, ledgers: Sequence[Ledger], derivatives: int | Derivatives, limit: int | None
     ) -> None:
         """Learn the same rows with other targets each: a ledger per span, in the one dictionary."""
-        count = len(ledgers[0])
+        count, self._last = len(ledgers[0]), NOT_MET
         with single_threaded_blas(limit is not None):
             start = 0
             while start < count:
@@ -382,7 +381,7 @@ class EmbeddedKONS(NewtonLearner):
         """One row of longer ledgers."""
         self_kernel = float(self.kernel.evaluate_diagonal(point)[0])
         z = self._embedding.coordinates_of_one(point)
-        sampler = NO_MATRIX if self._sampler is None else self._sampler.P
+        sampler = NO_MATRIX if self._sampler is None else self._sampler.L
         for span, row in zip(self._spans, ledgers, strict=True):
             target, scale, eta, uniform = (
                 float(row[name][0]) for name in ("target", "scale", "step_size", "uniform")
@@ -398,7 +397,7 @@ class EmbeddedKONS(NewtonLearner):
                 uniform,
                 self_kernel,
                 self._embedding.squared_coefficients,
-                z,
+                span.meet_row(z),
             )
         # Who enters depends on points and coins, not on targets: every span says the same.
         if outcome != PLAIN:
@@ -416,16 +415,14 @@ class EmbeddedKONS(NewtonLearner):
             other["self_kernel"], other["norm2"] = rows["self_kernel"], rows["norm2"]
         R = self._outside(block, rows, Z)
         T = self._coefficients(rows, Z, R)
-        N = NO_MATRIX if sampler is None else sampler.inverse_forms(Z, R)
-        inverses = [span.apply_inverse(Z) for span in self._spans]
-        forms = [W @ Z.T for W in inverses]
-        for span, ledger, M in zip(self._riders, ledgers[1:], forms[1:], strict=True):
+        N = NO_MATRIX if sampler is None else sampler.forms(Z, R)
+        blocks = [span.meet(Z) for span in self._spans]
+        for span, ledger, met in zip(self._riders, ledgers[1:], blocks[1:], strict=True):
             # Copies: a replay uses up its matrices.
             others = {"N": N.copy(), "R": R.copy(), "T": T.copy()}
-            replay(derivatives, ledger, self._rules, Z @ span.u, M, span.totals, **others)
-        learned = replay(
-            derivatives, rows, self._rules, Z @ self._span.u, forms[0], self._span.totals, N=N, R=R, T=T
-        )
+            replay(derivatives, ledger, self._rules, met.f, met.M, span.totals, **others)
+        first = blocks[0]
+        learned = replay(derivatives, rows, self._rules, first.f, first.M, self._span.totals, N=N, R=R, T=T)
         Z, entered = Z[:learned], np.flatnonzero(rows["entered"][:learned])
         new = np.empty((0, learned))
         if len(entered):
@@ -433,12 +430,10 @@ class EmbeddedKONS(NewtonLearner):
             new = np.triu(R[:learned, :learned])[entered]
             self._embedding.append(block, entered, Z[entered], new[:, entered])
             Z = np.hstack([Z, new.T])
-        for span, ledger, W, M in zip(self._spans, ledgers, inverses, forms, strict=True):
-            W = W[:learned]
+        for span, ledger, met in zip(self._spans, ledgers, blocks, strict=True):
             if len(entered):
-                W = np.hstack([W, new.T / self.regularization])
                 span.extend(len(entered))
-            span.absorb(ledger[:learned], Z, W, M[:learned, :learned])
+            span.absorb(ledger[:learned], met, new)
         if len(entered) or sampler is not None:
             self._grow_around(rows[:learned], Z)
         if self._replaces:
@@ -472,7 +467,9 @@ class EmbeddedKONS(NewtonLearner):
         entered = int(np.count_nonzero(rows["entered"]))
         if self._sampler is not None:
             self._sampler.extend(entered)
-            self._sampler.absorb(rows, Z)
+            chosen = np.flatnonzero(rows["sampler_weight"] > 0.0)
+            if len(chosen):
+                self._sampler.take_in(Z[chosen], rows["sampler_weight"][chosen])
         if entered:
             if self.on_growth == "restart":
                 for span in self._spans:
@@ -520,18 +517,17 @@ class EmbeddedKONS(NewtonLearner):
         return int(self._span.totals[TOTALS.free_slots])
 
     @property
-    def _spans(self) -> list[Span]:
+    def _spans(self) -> list[Quadratic]:
         return [self._span, *self._riders]
 
     def _raw_scores(self, points: Any) -> Vector:
         return self._raw_scores_in(points, [self._span])[0]
 
-    def _raw_scores_in(self, points: Any, spans: Sequence[Span]) -> list[Vector]:
+    def _raw_scores_in(self, points: Any, spans: Sequence[Quadratic]) -> list[Vector]:
         """The scores of functions over the same dictionary, before they are clipped."""
         if self.forward:
             Z = self._embedding.coordinates(points)
-            forms = [np.einsum("ij,ij->i", Z, span.apply_inverse(Z)) for span in spans]
-            return [(Z @ span.u) / (1.0 + 2.0 * q) for span, q in zip(spans, forms, strict=True)]
+            return [(Z @ span.u) / (1.0 + 2.0 * span.inverse_forms(Z)) for span in spans]
         K = cross_gram(self.kernel, points, self._embedding.atoms)
         return [K @ self._embedding.dual(span.u) for span in spans]
 
@@ -551,6 +547,3 @@ class _Hot(NamedTuple):
     atoms: Any
     inverse: Any
     shape: tuple[int, ...]
-
-
-_NOTHING: tuple[bytes | None, Vector] = (None, np.empty(0))

@@ -9,7 +9,6 @@ A closed set of classes needs no unseen one.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -17,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.core.embedding import gaussian_score
 from kons.core.ledger import TOTALS, Ledger, new_ledger
+from kons.core.quadratic import Quadratic
+from kons.core.quadratic_loops import ENTERED, PLAIN, STEPS
 from kons.core.replay import NO_MATRIX
-from kons.core.span import Span
-from kons.core.span_loops import ENTERED, PLAIN
 from kons.errors import NumericalError
-from kons.learners.embedded import FLOAT64, EmbeddedKONS
+from kons.learners.embedded import NOT_MET, EmbeddedKONS
 from kons.learners.labels import signs
 from kons.learners.newton import PREDICTED_BLOCK, NewtonLearner, no_finite_score
 from kons.state import Inner, Inners, Part, Restorable, Sizes, fields
@@ -112,6 +110,7 @@ class SharedProblems(Part):
             spans.append(copy.deepcopy(host._span))
             self._arrange(len(spans))
             host._riders = [spans[code] for place, code in enumerate(self._owners) if place > 0]
+            host._last = NOT_MET
 
     # ---- rows
 
@@ -147,14 +146,15 @@ class SharedProblems(Part):
                 self.restore(mark)
                 raise
             return host.size - before
-        point, z, self_kernel = host._recall(x)
+        point, works, self_kernel = host._meet_row(x)
+        host._last = NOT_MET
         eta = host._constant_step or host.step_size(host.rows_seen + 1)
         uniform = host._coins[0].draw_one()
-        sampler = NO_MATRIX if host._sampler is None else host._sampler.P
-        spans = host._spans
+        sampler = NO_MATRIX if host._sampler is None else host._sampler.L
+        spans, size = host._spans, len(host._span)
         marks = [span.mark_row() for span in spans]
         try:
-            for span, owner in zip(spans, self._owners, strict=True):
+            for span, work, owner in zip(spans, works, self._owners, strict=True):
                 target = 1.0 if code == owner else -1.0
                 outcome, _ = span.learn_row(
                     host.loss.code,
@@ -167,7 +167,7 @@ class SharedProblems(Part):
                     uniform,
                     self_kernel,
                     host._embedding.squared_coefficients,
-                    z,
+                    work,
                     passes=False,
                 )
         except NumericalError:
@@ -178,8 +178,8 @@ class SharedProblems(Part):
         for span in spans:
             span.pass_row()
         if outcome != PLAIN:
-            host._grow_by_point(point, self._row, z)
-        host._count(point if point is not x else x[None], int(outcome == ENTERED))
+            host._grow_by_point(point, self._row, works[0][:size])
+        host._count(point, int(outcome == ENTERED))
         return host.size - before
 
     # ---- predicting
@@ -198,26 +198,7 @@ class SharedProblems(Part):
 
     def scores_of_one(self, x: Any) -> list[float]:
         """The clipped scores of one row; ``learn_one`` on the same row reuses what was found of it."""
-        host = self.host
-        hot, z = host._hot, None
-        plain = hot is not None and type(x) is np.ndarray and x.dtype is FLOAT64 and x.shape == hot.shape
-        if hot is not None and plain and x.flags.c_contiguous:  # strides may round differently
-            z = np.empty(hot.atoms.shape[0])
-            value = gaussian_score(hot.rate, x, hot.atoms, hot.inverse, host._span.u, z)
-            if value == value:
-                host._last = x.tobytes(), z
-            else:
-                z = None
-        if z is None:
-            z = host._locate(x)[1]
-        values = []
-        for span in host._spans:
-            value = float(z @ span.u)
-            if host.forward:
-                value /= 1.0 + 2.0 * float(span.apply_inverse(z[None])[0] @ z)
-            if not math.isfinite(value):
-                raise no_finite_score(host.kernel)
-            values.append(min(max(value, -host.bound), host.bound))
+        values = [self.host._clipped_score(work) for work in self.host._meet_row(x)[1]]
         return [sign * values[place] for place, sign in self._places]
 
     def widen(self, columns: int) -> None:
@@ -228,7 +209,7 @@ class SharedProblems(Part):
         """Take what was saved of so many classes."""
         self._arrange(sizes["classes"])
         host = self.host
-        host._riders = [Span(host.regularization, host.forgetting) for _ in self._owners[1:]]
+        host._riders = [Quadratic(host.regularization, host.forgetting) for _ in self._owners[1:]]
         super().load_state(stored, **sizes)
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
@@ -321,10 +302,11 @@ class SeparateProblems(Part):
 _SHARED = [TOTALS.sampler_trace, TOTALS.free_slots]
 
 
-def _signed(span: Span, sign: float) -> Span:
+def _signed(span: Quadratic, sign: float) -> Quadratic:
     """The span itself, or one with the opposite function."""
     if sign > 0.0:
         return span
     opposite = copy.deepcopy(span)
-    opposite.u = -opposite.u
+    opposite.base = -opposite.base
+    opposite._marks[:, STEPS] *= -1.0
     return opposite

@@ -6,8 +6,7 @@ import pytest
 import effort
 from contracts.learners import assert_identical
 from kons import EmbeddedKONS, Gaussian, Logistic, Squared
-from kons.core.span import PERIOD, Span, SpanSampler
-from kons.core.span_loops import fresh_inverse
+from kons.core.quadratic import PERIOD, Quadratic, SquareSum
 from kons.errors import NumericalError
 from kons.policies import Dependence, Leverage
 from kons.stored import Stored
@@ -39,8 +38,8 @@ class Breaking(Gaussian):
 
 def span_of(learner):
     """The span that a learner's state holds."""
-    span = Span(learner.regularization, learner.forgetting)
-    span.load_state(Stored(learner.state()["span"], "Span"), size=learner.size)
+    span = Quadratic(learner.regularization, learner.forgetting)
+    span.load_state(Stored(learner.state()["span"], "Quadratic"), size=learner.size)
     return span
 
 
@@ -51,9 +50,16 @@ def coordinates(learner, X):
 
 
 def assert_inverse(span):
-    """``P_t A_t = I`` within 1e-10."""
-    size = len(span)
-    np.testing.assert_allclose(span.apply_inverse(span.running_sum()), np.eye(size), rtol=0, atol=1e-10)
+    """``q = z^T A^-1 z`` and ``f = z^T u``, asked for in every way, with A the running sum."""
+    Z = np.random.default_rng(len(span)).normal(size=(20, len(span)))
+    expected = np.einsum("ij,ji->i", Z, np.linalg.solve(span.running_sum(), Z.T))
+    np.testing.assert_allclose(span.inverse_forms(Z), expected, rtol=1e-9, atol=1e-10)
+    for z, q in zip(Z, expected, strict=True):
+        assert span.meet_row(z)[-1] == pytest.approx(q, rel=1e-9, abs=1e-10)
+        assert span.meet_row(z)[-2] == pytest.approx(z @ span.u, rel=1e-9, abs=1e-9)
+    met = span.meet(Z)
+    np.testing.assert_allclose(np.diagonal(met.M), expected, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(met.f, Z @ span.u, rtol=1e-9, atol=1e-9)
 
 
 CHOICES = {
@@ -75,8 +81,7 @@ def test_the_inverse_is_that_of_the_running_sum(choices, block_size):
         span = span_of(one)
         assert_inverse(span)
         if span.at_period_end:
-            np.testing.assert_allclose(span.P @ span.running_sum(), np.eye(one.size), atol=1e-10)
-        np.testing.assert_array_equal(span.P, span.P.T)
+            np.testing.assert_allclose(span.L @ span.L.T, span.running_sum(), rtol=0, atol=1e-10)
 
 
 def test_thousands_of_single_rows():
@@ -172,12 +177,12 @@ def test_marks_go_back_bit_for_bit(rows, choices):
 
 
 def test_new_coordinates():
-    span = Span(0.5)
+    span = Quadratic(0.5)
     span.extend(2)
     np.testing.assert_array_equal(span.running_sum(), 0.5 * np.eye(2))
     np.testing.assert_array_equal(span.u, 0.0)
     Z = np.array([[1.0, 2.0], [0.0, 0.0]])
-    np.testing.assert_allclose(span.apply_inverse(Z), 2 * Z)
+    np.testing.assert_allclose(span.inverse_forms(Z), [10.0, 0.0])
     span.extend(1)
     assert len(span) == 3
     span.reset(1)
@@ -197,18 +202,6 @@ def test_projection_keeps_what_was_learned_on_the_smaller_span():
     assert_inverse(span)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 31, 100])
-def test_fresh_inverse(n):
-    B = np.random.default_rng(n).normal(size=(n, n))
-    A = B @ B.T + 0.1 * np.eye(n)
-    lower = np.tril(A) + np.triu(np.full((n, n), np.nan), 1)  # only the lower triangle is read
-    found = fresh_inverse(lower)
-    np.testing.assert_allclose(found @ A, np.eye(n), atol=1e-9)
-    np.testing.assert_array_equal(found, found.T)
-    assert np.isnan(lower[np.triu_indices(n, 1)]).all()
-    assert fresh_inverse(np.empty((0, 0))).shape == (0, 0)
-
-
 def test_the_sample_of_kors_in_the_span():
     """``phi^T (A^I)^-1 phi`` in coordinates is the same in the kernel form over the sample."""
     X, y = stream(200)
@@ -222,15 +215,15 @@ def test_the_sample_of_kors_in_the_span():
     inside = kernel.gram(X[sample]) + ALPHA * np.diag(1.0 / weights)
     expected = (kernel.gram(new) - k.T @ np.linalg.solve(inside, k)) / ALPHA
     Z = coordinates(one, new)
-    sampler = SpanSampler(ALPHA)
-    sampler.load_state(Stored(one.state()["sampler"], "SpanSampler"), size=one.size)
-    found = sampler.inverse_forms(Z, kernel.gram(new) - Z @ Z.T)
+    sampler = SquareSum(ALPHA)
+    sampler.load_state(Stored(one.state()["sampler"], "SquareSum"), size=one.size)
+    found = sampler.forms(Z, kernel.gram(new) - Z @ Z.T)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(sampler.P @ sampler.A, np.eye(one.size), atol=1e-10)
+    np.testing.assert_allclose(sampler.L @ sampler.L.T, sampler.running_sum(), atol=1e-10)
 
 
 def test_the_sample_goes_back():
-    sampler = SpanSampler(0.1)
+    sampler = SquareSum(0.1)
     sampler.extend(3)
     mark, before = sampler.mark(), sampler.state()
     sampler.extend(2)
