@@ -8,7 +8,7 @@ from kons import AutoKONS
 from kons.errors import FileError
 from kons.learners.auto.history import History
 from kons.means import Mean
-from kons.state import Array, Count, Inner, Items, Part, Whole, fields
+from kons.state import Array, Count, Inner, Items, Leading, Part, Whole, fields
 
 
 class Tally(Part):
@@ -78,8 +78,11 @@ def references(part):
         value = getattr(part, name)
         if isinstance(value, np.ndarray) and not field.undoes:
             # Rows are appended to a buffer behind those that are there.
-            is_buffer = isinstance(part, History) and name == "_last"
-            yield f"{type(part).__name__}.{name}", part.last(part.recent) if is_buffer else value
+            if isinstance(part, History) and name == "_last":
+                value = part.last(part.recent)
+            elif isinstance(field, Leading):
+                value = value[: getattr(part, field.count)]
+            yield f"{type(part).__name__}.{name}", value
 
 
 @pytest.mark.parametrize("name", [*LEARNERS, "AutoKONS", "AutoKONS of classes"])

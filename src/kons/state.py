@@ -223,9 +223,12 @@ class Rows(Field):
 
 
 class Leading(Field):
-    """The first rows of a buffer, as many as another attribute says, which is found again when loading."""
+    """The first rows of a buffer, as many as another attribute says, which is found again when loading.
 
-    undoes = True
+    Rows are only appended; who begins again at the first one asks :meth:`Part._lends` before.
+    """
+
+    written = "rarely"
 
     def __init__(self, count: str, *trailing: int | str, at_least: float = -math.inf) -> None:
         self.count, self.trailing, self.at_least = count, trailing, at_least
@@ -241,12 +244,6 @@ class Leading(Field):
         setattr(part, self.count, len(value))
         buffer[: len(value)] = value
         return buffer
-
-    def mark(self, part: Any, name: str) -> Any:
-        return getattr(part, name).copy()
-
-    def restore(self, part: Any, name: str, mark: Any) -> None:
-        setattr(part, name, mark)
 
 
 class Growing(Field):
@@ -490,6 +487,14 @@ class Part:
                 if name in borrowed:
                     setattr(self, name, getattr(self, name).copy())
             self._borrowed = borrowed - set(names)
+
+    def _lends(self, *names: str) -> bool:
+        """Whether a mark holds one of these arrays, which are about to be replaced; no longer, then."""
+        borrowed: frozenset[str] = vars(self).get("_borrowed", frozenset())
+        if borrowed.isdisjoint(names):
+            return False
+        self._borrowed = borrowed - set(names)
+        return True
 
     # ---- looking
 

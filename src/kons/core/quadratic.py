@@ -48,6 +48,8 @@ __all__ = ["Block", "Quadratic", "SquareSum"]
 # Rows between two factorizations; forgetting acts at their ends, and shorter periods follow it more closely.
 PERIOD = 64
 FORGETTING_PERIOD = 32
+# Added to the diagonal of A under a prior that may be all but singular, relative to its mean.
+JITTER = 1e-10
 
 
 class _Lower(Array):
@@ -58,26 +60,37 @@ class _Lower(Array):
 
 
 class SquareSum(Part):
-    """``A = alpha*I + sum w z z^T`` (its lower triangle) and its lower Cholesky factor L.
+    """``A = Q + sum w z z^T``: the sum S (its lower triangle), and the lower Cholesky factor L of A.
 
-    Memory 2 B^2 numbers; taking in m rows costs B^2 m + B^3/3 flops. KORS's sample ``A^I`` in the coordinates
-    of a dictionary, where all its points lie, is one of these.
+    The prior Q is ``alpha*I``, or a matrix. Memory 2 B^2 numbers; taking in m rows costs B^2 m + B^3/3 flops.
+    KORS's sample ``A^I`` in the coordinates of a dictionary, where all its points lie, is one of these.
+
+    >>> import numpy as np
+    >>> A = SquareSum(1.0)
+    >>> A.extend(2)
+    >>> A.take_in(np.array([[3.0, 0.0]]), np.ones(1))
+    >>> A.running_sum().tolist(), A.whiten(np.array([[np.sqrt(10.0), 2.0]])).tolist()
+    ([[10.0, 0.0], [0.0, 1.0]], [[1.0, 2.0]])
     """
 
-    STATE = fields(A=_Lower("size", "size"), L=Array("size", "size"))
+    STATE = fields(S=_Lower("size", "size", written="rarely"), L=Array("size", "size"))
 
-    def __init__(self, regularization: float) -> None:
-        self.regularization = regularization
-        self.A: Matrix = np.empty((0, 0))
-        self.L: Matrix = np.empty((0, 0))
+    def __init__(self, prior: float | Matrix) -> None:
+        self.prior = prior
+        size = len(prior) if isinstance(prior, np.ndarray) else 0
+        self.S: Matrix = np.zeros((size, size))
+        self.L: Matrix = np.zeros((size, size))
+        if size:
+            self.factor()
 
     def __len__(self) -> int:
-        return len(self.A)
+        return len(self.S)
 
     def extend(self, coordinates: int) -> None:
-        """New coordinates, in which no row has had a component yet."""
-        self.A = _bordered(self.A, coordinates, self.regularization)
-        self.L = _bordered(self.L, coordinates, math.sqrt(self.regularization))
+        """New coordinates, in which no row has had a component yet; of a prior ``alpha*I``."""
+        assert isinstance(self.prior, float)
+        self.S = _bordered(self.S, coordinates, 0.0)
+        self.L = _bordered(self.L, coordinates, math.sqrt(self.prior))
 
     def whiten(self, Z: Matrix) -> Matrix:
         """``v = L^-1 z`` for each row z of Z (m x B)."""
@@ -90,30 +103,45 @@ class SquareSum(Part):
         """``Z A^-1 Z^T + R/alpha``, with R what the coordinates leave of the kernel."""
         V = self.whiten(Z)
         N: Matrix = V @ V.T
-        N += R / self.regularization
+        N += R / self.prior
         return N
 
-    def take_in(self, Z: Matrix, weights: Vector) -> None:
-        """``A += sum w z z^T``, and L anew."""
-        if len(self) and len(Z):
-            rows = np.ascontiguousarray(Z * np.sqrt(weights)[:, None])
-            self.A = blas.dsyrk(1.0, rows.T, beta=1.0, c=self.A.T).T
+    def take_in(self, Z: Matrix, weights: Vector, decay: float = 1.0) -> None:
+        """``S <- decay S + sum w z z^T``, and L anew."""
+        self.add(Z * np.sqrt(weights)[:, None], decay)
         self.factor()
 
-    def factor(self) -> None:
-        """Find L from A."""
+    def add(self, Z: Matrix, decay: float = 1.0) -> None:
+        """``S <- decay S + Z^T Z``; L stays that of the sum before."""
         if len(self):
-            upper, info = lapack.dpotrf(self.A.T)
-            if info:
-                raise NumericalError(
-                    "A is not positive definite: regularization is below what 16 digits resolve beside the "
-                    "rows that were learned. Raise it."
-                )
-            self.L = upper.T
+            self._own("S")
+            self.S = blas.dsyrk(1.0, np.ascontiguousarray(Z).T, beta=decay, c=self.S.T, overwrite_c=1).T
+
+    def factor(self) -> None:
+        """Find L from S."""
+        if not len(self):
+            self.L = self.S
+            return
+        # alpha*I keeps all eigenvalues away from 0; of another prior they may be rounding.
+        part = 0.0 if isinstance(self.prior, float) else JITTER
+        for _ in range(8):
+            A = self.S.copy() if isinstance(self.prior, float) else self.S + self.prior
+            diagonal = A.ravel()[:: len(A) + 1]
+            diagonal += self.prior if isinstance(self.prior, float) else part * diagonal.sum() / len(A)
+            upper, info = lapack.dpotrf(A.T, overwrite_a=1)
+            if not info:
+                self.L = upper.T
+                return
+            part *= 100.0
+        raise NumericalError(
+            "A is not positive definite: regularization is below what 16 digits resolve beside the rows that "
+            "were learned. Raise it."
+        )
 
     def running_sum(self) -> Matrix:
         """A, both triangles. A copy."""
-        return np.tril(self.A) + np.tril(self.A, -1).T
+        S: Matrix = np.tril(self.S) + np.tril(self.S, -1).T
+        return S + (self.prior * np.eye(len(S)) if isinstance(self.prior, float) else self.prior)
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         if not (np.diagonal(self.L) > 0.0).all():
@@ -130,68 +158,81 @@ class Block(NamedTuple):
     """Their forms with the n rows of the period before them, (n, m)."""
     M: Matrix
     """``z^T A_n^-1 z'`` between them, (m, m): for the replay to use up."""
-    f: Vector
-    """The function at them."""
+    f: Matrix
+    """The functions at them, (K, m)."""
 
 
 class Quadratic(SquareSum):
-    """A and f over B coordinates, with the rows of a period. See the module.
+    """A and K functions over B coordinates, with the rows of a period. See the module.
 
-    Memory 2 B^2 + 128 B + 64^2 numbers. A row costs O(B^2), its share of the factorization included.
+    Memory 2 B^2 + 2 B T + T^2 numbers for periods of T rows. A row costs O(B^2), its share of the
+    factorization included.
     """
 
     STATE = fields(
         rows=Count(),
         totals=Array(len(TOTALS), at_least=0.0, written="always"),
-        base=Array("size"),
-        _marks=Leading("pending", 3),
+        base=Array("size", "outputs"),
+        _marks=Leading("pending", "marks"),
         _Z=Leading("pending", "size"),
-        _V=Leading("pending", "size"),
+        _V=Leading("pending", "whitened"),
         _C=Leading("pending", "period"),
     )
 
-    def __init__(self, regularization: float, forgetting: float = 1.0) -> None:
-        super().__init__(regularization)
-        self.forgetting = forgetting
-        self.period = PERIOD if forgetting == 1.0 else FORGETTING_PERIOD
+    def __init__(
+        self,
+        prior: float | Matrix,
+        forgetting: float = 1.0,
+        *,
+        outputs: int = 1,
+        period: int | None = None,
+    ) -> None:
+        super().__init__(prior)
+        self.forgetting, self.outputs = forgetting, outputs
+        self.period = period or (PERIOD if forgetting == 1.0 else FORGETTING_PERIOD)
         self.rows = 0
         """Rows learned: the position in the stream, which decides where periods end."""
         self.totals: Vector = np.zeros(len(TOTALS))
         """Running totals that the replay adds to, see :class:`kons.core.ledger.Totals`."""
-        self.reset(0)
+        self.base: Matrix = np.zeros((len(self), outputs))
+        """``L^T u`` of each output, at the start of the period."""
+        self._begin(len(self))
 
     def reset(self, size: int) -> None:
         """``A = alpha*I`` and ``u = 0`` over ``size`` coordinates; periods end where they did."""
-        self.A = self.regularization * np.eye(size)
-        self.L = math.sqrt(self.regularization) * np.eye(size)
-        self.base: Vector = np.zeros(size)
+        self.S, self.L = np.zeros((0, 0)), np.zeros((0, 0))
+        self.base = np.zeros((0, self.outputs))
         self.totals[TOTALS.weighted_trace] = 0.0
-        self._begin(size)
+        self._begin(0)
+        self.extend(size)
 
     def _begin(self, size: int) -> None:
         """A period, none of whose rows has come."""
         self.pending = 0
         self._Z, self._V = np.zeros((self.period, size)), np.zeros((self.period, size))
         self._C = np.zeros((self.period, self.period))
-        self._marks = np.zeros((self.period, 3))
+        self._marks = np.zeros((self.period, STEPS + self.outputs))
+
+    def _next_period(self) -> None:
+        """The rows of this one were taken in."""
+        if self._lends("_Z", "_V", "_C", "_marks"):
+            self._begin(len(self))
+        self.pending = 0
 
     def extend(self, coordinates: int) -> None:
         """New coordinates: A has alpha there, u has 0, and so have the rows that came before."""
         super().extend(coordinates)
-        self.base = np.append(self.base, np.zeros(coordinates))
+        self.base = np.pad(self.base, ((0, coordinates), (0, 0)))
         self._Z = np.pad(self._Z, ((0, 0), (0, coordinates)))
         self._V = np.pad(self._V, ((0, 0), (0, coordinates)))
 
     def project(self, Q: Matrix) -> None:
         """Move to fewer coordinates, z -> Q z with orthonormal rows Q, at the end of a period."""
-        alpha, u = self.regularization, self.u
-        past = self.running_sum() - alpha * np.eye(len(self))
-        self.A = alpha * np.eye(len(Q)) + Q @ past @ Q.T
-        self._start(Q @ u)
+        u, S = self.u, np.tril(self.S)
+        self.S = Q @ (S + np.tril(S, -1).T) @ Q.T
+        self.factor()
+        self.base = self._whitened(Q @ u)
         self._begin(len(Q))
-
-    def __len__(self) -> int:
-        return len(self.base)
 
     @property
     def rows_left(self) -> int:
@@ -200,24 +241,27 @@ class Quadratic(SquareSum):
 
     @property
     def at_period_end(self) -> bool:
-        """Whether a period has just ended: A then holds every row."""
+        """Whether a period has just ended: S then holds every row."""
         return self.rows % self.period == 0
 
     # ---- looking
 
     @property
-    def u(self) -> Vector:
-        """The weights: f(z) = z^T u. Costs O(B^2)."""
-        whitened = self.base
-        n = self.pending
+    def u(self) -> Matrix:
+        """The weights, (B, K): f(z) = u^T z. Costs O(B^2)."""
+        n, whitened = self.pending, self.base
         if n:
             # The steps by the A from before the period: gather, of :mod:`kons.core.replay`.
-            c = blas.dtrsv(self._C[:n, :n].T, self._marks[:n, STEPS], diag=1)
-            whitened = whitened - c @ self._V[:n]
+            c = blas.dtrsm(1.0, self._C[:n, :n].T, self._marks[:n, STEPS:], diag=1)
+            whitened = whitened - self._V[:n].T @ c
         if not len(whitened):
             return whitened
-        u: Vector = blas.dtrsv(self.L.T, whitened)
-        return u
+        u: Matrix = blas.dtrsm(1.0, self.L.T, whitened)
+        return np.ascontiguousarray(u)
+
+    def _whitened(self, u: Matrix) -> Matrix:
+        """``L^T u``."""
+        return np.ascontiguousarray(blas.dtrmm(1.0, self.L.T, u)) if len(u) else u
 
     def running_sum(self) -> Matrix:
         """A with the rows of the current period. A copy."""
@@ -239,7 +283,7 @@ class Quadratic(SquareSum):
         raw: Matrix = self._V[:n] @ V.T
         if not n:
             return raw
-        H: Matrix = blas.dtrsm(1.0, self._C[:n, :n].T, raw, lower=0, trans_a=1, diag=1)
+        H: Matrix = blas.dtrsm(1.0, self._C[:n, :n].T, raw, trans_a=1, diag=1)
         return H
 
     # ---- a block of rows
@@ -247,10 +291,10 @@ class Quadratic(SquareSum):
     def meet(self, Z: Matrix) -> Block:
         """What the replay of these rows starts from."""
         n, V = self.pending, self.whiten(Z)
-        H, M, f = self._against(V), V @ V.T, V @ self.base
+        H, M, f = self._against(V), V @ V.T, self.base.T @ V.T
         if n:
             M -= (H.T * self._marks[:n, GAINS]) @ H
-            f -= self._marks[:n, STEPS] @ H
+            f -= self._marks[:n, STEPS:].T @ H
         return Block(Z, V, H, M, f)
 
     def absorb(self, rows: Ledger, block: Block, new: Matrix) -> None:
@@ -258,25 +302,31 @@ class Quadratic(SquareSum):
         m, n, old = len(rows), self.pending, block.Z.shape[1]
         now = slice(n, n + m)
         gains = rows["weight"] / (1.0 + rows["weight"] * rows["inverse_form"])
-        self._Z[now, :old], self._V[now, :old] = block.Z[:m], block.V[:m]
+        # What is left of M: row s holds the forms of row s and those behind it, as row s met A.
+        C = np.tril(block.M[:m, :m].T * gains, -1)
+        self._keep(block, C, rows["weight"], gains, rows["step"][:, None])
         if len(new):
             self._Z[now, old:] = new.T
-            self._V[now, old:] = new.T / math.sqrt(self.regularization)
-        self._C[now] = 0.0
-        self._C[now, :n] = block.H[:, :m].T * self._marks[:n, GAINS]
-        # What is left of M: row s holds the forms of row s and those behind it, as row s met A.
-        self._C[now, now] = np.tril(block.M[:m, :m].T * gains, -1)
-        self._marks[now, WEIGHTS], self._marks[now, GAINS] = rows["weight"], gains
-        self._marks[now, STEPS] = rows["step"]
-        self.pending += m
+            self._V[now, old:] = new.T / math.sqrt(self.prior)
         self.rows += m
         if self.at_period_end:
             self._end_period()
 
+    def _keep(self, block: Block, C: Matrix, weights: Vector, gains: Vector, steps: Matrix) -> None:
+        """The first rows of a block are learned; C is between them, with 0 on its diagonal."""
+        m, n, old = len(C), self.pending, block.Z.shape[1]
+        now = slice(n, n + m)
+        self._Z[now, :old], self._V[now, :old] = block.Z[:m], block.V[:m]
+        self._C[now] = 0.0
+        self._C[now, :n] = block.H[:, :m].T * self._marks[:n, GAINS]
+        self._C[now, now] = C
+        self._marks[now, WEIGHTS], self._marks[now, GAINS], self._marks[now, STEPS:] = weights, gains, steps
+        self.pending += m
+
     # ---- one row
 
     def meet_row(self, z: Vector) -> Vector:
-        """z, v, h, f and q of one row behind each other, for :meth:`learn_row`: 2 B + period + 2 numbers."""
+        """z, v, h, f and q of one row behind each other, for :meth:`learn_row`: 2 B + T + K + 1 numbers."""
         work = self.room_for_row()
         work[: len(z)] = z
         predict_row(self.L, self.base, self._V, self._C, self._marks, self.pending, work)
@@ -284,7 +334,7 @@ class Quadratic(SquareSum):
 
     def room_for_row(self) -> Vector:
         """Of :meth:`meet_row`, with anything in it: nobody else's, for several threads may predict."""
-        return np.empty(2 * len(self.base) + self.period + 2)
+        return np.empty(2 * len(self.base) + self.period + self.outputs + 1)
 
     def meet_gaussian_row(self, rate: float, x: Vector, atoms: Matrix, inverse: Matrix) -> Vector:
         """:meth:`meet_row` of a point in the span of a Gaussian kernel's atoms, ``z = inverse k_D(x)``."""
@@ -309,7 +359,7 @@ class Quadratic(SquareSum):
         work: Vector,
         passes: bool = True,
     ) -> tuple[int, float]:
-        """Learn one row with a built-in loss, whose ``work`` is from :meth:`meet_row`.
+        """Learn one row with a built-in loss, whose ``work`` is from :meth:`meet_row`; of one output.
 
         ``coefficients(self_kernel, z)`` is called where the row may become an atom: T of
         :mod:`kons.core.replay`. Fills the ledger of one row. Returns what the row did besides, and w*q.
@@ -327,7 +377,7 @@ class Quadratic(SquareSum):
             pivot = outside_of(rows, work[: len(self)])
             self.extend(1)
             self._Z[at, -1] = pivot
-            self._V[at, -1] = pivot / math.sqrt(self.regularization)
+            self._V[at, -1] = pivot / math.sqrt(self.prior)
         if passes:
             self.pass_row()
         return outcome, mass
@@ -352,36 +402,31 @@ class Quadratic(SquareSum):
 
     def _end_period(self) -> None:
         n, u = self.pending, self.u
-        weights = self._marks[:n, WEIGHTS]
+        Z, weights = self._Z[:n], self._marks[:n, WEIGHTS]
         if self.forgetting < 1.0:
-            # Never below alpha*I: A <- alpha*I + lambda (A - alpha*I), c <- lambda c, u = A^-1 c.
+            # Never below alpha*I: S <- lambda S, c <- lambda c, u = A^-1 c with c = A u.
             decay = self.forgetting**self.period
-            A = self.running_sum()
-            c = decay * (A @ u)
-            self.A = decay * A
-            self.A[np.diag_indices_from(A)] += (1.0 - decay) * self.regularization
-            self.factor()
-            self.base = blas.dtrsv(self.L.T, c, trans=1) if len(c) else c
+            c = decay * (self.running_sum() @ u)
+            self.take_in(Z, decay * weights, decay)
+            self.base = np.ascontiguousarray(self.whiten(c.T).T)
         else:
-            self.take_in(self._Z[:n], weights)
-            self.base = blas.dtrmv(self.L.T, u) if len(u) else u
-        self.pending = 0
-
-    def _start(self, u: Vector) -> None:
-        """From A and u as they are."""
-        self.factor()
-        self.base = blas.dtrmv(self.L.T, u) if len(u) else u
+            self.take_in(Z, weights)
+            self.base = self._whitened(u)
+        self._next_period()
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved over so many coordinates, the rows pending among it."""
-        self.reset(sizes["size"])
-        super().load_state(stored, period=self.period, **sizes)
+        if isinstance(self.prior, float):
+            self.reset(sizes["size"])
+        # Of the buffers as they were made.
+        given = {"outputs": self.outputs, "marks": STEPS + self.outputs}
+        given |= {"whitened": self._V.shape[1], "period": self._C.shape[1]}
+        super().load_state(stored, **{**sizes, **given})
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         super()._loaded(stored, sizes)
         stored.counted(self.pending, "pending rows", at_most=self.rows % self.period)
-        marks = self._marks[: self.pending]
-        if (marks[:, [WEIGHTS, GAINS]] < 0.0).any():
+        if (self._marks[: self.pending, :STEPS] < 0.0).any():
             raise stored.error("a row has a negative weight")
 
 

@@ -29,7 +29,7 @@ __all__ = [
 
 # What a row did besides being learned; FAILED and ASKED for its coefficients, it was not.
 PLAIN, SAMPLED, ENTERED, FAILED, ASKED = 0, 1, 2, 3, 4
-#: Of each row of a period, in columns: its weight in A, the gain w/(1 + w q), and its step.
+#: Of each row of a period, in columns: its weight in A, the gain w/(1 + w q), and its steps, one an output.
 WEIGHTS, GAINS, STEPS = range(3)
 
 
@@ -40,20 +40,25 @@ def outside_of(rows: Ledger, z: Vector) -> float:
 
 @compiled_sums
 def predict_row(
-    L: Matrix, base: Vector, V: Matrix, C: Matrix, marks: Matrix, pending: int, work: Vector
+    L: Matrix, base: Matrix, V: Matrix, C: Matrix, marks: Matrix, pending: int, work: Vector
 ) -> None:
     """``work`` begins with z, and becomes z, v, h, f and q of :mod:`kons.core.quadratic`."""
-    n = len(base)
+    n, outputs = base.shape
     z, v, h = work[:n], work[n : 2 * n], work[2 * n : 2 * n + pending]
-    f, q = 0.0, 0.0
+    f = work[len(work) - 1 - outputs :]
+    q = 0.0
     for i in range(n):
         total = z[i]
         for j in range(i):
             total -= L[i, j] * v[j]
         v[i] = total / L[i, i]
     for i in range(n):
-        f += base[i] * v[i]
         q += v[i] * v[i]
+    for o in range(outputs):
+        total = 0.0
+        for i in range(n):
+            total += base[i, o] * v[i]
+        f[o] = total
     for s in range(pending):
         total = 0.0
         for i in range(n):
@@ -61,9 +66,10 @@ def predict_row(
         for r in range(s):
             total -= C[s, r] * h[r]
         h[s] = total
-        f -= marks[s, STEPS] * total
+        for o in range(outputs):
+            f[o] -= marks[s, STEPS + o] * total
         q -= marks[s, GAINS] * total * total
-    work[-2], work[-1] = f, q
+    work[-1] = q
 
 
 @compiled_sums
@@ -73,7 +79,7 @@ def gaussian_row(
     atoms: Matrix,
     inverse: Matrix,
     L: Matrix,
-    base: Vector,
+    base: Matrix,
     V: Matrix,
     C: Matrix,
     marks: Matrix,

@@ -420,9 +420,9 @@ class EmbeddedKONS(NewtonLearner):
         for span, ledger, met in zip(self._riders, ledgers[1:], blocks[1:], strict=True):
             # Copies: a replay uses up its matrices.
             others = {"N": N.copy(), "R": R.copy(), "T": T.copy()}
-            replay(derivatives, ledger, self._rules, met.f, met.M, span.totals, **others)
-        first = blocks[0]
-        learned = replay(derivatives, rows, self._rules, first.f, first.M, self._span.totals, N=N, R=R, T=T)
+            replay(derivatives, ledger, self._rules, met.f[0], met.M, span.totals, **others)
+        f, M, totals = blocks[0].f[0], blocks[0].M, self._span.totals
+        learned = replay(derivatives, rows, self._rules, f, M, totals, N=N, R=R, T=T)
         Z, entered = Z[:learned], np.flatnonzero(rows["entered"][:learned])
         new = np.empty((0, learned))
         if len(entered):
@@ -499,7 +499,7 @@ class EmbeddedKONS(NewtonLearner):
 
         Among several functions, the one that misses it most counts.
         """
-        costs = [self._embedding.removal_cost(span.u) for span in self._spans]
+        costs = [self._embedding.removal_cost(span.u[:, 0]) for span in self._spans]
         least = int(np.argmin(np.max(costs, axis=0)))
         smaller, Q = self._embedding.without(least)
         tolerance = self._rules.tolerance
@@ -527,9 +527,9 @@ class EmbeddedKONS(NewtonLearner):
         """The scores of functions over the same dictionary, before they are clipped."""
         if self.forward:
             Z = self._embedding.coordinates(points)
-            return [(Z @ span.u) / (1.0 + 2.0 * span.inverse_forms(Z)) for span in spans]
+            return [(Z @ span.u[:, 0]) / (1.0 + 2.0 * span.inverse_forms(Z)) for span in spans]
         K = cross_gram(self.kernel, points, self._embedding.atoms)
-        return [K @ self._embedding.dual(span.u) for span in spans]
+        return [K @ self._embedding.dual(span.u[:, 0]) for span in spans]
 
     def _point_stores(self) -> Sequence[PointStore]:
         return (self._embedding.atoms,)

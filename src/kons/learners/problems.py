@@ -308,5 +308,5 @@ def _signed(span: Quadratic, sign: float) -> Quadratic:
         return span
     opposite = copy.deepcopy(span)
     opposite.base = -opposite.base
-    opposite._marks[:, STEPS] *= -1.0
+    opposite._marks[:, STEPS:] *= -1.0
     return opposite

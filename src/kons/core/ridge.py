@@ -1,0 +1,159 @@
+"""Ridge regression of K outputs in R^B: the second-order state with the squared loss, in closed form.
+
+::
+
+    A = Q + S,   S = sum lambda^age w z z^T,   c = sum lambda^age w z y^T,   theta = A^-1 c
+
+Two ways to keep up with the rows of a period, both exact at its end. *Online*, every row is learned before
+the next: the replay of :mod:`kons.core.replay` is then one Cholesky factorization ``M + D = P P^T``, D the
+noise ``lambda^(s + 1)`` of row s, with ``C = P diag(P)^-1``, gains ``1/P_ss^2`` and steps
+``-(P^-1 r)_s/P_ss`` of the residuals r. *Batched*, rows wait for the end of the period, and predictions are
+by the theta before it: a third of the cost, for long memories.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+
+from kons.arrays import Matrix
+from kons.core.quadratic import JITTER, Quadratic
+from kons.core.quadratic_loops import STEPS
+from kons.state import Array, Flag, Leading, fields
+from kons.stored import Stored
+
+__all__ = ["Ridge"]
+
+
+class Ridge(Quadratic):
+    """See the module. Periods end when the owner says so; a row that weighs w is given as sqrt(w) times it.
+
+    O(B^2) a row. Not for other losses (:class:`~kons.core.quadratic.Quadratic`), nor for a B beyond some
+    hundreds.
+
+    >>> import numpy as np
+    >>> Z = np.random.default_rng(0).normal(size=(100, 2))
+    >>> ridge = Ridge(0.01 * np.eye(2), outputs=1)
+    >>> predictions = ridge.learn(Z, Z @ [[2.0], [-1.0]])
+    >>> ridge.end_period()
+    >>> ridge.coefficients().round(2).ravel().tolist(), bool(abs(predictions[-1, 0] - Z[-1] @ [2.0, -1.0]) < 0.01)
+    ([2.0, -1.0], True)
+    """
+
+    STATE = fields(
+        online=Flag(),
+        c=Array("size", "outputs"),
+        theta=Array("size", "outputs"),
+        _Y=Leading("pending", "outputs"),
+    )
+
+    def __init__(
+        self,
+        prior: Matrix,
+        outputs: int,
+        *,
+        forgetting: float = 1.0,
+        online: bool = True,
+        period: int = 128,
+    ) -> None:
+        self.online = online
+        super().__init__(prior, forgetting, outputs=outputs, period=period)
+        self.c: Matrix = np.zeros((len(self), outputs))
+        #: The fit at the last time that A was factored.
+        self.theta: Matrix = np.zeros((len(self), outputs))
+
+    def _begin(self, size: int) -> None:
+        super()._begin(size)
+        self._Y = np.zeros((self.period, self.outputs))
+        if not self.online:  # nothing is asked of the rows that wait
+            self._V, self._C = self._V[:, :0], self._C[:, :0]
+
+    # ---- rows
+
+    def learn(self, Z: Matrix, Y: Matrix) -> Matrix:
+        """Predict and learn rows, each before the next; the predictions, (m, K)."""
+        if not self.online:
+            self._wait(Z, Y)
+            return Z @ self.theta
+        block, n, m = self.meet(Z), self.pending, len(Z)
+        noise = self.forgetting ** np.arange(n + 1.0, n + m + 1.0)
+        block.M.ravel()[:: m + 1] += noise
+        P, info = lapack.dpotrf(block.M.T, lower=1, clean=1)
+        if info:  # rounding, where a row repeats under a tiny weight
+            block.M.ravel()[:: m + 1] += JITTER * 10.0 * np.trace(block.M) / m
+            P = np.asfortranarray(np.linalg.cholesky(block.M))
+        f = block.f.T
+        E = blas.dtrsm(1.0, P, Y - f, lower=1)
+        pivots = np.diagonal(P).copy()
+        np.fill_diagonal(P, 0.0)
+        now = slice(n, n + m)
+        self._Y[now] = Y
+        self._keep(block, P / pivots, 1.0 / noise, pivots**-2.0, -E / pivots[:, None])
+        # Not the target less what is left of it: a huge one would leave its rounding there.
+        said: Matrix = f + P @ E
+        return said
+
+    def _wait(self, Z: Matrix, Y: Matrix) -> None:
+        now = slice(self.pending, self.pending + len(Z))
+        self._Z[now], self._Y[now] = Z, Y
+        self.pending += len(Z)
+
+    def predict_known(self, Z: Matrix, known: NDArray[np.int64]) -> Matrix:
+        """Predictions of rows, for each by the first so many rows of the period, (m, K)."""
+        if not self.online:
+            return Z @ self.theta
+        V = self.whiten(Z)
+        H = self._against(V)
+        H[np.arange(self.pending)[:, None] >= known] = 0.0
+        said: Matrix = V @ self.base - H.T @ self._marks[: self.pending, STEPS:]
+        return said
+
+    def predict(self, Z: Matrix) -> Matrix:
+        """Predictions by all that was learned. Changes nothing."""
+        return Z @ self.coefficients()
+
+    def coefficients(self) -> Matrix:
+        """``theta`` after all rows so far; batched, that of the last fit."""
+        return self.u if self.online else self.theta
+
+    # ---- the end of a period
+
+    def add_past(self, Z: Matrix, Y: Matrix, decay: float = 1.0) -> None:
+        """Take rows into the sums, of which before only this part is kept."""
+        self.add(Z, decay)
+        self.c = decay * self.c + Z.T @ Y
+
+    def end_period(self, refit: bool = True) -> None:
+        """Take the period's rows into the sums, and start the next one: with a new fit, or the old one."""
+        n = self.pending
+        Z, Y, decay = self._Z[:n], self._Y[:n], 1.0
+        if n and self.forgetting < 1.0:
+            roots = self.forgetting ** (0.5 * np.arange(n - 1.0, -1.0, -1.0))[:, None]
+            Z, Y, decay = Z * roots, Y * roots, self.forgetting**n
+        if n:
+            self.add_past(Z, Y, decay)
+        self._next_period()
+        if refit or self.online:
+            self.fit()
+
+    def fit(self) -> None:
+        """Find theta from the sums."""
+        self.factor()
+        self.base = np.ascontiguousarray(self.whiten(self.c.T).T)
+        if not self.online:
+            self.theta = self.u
+
+    # ---- outputs
+
+    def add_output(self) -> None:
+        """One output more, whose targets were all 0."""
+        self.outputs += 1
+        for name in ("base", "c", "theta", "_Y", "_marks"):
+            setattr(self, name, np.pad(getattr(self, name), ((0, 0), (0, 1))))
+
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
+        """Take what was saved over as many coordinates."""
+        super().load_state(stored, **{**sizes, "size": len(self)})
