@@ -38,8 +38,6 @@ from naive_experts import (
     Ridge,
     Stacking,
     View,
-    gradient_products,
-    half_median_distance,
     improved,
 )
 
@@ -54,8 +52,8 @@ FENCE_ROWS, FENCE_FEWEST, FENCE_PART, FENCE_NEAREST, FENCE_FARTHEST = 512, 7, 0.
 
 # Views: rows that metrics wait for; atoms and rows of the search; metrics sought from nothing.
 FIRST_METRICS, SETTLED = 32, 1024
-SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
-FRESH_AT, FRESH_WINS, FRESH_HOPELESS = (512, 1024, 4096), 0.98, 2.0
+SEARCH_ATOMS, SEARCH_ROWS = 128, 1024
+FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
 
 # Experts: ridges; from where on those that remember all learn in batches; what is worth a new fit.
 LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.1, 1.0 / 16.0, 512
@@ -63,8 +61,8 @@ MOVES, COUNTS, MOST_GROWN, GROWS = 0.03, 0.1, 1.75, 1.1
 # Pruning: the price of a weight; rows to be sure; from where on experts without a memory are pruned, too.
 PRICE, SURE, LATE = 0.5, 2048, 4096
 
-# Stacking: the weight from which on the last target counts beyond the fence; weights that are equal.
-EARNED, TIE = 0.1, 1e-6
+# Stacking: weights that are equal; the weight from which on the last target is followed beyond the fence.
+TIE, FOLLOWED = 1e-6, 0.1
 CALIBRATION, CALIBRATION_PRIOR, LEAST_SLOPE = (4.0, 0.0), (0.1, 1.0), 0.5
 
 # Drift: an alarm, how long it lasts, who is tried on which rows, and what a trial may cost.
@@ -87,8 +85,8 @@ class Spec(NamedTuple):
     memory: int = 0
     other: bool = False
     """Whether it sees columns in the scaling that lost."""
-    softer: bool = False
-    """With the square root of the metric; of classes with the logistic loss."""
+    logistic: bool = False
+    """Of classes: with the logistic loss."""
 
 
 EXPERTS = (
@@ -101,7 +99,7 @@ EXPERTS = (
     Spec("gaussian, last targets, memory 100", "gaussian", 128, lags=True, memory=100),
     Spec("gaussian, features, other scaling", "gaussian", 128, other=True),
     Spec("gaussian, features, memory 300", "gaussian", 256, memory=300),
-    Spec("gaussian, features, softer relevance", "gaussian", 1024, softer=True),
+    Spec("gaussian, features, logistic", "gaussian", 1024, logistic=True),
     Spec("gaussian, last targets, other scaling, memory 100", "gaussian", 128, True, 100, other=True),
     Spec("gaussian, last targets, memory 1000", "gaussian", 1024, lags=True, memory=1000),
 )
@@ -169,13 +167,7 @@ class Pool:
 
     def __init__(self, schedule, *, classes, max_atoms, experts, delay, seed, log):
         self.schedule, self.classes, self.outputs = schedule, classes, classes or 1
-        self.max_atoms, self.most_experts, self.delay, self.seed, self.log = (
-            max_atoms,
-            experts,
-            delay,
-            seed,
-            log,
-        )
+        self.max_atoms, self.delay, self.seed, self.log = max_atoms, delay, seed, log
         self.rows, self.due, self.known_classes = 0, 0, 0
         self.fed, self.pending, self.history = [], [], []  # targets; rows without and with known targets
         self.coins, self.reservoir = Coins(seed), []
@@ -184,17 +176,12 @@ class Pool:
         self.fence, self.wild = NO_FENCE, NO_LIMIT
         self.loss = self.loss_rows = 0.0
         self.calibration, self.curvature = np.array(CALIBRATION), np.diag(CALIBRATION_PRIOR)
-        specs = [s._replace(name=f"{s.name}, logistic") if classes and s.softer else s for s in EXPERTS]
+        specs = [spec for spec in EXPERTS if classes or not spec.logistic]
         self.members = [Member(spec) for spec in specs[:experts]]
+        self.most_experts = len(self.members)
         self.stacking = Stacking(len(self.members) + FIRST, 1.0 + delay, doubted=[LAST])
-        self.plain_stacking = Stacking(len(self.plain), 1.0 + delay)
         self.views, self.better = {}, {False: "robust", True: "robust"}
         self.leader = None
-
-    @property
-    def plain(self):
-        """The columns of stacking that need no last targets."""
-        return [MEAN] + [i + FIRST for i, member in enumerate(self.members) if not member.spec.lags]
 
     # ---- a row
 
@@ -234,12 +221,11 @@ class Pool:
         forecasts[FIRST:][np.logical_not(asked)] = others.mean(axis=0)
         inner = max(low, self.fence[0]), min(high, self.fence[1])
         row.forecasts, row.centre = np.clip(forecasts, *inner), 0.0 if self.classes else mean[0]
-        stacking, used = (self.stacking, slice(None)) if lags else (self.plain_stacking, self.plain)
-        weights = stacking.weights()
-        stacked = np.clip(row.centre + weights @ (row.forecasts[used] - row.centre), *inner)
-        if lags and not self.classes and weights[LAST] > EARNED:
-            stacked = stacked + row.last[0] - np.clip(row.last[0], *self.fence)
-        row.stacked = np.clip(stacked, low, high)
+        with_lags = [LAST] + [i + FIRST for i, member in enumerate(self.members) if member.spec.lags]
+        weights = self.stacking.weights(absent=[] if lags else with_lags)
+        row.stacked = np.clip(row.centre + weights @ (row.forecasts - row.centre), *inner)
+        if lags and not self.classes and weights[LAST] > FOLLOWED:
+            row.stacked = np.clip(row.stacked + row.last[0] - np.clip(row.last[0], *self.fence), low, high)
 
     def scores(self, row):
         """The prediction, or its calibrated logits."""
@@ -271,7 +257,6 @@ class Pool:
             fitted.learn(self.columns_of([row], fitted), target[None], row.weight * usable)
         G, t = row.forecasts.T - row.centre, np.clip(target, *self.fence) - row.centre
         self.stacking.learn(G, t, row.weight, self.wild)
-        self.plain_stacking.learn(G[:, self.plain], t, row.weight, self.wild)
         if self.classes:
             self.known_classes = max(self.known_classes, int(row.y) + 1)
             for k in range(self.known_classes):
@@ -374,7 +359,6 @@ class Pool:
             self.fence = y[len(y) // 2] - reach, y[len(y) // 2] + reach
         if before == NO_FENCE and self.rows <= 64:
             self.stacking.begin()
-            self.plain_stacking.begin()
         if decides and self.rows <= SETTLED:  # the first targets had no fence, or one of few rows
             kept = self.usable(self.sampled())
             self.targets, self.weights = self.outputs_of(kept), np.array([row.weight for row in kept])
@@ -388,8 +372,7 @@ class Pool:
         if not self.classes and self.history:
             self.move_fence(decides)
         ended, variance = self.rows - self.schedule["end of a chunk"].before(self.rows), self.variance()
-        for stacking in (self.stacking, self.plain_stacking):
-            stacking.end_chunk(ended, variance)
+        self.stacking.end_chunk(ended, variance)
         self.loss, self.loss_rows = FORGETTING**ended * self.loss, FORGETTING**ended * self.loss_rows
         told = not self.classes and self.rows >= 64 and self.usual_error() > NO_ERROR * variance
         self.wild = WILD * self.usual_error() if told else NO_LIMIT
@@ -485,18 +468,15 @@ class Pool:
                 leads = not lags and (self.rows < SETTLED or name == self.better[lags])
                 if first:
                     old = self.beginning(name, X.shape[1]) if lags or not early else None
-                products = None
-                if not first and self.rows >= SETTLED:
-                    products = self.expert_gradients(old, kept, random)
                 steps = 8 if self.rows <= 128 and not self.classes else 4
-                if products is not None or not leads or self.rows == FIRST_METRICS:
+                if not leads or self.rows == FIRST_METRICS:
                     steps = 1
                 if lags and not first:
                     steps = 2
                 data = scale, X, Y, np.sqrt(weights), SEARCH_ATOMS if leads else SEARCH_ATOMS // 2, random
-                view, before[key] = improved(old, *data, steps=steps, products=products)
+                view, before[key] = improved(old, *data, steps=steps)
                 if self.rows in FRESH_AT and leads and name == self.better[lags]:
-                    fresh, _ = improved(None, *data, steps=2, hopeless=FRESH_HOPELESS * view.error)
+                    fresh, _ = improved(None, *data, steps=2)
                     view = fresh if fresh.error < FRESH_WINS * view.error else view
                 self.views[key] = replace(view, flags=flags, features=width)
                 errors[name] = view.error
@@ -512,16 +492,6 @@ class Pool:
         metric[: plain.features, : plain.features] = plain.metric
         return replace(plain, metric=metric)
 
-    def expert_gradients(self, view, kept, random):
-        """The average gradient outer product of an expert that has learned all rows in this view."""
-        for spec, fitted in ((member.spec, member.fitted) for member in self.members):
-            plain = spec.kernel == "gaussian" and not spec.memory and not spec.softer
-            if plain and fitted is not None and fitted.view is view:
-                rows = [kept[i] for i in random.permutation(len(kept))[:GRADIENT_ROWS]]
-                U, ones = view.coordinates(self.columns_of(rows, fitted)), np.ones(len(rows))
-                return gradient_products(U, fitted.atoms, fitted.theta(), view.bandwidth, view.metric, ones)
-        return None
-
     # ---- experts
 
     def fit(self, member, rows, max_atoms):
@@ -533,17 +503,13 @@ class Pool:
         seen, alpha = self.columns(rows, spec.lags, view.flags, view.features), view.alpha
         if spec.kernel == "linear":
             view, alpha = replace(view, metric=np.eye(seen.shape[1])), LINEAR_ALPHA
-        elif spec.softer:
-            metric = view.metric / np.sqrt(np.linalg.norm(view.metric, axis=0))
-            unit = half_median_distance(view.scale(seen), metric, random)
-            view = replace(view, metric=metric, bandwidth=view.ratio * unit)
         U, most = view.coordinates(seen), max_atoms // 2 if spec.memory else max_atoms
         newest = random.permutation(min(len(U), max(spec.memory, most)) if spec.memory else len(U))
         atoms = U[np.sort(len(U) - 1 - newest[: max(most, 1)])]
         if spec.kernel == "linear" and U.shape[1] <= max_atoms:
             atoms = np.eye(U.shape[1])
         Y, weights = self.outputs_of(rows), np.array([row.weight for row in rows])
-        if self.classes and spec.softer:
+        if spec.logistic:
             member.fitted = Logistic(spec, view, atoms, LOGISTIC_ALPHA * alpha, seen, Y, weights)
             return
         offset = 0.0 if self.classes else weights @ Y[:, 0] / weights.sum()
@@ -568,10 +534,7 @@ class Pool:
 
     def remove(self, gone):
         self.log.append((self.rows, "pruned"))
-        plain = [place for place, column in enumerate(self.plain) if column in gone]
         self.stacking.remove(gone)
-        if plain:
-            self.plain_stacking.remove(plain)
         self.members = [member for i, member in enumerate(self.members) if i + FIRST not in gone]
         for row in self.pending:
             row.forecasts = np.delete(row.forecasts, gone, axis=0)

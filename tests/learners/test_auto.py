@@ -306,7 +306,7 @@ def forgeries(ensemble):
     yield lambda e: e["views"].__setitem__(0, (True, *e["views"][0][1:]))
     yield lambda e: e["all_views"][0].__setitem__("features", 1)
     yield lambda e: e["all_views"][0].__setitem__("flags", 99)
-    yield lambda e: e["voting"]["plain"].__setitem__("weights", np.zeros(1))
+    yield lambda e: e["voting"].__setitem__("weights", np.zeros(1))
     for place, expert in enumerate(ensemble["experts"]):
         if expert is not None:
             yield lambda e, i=place: e["experts"][i].__setitem__("view", 99)

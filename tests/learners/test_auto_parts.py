@@ -157,23 +157,6 @@ def test_rows_are_scaled_once_for_views_that_share_a_scaling(monkeypatch):
     assert places[2] is places[0]
 
 
-def test_a_hopeless_search_is_given_up(monkeypatch):
-    X = RNG.uniform(-1, 1, size=(200, 3))
-    Y = np.sin(3 * X[:, :1])
-    fits = []
-    honest = relevance.leave_one_out
-    monkeypatch.setattr(relevance, "leave_one_out", lambda *args: fits.append(1) or honest(*args))
-    start = {"metric": np.eye(3), "atoms": X[:50], "bandwidth": 3.0, "regularization": 0.1}
-    searched = fit_span(X, Y, **start)
-    assert len(fits) > 3
-    assert searched.error < searched.first
-    fits.clear()
-    given_up = fit_span(X, Y, **start, hopeless=0.5 * searched.first)
-    assert len(fits) == 1
-    assert given_up.error == given_up.first == searched.first
-    assert given_up.gradients is None
-
-
 def test_one_matrix_of_distances_serves_every_bandwidth(monkeypatch):
     X = RNG.uniform(-1, 1, size=(200, 3))
     measured = []
@@ -248,17 +231,6 @@ def test_a_row_is_predicted_without_its_own_target_to_the_last_bit():
         predictions.append(expert.advance(U, None, Y, np.ones(CHUNK), np.arange(CHUNK)))
     assert predictions[0][:41].tolist() == predictions[1][:41].tolist()
     assert predictions[0][41] != predictions[1][41]
-
-
-def test_a_softer_view_has_the_root_of_the_metric():
-    X = RNG.normal(size=(200, 2))
-    metric = np.diag([1.0, 0.04])
-    view = View(RankScaling.fit(X), metric, ratio=2.0).softened(X, np.random.default_rng(0))
-    assert np.abs(view.metric) == pytest.approx(np.diag([1.0, 0.2]))
-    # The bandwidth is in units of half the median distance, which grows with the metric.
-    pairs = X[:, None] - X
-    middle = np.median(np.sqrt(np.sum((pairs[~np.eye(200, dtype=bool)] * [1.0, 0.2]) ** 2, axis=1)))
-    assert view.bandwidth == pytest.approx(middle, rel=0.2)  # the median of 256 pairs
 
 
 def test_a_saved_scaling_with_more_in_it_is_refused():

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.core.threads import single_threaded_blas
+from kons.learners.auto.aggregation import Aggregation
 from kons.learners.auto.calibration import Calibration
 from kons.learners.auto.chunks import (
     CHUNK,
@@ -35,9 +36,8 @@ from kons.learners.auto.roles import BASELINES, LAST, MEAN
 from kons.learners.auto.rows import MOST_CLASSES, LastTargets, Layout
 from kons.learners.auto.single import SingleRows
 from kons.learners.auto.staff import Moment, Staff
-from kons.learners.auto.targets import Targets
+from kons.learners.auto.targets import FOLLOWED, Outlook, Targets
 from kons.learners.auto.view import Fixed
-from kons.learners.auto.voting import Voting
 from kons.learners.auto.waiting import Waiting
 from kons.stored import Stored
 
@@ -111,7 +111,7 @@ class Ensemble:
         return self.staff.panel
 
     @property
-    def voting(self) -> Voting:
+    def voting(self) -> Aggregation:
         """Their vote."""
         return self.staff.voting
 
@@ -150,10 +150,9 @@ class Ensemble:
         centres = np.zeros(m) if layout.classes else outlook.means[:, 0]
         pending_F, pending_centres = waiting.joined("F", F), waiting.joined("centres", centres)
         before = pending_F[:count], pending_centres[:count], self.fence.clip(Y), w, known
-        predictions, trusted = self.voting.advance(F, centres, *before, self.largest_error)
-        inside.clip(predictions)
-        predictions += (trusted * layout.beyond(rows, self.fence))[:, None]
-        outlook.clip(predictions)
+        used = np.empty((m, len(F[0])))
+        predictions = self.voting.advance(F, centres, *before, self.largest_error, used)
+        self._follow(predictions, used[:, LAST], rows, inside, outlook)
         pending_predictions = waiting.joined("predictions", predictions)
         past = pending_predictions[:count]
         logits, classes_before = predictions, np.zeros(m, dtype=np.int64)
@@ -187,6 +186,19 @@ class Ensemble:
         if self.rows == next_boundary(self.rows - 1):
             self._end_chunk()
         return outcome
+
+    def _follow(
+        self, predictions: Matrix, weight: Vector | float, rows: Matrix, inside: Outlook, outlook: Outlook
+    ) -> None:
+        """Inside the fence; but where the last target lies beyond it and has such a weight, as far out.
+
+        No expert has learned from a target there, and it may be the level from now on.
+        """
+        inside.clip(predictions)
+        if not self.layout.classes:
+            last = rows[:, self.layout.width]
+            predictions += np.where(weight > FOLLOWED, last - self.fence.clip(last), 0.0)[:, None]
+            outlook.clip(predictions)
 
     # ---- one row
 
@@ -302,7 +314,7 @@ class Ensemble:
         self._set_fence()
         ended = chunk_before(t)
         self.voting.end_chunk(ended, self.targets.variance)
-        decay = self.voting.all.forgetting**ended
+        decay = self.voting.forgetting**ended
         self.loss, self.loss_rows = decay * self.loss, decay * self.loss_rows
         self._set_largest_error()
         due = self.history.rows > 0 and (decides(t) or t == self.due)
@@ -361,11 +373,9 @@ class Ensemble:
         self.panel.predict(layout.shown(rows, self.fence), layout, F, lags=recent_targets)
         inside.clip(F)
         centre = 0.0 if layout.classes else float(outlook.means[0, 0])
-        predictions = self.voting.combine(F, centre, lags=recent_targets)
-        inside.clip(predictions)
-        if recent_targets and self.voting.trusts:
-            predictions += layout.beyond(rows, self.fence)[:, None]
-        outlook.clip(predictions)
+        absent = [] if recent_targets else self.panel.columns_with_lags
+        predictions = self.voting.combine(F, centre, absent)
+        self._follow(predictions, self.voting.weights[LAST] * recent_targets, rows, inside, outlook)
         logits = self.calibration.logits(2.0 * predictions - 1.0) if layout.classes else predictions
         return predictions, logits
 

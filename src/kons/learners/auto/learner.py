@@ -65,7 +65,8 @@ class AutoKONS(StreamConsumer):
     max_atoms:
         Of an expert; those with a finite memory take half. The cost of a row grows as its square.
     experts:
-        How many are there at the start; some are retired where they add nothing.
+        How many are there at most, of eleven kinds (twelve of classes); some are retired where they add
+        nothing.
     delay:
         Row t is predicted and learned with targets up to t-1-delay only.
     seed:
@@ -268,7 +269,7 @@ class AutoKONS(StreamConsumer):
     def shares(self) -> dict[str, float]:
         """The weight of each expert at work in the vote, by name; what is left is the mean's."""
         self._ensemble.settle()
-        weights = self._ensemble.voting.all.weights
+        weights = self._ensemble.voting.weights
         names = ["last target", *(role.name for role in self._ensemble.panel.roles)]
         mean = float(weights[0]) if self._labelled else 1.0 - float(weights[1:].sum())
         return {"mean": mean, **dict(zip(names, weights[1:].tolist(), strict=True))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +13,7 @@ from kons.arrays import Matrix, Vector
 from kons.kernels import Gaussian, Kernel, Linear, Matern
 from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.logistic import SpanLogistic
-from kons.learners.auto.relevance import mean_gradients
-from kons.learners.auto.roles import BASELINES, MEAN, Role
+from kons.learners.auto.roles import BASELINES, LAST, MEAN, Role
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.view import Fixed, Seen, View, uniform_metric
 from kons.stored import Stored
@@ -55,6 +54,11 @@ class Panel:
     def experts(self) -> list[SpanRidge]:
         """Those that have begun."""
         return [seat.expert for seat in self.seats if seat.expert is not None]
+
+    @property
+    def columns_with_lags(self) -> list[int]:
+        """Of F: the last target, and the experts that see it."""
+        return [LAST, *(i + BASELINES for i, role in enumerate(self.roles) if role.lags)]
 
     def play(
         self,
@@ -98,17 +102,6 @@ class Panel:
         spoke = [i + BASELINES for i, said in enumerate(asked) if said]
         silent = [i + BASELINES for i, said in enumerate(asked) if not said]
         F[:, silent] = np.mean(F[:, spoke or [MEAN]], axis=1, keepdims=True)
-
-    def gradients(self, view: View, sample: Callable[[], Matrix], layout: Layout) -> Matrix | None:
-        """Those of an expert that has learned all rows in this view, over a sample, if there is one."""
-        for seat in self.seats:
-            plain = seat.role.kernel == "gaussian" and not seat.role.memory and not seat.role.softer
-            if plain and seat.expert is not None and seat.view is view:
-                expert, U = seat.expert, Seen(sample(), layout).coordinates(view, seat.role.lags)
-                return mean_gradients(
-                    U, expert.atoms, expert.features(U), expert.coefficients(), view.bandwidth, view.metric
-                )
-        return None
 
     def forms(self, column: int, rows: int) -> Vector:
         """``k^T A^-1 k`` of the rows just predicted by the expert of this column of F."""
@@ -196,8 +189,6 @@ def recruit(
     if role.kernel == "linear":
         view = View(view.scaling, uniform_metric(scaled.shape[1]), flags=view.flags, features=view.features)
         alpha = fixed.regularization or LINEAR_REGULARIZATION
-    elif role.softer:
-        view = view.softened(scaled, random)
     if role.logistic and fixed.regularization is None:
         alpha *= LOGISTIC_RIDGE
     U = kept.coordinates(view, role.lags)

@@ -16,18 +16,15 @@ __all__ = ["RankScaling", "interpolated"]
 
 #: Values of a feature that are remembered; between them ranks are interpolated.
 KNOTS = 129
-# A uniform variable on (-1/2, 1/2) has interquartile range 1/2; ranks are stretched to 1, as RobustScaling
-# does.
-STRETCH = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class RankScaling:
-    """Each feature to its share of smaller values, stretched to [-1, 1].
+    """Each feature to its share of smaller values, from -1 to 1.
 
     ::
 
-        z = 2 (F(x) - 1/2),     F(x) = share of rows below x, ties counted by half
+        z = 2 F(x) - 1,     F(x) = share of rows below x, ties counted by half
 
     interpolated between at most 129 values that were seen. Monotone, blind to units and heavy tails, and
     bounded:
@@ -60,7 +57,7 @@ class RankScaling:
             knots, shares = np.empty(KNOTS), np.empty(KNOTS)
             count = _choose_knots(column, knots, shares)
             values.append(knots[:count].copy())
-            ranks.append(STRETCH * (shares[:count] - 0.5))
+            ranks.append(2.0 * shares[:count] - 1.0)
         return cls(tuple(values), tuple(ranks))
 
     def transform(self, X: Matrix) -> Matrix:

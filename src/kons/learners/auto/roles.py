@@ -28,8 +28,6 @@ class Role(NamedTuple):
     """Rows after which the past counts 1/e; 0: all of it counts."""
     other: bool = False
     """The scaling with the larger leave-one-out error, lest the choice was wrong."""
-    softer: bool = False
-    """The square root of the metric: half way back to features that count alike."""
     start: int = 8
     """The number of rows that it waits for.
 
@@ -37,8 +35,6 @@ class Role(NamedTuple):
     """
     logistic: bool = False
     """Of classes: logistic instead of ridge regression."""
-    number: int = 0
-    """Twins with other atoms differ in this."""
 
     @property
     def name(self) -> str:
@@ -48,19 +44,14 @@ class Role(NamedTuple):
         'gaussian, last targets, memory 300'
         """
         words = [self.kernel, "last targets" if self.lags else "features"]
-        words += ["other scaling"] * self.other + ["softer relevance"] * self.softer
-        words += ["logistic"] * self.logistic
-        words += [f"memory {self.memory}"] * bool(self.memory) + [f"twin {self.number}"] * bool(self.number)
+        words += ["other scaling"] * self.other + ["logistic"] * self.logistic
+        words += [f"memory {self.memory}"] * bool(self.memory)
         return ", ".join(words)
 
     @property
     def of_series(self) -> bool:
         """Whether it is of use only where rows come in an order that matters."""
         return self.lags or self.memory > 0
-
-    def for_classes(self) -> Role:
-        """The same where classes are predicted: features that count alike go with the logistic loss."""
-        return self._replace(kernel="gaussian", logistic=True) if self.softer else self
 
 
 #: What is voted on before the experts: the mean of the targets, and the last of them; these learn nothing.
@@ -77,7 +68,7 @@ ROLES = (
     Role("gaussian", lags=True, memory=100, start=128),
     Role("gaussian", other=True, start=128),
     Role("gaussian", memory=300, start=256),
-    Role("gaussian", softer=True, start=1024),
+    Role("gaussian", logistic=True, start=1024),
     Role("gaussian", lags=True, memory=100, other=True, start=128),
     Role("gaussian", lags=True, memory=1000, start=1024),
 )
@@ -86,20 +77,14 @@ STEADY = ROLES[0]
 
 
 def first_roles(count: int, *, linear: bool, classes: bool) -> list[Role]:
-    """The first ``count`` roles; beyond the table its kernel experts come again, with other atoms."""
+    """The first ``count`` roles, or as many as there are."""
     roles = [role for role in ROLES if linear or role.kernel != "linear"]
-    roles = [role.for_classes() for role in roles] if classes else roles
-    twins = [role for role in roles if role.kernel != "linear"]
-    number = 0
-    while len(roles) < count:
-        number += 1
-        roles += [role._replace(number=number) for role in twins]
-    return roles[:count]
+    return [role for role in roles if classes or not role.logistic][:count]
 
 
 def stored_roles(stored: Stored, name: str, known: list[Role]) -> list[Role]:
     """Roles that were saved as tuples, each of them known."""
-    roles = [Role(*entry) for entry in stored.tuples(name, str, bool, int, bool, bool, int, bool, int)]
+    roles = [Role(*entry) for entry in stored.tuples(name, str, bool, int, bool, int, bool)]
     for role in roles:
         if role not in known or roles.count(role) > 1:
             raise stored.error(f"there is no such role, or twice: {role}")

@@ -126,11 +126,6 @@ class Layout:
         shown[:, last] = fence.clip(rows[:, last])
         return shown
 
-    def beyond(self, rows: Matrix, fence: Fence) -> Vector:
-        """How far the last target before each row lies beyond the fence; of classes 0."""
-        last = rows[:, self.width]
-        return np.zeros(len(rows)) if self.classes else last - fence.clip(last)
-
     def require_codes(self, rows: Matrix, count: int, stored: Stored) -> None:
         """Refuse stored rows of a class that there is not, or with a negative weight."""
         codes = self.targets(rows) if self.classes and len(rows) else np.zeros(0)

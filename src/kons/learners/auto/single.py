@@ -30,7 +30,6 @@ from kons.learners.auto.roles import BASELINES
 from kons.learners.auto.rows import LAGS, OWN, LastTargets
 from kons.learners.auto.targets import Targets
 from kons.learners.auto.view import View
-from kons.learners.auto.voting import Voting
 from kons.learners.auto.waiting import Waiting
 
 __all__ = ["SingleRows"]
@@ -60,7 +59,7 @@ class SingleRows:
     def __init__(
         self,
         panel: Panel,
-        voting: Voting,
+        voting: Aggregation,
         calibration: Calibration,
         targets: Targets,
         last_targets: LastTargets,
@@ -87,8 +86,6 @@ class SingleRows:
     def fits(self, panel: Panel, width: int, outputs: int) -> bool:
         """Whether it was laid out for just these."""
         if (width, outputs, len(panel)) != (self.width, self.outputs, len(self.seats)):
-            return False
-        if self.voting.columns != self._plain.tolist():
             return False
         return panel is self.panel and all(
             seat.expert is expert and seat.view is view
@@ -129,7 +126,6 @@ class SingleRows:
         self._views = np.array(view_rows, dtype=np.int64).reshape(-1, at.VIEW)
         self._table = np.array(expert_rows, dtype=np.int64).reshape(-1, at.EXPERT)
         seats = len(self.seats) + BASELINES
-        self._plain = np.array(self.voting.columns, dtype=np.int64)
         memory = _Tape()
         memory.room(at.NUMBERS)
         sizes = np.zeros(at.SIZES, dtype=np.int64)
@@ -139,7 +135,6 @@ class SingleRows:
         sizes[at.TAIL_AT] = memory.room(int(sizes[at.TAIL_LENGTH]))
         sizes[at.CALIBRATION_AT] = memory.room(6)
         sizes[at.ALL_AT] = memory.room(3 * seats + 2 * seats**2)
-        sizes[at.PLAIN_AT] = memory.room(3 * len(self._plain) + 2 * len(self._plain) ** 2)
         self._sizes, self._memory = sizes, memory.array()
         self._x = np.zeros(self.width)
         # The row that is spoken of, its target and weight, what everybody says and what comes of it.
@@ -153,7 +148,7 @@ class SingleRows:
         _, F, self._said = self._parts_of(self._current)
         self._to_foresee = (self._x, *tables, *numbers, F, self._said)
         lines = (self._current, self._rows, self._waiting)
-        self._to_learn = (*tables, self._plain, *numbers, F, self._said, *lines)
+        self._to_learn = (*tables, *numbers, F, self._said, *lines)
 
     def _parts_of(self, line: Vector) -> tuple[Matrix, Matrix, Matrix]:
         """The row, what everybody says of it, and what comes of that; or of several lines."""
@@ -240,10 +235,10 @@ class SingleRows:
         self._part(at.TAIL_AT, len(tail))[:] = tail
         calibration = self._part(at.CALIBRATION_AT, 6)
         calibration[:2], calibration[2:] = self.calibration.coefficients, self.calibration.curvature.ravel()
-        for place, vote in ((at.ALL_AT, self.voting.all), (at.PLAIN_AT, self.voting.plain)):
-            vectors, squares = self._vote(place, len(vote.start))
-            vectors[:] = vote.weights, vote.start, vote.products
-            squares[:] = vote.gram, vote.inverse
+        vote = self.voting
+        vectors, squares = self._vote(at.ALL_AT, len(vote.start))
+        vectors[:] = vote.weights, vote.start, vote.products
+        squares[:] = vote.gram, vote.inverse
         self._scratch[0] = 0.0
         return True
 
@@ -265,16 +260,13 @@ class SingleRows:
             calibration = self._part(at.CALIBRATION_AT, 6).copy()
             self.calibration.coefficients, curvature = calibration[:2], calibration[2:]
             self.calibration.curvature = curvature.reshape(2, 2)
-            for place, vote in ((at.ALL_AT, self.voting.all), (at.PLAIN_AT, self.voting.plain)):
-                self._give_back(vote, *self._vote(place, len(vote.start)))
+            vectors, squares = self._vote(at.ALL_AT, len(self.voting.start))
+            self.voting.weights, _, self.voting.products = vectors.copy()
+            self.voting.gram, self.voting.inverse = squares.copy()
             self.history.extend(self._rows[self._settled_rows : n])
             self._settle_waiting()
             self._settled, self._settled_rows = fed, n
         return float(memory[at.LOSS]), float(memory[at.LOSS_ROWS]), int(memory[at.KNOWN_CLASSES])
-
-    def _give_back(self, vote: Aggregation, vectors: Matrix, squares: Matrix) -> None:
-        vote.weights, _, vote.products = vectors.copy()
-        vote.gram, vote.inverse = squares.copy()
 
     def _load_waiting(self) -> None:
         arrays, count = self.waiting.arrays, len(self.waiting)

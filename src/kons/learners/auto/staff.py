@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kons.arrays import Matrix
+from kons.learners.auto.aggregation import Aggregation
 from kons.learners.auto.chunks import LONGEST, SETTLED, doubled
 from kons.learners.auto.fence import Fence
 from kons.learners.auto.history import History
@@ -32,7 +33,6 @@ from kons.learners.auto.roles import (
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.view import SCALINGS, Fixed, Seen, View
 from kons.learners.auto.views import Views
-from kons.learners.auto.voting import Voting
 from kons.learners.auto.waiting import Waiting
 from kons.stored import Stored
 
@@ -40,8 +40,6 @@ __all__ = ["Moment", "Staff"]
 
 # Rows that views are compared with when there are many.
 COMPARED_ROWS = 1024
-# Rows that an expert's gradients are averaged over.
-GRADIENT_ROWS = 512
 # Before SETTLED experts move to every new view; then only to one whose error is smaller by this part.
 BETTER = 0.03
 # From here on every row is learned at the end of its chunk only, where the memory is endless.
@@ -91,7 +89,7 @@ class Staff:
     ) -> None:
         self._history, self._waiting = history, waiting
         self._seed, self._fixed = seed, fixed
-        self._max_atoms, self._most_experts = max_atoms, experts
+        self._max_atoms = max_atoms
         linear = fixed.kernel is None
         #: All that may ever be at work, in the order of their numbers.
         self.roster = first_roles(experts, linear=linear, classes=classes)
@@ -101,8 +99,14 @@ class Staff:
         #: The column of the expert with the largest weight; that of the mean before any has begun.
         self.leader = MEAN
 
-    def _new_voting(self) -> Voting:
-        return Voting([not role.lags for role in self.panel.roles], self._waiting.delay)
+    def _new_voting(self) -> Aggregation:
+        """Of the mean, the last target and all experts.
+
+        The last target starts with no weight: on rows in no order it is worth nothing; on others no expert
+        follows as fast. Where targets become known ``delay`` rows late, regret grows as delay + 1 (Joulani,
+        Gyorgy, Szepesvari 2013), and the prior with it.
+        """
+        return Aggregation(len(self.panel) + BASELINES, 1.0 + self._waiting.delay, doubted=[LAST])
 
     @property
     def number_of_leader(self) -> int:
@@ -130,7 +134,7 @@ class Staff:
         self.panel.end_chunk(refit, old)
         # Who has not begun repeats the others, and no weight says whether it leads.
         begun = [i + BASELINES for i, seat in enumerate(self.panel.seats) if seat.expert is not None]
-        weights = self.voting.all.weights
+        weights = self.voting.weights
         largest = max((weights[i] for i in begun), default=0.0)
         # Who began together said the same so far: rounding must not decide.
         self.leader = next((i for i in begun if weights[i] >= largest - TIE), MEAN)
@@ -153,7 +157,6 @@ class Staff:
             flags=now.flags,
             rows=now.rows,
             roles=self.panel.roles,
-            gradients=lambda view: self._gradients(view, kept, now.layout, random),
             random=random,
         )
         # On rows in order, atoms are chosen anew from all of them; else only a better view is worth the work.
@@ -174,13 +177,6 @@ class Staff:
             memory = seat.role.memory
             learned = self._remembered(memory, now) if memory else seen
             self._recruit(i, now, learned, room if i in counting and not memory else self._max_atoms)
-
-    def _gradients(
-        self, view: View, kept: Matrix, layout: Layout, random: np.random.Generator
-    ) -> Matrix | None:
-        if self._fixed.kernel is not None:  # they are known of the Gaussian kernel only
-            return None
-        return self.panel.gradients(view, lambda: kept[random.permutation(len(kept))[:GRADIENT_ROWS]], layout)
 
     def _remembered(self, memory: int, now: Moment) -> Seen:
         """The rows that an expert with a finite memory starts from."""
@@ -209,7 +205,7 @@ class Staff:
 
     def _counting(self) -> set[int]:
         """The seats whose vote is worth some work, beside that of the seat worth most."""
-        costs = [self.voting.all.removal_cost([i + BASELINES]) for i in range(len(self.panel))]
+        costs = [self.voting.removal_cost([i + BASELINES]) for i in range(len(self.panel))]
         return {i for i, cost in enumerate(costs) if cost >= COUNTS * max(costs)}
 
     def _room(self, now: Moment, count: int) -> int:
@@ -218,7 +214,7 @@ class Staff:
             return self._max_atoms
         others = len(self.panel) - count
         # An expert's cost grows with the square of its atoms.
-        shares = math.sqrt(max(self._most_experts - others, count) / count)
+        shares = math.sqrt(max(len(self.roster) - others, count) / count)
         return int(self._max_atoms * min(shares, MOST_GROWN))
 
     def _retire(self, now: Moment) -> None:
@@ -228,7 +224,7 @@ class Staff:
         lower while few rows are known. Those of a series go together: on rows in no order none of them is of
         use, on others they help each other.
         """
-        vote = self.voting.all
+        vote = self.voting
         bar = SMALL_VOTE * math.log(max(vote.memory, 2.0)) * now.error
         series = [i + BASELINES for i, role in enumerate(self.panel.roles) if role.of_series]
         if series and vote.removal_cost(series) < min(1.0, now.rows / SURE) * bar * len(series):

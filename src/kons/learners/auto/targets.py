@@ -16,6 +16,9 @@ __all__ = ["Outlook", "Targets"]
 ROUNDING = 1e-12
 # How far beyond the range seen a prediction may go, as a part of that range.
 MARGIN = 0.05
+#: A weight of the last target from which on predictions follow it out of the fence: a smaller one is chance,
+#: and times a wild target it would be harm.
+FOLLOWED = 0.1
 
 
 class Outlook(NamedTuple):

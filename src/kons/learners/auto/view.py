@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +23,6 @@ SCALINGS: dict[str, type[RobustScaling] | type[RankScaling]] = {"robust": Robust
 # How far bandwidth and regularization are searched for the first time; later each has one step, in turn.
 FIRST_REACH = (4, 4)
 REACH_IN_TURN = ((0, 1), (1, 0))
-# The search for a bandwidth and a regularization hardly ever makes an error smaller by more than this.
-SEARCH_GAINS = 4.0
 
 
 class Fixed(NamedTuple):
@@ -51,14 +49,6 @@ class View:
     """Columns that each of the last targets takes, of more than two classes."""
     features: int = 0
     """How many features it knows: those that came later are not seen until it is refitted."""
-
-    def softened(self, scaled: Matrix, random: np.random.Generator) -> View:
-        """The same with the square root of its metric, and the bandwidth in the same units, of these rows."""
-        sizes = np.abs(self.metric) if self.metric.ndim == 1 else np.sqrt(np.sum(self.metric**2, axis=0))
-        metric = self.metric / np.sqrt(sizes)
-        return replace(
-            self, metric=metric, bandwidth=self.ratio * half_median_distance(scaled, metric, random)
-        )
 
     def state(self) -> dict[str, Any]:
         """All there is to it. A copy."""
@@ -130,17 +120,14 @@ def improved(
     *,
     atoms: int,
     steps: int,
-    gradients: Matrix | None,
     random: np.random.Generator,
     scratch: Scratch,
-    hopeless: float = np.inf,
 ) -> tuple[View, float]:
     """A view of these rows at least as good, by leave-one-out, as the one before; and the error of that one.
 
     X are raw columns, Y targets around 0, roots the square roots of the rows' weights. From the metric
-    before (or the uniform one) so many steps along the gradients are tried: first those given, then those of
-    each fit, until one's error is above ``hopeless``. O(n B^2) a fit, of which a step takes
-    three.
+    before (or the uniform one) so many steps along the gradients of each fit are tried. O(n B^2) a fit, of
+    which a step takes three.
     """
     scaled = scaling.transform(X)
     chosen = np.sort(random.permutation(len(X))[: min(atoms, max(len(X) // 2, 8))])
@@ -150,7 +137,6 @@ def improved(
     best: tuple[SpanFit, float] | None = None
     before = np.inf
     for step in range(steps + 1):
-        given = gradients if step == 0 else None
         unit = half_median_distance(scaled, metric, random)
         reach = REACH_IN_TURN[step % 2] if view is not None or step > 0 else FIRST_REACH
         fit = fit_span(
@@ -167,18 +153,15 @@ def improved(
             kernel=fixed.kernel,
             roots=roots,
             scratch=scratch,
-            with_gradients=given is None and step < steps,
-            hopeless=SEARCH_GAINS * hopeless,
+            with_gradients=step < steps,
         )
         if step == 0:
             before = fit.first
         ratio, alpha = fit.bandwidth / unit, fit.regularization
         if best is None or fit.error < best[0].error:
             best = fit, ratio
-        along = fit.gradients if given is None else given
-        if along is None or fit.error > hopeless:
-            break
-        metric = next_metric(along)
+        if fit.gradients is not None:
+            metric = next_metric(fit.gradients)
     assert best is not None
     fit, ratio = best
     return View(scaling, fit.metric, fit.bandwidth, ratio, fit.regularization, fit.error), before

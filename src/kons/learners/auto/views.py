@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -28,12 +28,10 @@ FIRST_KERNELS = 32
 COMPARED_ATOMS = 128
 # The first metrics are far from good and cheap to move; classes tell too little for that.
 FIRST_STEPS, FIRST_ROWS = 8, 128
-# Steps of a metric along the gradients: of a fit, of an expert, with the last targets, from nothing.
-STEPS, STEPS_FROM_EXPERTS, STEPS_WITH_LAGS, FRESH_STEPS = 4, 1, 2, 2
+# Steps of a metric along the gradients: in general, with the last targets, from nothing.
+STEPS, STEPS_WITH_LAGS, FRESH_STEPS = 4, 2, 2
 # When a metric is also sought from nothing, and how much better it must be.
 FRESH_AT, CLEARLY = (512, 1024, 4096), 0.98
-# Where the uniform metric's error is so much larger, a step from it will not do.
-HOPELESS = 2.0
 
 
 class Views:
@@ -62,13 +60,12 @@ class Views:
         flags: int,
         rows: int,
         roles: Iterable[Role],
-        gradients: Callable[[View], Matrix | None],
         random: np.random.Generator,
     ) -> dict[Key, float]:
         """Refit the views in use after so many rows; returns what the old ones' errors are on ``some``.
 
         Scalings are read off the rows ``kept``, everything else off ``some`` of them, all with weights above
-        0. ``gradients`` are those of an expert that has learned all rows in a view, if there is one.
+        0.
         """
         weights = layout.weights(some)
         roots = np.sqrt(weights)
@@ -96,7 +93,6 @@ class Views:
                 first = early or not known
                 if first:
                     old = self._beginning(key, columns.shape[1]) if lags or not early else None
-                found = None if first or old is None or rows < SETTLED else gradients(old)
                 leads = not lags and (rows < SETTLED or name == self.better[lags])
                 better = partial(
                     improved,
@@ -110,16 +106,14 @@ class Views:
                     scratch=self._scratch,
                 )
                 steps = FIRST_STEPS if rows <= FIRST_ROWS and not layout.classes else STEPS
-                if found is not None:
-                    steps = STEPS_FROM_EXPERTS
                 if rows == FIRST_KERNELS or not leads:
                     steps = 1
                 if lags and not first:
                     steps = STEPS_WITH_LAGS
-                view, before[key] = better(old, steps=steps, gradients=found)
+                view, before[key] = better(old, steps=steps)
                 if rows in FRESH_AT and leads and name == self.better[lags]:
                     # Whatever was found on few rows: once more from the uniform metric.
-                    fresh, _ = better(None, steps=FRESH_STEPS, gradients=None, hopeless=HOPELESS * view.error)
+                    fresh, _ = better(None, steps=FRESH_STEPS)
                     if fresh.error < CLEARLY * view.error:
                         view = fresh
                 self.current[key] = replace(view, flags=flags, features=layout.width)
