@@ -48,7 +48,7 @@ RESERVOIR, RECENT = 8192, 2048  # rows kept of the whole stream, and last rows
 # Targets: predictions stay in their range and a margin, experts do not learn from those beyond the fence, and
 # a wild squared error, so many times the usual one, weighs less in stacking.
 MARGIN, NO_FENCE, WILD, NO_ERROR = 0.05, (-1e300, 1e300), 100.0, 1e-12
-FENCE_ROWS, FENCE_FEWEST, FENCE_PART, FENCE_NEAREST, FENCE_FARTHEST = 512, 7, 0.95, 6.0, 10.0
+FENCE_FEWEST, FENCE_PART, FENCE_REACH = 7, 0.95, 10.0
 
 # Views: rows that metrics wait for; atoms and rows of the search; metrics sought from nothing.
 FIRST_METRICS, SETTLED = 32, 1024
@@ -67,7 +67,7 @@ CALIBRATION, CALIBRATION_PRIOR, LEAST_SLOPE = (4.0, 0.0), (0.1, 1.0), 0.5
 
 # Drift: an alarm, how long it lasts, who is tried on which rows, and what a trial may cost.
 UNUSUAL, WORSE_THAN_MEAN, SMALL_ERROR, LEAST_ERROR = 3.0, 1.5, 0.25, 1e-3
-FEWEST, YOUNG, CALM, GIVEN_UP = 16, 256, 2, 384
+FEWEST, YOUNG, CALM = 16, 256, 2
 SHORTEST_ALARM, SHORTEST_TRIAL, RISEN = 64, 40, 0.5
 HALF, MOSTLY, COMPARED = 0.5, 0.6, 0.9
 PAID, SAVED = 1.0 / 32.0, 512.0
@@ -350,20 +350,18 @@ class Pool:
     def move_fence(self, decides):
         """Some times as far from the median of the last targets as most of those that differ from it."""
         y = np.array([row.y for row in self.last(RECENT) if row.weight > 0.0])
-        y = np.sort(y[:: -max(len(y) // FENCE_ROWS, 1)])
+        y = np.sort(y)
         distances = np.sort(np.abs(y - y[len(y) // 2])[y != y[len(y) // 2]]) if len(y) else y
         before, self.fence = self.fence, NO_FENCE
         if len(distances) >= FENCE_FEWEST:
-            times = min(FENCE_FARTHEST, max(0.5 * math.sqrt(len(distances)), FENCE_NEAREST))
-            reach = times * distances[int(FENCE_PART * (len(distances) - 1))]
+            reach = FENCE_REACH * distances[int(FENCE_PART * (len(distances) - 1))]
             self.fence = y[len(y) // 2] - reach, y[len(y) // 2] + reach
         if before == NO_FENCE and self.rows <= 64:
             self.stacking.begin()
+            self.loss = self.loss_rows = 0.0
         if decides and self.rows <= SETTLED:  # the first targets had no fence, or one of few rows
             kept = self.usable(self.sampled())
             self.targets, self.weights = self.outputs_of(kept), np.array([row.weight for row in kept])
-            if self.rows <= 64:
-                self.loss = self.loss_rows = 0.0
 
     # ---- the end of a chunk
 
@@ -630,14 +628,8 @@ class NaiveAuto:
         self.weight = decay * self.weight + n
         if self.standby is not None and self.comes_back(alarm):
             return
-        if alarm and self.takes_over(max(self.alarmed // 2, SHORTEST_ALARM), usual):
-            return
-        if self.alarmed >= GIVEN_UP:  # nobody does better: this is the usual error now
-            self.log.append((pool.rows, "alarm given up"))
-            self.begin(error, n)
-
-    def begin(self, error, count):
-        self.error, self.weight, self.alarmed, self.calm = count * error, count, 0, 0
+        if alarm:
+            self.take_over(max(self.alarmed // 2, SHORTEST_ALARM), usual)
 
     def troubled(self, rows, usual):
         """Far above the usual error, or above that of the rows' own mean."""
@@ -645,7 +637,7 @@ class NaiveAuto:
         variance = sum(mean_of((y - mean_of(y, rows)) ** 2, rows) for y in Y.T)
         return error > UNUSUAL * usual or error > max(WORSE_THAN_MEAN * variance, SMALL_ERROR * usual)
 
-    def takes_over(self, count, usual):
+    def take_over(self, count, usual):
         """A fresh pool predicts and learns the rows since errors rose; has it won over their later half?"""
         pool, rows = self.pool, self.pool.last(count)
         threshold = RISEN * mean_of(errors_of(rows), rows)
@@ -656,9 +648,9 @@ class NaiveAuto:
         compared = [i for i, row in enumerate(later) if row.weight > 0.0 and row.error <= most]
         mine = [later[i] for i in compared]
         if count < SHORTEST_TRIAL or len(compared) < FEWEST or self.credit < len(trial):
-            return False
+            return
         if not self.troubled(mine, usual):
-            return False
+            return
         self.credit -= len(trial)
         fresh = self.new_pool(self.takeovers + 1)
         fresh.known_classes = pool.known_classes
@@ -668,13 +660,12 @@ class NaiveAuto:
         error = mean_of(its, mine)
         self.log.append((pool.rows, "trial"))
         if mean_of(its < errors_of(mine), mine) < MOSTLY or error >= HALF * mean_of(errors_of(mine), mine):
-            return False
+            return
         self.log.append((pool.rows, "takeover"))
         self.takeovers += 1
         self.standby, self.pool = pool, fresh
         self.replaced = self.played = fresh.rows
-        self.begin(error, len(its))
-        return True
+        self.error, self.weight, self.alarmed, self.calm = len(its) * error, len(its), 0, 0
 
     def comes_back(self, alarm):
         """The old pool predicts and learns what it missed, if that is due; was it better?"""

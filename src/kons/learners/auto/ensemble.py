@@ -341,12 +341,11 @@ class Ensemble:
         if before == NO_FENCE and self.rows <= CHUNK:
             # What was voted so far was learned from anything, by experts that knew little.
             self.voting.begin()
+            self.loss, self.loss_rows = 0.0, 0.0
         if decides(self.rows) and self.rows <= SETTLED:
-            # The first targets were learned before there was a fence, or behind one of few rows.
+            # The first targets were counted before there was a fence, or behind one of few rows.
             kept = self.history.sampled()
             self.targets.count_again(self.layout.outputs(kept, 1), self.layout.believed(kept, self.fence))
-            if self.rows <= CHUNK:
-                self.loss, self.loss_rows = 0.0, 0.0
 
     def _set_largest_error(self) -> None:
         usual = self._usual_error

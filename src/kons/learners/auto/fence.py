@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +11,9 @@ from kons.arrays import Vector
 
 __all__ = ["NO_FENCE", "Fence", "fence_around"]
 
-# The fence is so many times as far from the median as this part of those targets that differ from it.
-REACH, PART = 10.0, 0.95
-# While few are known it is nearer, and there is none before so many differ.
-NEAREST, FEWEST = 6.0, 7
-# Targets that are looked at.
-LOOKED_AT = 512
+# The fence is so many times as far from the median as this part of those targets that differ from it; there
+# is none before so many differ.
+REACH, PART, FEWEST = 10.0, 0.95, 7
 
 
 class Fence(NamedTuple):
@@ -49,17 +45,15 @@ def fence_around(targets: Vector) -> Fence:
     >>> import numpy as np
     >>> targets = np.append(np.arange(100.0), 1e9)
     >>> fence_around(targets)
-    Fence(low=-238.0, high=338.0)
+    Fence(low=-430.0, high=530.0)
     """
-    some = targets[:: -max(len(targets) // LOOKED_AT, 1)]
-    if not len(some):
+    if not len(targets):
         return NO_FENCE
-    median = float(np.partition(some, len(some) // 2)[len(some) // 2])
-    distances = np.abs(some - median)
+    median = float(np.partition(targets, len(targets) // 2)[len(targets) // 2])
+    distances = np.abs(targets - median)
     distances = distances[distances > 0.0]
     if len(distances) < FEWEST:
         return NO_FENCE
     place = int(PART * (len(distances) - 1))
-    wide = min(REACH, max(0.5 * math.sqrt(len(distances)), NEAREST))
-    reach = wide * float(np.partition(distances, place)[place])
+    reach = REACH * float(np.partition(distances, place)[place])
     return Fence(median - reach, median + reach)

@@ -39,8 +39,8 @@ UNUSUAL, HOPELESS, SMALL = 3.0, 1.5, 0.25
 LEAST = 1e-3
 # Rows that are enough to judge by, and those an ensemble must have learned to be judged.
 FEWEST, YOUNG = 16, 256
-# Chunks without an alarm that end it, and rows after which it is none any more: nobody does better.
-CALM, GIVEN_UP = 2, 384
+# Chunks without an alarm that end it.
+CALM = 2
 # Rows of a trial. Since errors rose: from where on their sum is largest, beyond this part of their mean.
 SHORTEST, RISEN = 40, 0.5
 # To take over: this part of the error, in at least this part of the rows, of all but those missed most.
@@ -185,10 +185,8 @@ class Succession(Part):
         self.weight = decay * self.weight + len(chunk)
         if self.asleep is not None and self._wakes(self.asleep, alarm):
             return
-        if alarm and self._succeeds(max(self.alarmed // 2, CHUNK), usual):
-            return
-        if self.alarmed >= GIVEN_UP:
-            self._begin(error, len(chunk))
+        if alarm:
+            self._try_another(max(self.alarmed // 2, CHUNK), usual)
 
     def _troubled(self, rows: Matrix, usual: float) -> bool:
         error = _mean(Layout.errors(rows), Layout.weights(rows))
@@ -202,8 +200,8 @@ class Succession(Part):
             return float(shares @ (1.0 - shares))
         return _mean((y - _mean(y, weights)) ** 2, weights)
 
-    def _succeeds(self, count: int, usual: float) -> bool:
-        """Let a fresh ensemble play some of the last rows; whether it has clearly won, and so takes over."""
+    def _try_another(self, count: int, usual: float) -> None:
+        """Let a fresh ensemble play some of the last rows; if it has clearly won, it takes over."""
         current = self.current
         count = _risen(current.history.last(count))
         later = current.history.last(count - count // 2)
@@ -212,8 +210,9 @@ class Succession(Part):
         compared = (errors <= np.quantile(errors, COMPARED)) & (weights > 0.0)
         rows = current.last(count)
         enough = count >= SHORTEST and compared.sum() >= FEWEST and self.credit >= len(rows)
+        mine, weights = errors[compared], weights[compared]
         if not (enough and self._troubled(later[compared], usual)):
-            return False
+            return
         self.credit -= len(rows)
         fresh = self._new(self.successions + 1)
         for _ in range(current.outputs - fresh.outputs):
@@ -221,16 +220,16 @@ class Succession(Part):
         fresh.known_classes = current.known_classes
         self._play(fresh, rows)
         its = Layout.errors(fresh.history.last(len(later)))[compared]
-        mine, weights = errors[compared], weights[compared]
         error = _mean(its, weights)
         if _mean(its < mine, weights) < MOSTLY or error >= CLEARLY * _mean(mine, weights):
-            return False
+            return
         self.successions += 1
         self.asleep, self.number_asleep = current, self.number
         self.current, self.number = fresh, self.successions
         self.slept = self.played = fresh.rows
-        self._begin(error, len(its))
-        return True
+        # From now on this is the usual error.
+        self.error, self.weight = len(its) * error, float(len(its))
+        self.alarmed, self.calm = 0, 0
 
     def _wakes(self, asleep: Ensemble, alarm: bool) -> bool:
         """Let the old ensemble play what it missed, if that is due; whether it comes back."""
@@ -254,11 +253,6 @@ class Succession(Part):
     def _play(self, ensemble: Ensemble, rows: Matrix) -> None:
         X = np.ascontiguousarray(rows[:, : self.current.layout.width])
         ensemble.advance(X, Layout.targets(rows).copy(), Layout.weights(rows).copy())
-
-    def _begin(self, error: float, count: int) -> None:
-        """From now on this is the usual error, of so many rows."""
-        self.error, self.weight = count * error, float(count)
-        self.alarmed, self.calm = 0, 0
 
     # ---- on from a file
 

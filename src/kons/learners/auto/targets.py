@@ -103,11 +103,10 @@ class Targets(Part):
 
     def count_again(self, Y: Matrix, weights: Vector) -> None:
         """Mean and variance of these rows only; the range stays."""
-        if not self.classes:
-            low, high = self.low, self.high
-            self.weight, self.totals, self.squares = 0.0, np.zeros(1), 0.0
-            self.follow(Y, weights, np.zeros(1, dtype=np.int64))
-            self.low, self.high = low, high
+        low, high = self.low, self.high
+        self.weight, self.totals, self.squares = 0.0, np.zeros(1), 0.0
+        self.follow(Y, weights, np.zeros(1, dtype=np.int64))
+        self.low, self.high = low, high
 
     def now(self, rows: int) -> Outlook:
         """The outlook for rows that come next."""
