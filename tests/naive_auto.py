@@ -97,10 +97,10 @@ EXPERTS = (
     Spec("gaussian, last targets", "gaussian", 64, lags=True),
     Spec("linear, last targets, memory 300", "linear", 8, lags=True, memory=300),
     Spec("gaussian, last targets, memory 100", "gaussian", 128, lags=True, memory=100),
-    Spec("gaussian, features, other scaling", "gaussian", 128, other=True),
+    Spec("gaussian, features, alternative scaling", "gaussian", 128, other=True),
     Spec("gaussian, features, memory 300", "gaussian", 256, memory=300),
     Spec("gaussian, features, logistic", "gaussian", 1024, logistic=True),
-    Spec("gaussian, last targets, other scaling, memory 100", "gaussian", 128, True, 100, other=True),
+    Spec("gaussian, last targets, alternative scaling, memory 100", "gaussian", 128, True, 100, other=True),
     Spec("gaussian, last targets, memory 1000", "gaussian", 1024, lags=True, memory=1000),
 )
 

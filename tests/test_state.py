@@ -6,7 +6,7 @@ import pytest
 from contracts.learners import LEARNERS, assert_identical, stream
 from kons import AutoKONS
 from kons.errors import FileError
-from kons.learners.auto.history import History
+from kons.learners.auto.reservoir import Reservoir
 from kons.means import Mean
 from kons.state import Array, Count, Inner, Items, Part, Whole, fields
 
@@ -78,7 +78,7 @@ def references(part):
         value = getattr(part, name)
         if isinstance(value, np.ndarray) and not field.undoes:
             # Rows are appended to a buffer behind those that are there.
-            is_buffer = isinstance(part, History) and name == "_last"
+            is_buffer = isinstance(part, Reservoir) and name == "_last"
             yield f"{type(part).__name__}.{name}", part.last(part.recent) if is_buffer else value
 
 

@@ -16,12 +16,12 @@ from kons.arrays import Matrix, Vector
 from kons.compilation import compiled, compiled_sums
 from kons.learners.auto.aggregation import learn_weights
 from kons.learners.auto.calibration import learn_logit
-from kons.learners.auto.chunks import LONGEST
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
-from kons.learners.auto.ranks import interpolated
-from kons.learners.auto.roles import BASELINES, LAST, MEAN
+from kons.learners.auto.quantile_scaling import interpolated
 from kons.learners.auto.rows import ERROR_AT, LAGS, NO_NUMBER, OWN, TARGET_AT, WEIGHT_AT
-from kons.learners.auto.targets import FOLLOWED, MARGIN
+from kons.learners.auto.schedule import LONGEST
+from kons.learners.auto.spec import BASELINES, LAST, MEAN
+from kons.learners.auto.target_range import FOLLOWED, MARGIN
 
 __all__ = ["foresee", "learn"]
 

@@ -11,13 +11,13 @@ __all__ = [
     "LAST",
     "MEAN",
     "STEADY",
-    "Role",
-    "first_roles",
-    "stored_roles",
+    "ExpertSpec",
+    "first_specs",
+    "stored_specs",
 ]
 
 
-class Role(NamedTuple):
+class ExpertSpec(NamedTuple):
     """One place among the experts: relevance x bandwidth x memory x with or without the last targets."""
 
     kernel: str
@@ -26,7 +26,7 @@ class Role(NamedTuple):
     """Whether it sees the last targets."""
     memory: int = 0
     """Rows after which the past counts 1/e; 0: all of it counts."""
-    other: bool = False
+    alternative: bool = False
     """The scaling with the larger leave-one-out error, lest the choice was wrong."""
     start: int = 8
     """The number of rows that it waits for.
@@ -40,11 +40,11 @@ class Role(NamedTuple):
     def name(self) -> str:
         """For people.
 
-        >>> Role("gaussian", lags=True, memory=300).name
+        >>> ExpertSpec("gaussian", lags=True, memory=300).name
         'gaussian, last targets, memory 300'
         """
         words = [self.kernel, "last targets" if self.lags else "features"]
-        words += ["other scaling"] * self.other + ["logistic"] * self.logistic
+        words += ["alternative scaling"] * self.alternative + ["logistic"] * self.logistic
         words += [f"memory {self.memory}"] * bool(self.memory)
         return ", ".join(words)
 
@@ -58,34 +58,34 @@ class Role(NamedTuple):
 MEAN, LAST, BASELINES = range(3)
 
 # In the order in which they are given up when there is room for fewer.
-ROLES = (
-    Role("gaussian", start=32),
-    Role("linear", start=4),
-    Role("gaussian", lags=True, memory=300, start=256),
-    Role("matern", start=512),
-    Role("gaussian", lags=True, start=64),
-    Role("linear", lags=True, memory=300),
-    Role("gaussian", lags=True, memory=100, start=128),
-    Role("gaussian", other=True, start=128),
-    Role("gaussian", memory=300, start=256),
-    Role("gaussian", logistic=True, start=1024),
-    Role("gaussian", lags=True, memory=100, other=True, start=128),
-    Role("gaussian", lags=True, memory=1000, start=1024),
+SPECS = (
+    ExpertSpec("gaussian", start=32),
+    ExpertSpec("linear", start=4),
+    ExpertSpec("gaussian", lags=True, memory=300, start=256),
+    ExpertSpec("matern", start=512),
+    ExpertSpec("gaussian", lags=True, start=64),
+    ExpertSpec("linear", lags=True, memory=300),
+    ExpertSpec("gaussian", lags=True, memory=100, start=128),
+    ExpertSpec("gaussian", alternative=True, start=128),
+    ExpertSpec("gaussian", memory=300, start=256),
+    ExpertSpec("gaussian", logistic=True, start=1024),
+    ExpertSpec("gaussian", lags=True, memory=100, alternative=True, start=128),
+    ExpertSpec("gaussian", lags=True, memory=1000, start=1024),
 )
-#: The one that is never retired.
-STEADY = ROLES[0]
+#: The one that is never pruned.
+STEADY = SPECS[0]
 
 
-def first_roles(count: int, *, linear: bool, classes: bool) -> list[Role]:
-    """The first ``count`` roles, or as many as there are."""
-    roles = [role for role in ROLES if linear or role.kernel != "linear"]
-    return [role for role in roles if classes or not role.logistic][:count]
+def first_specs(count: int, *, linear: bool, classes: bool) -> list[ExpertSpec]:
+    """The first ``count`` specs, or as many as there are."""
+    specs = [spec for spec in SPECS if linear or spec.kernel != "linear"]
+    return [spec for spec in specs if classes or not spec.logistic][:count]
 
 
-def stored_roles(stored: Stored, name: str, known: list[Role]) -> list[Role]:
+def stored_specs(stored: Stored, name: str, known: list[ExpertSpec]) -> list[ExpertSpec]:
     """Roles that were saved as tuples, each of them known."""
-    roles = [Role(*entry) for entry in stored.tuples(name, str, bool, int, bool, int, bool)]
-    for role in roles:
-        if role not in known or roles.count(role) > 1:
-            raise stored.error(f"there is no such role, or twice: {role}")
-    return roles
+    specs = [ExpertSpec(*entry) for entry in stored.tuples(name, str, bool, int, bool, int, bool)]
+    for spec in specs:
+        if spec not in known or specs.count(spec) > 1:
+            raise stored.error(f"there is no such spec, or twice: {spec}")
+    return specs
