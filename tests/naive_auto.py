@@ -38,8 +38,6 @@ from naive_experts import (
     Ridge,
     Stacking,
     View,
-    gradient_products,
-    half_median_distance,
     improved,
 )
 
@@ -50,12 +48,12 @@ RESERVOIR, RECENT = 8192, 2048  # rows kept of the whole stream, and last rows
 # Targets: predictions stay in their range and a margin, experts do not learn from those beyond the fence, and
 # a wild squared error, so many times the usual one, weighs less in stacking.
 MARGIN, NO_FENCE, WILD, NO_ERROR = 0.05, (-1e300, 1e300), 100.0, 1e-12
-FENCE_ROWS, FENCE_FEWEST, FENCE_PART, FENCE_NEAREST, FENCE_FARTHEST = 512, 7, 0.95, 6.0, 10.0
+FENCE_FEWEST, FENCE_PART, FENCE_REACH = 7, 0.95, 10.0
 
 # Views: rows that metrics wait for; atoms and rows of the search; metrics sought from nothing.
 FIRST_METRICS, SETTLED = 32, 1024
-SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
-FRESH_AT, FRESH_WINS, FRESH_HOPELESS = (512, 1024, 4096), 0.98, 2.0
+SEARCH_ATOMS, SEARCH_ROWS = 128, 1024
+FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
 
 # Experts: ridges; from where on those that remember all learn in batches; what is worth a new fit.
 LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.1, 1.0 / 16.0, 512
@@ -63,13 +61,13 @@ MOVES, COUNTS, MOST_GROWN, GROWS = 0.03, 0.1, 1.75, 1.1
 # Pruning: the price of a weight; rows to be sure; from where on experts without a memory are pruned, too.
 PRICE, SURE, LATE = 0.5, 2048, 4096
 
-# Stacking: the weight from which on the last target counts beyond the fence; weights that are equal.
-EARNED, TIE = 0.1, 1e-6
+# Stacking: weights that are equal; the weight from which on the last target is followed beyond the fence.
+TIE, FOLLOWED = 1e-6, 0.1
 CALIBRATION, CALIBRATION_PRIOR, LEAST_SLOPE = (4.0, 0.0), (0.1, 1.0), 0.5
 
 # Drift: an alarm, how long it lasts, who is tried on which rows, and what a trial may cost.
 UNUSUAL, WORSE_THAN_MEAN, SMALL_ERROR, LEAST_ERROR = 3.0, 1.5, 0.25, 1e-3
-FEWEST, YOUNG, CALM, GIVEN_UP = 16, 256, 2, 384
+FEWEST, YOUNG, CALM = 16, 256, 2
 SHORTEST_ALARM, SHORTEST_TRIAL, RISEN = 64, 40, 0.5
 HALF, MOSTLY, COMPARED = 0.5, 0.6, 0.9
 PAID, SAVED = 1.0 / 32.0, 512.0
@@ -87,8 +85,8 @@ class Spec(NamedTuple):
     memory: int = 0
     other: bool = False
     """Whether it sees columns in the scaling that lost."""
-    softer: bool = False
-    """With the square root of the metric; of classes with the logistic loss."""
+    logistic: bool = False
+    """Of classes: with the logistic loss."""
 
 
 EXPERTS = (
@@ -99,10 +97,10 @@ EXPERTS = (
     Spec("gaussian, last targets", "gaussian", 64, lags=True),
     Spec("linear, last targets, memory 300", "linear", 8, lags=True, memory=300),
     Spec("gaussian, last targets, memory 100", "gaussian", 128, lags=True, memory=100),
-    Spec("gaussian, features, other scaling", "gaussian", 128, other=True),
+    Spec("gaussian, features, alternative scaling", "gaussian", 128, other=True),
     Spec("gaussian, features, memory 300", "gaussian", 256, memory=300),
-    Spec("gaussian, features, softer relevance", "gaussian", 1024, softer=True),
-    Spec("gaussian, last targets, other scaling, memory 100", "gaussian", 128, True, 100, other=True),
+    Spec("gaussian, features, logistic", "gaussian", 1024, logistic=True),
+    Spec("gaussian, last targets, alternative scaling, memory 100", "gaussian", 128, True, 100, other=True),
     Spec("gaussian, last targets, memory 1000", "gaussian", 1024, lags=True, memory=1000),
 )
 
@@ -169,13 +167,7 @@ class Pool:
 
     def __init__(self, schedule, *, classes, max_atoms, experts, delay, seed, log):
         self.schedule, self.classes, self.outputs = schedule, classes, classes or 1
-        self.max_atoms, self.most_experts, self.delay, self.seed, self.log = (
-            max_atoms,
-            experts,
-            delay,
-            seed,
-            log,
-        )
+        self.max_atoms, self.delay, self.seed, self.log = max_atoms, delay, seed, log
         self.rows, self.due, self.known_classes = 0, 0, 0
         self.fed, self.pending, self.history = [], [], []  # targets; rows without and with known targets
         self.coins, self.reservoir = Coins(seed), []
@@ -184,17 +176,12 @@ class Pool:
         self.fence, self.wild = NO_FENCE, NO_LIMIT
         self.loss = self.loss_rows = 0.0
         self.calibration, self.curvature = np.array(CALIBRATION), np.diag(CALIBRATION_PRIOR)
-        specs = [s._replace(name=f"{s.name}, logistic") if classes and s.softer else s for s in EXPERTS]
+        specs = [spec for spec in EXPERTS if classes or not spec.logistic]
         self.members = [Member(spec) for spec in specs[:experts]]
+        self.most_experts = len(self.members)
         self.stacking = Stacking(len(self.members) + FIRST, 1.0 + delay, doubted=[LAST])
-        self.plain_stacking = Stacking(len(self.plain), 1.0 + delay)
         self.views, self.better = {}, {False: "robust", True: "robust"}
         self.leader = None
-
-    @property
-    def plain(self):
-        """The columns of stacking that need no last targets."""
-        return [MEAN] + [i + FIRST for i, member in enumerate(self.members) if not member.spec.lags]
 
     # ---- a row
 
@@ -234,12 +221,11 @@ class Pool:
         forecasts[FIRST:][np.logical_not(asked)] = others.mean(axis=0)
         inner = max(low, self.fence[0]), min(high, self.fence[1])
         row.forecasts, row.centre = np.clip(forecasts, *inner), 0.0 if self.classes else mean[0]
-        stacking, used = (self.stacking, slice(None)) if lags else (self.plain_stacking, self.plain)
-        weights = stacking.weights()
-        stacked = np.clip(row.centre + weights @ (row.forecasts[used] - row.centre), *inner)
-        if lags and not self.classes and weights[LAST] > EARNED:
-            stacked = stacked + row.last[0] - np.clip(row.last[0], *self.fence)
-        row.stacked = np.clip(stacked, low, high)
+        with_lags = [LAST] + [i + FIRST for i, member in enumerate(self.members) if member.spec.lags]
+        weights = self.stacking.weights(absent=[] if lags else with_lags)
+        row.stacked = np.clip(row.centre + weights @ (row.forecasts - row.centre), *inner)
+        if lags and not self.classes and weights[LAST] > FOLLOWED:
+            row.stacked = np.clip(row.stacked + row.last[0] - np.clip(row.last[0], *self.fence), low, high)
 
     def scores(self, row):
         """The prediction, or its calibrated logits."""
@@ -271,7 +257,6 @@ class Pool:
             fitted.learn(self.columns_of([row], fitted), target[None], row.weight * usable)
         G, t = row.forecasts.T - row.centre, np.clip(target, *self.fence) - row.centre
         self.stacking.learn(G, t, row.weight, self.wild)
-        self.plain_stacking.learn(G[:, self.plain], t, row.weight, self.wild)
         if self.classes:
             self.known_classes = max(self.known_classes, int(row.y) + 1)
             for k in range(self.known_classes):
@@ -365,21 +350,18 @@ class Pool:
     def move_fence(self, decides):
         """Some times as far from the median of the last targets as most of those that differ from it."""
         y = np.array([row.y for row in self.last(RECENT) if row.weight > 0.0])
-        y = np.sort(y[:: -max(len(y) // FENCE_ROWS, 1)])
+        y = np.sort(y)
         distances = np.sort(np.abs(y - y[len(y) // 2])[y != y[len(y) // 2]]) if len(y) else y
         before, self.fence = self.fence, NO_FENCE
         if len(distances) >= FENCE_FEWEST:
-            times = min(FENCE_FARTHEST, max(0.5 * math.sqrt(len(distances)), FENCE_NEAREST))
-            reach = times * distances[int(FENCE_PART * (len(distances) - 1))]
+            reach = FENCE_REACH * distances[int(FENCE_PART * (len(distances) - 1))]
             self.fence = y[len(y) // 2] - reach, y[len(y) // 2] + reach
         if before == NO_FENCE and self.rows <= 64:
             self.stacking.begin()
-            self.plain_stacking.begin()
+            self.loss = self.loss_rows = 0.0
         if decides and self.rows <= SETTLED:  # the first targets had no fence, or one of few rows
             kept = self.usable(self.sampled())
             self.targets, self.weights = self.outputs_of(kept), np.array([row.weight for row in kept])
-            if self.rows <= 64:
-                self.loss = self.loss_rows = 0.0
 
     # ---- the end of a chunk
 
@@ -388,8 +370,7 @@ class Pool:
         if not self.classes and self.history:
             self.move_fence(decides)
         ended, variance = self.rows - self.schedule["end of a chunk"].before(self.rows), self.variance()
-        for stacking in (self.stacking, self.plain_stacking):
-            stacking.end_chunk(ended, variance)
+        self.stacking.end_chunk(ended, variance)
         self.loss, self.loss_rows = FORGETTING**ended * self.loss, FORGETTING**ended * self.loss_rows
         told = not self.classes and self.rows >= 64 and self.usual_error() > NO_ERROR * variance
         self.wild = WILD * self.usual_error() if told else NO_LIMIT
@@ -485,18 +466,15 @@ class Pool:
                 leads = not lags and (self.rows < SETTLED or name == self.better[lags])
                 if first:
                     old = self.beginning(name, X.shape[1]) if lags or not early else None
-                products = None
-                if not first and self.rows >= SETTLED:
-                    products = self.expert_gradients(old, kept, random)
                 steps = 8 if self.rows <= 128 and not self.classes else 4
-                if products is not None or not leads or self.rows == FIRST_METRICS:
+                if not leads or self.rows == FIRST_METRICS:
                     steps = 1
                 if lags and not first:
                     steps = 2
                 data = scale, X, Y, np.sqrt(weights), SEARCH_ATOMS if leads else SEARCH_ATOMS // 2, random
-                view, before[key] = improved(old, *data, steps=steps, products=products)
+                view, before[key] = improved(old, *data, steps=steps)
                 if self.rows in FRESH_AT and leads and name == self.better[lags]:
-                    fresh, _ = improved(None, *data, steps=2, hopeless=FRESH_HOPELESS * view.error)
+                    fresh, _ = improved(None, *data, steps=2)
                     view = fresh if fresh.error < FRESH_WINS * view.error else view
                 self.views[key] = replace(view, flags=flags, features=width)
                 errors[name] = view.error
@@ -512,16 +490,6 @@ class Pool:
         metric[: plain.features, : plain.features] = plain.metric
         return replace(plain, metric=metric)
 
-    def expert_gradients(self, view, kept, random):
-        """The average gradient outer product of an expert that has learned all rows in this view."""
-        for spec, fitted in ((member.spec, member.fitted) for member in self.members):
-            plain = spec.kernel == "gaussian" and not spec.memory and not spec.softer
-            if plain and fitted is not None and fitted.view is view:
-                rows = [kept[i] for i in random.permutation(len(kept))[:GRADIENT_ROWS]]
-                U, ones = view.coordinates(self.columns_of(rows, fitted)), np.ones(len(rows))
-                return gradient_products(U, fitted.atoms, fitted.theta(), view.bandwidth, view.metric, ones)
-        return None
-
     # ---- experts
 
     def fit(self, member, rows, max_atoms):
@@ -533,17 +501,13 @@ class Pool:
         seen, alpha = self.columns(rows, spec.lags, view.flags, view.features), view.alpha
         if spec.kernel == "linear":
             view, alpha = replace(view, metric=np.eye(seen.shape[1])), LINEAR_ALPHA
-        elif spec.softer:
-            metric = view.metric / np.sqrt(np.linalg.norm(view.metric, axis=0))
-            unit = half_median_distance(view.scale(seen), metric, random)
-            view = replace(view, metric=metric, bandwidth=view.ratio * unit)
         U, most = view.coordinates(seen), max_atoms // 2 if spec.memory else max_atoms
         newest = random.permutation(min(len(U), max(spec.memory, most)) if spec.memory else len(U))
         atoms = U[np.sort(len(U) - 1 - newest[: max(most, 1)])]
         if spec.kernel == "linear" and U.shape[1] <= max_atoms:
             atoms = np.eye(U.shape[1])
         Y, weights = self.outputs_of(rows), np.array([row.weight for row in rows])
-        if self.classes and spec.softer:
+        if spec.logistic:
             member.fitted = Logistic(spec, view, atoms, LOGISTIC_ALPHA * alpha, seen, Y, weights)
             return
         offset = 0.0 if self.classes else weights @ Y[:, 0] / weights.sum()
@@ -568,10 +532,7 @@ class Pool:
 
     def remove(self, gone):
         self.log.append((self.rows, "pruned"))
-        plain = [place for place, column in enumerate(self.plain) if column in gone]
         self.stacking.remove(gone)
-        if plain:
-            self.plain_stacking.remove(plain)
         self.members = [member for i, member in enumerate(self.members) if i + FIRST not in gone]
         for row in self.pending:
             row.forecasts = np.delete(row.forecasts, gone, axis=0)
@@ -667,14 +628,8 @@ class NaiveAuto:
         self.weight = decay * self.weight + n
         if self.standby is not None and self.comes_back(alarm):
             return
-        if alarm and self.takes_over(max(self.alarmed // 2, SHORTEST_ALARM), usual):
-            return
-        if self.alarmed >= GIVEN_UP:  # nobody does better: this is the usual error now
-            self.log.append((pool.rows, "alarm given up"))
-            self.begin(error, n)
-
-    def begin(self, error, count):
-        self.error, self.weight, self.alarmed, self.calm = count * error, count, 0, 0
+        if alarm:
+            self.take_over(max(self.alarmed // 2, SHORTEST_ALARM), usual)
 
     def troubled(self, rows, usual):
         """Far above the usual error, or above that of the rows' own mean."""
@@ -682,7 +637,7 @@ class NaiveAuto:
         variance = sum(mean_of((y - mean_of(y, rows)) ** 2, rows) for y in Y.T)
         return error > UNUSUAL * usual or error > max(WORSE_THAN_MEAN * variance, SMALL_ERROR * usual)
 
-    def takes_over(self, count, usual):
+    def take_over(self, count, usual):
         """A fresh pool predicts and learns the rows since errors rose; has it won over their later half?"""
         pool, rows = self.pool, self.pool.last(count)
         threshold = RISEN * mean_of(errors_of(rows), rows)
@@ -693,9 +648,9 @@ class NaiveAuto:
         compared = [i for i, row in enumerate(later) if row.weight > 0.0 and row.error <= most]
         mine = [later[i] for i in compared]
         if count < SHORTEST_TRIAL or len(compared) < FEWEST or self.credit < len(trial):
-            return False
+            return
         if not self.troubled(mine, usual):
-            return False
+            return
         self.credit -= len(trial)
         fresh = self.new_pool(self.takeovers + 1)
         fresh.known_classes = pool.known_classes
@@ -705,13 +660,12 @@ class NaiveAuto:
         error = mean_of(its, mine)
         self.log.append((pool.rows, "trial"))
         if mean_of(its < errors_of(mine), mine) < MOSTLY or error >= HALF * mean_of(errors_of(mine), mine):
-            return False
+            return
         self.log.append((pool.rows, "takeover"))
         self.takeovers += 1
         self.standby, self.pool = pool, fresh
         self.replaced = self.played = fresh.rows
-        self.begin(error, len(its))
-        return True
+        self.error, self.weight, self.alarmed, self.calm = len(its) * error, len(its), 0, 0
 
     def comes_back(self, alarm):
         """The old pool predicts and learns what it missed, if that is due; was it better?"""

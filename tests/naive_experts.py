@@ -20,7 +20,6 @@ TAIL, KNOTS = 1.5, 129
 FLOOR = 0.02
 BANDWIDTH_STEP, ALPHA_STEP, ALPHAS = 1.41, 3.16, (1e-4, 10.0)
 FIRST_REACH, REACH_IN_TURN = (4, 4), ((0, 1), (1, 0))
-SEARCH_GAINS = 4.0
 
 # Logistic experts: Newton's method at first, on so many rows; the constant of a class without rows, and with
 # its first.
@@ -155,12 +154,10 @@ def metric_of(products):
     return directions * np.maximum(sizes / sizes.max(), FLOOR)
 
 
-def search(U, A, bandwidth, alpha, reach, Y, roots, hopeless):
+def search(U, A, bandwidth, alpha, reach, Y, roots):
     """Smaller bandwidths while the error falls, else larger ones; then regularizations in the same way."""
     first, theta = leave_one_out(U, A, bandwidth, alpha, Y, roots)
     best = first, theta, bandwidth, alpha
-    if first > hopeless:
-        return best, first
     for axis, step in enumerate((BANDWIDTH_STEP, ALPHA_STEP)):
         start = best
         for factor in (1.0 / step, step):
@@ -178,10 +175,10 @@ def search(U, A, bandwidth, alpha, reach, Y, roots, hopeless):
     return best, first
 
 
-def improved(view, scale, X, Y, roots, atoms, random, *, steps, products=None, hopeless=np.inf):
+def improved(view, scale, X, Y, roots, atoms, random, *, steps):
     """The best of some steps of a metric along the gradients, from a view or from nothing.
 
-    The first step may go along given gradients. Besides the error of the view before.
+    Besides the error of the view before.
     """
     scaled, weighted = scale(X), Y * roots[:, None]
     chosen = np.sort(random.permutation(len(X))[: min(atoms, max(len(X) // 2, 8))])
@@ -193,17 +190,13 @@ def improved(view, scale, X, Y, roots, atoms, random, *, steps, products=None, h
         unit = half_median_distance(scaled, metric, random)
         reach = FIRST_REACH if view is None and step == 0 else REACH_IN_TURN[step % 2]
         U, A = scaled @ metric, scaled[chosen] @ metric
-        found, first = search(U, A, ratio * unit, alpha, reach, weighted, roots, SEARCH_GAINS * hopeless)
+        found, first = search(U, A, ratio * unit, alpha, reach, weighted, roots)
         error, theta, bandwidth, alpha = found
         ratio = bandwidth / unit
         before = first if before is None else before
         if best is None or error < best.error:
             best = View(scale, metric, bandwidth, ratio, alpha, error)
-        if error > hopeless or step == steps:
-            break
-        if step > 0 or products is None:
-            products = gradient_products(U, A, theta, bandwidth, metric, roots)
-        metric = metric_of(products)
+        metric = metric_of(gradient_products(U, A, theta, bandwidth, metric, roots))
     return best, before
 
 
@@ -346,13 +339,20 @@ class Stacking:
     def matrix(self):
         return np.diag(self.prior) + (self.s[:, None] * self.G).T @ self.G
 
-    def weights(self):
+    def weights(self, absent=()):
+        """Without those absent, which weigh nothing: the best weights of the others."""
         free = np.isfinite(self.prior)
         residuals = self.s[self.since :] * (self.t - self.G @ self.start)[self.since :]
         weights = self.start.copy()
         if free.any():
             A = self.matrix()[np.ix_(free, free)]
             weights[free] += np.linalg.solve(A, (self.G[self.since :].T @ residuals)[free])
+        if len(absent):
+            rest = free & ~np.isin(np.arange(len(free)), absent)
+            gone = free & ~rest
+            A = self.matrix()
+            weights[rest] += np.linalg.solve(A[np.ix_(rest, rest)], A[np.ix_(rest, gone)] @ weights[gone])
+            weights[absent] = 0.0
         return weights
 
     def learn(self, G, t, weight, wild):

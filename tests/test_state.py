@@ -6,7 +6,7 @@ import pytest
 from contracts.learners import LEARNERS, assert_identical, stream
 from kons import AutoKONS
 from kons.errors import FileError
-from kons.learners.auto.history import History
+from kons.learners.auto.reservoir import Reservoir
 from kons.means import Mean
 from kons.state import Array, Count, Inner, Items, Leading, Part, Whole, fields
 
@@ -78,7 +78,7 @@ def references(part):
         value = getattr(part, name)
         if isinstance(value, np.ndarray) and not field.undoes:
             # Rows are appended to a buffer behind those that are there.
-            if isinstance(part, History) and name == "_last":
+            if isinstance(part, Reservoir) and name == "_last":
                 value = part.last(part.recent)
             elif isinstance(field, Leading):
                 value = value[: getattr(part, field.count)]

@@ -13,8 +13,8 @@ from contracts.learners import assert_identical
 from kons.errors import ConfigurationError, FileError, InputError
 from kons.kernels import Gaussian, Linear, Matern
 from kons.learners.auto import AutoKONS
-from kons.learners.auto.roles import STEADY
 from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT
+from kons.learners.auto.spec import STEADY
 
 ROWS = 700
 
@@ -281,7 +281,7 @@ def test_a_forged_state_of_waiting_rows_is_refused():
     model.advance(X, X[:, 0])
     for name in ("rows", "F", "centres", "predictions"):
         state = model.state()
-        waiting = state["succession"]["current"]["waiting"]["arrays"]
+        waiting = state["drift"]["current"]["pending"]["arrays"]
         waiting[name] = waiting[name][:2]
         with pytest.raises(FileError, match="shape"):
             AutoKONS.from_state(model.parameters(), state)
@@ -289,27 +289,27 @@ def test_a_forged_state_of_waiting_rows_is_refused():
 
 def forgeries(ensemble):
     """Every way of changing one number or entry of a state that would lead outside an array."""
-    yield lambda e: e["history"]["kept"].__setitem__((3, TARGET_AT - OWN), 7.0)
-    yield lambda e: e["history"]["last"].__setitem__((3, TARGET_AT - OWN), 0.5)
-    yield lambda e: e["history"]["last"].__setitem__((3, WEIGHT_AT - OWN), -1.0)
-    yield lambda e: e["waiting"]["arrays"]["rows"].__setitem__((0, TARGET_AT - OWN), 9.0)
+    yield lambda e: e["reservoir"]["kept"].__setitem__((3, TARGET_AT - OWN), 7.0)
+    yield lambda e: e["reservoir"]["last"].__setitem__((3, TARGET_AT - OWN), 0.5)
+    yield lambda e: e["reservoir"]["last"].__setitem__((3, WEIGHT_AT - OWN), -1.0)
+    yield lambda e: e["pending"]["arrays"]["rows"].__setitem__((0, TARGET_AT - OWN), 9.0)
     yield lambda e: e["last_targets"].__setitem__("tail", e["last_targets"]["tail"][:1])
     yield lambda e: e.__setitem__("known_classes", 9)
     yield lambda e: e.__setitem__("leader", 99)
     yield lambda e: e.__setitem__("leader", 1)
     yield lambda e: e.__setitem__("width", 99)
-    yield lambda e: e["roles"].__setitem__(0, ("cubic", *e["roles"][0][1:]))
-    yield lambda e: e["roles"].__setitem__(0, e["roles"][0][:-1])
-    yield lambda e: e["roles"].pop()
+    yield lambda e: e["specs"].__setitem__(0, ("cubic", *e["specs"][0][1:]))
+    yield lambda e: e["specs"].__setitem__(0, e["specs"][0][:-1])
+    yield lambda e: e["specs"].pop()
     yield lambda e: e["better"].__setitem__(0, "best")
-    yield lambda e: e["views"].__setitem__(0, (False, "robust", 99))
-    yield lambda e: e["views"].__setitem__(0, (True, *e["views"][0][1:]))
-    yield lambda e: e["all_views"][0].__setitem__("features", 1)
-    yield lambda e: e["all_views"][0].__setitem__("flags", 99)
-    yield lambda e: e["voting"]["plain"].__setitem__("weights", np.zeros(1))
+    yield lambda e: e["feature_maps"].__setitem__(0, (False, "robust", 99))
+    yield lambda e: e["feature_maps"].__setitem__(0, (True, *e["feature_maps"][0][1:]))
+    yield lambda e: e["all_feature_maps"][0].__setitem__("features", 1)
+    yield lambda e: e["all_feature_maps"][0].__setitem__("flags", 99)
+    yield lambda e: e["stacking"].__setitem__("weights", np.zeros(1))
     for place, expert in enumerate(ensemble["experts"]):
         if expert is not None:
-            yield lambda e, i=place: e["experts"][i].__setitem__("view", 99)
+            yield lambda e, i=place: e["experts"][i].__setitem__("feature_map", 99)
             yield lambda e, i=place: e["experts"][i].__setitem__("K", np.zeros((1, 1)))
 
 
@@ -317,9 +317,9 @@ def test_a_forged_state_is_refused():
     X = np.random.default_rng(0).normal(size=(200, 2))
     model = AutoKONS("classification", delay=5, max_atoms=20)
     model.advance(X, np.digitize(X[:, 0], [-0.5, 0.5]))
-    for forge in forgeries(model.state()["succession"]["current"]):
+    for forge in forgeries(model.state()["drift"]["current"]):
         state = model.state()
-        forge(state["succession"]["current"])
+        forge(state["drift"]["current"])
         with pytest.raises(FileError):
             AutoKONS.from_state(model.parameters(), state)
 

@@ -5,16 +5,16 @@ import pytest
 
 from kons.errors import FileError
 from kons.kernels import Gaussian
-from kons.learners.auto import relevance
+from kons.learners.auto import metric_learning
 from kons.learners.auto.aggregation import Aggregation
-from kons.learners.auto.chunks import CHUNK
 from kons.learners.auto.ensemble import Ensemble
 from kons.learners.auto.expert import SpanRidge
-from kons.learners.auto.history import History
-from kons.learners.auto.ranks import KNOTS, RankScaling
-from kons.learners.auto.relevance import fit_span, leave_one_out
+from kons.learners.auto.feature_map import CachedFeatures, FeatureMap, Fixed
+from kons.learners.auto.metric_learning import fit_span, leave_one_out
+from kons.learners.auto.quantile_scaling import KNOTS, QuantileScaling
+from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import Layout
-from kons.learners.auto.view import Fixed, Seen, View
+from kons.learners.auto.schedule import CHUNK
 from kons.scaling import RobustScaling
 from kons.stored import Stored
 
@@ -79,7 +79,7 @@ def test_leave_one_out_is_what_leaving_out_gives():
 
 def test_the_sample_of_a_history_is_uniform_and_does_not_depend_on_cuts():
     rows = np.arange(5000.0)[:, None]
-    whole, cut = History(400, 50, seed=1), History(400, 50, seed=1)
+    whole, cut = Reservoir(400, 50, seed=1), Reservoir(400, 50, seed=1)
     whole.extend(rows)
     for start in range(0, 5000, 37):
         cut.extend(rows[start : start + 37])
@@ -92,7 +92,9 @@ def test_the_sample_of_a_history_is_uniform_and_does_not_depend_on_cuts():
 def test_ranks_do_not_know_units():
     X = RNG.normal(size=(100, 1))  # fewer than are remembered: nothing is interpolated
     np.testing.assert_allclose(
-        RankScaling.fit(X).transform(X), RankScaling.fit(np.exp(3 * X)).transform(np.exp(3 * X)), atol=1e-12
+        QuantileScaling.fit(X).transform(X),
+        QuantileScaling.fit(np.exp(3 * X)).transform(np.exp(3 * X)),
+        atol=1e-12,
     )
 
 
@@ -128,7 +130,7 @@ def test_ranks_are_shares_of_smaller_values(rows):
             rng.standard_cauchy(size=rows),
         ]
     )
-    scaling = RankScaling.fit(X)
+    scaling = QuantileScaling.fit(X)
     assert max(len(values) for values in scaling.values) <= KNOTS
     exact = np.array([ranks_one_by_one(X, x) for x in X])
     # Between knots, which are at most 2/128 of the ranks apart: as far off as those.
@@ -146,44 +148,27 @@ def test_rows_are_scaled_once_for_views_that_share_a_scaling(monkeypatch):
     layout = Layout(3, False)
     rows = layout.join(X, np.zeros((50, 2)), np.zeros(50), np.ones(50))
     scaling = RobustScaling.fit(X)
-    one, other = (View(scaling, metric, features=3) for metric in (np.eye(3), np.diag([1.0, 0.5, 0.1])))
+    one, other = (FeatureMap(scaling, metric, features=3) for metric in (np.eye(3), np.diag([1.0, 0.5, 0.1])))
     calls = []
     honest = RobustScaling.transform
     monkeypatch.setattr(RobustScaling, "transform", lambda self, X: calls.append(1) or honest(self, X))
-    seen = Seen(rows, layout)
+    seen = CachedFeatures(rows, layout)
     places = [seen.coordinates(view, False) for view in (one, other, one)]
     assert len(calls) == 1
     np.testing.assert_allclose(places[1], honest(scaling, X) * [1.0, 0.5, 0.1])
     assert places[2] is places[0]
 
 
-def test_a_hopeless_search_is_given_up(monkeypatch):
-    X = RNG.uniform(-1, 1, size=(200, 3))
-    Y = np.sin(3 * X[:, :1])
-    fits = []
-    honest = relevance.leave_one_out
-    monkeypatch.setattr(relevance, "leave_one_out", lambda *args: fits.append(1) or honest(*args))
-    start = {"metric": np.eye(3), "atoms": X[:50], "bandwidth": 3.0, "regularization": 0.1}
-    searched = fit_span(X, Y, **start)
-    assert len(fits) > 3
-    assert searched.error < searched.first
-    fits.clear()
-    given_up = fit_span(X, Y, **start, hopeless=0.5 * searched.first)
-    assert len(fits) == 1
-    assert given_up.error == given_up.first == searched.first
-    assert given_up.gradients is None
-
-
 def test_one_matrix_of_distances_serves_every_bandwidth(monkeypatch):
     X = RNG.uniform(-1, 1, size=(200, 3))
     measured = []
-    honest = relevance.squared_distances
+    honest = metric_learning.squared_distances
 
     def counted(U, A, *args, **options):
         measured.append(len(U))
         return honest(U, A, *args, **options)
 
-    monkeypatch.setattr(relevance, "squared_distances", counted)
+    monkeypatch.setattr(metric_learning, "squared_distances", counted)
     monkeypatch.setattr(Gaussian, "evaluate_into", lambda *args: pytest.fail("distances once more"))
     fit = fit_span(X, np.sin(3 * X[:, :1]), np.eye(3), X[:50], bandwidth=5.0, regularization=0.1)
     assert fit.bandwidth < 3.0  # several were tried
@@ -250,19 +235,8 @@ def test_a_row_is_predicted_without_its_own_target_to_the_last_bit():
     assert predictions[0][41] != predictions[1][41]
 
 
-def test_a_softer_view_has_the_root_of_the_metric():
-    X = RNG.normal(size=(200, 2))
-    metric = np.diag([1.0, 0.04])
-    view = View(RankScaling.fit(X), metric, ratio=2.0).softened(X, np.random.default_rng(0))
-    assert np.abs(view.metric) == pytest.approx(np.diag([1.0, 0.2]))
-    # The bandwidth is in units of half the median distance, which grows with the metric.
-    pairs = X[:, None] - X
-    middle = np.median(np.sqrt(np.sum((pairs[~np.eye(200, dtype=bool)] * [1.0, 0.2]) ** 2, axis=1)))
-    assert view.bandwidth == pytest.approx(middle, rel=0.2)  # the median of 256 pairs
-
-
 def test_a_saved_scaling_with_more_in_it_is_refused():
-    state = RankScaling.fit(RNG.normal(size=(50, 2))).state()
-    assert RankScaling.from_stored(Stored(state, "a scaling"), 2).state().keys() == state.keys()
+    state = QuantileScaling.fit(RNG.normal(size=(50, 2))).state()
+    assert QuantileScaling.from_stored(Stored(state, "a scaling"), 2).state().keys() == state.keys()
     with pytest.raises(FileError, match="more"):
-        RankScaling.from_stored(Stored(state | {"more": 1.0}, "a scaling"), 2)
+        QuantileScaling.from_stored(Stored(state | {"more": 1.0}, "a scaling"), 2)

@@ -12,7 +12,7 @@ from contracts.learners import assert_identical
 from kons.errors import InputError, TargetError
 from kons.kernels import Gaussian, Laplace, Linear, Matern
 from kons.learners.auto import AutoKONS
-from kons.learners.auto.panel import Panel
+from kons.learners.auto.pool import ExpertPool
 
 ROWS = 1150  # past the decision at 1024, after which experts are retired and others come
 ATOMS = 30
@@ -215,14 +215,14 @@ def test_an_error_at_the_end_of_a_chunk_leaves_no_trace(monkeypatch, rows, begin
             m.advance(X[: rows - 5], y[: rows - 5])
         one_by_one(m, X[m.rows_seen : rows], y[m.rows_seen : rows])
     ahead = model.predict_one(X[rows])
-    honest = Panel.end_chunk
+    honest = ExpertPool.end_chunk
 
-    def fails(panel, refit, experts):
-        honest(panel, refit, experts)
+    def fails(pool, refit, experts):
+        honest(pool, refit, experts)
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr(Panel, "end_chunk", fails)
+        patched.setattr(ExpertPool, "end_chunk", fails)
         with pytest.raises(MemoryError):
             model.learn_one(X[rows], y[rows])
     assert model.rows_seen == rows
@@ -286,7 +286,7 @@ def test_a_forged_chunk_is_learned_as_in_blocks():
     model = model_of("regression")
     model.advance(X[:1130], y[:1130])  # 106 rows into a chunk
     state = model.state()
-    state["rows_seen"] = state["succession"]["current"]["rows"] = 1030
+    state["rows_seen"] = state["drift"]["current"]["rows"] = 1030
     forged, whole = (AutoKONS.from_state(model.parameters(), state) for _ in range(2))
     one_by_one(forged, X[:60], y[:60])
     whole.advance(X[:60], y[:60])

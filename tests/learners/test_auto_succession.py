@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import effort
-from auto_experts import at_work, experts, is_one_asleep
+from auto_experts import at_work, experts, has_previous
 from contracts.learners import assert_identical
 from kons.errors import FileError
 from kons.learners.auto import AutoKONS
 from kons.learners.auto.ensemble import Ensemble
-from kons.learners.auto.roles import STEADY
+from kons.learners.auto.spec import STEADY
 
-EVENT, ASLEEP, BACK, ROWS = 1200, 1300, 1320, 1600
+EVENT, PREVIOUS_ROWS, BACK, ROWS = 1200, 1300, 1320, 1600
 ATOMS = 20
 
 
@@ -50,19 +50,19 @@ def at_the_event(kind="regression", delay=0):
     return copy.deepcopy(quiet_so_far(kind, delay))
 
 
-def asleep(kind="regression", delay=0):
+def previous(kind="regression", delay=0):
     """A model after a takeover, with the first ensemble asleep, and the rows that are left."""
     X, y = stream(kind, back=BACK)
-    return copy.deepcopy(begun(kind, delay)), X[ASLEEP:], y[ASLEEP:]
+    return copy.deepcopy(begun(kind, delay)), X[PREVIOUS_ROWS:], y[PREVIOUS_ROWS:]
 
 
 @functools.cache
 def begun(kind, delay):
     X, y = stream(kind, back=BACK)
     model = at_the_event(kind, delay)
-    model.advance(X[EVENT:ASLEEP], y[EVENT:ASLEEP])
+    model.advance(X[EVENT:PREVIOUS_ROWS], y[EVENT:PREVIOUS_ROWS])
     assert model.successions == 1
-    assert is_one_asleep(model)
+    assert has_previous(model)
     return model
 
 
@@ -113,7 +113,7 @@ def test_a_takeover_is_worth_it_and_the_old_one_comes_back(kind, delay):
 
 @KINDS_AND_DELAYS
 def test_goes_on_bit_for_bit_while_one_is_asleep(kind, delay):
-    model, X, y = asleep(kind, delay)
+    model, X, y = previous(kind, delay)
     others = [
         AutoKONS.from_state(model.parameters(), model.state()),
         pickle.loads(pickle.dumps(model)),
@@ -126,15 +126,15 @@ def test_goes_on_bit_for_bit_while_one_is_asleep(kind, delay):
 
 
 def test_a_successor_has_a_seed_of_its_own_and_repeats():
-    first, second = asleep()[0], model_of()
+    first, second = previous()[0], model_of()
     X, y = stream(back=BACK)
-    for rows in (slice(EVENT), slice(EVENT, ASLEEP)):
+    for rows in (slice(EVENT), slice(EVENT, PREVIOUS_ROWS)):
         second.advance(X[rows], y[rows])
     assert_identical(first.state(), second.state())
     # The successor has learned the last rows, as a model of the same seed would, with other atoms.
     rows = at_work(first)[1]
     beside = model_of()
-    beside.advance(X[ASLEEP - rows : ASLEEP], y[ASLEEP - rows : ASLEEP])
+    beside.advance(X[PREVIOUS_ROWS - rows : PREVIOUS_ROWS], y[PREVIOUS_ROWS - rows : PREVIOUS_ROWS])
     its, others = (experts(model)[STEADY.name]["atoms"] for model in (first, beside))
     assert its.shape == others.shape == (ATOMS, 2)
     assert not np.isin(its, others).all()
@@ -188,7 +188,7 @@ def play(model, X, y, way):
 
 @KINDS_AND_DELAYS
 def test_new_features_and_classes_reach_the_one_asleep(kind, delay):
-    model, X, y = asleep(kind, delay)
+    model, X, y = previous(kind, delay)
     model.widen(1, samples=[[5.0]])
     if kind == "classification":
         y = [*y[:10], "another", *y[11:]]
@@ -287,36 +287,36 @@ def test_trials_are_bounded_on_a_stream_that_turns_all_the_time(monkeypatch):
 
 def forgeries():
     """Ways of changing a state that would lead outside an array, or to nothing."""
-    yield lambda s: s.__setitem__("asleep", 3)
-    yield lambda s: s.__setitem__("asleep", {})
-    yield lambda s: s.pop("credit")
-    yield lambda s: s.__setitem__("credit", np.nan)
+    yield lambda s: s.__setitem__("previous", 3)
+    yield lambda s: s.__setitem__("previous", {})
+    yield lambda s: s.pop("trial_budget")
+    yield lambda s: s.__setitem__("trial_budget", np.nan)
     yield lambda s: s.__setitem__("number", -1)
-    yield lambda s: s.__setitem__("played", s["current"]["rows"] + 1)
-    yield lambda s: s.__setitem__("played", 0)
-    yield lambda s: s.__setitem__("slept", s["played"] + 1)
+    yield lambda s: s.__setitem__("replayed_at", s["current"]["rows"] + 1)
+    yield lambda s: s.__setitem__("replayed_at", 0)
+    yield lambda s: s.__setitem__("replaced_at", s["replayed_at"] + 1)
     yield lambda s: s["current"].__setitem__("rows", s["current"]["rows"] + 5000)
-    yield lambda s: s["asleep"].__setitem__("rows", 2)
-    yield lambda s: s["asleep"].__setitem__("outputs", 2)
+    yield lambda s: s["previous"].__setitem__("rows", 2)
+    yield lambda s: s["previous"].__setitem__("outputs", 2)
     yield lambda s: s.__setitem__("more", 1)
 
 
 @pytest.mark.parametrize("delay", [0, 3])
 def test_a_forged_state_is_refused(delay):
-    model = asleep(delay=delay)[0]
+    model = previous(delay=delay)[0]
     for forge in forgeries():
         state = model.state()
-        forge(state["succession"])
+        forge(state["drift"])
         with pytest.raises(FileError):
             AutoKONS.from_state(model.parameters(), state)
 
 
 def test_one_of_another_stream_is_refused_as_the_one_asleep():
-    model = asleep()[0]
+    model = previous()[0]
     X, y = stream()
     other = model_of()
     other.advance(np.column_stack([X, X]), y)
     state = model.state()
-    state["succession"]["asleep"] = other.state()["succession"]["current"]
+    state["drift"]["previous"] = other.state()["drift"]["current"]
     with pytest.raises(FileError, match="other features"):
         AutoKONS.from_state(model.parameters(), state)

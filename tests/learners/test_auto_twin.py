@@ -89,7 +89,7 @@ def turned(delay=0, rows=ROWS):
     y = np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=rows)
     other = (np.arange(rows) >= 330) & (np.arange(rows) < 600)
     y = np.where(other, 30.0 + 30.0 * np.sin(3.0 * X[:, 0] * X[:, 1]), y)
-    met = {"alarm given up"} if delay else {"takeover", "return"}
+    met = set() if delay else {"takeover", "return"}
     return Stream(X, y, met, {"delay": delay}, widened=450, singly=range(350, 500))
 
 

@@ -39,8 +39,10 @@ class Ridge(Quadratic):
     >>> ridge = Ridge(0.01 * np.eye(2), outputs=1)
     >>> predictions = ridge.learn(Z, Z @ [[2.0], [-1.0]])
     >>> ridge.end_period()
-    >>> ridge.coefficients().round(2).ravel().tolist(), bool(abs(predictions[-1, 0] - Z[-1] @ [2.0, -1.0]) < 0.01)
-    ([2.0, -1.0], True)
+    >>> ridge.coefficients().round(2).ravel().tolist()
+    [2.0, -1.0]
+    >>> bool(abs(predictions[-1, 0] - Z[-1] @ [2.0, -1.0]) < 0.01)
+    True
     """
 
     STATE = fields(

@@ -1,4 +1,4 @@
-"""AutoKONS, and its parts, each of which stands alone: scales, relevance, experts, their vote.
+"""AutoKONS, and its parts, each of which stands alone: scales, relevance, experts, their stacking.
 
 =======================  ===================================================================================
 ``relevance``            a metric of the features from the gradients of a fit; leave-one-out errors
@@ -9,10 +9,10 @@
 ``aggregation``          the second-order update on the predictions of experts
 ``calibration``          scores of classes as probabilities
 ``history``              a uniform sample of a stream, and its last rows
-``targets``, ``fence``   mean and range of targets as they become known; which of them are believed
+``targets``, ``outlier bounds``   mean and range of targets as they become known; which of them are believed
 ``rows``, ``waiting``    a row as numbers; rows whose targets are not known yet
-``view``, ``views``      what an expert sees of a row, refitted as rows come
-``roles``, ``panel``     who the experts are; all of them on their seats
+``feature map``, ``feature maps``      what an expert sees of a row, refitted as rows come
+``specs``, ``panel``     who the experts are; all of them on their slots
 ``voting``               with and without those that see the last targets
 ``chunks``, ``staff``    when what happens; who comes and goes
 ``ensemble``             rows through all of it

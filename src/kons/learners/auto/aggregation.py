@@ -109,10 +109,23 @@ class Aggregation(Part):
         self.gram, self.products, self.inverse, self.weights = arrays
         return predictions
 
-    def combine(self, F: Matrix, centre: float) -> Matrix:
-        """Predictions by the weights as they are. Changes nothing."""
-        combined: Matrix = centre + np.einsum("ijk,j->ik", F - centre, self.weights)
+    def combine(self, F: Matrix, centre: float, absent: Sequence[int] = ()) -> Matrix:
+        """Predictions by the weights as they are; without those absent, by the best weights of the others."""
+        weights = self.weights
+        if len(absent):
+            weights = np.zeros(len(weights))
+            rest, weights[rest], _ = self._without(absent)
+        combined: Matrix = centre + np.einsum("ijk,j->ik", F - centre, weights)
         return combined
+
+    def _without(self, experts: Sequence[int]) -> tuple[NDArray[np.int64], Vector, Matrix]:
+        """The others, their weights ``w_R - P_RS P_SS^-1 w_S`` and inverse, ``P = A^-1`` with S left out."""
+        P = self.inverse
+        rest = np.setdiff1d(np.arange(len(P)), experts)
+        gone = np.array([i for i in experts if P[i, i] > 0.0], dtype=np.int64)  # others have not moved
+        share = np.linalg.solve(P[np.ix_(gone, gone)], P[np.ix_(gone, rest)]).T
+        inverse = P[np.ix_(rest, rest)] - share @ P[np.ix_(gone, rest)]
+        return rest, self.weights[rest] - share @ self.weights[gone], inverse
 
     def begin(self) -> None:
         """Forget all rows; the weights follow at the end of the chunk."""
@@ -141,12 +154,7 @@ class Aggregation(Part):
 
     def remove(self, experts: Sequence[int]) -> None:
         """These experts go; the others take the weights that are best without them, and start from there."""
-        gone = np.asarray(experts)
-        rest = np.setdiff1d(np.arange(len(self.start)), gone)
-        P = self.inverse
-        share = np.linalg.solve(P[np.ix_(gone, gone)], P[np.ix_(gone, rest)]).T
-        self.weights = self.weights[rest] - share @ self.weights[gone]
-        self.inverse = P[np.ix_(rest, rest)] - share @ P[np.ix_(gone, rest)]
+        rest, self.weights, self.inverse = self._without(experts)
         self.start = self.weights.copy()
         self.products, self.priors = np.zeros(len(rest)), self.priors[rest]
         self.gram = self.gram[np.ix_(rest, rest)]

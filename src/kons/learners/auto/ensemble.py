@@ -1,8 +1,8 @@
-"""The experts at work: rows in chunks, what everybody says of them, one vote.
+"""The experts at work: rows in chunks, what everybody says of them, one stacking.
 
 Everything here is numbers: a row is its features, the last targets known when it was predicted, its own
-target (a class as its number), its weight and the vote's error. At the ends of chunks
-(:mod:`~kons.learners.auto.chunks`) it is seen to who is at work (:mod:`~kons.learners.auto.staff`).
+target (a class as its number), its weight and the stacking's error. At the ends of chunks
+(:mod:`~kons.learners.auto.schedule`) it is seen to who is at work (:mod:`~kons.learners.auto.selection`).
 Rows that come one by one have a way of their own (:mod:`kons.learners.auto.single`), with the same outcome.
 """
 
@@ -17,28 +17,34 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.core.threads import single_threaded_blas
+from kons.learners.auto.aggregation import Aggregation
 from kons.learners.auto.calibration import Calibration
-from kons.learners.auto.chunks import (
+from kons.learners.auto.feature_map import Fixed
+from kons.learners.auto.metric_learning import relevances
+from kons.learners.auto.pending import PendingTargets
+from kons.learners.auto.pool import ExpertPool
+from kons.learners.auto.reservoir import Reservoir
+from kons.learners.auto.rows import MOST_CLASSES, LastTargets, Layout
+from kons.learners.auto.schedule import (
     CHUNK,
     LONGEST,
     SETTLED,
     chunk_before,
-    decides,
+    is_selection_step,
     next_boundary,
     refits,
 )
-from kons.learners.auto.fence import NO_FENCE, Fence, fence_around
-from kons.learners.auto.history import History
-from kons.learners.auto.panel import Panel
-from kons.learners.auto.relevance import relevances
-from kons.learners.auto.roles import BASELINES, LAST, MEAN
-from kons.learners.auto.rows import MOST_CLASSES, LastTargets, Layout
+from kons.learners.auto.selection import ChunkEnd, Selection
 from kons.learners.auto.single import SingleRows
-from kons.learners.auto.staff import Moment, Staff
-from kons.learners.auto.targets import Targets
-from kons.learners.auto.view import Fixed
-from kons.learners.auto.voting import Voting
-from kons.learners.auto.waiting import Waiting
+from kons.learners.auto.spec import BASELINES, LAST, MEAN
+from kons.learners.auto.target_range import (
+    FOLLOWED,
+    NO_BOUNDS,
+    OutlierBounds,
+    TargetRange,
+    Targets,
+    bounds_around,
+)
 from kons.stored import Stored
 
 __all__ = ["Ensemble", "Outcome"]
@@ -79,20 +85,20 @@ class Ensemble:
         self.outputs = 0 if classes else 1
         self.known_classes = 0
         self.rows = 0
-        # A decision that new features wait for; 0: none.
+        # A selection step that new features wait for; 0: none.
         self.due = 0
-        # Squared errors of the vote, forgotten as it forgets.
+        # Squared errors of the stacking, forgotten as it forgets.
         self.loss, self.loss_rows = 0.0, 0.0
-        # For a chunk each: from targets beyond nobody learns; squared errors beyond weigh less in the vote.
-        self.fence, self.largest_error = NO_FENCE, NO_LIMIT
+        # For a chunk each: targets beyond are not learned from; squared errors beyond weigh less in stacking.
+        self.bounds, self.largest_error = NO_BOUNDS, NO_LIMIT
         self.calibration = Calibration()
         self.targets = Targets(classes)
-        self.history = History(SAMPLE, RECENT, seed)
+        self.reservoir = Reservoir(SAMPLE, RECENT, seed)
         self.last_targets = LastTargets(classes, delay)
-        self.waiting = Waiting(delay)
-        self.staff = Staff(
-            self.history,
-            self.waiting,
+        self.pending = PendingTargets(delay)
+        self.selection = Selection(
+            self.reservoir,
+            self.pending,
             classes=classes,
             max_atoms=max_atoms,
             experts=experts,
@@ -106,14 +112,14 @@ class Ensemble:
         self._lock = threading.RLock()
 
     @property
-    def panel(self) -> Panel:
+    def pool(self) -> ExpertPool:
         """The experts at work."""
-        return self.staff.panel
+        return self.selection.pool
 
     @property
-    def voting(self) -> Voting:
-        """Their vote."""
-        return self.staff.voting
+    def stacking(self) -> Aggregation:
+        """Their stacking."""
+        return self.selection.stacking
 
     # ---- a stretch of rows
 
@@ -124,38 +130,37 @@ class Ensemble:
         outcomes, start = [], 0
         while start < len(X):
             stop = min(len(X), start + next_boundary(self.rows) - self.rows)
-            outcomes.append(self._stretch(X[start:stop], y[start:stop], weights[start:stop]))
+            outcomes.append(self._advance_part(X[start:stop], y[start:stop], weights[start:stop]))
             start = stop
         return outcomes
 
-    def _stretch(self, X: Matrix, y: Vector, weights: Vector) -> Outcome:
-        layout, waiting = self.layout, self.waiting
+    def _advance_part(self, X: Matrix, y: Vector, weights: Vector) -> Outcome:
+        layout, pending = self.layout, self.pending
         rows = layout.join(X, self.last_targets.follow(y), y, weights)
         m = len(rows)
-        pending = waiting.joined("rows", rows)
-        count = max(len(pending) - self.delay, 0)
+        queued = pending.joined("rows", rows)
+        count = max(len(queued) - self.delay, 0)
         # Before row i is predicted, so many of the rows that become known in this stretch are known.
-        known = np.clip(np.arange(m) + len(waiting) - self.delay, 0, count)
-        learned = pending[:count]
+        known = np.clip(np.arange(m) + len(pending) - self.delay, 0, count)
+        learned = queued[:count]
         Y, w = layout.outputs(learned, self.outputs), layout.weights(learned)
-        believed = layout.believed(learned, self.fence)
-        outlook = self.targets.follow(Y, believed, known, w)
-        inside = outlook.within(*self.fence)
-        F = np.empty((m, len(self.panel) + BASELINES, self.outputs))
-        F[:, MEAN], F[:, LAST] = outlook.means, layout.last_target(rows, outlook.means)
-        shown = layout.shown(rows, self.fence)
-        past_shown = layout.shown(learned, self.fence) if self.delay else None
-        self.panel.play(shown, past_shown, Y, np.sqrt(believed), known, layout, F)
+        believed = layout.believed(learned, self.bounds)
+        target_range = self.targets.follow(Y, believed, known, w)
+        inside = target_range.within(*self.bounds)
+        F = np.empty((m, len(self.pool) + BASELINES, self.outputs))
+        F[:, MEAN], F[:, LAST] = target_range.means, layout.last_target(rows, target_range.means)
+        shown = layout.shown(rows, self.bounds)
+        past_shown = layout.shown(learned, self.bounds) if self.delay else None
+        self.pool.advance(shown, past_shown, Y, np.sqrt(believed), known, layout, F)
         inside.clip(F)
-        centres = np.zeros(m) if layout.classes else outlook.means[:, 0]
-        pending_F, pending_centres = waiting.joined("F", F), waiting.joined("centres", centres)
-        before = pending_F[:count], pending_centres[:count], self.fence.clip(Y), w, known
-        predictions, trusted = self.voting.advance(F, centres, *before, self.largest_error)
-        inside.clip(predictions)
-        predictions += (trusted * layout.beyond(rows, self.fence))[:, None]
-        outlook.clip(predictions)
-        pending_predictions = waiting.joined("predictions", predictions)
-        past = pending_predictions[:count]
+        centres = np.zeros(m) if layout.classes else target_range.means[:, 0]
+        queued_F, queued_centres = pending.joined("F", F), pending.joined("centres", centres)
+        before = queued_F[:count], queued_centres[:count], self.bounds.clip(Y), w, known
+        used = np.empty((m, len(F[0])))
+        predictions = self.stacking.advance(F, centres, *before, self.largest_error, used)
+        self._follow(predictions, used[:, LAST], rows, inside, target_range)
+        queued_predictions = pending.joined("predictions", predictions)
+        past = queued_predictions[:count]
         logits, classes_before = predictions, np.zeros(m, dtype=np.int64)
         if layout.classes:
             # Classes are numbered as they come: after each row, so many are known.
@@ -167,26 +172,44 @@ class Ensemble:
         errors[:] = np.sum((past - Y) ** 2, axis=1)
         self.loss += float(w @ np.minimum(errors, self.largest_error))
         self.loss_rows += count
-        self.history.extend(learned)
+        self.reservoir.extend(learned)
         outcome = Outcome(
             predictions,
             logits,
-            self.staff.number_of_leader,
-            F[:, self.staff.leader],
-            self.panel.forms(self.staff.leader, m),
-            self.panel.size,
+            self.selection.number_of_leader,
+            F[:, self.selection.leader],
+            self.pool.forms(self.selection.leader, m),
+            self.pool.size,
             classes_before,
         )
-        waiting.keep(
-            rows=pending[count:],
-            F=pending_F[count:],
-            centres=pending_centres[count:],
-            predictions=pending_predictions[count:],
+        pending.keep(
+            rows=queued[count:],
+            F=queued_F[count:],
+            centres=queued_centres[count:],
+            predictions=queued_predictions[count:],
         )
         self.rows += m
         if self.rows == next_boundary(self.rows - 1):
             self._end_chunk()
         return outcome
+
+    def _follow(
+        self,
+        predictions: Matrix,
+        weight: Vector | float,
+        rows: Matrix,
+        inside: TargetRange,
+        target_range: TargetRange,
+    ) -> None:
+        """Inside the outlier bounds; where the last target lies beyond them and has a weight, as far out.
+
+        No expert has learned from a target there, and it may be the level from now on.
+        """
+        inside.clip(predictions)
+        if not self.layout.classes:
+            last = rows[:, self.layout.width]
+            predictions += np.where(weight > FOLLOWED, last - self.bounds.clip(last), 0.0)[:, None]
+            target_range.clip(predictions)
 
     # ---- one row
 
@@ -233,18 +256,18 @@ class Ensemble:
         """The single rows, as new as the parts; None where a row has to go through these."""
         if self._singly:
             return self._single
-        panel, width, outputs = self.panel, self.layout.width, self.outputs
-        if not self.rows or not outputs or not SingleRows.can(panel):
+        pool, width, outputs = self.pool, self.layout.width, self.outputs
+        if not self.rows or not outputs or not SingleRows.can(pool):
             return None
-        if self._single is None or not self._single.fits(panel, width, outputs):
+        if self._single is None or not self._single.fits(pool, width, outputs):
             self._single = SingleRows(
-                panel,
-                self.voting,
+                pool,
+                self.stacking,
                 self.calibration,
                 self.targets,
                 self.last_targets,
-                self.history,
-                self.waiting,
+                self.reservoir,
+                self.pending,
                 width=width,
                 outputs=outputs,
             )
@@ -255,21 +278,21 @@ class Ensemble:
             loss=self.loss,
             loss_rows=self.loss_rows,
             known_classes=self.known_classes,
-            fence=self.fence,
+            bounds=self.bounds,
             largest_error=self.largest_error,
         )
         return self._single if self._singly else None
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Give single rows to the parts: whatever else looks at these comes here first."""
         with self._lock:
             if self._singly and self._single is not None:
-                self.loss, self.loss_rows, self.known_classes = self._single.settle()
+                self.loss, self.loss_rows, self.known_classes = self._single.flush()
                 self.rows = self._chunk_end - self._single.left
 
     def _leave_single(self) -> None:
         """Settle, for the parts will change."""
-        self.settle()
+        self.flush()
         self._singly = False
 
     # ---- more classes, more features
@@ -279,18 +302,18 @@ class Ensemble:
         self._leave_single()
         self.outputs += 1
         self.targets.add_output()
-        self.panel.add_output()
-        self.waiting.add_output()
+        self.pool.add_output()
+        self.pending.add_output()
 
     def widen(self, values: Vector) -> None:
         """Features more, behind the others, which had these values in all rows so far.
 
-        No view looks at them before some rows have had them; then all are refitted.
+        No feature map looks at them before some rows have had them; then all are refitted.
         """
         self._leave_single()
         layout = self.layout
-        self.history.change(lambda rows: layout.widened(rows, values))
-        self.waiting.change_rows(lambda rows: layout.widened(rows, values))
+        self.reservoir.change(lambda rows: layout.widened(rows, values))
+        self.pending.change_rows(lambda rows: layout.widened(rows, values))
         self.layout = Layout(layout.width + len(values), layout.classes)
         if not self.due:
             self.due = (self.rows + TO_TELL) // LONGEST * LONGEST
@@ -299,42 +322,41 @@ class Ensemble:
 
     def _end_chunk(self) -> None:
         t = self.rows
-        self._set_fence()
+        self._set_bounds()
         ended = chunk_before(t)
-        self.voting.end_chunk(ended, self.targets.variance)
-        decay = self.voting.all.forgetting**ended
+        self.stacking.end_chunk(ended, self.targets.variance)
+        decay = self.stacking.forgetting**ended
         self.loss, self.loss_rows = decay * self.loss, decay * self.loss_rows
         self._set_largest_error()
-        due = self.history.rows > 0 and (decides(t) or t == self.due)
-        now = Moment(
+        due = self.reservoir.rows > 0 and (is_selection_step(t) or t == self.due)
+        now = ChunkEnd(
             rows=t,
             layout=self.layout,
             outputs=self.outputs,
             flags=min(self.known_classes, MOST_CLASSES),
-            fence=self.fence,
+            bounds=self.bounds,
             error=self._usual_error,
         )
-        self.staff.review(now, decides=due, refit=refits(t))
+        self.selection.end_chunk(now, selects=due, refit=refits(t))
         self.due = 0 if due and t >= self.due else self.due
 
     @property
     def _usual_error(self) -> float:
         return self.loss / max(self.loss_rows, 1.0)
 
-    def _set_fence(self) -> None:
-        if self.layout.classes or not self.history.rows:
+    def _set_bounds(self) -> None:
+        if self.layout.classes or not self.reservoir.rows:
             return
-        rows = self.history.last(RECENT)
-        before, self.fence = self.fence, fence_around(Layout.targets(rows)[Layout.weights(rows) > 0.0])
-        if before == NO_FENCE and self.rows <= CHUNK:
+        rows = self.reservoir.last(RECENT)
+        before, self.bounds = self.bounds, bounds_around(Layout.targets(rows)[Layout.weights(rows) > 0.0])
+        if before == NO_BOUNDS and self.rows <= CHUNK:
             # What was voted so far was learned from anything, by experts that knew little.
-            self.voting.begin()
-        if decides(self.rows) and self.rows <= SETTLED:
-            # The first targets were learned before there was a fence, or behind one of few rows.
-            kept = self.history.sampled()
-            self.targets.count_again(self.layout.outputs(kept, 1), self.layout.believed(kept, self.fence))
-            if self.rows <= CHUNK:
-                self.loss, self.loss_rows = 0.0, 0.0
+            self.stacking.begin()
+            self.loss, self.loss_rows = 0.0, 0.0
+        if is_selection_step(self.rows) and self.rows <= SETTLED:
+            # The first targets were counted before there was a outlier bounds, or behind one of few rows.
+            kept = self.reservoir.sampled()
+            self.targets.count_again(self.layout.outputs(kept, 1), self.layout.believed(kept, self.bounds))
 
     def _set_largest_error(self) -> None:
         usual = self._usual_error
@@ -345,27 +367,25 @@ class Ensemble:
 
     def last(self, count: int) -> Matrix:
         """The last ``count`` rows whose targets are known, and behind them all that wait."""
-        known = self.history.last(count)
-        return np.concatenate([known, self.waiting.arrays["rows"]]) if len(self.waiting) else known
+        known = self.reservoir.last(count)
+        return np.concatenate([known, self.pending.arrays["rows"]]) if len(self.pending) else known
 
     def predict(self, X: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
         """Predictions and logits for rows, each as if it came next. Changes nothing."""
-        self.settle()
+        self.flush()
         layout = Layout(X.shape[1], self.layout.classes)
         nothing = np.zeros(len(X))
         rows = layout.join(X, self.last_targets.next(len(X)), nothing, nothing)
-        outlook = self.targets.now(len(X))
-        inside = outlook.within(*self.fence)
-        F = np.empty((len(X), len(self.panel) + BASELINES, self.outputs))
-        F[:, MEAN], F[:, LAST] = outlook.means, layout.last_target(rows, outlook.means)
-        self.panel.predict(layout.shown(rows, self.fence), layout, F, lags=recent_targets)
+        target_range = self.targets.now(len(X))
+        inside = target_range.within(*self.bounds)
+        F = np.empty((len(X), len(self.pool) + BASELINES, self.outputs))
+        F[:, MEAN], F[:, LAST] = target_range.means, layout.last_target(rows, target_range.means)
+        self.pool.predict(layout.shown(rows, self.bounds), layout, F, lags=recent_targets)
         inside.clip(F)
-        centre = 0.0 if layout.classes else float(outlook.means[0, 0])
-        predictions = self.voting.combine(F, centre, lags=recent_targets)
-        inside.clip(predictions)
-        if recent_targets and self.voting.trusts:
-            predictions += layout.beyond(rows, self.fence)[:, None]
-        outlook.clip(predictions)
+        centre = 0.0 if layout.classes else float(target_range.means[0, 0])
+        absent = [] if recent_targets else self.pool.columns_with_lags
+        predictions = self.stacking.combine(F, centre, absent)
+        self._follow(predictions, self.stacking.weights[LAST] * recent_targets, rows, inside, target_range)
         logits = self.calibration.logits(2.0 * predictions - 1.0) if layout.classes else predictions
         return predictions, logits
 
@@ -374,23 +394,23 @@ class Ensemble:
 
         0 where no expert looks at it yet.
         """
-        views = self.staff.views
-        view = views.current.get((False, views.better[False]))
-        if view is None:
+        feature_maps = self.selection.feature_maps
+        feature_map = feature_maps.current.get((False, feature_maps.better[False]))
+        if feature_map is None:
             return np.ones(self.layout.width)
-        return np.pad(relevances(view.metric), (0, self.layout.width - view.features))
+        return np.pad(relevances(feature_map.metric), (0, self.layout.width - feature_map.features))
 
     # ---- going back, and on from a file
 
-    PARTS = ("staff", "calibration", "targets", "history", "last_targets", "waiting")
+    PARTS = ("selection", "calibration", "targets", "reservoir", "last_targets", "pending")
     NUMBERS = (
         *("layout", "outputs", "known_classes", "rows", "due"),
-        *("loss", "loss_rows", "fence", "largest_error"),
+        *("loss", "loss_rows", "bounds", "largest_error"),
     )
 
     def mark(self) -> Any:
         """Where everything stands, for :meth:`restore`."""
-        self.settle()
+        self.flush()
         return self._mark_parts()
 
     def restore(self, mark: Any) -> None:
@@ -400,7 +420,7 @@ class Ensemble:
 
     def __getstate__(self) -> dict[str, Any]:
         """Of copies and pickles, which begin without what is only there to be fast."""
-        self.settle()
+        self.flush()
         return {**vars(self), "_single": None, "_singly": False, "_lock": None}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
@@ -418,14 +438,14 @@ class Ensemble:
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
-        self.settle()
-        plain = ("calibration", "targets", "history", "last_targets", "waiting")
+        self.flush()
+        plain = ("calibration", "targets", "reservoir", "last_targets", "pending")
         return {
-            **{name: getattr(self, name) for name in self.NUMBERS if name not in ("layout", "fence")},
-            "fence": np.array(self.fence),
+            **{name: getattr(self, name) for name in self.NUMBERS if name not in ("layout", "bounds")},
+            "bounds": np.array(self.bounds),
             "width": self.layout.width,
             **{name: getattr(self, name).state() for name in plain},
-            **self.staff.state(),
+            **self.selection.state(),
         }
 
     def load_state(self, stored: Stored) -> None:
@@ -439,18 +459,18 @@ class Ensemble:
         self.loss = stored.number("loss", at_least=0.0)
         self.loss_rows = stored.number("loss_rows", at_least=0.0)
         self.largest_error = stored.number("largest_error", at_least=0.0)
-        low, high = stored.array("fence", 2).tolist()
-        self.fence = Fence(low, max(low, high))
-        self.staff.load_state(stored, self.layout.width, self.outputs)
+        low, high = stored.array("bounds", 2).tolist()
+        self.bounds = OutlierBounds(low, max(low, high))
+        self.selection.load_state(stored, self.layout.width, self.outputs)
         sizes = {
             "rows": self.rows,
             "outputs": self.outputs,
             "columns": self.layout.columns if self.rows else None,
-            "experts": len(self.panel) + BASELINES,
+            "experts": len(self.pool) + BASELINES,
         }
-        for name in ("calibration", "targets", "history", "last_targets", "waiting"):
+        for name in ("calibration", "targets", "reservoir", "last_targets", "pending"):
             getattr(self, name).load_state(stored.inner(name), **sizes)
-        waiting = [self.waiting.arrays["rows"]] if len(self.waiting) else []
-        for rows in (*waiting, self.history.sampled(), self.history.last(RECENT)):
+        pending = [self.pending.arrays["rows"]] if len(self.pending) else []
+        for rows in (*pending, self.reservoir.sampled(), self.reservoir.last(RECENT)):
             self.layout.require_codes(rows, self.outputs, stored)
         stored.finish()

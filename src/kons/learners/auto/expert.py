@@ -29,7 +29,7 @@ from scipy.linalg import blas, lapack
 from kons.arrays import Matrix, Vector
 from kons.kernels import Kernel
 from kons.learners.auto.cholesky import factored, inverted, solved
-from kons.learners.auto.chunks import LONGEST
+from kons.learners.auto.schedule import LONGEST
 from kons.stored import Stored
 
 __all__ = ["SpanRidge"]

@@ -20,9 +20,9 @@ from kons.arrays import (
 from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, InputError, TargetError
 from kons.kernels import Gaussian, Kernel
+from kons.learners.auto.drift import DriftAdaptation
 from kons.learners.auto.ensemble import Ensemble, Outcome
-from kons.learners.auto.succession import Succession
-from kons.learners.auto.view import Fixed
+from kons.learners.auto.feature_map import Fixed
 from kons.learners.classifier import best_of, probabilities_of
 from kons.learners.labels import KnownLabels, Labels, as_label, as_labels
 from kons.learners.stream import StreamConsumer
@@ -51,12 +51,12 @@ class AutoKONS(StreamConsumer):
         prediction  m + w^T (f - m), w by the same second-order update on the vector f of their predictions
         classes     one output each, in one A; scores made probabilities by logistic regression
 
-    Views (scaling, metric from the model's own gradients, bandwidth, regularization) are refitted at 4, 8,
-    ..., 1024 and 4096 rows, then at eight times as many, on rows that were kept. The vote competes with the
-    best *linear* combination of the experts, with logarithmic regret
+    Feature maps (scaling, metric from the model's own gradients, bandwidth, regularization) are refitted at
+    4, 8, ..., 1024 and 4096 rows, then at eight times as many, on rows that were kept. Stacking competes with
+    the best *linear* combination of the experts, with logarithmic regret
     (:mod:`kons.learners.auto.aggregation`). In blocks a row costs some 30 to 60 microseconds over thousands
-    of rows, one by one up to twice that. When the stream turns into another one, fresh experts take over
-    (:mod:`kons.learners.auto.succession`).
+    of rows, one by one up to twice that. After abrupt drift a fresh ensemble takes over
+    (:mod:`kons.learners.auto.drift`).
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ class AutoKONS(StreamConsumer):
     max_atoms:
         Of an expert; those with a finite memory take half. The cost of a row grows as its square.
     experts:
-        How many are there at the start; some are retired where they add nothing.
+        How many are there at most, of eleven kinds (twelve of classes); some are pruned where they add
+        nothing.
     delay:
         Row t is predicted and learned with targets up to t-1-delay only.
     seed:
@@ -95,7 +96,7 @@ class AutoKONS(StreamConsumer):
     statistics, 2001.
     """
 
-    STATE = fields(_labels=KnownLabels(), _succession=Inner())
+    STATE = fields(_labels=KnownLabels(), _drift=Inner())
 
     def __init__(
         self,
@@ -133,7 +134,7 @@ class AutoKONS(StreamConsumer):
         self._given_kernel = kernel
         self._labelled = task == "classification"
         self._labels = Labels()
-        self._succession = Succession(
+        self._drift = DriftAdaptation(
             classes=self._labelled,
             max_atoms=self.max_atoms,
             experts=self.experts,
@@ -168,8 +169,8 @@ class AutoKONS(StreamConsumer):
             if self._labelled:
                 values = self._labels.learn(labels).astype(np.float64)
                 for _ in range(len(self._labels) - before):
-                    self._succession.add_output()
-            outcomes = self._succession.advance(points, values, weights)
+                    self._drift.add_output()
+            outcomes = self._drift.advance(points, values, weights)
             self._count(points, 0)
         return self._trace(outcomes, values, weights)
 
@@ -177,7 +178,7 @@ class AutoKONS(StreamConsumer):
         """Learn one row: a block of one, in a tenth of the time; cheaper still right after its prediction."""
         point = self._as_point(x)
         value = self._known_target(y)
-        if value is not None and self._succession.learn_row(point[0], value):
+        if value is not None and self._drift.learn_row(point[0], value):
             self._rows_seen += 1
         else:
             self.advance(point, [y])
@@ -198,7 +199,7 @@ class AutoKONS(StreamConsumer):
         if samples is not None:
             values = np.median(as_points(samples, width=columns, name="samples"), axis=0)
         if self._width is not None:
-            self._succession.widen(values)
+            self._drift.widen(values)
             self._width += columns
 
     # ---- predicting
@@ -262,26 +263,26 @@ class AutoKONS(StreamConsumer):
     @property
     def expert_names(self) -> list[str]:
         """All that may be at work at some time, by their number in a trace; the mean of the targets is 0."""
-        return ["mean", "last target", *(role.name for role in self._ensemble.staff.roster)]
+        return ["mean", "last target", *(spec.name for spec in self._ensemble.selection.all_specs)]
 
     @property
     def shares(self) -> dict[str, float]:
-        """The weight of each expert at work in the vote, by name; what is left is the mean's."""
-        self._ensemble.settle()
-        weights = self._ensemble.voting.all.weights
-        names = ["last target", *(role.name for role in self._ensemble.panel.roles)]
+        """The weight of each expert at work in the stacking, by name; what is left is the mean's."""
+        self._ensemble.flush()
+        weights = self._ensemble.stacking.weights
+        names = ["last target", *(spec.name for spec in self._ensemble.pool.specs)]
         mean = float(weights[0]) if self._labelled else 1.0 - float(weights[1:].sum())
         return {"mean": mean, **dict(zip(names, weights[1:].tolist(), strict=True))}
 
     @property
     def size(self) -> int:
         """The atoms of all experts."""
-        return self._ensemble.panel.size
+        return self._ensemble.pool.size
 
     @property
     def successions(self) -> int:
         """How often the past no longer helped, and experts who know nothing of it took over."""
-        return self._succession.successions
+        return self._drift.successions
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
@@ -306,7 +307,7 @@ class AutoKONS(StreamConsumer):
     @property
     def _ensemble(self) -> Ensemble:
         """The one at work."""
-        return self._succession.current
+        return self._drift.current
 
     def _predicted(self, X: Any, recent_targets: bool) -> tuple[Matrix, Matrix]:
         points = self._as_points(X)
@@ -330,7 +331,7 @@ class AutoKONS(StreamConsumer):
     @property
     def _known_classes(self) -> int:
         """Those of which a target is known: with a delay, a class may have come and still be hidden."""
-        self._ensemble.settle()
+        self._ensemble.flush()
         return self._ensemble.known_classes
 
     def _known_target(self, y: Any) -> float | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.learners.auto.fence import Fence
+from kons.learners.auto.target_range import OutlierBounds
 from kons.state import Array, Part, fields
 from kons.stored import Stored
 
@@ -32,7 +32,7 @@ class Layout:
     >>> import numpy as np
     >>> layout = Layout(width=1, classes=False)
     >>> rows = layout.join(np.array([[7.0]]), np.array([[5.0, 4.0]]), np.array([6.0]), np.array([1.0]))
-    >>> layout.seen(rows, lags=True).tolist(), layout.outputs(rows, 1).tolist()
+    >>> layout.raw_features(rows, lags=True).tolist(), layout.outputs(rows, 1).tolist()
     ([[7.0, 5.0, 4.0]], [[6.0]])
     """
 
@@ -50,17 +50,17 @@ class Layout:
 
     @staticmethod
     def targets(rows: Matrix) -> Vector:
-        """Of each row; a view."""
+        """Of each row; a feature map."""
         return rows[:, TARGET_AT - OWN]
 
     @staticmethod
     def weights(rows: Matrix) -> Vector:
-        """Of each row; a view."""
+        """Of each row; a feature map."""
         return rows[:, WEIGHT_AT - OWN]
 
     @staticmethod
     def errors(rows: Matrix) -> Vector:
-        """The squared error of the vote when each row was predicted; a view."""
+        """The squared error of the stacking when each row was predicted; a feature map."""
         return rows[:, ERROR_AT - OWN]
 
     def outputs(self, rows: Matrix, count: int) -> Matrix:
@@ -72,8 +72,8 @@ class Layout:
         Y[np.arange(len(rows)), targets.astype(np.int64)] = 1.0
         return Y
 
-    def seen(self, rows: Matrix, lags: bool, flags: int = 0, features: int | None = None) -> Matrix:
-        """What a view scales: the first ``features``, and the last targets.
+    def raw_features(self, rows: Matrix, lags: bool, flags: int = 0, features: int | None = None) -> Matrix:
+        """What a feature map scales: the first ``features``, and the last targets.
 
         Of more than two classes these are as many flags each.
         """
@@ -89,8 +89,8 @@ class Layout:
         return np.hstack([own, flagged])
 
     @staticmethod
-    def columns_seen(features: int, lags: bool, flags: int) -> int:
-        """How many columns :meth:`seen` gives."""
+    def width_of(features: int, lags: bool, flags: int) -> int:
+        """How many columns :meth:`raw_features` gives."""
         return features + (LAGS * (flags if flags > 2 else 1) if lags else 0)
 
     def widened(self, rows: Matrix, values: Vector) -> Matrix:
@@ -105,8 +105,8 @@ class Layout:
             return last.copy()
         return np.where(last < 0.0, means, (last == np.arange(means.shape[1])).astype(np.float64))
 
-    def believed(self, rows: Matrix, fence: Fence) -> Vector:
-        """The weights of rows to those that learn: 0 where the target, or a last one, is beyond the fence.
+    def believed(self, rows: Matrix, bounds: OutlierBounds) -> Vector:
+        """The weights that experts learn with: 0 where the target, or a last one, is beyond the bounds.
 
         Before any target was known, the last ones are no targets, and wherever they lie says nothing.
         """
@@ -114,22 +114,17 @@ class Layout:
         if self.classes:
             return weights
         last = rows[:, self.width : self.width + LAGS]
-        sound = fence.holds(last).all(axis=1) | (last == NO_NUMBER).all(axis=1)
-        believed: Vector = weights * (fence.holds(self.targets(rows)) & sound)
+        sound = bounds.holds(last).all(axis=1) | (last == NO_NUMBER).all(axis=1)
+        believed: Vector = weights * (bounds.holds(self.targets(rows)) & sound)
         return believed
 
-    def shown(self, rows: Matrix, fence: Fence) -> Matrix:
-        """Rows as experts are shown them: the last targets no farther than the fence."""
+    def shown(self, rows: Matrix, bounds: OutlierBounds) -> Matrix:
+        """Rows as experts are shown them: the last targets no farther than the outlier bounds."""
         if self.classes:
             return rows
         shown, last = rows.copy(), slice(self.width, self.width + LAGS)
-        shown[:, last] = fence.clip(rows[:, last])
+        shown[:, last] = bounds.clip(rows[:, last])
         return shown
-
-    def beyond(self, rows: Matrix, fence: Fence) -> Vector:
-        """How far the last target before each row lies beyond the fence; of classes 0."""
-        last = rows[:, self.width]
-        return np.zeros(len(rows)) if self.classes else last - fence.clip(last)
 
     def require_codes(self, rows: Matrix, count: int, stored: Stored) -> None:
         """Refuse stored rows of a class that there is not, or with a negative weight."""

@@ -19,19 +19,17 @@ from kons.kernels import Gaussian, Kernel, Linear, Matern
 from kons.learners.auto import single_loops as at
 from kons.learners.auto.aggregation import Aggregation
 from kons.learners.auto.calibration import Calibration
-from kons.learners.auto.chunks import LONGEST
 from kons.learners.auto.expert import SpanRidge
-from kons.learners.auto.fence import Fence
-from kons.learners.auto.history import History
+from kons.learners.auto.feature_map import FeatureMap
 from kons.learners.auto.logistic import SpanLogistic
-from kons.learners.auto.panel import Panel
-from kons.learners.auto.ranks import RankScaling
-from kons.learners.auto.roles import BASELINES
+from kons.learners.auto.pending import PendingTargets
+from kons.learners.auto.pool import ExpertPool
+from kons.learners.auto.quantile_scaling import QuantileScaling
+from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import LAGS, OWN, LastTargets
-from kons.learners.auto.targets import Targets
-from kons.learners.auto.view import View
-from kons.learners.auto.voting import Voting
-from kons.learners.auto.waiting import Waiting
+from kons.learners.auto.schedule import LONGEST
+from kons.learners.auto.spec import BASELINES
+from kons.learners.auto.target_range import OutlierBounds, Targets
 
 __all__ = ["SingleRows"]
 
@@ -59,60 +57,58 @@ class SingleRows:
 
     def __init__(
         self,
-        panel: Panel,
-        voting: Voting,
+        pool: ExpertPool,
+        stacking: Aggregation,
         calibration: Calibration,
         targets: Targets,
         last_targets: LastTargets,
-        history: History,
-        waiting: Waiting,
+        reservoir: Reservoir,
+        pending: PendingTargets,
         *,
         width: int,
         outputs: int,
     ) -> None:
-        self.panel, self.voting, self.calibration = panel, voting, calibration
-        self.targets, self.last_targets, self.history = targets, last_targets, history
-        self.waiting = waiting
+        self.pool, self.stacking, self.calibration = pool, stacking, calibration
+        self.targets, self.last_targets, self.reservoir = targets, last_targets, reservoir
+        self.pending = pending
         self.width, self.outputs = width, outputs
-        self.seats = [(seat.role, seat.expert, seat.view) for seat in panel.seats]
+        self.slots = [(slot.spec, slot.expert, slot.feature_map) for slot in pool.slots]
         self._lay_out()
 
     @staticmethod
-    def can(panel: Panel) -> bool:
+    def can(pool: ExpertPool) -> bool:
         """Whether the loops know all kernels, and all experts are as far into the chunk."""
-        experts = panel.experts
+        experts = pool.experts
         known = all(_kind(expert.kernel) is not None for expert in experts)
         return known and len({len(expert.K) for expert in experts}) <= 1
 
-    def fits(self, panel: Panel, width: int, outputs: int) -> bool:
+    def fits(self, pool: ExpertPool, width: int, outputs: int) -> bool:
         """Whether it was laid out for just these."""
-        if (width, outputs, len(panel)) != (self.width, self.outputs, len(self.seats)):
+        if (width, outputs, len(pool)) != (self.width, self.outputs, len(self.slots)):
             return False
-        if self.voting.columns != self._plain.tolist():
-            return False
-        return panel is self.panel and all(
-            seat.expert is expert and seat.view is view
-            for seat, (_, expert, view) in zip(panel.seats, self.seats, strict=True)
+        return pool is self.pool and all(
+            slot.expert is expert and slot.feature_map is feature_map
+            for slot, (_, expert, feature_map) in zip(pool.slots, self.slots, strict=True)
         )
 
     # ---- where everything lies
 
     def _lay_out(self) -> None:
         fixed, chunk, scratch = _Tape(), _Tape(), _Tape()
-        scratch.room(1 + self.outputs + len(self.seats) + BASELINES)
-        views: dict[tuple[int, bool], int] = {}
+        scratch.room(1 + self.outputs + len(self.slots) + BASELINES)
+        feature_maps: dict[tuple[int, bool], int] = {}
         self.experts: list[SpanRidge] = []
         view_rows, expert_rows = [], []
-        for i, (role, expert, view) in enumerate(self.seats):
-            if expert is None or view is None:
+        for i, (spec, expert, feature_map) in enumerate(self.slots):
+            if expert is None or feature_map is None:
                 continue
-            key = id(view), role.lags
-            if key not in views:
-                views[key] = len(views)
-                view_rows.append(_lay_out_view(view, role.lags, fixed, scratch))
+            key = id(feature_map), spec.lags
+            if key not in feature_maps:
+                feature_maps[key] = len(feature_maps)
+                view_rows.append(_lay_out_view(feature_map, spec.lags, fixed, scratch))
             size = len(expert.atoms) + 1
             entry = np.zeros(at.EXPERT, dtype=np.int64)
-            entry[at.SEAT], entry[at.ITS_VIEW], entry[at.LIVE] = i + BASELINES, views[key], expert.live
+            entry[at.SEAT], entry[at.ITS_VIEW], entry[at.LIVE] = i + BASELINES, feature_maps[key], expert.live
             entry[at.LOGISTIC] = isinstance(expert, SpanLogistic)
             entry[at.SIZE], entry[at.KIND] = size, _kind(expert.kernel) or 0
             head = [_rate(expert.kernel), expert.offset, expert.forgetting]
@@ -128,8 +124,7 @@ class SingleRows:
         self._fixed, self._chunk, self._scratch = fixed.array(), chunk.array(), scratch.array()
         self._views = np.array(view_rows, dtype=np.int64).reshape(-1, at.VIEW)
         self._table = np.array(expert_rows, dtype=np.int64).reshape(-1, at.EXPERT)
-        seats = len(self.seats) + BASELINES
-        self._plain = np.array(self.voting.columns, dtype=np.int64)
+        slots = len(self.slots) + BASELINES
         memory = _Tape()
         memory.room(at.NUMBERS)
         sizes = np.zeros(at.SIZES, dtype=np.int64)
@@ -138,29 +133,28 @@ class SingleRows:
         sizes[at.TOTALS_AT] = memory.room(self.outputs)
         sizes[at.TAIL_AT] = memory.room(int(sizes[at.TAIL_LENGTH]))
         sizes[at.CALIBRATION_AT] = memory.room(6)
-        sizes[at.ALL_AT] = memory.room(3 * seats + 2 * seats**2)
-        sizes[at.PLAIN_AT] = memory.room(3 * len(self._plain) + 2 * len(self._plain) ** 2)
+        sizes[at.ALL_AT] = memory.room(3 * slots + 2 * slots**2)
         self._sizes, self._memory = sizes, memory.array()
         self._x = np.zeros(self.width)
         # The row that is spoken of, its target and weight, what everybody says and what comes of it.
-        row, said = self.width + LAGS, seats * self.outputs
+        row, said = self.width + LAGS, slots * self.outputs
         self._current = np.zeros(row + OWN + said + at.SAID * self.outputs)
-        self._waiting = np.zeros((self.waiting.delay + 1, len(self._current)))
+        self._pending = np.zeros((self.pending.delay + 1, len(self._current)))
         self._rows = np.zeros((LONGEST, row + OWN))
         self._end, self._settled, self._settled_rows = 0, 0, 0
         tables = (self._current[:row], self._sizes, self._views, self._table)
         numbers = (self._fixed, self._chunk, self._memory, self._scratch)
         _, F, self._said = self._parts_of(self._current)
         self._to_foresee = (self._x, *tables, *numbers, F, self._said)
-        lines = (self._current, self._rows, self._waiting)
-        self._to_learn = (*tables, self._plain, *numbers, F, self._said, *lines)
+        lines = (self._current, self._rows, self._pending)
+        self._to_learn = (*tables, *numbers, F, self._said, *lines)
 
     def _parts_of(self, line: Vector) -> tuple[Matrix, Matrix, Matrix]:
         """The row, what everybody says of it, and what comes of that; or of several lines."""
         outputs, columns = self.outputs, self.width + LAGS + OWN
-        seats, lines = len(self.seats) + BASELINES, line.shape[:-1]
-        F, said = np.split(line[..., columns:], [seats * outputs], axis=-1)
-        return line[..., :columns], F.reshape(*lines, seats, outputs), said.reshape(*lines, -1, outputs)
+        slots, lines = len(self.slots) + BASELINES, line.shape[:-1]
+        F, said = np.split(line[..., columns:], [slots * outputs], axis=-1)
+        return line[..., :columns], F.reshape(*lines, slots, outputs), said.reshape(*lines, -1, outputs)
 
     def _factor(self, i: int) -> Matrix:
         """L, by rows."""
@@ -203,7 +197,7 @@ class SingleRows:
         loss: float,
         loss_rows: float,
         known_classes: int,
-        fence: Fence,
+        bounds: OutlierBounds,
         largest_error: float,
     ) -> bool:
         """Take everything over from the parts, wherever in the chunk they are, ``left`` rows from its end.
@@ -231,7 +225,7 @@ class SingleRows:
         memory[at.WEIGHT], memory[at.SQUARES] = targets.weight, targets.squares
         memory[at.LOW], memory[at.HIGH] = targets.low, targets.high
         memory[at.LOSS], memory[at.LOSS_ROWS] = loss, loss_rows
-        memory[at.FENCE_LOW], memory[at.FENCE_HIGH] = fence
+        memory[at.FENCE_LOW], memory[at.FENCE_HIGH] = bounds
         memory[at.LARGEST_ERROR] = largest_error
         memory[at.KNOWN_CLASSES] = known_classes
         self._part(at.TOTALS_AT, self.outputs)[:] = targets.totals
@@ -240,14 +234,14 @@ class SingleRows:
         self._part(at.TAIL_AT, len(tail))[:] = tail
         calibration = self._part(at.CALIBRATION_AT, 6)
         calibration[:2], calibration[2:] = self.calibration.coefficients, self.calibration.curvature.ravel()
-        for place, vote in ((at.ALL_AT, self.voting.all), (at.PLAIN_AT, self.voting.plain)):
-            vectors, squares = self._vote(place, len(vote.start))
-            vectors[:] = vote.weights, vote.start, vote.products
-            squares[:] = vote.gram, vote.inverse
+        vote = self.stacking
+        vectors, squares = self._vote(at.ALL_AT, len(vote.start))
+        vectors[:] = vote.weights, vote.start, vote.products
+        squares[:] = vote.gram, vote.inverse
         self._scratch[0] = 0.0
         return True
 
-    def settle(self) -> tuple[float, float, int]:
+    def flush(self) -> tuple[float, float, int]:
         """Give everything back to the parts; returns the sum of losses, over how many rows, and classes."""
         memory, targets = self._memory, self.targets
         fed, n = int(memory[at.FED]), int(memory[at.ROWS])
@@ -265,30 +259,27 @@ class SingleRows:
             calibration = self._part(at.CALIBRATION_AT, 6).copy()
             self.calibration.coefficients, curvature = calibration[:2], calibration[2:]
             self.calibration.curvature = curvature.reshape(2, 2)
-            for place, vote in ((at.ALL_AT, self.voting.all), (at.PLAIN_AT, self.voting.plain)):
-                self._give_back(vote, *self._vote(place, len(vote.start)))
-            self.history.extend(self._rows[self._settled_rows : n])
+            vectors, squares = self._vote(at.ALL_AT, len(self.stacking.start))
+            self.stacking.weights, _, self.stacking.products = vectors.copy()
+            self.stacking.gram, self.stacking.inverse = squares.copy()
+            self.reservoir.extend(self._rows[self._settled_rows : n])
             self._settle_waiting()
             self._settled, self._settled_rows = fed, n
         return float(memory[at.LOSS]), float(memory[at.LOSS_ROWS]), int(memory[at.KNOWN_CLASSES])
 
-    def _give_back(self, vote: Aggregation, vectors: Matrix, squares: Matrix) -> None:
-        vote.weights, _, vote.products = vectors.copy()
-        vote.gram, vote.inverse = squares.copy()
-
     def _load_waiting(self) -> None:
-        arrays, count = self.waiting.arrays, len(self.waiting)
+        arrays, count = self.pending.arrays, len(self.pending)
         self._memory[at.WAITS], self._memory[at.OLDEST] = count, 0
         if count:
-            rows, F, said = self._parts_of(self._waiting[:count])
+            rows, F, said = self._parts_of(self._pending[:count])
             rows[:], F[:], said[:, at.VOTE] = arrays["rows"], arrays["F"], arrays["predictions"]
             said[:, at.CENTRE] = arrays["centres"][:, None]
 
     def _settle_waiting(self) -> None:
-        if self.waiting.delay:
+        if self.pending.delay:
             places = int(self._memory[at.OLDEST]) + np.arange(int(self._memory[at.WAITS]))
-            rows, F, said = self._parts_of(self._waiting[places % len(self._waiting)])
-            self.waiting.keep(rows=rows, F=F, centres=said[:, at.CENTRE, 0], predictions=said[:, at.VOTE])
+            rows, F, said = self._parts_of(self._pending[places % len(self._pending)])
+            self.pending.keep(rows=rows, F=F, centres=said[:, at.CENTRE, 0], predictions=said[:, at.VOTE])
 
     # ---- rows
 
@@ -348,12 +339,12 @@ class _Tape:
         return np.concatenate([np.zeros(0), *self._parts])
 
 
-def _lay_out_view(view: View, lags: bool, fixed: _Tape, scratch: _Tape) -> NDArray[np.int64]:
+def _lay_out_view(feature_map: FeatureMap, lags: bool, fixed: _Tape, scratch: _Tape) -> NDArray[np.int64]:
     entry = np.zeros(at.VIEW, dtype=np.int64)
-    columns, scaling = view.metric.shape[-1], view.scaling
-    entry[at.SEES_LAGS], entry[at.FLAGS], entry[at.FEATURES] = lags, view.flags, view.features
-    entry[at.COLUMNS], entry[at.ROTATED] = columns, view.metric.ndim == 2
-    if isinstance(scaling, RankScaling):
+    columns, scaling = feature_map.metric.shape[-1], feature_map.scaling
+    entry[at.SEES_LAGS], entry[at.FLAGS], entry[at.FEATURES] = lags, feature_map.flags, feature_map.features
+    entry[at.COLUMNS], entry[at.ROTATED] = columns, feature_map.metric.ndim == 2
+    if isinstance(scaling, QuantileScaling):
         entry[at.RANKS], entry[at.KNOTS] = True, max(len(values) for values in scaling.values)
         tables = np.zeros((2, columns, int(entry[at.KNOTS])))
         for j, (values, ranks) in enumerate(zip(scaling.values, scaling.ranks, strict=True)):
@@ -361,7 +352,7 @@ def _lay_out_view(view: View, lags: bool, fixed: _Tape, scratch: _Tape) -> NDArr
         entry[at.SCALING_AT] = fixed.add([len(values) for values in scaling.values], tables)
     else:
         entry[at.SCALING_AT] = fixed.add(*scaling.halves, [scaling.limit])
-    entry[at.METRIC_AT] = fixed.add(view.metric)
+    entry[at.METRIC_AT] = fixed.add(feature_map.metric)
     entry[at.SEEN_AT] = scratch.room(2 * columns)
     return entry
 

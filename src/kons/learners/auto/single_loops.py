@@ -16,20 +16,19 @@ from kons.arrays import Matrix, Vector
 from kons.compilation import compiled, compiled_sums
 from kons.learners.auto.aggregation import learn_weights
 from kons.learners.auto.calibration import learn_logit
-from kons.learners.auto.chunks import LONGEST
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
-from kons.learners.auto.ranks import interpolated
-from kons.learners.auto.roles import BASELINES, LAST, MEAN
+from kons.learners.auto.quantile_scaling import interpolated
 from kons.learners.auto.rows import ERROR_AT, LAGS, NO_NUMBER, OWN, TARGET_AT, WEIGHT_AT
-from kons.learners.auto.targets import MARGIN
-from kons.learners.auto.voting import EARNED
+from kons.learners.auto.schedule import LONGEST
+from kons.learners.auto.spec import BASELINES, LAST, MEAN
+from kons.learners.auto.target_range import FOLLOWED, MARGIN
 
 __all__ = ["foresee", "learn"]
 
 Table = NDArray[np.int64]
 
 # Sizes, and where parts of ``memory`` begin.
-CLASSES, TOTALS_AT, TAIL_AT, TAIL_LENGTH, CALIBRATION_AT, ALL_AT, PLAIN_AT, SIZES = range(8)
+CLASSES, TOTALS_AT, TAIL_AT, TAIL_LENGTH, CALIBRATION_AT, ALL_AT, SIZES = range(7)
 # The first numbers of ``memory``, which is all that a row changes besides the experts. FED counts rows that
 # came, ROWS those of the chunk that were learned, WAITS those whose targets are hidden.
 FED, ROWS, WAITS, OLDEST, TAIL, WEIGHT, SQUARES, LOW, HIGH, LOSS, LOSS_ROWS, KNOWN_CLASSES = range(12)
@@ -87,8 +86,8 @@ def foresee(
     least, most, last = memory[LOW] - room, memory[HIGH] + room, row[width]
     low, high, beyond = max(least, memory[FENCE_LOW]), min(most, memory[FENCE_HIGH]), 0.0
     if classes:
-        low, high = 0.0, 1.0
-    elif memory[sizes[ALL_AT] + LAST] > EARNED:
+        low, high, least, most = 0.0, 1.0, 0.0, 1.0
+    elif memory[sizes[ALL_AT] + LAST] > FOLLOWED:
         inside = min(max(last, memory[FENCE_LOW]), memory[FENCE_HIGH])
         beyond = last - inside
     for o in range(outputs):
@@ -115,9 +114,7 @@ def foresee(
             F[i, o] = min(max(F[i, o], low), high)
             vote += memory[sizes[ALL_AT] + i] * (F[i, o] - centre)
         said[CENTRE, o] = centre
-        said[VOTE, o] = min(max(centre + vote, low), high)
-        if not classes:
-            said[VOTE, o] = min(max(said[VOTE, o] + beyond, least), most)
+        said[VOTE, o] = min(max(min(max(centre + vote, low), high) + beyond, least), most)
         said[LOGITS, o] = said[VOTE, o]
         if classes:
             at = sizes[CALIBRATION_AT]
@@ -271,7 +268,6 @@ def learn(
     sizes: Table,
     views: Table,
     experts: Table,
-    plain: Table,
     fixed: Vector,
     chunk: Vector,
     memory: Vector,
@@ -331,7 +327,7 @@ def learn(
     for i in range(len(experts)):
         _append(goal, math.sqrt(believed), n, experts[i], fixed, chunk, scratch)
     memory[ROWS] = n + 1.0
-    _weigh(y, weight, believed, inside, goal, sizes, plain, memory, scratch, F, said)
+    _weigh(y, weight, believed, inside, goal, sizes, memory, scratch, F, said)
     return int(memory[FED])
 
 
@@ -343,23 +339,19 @@ def _weigh(
     inside: float,
     goal: Vector,
     sizes: Table,
-    plain: Table,
     memory: Vector,
     scratch: Vector,
     F: Matrix,
     said: Matrix,
 ) -> None:
-    """The votes learn, and all that is known of targets follows."""
+    """The vote learns, and all that is known of targets follows."""
     classes, outputs = sizes[CLASSES] == 1, len(goal)
     for o in range(outputs):
         centre, voted = said[CENTRE, o], goal[o] if classes else inside
-        for vote in range(2):
-            count = len(plain) if vote else len(F)
-            g = scratch[1 + outputs : 1 + outputs + count]
-            for i in range(count):
-                g[i] = F[plain[i] if vote else i, o] - centre
-            place = sizes[PLAIN_AT if vote else ALL_AT]
-            _vote(g, voted - centre, weight, memory[LARGEST_ERROR], memory[place:])
+        g = scratch[1 + outputs : 1 + outputs + len(F)]
+        for i in range(len(F)):
+            g[i] = F[i, o] - centre
+        _vote(g, voted - centre, weight, memory[LARGEST_ERROR], memory[sizes[ALL_AT] :])
     memory[LOSS_ROWS] += 1.0
     if classes:
         memory[KNOWN_CLASSES] = max(memory[KNOWN_CLASSES], y + 1.0)

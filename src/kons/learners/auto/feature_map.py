@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.kernels import Kernel
-from kons.learners.auto.ranks import RankScaling
-from kons.learners.auto.relevance import MOST_ROTATED, Scratch, SpanFit, fit_span, moved, next_metric
+from kons.learners.auto.metric_learning import MOST_ROTATED, Scratch, SpanFit, fit_span, moved, next_metric
+from kons.learners.auto.quantile_scaling import QuantileScaling
 from kons.learners.auto.rows import MOST_CLASSES, Layout
 from kons.scaling import RobustScaling
 from kons.stored import Stored
 
-__all__ = ["SCALINGS", "Fixed", "Seen", "View", "improved", "uniform_metric"]
+__all__ = ["SCALINGS", "CachedFeatures", "FeatureMap", "Fixed", "learn_metric", "uniform_metric"]
 
-Scaling = RobustScaling | RankScaling
-SCALINGS: dict[str, type[RobustScaling] | type[RankScaling]] = {"robust": RobustScaling, "rank": RankScaling}
+Scaling = RobustScaling | QuantileScaling
+SCALINGS: dict[str, type[RobustScaling] | type[QuantileScaling]] = {
+    "robust": RobustScaling,
+    "quantile": QuantileScaling,
+}
 # How far bandwidth and regularization are searched for the first time; later each has one step, in turn.
 FIRST_REACH = (4, 4)
 REACH_IN_TURN = ((0, 1), (1, 0))
-# The search for a bandwidth and a regularization hardly ever makes an error smaller by more than this.
-SEARCH_GAINS = 4.0
 
 
 class Fixed(NamedTuple):
@@ -36,7 +37,7 @@ class Fixed(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class FeatureMap:
     """A scaling of the columns, a metric, and the bandwidth and regularization that go with it."""
 
     scaling: Scaling
@@ -51,14 +52,6 @@ class View:
     """Columns that each of the last targets takes, of more than two classes."""
     features: int = 0
     """How many features it knows: those that came later are not seen until it is refitted."""
-
-    def softened(self, scaled: Matrix, random: np.random.Generator) -> View:
-        """The same with the square root of its metric, and the bandwidth in the same units, of these rows."""
-        sizes = np.abs(self.metric) if self.metric.ndim == 1 else np.sqrt(np.sum(self.metric**2, axis=0))
-        metric = self.metric / np.sqrt(sizes)
-        return replace(
-            self, metric=metric, bandwidth=self.ratio * half_median_distance(scaled, metric, random)
-        )
 
     def state(self) -> dict[str, Any]:
         """All there is to it. A copy."""
@@ -77,7 +70,7 @@ class View:
         }
 
     @classmethod
-    def from_stored(cls, stored: Stored, width: int) -> View:
+    def from_stored(cls, stored: Stored, width: int) -> FeatureMap:
         """The inverse of :meth:`state`, checked."""
         kind = SCALINGS[stored.word("kind", *SCALINGS)]
         scaling = kind.from_stored(stored.inner("scaling"), width)
@@ -86,32 +79,32 @@ class View:
         regularization = stored.number("regularization", at_least=1e-100)
         error, flags = stored.number("error", at_least=0.0), stored.integer("flags", at_most=MOST_CLASSES)
         features = stored.integer("features", at_least=1, at_most=width)
-        view = cls(scaling, metric, bandwidth, ratio, regularization, error, flags, features)
+        feature_map = cls(scaling, metric, bandwidth, ratio, regularization, error, flags, features)
         stored.finish()
-        return view
+        return feature_map
 
 
-class Seen:
-    """Rows in a layout as views see them: scaled once by each scaling, moved once by each view."""
+class CachedFeatures:
+    """Features of rows, computed once: scaled once by each scaling, transformed once by each feature map."""
 
     def __init__(self, rows: Matrix, layout: Layout) -> None:
         self.rows, self.layout = rows, layout
         self._scaled: dict[int, tuple[Scaling, Matrix]] = {}
-        self._moved: dict[int, tuple[View, Matrix]] = {}
+        self._moved: dict[int, tuple[FeatureMap, Matrix]] = {}
 
-    def scaled(self, view: View, lags: bool) -> Matrix:
-        """In units of the view's scaling, which is of rows with or without the last targets."""
-        key = id(view.scaling)
+    def scaled(self, feature_map: FeatureMap, lags: bool) -> Matrix:
+        """In units of the feature map's scaling, which is of rows with or without the last targets."""
+        key = id(feature_map.scaling)
         if key not in self._scaled:
-            columns = self.layout.seen(self.rows, lags, view.flags, view.features)
-            self._scaled[key] = view.scaling, view.scaling.transform(columns)
+            columns = self.layout.raw_features(self.rows, lags, feature_map.flags, feature_map.features)
+            self._scaled[key] = feature_map.scaling, feature_map.scaling.transform(columns)
         return self._scaled[key][1]
 
-    def coordinates(self, view: View, lags: bool) -> Matrix:
-        """As an expert in this view sees them."""
-        key = id(view)
+    def coordinates(self, feature_map: FeatureMap, lags: bool) -> Matrix:
+        """As an expert in this feature map sees them."""
+        key = id(feature_map)
         if key not in self._moved:
-            self._moved[key] = view, moved(self.scaled(view, lags), view.metric)
+            self._moved[key] = feature_map, moved(self.scaled(feature_map, lags), feature_map.metric)
         return self._moved[key][1]
 
 
@@ -120,8 +113,8 @@ def uniform_metric(width: int) -> Matrix:
     return np.eye(width) if width <= MOST_ROTATED else np.ones(width)
 
 
-def improved(
-    view: View | None,
+def learn_metric(
+    feature_map: FeatureMap | None,
     scaling: Scaling,
     X: Matrix,
     Y: Matrix,
@@ -130,29 +123,25 @@ def improved(
     *,
     atoms: int,
     steps: int,
-    gradients: Matrix | None,
     random: np.random.Generator,
     scratch: Scratch,
-    hopeless: float = np.inf,
-) -> tuple[View, float]:
-    """A view of these rows at least as good, by leave-one-out, as the one before; and the error of that one.
+) -> tuple[FeatureMap, float]:
+    """A feature map at least as good on these rows, by leave-one-out, as the one before; and its error.
 
     X are raw columns, Y targets around 0, roots the square roots of the rows' weights. From the metric
-    before (or the uniform one) so many steps along the gradients are tried: first those given, then those of
-    each fit, until one's error is above ``hopeless``. O(n B^2) a fit, of which a step takes
-    three.
+    before (or the uniform one) so many steps along the gradients of each fit are tried. O(n B^2) a fit, of
+    which a step takes three.
     """
     scaled = scaling.transform(X)
     chosen = np.sort(random.permutation(len(X))[: min(atoms, max(len(X) // 2, 8))])
-    metric = uniform_metric(X.shape[1]) if view is None else view.metric
-    ratio, alpha = (1.0, 0.1) if view is None else (view.ratio, view.regularization)
+    metric = uniform_metric(X.shape[1]) if feature_map is None else feature_map.metric
+    ratio, alpha = (1.0, 0.1) if feature_map is None else (feature_map.ratio, feature_map.regularization)
     weighted = Y * roots[:, None]
     best: tuple[SpanFit, float] | None = None
     before = np.inf
     for step in range(steps + 1):
-        given = gradients if step == 0 else None
         unit = half_median_distance(scaled, metric, random)
-        reach = REACH_IN_TURN[step % 2] if view is not None or step > 0 else FIRST_REACH
+        reach = REACH_IN_TURN[step % 2] if feature_map is not None or step > 0 else FIRST_REACH
         fit = fit_span(
             scaled,
             weighted,
@@ -167,21 +156,18 @@ def improved(
             kernel=fixed.kernel,
             roots=roots,
             scratch=scratch,
-            with_gradients=given is None and step < steps,
-            hopeless=SEARCH_GAINS * hopeless,
+            with_gradients=step < steps,
         )
         if step == 0:
             before = fit.first
         ratio, alpha = fit.bandwidth / unit, fit.regularization
         if best is None or fit.error < best[0].error:
             best = fit, ratio
-        along = fit.gradients if given is None else given
-        if along is None or fit.error > hopeless:
-            break
-        metric = next_metric(along)
+        if fit.gradients is not None:
+            metric = next_metric(fit.gradients)
     assert best is not None
     fit, ratio = best
-    return View(scaling, fit.metric, fit.bandwidth, ratio, fit.regularization, fit.error), before
+    return FeatureMap(scaling, fit.metric, fit.bandwidth, ratio, fit.regularization, fit.error), before
 
 
 def half_median_distance(X: Matrix, metric: Matrix, random: np.random.Generator) -> float:

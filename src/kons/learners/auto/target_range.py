@@ -1,4 +1,4 @@
-"""What is known of the targets so far: their centre, spread and range."""
+"""What is known of the targets so far: centre, spread and range, and from where on one is an outlier."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.state import Array, Number, Part, fields
 
-__all__ = ["Outlook", "Targets"]
+__all__ = ["FOLLOWED", "MARGIN", "NO_BOUNDS", "OutlierBounds", "TargetRange", "Targets", "bounds_around"]
 
 # Deviations below this part of the mean are rounding.
 ROUNDING = 1e-12
 # How far beyond the range seen a prediction may go, as a part of that range.
 MARGIN = 0.05
+#: A weight of the last target from which on predictions follow it beyond the outlier bounds: a smaller one is
+#: chance, and times a wild target it would be harm.
+FOLLOWED = 0.1
 
 
-class Outlook(NamedTuple):
+class TargetRange(NamedTuple):
     """What the targets before each of some rows tell."""
 
     means: Matrix
@@ -26,7 +29,7 @@ class Outlook(NamedTuple):
     low: Vector
     high: Vector
 
-    def within(self, low: float, high: float) -> Outlook:
+    def within(self, low: float, high: float) -> TargetRange:
         """The same with no prediction beyond these."""
         return self._replace(low=np.maximum(self.low, low), high=np.minimum(self.high, high))
 
@@ -69,7 +72,7 @@ class Targets(Part):
 
     def follow(
         self, Y: Matrix, weights: Vector, known: NDArray[np.int64], seen: Vector | None = None
-    ) -> Outlook:
+    ) -> TargetRange:
         """Learn Y (rows, outputs); the range is that of all rows ``seen``, by weights, if these are more.
 
         The outlook after the first ``known`` of these rows, for each entry of it.
@@ -96,22 +99,21 @@ class Targets(Part):
             room = MARGIN * (high - low)
             low, high = low - room, high + room
         self.weight, self.totals = float(sums[-1]), totals[-1]
-        return Outlook(means[known], low[known], high[known])
+        return TargetRange(means[known], low[known], high[known])
 
     def count_again(self, Y: Matrix, weights: Vector) -> None:
         """Mean and variance of these rows only; the range stays."""
-        if not self.classes:
-            low, high = self.low, self.high
-            self.weight, self.totals, self.squares = 0.0, np.zeros(1), 0.0
-            self.follow(Y, weights, np.zeros(1, dtype=np.int64))
-            self.low, self.high = low, high
+        low, high = self.low, self.high
+        self.weight, self.totals, self.squares = 0.0, np.zeros(1), 0.0
+        self.follow(Y, weights, np.zeros(1, dtype=np.int64))
+        self.low, self.high = low, high
 
-    def now(self, rows: int) -> Outlook:
+    def now(self, rows: int) -> TargetRange:
         """The outlook for rows that come next."""
         means = np.repeat(self.totals[None] / max(self.weight, 1e-300), rows, axis=0)
         room = 0.0 if self.classes else MARGIN * (self.high - self.low)
         low, high = (0.0, 1.0) if self.classes else (self.low - room, self.high + room)
-        return Outlook(means, np.full(rows, low), np.full(rows, high))
+        return TargetRange(means, np.full(rows, low), np.full(rows, high))
 
     @property
     def variance(self) -> float:
@@ -123,3 +125,51 @@ class Targets(Part):
         variance = self.squares / weight
         size = ROUNDING * abs(float(self.totals[0])) / weight
         return variance if variance > max(size * size, 1e-300) else 1e-300
+
+
+# Outlier bounds are so many times as far from the median as this part of those targets that differ from it;
+# there are none before so many differ.
+REACH, PART, FEWEST = 10.0, 0.95, 7
+
+
+class OutlierBounds(NamedTuple):
+    """From where to where targets are learned as they are."""
+
+    low: float
+    high: float
+
+    def clip(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Those beyond at the outlier bounds. A new array."""
+        return np.clip(targets, self.low, self.high)
+
+    def holds(self, targets: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which of them lie inside."""
+        inside: NDArray[np.bool_] = (targets >= self.low) & (targets <= self.high)
+        return inside
+
+
+#: All targets are believed.
+NO_BOUNDS = OutlierBounds(-1e300, 1e300)
+
+
+def bounds_around(targets: Vector) -> OutlierBounds:
+    """Ten times as far from the median as 19 of 20 of the targets that differ from it; O(n).
+
+    A burst of fifty wild targets in a thousand does no harm, and a new level is believed after a hundred
+    rows. Not for targets whose few large values are all that matters.
+
+    >>> import numpy as np
+    >>> targets = np.append(np.arange(100.0), 1e9)
+    >>> bounds_around(targets)
+    OutlierBounds(low=-430.0, high=530.0)
+    """
+    if not len(targets):
+        return NO_BOUNDS
+    median = float(np.partition(targets, len(targets) // 2)[len(targets) // 2])
+    distances = np.abs(targets - median)
+    distances = distances[distances > 0.0]
+    if len(distances) < FEWEST:
+        return NO_BOUNDS
+    place = int(PART * (len(distances) - 1))
+    reach = REACH * float(np.partition(distances, place)[place])
+    return OutlierBounds(median - reach, median + reach)

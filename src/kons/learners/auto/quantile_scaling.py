@@ -12,22 +12,19 @@ from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
 from kons.stored import Stored
 
-__all__ = ["RankScaling", "interpolated"]
+__all__ = ["QuantileScaling", "interpolated"]
 
 #: Values of a feature that are remembered; between them ranks are interpolated.
 KNOTS = 129
-# A uniform variable on (-1/2, 1/2) has interquartile range 1/2; ranks are stretched to 1, as RobustScaling
-# does.
-STRETCH = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class RankScaling:
-    """Each feature to its share of smaller values, stretched to [-1, 1].
+class QuantileScaling:
+    """Each feature to its share of smaller values, from -1 to 1.
 
     ::
 
-        z = 2 (F(x) - 1/2),     F(x) = share of rows below x, ties counted by half
+        z = 2 F(x) - 1,     F(x) = share of rows below x, ties counted by half
 
     interpolated between at most 129 values that were seen. Monotone, blind to units and heavy tails, and
     bounded:
@@ -38,7 +35,7 @@ class RankScaling:
 
     >>> import numpy as np
     >>> X = np.array([[1.0], [2.0], [2.0], [1e9]])
-    >>> RankScaling.fit(X).transform(X).ravel().tolist()
+    >>> QuantileScaling.fit(X).transform(X).ravel().tolist()
     [-0.75, 0.0, 0.0, 0.75]
     """
 
@@ -53,14 +50,14 @@ class RankScaling:
         object.__setattr__(self, "_tables", tables)
 
     @classmethod
-    def fit(cls, X: Matrix) -> RankScaling:
+    def fit(cls, X: Matrix) -> QuantileScaling:
         """Read the ranks off the rows of X, finite numbers."""
         values, ranks = [], []
         for column in np.sort(X.T, axis=1):
             knots, shares = np.empty(KNOTS), np.empty(KNOTS)
             count = _choose_knots(column, knots, shares)
             values.append(knots[:count].copy())
-            ranks.append(STRETCH * (shares[:count] - 0.5))
+            ranks.append(2.0 * shares[:count] - 1.0)
         return cls(tuple(values), tuple(ranks))
 
     def transform(self, X: Matrix) -> Matrix:
@@ -74,12 +71,12 @@ class RankScaling:
         return {"values": [v.copy() for v in self.values], "ranks": [r.copy() for r in self.ranks]}
 
     @classmethod
-    def from_stored(cls, stored: Stored, width: int) -> RankScaling:
+    def from_stored(cls, stored: Stored, width: int) -> QuantileScaling:
         """The inverse of :meth:`state`, checked."""
         values, ranks = stored.items("values", width), stored.items("ranks", width)
         pairs = []
         for value, rank in zip(values, ranks, strict=True):
-            entry = Stored({"values": value, "ranks": rank}, "RankScaling")
+            entry = Stored({"values": value, "ranks": rank}, "QuantileScaling")
             seen = entry.array("values", len(value))
             pairs.append((seen, entry.array("ranks", len(seen))))
             if not len(seen) or not (np.diff(seen) > 0.0).all():

@@ -12,7 +12,7 @@ from kons.core.coins import Coins
 from kons.state import Array, Count, Field, Inner, Part, Rows, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["History"]
+__all__ = ["Reservoir"]
 
 
 class _Recent(Field):
@@ -28,14 +28,14 @@ class _Recent(Field):
         return part._last
 
 
-class History(Part):
+class Reservoir(Part):
     """A reservoir of ``sample`` rows of the whole stream, and the last ``recent`` rows in order.
 
     A row is a vector of numbers: whatever the owner wants to find again. One uniform number is drawn for
     every row, so that cuts into blocks do not matter. O(1) a row; memory for ``sample + 2 recent`` rows.
 
     >>> import numpy as np
-    >>> history = History(sample=100, recent=10, seed=0)
+    >>> history = Reservoir(sample=100, recent=10, seed=0)
     >>> history.extend(np.arange(1000.0)[:, None])
     >>> len(history.sampled()), history.last(3).ravel().tolist()
     (100, [997.0, 998.0, 999.0])

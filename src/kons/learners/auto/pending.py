@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kons.state import Field, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["Waiting"]
+__all__ = ["PendingTargets"]
 
 
 class _Arrays(Field):
@@ -33,14 +33,14 @@ class _Arrays(Field):
         return arrays
 
 
-class Waiting(Part):
+class PendingTargets(Part):
     """At most ``delay`` rows with what was predicted of them; without a delay, none.
 
     ==============  =======================================================
     ``rows``        as in :class:`~kons.learners.auto.rows.Layout`
     ``F``           what the experts predicted, (rows, experts, outputs)
-    ``centres``     what their vote is taken around
-    ``predictions`` the vote, (rows, outputs)
+    ``centres``     what their stacking is taken around
+    ``predictions`` the stacking, (rows, outputs)
     ==============  =======================================================
     """
 

@@ -4,13 +4,22 @@
 
     chunks      4, 8, 16, 32 and 64 rows; then 64 each, from 1024 rows on 128
     refits      of experts that do not follow every row: once in a quarter of all rows, at most 512
-    retirement  at powers of two from 1024 on
-    decisions   at powers of two up to 1024, then at 4096 and powers of eight times it
+    pruning  at powers of two from 1024 on
+    selection steps   at powers of two up to 1024, then at 4096 and powers of eight times it
 """
 
 from __future__ import annotations
 
-__all__ = ["CHUNK", "LONGEST", "SETTLED", "chunk_before", "decides", "doubled", "next_boundary", "refits"]
+__all__ = [
+    "CHUNK",
+    "LONGEST",
+    "SETTLED",
+    "chunk_before",
+    "doubled",
+    "is_selection_step",
+    "next_boundary",
+    "refits",
+]
 
 #: Rows in a chunk of the first thousand, and in the longest: then a call's own cost counts more.
 CHUNK, LONGEST = 64, 128
@@ -58,8 +67,8 @@ def doubled(rows: int) -> bool:
     return rows >= FIRST and rows & (rows - 1) == 0
 
 
-def decides(rows: int) -> bool:
-    """Whether a decision is due after so many rows.
+def is_selection_step(rows: int) -> bool:
+    """Whether a selection step is due after so many rows.
 
     >>> [rows for rows in range(600, 40000) if decides(rows)]
     [1024, 4096, 32768]

@@ -1,9 +1,9 @@
-"""The views in use, refitted as rows come: each at least as good, by leave-one-out, as the one before."""
+"""The feature maps in use, selected by leave-one-out errors: each at least as good as the one before."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,46 +11,44 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Matrix
-from kons.learners.auto.chunks import SETTLED
-from kons.learners.auto.relevance import Scratch, relevances
-from kons.learners.auto.roles import Role
+from kons.learners.auto.feature_map import SCALINGS, FeatureMap, Fixed, learn_metric, uniform_metric
+from kons.learners.auto.metric_learning import Scratch, relevances
 from kons.learners.auto.rows import Layout
-from kons.learners.auto.view import SCALINGS, Fixed, View, improved, uniform_metric
+from kons.learners.auto.schedule import SETTLED
+from kons.learners.auto.spec import ExpertSpec
 
-__all__ = ["Key", "Views"]
+__all__ = ["FeatureMaps", "Key"]
 
 Key = tuple[bool, str]
 """With or without the last targets, and the name of a scaling."""
 
 # Rows that the first metrics wait for; experts that are linear come earlier.
 FIRST_KERNELS = 32
-# Atoms that views are compared with.
+# Atoms that feature maps are compared with.
 COMPARED_ATOMS = 128
 # The first metrics are far from good and cheap to move; classes tell too little for that.
 FIRST_STEPS, FIRST_ROWS = 8, 128
-# Steps of a metric along the gradients: of a fit, of an expert, with the last targets, from nothing.
-STEPS, STEPS_FROM_EXPERTS, STEPS_WITH_LAGS, FRESH_STEPS = 4, 1, 2, 2
+# Steps of a metric along the gradients: in general, with the last targets, from nothing.
+STEPS, STEPS_WITH_LAGS, FRESH_STEPS = 4, 2, 2
 # When a metric is also sought from nothing, and how much better it must be.
 FRESH_AT, CLEARLY = (512, 1024, 4096), 0.98
-# Where the uniform metric's error is so much larger, a step from it will not do.
-HOPELESS = 2.0
 
 
-class Views:
-    """One view for each of with and without the last targets, and for each scaling."""
+class FeatureMaps:
+    """One feature map for each of with and without the last targets, and for each scaling."""
 
     def __init__(self, fixed: Fixed) -> None:
         self.fixed = fixed
-        self.current: dict[Key, View] = {}
+        self.current: dict[Key, FeatureMap] = {}
         #: The scaling with the smaller error, with and without the last targets.
         self.better: dict[bool, str] = {False: "robust", True: "robust"}
         self._scratch = Scratch()
 
-    def key(self, role: Role) -> Key:
-        """Which view a role takes."""
-        better = self.better[role.lags]
+    def key(self, spec: ExpertSpec) -> Key:
+        """Which feature map a spec takes."""
+        better = self.better[spec.lags]
         other = next(name for name in SCALINGS if name != better)
-        return role.lags, "robust" if role.kernel == "linear" else other if role.other else better
+        return spec.lags, "robust" if spec.kernel == "linear" else other if spec.alternative else better
 
     def refit(
         self,
@@ -61,20 +59,19 @@ class Views:
         outputs: int,
         flags: int,
         rows: int,
-        roles: Iterable[Role],
-        gradients: Callable[[View], Matrix | None],
+        specs: Iterable[ExpertSpec],
         random: np.random.Generator,
     ) -> dict[Key, float]:
-        """Refit the views in use after so many rows; returns what the old ones' errors are on ``some``.
+        """Refit the feature maps in use after so many rows; returns the errors of the old ones on ``some``.
 
         Scalings are read off the rows ``kept``, everything else off ``some`` of them, all with weights above
-        0. ``gradients`` are those of an expert that has learned all rows in a view, if there is one.
+        0.
         """
         weights = layout.weights(some)
         roots = np.sqrt(weights)
         Y = _normalized(layout.outputs(some, outputs), weights)
-        seen = {role.lags for role in roles}
-        wanted = {self.key(role) for role in roles if not role.other and role.kernel != "linear"}
+        seen = {spec.lags for spec in specs}
+        wanted = {self.key(spec) for spec in specs if not spec.alternative and spec.kernel != "linear"}
         before = {}
         for lags in (False, True):
             errors = {}
@@ -85,21 +82,20 @@ class Views:
                 # Later the scaling that lost is left alone, unless there are new features.
                 if lags not in seen or not (rows < SETTLED or widened or key in wanted):
                     continue
-                columns = layout.seen(some, lags, flags)
-                scaling = SCALINGS[name].fit(layout.seen(kept, lags, flags))
+                columns = layout.raw_features(some, lags, flags)
+                scaling = SCALINGS[name].fit(layout.raw_features(kept, lags, flags))
                 if rows < FIRST_KERNELS:
                     metric = uniform_metric(columns.shape[1])
-                    self.current[key] = View(scaling, metric, flags=flags, features=layout.width)
+                    self.current[key] = FeatureMap(scaling, metric, flags=flags, features=layout.width)
                     continue
                 known = old is not None and old.flags == flags and old.features == layout.width
                 early = rows <= 2 * FIRST_KERNELS
                 first = early or not known
                 if first:
-                    old = self._beginning(key, columns.shape[1]) if lags or not early else None
-                found = None if first or old is None or rows < SETTLED else gradients(old)
+                    old = self._from_fewer_columns(key, columns.shape[1]) if lags or not early else None
                 leads = not lags and (rows < SETTLED or name == self.better[lags])
                 better = partial(
-                    improved,
+                    learn_metric,
                     scaling=scaling,
                     X=columns,
                     Y=Y,
@@ -110,26 +106,24 @@ class Views:
                     scratch=self._scratch,
                 )
                 steps = FIRST_STEPS if rows <= FIRST_ROWS and not layout.classes else STEPS
-                if found is not None:
-                    steps = STEPS_FROM_EXPERTS
                 if rows == FIRST_KERNELS or not leads:
                     steps = 1
                 if lags and not first:
                     steps = STEPS_WITH_LAGS
-                view, before[key] = better(old, steps=steps, gradients=found)
+                feature_map, before[key] = better(old, steps=steps)
                 if rows in FRESH_AT and leads and name == self.better[lags]:
                     # Whatever was found on few rows: once more from the uniform metric.
-                    fresh, _ = better(None, steps=FRESH_STEPS, gradients=None, hopeless=HOPELESS * view.error)
-                    if fresh.error < CLEARLY * view.error:
-                        view = fresh
-                self.current[key] = replace(view, flags=flags, features=layout.width)
-                errors[name] = view.error
+                    fresh, _ = better(None, steps=FRESH_STEPS)
+                    if fresh.error < CLEARLY * feature_map.error:
+                        feature_map = fresh
+                self.current[key] = replace(feature_map, flags=flags, features=layout.width)
+                errors[name] = feature_map.error
             if errors:
                 self.better[lags] = min(errors, key=lambda name: errors[name])
         return before
 
-    def _beginning(self, key: Key, width: int) -> View | None:
-        """A view with more columns starts from the one with fewer, new columns counting like the best."""
+    def _from_fewer_columns(self, key: Key, width: int) -> FeatureMap | None:
+        """A feature map of more columns starts from that of fewer, new columns counting like the best."""
         plain = self.current.get((False, key[1]))
         if plain is None:
             return None
@@ -142,7 +136,7 @@ class Views:
         return replace(plain, metric=metric)
 
     def mark(self) -> Any:
-        """Where they stand, for :meth:`restore`: a view is replaced, never changed."""
+        """Where they stand, for :meth:`restore`: a feature map is replaced, never changed."""
         return self.current.copy(), self.better.copy()
 
     def restore(self, mark: Any) -> None:

@@ -1,17 +1,16 @@
-"""When the past no longer helps: a fresh ensemble that would have done better takes over.
+"""Abrupt drift: where errors rise, a fresh ensemble is tried on the last rows, and takes over if better.
 
-A stream may turn into another one: targets a thousand times as large, another function, features elsewhere.
-What was learned, chosen and scaled before is then worse than nothing, and forgetting takes as long as
-learning took. So at the end of a chunk
+Targets a thousand times as large, another function, features elsewhere: what was learned, chosen and scaled
+before is then worse than nothing, and forgetting takes as long as learning took. So at the end of a chunk
 
-- there is an *alarm* if the error of the chunk is three times the usual, or clearly above the variance of its
-  own targets, which is the error of their mean;
-- while it lasts a fresh ensemble plays the later half of its rows, from where errors rose if that is later,
-  each predicted before it is learned; if over the later half of these it has clearly won, it takes over;
-- the old one *sleeps*: for 2,048 rows it plays them later, and comes back if it would have been better.
+- a *change is suspected* if the error of the chunk is three times the usual, or clearly above the variance of
+  its own targets, which is the error of their mean;
+- while it is, a fresh ensemble predicts and learns the later half of these rows, from where errors rose if
+  that is later; if over the later half of them it has clearly won, it replaces the current one;
+- the *previous* one is kept for 2,048 rows, fed with them later, and comes back if it would have been better.
 
-At most a row in 32 is played in trials, and a sleeping ensemble costs no more than the one at work: the cost
-is bounded whatever comes.
+At most one row in 32 is spent on trials, and the previous ensemble costs no more than the current one: the
+cost is bounded whatever comes.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.learners.auto.chunks import CHUNK, chunk_before
 from kons.learners.auto.ensemble import RECENT, Ensemble, Outcome
 from kons.learners.auto.rows import Layout
+from kons.learners.auto.schedule import CHUNK, chunk_before
 from kons.state import Count, Inner, Number, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["Succession"]
+__all__ = ["DriftAdaptation"]
 
-# The usual error forgets like the vote, by the row.
+# By the row, of the usual error: as stacking forgets.
 FORGETTING = 0.9995
-# A chunk's error is an alarm beyond so many times the usual, and beyond so many times its targets' variance;
-# below this part of the usual it is none.
-UNUSUAL, HOPELESS, SMALL = 3.0, 1.5, 0.25
+# A change is suspected if a chunk's error is beyond so many times the usual, or beyond so many times the
+# variance of its targets and at least this part of the usual.
+UNUSUAL, WORSE_THAN_MEAN, SMALL = 3.0, 1.5, 0.25
 # Of classes: a usual error below is as good as this one.
 LEAST = 1e-3
 # Rows that are enough to judge by, and those an ensemble must have learned to be judged.
 FEWEST, YOUNG = 16, 256
-# Chunks without an alarm that end it, and rows after which it is none any more: nobody does better.
-CALM, GIVEN_UP = 2, 384
+# Chunks without an suspected change that end it.
+CALM = 2
 # Rows of a trial. Since errors rose: from where on their sum is largest, beyond this part of their mean.
 SHORTEST, RISEN = 40, 0.5
 # To take over: this part of the error, in at least this part of the rows, of all but those missed most.
@@ -48,7 +47,7 @@ CLEARLY, MOSTLY, COMPARED = 0.5, 0.6, 0.9
 # Rows of trials that a row pays for, and how many may be saved up; half of them at the start.
 PAID, SAVED = 1.0 / 32.0, 512.0
 # Rows that an ensemble sleeps, and at most misses before it plays them.
-ASLEEP, MISSED = 2048, 256
+PREVIOUS_ROWS, MISSED = 2048, 256
 
 
 class _Numbered(Inner):
@@ -59,7 +58,7 @@ class _Numbered(Inner):
         self.number = number
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if name == "asleep" and stored.is_nothing(key):
+        if name == "previous" and stored.is_nothing(key):
             stored.nothing(key)
             return None
         ensemble = part._new(getattr(part, self.number))
@@ -67,8 +66,8 @@ class _Numbered(Inner):
         return ensemble
 
 
-class Succession(Part):
-    """One ensemble at work, perhaps one asleep; rows are numbers, as an :class:`Ensemble` takes them.
+class DriftAdaptation(Part):
+    """The current ensemble, and perhaps the previous one; rows are numbers, as :class:`Ensemble` takes them.
 
     Some microseconds a chunk beside the ensemble's own work; while one sleeps, twice the work. Memory for two
     ensembles. Not for slow drift, which experts with a finite memory follow.
@@ -86,28 +85,36 @@ class Succession(Part):
     STATE = fields(
         **{
             name: Count()
-            for name in ("successions", "number", "number_asleep", "slept", "played", "alarmed", "calm")
+            for name in (
+                "successions",
+                "number",
+                "previous_number",
+                "replaced_at",
+                "replayed_at",
+                "suspected_rows",
+                "calm_chunks",
+            )
         },
-        **{name: Number(at_least=0.0) for name in ("error", "weight", "credit")},
+        **{name: Number(at_least=0.0) for name in ("error", "weight", "trial_budget")},
         current=_Numbered("number"),
-        asleep=_Numbered("number_asleep"),
+        previous=_Numbered("previous_number"),
     )
 
     def __init__(self, **settings: Any) -> None:
         self._settings = settings
         self.current = self._new(0)
-        self.asleep: Ensemble | None = None
+        self.previous: Ensemble | None = None
         #: How often a fresh ensemble took over.
         self.successions = 0
         # Which ensembles these are, counted as they took over.
-        self.number, self.number_asleep = 0, 0
-        # How many rows the current one had when the other fell asleep, and when that one last played.
-        self.slept, self.played = 0, 0
-        # Rows of alarm, and chunks since without one.
-        self.alarmed, self.calm = 0, 0
+        self.number, self.previous_number = 0, 0
+        # How many rows the current one had when it replaced the other, and when that one was last fed.
+        self.replaced_at, self.replayed_at = 0, 0
+        # Rows of suspected change, and chunks since without one.
+        self.suspected_rows, self.calm_chunks = 0, 0
         # The usual error is error / weight.
         self.error, self.weight = 0.0, 0.0
-        self.credit = 0.5 * SAVED
+        self.trial_budget = 0.5 * SAVED
 
     def _new(self, number: int) -> Ensemble:
         """A successor draws other rows and atoms: those of the first may have been the trouble."""
@@ -126,7 +133,7 @@ class Succession(Part):
             part = slice(start, stop)
             outcomes += self.current.advance(X[part], y[part], weights[part])
             if stop <= len(X):
-                self._look()
+                self._check_for_drift()
             start = stop
         return outcomes
 
@@ -135,14 +142,14 @@ class Succession(Part):
         if self.current.left > 1:
             return self.current.learn_row(x, y)
         # The one at work goes back by itself.
-        fields, asleep = dict(vars(self)), self.asleep
-        mark = None if asleep is None else asleep.mark()
+        fields, previous = dict(vars(self)), self.previous
+        mark = None if previous is None else previous.mark()
         try:
-            return self.current.learn_row(x, y, self._look)
+            return self.current.learn_row(x, y, self._check_for_drift)
         except BaseException:
             vars(self).update(fields)
-            if asleep is not None:
-                asleep.restore(mark)
+            if previous is not None:
+                previous.restore(mark)
             raise
 
     def add_output(self) -> None:
@@ -157,42 +164,40 @@ class Succession(Part):
 
     @property
     def _ensembles(self) -> list[Ensemble]:
-        return [self.current] if self.asleep is None else [self.current, self.asleep]
+        return [self.current] if self.previous is None else [self.current, self.previous]
 
     # ---- the end of a chunk
 
-    def _look(self) -> None:
+    def _check_for_drift(self) -> None:
         """A chunk has ended: is all well, or should another one be at work."""
         current = self.current
         ended, young = chunk_before(current.rows), current.rows < YOUNG
-        self.credit = min(self.credit + PAID * ended, SAVED)
-        if not current.history.rows:
+        self.trial_budget = min(self.trial_budget + PAID * ended, SAVED)
+        if not current.reservoir.rows:
             return
-        chunk = _counted(current.history.last(ended))
+        chunk = _counted(current.reservoir.last(ended))
         if len(chunk) < FEWEST:
             return
         error = _mean(Layout.errors(chunk), Layout.weights(chunk))
         usual = self.error / self.weight if self.weight else error
         usual = max(usual, LEAST) if current.layout.classes else usual
-        alarm = not young and self._troubled(chunk, usual)
-        self.calm = 0 if alarm else self.calm + 1
-        if self.calm >= CALM:
-            self.alarmed = 0
-        elif alarm or self.alarmed:
-            self.alarmed += ended
+        suspected = not young and self._change_suspected(chunk, usual)
+        self.calm_chunks = 0 if suspected else self.calm_chunks + 1
+        if self.calm_chunks >= CALM:
+            self.suspected_rows = 0
+        elif suspected or self.suspected_rows:
+            self.suspected_rows += ended
         decay = FORGETTING ** len(chunk)
         self.error = decay * self.error + len(chunk) * (error if young else min(error, UNUSUAL * usual))
         self.weight = decay * self.weight + len(chunk)
-        if self.asleep is not None and self._wakes(self.asleep, alarm):
+        if self.previous is not None and self._previous_returns(self.previous, suspected):
             return
-        if alarm and self._succeeds(max(self.alarmed // 2, CHUNK), usual):
-            return
-        if self.alarmed >= GIVEN_UP:
-            self._begin(error, len(chunk))
+        if suspected:
+            self._try_fresh_ensemble(max(self.suspected_rows // 2, CHUNK), usual)
 
-    def _troubled(self, rows: Matrix, usual: float) -> bool:
+    def _change_suspected(self, rows: Matrix, usual: float) -> bool:
         error = _mean(Layout.errors(rows), Layout.weights(rows))
-        return error > UNUSUAL * usual or error > max(HOPELESS * self._variance(rows), SMALL * usual)
+        return error > UNUSUAL * usual or error > max(WORSE_THAN_MEAN * self._variance(rows), SMALL * usual)
 
     def _variance(self, rows: Matrix) -> float:
         """Of the targets; of classes summed over them."""
@@ -202,79 +207,77 @@ class Succession(Part):
             return float(shares @ (1.0 - shares))
         return _mean((y - _mean(y, weights)) ** 2, weights)
 
-    def _succeeds(self, count: int, usual: float) -> bool:
-        """Let a fresh ensemble play some of the last rows; whether it has clearly won, and so takes over."""
+    def _try_fresh_ensemble(self, count: int, usual: float) -> None:
+        """Let a fresh ensemble play some of the last rows; if it has clearly won, it takes over."""
         current = self.current
-        count = _risen(current.history.last(count))
-        later = current.history.last(count - count // 2)
+        count = _risen(current.reservoir.last(count))
+        later = current.reservoir.last(count - count // 2)
         # Without those that were missed most: a rare one is no reason.
         errors, weights = Layout.errors(later), Layout.weights(later)
         compared = (errors <= np.quantile(errors, COMPARED)) & (weights > 0.0)
         rows = current.last(count)
-        enough = count >= SHORTEST and compared.sum() >= FEWEST and self.credit >= len(rows)
-        if not (enough and self._troubled(later[compared], usual)):
-            return False
-        self.credit -= len(rows)
+        enough = count >= SHORTEST and compared.sum() >= FEWEST and self.trial_budget >= len(rows)
+        mine, weights = errors[compared], weights[compared]
+        if not (enough and self._change_suspected(later[compared], usual)):
+            return
+        self.trial_budget -= len(rows)
         fresh = self._new(self.successions + 1)
         for _ in range(current.outputs - fresh.outputs):
             fresh.add_output()
         fresh.known_classes = current.known_classes
-        self._play(fresh, rows)
-        its = Layout.errors(fresh.history.last(len(later)))[compared]
-        mine, weights = errors[compared], weights[compared]
+        self._replay(fresh, rows)
+        its = Layout.errors(fresh.reservoir.last(len(later)))[compared]
         error = _mean(its, weights)
         if _mean(its < mine, weights) < MOSTLY or error >= CLEARLY * _mean(mine, weights):
-            return False
+            return
         self.successions += 1
-        self.asleep, self.number_asleep = current, self.number
+        self.previous, self.previous_number = current, self.number
         self.current, self.number = fresh, self.successions
-        self.slept = self.played = fresh.rows
-        self._begin(error, len(its))
-        return True
+        self.replaced_at = self.replayed_at = fresh.rows
+        # From now on this is the usual error.
+        self.error, self.weight = len(its) * error, float(len(its))
+        self.suspected_rows, self.calm_chunks = 0, 0
 
-    def _wakes(self, asleep: Ensemble, alarm: bool) -> bool:
+    def _previous_returns(self, previous: Ensemble, suspected: bool) -> bool:
         """Let the old ensemble play what it missed, if that is due; whether it comes back."""
         rows = self.current.rows
-        since, missed = rows - self.slept, rows - self.played
-        if not alarm and 2 * missed < min(since, 2 * MISSED):
+        since, missed = rows - self.replaced_at, rows - self.replayed_at
+        if not suspected and 2 * missed < min(since, 2 * MISSED):
             return False
-        self._play(asleep, self.current.last(missed)[-missed:])
-        self.played = rows
-        mine, its = self.current.history.last(missed), asleep.history.last(missed)
+        self._replay(previous, self.current.last(missed)[-missed:])
+        self.replayed_at = rows
+        mine, its = self.current.reservoir.last(missed), previous.reservoir.last(missed)
         weights = Layout.weights(mine)
         if _mean(Layout.errors(its), weights) < _mean(Layout.errors(mine), weights):
             # What is usual stays: the rows between may have spoiled this one, too.
-            self.current, self.number, self.asleep = asleep, self.number_asleep, None
-            self.alarmed, self.calm = 0, 0
+            self.current, self.number, self.previous = previous, self.previous_number, None
+            self.suspected_rows, self.calm_chunks = 0, 0
             return True
-        if since >= ASLEEP:
-            self.asleep = None
+        if since >= PREVIOUS_ROWS:
+            self.previous = None
         return False
 
-    def _play(self, ensemble: Ensemble, rows: Matrix) -> None:
+    def _replay(self, ensemble: Ensemble, rows: Matrix) -> None:
         X = np.ascontiguousarray(rows[:, : self.current.layout.width])
         ensemble.advance(X, Layout.targets(rows).copy(), Layout.weights(rows).copy())
-
-    def _begin(self, error: float, count: int) -> None:
-        """From now on this is the usual error, of so many rows."""
-        self.error, self.weight = count * error, float(count)
-        self.alarmed, self.calm = 0, 0
 
     # ---- on from a file
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        if self.asleep is not None:
-            self._require_fit(self.asleep, stored)
+        if self.previous is not None:
+            self._require_fit(self.previous, stored)
 
-    def _require_fit(self, asleep: Ensemble, stored: Stored) -> None:
-        """Refuse a sleeping ensemble of other rows, or one that has missed what nobody kept."""
+    def _require_fit(self, previous: Ensemble, stored: Stored) -> None:
+        """Refuse a previous ensemble of other rows, or one that has missed what nobody kept."""
         current = self.current
-        if (asleep.layout, asleep.outputs) != (current.layout, current.outputs):
-            raise stored.error("the sleeping ensemble has other features or classes")
-        known = all(e.history.rows == e.rows - e.delay for e in self._ensembles)
-        kept = current.delay <= self.slept <= self.played <= current.rows <= self.played + RECENT
+        if (previous.layout, previous.outputs) != (current.layout, current.outputs):
+            raise stored.error("the previous ensemble has other features or classes")
+        known = all(e.reservoir.rows == e.rows - e.delay for e in self._ensembles)
+        kept = (
+            current.delay <= self.replaced_at <= self.replayed_at <= current.rows <= self.replayed_at + RECENT
+        )
         if not (known and kept):
-            raise stored.error("the rows that the sleeping ensemble missed are not there")
+            raise stored.error("the rows that the previous ensemble missed are not there")
 
 
 def _risen(rows: Matrix) -> int:

@@ -154,15 +154,13 @@ def fit_span(
     roots: Vector | None = None,
     scratch: Scratch | None = None,
     with_gradients: bool = True,
-    hopeless: float = np.inf,
 ) -> SpanFit:
     """The ridge fit with the smallest leave-one-out error near a bandwidth and a regularization.
 
     From there the bandwidth is made smaller by a factor of 1.41 as long as the error falls, or larger; then
-    the regularization, by 3.16; at most so many ``steps``, of each; none if the first error is above
-    ``hopeless``. ``atoms`` are rows in the coordinates of X; ``roots`` are square roots of weights of the
-    rows. The gradients are those of a fit with the Gaussian kernel of the chosen bandwidth, whatever the
-    kernel. O(n B^2) for each fit, and O(n B d + n d^2) besides.
+    the regularization, by 3.16; at most so many ``steps``, of each. ``atoms`` are rows in the coordinates of
+    X; ``roots`` are square roots of weights of the rows. The gradients are those of a fit with the Gaussian
+    kernel of the chosen bandwidth, whatever the kernel. O(n B^2) for each fit, and O(n B d + n d^2) besides.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 3))
@@ -197,8 +195,6 @@ def fit_span(
     penalty = fill(kernel or Gaussian("auto"), bandwidth)
     gram = K.T @ K
     first, theta = leave_one_out(K, regularization * penalty, Y, gram, work)
-    if first > hopeless:
-        return SpanFit(metric, bandwidth, regularization, first, first, None)
     error = first
     K, spare = spare, K  # the best so far is in the spare array
     for factor in (1.0 / WIDER, WIDER):

@@ -1,0 +1,243 @@
+"""The experts on their slots: who they are, what they see, what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.kernels import Gaussian, Kernel, Linear, Matern
+from kons.learners.auto.expert import SpanRidge
+from kons.learners.auto.feature_map import CachedFeatures, FeatureMap, Fixed, uniform_metric
+from kons.learners.auto.logistic import SpanLogistic
+from kons.learners.auto.rows import Layout
+from kons.learners.auto.spec import BASELINES, LAST, MEAN, ExpertSpec
+from kons.stored import Stored
+
+__all__ = ["ExpertPool", "Slot", "fit_expert"]
+
+# The ridge of linear experts, whose features have size about 1.
+LINEAR_REGULARIZATION = 0.1
+# The ridge of the logistic loss beside that of the squared: where the latter goes from 0 to 1, logits go from
+# about -2 to 2.
+LOGISTIC_RIDGE = 1.0 / 16.0
+
+
+@dataclass
+class Slot:
+    """A spec, and once it has begun its expert and what that one sees."""
+
+    spec: ExpertSpec
+    expert: SpanRidge | None = None
+    feature_map: FeatureMap | None = None
+
+
+class ExpertPool:
+    """Seats in order. A feature map's coordinates are computed once for all experts that share it."""
+
+    def __init__(self, specs: Sequence[ExpertSpec]) -> None:
+        self.slots = [Slot(spec) for spec in specs]
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    @property
+    def specs(self) -> list[ExpertSpec]:
+        """Of all slots."""
+        return [slot.spec for slot in self.slots]
+
+    @property
+    def experts(self) -> list[SpanRidge]:
+        """Those that have begun."""
+        return [slot.expert for slot in self.slots if slot.expert is not None]
+
+    @property
+    def columns_with_lags(self) -> list[int]:
+        """Of F: the last target, and the experts that see it."""
+        return [LAST, *(i + BASELINES for i, spec in enumerate(self.specs) if spec.lags)]
+
+    def advance(
+        self,
+        rows: Matrix,
+        learned: Matrix | None,
+        Y: Matrix,
+        roots: Vector,
+        known: NDArray[np.int64],
+        layout: Layout,
+        F: Matrix,
+    ) -> None:
+        """Fill in what each expert predicts, from column BASELINES on, and let it learn.
+
+        ``learned`` are the rows with targets Y and roots of weights, None if they are those predicted;
+        ``known`` says how many of them are known before each row.
+        """
+        here, there = (
+            CachedFeatures(rows, layout),
+            None if learned is None else CachedFeatures(learned, layout),
+        )
+        for i, slot in enumerate(self.slots):
+            if slot.expert is None or slot.feature_map is None:
+                continue
+            lags, visible = slot.spec.lags, known + len(slot.expert.K)
+            U = here.coordinates(slot.feature_map, lags)
+            U_learned = None if there is None else there.coordinates(slot.feature_map, lags)
+            F[:, i + BASELINES] = slot.expert.advance(U, U_learned, Y, roots, visible)
+        self._fill_up(F, [slot.expert is not None for slot in self.slots])
+
+    def predict(self, rows: Matrix, layout: Layout, F: Matrix, *, lags: bool) -> None:
+        """Fill in what each expert would predict, those with last targets only if told. Changes nothing."""
+        asked, seen = [], CachedFeatures(rows, layout)
+        for i, slot in enumerate(self.slots):
+            speaks = slot.expert is not None and (lags or not slot.spec.lags)
+            asked.append(speaks)
+            if speaks and slot.expert is not None and slot.feature_map is not None:
+                F[:, i + BASELINES] = slot.expert.predict(seen.coordinates(slot.feature_map, slot.spec.lags))
+        self._fill_up(F, asked)
+
+    def _fill_up(self, F: Matrix, asked: list[bool]) -> None:
+        """Who has not spoken repeats the mean of the others; if nobody has, that of the targets."""
+        if all(asked):
+            return
+        spoke = [i + BASELINES for i, said in enumerate(asked) if said]
+        silent = [i + BASELINES for i, said in enumerate(asked) if not said]
+        F[:, silent] = np.mean(F[:, spoke or [MEAN]], axis=1, keepdims=True)
+
+    def forms(self, column: int, rows: int) -> Vector:
+        """``k^T A^-1 k`` of the rows just predicted by the expert of this column of F."""
+        expert = self.slots[column - BASELINES].expert if column else None
+        return np.zeros(rows) if expert is None else expert.last_forms()
+
+    def end_chunk(self, refit: bool, experts: Sequence[SpanRidge]) -> None:
+        """Let those of these that are still there start the next chunk."""
+        for expert in self.experts:
+            if any(expert is one for one in experts):
+                expert.end_chunk(refit)
+
+    def add_output(self) -> None:
+        """A class more."""
+        for expert in self.experts:
+            expert.add_output()
+
+    def remove(self, columns: Sequence[int]) -> None:
+        """Without the slots of these columns of F."""
+        self.slots = [slot for i, slot in enumerate(self.slots) if i + BASELINES not in columns]
+
+    @property
+    def size(self) -> int:
+        """The atoms of all experts."""
+        return sum(len(expert.atoms) for expert in self.experts)
+
+    # ---- going back, and on from a file
+
+    def mark(self) -> Any:
+        """Where they stand, for :meth:`restore`."""
+        return [(replace(slot), None if slot.expert is None else slot.expert.mark()) for slot in self.slots]
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark, bit for bit."""
+        self.slots = [replace(slot) for slot, _ in mark]
+        for slot, where in mark:
+            if slot.expert is not None:
+                slot.expert.restore(where)
+
+    def state(self, feature_maps: Sequence[FeatureMap]) -> list[Any]:
+        """Everything the next row depends on, besides the specs; feature maps by their place."""
+        places = {id(feature_map): place for place, feature_map in enumerate(feature_maps)}
+        return [
+            None
+            if slot.expert is None or slot.feature_map is None
+            else {
+                "feature_map": places[id(slot.feature_map)],
+                "bandwidth": _bandwidth(slot.expert.kernel),
+                **slot.expert.state(),
+            }
+            for slot in self.slots
+        ]
+
+    def load_state(
+        self, entries: Sequence[Any], feature_maps: Sequence[FeatureMap], outputs: int, fixed: Fixed
+    ) -> None:
+        """Take what :meth:`state` saved."""
+        for slot, entry in zip(self.slots, entries, strict=True):
+            if entry is None:
+                continue
+            stored = Stored(entry, "AutoKONS, an expert")
+            feature_map = feature_maps[stored.integer("feature_map", at_most=len(feature_maps) - 1)]
+            bandwidth = stored.number("bandwidth", at_least=1e-150)
+            kernel = _kernel(slot.spec, bandwidth, fixed)
+            slot.expert = _class_of(slot.spec).from_stored(
+                stored, kernel, feature_map.metric.shape[-1], outputs
+            )
+            slot.feature_map = feature_map
+
+
+def fit_expert(
+    spec: ExpertSpec,
+    feature_map: FeatureMap,
+    kept: CachedFeatures,
+    *,
+    outputs: int,
+    max_atoms: int,
+    fixed: Fixed,
+    live: bool,
+    random: np.random.Generator,
+) -> Slot:
+    """A new expert in a feature map, that has learned rows in stream order, all with weights above 0.
+
+    Its atoms are some of the rows: of those that it remembers, if its memory is finite.
+    """
+    rows, layout, scaled = kept.rows, kept.layout, kept.scaled(feature_map, spec.lags)
+    alpha = feature_map.regularization
+    atoms = max_atoms // 2 if spec.memory else max_atoms
+    if spec.kernel == "linear":
+        feature_map = FeatureMap(
+            feature_map.scaling,
+            uniform_metric(scaled.shape[1]),
+            flags=feature_map.flags,
+            features=feature_map.features,
+        )
+        alpha = fixed.regularization or LINEAR_REGULARIZATION
+    if spec.logistic and fixed.regularization is None:
+        alpha *= LOGISTIC_RIDGE
+    U = kept.coordinates(feature_map, spec.lags)
+    # Atoms of its own: with the same ones a Gaussian and a Matern expert could share their distances, but
+    # their errors would cancel less (2 % of the loss on some sets, for some percent of the time).
+    places = random.permutation(min(len(U), max(spec.memory, atoms)) if spec.memory else len(U))
+    points = U[np.sort(len(U) - 1 - places[: max(atoms, 1)])]
+    if spec.kernel == "linear" and U.shape[1] <= max_atoms:
+        points = np.eye(U.shape[1])
+    Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
+    forgetting = 1.0 - 1.0 / spec.memory if spec.memory else 1.0
+    expert = _class_of(spec)(
+        _kernel(spec, feature_map.bandwidth if fixed.bandwidth is None else fixed.bandwidth, fixed),
+        points,
+        alpha,
+        outputs=outputs,
+        offset=0.0 if layout.classes else float(np.average(Y[:, 0], weights=weights)),
+        forgetting=forgetting,
+        live=(live or bool(spec.memory) or spec.kernel == "linear") and not spec.logistic,
+    )
+    ages = np.arange(len(rows) - 1.0, -1.0, -1.0)
+    expert.learn_past(U, Y, np.sqrt(weights * forgetting**ages))
+    return Slot(spec, expert, feature_map)
+
+
+def _class_of(spec: ExpertSpec) -> type[SpanRidge]:
+    return SpanLogistic if spec.logistic else SpanRidge
+
+
+def _kernel(spec: ExpertSpec, bandwidth: float, fixed: Fixed) -> Kernel:
+    if spec.kernel == "linear":
+        return Linear()
+    if fixed.kernel is not None:
+        return fixed.kernel.resolved(bandwidth)
+    return Gaussian(bandwidth) if spec.kernel == "gaussian" else Matern(bandwidth, smoothness=1.5)
+
+
+def _bandwidth(kernel: Kernel) -> float:
+    bandwidth = getattr(kernel, "bandwidth", 1.0)
+    return float(bandwidth) if isinstance(bandwidth, (int, float)) else 1.0

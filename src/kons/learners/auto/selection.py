@@ -1,0 +1,311 @@
+"""Who is at work: feature maps are refitted, experts come, move and go.
+
+At selection steps, on rows that were kept:
+
+- every feature map in use is refitted (scaling, metric, bandwidth, regularization) and kept if it was better;
+- experts move to a feature map that is clearly better: new atoms, all kept rows learned again;
+- experts whose predictions add nothing to the stacking are pruned, and what they cost is given on.
+
+Experts with a finite memory besides take new atoms, from the rows they remember, once in a memory's length.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kons.arrays import Matrix
+from kons.learners.auto.aggregation import Aggregation
+from kons.learners.auto.feature_map import SCALINGS, CachedFeatures, FeatureMap, Fixed
+from kons.learners.auto.feature_maps import FeatureMaps
+from kons.learners.auto.pending import PendingTargets
+from kons.learners.auto.pool import ExpertPool, fit_expert
+from kons.learners.auto.reservoir import Reservoir
+from kons.learners.auto.rows import Layout
+from kons.learners.auto.schedule import LONGEST, SETTLED, doubled
+from kons.learners.auto.spec import (
+    BASELINES,
+    LAST,
+    MEAN,
+    STEADY,
+    first_specs,
+    stored_specs,
+)
+from kons.learners.auto.target_range import OutlierBounds
+from kons.stored import Stored
+
+__all__ = ["ChunkEnd", "Selection"]
+
+# Rows that feature maps are compared with when there are many.
+COMPARED_ROWS = 1024
+# Before SETTLED experts move to every new feature map; then only to one whose error is smaller by this part.
+BETTER = 0.03
+# From here on every row is learned at the end of its chunk only, where the memory is endless.
+LIVE_ROWS = 512
+# From where on experts of a series may be pruned, and from where on steady ones.
+EARLY, LATE = 512, 4096
+# A stacking counts that is worth this part of the best one's: weaker experts neither move nor grow.
+COUNTS = 0.1
+# An expert must lower the loss by this part of what a further weight costs; to be sure takes so many rows.
+PRICE, SURE = 0.5, 2048
+# Weights that are not further apart are equal.
+TIE = 1e-6
+# How many times max_atoms an expert may take that others left room for, and from what growth it pays.
+MOST_GROWN, MORE = 1.75, 1.1
+
+
+class ChunkEnd(NamedTuple):
+    """What is known at the end of a chunk."""
+
+    rows: int
+    layout: Layout
+    outputs: int
+    flags: int
+    """Classes that the last targets are told apart in."""
+    bounds: OutlierBounds
+    error: float
+    """The usual squared error of the stacking."""
+
+    def believed(self, rows: Matrix) -> Matrix:
+        """Those that are learned from, as experts are shown them."""
+        return self.layout.shown(rows[self.layout.believed(rows, self.bounds) > 0.0], self.bounds)
+
+
+class Selection:
+    """The experts on their slots, what they see, and their stacking."""
+
+    def __init__(
+        self,
+        reservoir: Reservoir,
+        pending: PendingTargets,
+        *,
+        classes: bool,
+        max_atoms: int,
+        experts: int,
+        seed: int,
+        fixed: Fixed,
+    ) -> None:
+        self._reservoir, self._pending = reservoir, pending
+        self._seed, self._fixed = seed, fixed
+        self._max_atoms = max_atoms
+        linear = fixed.kernel is None
+        #: All that may ever be at work, in the order of their numbers.
+        self.all_specs = first_specs(experts, linear=linear, classes=classes)
+        self.pool = ExpertPool(self.all_specs)
+        self.stacking = self._new_stacking()
+        self.feature_maps = FeatureMaps(fixed)
+        #: The column of the expert with the largest weight; that of the mean before any has begun.
+        self.leader = MEAN
+
+    def _new_stacking(self) -> Aggregation:
+        """Of the mean, the last target and all experts.
+
+        The last target starts with no weight: on rows in no order it is worth nothing; on others no expert
+        follows as fast. Where targets become known ``delay`` rows late, regret grows as delay + 1 (Joulani,
+        Gyorgy, Szepesvari 2013), and the prior with it.
+        """
+        return Aggregation(len(self.pool) + BASELINES, 1.0 + self._pending.delay, doubted=[LAST])
+
+    @property
+    def number_of_leader(self) -> int:
+        """In the order of the baselines and the roster, for good."""
+        if self.leader == MEAN:
+            return MEAN
+        return self.all_specs.index(self.pool.slots[self.leader - BASELINES].spec) + BASELINES
+
+    # ---- the end of a chunk
+
+    def end_chunk(self, now: ChunkEnd, *, selects: bool, refit: bool) -> None:
+        """Do what is due, and let experts start the next chunk: those that stay."""
+        old = self.pool.experts
+        if selects and now.rows >= SETTLED:  # their fits are looked at
+            self.pool.end_chunk(refit, old)
+            old = []
+        if selects:
+            self._select(now)
+        elif now.rows > SETTLED and doubled(now.rows):
+            self._prune(now)
+        for i, slot in enumerate(self.pool.slots):
+            memory = slot.spec.memory
+            due = memory and now.rows % _renewal(memory) == 0 and not selects
+            if due and slot.expert is not None:
+                self._fit(i, now, self._remembered(memory, now), self._max_atoms)
+        self.pool.end_chunk(refit, old)
+        # Who has not begun repeats the others, and no weight says whether it leads.
+        begun = [i + BASELINES for i, slot in enumerate(self.pool.slots) if slot.expert is not None]
+        weights = self.stacking.weights
+        largest = max((weights[i] for i in begun), default=0.0)
+        # Who began together said the same so far: rounding must not decide.
+        self.leader = next((i for i in begun if weights[i] >= largest - TIE), MEAN)
+
+    def _select(self, now: ChunkEnd) -> None:
+        random = np.random.default_rng([self._seed, now.rows])
+        kept = now.believed(self._reservoir.sampled())
+        some = kept
+        if now.rows >= SETTLED:  # rows that no feature map was chosen by
+            some = now.believed(self._reservoir.last(min(now.rows // 2, COMPARED_ROWS)))
+        if not len(kept) or not len(some):
+            return
+        if now.rows >= EARLY and doubled(now.rows):
+            self._prune(now)
+        before = self.feature_maps.refit(
+            kept,
+            some,
+            layout=now.layout,
+            outputs=now.outputs,
+            flags=now.flags,
+            rows=now.rows,
+            specs=self.pool.specs,
+            random=random,
+        )
+        # On rows in order, atoms are chosen anew from all of them; else only a better map is worth it.
+        exchangeable, seen = now.rows > SETTLED and self._exchangeable, CachedFeatures(kept, now.layout)
+        counting = self._counting()
+        room = self._room(now, len(counting))
+        for i, slot in enumerate(self.pool.slots):
+            key = self.feature_maps.key(slot.spec)
+            feature_map = self.feature_maps.current.get(key)
+            if now.rows < slot.spec.start or feature_map is None:
+                continue
+            if exchangeable and slot.expert is not None and slot.feature_map is not None:
+                better = key in before and feature_map.error < (1.0 - BETTER) * before[key]
+                grown = slot.spec.kernel != "linear" and room > MORE * len(slot.expert.atoms)
+                moves = (i in counting and (better or grown)) or (slot.spec == STEADY and better)
+                if feature_map.features == slot.feature_map.features and not moves:
+                    continue
+            memory = slot.spec.memory
+            learned = self._remembered(memory, now) if memory else seen
+            self._fit(i, now, learned, room if i in counting and not memory else self._max_atoms)
+
+    def _remembered(self, memory: int, now: ChunkEnd) -> CachedFeatures:
+        """The rows that an expert with a finite memory starts from."""
+        return CachedFeatures(now.believed(self._reservoir.last(3 * memory // 2)), now.layout)
+
+    def _fit(self, i: int, now: ChunkEnd, kept: CachedFeatures, max_atoms: int) -> None:
+        """A new expert in slot i, in the current feature map, fitted to the rows that are kept, if any."""
+        spec = self.pool.slots[i].spec
+        if not len(kept.rows):
+            return
+        self.pool.slots[i] = fit_expert(
+            spec,
+            self.feature_maps.current[self.feature_maps.key(spec)],
+            kept,
+            outputs=now.outputs,
+            max_atoms=max_atoms,
+            fixed=self._fixed,
+            live=now.rows < LIVE_ROWS,
+            random=np.random.default_rng([self._seed, now.rows, i]),
+        )
+
+    @property
+    def _exchangeable(self) -> bool:
+        """Whether rows come in no order, as far as experts can tell."""
+        return not any(spec.memory for spec in self.pool.specs)
+
+    def _counting(self) -> set[int]:
+        """The slots whose stacking is worth some work, beside that of the slot worth most."""
+        costs = [self.stacking.removal_cost([i + BASELINES]) for i in range(len(self.pool))]
+        return {i for i, cost in enumerate(costs) if cost >= COUNTS * max(costs)}
+
+    def _room(self, now: ChunkEnd, count: int) -> int:
+        """Atoms of each of so many that count: to them is given on what others cost that were pruned."""
+        if now.rows < SETTLED or not self._exchangeable:
+            return self._max_atoms
+        others = len(self.pool) - count
+        # An expert's cost grows with the square of its atoms.
+        shares = math.sqrt(max(len(self.all_specs) - others, count) / count)
+        return int(self._max_atoms * min(shares, MOST_GROWN))
+
+    def _prune(self, now: ChunkEnd) -> None:
+        """Experts go whose stacking is so small that without it the loss would have been the same.
+
+        The bar is that of the Bayesian information criterion, log(n)/n of the loss for each weight, halved;
+        lower while few rows are known. Those of a series go together: on rows in no order none of them is of
+        use, on others they help each other.
+        """
+        stacking = self.stacking
+        bar = PRICE * math.log(max(stacking.memory, 2.0)) * now.error
+        series = [i + BASELINES for i, spec in enumerate(self.pool.specs) if spec.of_series]
+        if series and stacking.removal_cost(series) < min(1.0, now.rows / SURE) * bar * len(series):
+            self._remove(series)
+        while now.rows >= LATE:
+            specs = self.pool.specs
+            steady = [i + BASELINES for i, spec in enumerate(specs) if not spec.memory and spec != STEADY]
+            costs = [stacking.removal_cost([i]) for i in steady]
+            if not costs or min(costs) > bar:
+                return
+            self._remove([steady[int(np.argmin(costs))]])
+
+    def _remove(self, columns: list[int]) -> None:
+        self.stacking.remove(columns)
+        self.pool.remove(columns)
+        self._pending.remove_experts(columns)
+
+    # ---- going back, and on from a file
+
+    def mark(self) -> Any:
+        """Where everybody stands, for :meth:`restore`."""
+        return self.leader, self.pool.mark(), self.stacking.mark(), self.feature_maps.mark()
+
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark, bit for bit."""
+        self.leader, pool, stacking, feature_maps = mark
+        self.pool.restore(pool)
+        self.stacking.restore(stacking)
+        self.feature_maps.restore(feature_maps)
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        used = [*self.feature_maps.current.values(), *(slot.feature_map for slot in self.pool.slots)]
+        maps = list({id(each): each for each in used if each is not None}.values())
+        places = {id(each): place for place, each in enumerate(maps)}
+        return {
+            "leader": self.leader,
+            "stacking": self.stacking.state(),
+            "specs": [tuple(spec) for spec in self.pool.specs],
+            "all_feature_maps": [each.state() for each in maps],
+            "feature_maps": [
+                (lags, name, places[id(each)]) for (lags, name), each in self.feature_maps.current.items()
+            ],
+            "better": [self.feature_maps.better[False], self.feature_maps.better[True]],
+            "experts": self.pool.state(maps),
+        }
+
+    def load_state(self, stored: Stored, width: int, outputs: int) -> None:
+        """Take what :meth:`state` saved, of rows of so many features, into a staff that has seen nothing."""
+        self.pool = ExpertPool(stored_specs(stored, "specs", self.all_specs))
+        self.stacking = self._new_stacking()
+        self.leader = stored.integer("leader", at_most=len(self.pool) + BASELINES - 1)
+        if self.leader == LAST:
+            raise stored.error("the last target leads, which is no expert")
+        self.stacking.load_state(stored.inner("stacking"))
+        feature_maps = [
+            FeatureMap.from_stored(inner, inner.integer("columns", at_least=1))
+            for inner in stored.inners("all_feature_maps")
+        ]
+        for lags, name, place in stored.tuples("feature_maps", bool, str, int):
+            if name not in SCALINGS or not 0 <= place < len(feature_maps):
+                raise stored.error(f"there is no feature map {name!r} at place {place}")
+            _require_fit(feature_maps[place], lags, width, stored)
+            self.feature_maps.current[lags, name] = feature_maps[place]
+        better = stored.items("better", 2)
+        if not all(isinstance(name, str) and name in SCALINGS for name in better):
+            raise stored.error(f"there are no scalings {better}")
+        self.feature_maps.better = {False: better[0], True: better[1]}
+        self.pool.load_state(stored.items("experts", len(self.pool)), feature_maps, outputs, self._fixed)
+        for slot in self.pool.slots:
+            if slot.feature_map is not None:
+                _require_fit(slot.feature_map, slot.spec.lags, width, stored)
+
+
+def _require_fit(feature_map: FeatureMap, lags: bool, width: int, stored: Stored) -> None:
+    columns = Layout.width_of(feature_map.features, lags, feature_map.flags)
+    if feature_map.features > width or feature_map.metric.shape[-1] != columns:
+        raise stored.error(f"a feature map has {feature_map.metric.shape[-1]} columns, expected {columns}")
+
+
+def _renewal(memory: int) -> int:
+    """Rows after which an expert with this memory takes new atoms: 1.5 times its length, in whole chunks."""
+    return max(1, round(1.5 * memory / LONGEST)) * LONGEST

@@ -1,0 +1,91 @@
+"""The experts: who sees what, and for how long."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kons.stored import Stored
+
+__all__ = [
+    "BASELINES",
+    "LAST",
+    "MEAN",
+    "STEADY",
+    "ExpertSpec",
+    "first_specs",
+    "stored_specs",
+]
+
+
+class ExpertSpec(NamedTuple):
+    """One place among the experts: relevance x bandwidth x memory x with or without the last targets."""
+
+    kernel: str
+    """``"gaussian"``, ``"matern"`` or ``"linear"``."""
+    lags: bool = False
+    """Whether it sees the last targets."""
+    memory: int = 0
+    """Rows after which the past counts 1/e; 0: all of it counts."""
+    alternative: bool = False
+    """The scaling with the larger leave-one-out error, lest the choice was wrong."""
+    start: int = 8
+    """The number of rows that it waits for.
+
+    As many as it remembers, or as it takes to be told from others.
+    """
+    logistic: bool = False
+    """Of classes: logistic instead of ridge regression."""
+
+    @property
+    def name(self) -> str:
+        """For people.
+
+        >>> ExpertSpec("gaussian", lags=True, memory=300).name
+        'gaussian, last targets, memory 300'
+        """
+        words = [self.kernel, "last targets" if self.lags else "features"]
+        words += ["alternative scaling"] * self.alternative + ["logistic"] * self.logistic
+        words += [f"memory {self.memory}"] * bool(self.memory)
+        return ", ".join(words)
+
+    @property
+    def of_series(self) -> bool:
+        """Whether it is of use only where rows come in an order that matters."""
+        return self.lags or self.memory > 0
+
+
+#: What is voted on before the experts: the mean of the targets, and the last of them; these learn nothing.
+MEAN, LAST, BASELINES = range(3)
+
+# In the order in which they are given up when there is room for fewer.
+SPECS = (
+    ExpertSpec("gaussian", start=32),
+    ExpertSpec("linear", start=4),
+    ExpertSpec("gaussian", lags=True, memory=300, start=256),
+    ExpertSpec("matern", start=512),
+    ExpertSpec("gaussian", lags=True, start=64),
+    ExpertSpec("linear", lags=True, memory=300),
+    ExpertSpec("gaussian", lags=True, memory=100, start=128),
+    ExpertSpec("gaussian", alternative=True, start=128),
+    ExpertSpec("gaussian", memory=300, start=256),
+    ExpertSpec("gaussian", logistic=True, start=1024),
+    ExpertSpec("gaussian", lags=True, memory=100, alternative=True, start=128),
+    ExpertSpec("gaussian", lags=True, memory=1000, start=1024),
+)
+#: The one that is never pruned.
+STEADY = SPECS[0]
+
+
+def first_specs(count: int, *, linear: bool, classes: bool) -> list[ExpertSpec]:
+    """The first ``count`` specs, or as many as there are."""
+    specs = [spec for spec in SPECS if linear or spec.kernel != "linear"]
+    return [spec for spec in specs if classes or not spec.logistic][:count]
+
+
+def stored_specs(stored: Stored, name: str, known: list[ExpertSpec]) -> list[ExpertSpec]:
+    """Roles that were saved as tuples, each of them known."""
+    specs = [ExpertSpec(*entry) for entry in stored.tuples(name, str, bool, int, bool, int, bool)]
+    for spec in specs:
+        if spec not in known or specs.count(spec) > 1:
+            raise stored.error(f"there is no such spec, or twice: {spec}")
+    return specs
