@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar, cast
 
 import numba
+import numba.extending
 from numba.core import event
 
 from kons.errors import announce
 
-__all__ = ["compiled", "compiled_sums", "cpu_clock", "wall_clock"]
+__all__ = ["compiled", "compiled_sums", "cpu_clock", "matrix_at", "wall_clock"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -44,6 +45,26 @@ def _compile(function: Function, **options: Any) -> Function:
         return cast(Function, numba.njit(cache=True, **options)(function))
     except RuntimeError:  # Numba found no place for its cache
         return cast(Function, numba.njit(**options)(function))
+
+
+@numba.extending.intrinsic
+def _numbers_at(_: Any, address: Any) -> Any:
+    kind = numba.types.CPointer(numba.types.float64)  # type: ignore[no-untyped-call]
+
+    def convert(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(kind))
+
+    return kind(numba.types.int64), convert
+
+
+@compiled
+def matrix_at(address: int, rows: int, columns: int) -> Any:
+    """The contiguous array of float64 that begins at an address (``array.ctypes.data``); in loops only.
+
+    For loops over many arrays of many sizes, which would otherwise be as many arguments. Whoever wrote the
+    address down keeps the array alive.
+    """
+    return numba.carray(_numbers_at(address), (rows, columns))  # type: ignore[attr-defined, call-arg]
 
 
 class _Compilations(event.Listener, threading.local):

@@ -60,10 +60,10 @@ def test_a_chunk_is_one_second_order_step(classes):
     U, Y = rows(364, classes)
     atoms = U[:15]
     expert = expert_of(U[:300], Y[:300], atoms)
-    theta, A = expert.theta.copy(), penalty_of(atoms) + np.tril(expert.gram) + np.tril(expert.gram, -1).T
+    theta, A = expert.theta.copy(), penalty_of(atoms) + np.tril(expert.S) + np.tril(expert.S, -1).T
     weights = np.random.default_rng(1).integers(0, 3, size=64).astype(float)
     said = expert.advance(U[300:], None, Y[300:], np.sqrt(weights), np.arange(64))
-    expert.end_chunk(refit=True)
+    expert.end_period(refit=True)
     K = features(U[300:], atoms)
     P = 1.0 / (1.0 + np.exp(-K @ theta))
     np.testing.assert_allclose(said, P)
@@ -81,7 +81,7 @@ def test_classes_that_can_be_told_apart_stay_numbers():
     expert = expert_of(U, Y, U[[0, -1]])
     for _ in range(50):
         expert.advance(U[:64], None, Y[:64], np.ones(64), np.arange(64))
-        expert.end_chunk(refit=True)
+        expert.end_period(refit=True)
     assert np.isfinite(expert.theta).all()
     assert (expert.predict(U).argmax(axis=1) == Y.argmax(axis=1)).all()
 
@@ -95,12 +95,12 @@ def test_a_class_that_nobody_has_seen_changes_nothing_until_it_comes():
         for expert in (known, ahead):
             assert expert.predict(U)[:, 2].max() == 0.0
             expert.advance(U[:64], None, np.pad(Y[:64], ((0, 0), (0, 1))), np.ones(64), np.arange(64))
-            expert.end_chunk(refit=True)
+            expert.end_period(refit=True)
         assert ahead.theta.tolist() == known.theta.tolist()
     new = np.tile([0.0, 0.0, 1.0], (64, 1))
     for _ in range(5):
         ahead.advance(U[:64], None, new, np.ones(64), np.arange(64))
-        ahead.end_chunk(refit=True)
+        ahead.end_period(refit=True)
     assert (ahead.predict(U[:64]).argmax(axis=1) == 2).mean() > 0.5
 
 
@@ -113,7 +113,7 @@ def test_a_mark_is_kept_when_a_class_is_seen_for_the_first_time():
     mark, before = expert.mark(), expert.predict(U)
     Y[:20] = [0.0, 0.0, 1.0]
     expert.advance(U[:20], None, Y[:20], np.ones(20), np.arange(20))
-    expert.end_chunk(False)
+    expert.end_period(False)
     assert (expert.predict(U)[:, 2] > 0.0).all()
     expert.restore(mark)
     np.testing.assert_array_equal(expert.predict(U), before)

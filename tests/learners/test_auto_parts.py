@@ -109,7 +109,7 @@ def test_forms_are_of_the_rows_predicted(live, others):
     # Rows learned meanwhile have small weights, and with a delay are others.
     learned = U[40:50] if others else None
     expert.advance(U[50:], learned, Y[40:50], np.full(10, 0.01), np.arange(10))
-    A = expert.penalty + past.T @ past
+    A = expert.prior + past.T @ past
     np.testing.assert_allclose(expert.last_forms(), np.sum(K * np.linalg.solve(A, K.T).T, axis=1), rtol=1e-6)
 
 

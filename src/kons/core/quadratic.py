@@ -244,6 +244,10 @@ class Quadratic(SquareSum):
         """Whether a period has just ended: S then holds every row."""
         return self.rows % self.period == 0
 
+    @property
+    def _most_pending(self) -> int:
+        return self.rows % self.period
+
     # ---- looking
 
     @property
@@ -425,7 +429,7 @@ class Quadratic(SquareSum):
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         super()._loaded(stored, sizes)
-        stored.counted(self.pending, "pending rows", at_most=self.rows % self.period)
+        stored.counted(self.pending, "pending rows", at_most=self._most_pending)
         if (self._marks[: self.pending, :STEPS] < 0.0).any():
             raise stored.error("a row has a negative weight")
 

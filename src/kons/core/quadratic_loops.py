@@ -21,6 +21,7 @@ __all__ = [
     "SAMPLED",
     "STEPS",
     "WEIGHTS",
+    "append_row",
     "gaussian_row",
     "learn_row",
     "outside_of",
@@ -105,6 +106,27 @@ def gaussian_row(
             total += inverse[i, j] * k[j]
         z[i] = total
     predict_row(L, base, V, C, marks, pending, work)
+
+
+@compiled_sums
+def append_row(
+    root: float, noise: float, V: Matrix, C: Matrix, marks: Matrix, pending: int, work: Vector
+) -> None:
+    """A row of ridge regression, predicted, behind those of the period: :meth:`kons.core.ridge.Ridge.learn`.
+
+    ``root`` is that of its weight; its steps are given as the residuals f - y.
+    """
+    n = V.shape[1]
+    v, h = work[n : 2 * n], work[2 * n : 2 * n + pending]
+    # The form is that of a positive matrix: below 0 it is rounding.
+    gain = 1.0 / (root * root * max(work[-1], 0.0) + noise)
+    for i in range(n):
+        V[pending, i] = root * v[i]
+    for s in range(C.shape[1]):
+        C[pending, s] = marks[s, GAINS] * root * h[s] if s < pending else 0.0
+    marks[pending, WEIGHTS], marks[pending, GAINS] = 1.0 / noise, gain
+    for o in range(STEPS, marks.shape[1]):
+        marks[pending, o] *= root * gain
 
 
 @compiled_sums

@@ -22,7 +22,7 @@ from scipy.linalg import blas, lapack
 from kons.arrays import Matrix
 from kons.core.quadratic import JITTER, Quadratic
 from kons.core.quadratic_loops import STEPS
-from kons.state import Array, Flag, Leading, fields
+from kons.state import Array, Leading, fields
 from kons.stored import Stored
 
 __all__ = ["Ridge"]
@@ -46,7 +46,6 @@ class Ridge(Quadratic):
     """
 
     STATE = fields(
-        online=Flag(),
         c=Array("size", "outputs"),
         theta=Array("size", "outputs"),
         _Y=Leading("pending", "outputs"),
@@ -72,6 +71,10 @@ class Ridge(Quadratic):
         self._Y = np.zeros((self.period, self.outputs))
         if not self.online:  # nothing is asked of the rows that wait
             self._V, self._C = self._V[:, :0], self._C[:, :0]
+
+    @property
+    def _most_pending(self) -> int:
+        return self.period
 
     # ---- rows
 

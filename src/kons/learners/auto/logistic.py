@@ -14,10 +14,8 @@ is that of both, of more it makes steps shorter, never too long.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
 
 from kons.arrays import Matrix, Vector
-from kons.learners.auto.cholesky import factored
 from kons.learners.auto.expert import SpanRidge
 
 __all__ = ["SpanLogistic"]
@@ -37,7 +35,8 @@ class SpanLogistic(SpanRidge):
     """Probabilities of classes, one against the rest; O(B^2) a row, learned at the end of chunks.
 
     Where errors are rare it tells classes apart better than :class:`SpanRidge`, which is as much concerned
-    with rows that are far on the right side. Not for a finite memory, nor for numbers.
+    with rows that are far on the right side. Not for a finite memory, nor for numbers. Its c are the
+    residuals since the last fit.
 
     >>> import numpy as np
     >>> from kons.kernels import Gaussian
@@ -52,44 +51,44 @@ class SpanLogistic(SpanRidge):
     def learn_past(self, U: Matrix, Y: Matrix, roots: Vector) -> None:
         """Learn what came before the first chunk; roots are square roots of weights. It is needed once."""
         weights = roots**2
-        size = len(self.atoms) + 1
-        self.theta = np.zeros((size, Y.shape[1]), order="F")
+        self.theta = np.zeros((len(self), Y.shape[1]))
         self.theta[-1, ~(Y[weights > 0.0] > 0.0).any(axis=0)] = HIDDEN
-        self._empty()
         some = slice(None, None, -(-len(U) // ROWS) or 1)
         share = float(weights.sum()) / max(float(weights[some].sum()), 1e-300)
         K = self.features(np.ascontiguousarray(U[some]))
         for _ in range(STEPS):
-            self._begin()
+            self._forget()
             self._count(K, Y[some], share * weights[some])
-            self.factor()
+            self.fit()
         if len(U) > ROWS:
-            self._begin()
+            self._forget()
             for part, K in self._parts(U):
                 self._count(K, Y[part], weights[part])
-            self.factor()
+            self.fit()
 
-    def _begin(self) -> None:
+    def _forget(self) -> None:
         """Before a Newton step from theta to the best fit of some rows: the sums of none."""
-        self.gram = np.zeros(self.gram.shape, order="F")
-        self.products = -self.penalty @ np.where(self.theta[-1] <= HIDDEN, 0.0, self.theta)
+        self.S = np.zeros(self.S.shape)
+        self.c = -self.prior @ np.where(self.theta[-1] <= HIDDEN, 0.0, self.theta)
 
     def _count(self, K: Matrix, Y: Matrix, weights: Vector) -> None:
-        P = self._say(K)
+        P = self.outputs_of(K @ self.theta)
         curvature = np.maximum((P * (1.0 - P)).max(axis=1), LEAST_CURVATURE)
         root = np.sqrt(weights * curvature)
-        self._add(K * root[:, None], (Y - P) * (root / curvature)[:, None])
+        self.add_past(K * root[:, None], (Y - P) * (root / curvature)[:, None])
 
-    def factor(self) -> None:
+    def fit(self) -> None:
         """A step, and a new factor."""
-        self.L = factored(self.penalty, self.gram)
-        self.theta = np.asfortranarray(self.theta + lapack.dpotrs(self.L, self.products, lower=1)[0])
-        self.products = np.zeros(self.products.shape)
+        before = self.theta
+        super().fit()
+        self.theta = before + self.theta
+        self.c = np.zeros(self.c.shape)
 
-    def end_chunk(self, refit: bool) -> None:
+    def end_period(self, refit: bool = True) -> None:
         """Take the chunk's rows into the sums, and if told, make a step."""
+        K, Y = self._Z[: self.pending], self._Y[: self.pending]
         # The last feature is 1, so that it shows the root of the weight that a row was multiplied by.
-        K, Y, roots = self.K, self.Y, self.K[:, -1]
+        roots = K[:, -1]
         if (roots != 1.0).any():
             used = roots > 0.0
             roots = roots[used]
@@ -97,20 +96,20 @@ class SpanLogistic(SpanRidge):
         if len(K):
             first = (self.theta[-1] <= HIDDEN) & (Y > 0.0).any(axis=0)
             if first.any():
-                self.theta = self.theta.copy(order="F")  # a mark may share it
+                self.theta = self.theta.copy()  # a mark may share it
                 self.theta[-1, first] = FIRST_SEEN
             self._count(K, Y, roots**2)
+        self._next_period()
         if refit:
-            self.factor()
-        self._empty()
+            self.fit()
 
     def add_output(self) -> None:
         """One output more, whose targets were all 0."""
         super().add_output()
         self.theta[-1, -1] = HIDDEN
 
-    def _say(self, K: Matrix) -> Matrix:
-        logits = K @ self.theta
-        shares: Matrix = 1.0 / (1.0 + np.exp(-np.clip(logits, -FARTHEST, FARTHEST)))
-        shares[logits < -FARTHEST] = 0.0
+    def outputs_of(self, values: Matrix) -> Matrix:
+        """Probabilities, of logits."""
+        shares: Matrix = 1.0 / (1.0 + np.exp(-np.clip(values, -FARTHEST, FARTHEST)))
+        shares[values < -FARTHEST] = 0.0
         return shares

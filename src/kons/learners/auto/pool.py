@@ -82,10 +82,10 @@ class ExpertPool:
         for i, slot in enumerate(self.slots):
             if slot.expert is None or slot.feature_map is None:
                 continue
-            lags, visible = slot.spec.lags, known + len(slot.expert.K)
+            lags = slot.spec.lags
             U = here.coordinates(slot.feature_map, lags)
             U_learned = None if there is None else there.coordinates(slot.feature_map, lags)
-            F[:, i + BASELINES] = slot.expert.advance(U, U_learned, Y, roots, visible)
+            F[:, i + BASELINES] = slot.expert.advance(U, U_learned, Y, roots, known)
         self._fill_up(F, [slot.expert is not None for slot in self.slots])
 
     def predict(self, rows: Matrix, layout: Layout, F: Matrix, *, lags: bool) -> None:
@@ -115,7 +115,7 @@ class ExpertPool:
         """Let those of these that are still there start the next chunk."""
         for expert in self.experts:
             if any(expert is one for one in experts):
-                expert.end_chunk(refit)
+                expert.end_period(refit)
 
     def add_output(self) -> None:
         """A class more."""

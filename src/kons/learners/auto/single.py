@@ -80,7 +80,7 @@ class SingleRows:
         """Whether the loops know all kernels, and all experts are as far into the chunk."""
         experts = pool.experts
         known = all(_kind(expert.kernel) is not None for expert in experts)
-        return known and len({len(expert.K) for expert in experts}) <= 1
+        return known and len({expert.pending for expert in experts}) <= 1
 
     def fits(self, pool: ExpertPool, width: int, outputs: int) -> bool:
         """Whether it was laid out for just these."""
@@ -94,7 +94,7 @@ class SingleRows:
     # ---- where everything lies
 
     def _lay_out(self) -> None:
-        fixed, chunk, scratch = _Tape(), _Tape(), _Tape()
+        fixed, scratch = _Tape(), _Tape()
         scratch.room(1 + self.outputs + len(self.slots) + BASELINES)
         feature_maps: dict[tuple[int, bool], int] = {}
         self.experts: list[SpanRidge] = []
@@ -108,20 +108,15 @@ class SingleRows:
                 view_rows.append(_lay_out_view(feature_map, spec.lags, fixed, scratch))
             size = len(expert.atoms) + 1
             entry = np.zeros(at.EXPERT, dtype=np.int64)
-            entry[at.SEAT], entry[at.ITS_VIEW], entry[at.LIVE] = i + BASELINES, feature_maps[key], expert.live
-            entry[at.LOGISTIC] = isinstance(expert, SpanLogistic)
+            entry[at.SEAT], entry[at.ITS_VIEW] = i + BASELINES, feature_maps[key]
+            entry[at.LIVE], entry[at.LOGISTIC] = expert.online, isinstance(expert, SpanLogistic)
             entry[at.SIZE], entry[at.KIND] = size, _kind(expert.kernel) or 0
             head = [_rate(expert.kernel), expert.offset, expert.forgetting]
             entry[at.ATOMS_AT] = fixed.add(head, expert.atoms.T)
-            entry[at.FACTOR_AT] = fixed.room(size * size if expert.live else 0)
-            entry[at.BASE_AT] = fixed.room(self.outputs * size)
-            entry[at.CHUNK_AT] = chunk.room(
-                LONGEST * (size + self.outputs) + expert.live * LONGEST * (size + LONGEST + self.outputs)
-            )
-            entry[at.WORK_AT] = scratch.room(2 * size + LONGEST + self.outputs)
+            entry[at.WORK_AT] = scratch.room(2 * size + LONGEST + self.outputs + 1)
             expert_rows.append(entry)
             self.experts.append(expert)
-        self._fixed, self._chunk, self._scratch = fixed.array(), chunk.array(), scratch.array()
+        self._fixed, self._scratch = fixed.array(), scratch.array()
         self._views = np.array(view_rows, dtype=np.int64).reshape(-1, at.VIEW)
         self._table = np.array(expert_rows, dtype=np.int64).reshape(-1, at.EXPERT)
         slots = len(self.slots) + BASELINES
@@ -143,7 +138,7 @@ class SingleRows:
         self._rows = np.zeros((LONGEST, row + OWN))
         self._end, self._settled, self._settled_rows = 0, 0, 0
         tables = (self._current[:row], self._sizes, self._views, self._table)
-        numbers = (self._fixed, self._chunk, self._memory, self._scratch)
+        numbers = (self._fixed, self._memory, self._scratch)
         _, F, self._said = self._parts_of(self._current)
         self._to_foresee = (self._x, *tables, *numbers, F, self._said)
         lines = (self._current, self._rows, self._pending)
@@ -155,28 +150,6 @@ class SingleRows:
         slots, lines = len(self.slots) + BASELINES, line.shape[:-1]
         F, said = np.split(line[..., columns:], [slots * outputs], axis=-1)
         return line[..., :columns], F.reshape(*lines, slots, outputs), said.reshape(*lines, -1, outputs)
-
-    def _factor(self, i: int) -> Matrix:
-        """L, by rows."""
-        size, start = self._table[i, at.SIZE], self._table[i, at.FACTOR_AT]
-        return self._fixed[start : start + size * size].reshape(size, size)
-
-    def _base(self, i: int) -> Matrix:
-        """Base or theta, transposed."""
-        size, start = self._table[i, at.SIZE], self._table[i, at.BASE_AT]
-        return self._fixed[start : start + self.outputs * size].reshape(self.outputs, size)
-
-    def _buffers(self, i: int) -> list[Matrix]:
-        """K, transposed Y and, if it is live, V, C and transposed E of an expert."""
-        size, start = int(self._table[i, at.SIZE]), int(self._table[i, at.CHUNK_AT])
-        shapes = [(LONGEST, size), (self.outputs, LONGEST)]
-        if self._table[i, at.LIVE]:
-            shapes += [(LONGEST, size), (LONGEST, LONGEST), (self.outputs, LONGEST)]
-        buffers = []
-        for rows, columns in shapes:
-            buffers.append(self._chunk[start : start + rows * columns].reshape(rows, columns))
-            start += rows * columns
-        return buffers
 
     def _vote(self, place: int, n: int) -> tuple[Matrix, Matrix]:
         """Weights, start and products; A and its inverse."""
@@ -204,19 +177,13 @@ class SingleRows:
 
         False, and nothing done, if so many have no room: compiled loops do not look at bounds.
         """
-        n = len(self.experts[0].K) if self.experts else 0
+        n = self.experts[0].pending if self.experts else 0
         if n + left > LONGEST:
             return False
-        for i, expert in enumerate(self.experts):
-            K, Y, *rest = self._buffers(i)
-            K[:n], Y[:, :n] = expert.K, expert.Y.T
-            if expert.live:
-                V, C, E = rest
-                V[:n], C[:n, :n], E[:, :n] = expert.V, expert.C, expert.E.T
-                self._factor(i)[:] = expert.L
-                self._base(i)[:] = expert.base.T
-            else:
-                self._base(i)[:] = expert.theta.T
+        # Kept, for they are known to the loops by their addresses.
+        self._held = [expert.arrays_of_period() for expert in self.experts]
+        for i, arrays in enumerate(self._held):
+            self._table[i, at.ADDRESSES :] = [array.ctypes.data for array in arrays]
         memory, targets = self._memory, self.targets
         memory[at.FED] = self._settled = 0
         memory[at.ROWS] = self._settled_rows = n
@@ -246,12 +213,8 @@ class SingleRows:
         memory, targets = self._memory, self.targets
         fed, n = int(memory[at.FED]), int(memory[at.ROWS])
         if fed > self._settled:
-            for i, expert in enumerate(self.experts):
-                K, Y, *rest = self._buffers(i)
-                expert.K, expert.Y = K[:n].copy(), Y[:, :n].T.copy()
-                if expert.live:
-                    V, C, E = rest
-                    expert.V, expert.C, expert.E = V[:n].copy(), C[:n, :n].copy(), E[:, :n].T.copy()
+            for expert in self.experts:
+                expert.pending = n
             targets.weight, targets.squares = float(memory[at.WEIGHT]), float(memory[at.SQUARES])
             targets.low, targets.high = float(memory[at.LOW]), float(memory[at.HIGH])
             targets.totals = self._part(at.TOTALS_AT, self.outputs).copy()

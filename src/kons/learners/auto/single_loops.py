@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.compilation import compiled, compiled_sums
+from kons.compilation import compiled, compiled_sums, matrix_at
+from kons.core.quadratic_loops import STEPS, append_row, predict_row
 from kons.learners.auto.aggregation import learn_weights
 from kons.learners.auto.calibration import learn_logit
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
@@ -38,10 +39,10 @@ FENCE_LOW, FENCE_HIGH, LARGEST_ERROR, NUMBERS = range(12, 16)
 VOTE, LOGITS, CENTRE, SAID = range(4)
 # A view: its kind of scaling, what it sees, where it lies in ``fixed``, and its coordinates in ``scratch``.
 RANKS, SEES_LAGS, FLAGS, FEATURES, COLUMNS, KNOTS, ROTATED, SCALING_AT, METRIC_AT, SEEN_AT, VIEW = range(11)
-# An expert: its column of F, its view and kind, and where it lies in ``fixed``, ``chunk`` and ``scratch``.
-SEAT, ITS_VIEW, KIND, LIVE, LOGISTIC, SIZE, ATOMS_AT, FACTOR_AT, BASE_AT, CHUNK_AT, WORK_AT, EXPERT = range(
-    12
-)
+# An expert: its column of F, its view and kind, its numbers and atoms in ``fixed``, its work in ``scratch``;
+# and at which addresses its state is, which is read and written there.
+SEAT, ITS_VIEW, KIND, LIVE, LOGISTIC, SIZE, ATOMS_AT, WORK_AT, ADDRESSES = range(9)
+FACTOR, BASE, ROWS_OF, TARGETS_OF, WHITENED, FORMS, MARKS, EXPERT = range(ADDRESSES, ADDRESSES + 8)
 LINEAR, GAUSSIAN, MATERN = range(3)
 # Three numbers of an expert come before its atoms; the first is what squared distances are multiplied by.
 RATE, OFFSET, FORGETTING, HEAD = range(4)
@@ -59,7 +60,6 @@ def foresee(
     views: Table,
     experts: Table,
     fixed: Vector,
-    chunk: Vector,
     memory: Vector,
     scratch: Vector,
     F: Matrix,
@@ -97,7 +97,7 @@ def foresee(
             F[LAST, o] = F[MEAN, o] if last < 0.0 else (1.0 if last == o else 0.0)
         for i in range(BASELINES, len(F)):
             F[i, o] = math.nan
-    _ask(row, width, views, experts, fixed, chunk, memory, scratch, F)
+    _ask(row, width, views, experts, fixed, memory, scratch, F)
     for o in range(outputs):
         centre = 0.0 if classes else F[MEAN, o]
         # Who has not begun repeats the mean of the others; if nobody has, that of the targets.
@@ -129,7 +129,6 @@ def _ask(
     views: Table,
     experts: Table,
     fixed: Vector,
-    chunk: Vector,
     memory: Vector,
     scratch: Vector,
     F: Matrix,
@@ -139,7 +138,8 @@ def _ask(
         _see(row, width, memory[FENCE_LOW], memory[FENCE_HIGH], views[i], fixed, scratch)
     for i in range(len(experts)):
         seen = views[experts[i, ITS_VIEW], SEEN_AT] + views[experts[i, ITS_VIEW], COLUMNS]
-        _speak(scratch[seen:], int(memory[ROWS]), F.shape[1], experts[i], fixed, chunk, scratch, F)
+        u = scratch[seen : seen + views[experts[i, ITS_VIEW], COLUMNS]]
+        _speak(u, int(memory[ROWS]), experts[i], fixed, scratch, F)
 
 
 @compiled_sums
@@ -181,31 +181,22 @@ def _see(
 
 
 @compiled_sums
-def _speak(
-    u: Vector,
-    n: int,
-    outputs: int,
-    expert: Table,
-    fixed: Vector,
-    chunk: Vector,
-    scratch: Vector,
-    F: Matrix,
-) -> None:
-    """What one expert says. Its work is kept: k, v = L^-1 k, h = C^-1 V v and the predictions.
+def _speak(u: Vector, n: int, expert: Table, fixed: Vector, scratch: Vector, F: Matrix) -> None:
+    """What one expert says. Its work is kept, as :func:`~kons.core.quadratic_loops.predict_row` leaves it.
 
     ::
 
-        prediction = base^T v + h^T E + offset,   or theta^T k + offset of an expert that is not live,
+        prediction = f + offset,   or theta^T k + offset of an expert that is not live,
         or the logistic function of theta^T k
     """
-    S, kind = expert[SIZE], expert[KIND]
+    S, kind, outputs = expert[SIZE], expert[KIND], F.shape[1]
     B = S - 1
-    rate = fixed[expert[ATOMS_AT] + RATE]
-    k = scratch[expert[WORK_AT] : expert[WORK_AT] + S]
+    rate, offset = fixed[expert[ATOMS_AT] + RATE], fixed[expert[ATOMS_AT] + OFFSET]
+    work = scratch[expert[WORK_AT] : expert[WORK_AT] + 2 * S + LONGEST + outputs + 1]
+    k, f = work[:S], work[2 * S + LONGEST :]
     for b in range(S):
         k[b] = 0.0
-    columns = (expert[FACTOR_AT] - expert[ATOMS_AT] - HEAD) // max(B, 1)
-    for j in range(columns):
+    for j in range(len(u)):
         start = expert[ATOMS_AT] + HEAD + j * B
         along = fixed[start : start + B]
         if kind == LINEAR:
@@ -222,42 +213,23 @@ def _speak(
             distance = min(math.sqrt(rate * k[b]), FARTHEST)
             k[b] = (1.0 + distance) * math.exp(-distance)
     k[B] = 1.0
-    work = scratch[expert[WORK_AT] + S : expert[WORK_AT] + 2 * S + LONGEST + outputs]
-    v, h, raw = work[:S], work[S : S + LONGEST], work[S + LONGEST :]
-    if not expert[LIVE]:
-        v = k
+    base = matrix_at(expert[BASE], S, outputs)
+    if expert[LIVE]:
+        L, V = matrix_at(expert[FACTOR], S, S), matrix_at(expert[WHITENED], LONGEST, S)
+        C = matrix_at(expert[FORMS], LONGEST, LONGEST)
+        marks = matrix_at(expert[MARKS], LONGEST, STEPS + outputs)
+        predict_row(L, base, V, C, marks, n, work)
     else:
-        for i in range(S):
-            L = fixed[expert[FACTOR_AT] + i * S : expert[FACTOR_AT] + (i + 1) * S]
-            total = k[i]
-            for j in range(i):
-                total -= L[j] * v[j]
-            v[i] = total / L[i]
-        V = chunk[expert[CHUNK_AT] + LONGEST * (S + outputs) :]
-        C = V[LONGEST * S :]
-        for s in range(n):
-            past = V[s * S : (s + 1) * S]
+        for o in range(outputs):
             total = 0.0
             for i in range(S):
-                total += past[i] * v[i]
-            for r in range(s):
-                total -= C[s * LONGEST + r] * h[r]
-            h[s] = total / C[s * LONGEST + s]
+                total += base[i, o] * k[i]
+            f[o] = total
     for o in range(outputs):
-        start = expert[BASE_AT] + o * S
-        base = fixed[start : start + S]
-        total = fixed[expert[ATOMS_AT] + OFFSET]
-        for i in range(S):
-            total += base[i] * v[i]
-        if expert[LIVE]:
-            start = expert[CHUNK_AT] + LONGEST * (2 * S + outputs + LONGEST + o)
-            E = chunk[start : start + LONGEST]
-            for s in range(n):
-                total += h[s] * E[s]
+        total = f[o] + offset
         if expert[LOGISTIC]:
-            # As SpanLogistic._say: far below it is 0.
+            # As SpanLogistic.outputs_of: far below it is 0.
             total = 0.0 if total < -FARTHEST_LOGIT else 1.0 / (1.0 + math.exp(-min(total, FARTHEST_LOGIT)))
-        raw[o] = total
         F[expert[SEAT], o] = total
 
 
@@ -269,7 +241,6 @@ def learn(
     views: Table,
     experts: Table,
     fixed: Vector,
-    chunk: Vector,
     memory: Vector,
     scratch: Vector,
     F: Matrix,
@@ -306,7 +277,7 @@ def learn(
             for j in range(len(current)):
                 current[j] = waiting[oldest, j]
             if turn == 0:  # for its k, v and h; then back to what was said at its time
-                _ask(row, seen - LAGS, views, experts, fixed, chunk, memory, scratch, F)
+                _ask(row, seen - LAGS, views, experts, fixed, memory, scratch, F)
     y, weight, n = current[seen + TARGET_AT], current[seen + WEIGHT_AT], int(memory[ROWS])
     for j in range(seen + OWN):
         rows[n, j] = current[j]
@@ -325,7 +296,7 @@ def learn(
             believed = 0.0
     memory[LOSS] += weight * min(rows[n, seen + ERROR_AT], memory[LARGEST_ERROR])
     for i in range(len(experts)):
-        _append(goal, math.sqrt(believed), n, experts[i], fixed, chunk, scratch)
+        _append(goal, math.sqrt(believed), n, experts[i], fixed, scratch)
     memory[ROWS] = n + 1.0
     _weigh(y, weight, believed, inside, goal, sizes, memory, scratch, F, said)
     return int(memory[FED])
@@ -372,43 +343,23 @@ def _weigh(
 
 
 @compiled_sums
-def _append(
-    goal: Vector, root: float, n: int, expert: Table, fixed: Vector, chunk: Vector, scratch: Vector
-) -> None:
-    """The row behind the n others of the chunk.
-
-    ::
-
-        row of C = (h, pivot),   pivot^2 = v^T v - h^T h + lambda^(n + 1),   E = (y - prediction) / pivot
-    """
+def _append(goal: Vector, root: float, n: int, expert: Table, fixed: Vector, scratch: Vector) -> None:
+    """The row behind the n others of the chunk, as :meth:`kons.core.ridge.Ridge.learn` has them."""
     S, outputs = expert[SIZE], len(goal)
-    work = scratch[expert[WORK_AT] : expert[WORK_AT] + 2 * S + LONGEST + outputs]
-    k, v, h, raw = work[:S], work[S : 2 * S], work[2 * S : 2 * S + LONGEST], work[2 * S + LONGEST :]
-    at = expert[CHUNK_AT]
-    offset = fixed[expert[ATOMS_AT] + OFFSET]
+    work = scratch[expert[WORK_AT] : expert[WORK_AT] + 2 * S + LONGEST + outputs + 1]
+    k, f = work[:S], work[2 * S + LONGEST :]
+    offset, forgetting = fixed[expert[ATOMS_AT] + OFFSET], fixed[expert[ATOMS_AT] + FORGETTING]
+    Z, Y = matrix_at(expert[ROWS_OF], LONGEST, S), matrix_at(expert[TARGETS_OF], LONGEST, outputs)
     for i in range(S):
-        chunk[at + n * S + i] = root * k[i]
-    at += LONGEST * S
+        Z[n, i] = root * k[i]
     for o in range(outputs):
-        chunk[at + o * LONGEST + n] = root * (goal[o] - offset)
-    if not expert[LIVE]:
-        return
-    at += LONGEST * outputs
-    form = 0.0
-    for i in range(S):
-        form += v[i] * v[i]
-        chunk[at + n * S + i] = root * v[i]
-    at += LONGEST * S + n * LONGEST
-    for s in range(n):
-        form -= h[s] * h[s]
-        chunk[at + s] = root * h[s]
-    # The form is that of a positive matrix: below 0 it is rounding.
-    noise = fixed[expert[ATOMS_AT] + FORGETTING] ** (n + 1.0)
-    pivot = math.sqrt(root * root * max(form, 0.0) + noise)
-    chunk[at + n] = pivot
-    at += LONGEST * LONGEST - n * LONGEST
-    for o in range(outputs):
-        chunk[at + o * LONGEST + n] = root * (goal[o] - raw[o]) / pivot
+        Y[n, o] = root * (goal[o] - offset)
+    if expert[LIVE]:
+        V, C = matrix_at(expert[WHITENED], LONGEST, S), matrix_at(expert[FORMS], LONGEST, LONGEST)
+        marks = matrix_at(expert[MARKS], LONGEST, STEPS + outputs)
+        for o in range(outputs):
+            marks[n, STEPS + o] = f[o] - (goal[o] - offset)
+        append_row(root, forgetting ** (n + 1.0), V, C, marks, n, work)
 
 
 @compiled
