@@ -366,7 +366,7 @@ class Pool:
     # ---- the end of a chunk
 
     def end_chunk(self):
-        decides = self.rows in self.schedule["decision"] and bool(self.history)
+        decides = self.rows in self.schedule["selection"] and bool(self.history)
         if not self.classes and self.history:
             self.move_fence(decides)
         ended, variance = self.rows - self.schedule["end of a chunk"].before(self.rows), self.variance()

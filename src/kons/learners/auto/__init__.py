@@ -1,24 +1,24 @@
-"""AutoKONS, and its parts, each of which stands alone: scales, relevance, experts, their stacking.
+"""AutoKONS, and its parts, each of which stands alone: feature maps, experts, their stacking, drift.
 
-=======================  ===================================================================================
-``relevance``            a metric of the features from the gradients of a fit; leave-one-out errors
-``ranks``                features by their rank
-``cholesky``             factors of sums of squares
-``expert``               ridge regression in the span of atoms, any number of outputs over one A
-``logistic``             the same with the logistic loss, of classes
-``aggregation``          the second-order update on the predictions of experts
-``calibration``          scores of classes as probabilities
-``history``              a uniform sample of a stream, and its last rows
-``targets``, ``outlier bounds``   mean and range of targets as they become known; which of them are believed
-``rows``, ``waiting``    a row as numbers; rows whose targets are not known yet
-``feature map``, ``feature maps``      what an expert sees of a row, refitted as rows come
-``specs``, ``panel``     who the experts are; all of them on their slots
-``voting``               with and without those that see the last targets
-``chunks``, ``staff``    when what happens; who comes and goes
-``ensemble``             rows through all of it
-``single``               the same for rows one by one, compiled
-``succession``           a fresh ensemble where the past no longer helps
-=======================  ===================================================================================
+============================  ==============================================================================
+``learner``                   raw columns and targets in, predictions out
+``drift``                     a fresh ensemble after abrupt drift, and the previous one
+``ensemble``                  rows through all of the following; ``single``: rows one by one, compiled
+``schedule``                  after which rows what happens
+``selection``                 the selection step: feature maps refitted, experts fitted and pruned
+``spec``, ``pool``            what the experts are; their slots, and all of them at once
+``expert``, ``logistic``      ridge and logistic regression in the span of atoms
+``aggregation``               stacking: the second-order update on the predictions of experts
+``calibration``               scores of classes as probabilities
+``feature_map``               scaling, metric and bandwidth that experts share, and cached features
+``feature_maps``              those in use, selected by leave-one-out errors
+``metric_learning``           the average gradient outer product of a fit; leave-one-out errors
+``quantile_scaling``          features by their share of smaller values
+``rows``, ``pending``         a row as numbers; rows whose targets are not known yet
+``reservoir``                 a uniform sample of the stream, and its last rows
+``target_range``              mean, spread and range of targets, and outlier bounds
+``cholesky``                  factors of sums of squares
+============================  ==============================================================================
 """
 
 from kons.learners.auto.learner import AutoKONS

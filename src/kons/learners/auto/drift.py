@@ -29,25 +29,12 @@ from kons.stored import Stored
 
 __all__ = ["DriftAdaptation"]
 
-# By the row, of the usual error: as stacking forgets.
-FORGETTING = 0.9995
-# A change is suspected if a chunk's error is beyond so many times the usual, or beyond so many times the
-# variance of its targets and at least this part of the usual.
-UNUSUAL, WORSE_THAN_MEAN, SMALL = 3.0, 1.5, 0.25
-# Of classes: a usual error below is as good as this one.
-LEAST = 1e-3
-# Rows that are enough to judge by, and those an ensemble must have learned to be judged.
-FEWEST, YOUNG = 16, 256
-# Chunks without an suspected change that end it.
-CALM = 2
-# Rows of a trial. Since errors rose: from where on their sum is largest, beyond this part of their mean.
-SHORTEST, RISEN = 40, 0.5
-# To take over: this part of the error, in at least this part of the rows, of all but those missed most.
-CLEARLY, MOSTLY, COMPARED = 0.5, 0.6, 0.9
-# Rows of trials that a row pays for, and how many may be saved up; half of them at the start.
+# A change is suspected if a chunk's error is so many times the usual one.
+UNUSUAL = 3.0
+# Rows that are enough to judge by.
+FEWEST = 16
+# Rows of trials that a row pays for, and how many may be saved up: the bound of what trials cost.
 PAID, SAVED = 1.0 / 32.0, 512.0
-# Rows that an ensemble sleeps, and at most misses before it plays them.
-PREVIOUS_ROWS, MISSED = 2048, 256
 
 
 class _Numbered(Inner):
@@ -69,8 +56,8 @@ class _Numbered(Inner):
 class DriftAdaptation(Part):
     """The current ensemble, and perhaps the previous one; rows are numbers, as :class:`Ensemble` takes them.
 
-    Some microseconds a chunk beside the ensemble's own work; while one sleeps, twice the work. Memory for two
-    ensembles. Not for slow drift, which experts with a finite memory follow.
+    Some microseconds a chunk beside the ensemble's own work; twice the work while there is a previous one.
+    Memory for two ensembles. Not for slow drift, which experts with a finite memory follow.
 
     >>> import numpy as np
     >>> from kons import AutoKONS
@@ -117,7 +104,7 @@ class DriftAdaptation(Part):
         self.trial_budget = 0.5 * SAVED
 
     def _new(self, number: int) -> Ensemble:
-        """A successor draws other rows and atoms: those of the first may have been the trouble."""
+        """With a seed of its own: the rows and atoms that the first one drew may have been the trouble."""
         seed = self._settings["seed"]
         if number:
             seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
@@ -169,9 +156,9 @@ class DriftAdaptation(Part):
     # ---- the end of a chunk
 
     def _check_for_drift(self) -> None:
-        """A chunk has ended: is all well, or should another one be at work."""
+        """At the end of a chunk: suspect a change, and try another ensemble if there is reason to."""
         current = self.current
-        ended, young = chunk_before(current.rows), current.rows < YOUNG
+        ended, young = chunk_before(current.rows), current.rows < 4 * CHUNK
         self.trial_budget = min(self.trial_budget + PAID * ended, SAVED)
         if not current.reservoir.rows:
             return
@@ -180,14 +167,15 @@ class DriftAdaptation(Part):
             return
         error = _mean(Layout.errors(chunk), Layout.weights(chunk))
         usual = self.error / self.weight if self.weight else error
-        usual = max(usual, LEAST) if current.layout.classes else usual
+        # Of classes the usual error may be none at all.
+        usual = max(usual, 1e-3) if current.layout.classes else usual
         suspected = not young and self._change_suspected(chunk, usual)
         self.calm_chunks = 0 if suspected else self.calm_chunks + 1
-        if self.calm_chunks >= CALM:
+        if self.calm_chunks >= 2:  # one alone may be chance
             self.suspected_rows = 0
         elif suspected or self.suspected_rows:
             self.suspected_rows += ended
-        decay = FORGETTING ** len(chunk)
+        decay = current.stacking.forgetting ** len(chunk)
         self.error = decay * self.error + len(chunk) * (error if young else min(error, UNUSUAL * usual))
         self.weight = decay * self.weight + len(chunk)
         if self.previous is not None and self._previous_returns(self.previous, suspected):
@@ -196,8 +184,13 @@ class DriftAdaptation(Part):
             self._try_fresh_ensemble(max(self.suspected_rows // 2, CHUNK), usual)
 
     def _change_suspected(self, rows: Matrix, usual: float) -> bool:
+        """Error above 3 times the usual, or 1.5 times the variance of the targets if no less than usual/4.
+
+        Of classes that are hard to tell apart, three times the usual error is more than there can be; a small
+        error beside a smaller variance is no reason.
+        """
         error = _mean(Layout.errors(rows), Layout.weights(rows))
-        return error > UNUSUAL * usual or error > max(WORSE_THAN_MEAN * self._variance(rows), SMALL * usual)
+        return error > UNUSUAL * usual or error > max(1.5 * self._variance(rows), 0.25 * usual)
 
     def _variance(self, rows: Matrix) -> float:
         """Of the targets; of classes summed over them."""
@@ -208,15 +201,18 @@ class DriftAdaptation(Part):
         return _mean((y - _mean(y, weights)) ** 2, weights)
 
     def _try_fresh_ensemble(self, count: int, usual: float) -> None:
-        """Let a fresh ensemble play some of the last rows; if it has clearly won, it takes over."""
+        """Let a fresh ensemble predict and learn some of the last rows; if it has clearly won, it takes over.
+
+        That is: half the error, and smaller errors in 60 % of the rows, over the later half of them without
+        the tenth that was missed most, for a rare row is no reason.
+        """
         current = self.current
         count = _risen(current.reservoir.last(count))
         later = current.reservoir.last(count - count // 2)
-        # Without those that were missed most: a rare one is no reason.
         errors, weights = Layout.errors(later), Layout.weights(later)
-        compared = (errors <= np.quantile(errors, COMPARED)) & (weights > 0.0)
+        compared = (errors <= np.quantile(errors, 0.9)) & (weights > 0.0)
         rows = current.last(count)
-        enough = count >= SHORTEST and compared.sum() >= FEWEST and self.trial_budget >= len(rows)
+        enough = count >= 40 and compared.sum() >= FEWEST and self.trial_budget >= len(rows)
         mine, weights = errors[compared], weights[compared]
         if not (enough and self._change_suspected(later[compared], usual)):
             return
@@ -228,7 +224,7 @@ class DriftAdaptation(Part):
         self._replay(fresh, rows)
         its = Layout.errors(fresh.reservoir.last(len(later)))[compared]
         error = _mean(its, weights)
-        if _mean(its < mine, weights) < MOSTLY or error >= CLEARLY * _mean(mine, weights):
+        if _mean(its < mine, weights) < 0.6 or error >= 0.5 * _mean(mine, weights):
             return
         self.successions += 1
         self.previous, self.previous_number = current, self.number
@@ -239,10 +235,13 @@ class DriftAdaptation(Part):
         self.suspected_rows, self.calm_chunks = 0, 0
 
     def _previous_returns(self, previous: Ensemble, suspected: bool) -> bool:
-        """Let the old ensemble play what it missed, if that is due; whether it comes back."""
+        """Feed the previous ensemble what it missed, if that is due; whether it comes back.
+
+        Due when it missed half of the rows since it was replaced, and at the latest after 256.
+        """
         rows = self.current.rows
         since, missed = rows - self.replaced_at, rows - self.replayed_at
-        if not suspected and 2 * missed < min(since, 2 * MISSED):
+        if not suspected and 2 * missed < min(since, 8 * CHUNK):
             return False
         self._replay(previous, self.current.last(missed)[-missed:])
         self.replayed_at = rows
@@ -253,7 +252,7 @@ class DriftAdaptation(Part):
             self.current, self.number, self.previous = previous, self.previous_number, None
             self.suspected_rows, self.calm_chunks = 0, 0
             return True
-        if since >= PREVIOUS_ROWS:
+        if since >= RECENT:
             self.previous = None
         return False
 
@@ -268,7 +267,7 @@ class DriftAdaptation(Part):
             self._require_fit(self.previous, stored)
 
     def _require_fit(self, previous: Ensemble, stored: Stored) -> None:
-        """Refuse a previous ensemble of other rows, or one that has missed what nobody kept."""
+        """Refuse a previous ensemble of other rows, or one that has missed rows that were not kept."""
         current = self.current
         if (previous.layout, previous.outputs) != (current.layout, current.outputs):
             raise stored.error("the previous ensemble has other features or classes")
@@ -281,14 +280,14 @@ class DriftAdaptation(Part):
 
 
 def _risen(rows: Matrix) -> int:
-    """How many of the last rows came since errors rose.
+    """How many of the last rows came since errors rose: the sum of ``error - mean/2`` over them is largest.
 
     >>> errors = np.array([1.0, 3.0, 2.0, 1.0, 9.0, 8.0, 3.0, 7.0])
     >>> _risen(np.column_stack([np.ones((8, 5)), errors]))
     4
     """
     errors, weights = Layout.errors(rows), Layout.weights(rows)
-    excess = weights * (errors - RISEN * _mean(errors, weights))
+    excess = weights * (errors - 0.5 * _mean(errors, weights))
     return int(np.argmax(np.cumsum(excess[::-1]))) + 1
 
 

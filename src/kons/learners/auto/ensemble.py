@@ -1,8 +1,8 @@
-"""The experts at work: rows in chunks, what everybody says of them, one stacking.
+"""Rows through the expert pool in chunks: predicted by all experts, stacked, learned.
 
 Everything here is numbers: a row is its features, the last targets known when it was predicted, its own
-target (a class as its number), its weight and the stacking's error. At the ends of chunks
-(:mod:`~kons.learners.auto.schedule`) it is seen to who is at work (:mod:`~kons.learners.auto.selection`).
+target (a class as its number), its weight and the error of stacking. At the ends of chunks
+(:mod:`~kons.learners.auto.schedule`) experts are fitted and pruned (:mod:`~kons.learners.auto.selection`).
 Rows that come one by one have a way of their own (:mod:`kons.learners.auto.single`), with the same outcome.
 """
 
@@ -40,6 +40,7 @@ from kons.learners.auto.spec import BASELINES, LAST, MEAN
 from kons.learners.auto.target_range import (
     FOLLOWED,
     NO_BOUNDS,
+    ROUNDING,
     OutlierBounds,
     TargetRange,
     Targets,
@@ -51,10 +52,8 @@ __all__ = ["Ensemble", "Outcome"]
 
 # Rows of the whole stream that are kept, and last rows.
 SAMPLE, RECENT = 8192, 2048
-# An error so many times the usual one is wild; below this part of the variance errors are rounding.
-WILD, NO_ERROR, NO_LIMIT = 100.0, 1e-12, 1e300
-# Rows after which new features are looked at.
-TO_TELL = 512
+# A squared error so many times the usual one weighs as much less in stacking: one row is no evidence.
+WILD = 100.0
 
 
 class Outcome(NamedTuple):
@@ -90,7 +89,7 @@ class Ensemble:
         # Squared errors of the stacking, forgotten as it forgets.
         self.loss, self.loss_rows = 0.0, 0.0
         # For a chunk each: targets beyond are not learned from; squared errors beyond weigh less in stacking.
-        self.bounds, self.largest_error = NO_BOUNDS, NO_LIMIT
+        self.bounds, self.largest_error = NO_BOUNDS, NO_BOUNDS.high
         self.calibration = Calibration()
         self.targets = Targets(classes)
         self.reservoir = Reservoir(SAMPLE, RECENT, seed)
@@ -108,7 +107,7 @@ class Ensemble:
         # The chunk's rows that came one by one, and whether they are at least as new as the parts.
         self._single: SingleRows | None = None
         self._singly, self._chunk_end = False, 0
-        # Predictions change nothing to those who look, but here they do: what they worked out is kept.
+        # Predictions of single rows write here: their work is kept for the learning of the same row.
         self._lock = threading.RLock()
 
     @property
@@ -316,7 +315,7 @@ class Ensemble:
         self.pending.change_rows(lambda rows: layout.widened(rows, values))
         self.layout = Layout(layout.width + len(values), layout.classes)
         if not self.due:
-            self.due = (self.rows + TO_TELL) // LONGEST * LONGEST
+            self.due = (self.rows // LONGEST + 4) * LONGEST
 
     # ---- the end of a chunk
 
@@ -350,7 +349,7 @@ class Ensemble:
         rows = self.reservoir.last(RECENT)
         before, self.bounds = self.bounds, bounds_around(Layout.targets(rows)[Layout.weights(rows) > 0.0])
         if before == NO_BOUNDS and self.rows <= CHUNK:
-            # What was voted so far was learned from anything, by experts that knew little.
+            # The weights so far were learned from outliers, too, with experts of few rows.
             self.stacking.begin()
             self.loss, self.loss_rows = 0.0, 0.0
         if is_selection_step(self.rows) and self.rows <= SETTLED:
@@ -360,8 +359,8 @@ class Ensemble:
 
     def _set_largest_error(self) -> None:
         usual = self._usual_error
-        told = not self.layout.classes and self.rows >= CHUNK and usual > NO_ERROR * self.targets.variance
-        self.largest_error = WILD * usual if told else NO_LIMIT
+        told = not self.layout.classes and self.rows >= CHUNK and usual > ROUNDING * self.targets.variance
+        self.largest_error = WILD * usual if told else NO_BOUNDS.high
 
     # ---- looking
 

@@ -23,9 +23,6 @@ SCALINGS: dict[str, type[RobustScaling] | type[QuantileScaling]] = {
     "robust": RobustScaling,
     "quantile": QuantileScaling,
 }
-# How far bandwidth and regularization are searched for the first time; later each has one step, in turn.
-FIRST_REACH = (4, 4)
-REACH_IN_TURN = ((0, 1), (1, 0))
 
 
 class Fixed(NamedTuple):
@@ -141,7 +138,8 @@ def learn_metric(
     before = np.inf
     for step in range(steps + 1):
         unit = half_median_distance(scaled, metric, random)
-        reach = REACH_IN_TURN[step % 2] if feature_map is not None or step > 0 else FIRST_REACH
+        # Steps of bandwidth and regularization: far from nothing, later one of them in turn.
+        reach = (4, 4) if feature_map is None and step == 0 else (step % 2, 1 - step % 2)
         fit = fit_span(
             scaled,
             weighted,

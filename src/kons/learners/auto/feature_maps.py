@@ -15,23 +15,17 @@ from kons.learners.auto.feature_map import SCALINGS, FeatureMap, Fixed, learn_me
 from kons.learners.auto.metric_learning import Scratch, relevances
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.schedule import SETTLED
-from kons.learners.auto.spec import ExpertSpec
+from kons.learners.auto.spec import STEADY, ExpertSpec
 
 __all__ = ["FeatureMaps", "Key"]
 
 Key = tuple[bool, str]
 """With or without the last targets, and the name of a scaling."""
 
-# Rows that the first metrics wait for; experts that are linear come earlier.
-FIRST_KERNELS = 32
 # Atoms that feature maps are compared with.
 COMPARED_ATOMS = 128
-# The first metrics are far from good and cheap to move; classes tell too little for that.
-FIRST_STEPS, FIRST_ROWS = 8, 128
-# Steps of a metric along the gradients: in general, with the last targets, from nothing.
-STEPS, STEPS_WITH_LAGS, FRESH_STEPS = 4, 2, 2
-# When a metric is also sought from nothing, and how much better it must be.
-FRESH_AT, CLEARLY = (512, 1024, 4096), 0.98
+# When a metric is also sought from the uniform one: whatever was found on few rows may be a dead end.
+FRESH_AT = (512, 1024, 4096)
 
 
 class FeatureMaps:
@@ -84,12 +78,12 @@ class FeatureMaps:
                     continue
                 columns = layout.raw_features(some, lags, flags)
                 scaling = SCALINGS[name].fit(layout.raw_features(kept, lags, flags))
-                if rows < FIRST_KERNELS:
+                if rows < STEADY.start:  # only linear experts are there
                     metric = uniform_metric(columns.shape[1])
                     self.current[key] = FeatureMap(scaling, metric, flags=flags, features=layout.width)
                     continue
                 known = old is not None and old.flags == flags and old.features == layout.width
-                early = rows <= 2 * FIRST_KERNELS
+                early = rows <= 2 * STEADY.start
                 first = early or not known
                 if first:
                     old = self._from_fewer_columns(key, columns.shape[1]) if lags or not early else None
@@ -105,16 +99,17 @@ class FeatureMaps:
                     random=random,
                     scratch=self._scratch,
                 )
-                steps = FIRST_STEPS if rows <= FIRST_ROWS and not layout.classes else STEPS
-                if rows == FIRST_KERNELS or not leads:
+                # The first metrics are far from good and cheap to move; classes tell too little for that.
+                steps = 8 if rows <= 128 and not layout.classes else 4
+                if rows == STEADY.start or not leads:
                     steps = 1
                 if lags and not first:
-                    steps = STEPS_WITH_LAGS
+                    steps = 2
                 feature_map, before[key] = better(old, steps=steps)
                 if rows in FRESH_AT and leads and name == self.better[lags]:
                     # Whatever was found on few rows: once more from the uniform metric.
-                    fresh, _ = better(None, steps=FRESH_STEPS)
-                    if fresh.error < CLEARLY * feature_map.error:
+                    fresh, _ = better(None, steps=2)
+                    if fresh.error < 0.98 * feature_map.error:  # clearly: it starts anew
                         feature_map = fresh
                 self.current[key] = replace(feature_map, flags=flags, features=layout.width)
                 errors[name] = feature_map.error

@@ -37,8 +37,6 @@ __all__ = ["AutoKONS"]
 LARGEST_TARGET = 1e150
 # Of a row: sums over rows are still numbers.
 LARGEST_WEIGHT = 1e100
-# Rows predicted at a time.
-PREDICTED_BLOCK = 1024
 
 
 class AutoKONS(StreamConsumer):
@@ -281,7 +279,7 @@ class AutoKONS(StreamConsumer):
 
     @property
     def successions(self) -> int:
-        """How often the past no longer helped, and experts who know nothing of it took over."""
+        """How often a fresh ensemble took over after abrupt drift."""
         return self._drift.successions
 
     def parameters(self) -> dict[str, Any]:
@@ -312,9 +310,10 @@ class AutoKONS(StreamConsumer):
     def _predicted(self, X: Any, recent_targets: bool) -> tuple[Matrix, Matrix]:
         points = self._as_points(X)
         require_flag(recent_targets, "recent_targets")
+        block = 1024  # its kernel values fit into the cache
         parts = [
-            self._ensemble.predict(points[start : start + PREDICTED_BLOCK], recent_targets)
-            for start in range(0, len(points), PREDICTED_BLOCK)
+            self._ensemble.predict(points[start : start + block], recent_targets)
+            for start in range(0, len(points), block)
         ]
         predictions, logits = (np.concatenate(part) for part in zip(*parts, strict=True))
         if self._labelled and self.delay:

@@ -39,9 +39,6 @@ __all__ = [
 FLOOR = 0.02
 #: Beyond so many features the metric stays diagonal: rotations would cost d^3, and be noise.
 MOST_ROTATED = 128
-# Steps of the search, and how far regularizations are searched.
-WIDER, LARGER = 1.41, 3.16
-SMALLEST, LARGEST = 1e-4, 10.0
 
 
 class Scratch:
@@ -158,9 +155,10 @@ def fit_span(
     """The ridge fit with the smallest leave-one-out error near a bandwidth and a regularization.
 
     From there the bandwidth is made smaller by a factor of 1.41 as long as the error falls, or larger; then
-    the regularization, by 3.16; at most so many ``steps``, of each. ``atoms`` are rows in the coordinates of
-    X; ``roots`` are square roots of weights of the rows. The gradients are those of a fit with the Gaussian
-    kernel of the chosen bandwidth, whatever the kernel. O(n B^2) for each fit, and O(n B d + n d^2) besides.
+    the regularization, by 3.16, from 1e-4 to 10; at most so many ``steps`` of each. ``atoms`` are rows in the
+    coordinates of X; ``roots`` are square roots of weights of the rows. The gradients are those of a fit with
+    the Gaussian kernel of the chosen bandwidth, whatever the kernel. O(n B^2) for each fit, and
+    O(n B d + n d^2) besides.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 3))
@@ -197,7 +195,7 @@ def fit_span(
     first, theta = leave_one_out(K, regularization * penalty, Y, gram, work)
     error = first
     K, spare = spare, K  # the best so far is in the spare array
-    for factor in (1.0 / WIDER, WIDER):
+    for factor in (1.0 / 1.41, 1.41):
         taken = 0
         while taken < steps[0]:
             other = fill(kernel or Gaussian("auto"), bandwidth * factor)
@@ -210,9 +208,9 @@ def fit_span(
             K, spare = spare, K
         if taken:
             break
-    for factor in (1.0 / LARGER, LARGER):
+    for factor in (1.0 / 3.16, 3.16):
         taken = 0
-        while taken < steps[1] and SMALLEST <= regularization * factor <= LARGEST:
+        while taken < steps[1] and 1e-4 <= regularization * factor <= 10.0:
             tried, coefficients = leave_one_out(spare, regularization * factor * penalty, Y, gram, work)
             if not tried < error:
                 break

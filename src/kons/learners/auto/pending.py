@@ -39,8 +39,8 @@ class PendingTargets(Part):
     ==============  =======================================================
     ``rows``        as in :class:`~kons.learners.auto.rows.Layout`
     ``F``           what the experts predicted, (rows, experts, outputs)
-    ``centres``     what their stacking is taken around
-    ``predictions`` the stacking, (rows, outputs)
+    ``centres``     what stacking is centred at
+    ``predictions`` stacked, (rows, outputs)
     ==============  =======================================================
     """
 
@@ -64,7 +64,7 @@ class PendingTargets(Part):
             self.arrays = {name: array.copy() for name, array in arrays.items()}
 
     def add_output(self) -> None:
-        """A class more, that nobody predicted."""
+        """A class more, predicted as 0."""
         for name in ("F", "predictions"):
             self._change(name, lambda array: np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, 1)]))
 

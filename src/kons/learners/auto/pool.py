@@ -1,4 +1,4 @@
-"""The experts on their slots: who they are, what they see, what they say."""
+"""The expert pool: a slot for each spec, with an expert and its feature map once it is fitted."""
 
 from __future__ import annotations
 
@@ -20,16 +20,10 @@ from kons.stored import Stored
 
 __all__ = ["ExpertPool", "Slot", "fit_expert"]
 
-# The ridge of linear experts, whose features have size about 1.
-LINEAR_REGULARIZATION = 0.1
-# The ridge of the logistic loss beside that of the squared: where the latter goes from 0 to 1, logits go from
-# about -2 to 2.
-LOGISTIC_RIDGE = 1.0 / 16.0
-
 
 @dataclass
 class Slot:
-    """A spec, and once it has begun its expert and what that one sees."""
+    """A spec, and once it is fitted its expert and feature map."""
 
     spec: ExpertSpec
     expert: SpanRidge | None = None
@@ -37,7 +31,7 @@ class Slot:
 
 
 class ExpertPool:
-    """Seats in order. A feature map's coordinates are computed once for all experts that share it."""
+    """Slots in order. Features are computed once for all experts that share a feature map."""
 
     def __init__(self, specs: Sequence[ExpertSpec]) -> None:
         self.slots = [Slot(spec) for spec in specs]
@@ -52,7 +46,7 @@ class ExpertPool:
 
     @property
     def experts(self) -> list[SpanRidge]:
-        """Those that have begun."""
+        """Those that were fitted."""
         return [slot.expert for slot in self.slots if slot.expert is not None]
 
     @property
@@ -92,19 +86,19 @@ class ExpertPool:
         """Fill in what each expert would predict, those with last targets only if told. Changes nothing."""
         asked, seen = [], CachedFeatures(rows, layout)
         for i, slot in enumerate(self.slots):
-            speaks = slot.expert is not None and (lags or not slot.spec.lags)
-            asked.append(speaks)
-            if speaks and slot.expert is not None and slot.feature_map is not None:
+            asks = slot.expert is not None and (lags or not slot.spec.lags)
+            asked.append(asks)
+            if asks and slot.expert is not None and slot.feature_map is not None:
                 F[:, i + BASELINES] = slot.expert.predict(seen.coordinates(slot.feature_map, slot.spec.lags))
         self._fill_up(F, asked)
 
     def _fill_up(self, F: Matrix, asked: list[bool]) -> None:
-        """Who has not spoken repeats the mean of the others; if nobody has, that of the targets."""
+        """Experts that were not asked predict the mean of the others; if none was, that of the targets."""
         if all(asked):
             return
-        spoke = [i + BASELINES for i, said in enumerate(asked) if said]
-        silent = [i + BASELINES for i, said in enumerate(asked) if not said]
-        F[:, silent] = np.mean(F[:, spoke or [MEAN]], axis=1, keepdims=True)
+        present = [i + BASELINES for i, is_asked in enumerate(asked) if is_asked]
+        absent = [i + BASELINES for i, is_asked in enumerate(asked) if not is_asked]
+        F[:, absent] = np.mean(F[:, present or [MEAN]], axis=1, keepdims=True)
 
     def forms(self, column: int, rows: int) -> Vector:
         """``k^T A^-1 k`` of the rows just predicted by the expert of this column of F."""
@@ -200,9 +194,9 @@ def fit_expert(
             flags=feature_map.flags,
             features=feature_map.features,
         )
-        alpha = fixed.regularization or LINEAR_REGULARIZATION
+        alpha = fixed.regularization or feature_map.regularization
     if spec.logistic and fixed.regularization is None:
-        alpha *= LOGISTIC_RIDGE
+        alpha /= 16.0  # where targets go from 0 to 1, logits go from about -2 to 2
     U = kept.coordinates(feature_map, spec.lags)
     # Atoms of its own: with the same ones a Gaussian and a Matern expert could share their distances, but
     # their errors would cancel less (2 % of the loss on some sets, for some percent of the time).

@@ -21,8 +21,6 @@ LAGS = 2
 MOST_CLASSES = 10
 #: What stands behind features and last targets, in this order, and how many numbers that is.
 TARGET_AT, WEIGHT_AT, ERROR_AT, OWN = range(4)
-# The last target where there is none: of numbers, and of classes by number.
-NO_NUMBER, NO_CLASS = 0.0, -1.0
 
 
 @dataclass(frozen=True)
@@ -108,13 +106,13 @@ class Layout:
     def believed(self, rows: Matrix, bounds: OutlierBounds) -> Vector:
         """The weights that experts learn with: 0 where the target, or a last one, is beyond the bounds.
 
-        Before any target was known, the last ones are no targets, and wherever they lie says nothing.
+        Before any target was known, the last ones are no targets, and where they lie means nothing.
         """
         weights = self.weights(rows)
         if self.classes:
             return weights
         last = rows[:, self.width : self.width + LAGS]
-        sound = bounds.holds(last).all(axis=1) | (last == NO_NUMBER).all(axis=1)
+        sound = bounds.holds(last).all(axis=1) | (last == 0.0).all(axis=1)
         believed: Vector = weights * (bounds.holds(self.targets(rows)) & sound)
         return believed
 
@@ -142,7 +140,7 @@ class LastTargets(Part):
 
     def __init__(self, classes: bool, delay: int) -> None:
         self.delay = delay
-        self._nothing = NO_CLASS if classes else NO_NUMBER
+        self._nothing = -1.0 if classes else 0.0  # where no target is known yet
         #: The last targets fed, known or not.
         self.tail: Vector = np.empty(0)
 

@@ -1,10 +1,10 @@
-"""Who is at work: feature maps are refitted, experts come, move and go.
+"""The selection step: feature maps are refitted, experts fitted and pruned.
 
 At selection steps, on rows that were kept:
 
 - every feature map in use is refitted (scaling, metric, bandwidth, regularization) and kept if it was better;
 - experts move to a feature map that is clearly better: new atoms, all kept rows learned again;
-- experts whose predictions add nothing to the stacking are pruned, and what they cost is given on.
+- experts that add nothing to stacking are pruned, and what they cost is spent on the atoms of others.
 
 Experts with a finite memory besides take new atoms, from the rows they remember, once in a memory's length.
 """
@@ -38,22 +38,13 @@ from kons.stored import Stored
 
 __all__ = ["ChunkEnd", "Selection"]
 
-# Rows that feature maps are compared with when there are many.
-COMPARED_ROWS = 1024
-# Before SETTLED experts move to every new feature map; then only to one whose error is smaller by this part.
-BETTER = 0.03
-# From here on every row is learned at the end of its chunk only, where the memory is endless.
-LIVE_ROWS = 512
-# From where on experts of a series may be pruned, and from where on steady ones.
+# From EARLY on some rows more or less no longer matter: experts with an endless memory learn at the end of
+# chunks, and those of a series may be pruned; from LATE on others are pruned, too.
 EARLY, LATE = 512, 4096
-# A stacking counts that is worth this part of the best one's: weaker experts neither move nor grow.
+# An expert counts that is worth this part of the best one in stacking: weaker ones neither move nor grow.
 COUNTS = 0.1
-# An expert must lower the loss by this part of what a further weight costs; to be sure takes so many rows.
-PRICE, SURE = 0.5, 2048
-# Weights that are not further apart are equal.
-TIE = 1e-6
-# How many times max_atoms an expert may take that others left room for, and from what growth it pays.
-MOST_GROWN, MORE = 1.75, 1.1
+# How many times max_atoms an expert may take that others left room for: its cost grows as the square.
+MOST_GROWN = 1.75
 
 
 class ChunkEnd(NamedTuple):
@@ -74,7 +65,7 @@ class ChunkEnd(NamedTuple):
 
 
 class Selection:
-    """The experts on their slots, what they see, and their stacking."""
+    """The expert pool, its feature maps and its stacking."""
 
     def __init__(
         self,
@@ -133,19 +124,19 @@ class Selection:
             if due and slot.expert is not None:
                 self._fit(i, now, self._remembered(memory, now), self._max_atoms)
         self.pool.end_chunk(refit, old)
-        # Who has not begun repeats the others, and no weight says whether it leads.
+        # An expert that is not fitted repeats the others, and its weight says nothing.
         begun = [i + BASELINES for i, slot in enumerate(self.pool.slots) if slot.expert is not None]
         weights = self.stacking.weights
         largest = max((weights[i] for i in begun), default=0.0)
-        # Who began together said the same so far: rounding must not decide.
-        self.leader = next((i for i in begun if weights[i] >= largest - TIE), MEAN)
+        # Experts fitted together have equal weights so far: rounding must not decide.
+        self.leader = next((i for i in begun if weights[i] >= largest - 1e-6), MEAN)
 
     def _select(self, now: ChunkEnd) -> None:
         random = np.random.default_rng([self._seed, now.rows])
         kept = now.believed(self._reservoir.sampled())
         some = kept
         if now.rows >= SETTLED:  # rows that no feature map was chosen by
-            some = now.believed(self._reservoir.last(min(now.rows // 2, COMPARED_ROWS)))
+            some = now.believed(self._reservoir.last(min(now.rows // 2, SETTLED)))
         if not len(kept) or not len(some):
             return
         if now.rows >= EARLY and doubled(now.rows):
@@ -170,8 +161,8 @@ class Selection:
             if now.rows < slot.spec.start or feature_map is None:
                 continue
             if exchangeable and slot.expert is not None and slot.feature_map is not None:
-                better = key in before and feature_map.error < (1.0 - BETTER) * before[key]
-                grown = slot.spec.kernel != "linear" and room > MORE * len(slot.expert.atoms)
+                better = key in before and feature_map.error < 0.97 * before[key]  # worth a new fit
+                grown = slot.spec.kernel != "linear" and room > 1.1 * len(slot.expert.atoms)
                 moves = (i in counting and (better or grown)) or (slot.spec == STEADY and better)
                 if feature_map.features == slot.feature_map.features and not moves:
                     continue
@@ -195,7 +186,7 @@ class Selection:
             outputs=now.outputs,
             max_atoms=max_atoms,
             fixed=self._fixed,
-            live=now.rows < LIVE_ROWS,
+            live=now.rows < EARLY,
             random=np.random.default_rng([self._seed, now.rows, i]),
         )
 
@@ -205,7 +196,7 @@ class Selection:
         return not any(spec.memory for spec in self.pool.specs)
 
     def _counting(self) -> set[int]:
-        """The slots whose stacking is worth some work, beside that of the slot worth most."""
+        """The slots worth some work: those whose removal costs a tenth of what that of the best one costs."""
         costs = [self.stacking.removal_cost([i + BASELINES]) for i in range(len(self.pool))]
         return {i for i, cost in enumerate(costs) if cost >= COUNTS * max(costs)}
 
@@ -219,16 +210,16 @@ class Selection:
         return int(self._max_atoms * min(shares, MOST_GROWN))
 
     def _prune(self, now: ChunkEnd) -> None:
-        """Experts go whose stacking is so small that without it the loss would have been the same.
+        """Remove experts without which the loss of stacking would have been the same.
 
         The bar is that of the Bayesian information criterion, log(n)/n of the loss for each weight, halved;
-        lower while few rows are known. Those of a series go together: on rows in no order none of them is of
+        lower before 2,048 rows. Those of a series go together: on rows in no order none of them is of
         use, on others they help each other.
         """
         stacking = self.stacking
-        bar = PRICE * math.log(max(stacking.memory, 2.0)) * now.error
+        bar = 0.5 * math.log(max(stacking.memory, 2.0)) * now.error
         series = [i + BASELINES for i, spec in enumerate(self.pool.specs) if spec.of_series]
-        if series and stacking.removal_cost(series) < min(1.0, now.rows / SURE) * bar * len(series):
+        if series and stacking.removal_cost(series) < min(1.0, now.rows / 2048) * bar * len(series):
             self._remove(series)
         while now.rows >= LATE:
             specs = self.pool.specs
@@ -246,7 +237,7 @@ class Selection:
     # ---- going back, and on from a file
 
     def mark(self) -> Any:
-        """Where everybody stands, for :meth:`restore`."""
+        """Where everything stands, for :meth:`restore`."""
         return self.leader, self.pool.mark(), self.stacking.mark(), self.feature_maps.mark()
 
     def restore(self, mark: Any) -> None:
@@ -274,7 +265,7 @@ class Selection:
         }
 
     def load_state(self, stored: Stored, width: int, outputs: int) -> None:
-        """Take what :meth:`state` saved, of rows of so many features, into a staff that has seen nothing."""
+        """Take what :meth:`state` saved, of rows of so many features, into one that has seen nothing."""
         self.pool = ExpertPool(stored_specs(stored, "specs", self.all_specs))
         self.stacking = self._new_stacking()
         self.leader = stored.integer("leader", at_most=len(self.pool) + BASELINES - 1)

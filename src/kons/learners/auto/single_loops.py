@@ -19,7 +19,7 @@ from kons.learners.auto.aggregation import learn_weights
 from kons.learners.auto.calibration import learn_logit
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
 from kons.learners.auto.quantile_scaling import interpolated
-from kons.learners.auto.rows import ERROR_AT, LAGS, NO_NUMBER, OWN, TARGET_AT, WEIGHT_AT
+from kons.learners.auto.rows import ERROR_AT, LAGS, OWN, TARGET_AT, WEIGHT_AT
 from kons.learners.auto.schedule import LONGEST
 from kons.learners.auto.spec import BASELINES, LAST, MEAN
 from kons.learners.auto.target_range import FOLLOWED, MARGIN
@@ -290,7 +290,7 @@ def learn(
     if not sizes[CLASSES]:  # as Layout.believed
         known, sound = False, True
         for j in range(seen - LAGS, seen):
-            known = known or current[j] != NO_NUMBER
+            known = known or current[j] != 0.0
             sound = sound and memory[FENCE_LOW] <= current[j] <= memory[FENCE_HIGH]
         if (known and not sound) or inside != y:
             believed = 0.0

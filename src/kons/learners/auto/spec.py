@@ -1,4 +1,4 @@
-"""The experts: who sees what, and for how long."""
+"""Expert specs: kernel, inputs, memory, and from which row on."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ExpertSpec(NamedTuple):
         return self.lags or self.memory > 0
 
 
-#: What is voted on before the experts: the mean of the targets, and the last of them; these learn nothing.
+#: Columns of stacking before the experts: the mean of the targets, and the last of them; these learn nothing.
 MEAN, LAST, BASELINES = range(3)
 
 # In the order in which they are given up when there is room for fewer.

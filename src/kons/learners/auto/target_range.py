@@ -127,11 +127,6 @@ class Targets(Part):
         return variance if variance > max(size * size, 1e-300) else 1e-300
 
 
-# Outlier bounds are so many times as far from the median as this part of those targets that differ from it;
-# there are none before so many differ.
-REACH, PART, FEWEST = 10.0, 0.95, 7
-
-
 class OutlierBounds(NamedTuple):
     """From where to where targets are learned as they are."""
 
@@ -168,8 +163,8 @@ def bounds_around(targets: Vector) -> OutlierBounds:
     median = float(np.partition(targets, len(targets) // 2)[len(targets) // 2])
     distances = np.abs(targets - median)
     distances = distances[distances > 0.0]
-    if len(distances) < FEWEST:
+    if len(distances) < 7:  # they tell no scale
         return NO_BOUNDS
-    place = int(PART * (len(distances) - 1))
-    reach = REACH * float(np.partition(distances, place)[place])
+    place = int(0.95 * (len(distances) - 1))
+    reach = 10.0 * float(np.partition(distances, place)[place])
     return OutlierBounds(median - reach, median + reach)
