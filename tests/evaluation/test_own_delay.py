@@ -5,9 +5,9 @@ import pytest
 
 import effort
 import kons
+from kons.core.cholesky import JITTER
 from kons.errors import ConfigurationError
 from kons.evaluation import Prequential
-from kons.learners.auto.cholesky import JITTER
 from kons.recipes import for_task
 from kons.streams import open_stream
 

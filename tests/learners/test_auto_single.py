@@ -9,7 +9,7 @@ import pytest
 
 import effort
 from contracts.learners import assert_identical
-from kons.errors import InputError, TargetError
+from kons.errors import FileError, InputError, TargetError
 from kons.kernels import Gaussian, Laplace, Linear, Matern
 from kons.learners.auto import AutoKONS
 from kons.learners.auto.pool import ExpertPool
@@ -281,14 +281,11 @@ def test_several_threads_may_predict():
             assert got.tolist() == many.tolist()
 
 
-def test_a_forged_chunk_is_learned_as_in_blocks():
+def test_a_chunk_with_more_rows_than_it_can_have_is_refused():
     X, y = stream(rows=1150)
     model = model_of("regression")
     model.advance(X[:1130], y[:1130])  # 106 rows into a chunk
     state = model.state()
     state["rows_seen"] = state["drift"]["current"]["rows"] = 1030
-    forged, whole = (AutoKONS.from_state(model.parameters(), state) for _ in range(2))
-    one_by_one(forged, X[:60], y[:60])
-    whole.advance(X[:60], y[:60])
-    assert np.isfinite(forged.predict(X)).all()
-    same_predictions(forged, whole, X)
+    with pytest.raises(FileError, match="chunk has no room for the 122 rows"):
+        AutoKONS.from_state(model.parameters(), state)

@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
 from kons.arrays import Matrix, Vector
+from kons.core.cholesky import factored
 from kons.core.ledger import TOTALS, Ledger
 from kons.core.quadratic_loops import (
     ASKED,
@@ -39,7 +40,6 @@ from kons.core.quadratic_loops import (
 )
 from kons.core.replay import check_sound
 from kons.core.threads import single_threaded_blas
-from kons.errors import NumericalError
 from kons.state import Array, Count, Leading, Part, Sizes, fields
 from kons.stored import Stored
 
@@ -48,8 +48,6 @@ __all__ = ["Block", "Quadratic", "SquareSum"]
 # Rows between two factorizations; forgetting acts at their ends, and shorter periods follow it more closely.
 PERIOD = 64
 FORGETTING_PERIOD = 32
-# Added to the diagonal of A under a prior that may be all but singular, relative to its mean.
-JITTER = 1e-10
 
 
 class _Lower(Array):
@@ -119,24 +117,7 @@ class SquareSum(Part):
 
     def factor(self) -> None:
         """Find L from S."""
-        if not len(self):
-            self.L = self.S
-            return
-        # alpha*I keeps all eigenvalues away from 0; of another prior they may be rounding.
-        part = 0.0 if isinstance(self.prior, float) else JITTER
-        for _ in range(8):
-            A = self.S.copy() if isinstance(self.prior, float) else self.S + self.prior
-            diagonal = A.ravel()[:: len(A) + 1]
-            diagonal += self.prior if isinstance(self.prior, float) else part * diagonal.sum() / len(A)
-            upper, info = lapack.dpotrf(A.T, overwrite_a=1)
-            if not info:
-                self.L = upper.T
-                return
-            part *= 100.0
-        raise NumericalError(
-            "A is not positive definite: regularization is below what 16 digits resolve beside the rows that "
-            "were learned. Raise it."
-        )
+        self.L = factored(self.S, self.prior) if len(self) else self.S
 
     def running_sum(self) -> Matrix:
         """A, both triangles. A copy."""

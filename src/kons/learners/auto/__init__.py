@@ -17,7 +17,6 @@
 ``rows``, ``pending``         a row as numbers; rows whose targets are not known yet
 ``reservoir``                 a uniform sample of the stream, and its last rows
 ``target_range``              mean, spread and range of targets, and outlier bounds
-``cholesky``                  factors of sums of squares
 ============================  ==============================================================================
 """
 

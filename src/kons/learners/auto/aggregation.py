@@ -25,7 +25,7 @@ from scipy.linalg import lapack
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
-from kons.learners.auto.cholesky import factored
+from kons.core.cholesky import factored
 from kons.state import Array, Number, Part, fields
 from kons.stored import Stored
 

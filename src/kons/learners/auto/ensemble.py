@@ -271,16 +271,16 @@ class Ensemble:
                 outputs=outputs,
             )
         self._chunk_end = next_boundary(self.rows)
-        left = self._chunk_end - self.rows
-        self._singly = self._single.load(
-            left,
+        self._single.load(
+            self._chunk_end - self.rows,
             loss=self.loss,
             loss_rows=self.loss_rows,
             known_classes=self.known_classes,
             bounds=self.bounds,
             largest_error=self.largest_error,
         )
-        return self._single if self._singly else None
+        self._singly = True
+        return self._single
 
     def flush(self) -> None:
         """Give single rows to the parts: whatever else looks at these comes here first."""
@@ -461,6 +461,9 @@ class Ensemble:
         low, high = stored.array("bounds", 2).tolist()
         self.bounds = OutlierBounds(low, max(low, high))
         self.selection.load_state(stored, self.layout.width, self.outputs)
+        left = next_boundary(self.rows) - self.rows
+        if any(expert.pending + left > LONGEST for expert in self.pool.experts):
+            raise stored.error(f"an expert's chunk has no room for the {left} rows that it still takes")
         sizes = {
             "rows": self.rows,
             "outputs": self.outputs,

@@ -17,18 +17,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import blas
 
 from kons.arrays import Matrix, Vector
+from kons.core.ridge import leave_one_out
 from kons.kernels import Gaussian, Kernel
 from kons.kernels.distances import squared_distances
-from kons.learners.auto.cholesky import factored, inverted
 
 __all__ = [
     "Scratch",
     "SpanFit",
     "fit_span",
-    "leave_one_out",
     "mean_gradients",
     "moved",
     "next_metric",
@@ -107,35 +105,6 @@ def next_metric(gradients: Matrix) -> Matrix:
         return np.eye(len(M))
     scaled: Matrix = directions * np.maximum(sizes / largest, FLOOR)
     return scaled
-
-
-def leave_one_out(
-    K: Matrix, penalty: Matrix, Y: Matrix, gram: Matrix | None = None, work: Matrix | None = None
-) -> tuple[float, Matrix]:
-    """Mean squared error at each row of the ridge fit to the others, in closed form, and the coefficients.
-
-    ::
-
-        theta = A^-1 K^T Y,   A = penalty + K^T K,   h_i = k_i^T A^-1 k_i,   error_i = (y_i - f_i)/(1 - h_i)
-
-    O(n B^2) for n rows of B features, as one fit; ``work`` is an array as large as K to compute in.
-    Optimistic if the features were chosen by the same rows.
-
-    >>> import numpy as np
-    >>> K, y = np.array([[1.0], [1.0], [1.0]]), np.array([[0.0], [0.0], [3.0]])
-    >>> round(leave_one_out(K, np.zeros((1, 1)), y)[0], 6)  # means of two: 1.5, 1.5, 0
-    4.5
-    """
-    gram = K.T @ K if gram is None else gram
-    inverse = inverted(factored(penalty, gram))
-    work = np.empty(K.shape) if work is None else work
-    work[:] = K
-    V = blas.dtrmm(1.0, inverse, work.T, lower=1, overwrite_b=1)
-    b = V @ Y
-    room = np.maximum(1.0 - np.einsum("ij,ij->j", V, V), 1e-6)
-    residuals = (Y - V.T @ b) / room[:, None]
-    theta = blas.dtrmm(1.0, inverse, b, lower=1, trans_a=1)
-    return float(np.mean(np.einsum("ij,ij->i", residuals, residuals))), theta
 
 
 def fit_span(

@@ -172,14 +172,9 @@ class SingleRows:
         known_classes: int,
         bounds: OutlierBounds,
         largest_error: float,
-    ) -> bool:
-        """Take everything over from the parts, wherever in the chunk they are, ``left`` rows from its end.
-
-        False, and nothing done, if so many have no room: compiled loops do not look at bounds.
-        """
+    ) -> None:
+        """Take everything over from the parts, wherever in the chunk they are, ``left`` rows from its end."""
         n = self.experts[0].pending if self.experts else 0
-        if n + left > LONGEST:
-            return False
         # Kept, for they are known to the loops by their addresses.
         self._held = [expert.arrays_of_period() for expert in self.experts]
         for i, arrays in enumerate(self._held):
@@ -206,7 +201,6 @@ class SingleRows:
         vectors[:] = vote.weights, vote.start, vote.products
         squares[:] = vote.gram, vote.inverse
         self._scratch[0] = 0.0
-        return True
 
     def flush(self) -> tuple[float, float, int]:
         """Give everything back to the parts; returns the sum of losses, over how many rows, and classes."""

@@ -6,8 +6,9 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from kons.arrays import Matrix
+from kons.errors import NumericalError
 
-__all__ = ["factored", "inverted", "solved"]
+__all__ = ["JITTER", "factored", "inverted"]
 
 # Added to the diagonal, relative to its mean: rounding of the sums must not make a matrix indefinite.
 JITTER = 1e-10
@@ -15,21 +16,24 @@ JITTER = 1e-10
 SMALL = 64
 
 
-def factored(A: Matrix, B: Matrix) -> Matrix:
-    """The lower Cholesky factor of A + B, whose smallest eigenvalues may be rounding.
+def factored(S: Matrix, prior: float | Matrix) -> Matrix:
+    """The lower Cholesky factor, by rows, of S plus ``alpha*I`` or a matrix; only lower triangles are read.
 
-    Only the lower triangles are read; above its diagonal the result has anything.
+    alpha keeps all eigenvalues away from 0. Under a matrix the smallest may be rounding, and JITTER is added.
     """
     part = JITTER
     for _ in range(8):
-        total = np.add(A, B, order="F")
-        diagonal = total.ravel(order="K")[:: len(total) + 1]
-        diagonal += part * float(diagonal.sum()) / len(total)
-        L, info = lapack.dpotrf(total, lower=1, clean=0, overwrite_a=1)
+        total = S + prior if isinstance(prior, np.ndarray) else S.copy()
+        diagonal = total.ravel()[:: len(total) + 1]
+        diagonal += part * float(diagonal.sum()) / len(total) if isinstance(prior, np.ndarray) else prior
+        upper, info = lapack.dpotrf(total.T, overwrite_a=1)
         if info == 0:
-            return np.asarray(L)
+            return np.asarray(upper.T)
         part *= 100.0
-    raise np.linalg.LinAlgError("a matrix of sums of squares is not positive definite")
+    raise NumericalError(
+        "A is not positive definite: regularization is below what 16 digits resolve beside the rows that "
+        "were learned. Raise it."
+    )
 
 
 def inverted(L: Matrix) -> Matrix:
@@ -58,9 +62,3 @@ def inverted(L: Matrix) -> Matrix:
     product = blas.dtrmm(-1.0, upper, L[half:, :half], side=1, lower=1)
     whole[half:, :half] = blas.dtrmm(1.0, lower, product, lower=1, overwrite_b=1)
     return whole
-
-
-def solved(L: Matrix, K: Matrix) -> Matrix:
-    """Rows ``L^-1 k`` for the rows k of K."""
-    rows: Matrix = blas.dtrsm(1.0, L, K.T, lower=1).T
-    return rows
