@@ -38,6 +38,8 @@ from naive_experts import (
     Ridge,
     Stacking,
     View,
+    gradient_products,
+    half_median_distance,
     improved,
 )
 
@@ -52,7 +54,7 @@ FENCE_FEWEST, FENCE_PART, FENCE_REACH = 7, 0.95, 10.0
 
 # Views: rows that metrics wait for; atoms and rows of the search; metrics sought from nothing.
 FIRST_METRICS, SETTLED = 32, 1024
-SEARCH_ATOMS, SEARCH_ROWS = 128, 1024
+SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
 FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
 
 # Experts: ridges; from where on those that remember all learn in batches; what is worth a new fit.
@@ -472,7 +474,12 @@ class Pool:
                 if lags and not first:
                     steps = 2
                 data = scale, X, Y, np.sqrt(weights), SEARCH_ATOMS if leads else SEARCH_ATOMS // 2, random
-                view, before[key] = improved(old, *data, steps=steps)
+                products = None
+                if not first and self.rows >= SETTLED:
+                    products = self.expert_gradients(old, kept, random)
+                if products is not None and not lags:
+                    steps = 1
+                view, before[key] = improved(old, *data, steps=steps, products=products)
                 if self.rows in FRESH_AT and leads and name == self.better[lags]:
                     fresh, _ = improved(None, *data, steps=2)
                     view = fresh if fresh.error < FRESH_WINS * view.error else view
@@ -490,6 +497,16 @@ class Pool:
         metric[: plain.features, : plain.features] = plain.metric
         return replace(plain, metric=metric)
 
+    def expert_gradients(self, view, kept, random):
+        """The average gradient outer product of an expert that has learned all rows in this view."""
+        for spec, fitted in ((member.spec, member.fitted) for member in self.members):
+            plain = spec.kernel == "gaussian" and not spec.memory
+            if plain and fitted is not None and fitted.view is view:
+                rows = [kept[i] for i in random.permutation(len(kept))[:GRADIENT_ROWS]]
+                U, ones = view.coordinates(self.columns_of(rows, fitted)), np.ones(len(rows))
+                return gradient_products(U, fitted.atoms, fitted.theta(), view.bandwidth, view.metric, ones)
+        return None
+
     # ---- experts
 
     def fit(self, member, rows, max_atoms):
@@ -501,6 +518,10 @@ class Pool:
         seen, alpha = self.columns(rows, spec.lags, view.flags, view.features), view.alpha
         if spec.kernel == "linear":
             view, alpha = replace(view, metric=np.eye(seen.shape[1])), LINEAR_ALPHA
+        elif spec.logistic:  # the square root of the metric
+            metric = view.metric / np.sqrt(np.linalg.norm(view.metric, axis=0))
+            unit = half_median_distance(view.scale(seen), metric, random)
+            view = replace(view, metric=metric, bandwidth=view.ratio * unit)
         U, most = view.coordinates(seen), max_atoms // 2 if spec.memory else max_atoms
         newest = random.permutation(min(len(U), max(spec.memory, most)) if spec.memory else len(U))
         atoms = U[np.sort(len(U) - 1 - newest[: max(most, 1)])]

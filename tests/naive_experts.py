@@ -175,10 +175,10 @@ def search(U, A, bandwidth, alpha, reach, Y, roots):
     return best, first
 
 
-def improved(view, scale, X, Y, roots, atoms, random, *, steps):
+def improved(view, scale, X, Y, roots, atoms, random, *, steps, products=None):
     """The best of some steps of a metric along the gradients, from a view or from nothing.
 
-    Besides the error of the view before.
+    The first step may go along given gradients. Besides the error of the view before.
     """
     scaled, weighted = scale(X), Y * roots[:, None]
     chosen = np.sort(random.permutation(len(X))[: min(atoms, max(len(X) // 2, 8))])
@@ -196,7 +196,9 @@ def improved(view, scale, X, Y, roots, atoms, random, *, steps):
         before = first if before is None else before
         if best is None or error < best.error:
             best = View(scale, metric, bandwidth, ratio, alpha, error)
-        metric = metric_of(gradient_products(U, A, theta, bandwidth, metric, roots))
+        if step > 0 or products is None:
+            products = gradient_products(U, A, theta, bandwidth, metric, roots)
+        metric = metric_of(products)
     return best, before
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +49,16 @@ class FeatureMap:
     """Columns that each of the last targets takes, of more than two classes."""
     features: int = 0
     """How many features it knows: those that came later are not seen until it is refitted."""
+
+    def with_square_root_metric(self, scaled: Matrix, random: np.random.Generator) -> FeatureMap:
+        """Half way back to features that count alike; the bandwidth is in the same units, of these rows.
+
+        For logistic regression: with the whole metric its error on ``cod-rna`` was 3 % larger.
+        """
+        sizes = np.abs(self.metric) if self.metric.ndim == 1 else np.sqrt(np.sum(self.metric**2, axis=0))
+        metric = self.metric / np.sqrt(sizes)
+        bandwidth = self.ratio * half_median_distance(scaled, metric, random)
+        return replace(self, metric=metric, bandwidth=bandwidth)
 
     def state(self) -> dict[str, Any]:
         """All there is to it. A copy."""
@@ -122,12 +132,13 @@ def learn_metric(
     steps: int,
     random: np.random.Generator,
     scratch: Scratch,
+    gradients: Matrix | None = None,
 ) -> tuple[FeatureMap, float]:
     """A feature map at least as good on these rows, by leave-one-out, as the one before; and its error.
 
     X are raw columns, Y targets around 0, roots the square roots of the rows' weights. From the metric
-    before (or the uniform one) so many steps along the gradients of each fit are tried. O(n B^2) a fit, of
-    which a step takes three.
+    before (or the uniform one) so many steps along the gradients of each fit are tried, the first along those
+    given, if any. O(n B^2) a fit, of which a step takes three.
     """
     scaled = scaling.transform(X)
     chosen = np.sort(random.permutation(len(X))[: min(atoms, max(len(X) // 2, 8))])
@@ -154,15 +165,16 @@ def learn_metric(
             kernel=fixed.kernel,
             roots=roots,
             scratch=scratch,
-            with_gradients=step < steps,
+            with_gradients=step < steps and gradients is None,
         )
         if step == 0:
             before = fit.first
         ratio, alpha = fit.bandwidth / unit, fit.regularization
         if best is None or fit.error < best[0].error:
             best = fit, ratio
-        if fit.gradients is not None:
-            metric = next_metric(fit.gradients)
+        along, gradients = fit.gradients if gradients is None else gradients, None
+        if along is not None:
+            metric = next_metric(along)
     assert best is not None
     fit, ratio = best
     return FeatureMap(scaling, fit.metric, fit.bandwidth, ratio, fit.regularization, fit.error), before

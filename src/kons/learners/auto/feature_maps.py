@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from kons.arrays import Matrix
 from kons.learners.auto.feature_map import SCALINGS, FeatureMap, Fixed, learn_metric, uniform_metric
 from kons.learners.auto.metric_learning import Scratch, relevances
+from kons.learners.auto.pool import ExpertPool
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.schedule import SETTLED
 from kons.learners.auto.spec import STEADY, ExpertSpec
@@ -53,7 +53,7 @@ class FeatureMaps:
         outputs: int,
         flags: int,
         rows: int,
-        specs: Iterable[ExpertSpec],
+        pool: ExpertPool,
         random: np.random.Generator,
     ) -> dict[Key, float]:
         """Refit the feature maps in use after so many rows; returns the errors of the old ones on ``some``.
@@ -61,6 +61,7 @@ class FeatureMaps:
         Scalings are read off the rows ``kept``, everything else off ``some`` of them, all with weights above
         0.
         """
+        specs = pool.specs
         weights = layout.weights(some)
         roots = np.sqrt(weights)
         Y = _normalized(layout.outputs(some, outputs), weights)
@@ -105,7 +106,12 @@ class FeatureMaps:
                     steps = 1
                 if lags and not first:
                     steps = 2
-                feature_map, before[key] = better(old, steps=steps)
+                gradients = None  # of the Gaussian kernel they are known
+                if not first and old is not None and rows >= SETTLED and self.fixed.kernel is None:
+                    gradients = pool.gradients(old, kept, layout, random)
+                if gradients is not None and not lags:
+                    steps = 1
+                feature_map, before[key] = better(old, steps=steps, gradients=gradients)
                 if rows in FRESH_AT and leads and name == self.better[lags]:
                     # Whatever was found on few rows: once more from the uniform metric.
                     fresh, _ = better(None, steps=2)

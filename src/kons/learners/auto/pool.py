@@ -14,6 +14,7 @@ from kons.kernels import Gaussian, Kernel, Linear, Matern
 from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.feature_map import CachedFeatures, FeatureMap, Fixed, uniform_metric
 from kons.learners.auto.logistic import SpanLogistic
+from kons.learners.auto.metric_learning import mean_gradients
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.spec import BASELINES, LAST, MEAN, ExpertSpec
 from kons.stored import Stored
@@ -99,6 +100,25 @@ class ExpertPool:
         present = [i + BASELINES for i, is_asked in enumerate(asked) if is_asked]
         absent = [i + BASELINES for i, is_asked in enumerate(asked) if not is_asked]
         F[:, absent] = np.mean(F[:, present or [MEAN]], axis=1, keepdims=True)
+
+    def gradients(
+        self, feature_map: FeatureMap, rows: Matrix, layout: Layout, random: np.random.Generator
+    ) -> Matrix | None:
+        """The average gradient outer product of an expert that has learned all rows in this feature map.
+
+        Over 512 of these rows; None if there is no such expert. It knows more rows, with more atoms, than a
+        fit of the search: without it the loss on ``casp`` was 5 % larger.
+        """
+        for slot in self.slots:
+            plain = slot.spec.kernel == "gaussian" and not slot.spec.memory
+            if plain and slot.expert is not None and slot.feature_map is feature_map:
+                expert, sample = slot.expert, rows[random.permutation(len(rows))[:512]]
+                U = CachedFeatures(sample, layout).coordinates(feature_map, slot.spec.lags)
+                theta, metric = expert.coefficients(), feature_map.metric
+                return mean_gradients(
+                    U, expert.atoms, expert.features(U), theta, feature_map.bandwidth, metric
+                )
+        return None
 
     def forms(self, column: int, rows: int) -> Vector:
         """``k^T A^-1 k`` of the rows just predicted by the expert of this column of F."""
@@ -195,6 +215,8 @@ def fit_expert(
             features=feature_map.features,
         )
         alpha = fixed.regularization or feature_map.regularization
+    elif spec.logistic:
+        feature_map = feature_map.with_square_root_metric(scaled, random)
     if spec.logistic and fixed.regularization is None:
         alpha /= 16.0  # where targets go from 0 to 1, logits go from about -2 to 2
     U = kept.coordinates(feature_map, spec.lags)

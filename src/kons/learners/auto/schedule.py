@@ -70,7 +70,7 @@ def doubled(rows: int) -> bool:
 def is_selection_step(rows: int) -> bool:
     """Whether a selection step is due after so many rows.
 
-    >>> [rows for rows in range(600, 40000) if decides(rows)]
+    >>> [rows for rows in range(600, 40000) if is_selection_step(rows)]
     [1024, 4096, 32768]
     """
     return doubled(rows) and (rows <= SETTLED or (rows // 4096).bit_length() % 3 == 1)

@@ -148,7 +148,7 @@ class Selection:
             outputs=now.outputs,
             flags=now.flags,
             rows=now.rows,
-            specs=self.pool.specs,
+            pool=self.pool,
             random=random,
         )
         # On rows in order, atoms are chosen anew from all of them; else only a better map is worth it.
