@@ -95,6 +95,7 @@ class AutoKONS(StreamConsumer):
     statistics, 2001.
     """
 
+    units = "raw"
     STATE = fields(_labels=KnownLabels(), _succession=Inner())
 
     def __init__(
