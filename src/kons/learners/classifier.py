@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector, as_row_values, require_integer
-from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, InputError, TargetError
 from kons.learners.labels import Codes, KnownLabels, Labels, as_label, as_labels
 from kons.learners.problems import problems_for
-from kons.learners.protocol import as_learner, can_learn
-from kons.learners.stream import StreamConsumer
+from kons.learners.stream import Wrapper
 from kons.learners.trace import Trace
 from kons.losses import Logistic, Loss
 from kons.state import Inner, Sizes, fields
@@ -23,7 +21,7 @@ from kons.stored import Stored
 __all__ = ["Classifier"]
 
 
-class Classifier(StreamConsumer):
+class Classifier(Wrapper):
     """Classes of any kind and number by one-vs-rest: each has its own score, the highest is predicted.
 
     ::
@@ -63,20 +61,11 @@ class Classifier(StreamConsumer):
     STATE = fields(_labels=KnownLabels(), _problems=Inner())
 
     def __init__(self, learner: Any, classes: Sequence[Any] | None = None) -> None:
-        pattern = as_learner(learner)
-        if not can_learn(learner) or pattern.labelled or pattern.units == "raw":
-            raise ConfigurationError(
-                f"learner is {learner!r}, expected a learner of one problem such as EmbeddedKONS(...)."
-            )
-        if pattern.rows_seen:
-            raise ConfigurationError(
-                f"learner has learned {pattern.rows_seen:,} row(s) already, expected a new one: "
-                "it is only a pattern for the problem of each class."
-            )
-        self._start(pattern.kernel)
+        super().__init__(learner, "a learner of one problem such as EmbeddedKONS(...)")
+        pattern = self._pattern
+        if pattern.labelled:
+            raise ConfigurationError(f"{pattern.name} predicts labels already, expected one of numbers.")
         self._width, self._kept = pattern._width, pattern.size or 0  # given atoms are there from the start
-        self.learner, self._pattern = learner, pattern
-        self.loss: Loss | None = pattern.loss
         self.units: str = pattern.units
         try:
             if self.loss is not None:
@@ -219,16 +208,6 @@ class Classifier(StreamConsumer):
         problems: Any = self._problems
         return problems.host
 
-    @property
-    def core(self) -> Any:
-        """The learner of one problem that it was made of."""
-        return self._pattern.core
-
-    @property
-    def saves(self) -> bool:
-        """Whether what learns each problem can be saved."""
-        return bool(self._pattern.saves)
-
     def anew(self, bandwidths: tuple[float, float] | None = None, move: Any = None) -> Classifier:
         """A new one of its kind: see :meth:`Learner.anew`."""
         return type(self)(self._pattern.anew(bandwidths, move), self._given)
@@ -256,9 +235,6 @@ class Classifier(StreamConsumer):
         if self._width is not None:
             self._problems.widen(columns)
             self._width += columns
-
-    def _point_stores(self) -> Sequence[PointStore]:
-        return ()  # its problems have them
 
     @property
     def trace_columns(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 A learner of your own needs no base class. It has the verbs of one of the first two lines, and whatever else
 it likes::
 
-    predict_one(x)  learn_one(x, y)               rows one by one: x is a row of numbers, y a number or a label
+    predict_one(x)  learn_one(x, y)               rows one by one: x an array, y a number or a label
     predict(X)      advance(X, y)                 blocks: advance returns a Trace, or what it predicted
     predict_proba_one(x)  classes                 labels: a dict of label -> probability; the labels met
     parameters()  state()  from_state(p, s)       for files: arguments by name, what was learned, the way back
@@ -63,6 +63,8 @@ class Learner:
     units: str = "any"
     """"scaled": it wants features and targets about 1, and :func:`kons.evaluate` wraps it in
     :class:`kons.Scaled`; "raw": it finds units by itself; "any": it takes what comes."""
+    looks_back: bool = False
+    """Whether ``predict`` takes ``recent_targets=True``: each row as if it came next in the stream."""
     closed: bool = False
     """Whether labels that it was not told of are refused."""
     supervised: bool = True
@@ -201,8 +203,8 @@ class Learner:
 
 #: What a learner of one's own may say about itself, as attributes of these names.
 FACTS = (
-    *("kernel", "loss", "bound", "second_order", "forgetting", "policy", "max_atoms", "delay", "task"),
-    *("units", "closed", "accepts", "rows_seen", "size", "warming_up", "targets_clipped", "expert_names"),
+    *("kernel", "loss", "bound", "second_order", "forgetting", "policy", "max_atoms", "delay"),
+    *("units", "closed", "accepts", "size", "warming_up", "targets_clipped", "expert_names"),
     *("shares", "relevances", "online_effective_dimension", "log_determinant"),
 )
 VERBS = (
@@ -215,8 +217,8 @@ class OwnLearner(Learner):
     """Anybody's learner as kons asks it: the verbs that it lacks are made of those that it has.
 
     Rows and targets are checked before it sees them. One that kons has made for itself, inside of
-    :class:`kons.Scaled` or :class:`kons.Classifier`, is put back as it was after an error, at the cost of a copy
-    a call; one that was handed in keeps what it had learned up to then.
+    :class:`kons.Scaled` or :class:`kons.Classifier`, is put back as it was after an error, at the cost of a
+    copy a call; one that was handed in keeps what it had learned up to then.
 
     >>> class Mean:
     ...     total, rows = 0.0, 0
@@ -240,8 +242,17 @@ class OwnLearner(Learner):
         takes = inspect.signature(thing.advance).parameters if "advance" in self._verbs else {}
         self._takes = {name for name in ("block_size", "sample_weight") if name in takes}
         self._met = Labels()
+        self._rows = 0
 
     # ---- facts
+
+    @property
+    def rows_seen(self) -> int | None:
+        return getattr(self.thing, "rows_seen", self._rows or None)
+
+    @property
+    def task(self) -> str:  # type: ignore[override]
+        return str(getattr(self.thing, "task", "classification" if self._labelled else "auto"))
 
     @property
     def labelled(self) -> bool:
@@ -303,7 +314,9 @@ class OwnLearner(Learner):
         with self._all_or_nothing():
             before = self.size or 0
             if by_blocks:
-                trace: Trace = self._traced(self.thing.advance(points, targets, **options), targets, weights, before)
+                trace: Trace = self._traced(
+                    self.thing.advance(points, targets, **options), targets, weights, before
+                )
             else:
                 trace = self._by_rows(points, targets, before)
         self._count(points)
@@ -363,6 +376,7 @@ class OwnLearner(Learner):
         return _plain_trace(self.name, said, targets, kept, np.where(kept, size, before), weights)
 
     def _count(self, points: Any) -> None:
+        self._rows += len(points)
         if self.accepts == "vectors":
             self._width = points.shape[1]
 
@@ -445,11 +459,11 @@ class OwnLearner(Learner):
 
     def mark(self) -> Any:
         """Where it stands, for :meth:`restore`: a copy."""
-        return copy.deepcopy(self.thing), self._width, list(self._met.known)
+        return copy.deepcopy(self.thing), self._width, self._rows, list(self._met.known)
 
     def restore(self, mark: Any) -> None:
         """Go back to a mark, once."""
-        self.thing, self._width, known = mark
+        self.thing, self._width, self._rows, known = mark
         self._met = Labels(known)
 
     @contextmanager
@@ -471,7 +485,15 @@ class OwnLearner(Learner):
         return getattr(self.thing, verb)
 
     def __repr__(self) -> str:
+        kind: Any = type(self.thing)
+        if kind.__repr__ is object.__repr__ and "parameters" in self._verbs:
+            return described(self.name, self.parameters())
         return repr(self.thing)
+
+
+def described(name: str, parameters: Mapping[str, Any]) -> str:
+    """As it is written in Python."""
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in parameters.items())})"
 
 
 def _told(fact: str) -> Any:
@@ -506,7 +528,7 @@ def can_learn(thing: Any) -> bool:
     >>> can_learn(KONS(Gaussian(), Squared())), can_learn(KORS(Gaussian())), can_learn(KONS)
     (True, False, False)
     """
-    if isinstance(thing, type) or isinstance(thing, Learner) and not thing.supervised:
+    if isinstance(thing, type) or (isinstance(thing, Learner) and not thing.supervised):
         return False
     return not as_learner(thing).lacks("advance", "learn_one", "predict_one")
 

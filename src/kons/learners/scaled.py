@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,13 +20,11 @@ from kons.arrays import (
     require_number,
 )
 from kons.compilation import compiled
-from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, InputError, TargetError, notice
 from kons.learners.classifier import best_of, probabilities_of, scores_of
 from kons.learners.embedded import FLOAT64
 from kons.learners.labels import Labels, as_labels, object_array
-from kons.learners.protocol import as_learner, can_learn
-from kons.learners.stream import StreamConsumer
+from kons.learners.stream import Wrapper
 from kons.learners.trace import Trace
 from kons.learners.warmup import Majority, WarmUp
 from kons.losses import Logistic, Loss, SquaredHinge
@@ -102,7 +99,7 @@ class _Resolved(Field):
         return part._in_scaled_units().resume(stored.take(key))
 
 
-class Scaled(StreamConsumer):
+class Scaled(Wrapper):
     """Features and targets in any units: what the learner needs is read off the first rows.
 
     ::
@@ -166,31 +163,19 @@ class Scaled(StreamConsumer):
         margin: float | None = None,
         scale_features: bool = True,
     ) -> None:
-        pattern = as_learner(learner)
-        if not can_learn(learner) or pattern.units == "raw":
-            raise ConfigurationError(
-                f"learner is {learner!r}, expected one such as EmbeddedKONS(...), or a Classifier of it."
-            )
+        super().__init__(learner, "one such as EmbeddedKONS(...), or a Classifier of it")
+        pattern = self._pattern
         if pattern.labelled and (missing := pattern.lacks("decision_function", "classes")):
             raise ConfigurationError(
-                f"{pattern.name} has no {', '.join(missing)}, which labels need inside Scaled: scale features "
-                "yourself, or give kons.Classifier a learner of -1 and +1."
+                f"{pattern.name} has no {', '.join(missing)}, which labels need inside Scaled: scale the "
+                "features, or give kons.Classifier a learner of -1 and +1."
             )
-        if pattern.rows_seen:
-            raise ConfigurationError(
-                f"learner has learned {pattern.rows_seen:,} row(s) already, expected a new one: it is only a "
-                "pattern, made again once the scales are known."
-            )
-        self._start(pattern.kernel)
-        self.learner, self._pattern = learner, pattern
         self.warmup = require_integer(warmup, "warmup", at_least=1)
         self.margin = None if margin is None else require_number(margin, "margin", at_least=0.0, at_most=1e6)
         self.scale_features = require_flag(scale_features, "scale_features")
         self._labelled = pattern.labelled
         self.task = "classification" if self._labelled else "regression"
         self.closed: bool = pattern.closed
-        #: The loss that is learned, in scaled units.
-        self.loss = pattern.loss
         self._bound: float = pattern.core.bound
         self._room = 0.2 if pattern.core.second_order == "gradient" else 1.0
         if self.margin is not None:
@@ -371,11 +356,6 @@ class Scaled(StreamConsumer):
     def core(self) -> Any:
         """The learner of one problem inside, or in the warm-up the pattern for it."""
         return (self._pattern if self._inner is None else self._inner).core
-
-    @property
-    def saves(self) -> bool:
-        """Whether the learner inside can be saved."""
-        return bool(self._pattern.saves)
 
     @property
     def online_effective_dimension(self) -> float | None:
@@ -593,9 +573,6 @@ class Scaled(StreamConsumer):
         super()._require_widenable(columns)
         if isinstance(self._pattern.core.policy, Fixed):
             raise ConfigurationError("atoms were given, and they have no more features than that.")
-
-    def _point_stores(self) -> Sequence[PointStore]:
-        return ()  # the inner learner has them
 
     def _facts(self) -> dict[str, str]:
         if self._warm is not None:

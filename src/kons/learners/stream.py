@@ -15,11 +15,11 @@ from kons.arrays import require_integer
 from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, KonsError
 from kons.kernels import Kernel
-from kons.learners.protocol import Learner
+from kons.learners.protocol import Learner, as_learner, can_learn, described
 from kons.state import Count, Part, Sizes, Width, fields
 from kons.stored import Stored
 
-__all__ = ["StreamConsumer"]
+__all__ = ["StreamConsumer", "Wrapper"]
 
 # Points looked at to see whether a kernel minds a column of zeros.
 LOOKED_AT = 16
@@ -117,8 +117,7 @@ class StreamConsumer(Learner, Part, ABC):
             raise stored.error(f"width is None, but {self._rows_seen} row(s) were learned")
 
     def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
-        return f"{type(self).__name__}({inside})"
+        return described(self.name, self.parameters())
 
     def _repr_html_(self) -> str:
         facts = {
@@ -154,6 +153,40 @@ class StreamConsumer(Learner, Part, ABC):
             self._width = points.shape[1]
         self._rows_seen += len(points)
         self._kept += kept
+
+
+class Wrapper(StreamConsumer):
+    """Made of another learner, which is a pattern and stays as it is: others are made like it."""
+
+    def __init__(self, learner: Any, expected: str) -> None:
+        pattern = as_learner(learner)
+        if not can_learn(learner) or pattern.units == "raw":
+            raise ConfigurationError(f"learner is {learner!r}, expected {expected}.")
+        if pattern.rows_seen:
+            raise ConfigurationError(
+                f"learner has learned {pattern.rows_seen:,} row(s) already, expected a new one: it is only a "
+                "pattern, and others are made like it."
+            )
+        self._start(pattern.kernel)
+        self.learner, self._pattern = learner, pattern
+        #: What is learned, in the learner's own units; None: not told.
+        self.loss = pattern.loss
+
+    @property
+    def core(self) -> Any:
+        """The learner of one problem inside, or the pattern for it."""
+        return self._pattern.core
+
+    @property
+    def saves(self) -> bool:
+        """Whether what it was made of can be saved."""
+        return bool(self._pattern.saves)
+
+    def _point_stores(self) -> Sequence[PointStore]:
+        return ()  # what is inside has them
+
+    def __repr__(self) -> str:
+        return described(self.name, self.parameters() | {"learner": self._pattern})
 
 
 def _require_no_change(kernel: Kernel, points: Any, columns: int) -> None:

@@ -96,6 +96,7 @@ class AutoKONS(StreamConsumer):
     """
 
     units = "raw"
+    looks_back = True
     STATE = fields(_labels=KnownLabels(), _succession=Inner())
 
     def __init__(
