@@ -31,7 +31,7 @@ from kons.learners.trace import Trace
 from kons.policies import Fixed
 from kons.stored import Stored
 
-__all__ = ["Learner", "OwnLearner", "as_learner", "can_learn"]
+__all__ = ["Learner", "OwnLearner", "as_learner", "can_learn", "verbs_of"]
 
 
 class Learner:
@@ -234,7 +234,7 @@ class OwnLearner(Learner):
     def __init__(self, thing: Any, *, owned: bool = False) -> None:
         self.thing = thing
         self._owned = owned
-        self._verbs = frozenset(verb for verb in VERBS if callable(getattr(thing, verb, None)))
+        self._verbs = verbs_of(thing)
         self._has_classes = hasattr(thing, "classes")
         said = getattr(thing, "labelled", None)
         names = {"predict_proba", "predict_proba_one"} & self._verbs
@@ -441,6 +441,10 @@ class OwnLearner(Learner):
         """What it has learned."""
         return dict(self._saved("state")())
 
+    def from_state(self, parameters: dict[str, Any], state: dict[str, Any]) -> OwnLearner:
+        """One of its kind with these parameters, gone on to this state."""
+        return OwnLearner(self._saved("from_state")(parameters, state), owned=self._owned)
+
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what :meth:`state` said; it is checked by ``from_state``."""
         self.resume(stored.rest())
@@ -519,6 +523,16 @@ def as_learner(thing: Any) -> Any:
     (['predict', 'advance'], None)
     """
     return thing if isinstance(thing, Learner) else OwnLearner(thing)
+
+
+def verbs_of(thing: Any) -> frozenset[str]:
+    """The verbs that it has itself.
+
+    >>> from kons import KORS, Gaussian
+    >>> sorted(verbs_of(KORS(Gaussian())))
+    ['advance', 'from_state', 'parameters', 'state', 'transform']
+    """
+    return frozenset(verb for verb in VERBS if callable(getattr(thing, verb, None)))
 
 
 def can_learn(thing: Any) -> bool:
