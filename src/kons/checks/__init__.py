@@ -81,12 +81,8 @@ def check_learner(
         if as_learner(pattern).rows_seen:
             raise ConfigurationError("make is a learner that has learned rows, expected a new one.")
         make = lambda: copy.deepcopy(pattern)  # noqa: E731
-    subject = Subject(
-        lambda: under_test(make()),
-        stream,
-        require_number(tolerance, "tolerance", at_least=0.0),
-        stream(ROWS, 0),
-    )
+    tolerance = require_number(tolerance, "tolerance", at_least=0.0)
+    subject = Subject(lambda: under_test(make()), stream, tolerance, stream(ROWS, 0))
     ran = []
     for name, check in CHECKS.items():
         if name in skip:

@@ -350,7 +350,7 @@ class Scaled(Wrapper):
     @property
     def size(self) -> int:
         """How many rows the learner kept, as its policy decided; 0 in the warm-up."""
-        return 0 if self._inner is None else int(self._inner.size)
+        return 0 if self._inner is None else self._inner.size or 0
 
     @property
     def core(self) -> Any:
