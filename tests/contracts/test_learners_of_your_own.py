@@ -175,7 +175,7 @@ def test_what_is_missing_is_named():
         ConfigurationError, match="Rows has no classes, probabilities, needed for classification"
     ):
         Prequential(Rows(), "classification")
-    with pytest.raises(ConfigurationError, match="Counts has no decision_function"):
+    with pytest.raises(ConfigurationError, match="Counts predicts labels, expected a learner of numbers"):
         Scaled(Counts())
     with pytest.raises(ConfigurationError, match="Counts predicts labels already"):
         Classifier(Counts())

@@ -19,6 +19,7 @@ import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -42,8 +43,6 @@ class Learner:
     ('raw', 0, False)
     """
 
-    # ---- known from the start
-
     kernel: Any = None
     """None: it has none, and takes rows of numbers."""
     loss: Any = None
@@ -54,23 +53,46 @@ class Learner:
     """The curvature of a Newton learner: certificates and :func:`kons.evaluation.fit_batch` need one."""
     forgetting: float = 1.0
     policy: Any = None
+    """Who becomes an atom."""
     max_atoms: Any = None
     """At most so many points are kept, of each expert if there are several; None: no limit."""
     delay: int | None = None
     """It keeps targets back by itself, so many rows; None: whoever evaluates it does."""
-    task: str = "auto"
+    task: Any = "auto"
     """What it is for: "regression", "classification", or "auto", what the stream looks like."""
     units: str = "any"
     """"scaled": it wants features and targets about 1, and :func:`kons.evaluate` wraps it in
     :class:`kons.Scaled`; "raw": it finds units by itself; "any": it takes what comes."""
-    looks_back: bool = False
-    """Whether ``predict`` takes ``recent_targets=True``: each row as if it came next in the stream."""
     closed: bool = False
     """Whether labels that it was not told of are refused."""
     supervised: bool = True
     """Whether it learns targets."""
+    looks_back: bool = False
+    """Whether ``predict`` takes ``recent_targets=True``: each row as if it came next in the stream."""
     shares_dictionary: bool = False
     """Whether problems of several classes can live in one of it: see :mod:`kons.learners.problems`."""
+    saves: Any = True
+    """Whether it has ``parameters()``, ``state()`` and ``from_state``."""
+    trace_columns: Any = ()
+    """Columns of its traces besides prediction, loss, kept and size."""
+    rows_seen: Any = None
+    """How many rows were learned; None: not told."""
+    size: Any = None
+    """How many points it keeps; None: not told."""
+    warming_up: Any = False
+    """Whether rows are still only kept; ``finish_warmup()`` then ends that."""
+    targets_clipped: Any = 0
+    """How many targets were clipped for learning."""
+    expert_names: Any = ()
+    """All experts that may be at work at some time, by their number."""
+    shares: Any = MappingProxyType({})
+    """The weight of each expert at work, by name."""
+    relevances: Any = None
+    """How much each feature counts."""
+    online_effective_dimension: Any = None
+    """The sum of the leverages, where it has a preconditioner."""
+    log_determinant: Any = None
+    """log det(A/alpha), where it has a preconditioner."""
     _width: int | None = None
 
     @property
@@ -81,23 +103,13 @@ class Learner:
     @property
     def labelled(self) -> bool:
         """Whether it predicts labels, and has ``classes`` and probabilities."""
-        return self.task == "classification"
-
-    @property
-    def saves(self) -> bool:
-        """Whether it has ``parameters()``, ``state()`` and ``from_state``."""
-        return True
+        return bool(self.task == "classification")
 
     @property
     def questions(self) -> tuple[str, ...]:
         """The verbs by which it is asked about rows."""
         of_labels = ("decision_function", "predict_proba", "predict_proba_one") if self.labelled else ()
         return ("predict", "predict_one", *of_labels)
-
-    @property
-    def trace_columns(self) -> tuple[str, ...]:
-        """Columns of its traces besides prediction, loss, kept and size."""
-        return ()
 
     @property
     def name(self) -> str:
@@ -108,53 +120,6 @@ class Learner:
     def core(self) -> Any:
         """The learner of one problem inside all that wraps it."""
         return self
-
-    # ---- known as rows come
-
-    @property
-    def rows_seen(self) -> int | None:
-        """How many rows were learned."""
-        return None
-
-    @property
-    def size(self) -> int | None:
-        """How many points it keeps."""
-        return None
-
-    @property
-    def warming_up(self) -> bool:
-        """Whether rows are still only kept; ``finish_warmup()`` then ends that."""
-        return False
-
-    @property
-    def targets_clipped(self) -> int:
-        """How many targets were clipped for learning."""
-        return 0
-
-    @property
-    def expert_names(self) -> list[str]:
-        """All experts that may be at work at some time, by their number."""
-        return []
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """The weight of each expert at work, by name."""
-        return {}
-
-    @property
-    def relevances(self) -> Vector | None:
-        """How much each feature counts."""
-        return None
-
-    @property
-    def online_effective_dimension(self) -> float | None:
-        """The sum of the leverages, where it has a preconditioner."""
-        return None
-
-    @property
-    def log_determinant(self) -> float | None:
-        """log det(A/alpha), where it has a preconditioner."""
-        return None
 
     # ---- verbs that all share
 
@@ -251,7 +216,7 @@ class OwnLearner(Learner):
         return getattr(self.thing, "rows_seen", self._rows or None)
 
     @property
-    def task(self) -> str:  # type: ignore[override]
+    def task(self) -> str:
         return str(getattr(self.thing, "task", "classification" if self._labelled else "auto"))
 
     @property
@@ -264,9 +229,7 @@ class OwnLearner(Learner):
 
     @property
     def questions(self) -> tuple[str, ...]:
-        return tuple(verb for verb in super().questions if not self.lacks(verb)) + tuple(
-            verb for verb in ("transform", "novelty") if verb in self._verbs
-        )
+        return tuple(verb for verb in (*super().questions, "transform", "novelty") if self._can(verb))
 
     @property
     def name(self) -> str:
@@ -407,18 +370,6 @@ class OwnLearner(Learner):
     def probabilities(self, scores: Any) -> Any:
         """Of the scores in a trace, which are probabilities where it has no way of its own."""
         return self.thing.probabilities(scores) if "probabilities" in self._verbs else scores
-
-    def decision_function(self, X: Any) -> Any:
-        """Where it has one."""
-        return self.thing.decision_function(self._as_points(X))
-
-    def transform(self, X: Any) -> Any:
-        """Where it has one."""
-        return self.thing.transform(self._as_points(X))
-
-    def novelty(self, X: Any) -> Any:
-        """Where it has one."""
-        return self.thing.novelty(self._as_points(X))
 
     def _predicted(self, x: Any) -> Any:
         if "predict_one" in self._verbs:

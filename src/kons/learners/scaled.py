@@ -165,10 +165,9 @@ class Scaled(Wrapper):
     ) -> None:
         super().__init__(learner, "one such as EmbeddedKONS(...), or a Classifier of it")
         pattern = self._pattern
-        if pattern.labelled and (missing := pattern.lacks("decision_function", "classes")):
+        if pattern.labelled and "scores" not in pattern.trace_columns:
             raise ConfigurationError(
-                f"{pattern.name} has no {', '.join(missing)}, which labels need inside Scaled: scale the "
-                "features, or give kons.Classifier a learner of -1 and +1."
+                f"{pattern.name} predicts labels, expected a learner of numbers, in a kons.Classifier."
             )
         self.warmup = require_integer(warmup, "warmup", at_least=1)
         self.margin = None if margin is None else require_number(margin, "margin", at_least=0.0, at_most=1e6)
