@@ -21,6 +21,7 @@ from kons.errors import ConfigurationError, FileError, InputError, MissingExtraE
 from kons.kernels import Kernel
 from kons.learners import KORS, AutoKONS
 from kons.learners.labels import object_array, stored_labels
+from kons.learners.protocol import as_learner
 from kons.learners.scaled import WIDER
 from kons.policies import Leverage
 from kons.recipes import for_task, kernel_of, together
@@ -93,7 +94,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         if "classes" in recipe_of(self.learner).accepts:
             named["classes"] = classes
         given = together(named, self.options, "options")
-        return for_task(self._task, self.learner, **given)  # type: ignore[arg-type]
+        return as_learner(for_task(self._task, self.learner, **given))  # type: ignore[arg-type]
 
     def _weights(self, sample_weight: Any, X: Matrix) -> Vector | None:
         if sample_weight is None:
@@ -124,8 +125,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         if stored is not None:
             estimator.seed_ = stored.integer("seed")
             estimator._load_more(stored)
-            pattern = estimator._fresh()
-            estimator.model_ = type(pattern).from_state(pattern.parameters(), stored.take("model"))
+            estimator.model_ = estimator._fresh().resume(stored.take("model"))
             _require_width(estimator, estimator.model_, stored)
             estimator._require_fit(stored)
             stored.finish()
@@ -536,7 +536,7 @@ def _seed_of(random_state: Any) -> int:
 
 def _end_warmup(model: Any) -> None:
     """Learn from what there is, where a model would wait for more rows."""
-    if getattr(model, "warming_up", False):
+    if model.warming_up:
         model.finish_warmup()
 
 

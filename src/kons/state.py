@@ -159,7 +159,7 @@ class Width(Field):
     """How many features a row has: the symbol ``width``, None before the first row and for objects."""
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> int | None:
-        sizes["width"] = stored.width(key, vectors=part.kernel.accepts == "vectors")
+        sizes["width"] = stored.width(key, vectors=part.accepts == "vectors")
         width: int | None = sizes["width"]
         return width
 

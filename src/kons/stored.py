@@ -48,6 +48,11 @@ class Stored:
             raise self.error(f"it has no entry {name!r}")
         return self._left.pop(name)
 
+    def rest(self) -> dict[str, Any]:
+        """All entries that are left, as they are: somebody else checks them."""
+        rest, self._left = self._left, {}
+        return rest
+
     def finish(self) -> None:
         """Everything must have been asked for."""
         if self._left:

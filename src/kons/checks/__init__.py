@@ -26,8 +26,9 @@ from typing import Any
 
 from kons.arrays import require_number
 from kons.checks.battery import CHECKS, Check
-from kons.checks.subject import ROWS, CheckFailed, Rows, Subject, sign_stream
+from kons.checks.subject import ROWS, CheckFailed, Rows, Subject, sign_stream, under_test
 from kons.errors import ConfigurationError
+from kons.learners.protocol import as_learner
 
 __all__ = ["CHECKS", "Check", "CheckFailed", "check_learner", "sign_stream"]
 
@@ -41,8 +42,9 @@ def check_learner(
 ) -> list[str]:
     """Run every check on a learner; returns the names of those that ran.
 
-    A learner has ``advance(X, y)``, ``predict(X)``, ``state()``, ``parameters()`` and ``from_state``; what it
-    has besides (``learn_one``, ``predict_one``, ``predict_proba``, ``transform``) is checked too.
+    A learner with ``advance`` is asked as it is, by all the verbs that it has. One of your own with
+    ``predict_one`` and ``learn_one`` alone is checked as kons uses it, which looks at rows and targets first
+    (:mod:`kons.learners.protocol`); without ``state()`` it is not saved.
 
     Parameters
     ----------
@@ -76,10 +78,11 @@ def check_learner(
             raise ConfigurationError(f"skip[{name!r}] is {reason!r}, expected the reason in words.")
     if not callable(make):
         pattern = make
-        if getattr(pattern, "rows_seen", 0):
+        if as_learner(pattern).rows_seen:
             raise ConfigurationError("make is a learner that has learned rows, expected a new one.")
         make = lambda: copy.deepcopy(pattern)  # noqa: E731
-    subject = Subject(make, stream, require_number(tolerance, "tolerance", at_least=0.0), stream(ROWS, 0))
+    tolerance = require_number(tolerance, "tolerance", at_least=0.0)
+    subject = Subject(lambda: under_test(make()), stream, tolerance, stream(ROWS, 0))
     ran = []
     for name, check in CHECKS.items():
         if name in skip:

@@ -21,14 +21,17 @@ from kons.checks.subject import (
     difference,
     farther_apart,
     learn,
+    learns_rows,
     numbers_in,
     refuses,
+    state_of,
 )
 from kons.checks.threads import Intruder
 from kons.files import from_bytes, to_bytes
 from kons.files.archive import read_archive, write_archive
 from kons.files.registry import name_of
 from kons.files.tree import Decoder, Encoder
+from kons.learners.protocol import as_learner, verbs_of
 
 __all__ = ["CHECKS", "Check"]
 
@@ -58,7 +61,7 @@ def same_seed_same_run(subject: Subject) -> None:
         random.seed(disturbance)
         try:
             columns = learn(learner, *subject.rows(0, ROWS))
-            runs.append((columns, learner.state(), answers(learner, subject.queries())))
+            runs.append((columns, state_of(learner), answers(learner, subject.queries())))
         finally:
             np.random.set_state(state[0])  # noqa: NPY002
             random.setstate(state[1])
@@ -73,19 +76,21 @@ def predict_is_pure(subject: Subject) -> None:
     asked, silent = subject.twins()
     for learner in (asked, silent):
         learn(learner, *subject.rows(0, CUT))
-    before = copy.deepcopy(asked.state())
+    before = copy.deepcopy(state_of(asked))
     first = copy.deepcopy(answers(asked, subject.queries()))
-    require_same(asked.state(), before, "predicting changed the state")
+    require_same(state_of(asked), before, "predicting changed the state")
     require_same(answers(asked, subject.queries()), first, "predicting twice gave two answers")
     X, y = subject.rows(CUT, ROWS)
     for x, target in zip(X, y, strict=True):
         answers(asked, X[:1])
-        if hasattr(asked, "learn_one"):
-            if hasattr(asked, "predict_one"):
+        if learns_rows(asked):
+            if "predict_one" in verbs_of(asked):
                 asked.predict_one(x)
             for learner in (asked, silent):
                 learner.learn_one(x, target)
-    require_same(asked.state(), silent.state(), "a learner that was asked in between learned something else")
+    require_same(
+        state_of(asked), state_of(silent), "a learner that was asked in between learned something else"
+    )
 
 
 def predict_is_safe_from_threads(subject: Subject) -> None:
@@ -111,7 +116,7 @@ def inputs_are_not_changed(subject: Subject) -> None:
     given = copy.deepcopy((X, y))
     learn(learner, X, y)
     answers(learner, X)
-    if hasattr(learner, "learn_one"):
+    if learns_rows(learner):
         learner.learn_one(X[0], y[0])
     require_same((X, y), given, "the caller's arrays were changed")
 
@@ -123,7 +128,7 @@ def inputs_are_not_kept(subject: Subject) -> None:
     learn(learner, X, y)
     learn(expected, *subject.rows(0, CUT))
     _overwrite(X, y)
-    if hasattr(learner, "learn_one"):
+    if learns_rows(learner):
         X, y = subject.rows(CUT, CUT + 20)
         for i in range(len(X)):
             row = copy.deepcopy(X[i])
@@ -131,7 +136,7 @@ def inputs_are_not_kept(subject: Subject) -> None:
             expected.learn_one(X[i], y[i])
             _overwrite(row)
     promise = "overwriting the caller's arrays after a call changed the learner"
-    require_same(learner.state(), expected.state(), promise)
+    require_same(state_of(learner), state_of(expected), promise)
     queries = subject.queries()
     require_same(answers(learner, queries), answers(expected, subject.queries()), promise)
 
@@ -162,12 +167,12 @@ def _use(subject: Subject, learner: Any, change: Callable[[Any], Any]) -> Any:
     """All that a learner does with arrays in some form."""
     X, y = subject.rows(0, CUT)
     columns, said = learn(learner, change(X), change(y)), answers(learner, change(subject.queries()))
-    if hasattr(learner, "learn_one"):
+    if learns_rows(learner):
         X, y = subject.rows(CUT, CUT + 20)
         for x, target in zip(change(X), y, strict=True):
             answers(learner, change(X[:1]))
             learner.learn_one(x, target)
-    return columns, said, learner.state()
+    return columns, said, state_of(learner)
 
 
 def _read_only(array: Any) -> Any:
@@ -189,11 +194,11 @@ def what_is_handed_out_is_a_copy(subject: Subject) -> None:
     """States, traces and predictions may be overwritten: the learner does not notice."""
     learner, expected = subject.twins()
     for one in (learner, expected):
-        handed_out = learn(one, *subject.rows(0, CUT)), answers(one, subject.queries()), one.state()
+        handed_out = learn(one, *subject.rows(0, CUT)), answers(one, subject.queries()), state_of(one)
         if one is learner:
             _overwrite_tree(handed_out)
     promise = "overwriting what the learner handed out changed it"
-    require_same(learner.state(), expected.state(), promise)
+    require_same(state_of(learner), state_of(expected), promise)
     require_same(answers(learner, subject.queries()), answers(expected, subject.queries()), promise)
 
 
@@ -231,7 +236,7 @@ def block_size_does_not_matter(subject: Subject) -> None:
         found = learn(learner, *subject.rows(0, ROWS), block_size=size)
         _require_close([found], expected, subject, f"block_size={size}")
         _require_size(learner, whole, f"block_size={size}")
-    if hasattr(whole, "learn_one"):
+    if learns_rows(whole):
         learner = copy.deepcopy(new)
         for x, y in zip(*subject.rows(0, ROWS), strict=True):
             learner.learn_one(x, y)
@@ -253,12 +258,13 @@ def _require_close(parts: list[Any], expected: Any, subject: Subject, what: str)
 
 
 def _require_size(learner: Any, expected: Any, what: str) -> None:
-    for name in ("rows_seen", "size"):
-        if getattr(learner, name, None) != getattr(expected, name, None):
-            raise CheckFailed(
-                f"{what} and one call with all rows differ in {name}: "
-                f"{getattr(learner, name)}, not {getattr(expected, name)}."
-            )
+    found, wanted = as_learner(learner), as_learner(expected)
+    for name, a, b in (
+        ("rows_seen", found.rows_seen, wanted.rows_seen),
+        ("size", found.size, wanted.size),
+    ):
+        if a != b:
+            raise CheckFailed(f"{what} and one call with all rows differ in {name}: {a}, not {b}.")
 
 
 # ---- files and copies
@@ -266,6 +272,8 @@ def _require_size(learner: Any, expected: Any, what: str) -> None:
 
 def saved_mid_stream_goes_on(subject: Subject) -> None:
     """Saved and loaded at any point, it goes on bit for bit as if it had not been."""
+    if not as_learner(subject.make()).saves:
+        return
     promise = "a learner that was saved and loaded went another way"
     _goes_on(subject, _through_a_file, promise, (0, 1, CUT, 93))
 
@@ -282,14 +290,14 @@ def _goes_on(subject: Subject, way: Callable[[Any], Any], promise: str, cuts: tu
         if cut:
             learn(whole, *subject.rows(0, cut))
         loaded = way(whole)
-        require_same(loaded.state(), whole.state(), f"{promise} at once, after {cut} rows")
+        require_same(state_of(loaded), state_of(whole), f"{promise} at once, after {cut} rows")
         runs = []
         for learner in (loaded, whole):
             columns = learn(learner, *subject.rows(cut, ROWS))
-            if hasattr(learner, "learn_one"):
+            if learns_rows(learner):
                 for x, y in zip(*subject.rows(0, 9), strict=True):
                     learner.learn_one(x, y)
-            runs.append((columns, learner.state(), answers(learner, subject.queries())))
+            runs.append((columns, state_of(learner), answers(learner, subject.queries())))
         require_same(runs[0], runs[1], f"{promise}, after {cut} rows")
 
 
@@ -303,7 +311,7 @@ def _through_a_file(learner: Any) -> Any:
     write_archive(stream, {"kind": "check", "given": encoder.given, "tree": parts}, encoder.arrays)
     document, arrays = read_archive(stream, "check")
     tree = Decoder(arrays, document["given"], encoder.handed).decode(document["tree"])
-    return type(learner).from_state(tree["parameters"], tree["state"])
+    return learner.from_state(tree["parameters"], tree["state"])
 
 
 def _through_pickle(learner: Any) -> Any:
@@ -318,11 +326,11 @@ def refused_input_changes_nothing(subject: Subject) -> None:
     learner, expected = subject.twins()
     for one in (learner, expected):
         learn(one, *subject.rows(0, CUT))
-    before = copy.deepcopy(learner.state())
+    before = copy.deepcopy(state_of(learner))
     for what, call in _bad_calls(subject, learner).items():
         if not refuses(call):
             raise CheckFailed(f"{what}: it was accepted, expected an error.")
-        require_same(learner.state(), before, f"{what}: it was refused, but the state changed")
+        require_same(state_of(learner), before, f"{what}: it was refused, but the state changed")
     # What the state does not show would show now.
     columns = [learn(one, *subject.rows(CUT, ROWS)) for one in (learner, expected)]
     require_same(columns[0], columns[1], "after inputs were refused, it learned something else")
@@ -342,7 +350,7 @@ def _bad_calls(subject: Subject, learner: Any) -> dict[str, Callable[[], Any]]:
         calls["a feature too many"] = lambda: learn(learner, np.hstack([X, X[:, :1]]), y)
         calls["a feature too few in one row"] = partial(_learn_one, learner, X[0, 1:], y[0])
         calls["a feature too few in a row to predict"] = lambda: _ask(learner, X[:, 1:])
-    if hasattr(learner, "learn_one"):
+    if learns_rows(learner):
         calls["a target too few"] = lambda: learn(learner, X, y[:-1])
         calls["NaN as a target"] = lambda: learner.learn_one(X[0], float("nan"))
         calls["None as a target"] = lambda: learner.learn_one(X[0], None)
@@ -359,7 +367,7 @@ def _learn_one(learner: Any, x: Any, y: Any) -> None:
 
 
 def _ask(learner: Any, X: Any) -> Any:
-    return learner.predict(X) if hasattr(learner, "predict") else learner.transform(X)
+    return answers(learner, X)
 
 
 # ---- memory
@@ -368,7 +376,7 @@ def _ask(learner: Any, X: Any) -> Any:
 def memory_stays_within_the_cap(subject: Subject) -> None:
     """With ``max_atoms``, it never keeps more points, and its state stops growing once they are there."""
     learner = subject.make()
-    cap = _cap(learner)
+    cap = as_learner(learner).core.max_atoms
     if cap is None:
         return
     numbers = []
@@ -377,21 +385,12 @@ def memory_stays_within_the_cap(subject: Subject) -> None:
         most = max([int(learner.size), *np.asarray(columns.get("size", [0])).tolist()])
         if most > cap:
             raise CheckFailed(f"after {start + 128} rows it keeps {most} points, more than max_atoms={cap}.")
-        numbers.append((int(learner.size), numbers_in(learner.state())))
+        numbers.append((int(learner.size), numbers_in(state_of(learner))))
     (size, count), (last_size, last_count) = numbers[-2:]
     if size == last_size == cap and last_count > 1.05 * count + 100:
         raise CheckFailed(
             f"with max_atoms={cap} atoms all the time, its state grew from {count} to {last_count} numbers."
         )
-
-
-def _cap(learner: Any) -> int | None:
-    """The cap of the learner, or of the one that it wraps."""
-    while learner is not None:
-        if hasattr(learner, "max_atoms"):
-            return int(learner.max_atoms)
-        learner = getattr(learner, "learner", None)
-    return None
 
 
 #: Every check by its name, in the order in which they run.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kons.errors import KonsError
+from kons.learners.protocol import as_learner, verbs_of
 
 __all__ = ["ROWS", "CheckFailed", "Rows", "Subject", "difference", "sign_stream"]
 
@@ -91,15 +92,25 @@ def learn(learner: Any, X: Any, y: Any, block_size: int | None = None) -> dict[s
     return {} if prediction is None else {"prediction": prediction}
 
 
-VERBS = (
-    *("predict", "decision_function", "predict_proba", "transform", "novelty"),
-    *("predict_one", "predict_proba_one"),
-)
+def under_test(thing: Any) -> Any:
+    """Itself, if it takes blocks of rows from callers; else behind the border that kons puts before it."""
+    return thing if "advance" in verbs_of(thing) else as_learner(thing)
+
+
+def learns_rows(learner: Any) -> bool:
+    """Whether it has ``learn_one``."""
+    return "learn_one" in verbs_of(learner)
+
+
+def state_of(learner: Any) -> Any:
+    """All that it has learned; of one that cannot be saved, itself."""
+    return learner.state() if as_learner(learner).saves else learner
 
 
 def answers(learner: Any, X: Any) -> dict[str, Any]:
     """What it says of rows, by every verb that it has."""
-    return {verb: answer(learner, verb, X) for verb in VERBS if _has(learner, verb)}
+    asked = [verb for verb in as_learner(learner).questions if verb in verbs_of(learner)]
+    return {verb: answer(learner, verb, X) for verb in asked}
 
 
 def answer(learner: Any, verb: str, X: Any) -> Any:
@@ -107,15 +118,6 @@ def answer(learner: Any, verb: str, X: Any) -> Any:
     if verb.endswith("_one"):
         return [getattr(learner, verb)(x) for x in X[:3]]
     return getattr(learner, verb)(X)
-
-
-def _has(learner: Any, verb: str) -> bool:
-    if not hasattr(learner, verb):
-        return False
-    if verb in ("decision_function", "predict_proba", "predict_proba_one"):
-        return hasattr(learner, "classes")  # Scaled has the verbs, but uses them only for classes
-    # EmbeddedKONS has novelty; what wraps another learner may not
-    return verb != "novelty" or not hasattr(learner, "learner")
 
 
 def refuses(call: Callable[[], Any]) -> bool:
@@ -152,6 +154,10 @@ def difference(a: Any, b: Any, where: str = "") -> str | None:
         return None if a.tobytes() == b.tobytes() else f"{where} holds other numbers"
     if isinstance(a, float):
         return None if a.hex() == b.hex() else f"{where} is {a!r}, not {b!r}"
+    kind: Any = type(a)
+    if kind.__eq__ is object.__eq__ and not callable(a) and a is not b:
+        # An object that only knows itself: by what a copy of it would be made of.
+        return difference(a.__reduce_ex__(4)[1:], b.__reduce_ex__(4)[1:], where)
     try:
         same = bool(a == b)
     except Exception:

@@ -143,7 +143,7 @@ def _document(outcome: Outcome) -> dict[str, Any]:
             "bandwidth_from_rows": outcome.sampled,
             "bound": BOUND,
             "regularization": asked.regularization,
-            "max_atoms": getattr(outcome.learner, "max_atoms", None),
+            "max_atoms": outcome.learner.max_atoms,
             "atoms": _atoms(outcome),
             "seed": asked.seed,
             "features": list(data.features),

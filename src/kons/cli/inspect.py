@@ -9,7 +9,8 @@ from typing import Any
 
 from kons.cli.files import find_model, open_model
 from kons.cli.screen import Sheet, print_json
-from kons.learners import Classifier, Scaled
+from kons.learners import Scaled
+from kons.learners.protocol import as_learner
 
 __all__ = ["describe", "show"]
 
@@ -32,9 +33,8 @@ def show(path: Path, *, json: bool) -> int:
 def describe(path: Path) -> dict[str, Any]:
     """What JSON can hold of a model."""
     thing, told = open_model(path)
-    pattern = _core(thing)
-    inner = getattr(thing, "inner", None)
-    core = _core(inner) if inner is not None else pattern
+    learner = as_learner(thing)
+    core = learner.core
     document: dict[str, Any] = {
         "file": str(find_model(path)),
         "bytes": os.path.getsize(find_model(path)),
@@ -44,17 +44,17 @@ def describe(path: Path) -> dict[str, Any]:
         "learner": told.get("learner"),
         "source": told.get("source"),
         "target": _of_plan(told, "target"),
-        "task": _of_plan(told, "task") or ("classification" if hasattr(thing, "classes") else None),
-        "rows_learned": getattr(thing, "rows_seen", None),
-        "atoms": getattr(thing, "size", None),
+        "task": _of_plan(told, "task") or ("classification" if learner.labelled else None),
+        "rows_learned": learner.rows_seen,
+        "atoms": learner.size,
         "loss": told.get("loss"),
         "loss_name": told.get("loss_name"),
         "parameters": {name: _plain(value) for name, value in _parameters(core).items()},
-        "warming_up": getattr(thing, "warming_up", None),
+        "warming_up": learner.warming_up,
         "scaling": _scaling(thing, told),
-        "relevances": _relevances(thing, told),
-        "experts": getattr(thing, "shares", None),
-        "classes": list(thing.classes) if hasattr(thing, "classes") else None,
+        "relevances": _relevances(learner, told),
+        "experts": learner.shares or None,
+        "classes": list(learner.classes) if learner.labelled else None,
         "features": _features(told),
         "lags": [f"{name} {back} back" for name, back in _of_plan(told, "lags") or []],
         "horizon": _of_plan(told, "horizon"),
@@ -62,17 +62,8 @@ def describe(path: Path) -> dict[str, Any]:
     return document
 
 
-def _core(thing: Any) -> Any:
-    """The learner of one problem inside the wrappers."""
-    while isinstance(thing, (Scaled, Classifier)):
-        thing = thing.learner
-    return thing
-
-
-def _parameters(thing: Any) -> dict[str, Any]:
-    return (
-        dict(thing.parameters()) if callable(getattr(thing, "parameters", None)) else {"value": repr(thing)}
-    )
+def _parameters(core: Any) -> dict[str, Any]:
+    return {"value": repr(core)} if core.lacks("parameters") else core.parameters()
 
 
 def _plain(value: Any) -> Any:
@@ -98,7 +89,7 @@ def _scaling(thing: Any, told: dict[str, Any]) -> dict[str, Any] | None:
     state = thing.state()
     features = state["features"]
     found: dict[str, Any] = {"warmup": thing.warmup}
-    if not hasattr(thing, "classes"):
+    if not thing.labelled:
         found["target"] = dict(zip(("centre", "reach"), state["target"].tolist(), strict=True))
     if isinstance(features, dict):
         medians, spreads = features["medians"].tolist(), features["spreads"].tolist()
@@ -110,10 +101,10 @@ def _scaling(thing: Any, told: dict[str, Any]) -> dict[str, Any] | None:
     return found
 
 
-def _relevances(thing: Any, told: dict[str, Any]) -> dict[str, float] | None:
+def _relevances(learner: Any, told: dict[str, Any]) -> dict[str, float] | None:
     """How much each feature counts, by name, where the learner finds that out."""
-    values = getattr(thing, "relevances", None)
-    if values is None or not thing.rows_seen:
+    values = learner.relevances if learner.rows_seen else None
+    if values is None:
         return None
     names = _features(told) or [f"x{i}" for i in range(len(values))]
     return dict(zip(names, values.tolist(), strict=True))

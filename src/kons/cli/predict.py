@@ -13,6 +13,7 @@ from kons.cli.files import open_model, require_place
 from kons.cli.screen import notices
 from kons.errors import ConfigurationError
 from kons.files import write_file
+from kons.learners.protocol import as_learner
 from kons.runs.lines import as_table
 from kons.streams import Plan, Stream, open_stream
 
@@ -26,8 +27,9 @@ def write(
     if out is not None:
         require_place("--out", out, force=force)
     with notices(quiet=quiet):
-        learner, told = open_model(model)
-        if not hasattr(learner, "predict"):
+        thing, told = open_model(model)
+        learner = as_learner(thing)
+        if learner.lacks("predict"):
             raise ConfigurationError(f"{model} holds a {told['what']}, which predicts nothing.")
         stream = _opened(told.get("plan"), model, source, reading)
         if out is None:
@@ -58,7 +60,7 @@ def _predict(learner: Any, stream: Stream, file: Any, reading: dict[str, Any]) -
     for block in stream:
         columns: dict[str, Any] = {"row": np.arange(block.first, block.first + len(block.lines))}
         columns["prediction"] = np.asarray(learner.predict(block.X))
-        if stream.task == "classification" and hasattr(learner, "predict_proba"):
+        if stream.task == "classification" and not learner.lacks("predict_proba"):
             shares = learner.predict_proba(block.X)
             columns |= {f"p({label})": shares[:, i] for i, label in enumerate(learner.classes)}
         if numbered:

@@ -12,6 +12,7 @@ from kons.core.storage import take
 from kons.errors import ConfigurationError
 from kons.learners import Trace
 from kons.learners.newton import NewtonLearner
+from kons.learners.protocol import as_learner
 
 __all__ = ["BatchFit", "fit_batch"]
 
@@ -102,12 +103,11 @@ def fit_batch(
     >>> fit.stopped, fit.passes, learner.size == fit.rows_learned < 300
     (True, 1, True)
     """
-    if not isinstance(learner, NewtonLearner):
-        raise ConfigurationError(f"fit_batch takes a second-order learner, not {type(learner).__name__}.")
-    forgetting = getattr(learner, "forgetting", 1.0)
-    if forgetting < 1.0:
+    if as_learner(learner).second_order is None:
+        raise ConfigurationError(f"fit_batch takes a second-order learner, not {as_learner(learner).name}.")
+    if learner.forgetting < 1.0:
         raise ConfigurationError(
-            f"forgetting is {forgetting:g}, expected 1: a learner that forgets never has small leverage."
+            f"forgetting is {learner.forgetting:g}, expected 1: whoever forgets never has small leverage."
         )
     points = as_objects(X) if learner.kernel.accepts == "objects" else as_points(X)
     targets = as_targets(y, len(points))

@@ -171,9 +171,6 @@ class KernelGradientDescent(StreamConsumer):
             f[t + 1 :] -= step[t] * K[t, t + 1 :]
         return prediction, slope, step
 
-    def _facts(self) -> dict[str, str]:
-        return {}
-
 
 def _step_size(step: Any, loss: Loss, bound: float) -> StepSize:
     if step is None:

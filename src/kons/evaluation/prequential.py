@@ -32,6 +32,7 @@ from kons.evaluation.result import Evaluation
 from kons.evaluation.scoreboard import Scoreboard
 from kons.learners import Trace
 from kons.learners.labels import KnownLabels, Labels, object_array
+from kons.learners.protocol import as_learner
 from kons.state import Array, Field, Flag, Inner, Items, Number, Part, Sizes, Whole, fields
 from kons.stored import Stored
 from kons.streams import Block
@@ -145,9 +146,9 @@ class Prequential(Part):
     Parameters
     ----------
     learner:
-        Anything with ``advance``, ``predict_one``, ``learn_one`` in the units of the stream (``Scaled``, or
-        an adapter of your own; classifiers ``classes``, ``predict_proba_one`` and ``probabilities`` besides).
-        It is taught in place. One with a ``delay`` of its own is left to delay itself.
+        Any learner in the units of the stream: ``Scaled``, or one of your own with ``predict_one`` and
+        ``learn_one``, of labels ``predict_proba_one`` besides (:mod:`kons.learners.protocol`). It is taught
+        in place. One with a ``delay`` of its own is left to delay itself.
     task:
         ``"regression"`` or ``"classification"``.
     metrics:
@@ -161,8 +162,8 @@ class Prequential(Part):
     intervals:
         The share of rows that prediction intervals should hold; None for no intervals.
 
-    An error in a block leaves everything as it was, except that with a delay the learner may have learned
-    some of the rows before the bad one.
+    An error in a block leaves everything as it was, except that with a delay, or one of your own, the learner
+    may have learned some of the rows before the bad one.
 
     Examples
     --------
@@ -206,16 +207,17 @@ class Prequential(Part):
         if task not in BASELINES:
             raise ConfigurationError(f'task is {task!r}, expected "regression" or "classification".')
         self.learner, self.task = learner, task
+        self._learner = as_learner(learner)
         self.delay = require_integer(delay, "delay", at_least=0)
         self.window = require_integer(window, "window", at_least=1)
         self._labelled = task == "classification"
+        own = self._learner.delay
+        self._delays_itself = own is not None
         self._check_learner()
-        own = getattr(learner, "delay", None)
         if own is not None and own != self.delay:
             raise ConfigurationError(
                 f"delay is {self.delay}, and the learner was made for delay={own!r}: give both the same."
             )
-        self._delays_itself = own is not None
         self._metrics = make_metrics(task, metrics)
         self._intervals: ResidualIntervals | None = None
         if intervals is not None:
@@ -234,13 +236,13 @@ class Prequential(Part):
         self._seconds = self._learner_seconds = 0.0
 
     def _check_learner(self) -> None:
-        verbs = ["advance"] if self.delay == 0 else ["advance", "predict_one", "learn_one"]
+        by_rows = self.delay > 0 and not self._delays_itself
+        verbs = ["advance", "predict_one", "learn_one"] if by_rows else ["advance"]
         if self._labelled:
-            verbs += ["classes", "probabilities"] + (["predict_proba_one"] if self.delay else [])
-        missing = [verb for verb in verbs if not hasattr(self.learner, verb)]
-        if missing:
+            verbs += ["classes", "probabilities"] + (["predict_proba_one"] if by_rows else [])
+        if missing := self._learner.lacks(*verbs):
             raise ConfigurationError(
-                f"{type(self.learner).__name__} has no {', '.join(missing)}, needed for {self.task}"
+                f"{self._learner.name} has no {', '.join(missing)}, needed for {self.task}"
                 f"{' with a delay' if self.delay else ''}: "
                 + ("use kons.recipes.for_task or kons.Classifier." if self._labelled else "use kons.Scaled.")
             )
@@ -263,7 +265,7 @@ class Prequential(Part):
         if self._finished:
             raise ConfigurationError("this evaluation is finished: make a new one.")
         X, y = block[1:3] if isinstance(block, Block) else block
-        if getattr(getattr(self.learner, "kernel", None), "accepts", "vectors") == "vectors":
+        if self._learner.accepts == "vectors":
             X = as_points(X)
         if len(y) != len(X) or len(X) == 0:
             raise InputError(f"the block has {len(X)} row(s) and {len(y)} target(s).")
@@ -314,22 +316,22 @@ class Prequential(Part):
             self._pending = self._pending.copy()
 
     def _by_blocks(self, X: Any, labels: Any) -> _Outcome:
-        trace = self.learner.advance(X, labels)
+        trace = self._learner.advance(X, labels)
         probabilities = None
         if self._labelled:
-            probabilities = np.nan_to_num(self.learner.probabilities(trace["scores"]))
+            probabilities = np.nan_to_num(self._learner.probabilities(trace["scores"]))
         return _Outcome(trace["prediction"], probabilities, trace["kept"], trace["size"], trace)
 
     def _row_by_row(
         self, X: Any, targets: NDArray[Any], learned: Any, known_targets: NDArray[Any], lead: int
     ) -> _Outcome:
-        learner = self.learner
+        learner = self._learner
         answers: list[Any] = (
             self._labels.decode(known_targets).tolist() if self._labelled else known_targets.tolist()
         )
         predictions: list[Any] = []
         shares: list[dict[Any, float]] = []
-        sizes: list[int] = [getattr(learner, "size", 0)]
+        sizes: list[int] = [learner.size or 0]
         for i in range(len(X)):
             if self._labelled:
                 shares.append(learner.predict_proba_one(X[i]))
@@ -338,7 +340,7 @@ class Prequential(Part):
                 predictions.append(learner.predict_one(X[i]))
             if i >= lead:
                 learner.learn_one(learned[i - lead], answers[i - lead])
-            sizes.append(getattr(learner, "size", 0))
+            sizes.append(learner.size or 0)
         kept, size = np.diff(sizes) > 0, np.array(sizes[1:], dtype=np.int64)
         if not self._labelled:
             return _Outcome(np.array(predictions, dtype=np.float64), None, kept, size, None)
@@ -352,7 +354,7 @@ class Prequential(Part):
         """What ``predict_one`` says: probabilities rise with scores, so only ties need to ask it."""
         most = max(shares.values(), default=0.0)
         best = [label for label, share in shares.items() if share == most]
-        return best[0] if len(best) == 1 else self.learner.predict_one(x)
+        return best[0] if len(best) == 1 else self._learner.predict_one(x)
 
     # ---- scoring
 
@@ -399,7 +401,7 @@ class Prequential(Part):
         assert given is not None
         # Columns are in the learner's order of labels; one more, of zeros, for labels it does not know.
         table = np.column_stack([given, np.zeros(len(given))])
-        places = Labels(self.learner.classes[: given.shape[1]]).find([*self._labels.known, None])
+        places = Labels(self._learner.classes[: given.shape[1]]).find([*self._labels.known, None])
         rows = np.arange(len(table))
         second = places[1] if len(self._labels) > 1 else -1
         # Where no label was known all are alike: between the two.
@@ -449,14 +451,14 @@ class Prequential(Part):
         """The stream has ended: with a delay, the learner learns the rows whose targets came too late."""
         if self._finished:
             return
-        if self.rows and getattr(self.learner, "warming_up", False):
+        if self.rows and self._learner.warming_up:
             self.notes.append(
                 f"the learner has learned nothing yet: its warm-up is longer than these {self.rows:,} rows. "
                 "Set a shorter warmup (kons.Scaled, kons.recipes.for_task)."
             )
         if self._pending is not None and len(self._pending) and not self._delays_itself:
             targets = self._pending_targets
-            self.learner.advance(self._pending, self._labels.decode(targets) if self._labelled else targets)
+            self._learner.advance(self._pending, self._labels.decode(targets) if self._labelled else targets)
         self._pending, self._pending_targets = None, np.empty(0)
         self._finished = True
 

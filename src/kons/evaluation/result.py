@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kons.arrays import Vector
 from kons.errors import ConfigurationError, MissingExtraError
 from kons.learners import Trace
+from kons.learners.protocol import as_learner
 
 __all__ = ["Evaluation"]
 
@@ -120,10 +121,7 @@ class Evaluation:
     @property
     def learner_name(self) -> str:
         """The learner in a word: the one inside, if it was wrapped."""
-        learner = self.learner
-        while type(learner).__name__ in ("Scaled", "Classifier") and hasattr(learner, "learner"):
-            learner = learner.learner
-        return type(learner).__name__
+        return str(as_learner(self.learner).core.name)
 
     def _table(self) -> tuple[str, list[tuple[str, str, str]]]:
         """A heading, and lines of a name, a number, a remark."""

@@ -12,7 +12,7 @@ from kons.errors import ConfigurationError, announce
 from kons.evaluation.prequential import Prequential, Scored
 from kons.evaluation.result import Evaluation
 from kons.learners import Classifier, Scaled, Trace
-from kons.learners.newton import NewtonLearner
+from kons.learners.protocol import as_learner
 from kons.streams import Stream, open_stream
 
 __all__ = ["evaluate"]
@@ -50,7 +50,8 @@ def evaluate(
     ----------
     learner:
         A name from :data:`kons.recipes.RECIPES` ("auto" if you have none in mind), a learner in raw units
-        (what :func:`kons.recipes.for_task` makes), or a core learner such as :class:`kons.EmbeddedKONS`.
+        (what :func:`kons.recipes.for_task` makes), a core learner such as :class:`kons.EmbeddedKONS`, or one
+        of your own: ``predict_one`` and ``learn_one`` are enough (:mod:`kons.learners.protocol`).
     stream:
         A :class:`kons.streams.Stream`, a pair (X, y), an iterable of (x, y) or (dict, y), or anything that
         :func:`kons.streams.open_stream` takes.
@@ -82,20 +83,18 @@ def evaluate(
     >>> bool(0.87 < result.coverage < 0.93)
     True
     """
-    kernel = getattr(learner, "kernel", None)
+    asked = task if task != "auto" or isinstance(learner, str) else as_learner(learner).task
     length: int | None = None
-    if isinstance(stream, tuple) and len(stream) == 2 and getattr(kernel, "accepts", "") == "objects":
+    if isinstance(stream, tuple) and len(stream) == 2 and as_learner(learner).accepts == "objects":
         # Rows that are no numbers: cut as they are.
         X, y = stream
         rows: Iterable[Any] = [(X[i : i + BLOCK], y[i : i + BLOCK]) for i in range(0, len(y), BLOCK)]
         looks_like, length = ("regression" if _all_numbers(y) else "classification"), len(y)
     else:
-        asked = _task_of(learner) if task == "auto" else task
         opened = stream if isinstance(stream, Stream) else open_stream(stream, task=asked, quiet=True)
         rows, looks_like, delay = opened, opened.task, opened.total_delay(delay)
         length = opened.total_rows
-    chosen = task if task != "auto" else _task_of(learner)
-    chosen = looks_like if chosen == "auto" else chosen
+    chosen = looks_like if asked == "auto" else asked
     ready, note = in_raw_units(learner, chosen, scale, length, delay)
     engine = Prequential(
         ready, chosen, metrics=metrics, delay=delay, window=window, baselines=baselines, intervals=intervals
@@ -138,30 +137,18 @@ def in_raw_units(
         given = {"warmup": recipes.warmup_for(rows), "delay": delay}
         fitting: dict[str, Any] = {name: value for name, value in given.items() if name in takes}
         return recipes.for_task(kind, learner, scale=cast(Literal["auto", "none"], scale), **fitting), ""
-    if not isinstance(learner, (NewtonLearner, Classifier)) or learner.rows_seen:
+    told = as_learner(learner)
+    if told.units != "scaled" or told.rows_seen:
         return learner, ""
-    name = type(learner).__name__
-    if task == "classification" and isinstance(learner, NewtonLearner):
+    if task == "classification" and not told.labelled:
         learner = Classifier(learner)
     if scale == "none":
         return learner, ""
     ready = Scaled(learner, recipes.warmup_for(rows))
     return ready, (
-        f"{name} was wrapped in kons.Scaled, which learns the units from the first {ready.warmup:,} rows; "
-        'scale="none" leaves them as they are.'
+        f"{told.name} was wrapped in kons.Scaled, which learns the units from the first {ready.warmup:,} "
+        'rows; scale="none" leaves them as they are.'
     )
-
-
-def _task_of(learner: Any) -> str:
-    """What a learner is for; "auto" for a name, or one that takes both."""
-    if isinstance(learner, str):
-        return "auto"
-    if hasattr(learner, "classes"):
-        return "classification"
-    if isinstance(learner, (NewtonLearner, Scaled)):
-        takes_numbers = type(learner.loss).__name__ == "Squared"
-        return "regression" if takes_numbers or isinstance(learner, Scaled) else "classification"
-    return str(getattr(learner, "task", "auto"))
 
 
 def _all_numbers(y: Any) -> bool:

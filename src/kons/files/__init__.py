@@ -249,7 +249,8 @@ def _require_known(thing: Any) -> None:
     if name_of(thing) is None:
         raise FileError(
             f"a {type(thing).__module__}.{type(thing).__qualname__} cannot be saved: expected one of "
-            f"{', '.join(name for name in TABLE if '.' not in name)}, and no subclass of your own."
+            f"{', '.join(name for name in TABLE if '.' not in name)}, and no subclass of your own. "
+            "A class of your own needs a line in kons.recipes.RECIPES or KERNELS: see docs/extending.md."
         )
 
 

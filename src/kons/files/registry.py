@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from kons.errors import FileError, KonsError, MissingExtraError
 
@@ -90,14 +90,44 @@ _PARAMETERS: dict[str, Callable[[Any], dict[str, Any]]] = {
 }
 
 
+@runtime_checkable
+class Described(Protocol):
+    """What says the arguments of its constructor, by name."""
+
+    def parameters(self) -> dict[str, Any]: ...
+
+
+@runtime_checkable
+class Learned(Protocol):
+    """What has learned something that a file keeps, and the way back."""
+
+    def state(self) -> dict[str, Any]: ...
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Any: ...
+
+
 def name_of(thing: Any) -> str | None:
     """The public name of the class of ``thing``, exactly; None if it is not in the table."""
-    return _NAMES.get(f"{type(thing).__module__}:{type(thing).__qualname__}")
+    kind = type(thing)
+    known = _NAMES.get(f"{kind.__module__}:{kind.__qualname__}")
+    return known or next((name for name, made in _added().items() if made is kind), None)
+
+
+def _added() -> dict[str, type[Any]]:
+    """Classes of the tables of recipes: what this program added there may be in its files."""
+    from kons.recipes import KERNELS, LOSSES, RECIPES  # only for what has no name above
+
+    found: dict[str, Any] = {f"learners/{name}": row.takes or row.make for name, row in RECIPES.items()}
+    found |= {f"kernels/{name}": made for name, made in KERNELS.items()}
+    found |= {f"losses/{name}": type(loss) for name, loss in LOSSES.items()}
+    return {name: made for name, made in found.items() if isinstance(made, type)}
 
 
 def class_of(name: Any) -> type[Any]:
     """The class of this public name."""
     place = TABLE.get(name) if isinstance(name, str) else None
+    if place is None and isinstance(name, str) and name in (added := _added()):
+        return added[name]
     if place is None:
         raise FileError(f"it holds a {name!r}, which this kons does not know: update kons, or it is forged.")
     module, _, attribute = place.partition(":")
@@ -112,23 +142,26 @@ def parameters_of(name: str, thing: Any) -> dict[str, Any]:
     """The constructor's arguments of something in the table."""
     if name in _PARAMETERS:
         return _PARAMETERS[name](thing)
-    if callable(getattr(thing, "parameters", None)):
+    if isinstance(thing, Described):
         return dict(thing.parameters())
     if callable(getattr(thing, "get_params", None)):
         return dict(thing.get_params(deep=False))
-    assert is_dataclass(thing), f"{name} has no parameters()"
+    if not is_dataclass(thing):
+        raise FileError(
+            f"{name} has no parameters(), the arguments of its class by name: it cannot be saved."
+        )
     return {field.name: getattr(thing, field.name) for field in fields(thing) if field.init}
 
 
 def state_of(thing: Any) -> dict[str, Any] | None:
     """What it has learned, or None for what never learns."""
-    return dict(thing.state()) if hasattr(type(thing), "from_state") else None
+    return dict(thing.state()) if isinstance(thing, Learned) else None
 
 
 def build(name: Any, parameters: Any, state: Any) -> Any:
     """What was saved under a name of the table; whatever is wrong with it is a :class:`FileError`."""
     made = class_of(name)
-    learns = hasattr(made, "from_state")
+    learns = issubclass(made, Learned)
     if not isinstance(parameters, dict) or isinstance(state, dict) is not learns:
         raise FileError(f"its {name} does not have the parameters, or the state, that it should.")
     try:

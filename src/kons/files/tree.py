@@ -143,7 +143,8 @@ def _refused(value: Any, where: str) -> FileError:
         f"{where or 'it'} is a {type(value).__module__}.{type(value).__qualname__}, which a file cannot hold "
         "without pickle, and pickle runs code when it is loaded. It holds numbers, text, bytes, arrays of "
         "numbers, and lists, tuples and dicts of these, so points must be made of them; and the learners, "
-        "kernels, losses, policies and step sizes of kons."
+        "kernels, losses, policies and step sizes of kons, and those that a line in kons.recipes.RECIPES or "
+        "KERNELS has added."
     )
 
 

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector, as_row_values, require_integer
-from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, InputError, TargetError
 from kons.learners.labels import Codes, KnownLabels, Labels, as_label, as_labels
-from kons.learners.newton import NewtonLearner
 from kons.learners.problems import problems_for
-from kons.learners.stream import StreamConsumer
+from kons.learners.stream import Wrapper
 from kons.learners.trace import Trace
 from kons.losses import Logistic, Loss
 from kons.state import Inner, Sizes, fields
@@ -23,7 +21,7 @@ from kons.stored import Stored
 __all__ = ["Classifier"]
 
 
-class Classifier(StreamConsumer):
+class Classifier(Wrapper):
     """Classes of any kind and number by one-vs-rest: each has its own score, the highest is predicted.
 
     ::
@@ -38,8 +36,9 @@ class Classifier(StreamConsumer):
     Parameters
     ----------
     learner:
-        What learns each problem, not yet taught: a loss that takes the targets -1 and +1. It is a pattern,
-        and stays as it is.
+        What learns each problem, not yet taught: one of kons with a loss that takes the targets -1 and +1, or
+        one of your own (:mod:`kons.learners.protocol`), whose prediction estimates their mean. It is a
+        pattern, and stays as it is.
     classes:
         All classes there will ever be, if they are known: another label is then refused, and the problem
         of the class that never came is spared, half of the cost with two classes.
@@ -58,28 +57,24 @@ class Classifier(StreamConsumer):
     (True, ['right', 'up'])
     """
 
+    task = "classification"
     STATE = fields(_labels=KnownLabels(), _problems=Inner())
 
-    def __init__(self, learner: NewtonLearner, classes: Sequence[Any] | None = None) -> None:
-        if not isinstance(learner, NewtonLearner):
-            raise ConfigurationError(
-                f"learner is {learner!r}, expected a learner of one problem such as EmbeddedKONS(...)."
-            )
-        if learner.rows_seen:
-            raise ConfigurationError(
-                f"learner has learned {learner.rows_seen:,} row(s) already, expected a new one: "
-                "it is only a pattern for the problem of each class."
-            )
-        super().__init__(learner.kernel)
-        self._width, self._kept = learner._width, learner.size  # given atoms are there from the start
+    def __init__(self, learner: Any, classes: Sequence[Any] | None = None) -> None:
+        super().__init__(learner, "a learner of one problem such as EmbeddedKONS(...)")
+        pattern = self._pattern
+        if pattern.labelled:
+            raise ConfigurationError(f"{pattern.name} predicts labels already, expected one of numbers.")
+        self._width, self._kept = pattern._width, pattern.size or 0  # given atoms are there from the start
+        self.units: str = pattern.units
         try:
-            learner.loss.check_targets([-1.0, 1.0], learner.bound)
+            if self.loss is not None:
+                self.loss.check_targets([-1.0, 1.0], pattern.bound)
         except TargetError as error:
             raise ConfigurationError(
-                f"{learner.loss!r} with bound={learner.bound:g} does not take the targets -1 and +1: "
+                f"{self.loss!r} with bound={pattern.bound:g} does not take the targets -1 and +1: "
                 "use Logistic, SquaredHinge, or Squared with a bound of at least 1."
             ) from error
-        self.learner = learner
         if isinstance(classes, str) or not (classes is None or hasattr(classes, "__len__")):
             raise ConfigurationError(f"classes is {classes!r}, expected a list of all labels, or None.")
         self._labels = Labels([] if classes is None else as_labels(classes, len(classes), "classes"))
@@ -87,7 +82,8 @@ class Classifier(StreamConsumer):
             raise ConfigurationError(f"classes is {classes!r}, expected labels that differ from each other.")
         #: All classes there will ever be; None: others may come.
         self._given = None if classes is None else self.classes
-        self._problems = problems_for(learner, closed=self._given is not None)
+        self.closed = classes is not None
+        self._problems = problems_for(pattern, closed=self.closed)
         self._problems.add(len(self._labels))
 
     # ---- learning
@@ -191,7 +187,7 @@ class Classifier(StreamConsumer):
 
     def probabilities(self, scores: Matrix) -> Matrix:
         """What :meth:`predict_proba` makes of scores; 0 where a score is NaN."""
-        return probabilities_of(scores, self.learner.loss)
+        return probabilities_of(scores, self.loss)
 
     # ---- looking
 
@@ -207,15 +203,14 @@ class Classifier(StreamConsumer):
 
     @property
     def _host(self) -> Any:
-        host = getattr(self._problems, "host", None)
-        if host is None:
-            raise AttributeError(f"{type(self.learner).__name__} has no dictionary that its classes share.")
-        return host
+        if not self._pattern.shares_dictionary:
+            raise AttributeError(f"{self._pattern.name} has no dictionary that its classes share.")
+        problems: Any = self._problems
+        return problems.host
 
-    @property
-    def loss(self) -> Loss:
-        """The loss of each problem."""
-        return self.learner.loss
+    def anew(self, bandwidths: tuple[float, float] | None = None, move: Any = None) -> Classifier:
+        """A new one of its kind: see :meth:`Learner.anew`."""
+        return type(self)(self._pattern.anew(bandwidths, move), self._given)
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
@@ -227,7 +222,7 @@ class Classifier(StreamConsumer):
             self._rows_seen and not self.classes
         ):
             raise stored.error(f"{self.classes!r} cannot be its classes")
-        if self._problems.rows_seen != self._rows_seen:
+        if self._problems.rows_seen not in (None, self._rows_seen):
             raise stored.error(
                 f"its problems have seen {self._problems.rows_seen} rows, expected {self._rows_seen}"
             )
@@ -241,13 +236,10 @@ class Classifier(StreamConsumer):
             self._problems.widen(columns)
             self._width += columns
 
-    def _point_stores(self) -> Sequence[PointStore]:
-        return ()  # its problems have them
-
     @property
-    def _trace_columns(self) -> tuple[str, ...]:
+    def trace_columns(self) -> tuple[str, ...]:
         """Columns of its traces besides prediction, loss, kept and size."""
-        return ("scores", "novelty") if hasattr(self._problems, "host") else ("scores",)
+        return ("scores", "novelty") if self._pattern.shares_dictionary else ("scores",)
 
     def _codes(self, labels: list[Any]) -> Codes:
         """The numbers of the rows' labels; new classes are let in, unless the set is closed."""
@@ -272,7 +264,7 @@ def best_of(scores: Matrix) -> NDArray[np.intp]:
     return best
 
 
-def probabilities_of(scores: Matrix, loss: Loss) -> Matrix:
+def probabilities_of(scores: Matrix, loss: Loss | None) -> Matrix:
     """Each row of scores as probabilities of the classes."""
     p = np.clip(0.5 + 0.5 * scores, 0.0, 1.0)
     if isinstance(loss, Logistic):
@@ -286,7 +278,7 @@ def probabilities_of(scores: Matrix, loss: Loss) -> Matrix:
     return probabilities
 
 
-def scores_of(probabilities: Matrix, loss: Loss, bound: float) -> Matrix:
+def scores_of(probabilities: Matrix, loss: Loss | None, bound: float) -> Matrix:
     """The scores within the bound that stand for these probabilities."""
     if isinstance(loss, Logistic):
         with np.errstate(divide="ignore"):

@@ -122,6 +122,8 @@ class EmbeddedKONS(NewtonLearner):
         _candidate=_Candidate(),
     )
     _extra_columns: tuple[str, ...] = ("novelty",)
+    shares_dictionary = True
+    questions = ("predict", "predict_one", "novelty")
 
     def __init__(
         self,

@@ -60,6 +60,8 @@ class KORS(StreamConsumer):
     Calandriello, Lazaric, Valko, ICML 2017, Algorithm 2 and Theorem 2.
     """
 
+    supervised = False
+    questions = ("transform",)
     STATE = fields(
         _estimated_dimension=Number(at_least=0.0),
         _sampler=Inner(),

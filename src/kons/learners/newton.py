@@ -43,6 +43,7 @@ class NewtonLearner(StreamConsumer):
     and who enters it (its rules).
     """
 
+    units = "scaled"
     STATE = fields(
         _log_determinant=Number(at_least=0.0),
         _online_effective_dimension=Number(at_least=0.0),
@@ -65,7 +66,8 @@ class NewtonLearner(StreamConsumer):
                 f"loss is {loss!r}, expected an instance from kons.losses, such as Squared(); "
                 "bring your own as kons.losses.CustomLoss(value, slope)."
             )
-        self.loss = loss
+        self.loss: Loss = loss
+        self.task = "regression" if isinstance(loss, Squared) else "classification"
         self.bound = require_scale(bound, "bound")
         self.regularization = require_scale(regularization, "regularization")
         self.step_size: StepSize = (
@@ -176,6 +178,11 @@ class NewtonLearner(StreamConsumer):
     # ---- looking
 
     @property
+    def labelled(self) -> bool:
+        """Never: of targets -1 and +1 it predicts scores, which :class:`~kons.Classifier` makes labels."""
+        return False
+
+    @property
     def log_determinant(self) -> float:
         """``sum log(1 + w*q)``: log det(A/alpha), the potential of the regret bound.
 
@@ -257,7 +264,7 @@ class NewtonLearner(StreamConsumer):
     _extra_columns: tuple[str, ...] = ()
 
     @property
-    def _trace_columns(self) -> tuple[str, ...]:
+    def trace_columns(self) -> tuple[str, ...]:
         """Columns of its traces besides prediction, loss, kept and size."""
         return ("slope", "weight", "inverse_form", "leverage", *self._extra_columns)
 

@@ -23,7 +23,7 @@ from kons.core.replay import NO_MATRIX
 from kons.errors import NumericalError
 from kons.learners.embedded import NOT_MET, EmbeddedKONS
 from kons.learners.labels import signs
-from kons.learners.newton import PREDICTED_BLOCK, NewtonLearner, no_finite_score
+from kons.learners.newton import PREDICTED_BLOCK, no_finite_score
 from kons.state import Inner, Inners, Part, Restorable, Sizes, fields
 from kons.stored import Stored
 
@@ -45,7 +45,7 @@ class Problems(Restorable, Protocol):
     """What a classifier asks of its problems; classes are numbered from 0."""
 
     @property
-    def rows_seen(self) -> int: ...
+    def rows_seen(self) -> int | None: ...
     def add(self, classes: int) -> None: ...
     def learn(self, points: Any, codes: Codes, weights: Any, limit: int | None) -> Learned: ...
     def learn_one(self, x: Any, code: int) -> int: ...
@@ -54,12 +54,10 @@ class Problems(Restorable, Protocol):
     def widen(self, columns: int) -> None: ...
 
 
-def problems_for(learner: NewtonLearner, *, closed: bool) -> Problems:
+def problems_for(learner: Any, *, closed: bool) -> Problems:
     """Problems of a learner's kind, none of them with a class yet."""
-    fresh = type(learner)(**learner.parameters())
-    if isinstance(fresh, EmbeddedKONS):
-        return SharedProblems(fresh, closed=closed)
-    return SeparateProblems(fresh, closed=closed)
+    kind = SharedProblems if learner.shares_dictionary else SeparateProblems
+    return kind(learner.anew(), closed=closed)
 
 
 class SharedProblems(Part):
@@ -225,16 +223,17 @@ class SeparateProblems(Part):
 
     STATE = fields(learners=Inners())
 
-    def __init__(self, learner: NewtonLearner, *, closed: bool) -> None:
+    def __init__(self, learner: Any, *, closed: bool) -> None:
         # The first is the unseen problem, or class 0 of a closed set.
         self.learners = [learner]
         self.closed = closed
         self._classes = 0
 
     @property
-    def rows_seen(self) -> int:
-        """How many rows were learned."""
-        return self.learners[0].rows_seen
+    def rows_seen(self) -> int | None:
+        """How many rows were learned, where the learner tells."""
+        rows: int | None = self.learners[0].rows_seen
+        return rows
 
     @property
     def _owners(self) -> list[int]:
@@ -287,14 +286,14 @@ class SeparateProblems(Part):
         """Take what was saved of so many classes."""
         pattern, self._classes = self.learners[0], sizes["classes"]
         count = max(self._classes + (not self.closed), 1)
-        self.learners = [type(pattern)(**pattern.parameters()) for _ in range(count)]
+        self.learners = [pattern.anew() for _ in range(count)]
         super().load_state(stored, **sizes)
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         if len({learner.rows_seen for learner in self.learners}) > 1:
             raise stored.error("its problems are at different rows")
 
-    def _of_classes(self) -> Sequence[NewtonLearner]:
+    def _of_classes(self) -> Sequence[Any]:
         return self.learners[len(self.learners) - self._classes :]
 
 

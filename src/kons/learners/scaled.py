@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,14 +20,11 @@ from kons.arrays import (
     require_number,
 )
 from kons.compilation import compiled
-from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, InputError, TargetError, notice
-from kons.kernels import Kernel
-from kons.learners.classifier import Classifier, best_of, probabilities_of, scores_of
+from kons.learners.classifier import best_of, probabilities_of, scores_of
 from kons.learners.embedded import FLOAT64
 from kons.learners.labels import Labels, as_labels, object_array
-from kons.learners.newton import NewtonLearner
-from kons.learners.stream import StreamConsumer
+from kons.learners.stream import Wrapper
 from kons.learners.trace import Trace
 from kons.learners.warmup import Majority, WarmUp
 from kons.losses import Logistic, Loss, SquaredHinge
@@ -83,7 +79,7 @@ class _Bandwidths(Field):
         return None if bandwidths is None else np.array(bandwidths)
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if part._warm is not None or part.kernel.is_resolved:
+        if part._warm is not None or part._resolved:
             stored.nothing(key)
             return None
         return tuple(stored.array(key, 2, at_least=1e-300).tolist())
@@ -100,10 +96,10 @@ class _Resolved(Field):
         if part._warm is not None:
             stored.nothing(key)
             return None
-        return type(part.learner).from_state(part._resolved_parameters(), stored.take(key))
+        return part._in_scaled_units().resume(stored.take(key))
 
 
-class Scaled(StreamConsumer):
+class Scaled(Wrapper):
     """Features and targets in any units: what the learner needs is read off the first rows.
 
     ::
@@ -120,8 +116,9 @@ class Scaled(StreamConsumer):
     Parameters
     ----------
     learner:
-        Not yet taught, with ``bandwidth="auto"`` where it should be found: any learner of one problem, or
-        a :class:`~kons.Classifier`. It is a pattern, and stays as it is.
+        Not yet taught, with ``bandwidth="auto"`` where it should be found: any learner of one problem, one of
+        your own too (:mod:`kons.learners.protocol`), or a :class:`~kons.Classifier`. It is a pattern, and
+        stays as it is.
     warmup:
         How many rows are waited for. :meth:`finish_warmup` ends it earlier.
     margin:
@@ -148,6 +145,7 @@ class Scaled(StreamConsumer):
     True
     """
 
+    units = "raw"
     STATE = fields(
         _targets_clipped=Count(),
         _warm=Inner(ends=True),
@@ -159,34 +157,30 @@ class Scaled(StreamConsumer):
 
     def __init__(
         self,
-        learner: NewtonLearner | Classifier,
+        learner: Any,
         warmup: int = 500,
         *,
         margin: float | None = None,
         scale_features: bool = True,
     ) -> None:
-        if not isinstance(learner, (NewtonLearner, Classifier)):
+        super().__init__(learner, "one such as EmbeddedKONS(...), or a Classifier of it")
+        pattern = self._pattern
+        if pattern.labelled and "scores" not in pattern.trace_columns:
             raise ConfigurationError(
-                f"learner is {learner!r}, expected one such as EmbeddedKONS(...), or a Classifier of it."
+                f"{pattern.name} predicts labels, expected a learner of numbers, in a kons.Classifier."
             )
-        if learner.rows_seen:
-            raise ConfigurationError(
-                f"learner has learned {learner.rows_seen:,} row(s) already, expected a new one: it is only a "
-                "pattern, made again once the scales are known."
-            )
-        super().__init__(learner.kernel)
-        self.learner = learner
         self.warmup = require_integer(warmup, "warmup", at_least=1)
         self.margin = None if margin is None else require_number(margin, "margin", at_least=0.0, at_most=1e6)
         self.scale_features = require_flag(scale_features, "scale_features")
-        self._labelled = isinstance(learner, Classifier)
-        problem = learner.learner if isinstance(learner, Classifier) else learner
-        self._loss, self._bound = problem.loss, problem.bound
-        self._room = 1.0 if problem.second_order == "hessian" else 0.2
+        self._labelled = pattern.labelled
+        self.task = "classification" if self._labelled else "regression"
+        self.closed: bool = pattern.closed
+        self._bound: float = pattern.core.bound
+        self._room = 0.2 if pattern.core.second_order == "gradient" else 1.0
         if self.margin is not None:
             self._room = self.margin
         # A learner of one problem whose targets are -1 and +1 already.
-        self._signs = not self._labelled and _takes_labels(problem.loss)
+        self._signs = not self._labelled and _takes_labels(pattern.loss)
         self._targets_clipped = 0
         self._inner: Any = None
         self._features: RobustScaling | None = None
@@ -324,7 +318,7 @@ class Scaled(StreamConsumer):
     def probabilities(self, scores: Matrix) -> Matrix:
         """What :meth:`predict_proba` makes of scores; 0 where a score is NaN."""
         self._require_classes()
-        return probabilities_of(scores, self._loss)
+        return probabilities_of(scores, self.loss)
 
     @property
     def classes(self) -> list[Any]:
@@ -355,12 +349,22 @@ class Scaled(StreamConsumer):
     @property
     def size(self) -> int:
         """How many rows the learner kept, as its policy decided; 0 in the warm-up."""
-        return 0 if self._inner is None else int(self._inner.size)
+        return 0 if self._inner is None else self._inner.size or 0
 
     @property
-    def loss(self) -> Loss:
-        """The loss that is learned, in scaled units."""
-        return self._loss
+    def core(self) -> Any:
+        """The learner of one problem inside, or in the warm-up the pattern for it."""
+        return (self._pattern if self._inner is None else self._inner).core
+
+    @property
+    def online_effective_dimension(self) -> float | None:
+        """Of the learner inside, where it has one."""
+        return None if self._inner is None else self._inner.online_effective_dimension
+
+    @property
+    def log_determinant(self) -> float | None:
+        """Of the learner inside, where it has one."""
+        return None if self._inner is None else self._inner.log_determinant
 
     def novelty(self, X: Any) -> Vector:
         """How new each point is, where the learner knows; NaN in the warm-up."""
@@ -385,7 +389,7 @@ class Scaled(StreamConsumer):
             self._warm is not None and self._rows_seen >= self.warmup
         ):
             raise stored.error("it has left its warm-up, and has not")
-        if self._inner is not None and self._inner.rows_seen != self._rows_seen:
+        if self._inner is not None and self._inner.rows_seen not in (None, self._rows_seen):
             raise stored.error(
                 f"the learner has seen {self._inner.rows_seen} rows, expected {self._rows_seen}"
             )
@@ -393,19 +397,19 @@ class Scaled(StreamConsumer):
     # ---- inside: the warm-up
 
     def _new_warmup(self) -> WarmUp:
-        known = self.learner.classes if isinstance(self.learner, Classifier) else []
-        return WarmUp(self.kernel.accepts, Majority(Labels(known)) if self._labelled else Mean())
+        known = self._pattern.classes if self._labelled else []
+        return WarmUp(self.accepts, Majority(Labels(known)) if self._labelled else Mean())
 
     def _warm_up(self, points: Any, targets: Any, weights: Vector) -> Trace:
         """Keep rows, at most as many as the warm-up still takes; at its end, learn them."""
         warm, count = self._warm, len(points)
         assert warm is not None
         unknown = np.full(count, np.nan)
-        columns: dict[str, Any] = {name: unknown.copy() for name in self.learner._trace_columns}
+        columns: dict[str, Any] = {name: unknown.copy() for name in self._pattern.trace_columns}
         if isinstance(warm.record, Majority):
             codes = self._codes(targets, warm.record.labels)
             shares = warm.take(points, codes, weights)
-            columns["scores"] = scores_of(shares, self._loss, self._bound)
+            columns["scores"] = scores_of(shares, self.loss, self._bound)
             best = best_of(shares)
             columns["prediction"] = warm.record.labels.decode(best)
             columns["loss"] = weights * (best != codes)
@@ -424,12 +428,12 @@ class Scaled(StreamConsumer):
         """Find the scales, make the learner, and let it learn what was kept."""
         points: Any = warm.points.view
         weights = warm.weights
-        if self.kernel.accepts == "vectors":
+        if self.accepts == "vectors":
             if self._scales:
                 self._features = warm.scaling()
             points = self._scaled(points)
             warm.forget_unknown(points)
-            if not self.kernel.is_resolved:
+            if not self._resolved:
                 plain = median_bandwidth(points, weights=weights)
                 absolute = median_bandwidth(points, absolute=True, weights=weights)
                 self._bandwidths = WIDER * plain, WIDER * absolute
@@ -439,27 +443,19 @@ class Scaled(StreamConsumer):
         elif not self._signs:
             self._target = TargetScaling.fit(targets, self._room, self._bound, weights)
             targets = self._target.scale(targets)
-        inner = type(self.learner)(**self._resolved_parameters())
+        inner = self._in_scaled_units()
         inner.advance(points, targets, sample_weight=weights)
         self._inner, self._warm = inner, None
 
-    def _resolved_parameters(self) -> dict[str, Any]:
-        """The pattern's parameters, with all that was found in the warm-up."""
-        learner = self.learner
-        if isinstance(learner, Classifier):
-            pattern = learner.learner
-            return learner.parameters() | {"learner": type(pattern)(**self._resolved_for(pattern))}
-        return self._resolved_for(learner)
+    @property
+    def _resolved(self) -> bool:
+        """Whether no bandwidth is to be found."""
+        return self.kernel is None or bool(self.kernel.is_resolved)
 
-    def _resolved_for(self, learner: NewtonLearner) -> dict[str, Any]:
-        parameters = learner.parameters()
-        kernel: Kernel = learner.kernel
-        if self._bandwidths is not None:
-            kernel = kernel.resolved(*self._bandwidths)
-        policy = parameters.get("policy")
-        if isinstance(policy, Fixed) and self._features is not None:
-            parameters["policy"] = Fixed(self._scaled(self._as_points(policy.atoms)))
-        return parameters | {"kernel": kernel}
+    def _in_scaled_units(self) -> Any:
+        """A new learner of the pattern's kind, with all that was found in the warm-up."""
+        move = None if self._features is None else lambda atoms: self._scaled(self._as_points(atoms))
+        return self._pattern.anew(self._bandwidths, move)
 
     # ---- inside: behind it
 
@@ -494,14 +490,14 @@ class Scaled(StreamConsumer):
     def _losses(self, predictions: Vector, targets: Vector) -> Any:
         """In units of the target, whatever is learned; for labels -1 and +1, the learner's own loss."""
         if self._signs:
-            return self._loss.value(np.clip(predictions, -self._bound, self._bound), targets)
+            return self.loss.value(np.clip(predictions, -self._bound, self._bound), targets)
         return (predictions - targets) ** 2
 
     # ---- inside: both
 
     @property
     def _scales(self) -> bool:
-        return self.scale_features and self.kernel.accepts == "vectors"
+        return self.scale_features and bool(self.accepts == "vectors")
 
     def _scaled(self, points: Any) -> Any:
         return points if self._features is None else self._features.transform(points)
@@ -526,7 +522,7 @@ class Scaled(StreamConsumer):
             return as_labels(y, rows)
         targets = as_targets(y, rows)
         if self._signs:
-            self._loss.check_targets(targets, self._bound)
+            self.loss.check_targets(targets, self._bound)
         elif np.abs(targets).max() > LARGEST_TARGET:
             at = int(np.argmax(np.abs(targets)))
             raise TargetError(
@@ -537,8 +533,7 @@ class Scaled(StreamConsumer):
     def _codes(self, labels: list[Any], known: Labels) -> Vector:
         before = len(known)
         codes = known.learn(labels)
-        closed = isinstance(self.learner, Classifier) and self.learner.parameters()["classes"] is not None
-        if closed and len(known) > before:
+        if self.closed and len(known) > before:
             raise InputError(f"y holds {known.known[before]!r}, which is not among {known.known[:before]!r}.")
         return codes.astype(np.float64)
 
@@ -548,7 +543,7 @@ class Scaled(StreamConsumer):
             return scores
         if not self.classes:
             raise InputError("no class is known yet: learn some rows first.")
-        return np.repeat(scores_of(self._shares(), self._loss, self._bound), len(points), axis=0)
+        return np.repeat(scores_of(self._shares(), self.loss, self._bound), len(points), axis=0)
 
     def _labels_of(self, scores: Matrix) -> NDArray[Any]:
         return object_array(self.classes)[best_of(scores)]
@@ -575,12 +570,8 @@ class Scaled(StreamConsumer):
 
     def _require_widenable(self, columns: int) -> None:
         super()._require_widenable(columns)
-        pattern = self.learner.learner if isinstance(self.learner, Classifier) else self.learner
-        if isinstance(getattr(pattern, "policy", None), Fixed):
+        if isinstance(self._pattern.core.policy, Fixed):
             raise ConfigurationError("atoms were given, and they have no more features than that.")
-
-    def _point_stores(self) -> Sequence[PointStore]:
-        return ()  # the inner learner has them
 
     def _facts(self) -> dict[str, str]:
         if self._warm is not None:
@@ -598,5 +589,5 @@ def scale_row(x: Vector, medians: Vector, spreads: Vector, limit: float, z: Vect
     return True
 
 
-def _takes_labels(loss: Loss) -> bool:
+def _takes_labels(loss: Loss | None) -> bool:
     return isinstance(loss, (Logistic, SquaredHinge)) or getattr(loss, "targets", None) is not None

@@ -11,20 +11,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import as_objects, as_points, as_row, require_integer
+from kons.arrays import require_integer
 from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, KonsError
 from kons.kernels import Kernel
+from kons.learners.protocol import Learner, as_learner, can_learn, described
 from kons.state import Count, Part, Sizes, Width, fields
 from kons.stored import Stored
 
-__all__ = ["StreamConsumer"]
+__all__ = ["StreamConsumer", "Wrapper"]
 
 # Points looked at to see whether a kernel minds a column of zeros.
 LOOKED_AT = 16
 
 
-class StreamConsumer(Part, ABC):
+class StreamConsumer(Learner, Part, ABC):
     """Rows in order, each counted; a call that raises leaves everything exactly as it was."""
 
     STATE = fields(_width=Width(), _rows_seen=Count(), _kept=Count())
@@ -35,6 +36,10 @@ class StreamConsumer(Part, ABC):
                 f"kernel is {kernel!r}, expected an instance from kons.kernels, such as "
                 "Gaussian(1.0); wrap a function as kons.kernels.FunctionKernel(f)."
             )
+        self._start(kernel)
+
+    def _start(self, kernel: Kernel | None) -> None:
+        """No row has come yet."""
         self.kernel = kernel
         self._width: int | None = None
         self._rows_seen = 0
@@ -79,7 +84,7 @@ class StreamConsumer(Part, ABC):
     def _require_widenable(self, columns: int) -> None:
         """Refuse what :meth:`widen` cannot do."""
         require_integer(columns, "columns", at_least=1)
-        if self.kernel.accepts == "objects":
+        if self.accepts == "objects":
             raise ConfigurationError(f"{self.kernel!r} takes objects: they have no columns to add.")
         if self._width is not None:
             for store in self._point_stores():
@@ -108,16 +113,11 @@ class StreamConsumer(Part, ABC):
         return cls(**parameters).resume(state)
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        if self._width is None and self._rows_seen and self.kernel.accepts == "vectors":
+        if self._width is None and self._rows_seen and self.accepts == "vectors":
             raise stored.error(f"width is None, but {self._rows_seen} row(s) were learned")
 
-    @abstractmethod
-    def _facts(self) -> dict[str, str]:
-        """What a notebook shows beside the parameters."""
-
     def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
-        return f"{type(self).__name__}({inside})"
+        return described(self.name, self.parameters())
 
     def _repr_html_(self) -> str:
         facts = {
@@ -142,16 +142,6 @@ class StreamConsumer(Part, ABC):
             self.restore(mark)
             raise
 
-    def _as_points(self, X: Any) -> Any:
-        if self.kernel.accepts == "objects":
-            return as_objects(X)
-        return as_points(X, width=self._width)
-
-    def _as_point(self, x: Any) -> Any:
-        if self.kernel.accepts == "objects":
-            return as_objects([x], name="x")
-        return as_row(x, width=self._width)
-
     def _sizes(self, kept: NDArray[np.bool_]) -> NDArray[np.int64]:
         """How many were kept so far, after each of the rows that were just counted."""
         before = self._kept - int(np.count_nonzero(kept))
@@ -159,10 +149,44 @@ class StreamConsumer(Part, ABC):
         return sizes
 
     def _count(self, points: Any, kept: int) -> None:
-        if self.kernel.accepts == "vectors":
+        if self.accepts == "vectors":
             self._width = points.shape[1]
         self._rows_seen += len(points)
         self._kept += kept
+
+
+class Wrapper(StreamConsumer):
+    """Made of another learner, which is a pattern and stays as it is: others are made like it."""
+
+    def __init__(self, learner: Any, expected: str) -> None:
+        pattern = as_learner(learner)
+        if not can_learn(learner) or pattern.units == "raw":
+            raise ConfigurationError(f"learner is {learner!r}, expected {expected}.")
+        if pattern.rows_seen:
+            raise ConfigurationError(
+                f"learner has learned {pattern.rows_seen:,} row(s) already, expected a new one: it is only a "
+                "pattern, and others are made like it."
+            )
+        self._start(pattern.kernel)
+        self.learner, self._pattern = learner, pattern
+        #: What is learned, in the learner's own units; None: not told.
+        self.loss = pattern.loss
+
+    @property
+    def core(self) -> Any:
+        """The learner of one problem inside, or the pattern for it."""
+        return self._pattern.core
+
+    @property
+    def saves(self) -> bool:
+        """Whether what it was made of can be saved."""
+        return bool(self._pattern.saves)
+
+    def _point_stores(self) -> Sequence[PointStore]:
+        return ()  # what is inside has them
+
+    def __repr__(self) -> str:
+        return described(self.name, self.parameters() | {"learner": self._pattern})
 
 
 def _require_no_change(kernel: Kernel, points: Any, columns: int) -> None:

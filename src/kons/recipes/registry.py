@@ -10,7 +10,6 @@ from kons.arrays import require_number
 from kons.errors import ConfigurationError
 from kons.kernels import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, RationalQuadratic
 from kons.learners import KONS, AutoKONS, EmbeddedKONS, SketchedKONS
-from kons.learners.newton import NewtonLearner
 from kons.losses import Logistic, Loss, Squared, SquaredHinge
 from kons.recipes.algorithms import b_kons, con_kons, nons_ald, pkawv, pros_n_kons
 
@@ -37,7 +36,7 @@ class Recipe(NamedTuple):
     """A name, how to make the learner, and a line of description."""
 
     make: Callable[..., Any]
-    """Of a kernel and a loss; with ``in_raw_units``, of a task."""
+    """Of ``kernel`` and ``loss``, if it has parameters of these names; with ``in_raw_units``, of a task."""
     description: str
     takes: Callable[..., Any] | None = None
     """Whose parameters it takes, if not those that ``make`` names."""
@@ -47,17 +46,37 @@ class Recipe(NamedTuple):
     All others are made of a kernel and a loss, and :func:`kons.recipes.for_task` wraps them in
     :class:`kons.Scaled`.
     """
+    hessian: bool = False
+    """Whether its curvature is that of the loss, unless ``second_order`` says otherwise."""
+    exact: bool = False
+    """Whether it keeps every row: rows^2/2 numbers."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """What can be given by name, besides task, kernel and loss."""
-        names = inspect.signature(self.takes or self.make).parameters
-        return tuple(name for name in names if name not in ("task", "kernel", "loss"))
+        return tuple(name for name in self._named if name not in ("task", "kernel", "loss"))
+
+    @property
+    def any_loss(self) -> bool:
+        """Whether it takes another loss than its own."""
+        return "loss" in self._named
+
+    def made_of(self, kernel: Kernel, loss: Loss, **parameters: Any) -> Any:
+        """The learner, of as much of these as it takes."""
+        takes = inspect.signature(self.make).parameters
+        given = {"kernel": kernel, "loss": loss}
+        return self.make(**{name: value for name, value in given.items() if name in takes}, **parameters)
+
+    @property
+    def _named(self) -> tuple[str, ...]:
+        return tuple(inspect.signature(self.takes or self.make).parameters)
 
     @property
     def accepts(self) -> tuple[str, ...]:
         """All that :func:`kons.recipes.for_task` takes for it, besides the scale."""
-        shared = ("kernel",) if self.in_raw_units else SHARED
+        shared: tuple[str, ...] = ("kernel",) if self.in_raw_units else SHARED
+        if "kernel" not in self._named:  # a learner without one
+            shared = tuple(name for name in shared if name not in ("kernel", "bandwidth", "loss"))
         return (*self.parameters, *(name for name in shared if name not in self.parameters))
 
 
@@ -76,24 +95,29 @@ def _pkawv(kernel: Kernel, loss: Loss | None = None, **parameters: Any) -> Embed
 
 
 #: Every named algorithm, the default first: ``RECIPES[name].make(kernel, loss, **parameters)``, or
-#: ``make(task, **parameters)`` of one ``in_raw_units``.
+#: ``make(task, **parameters)`` of one ``in_raw_units``. A line here, and a learner is known everywhere: to
+#: ``evaluate``, ``for_task``, the adapters, the command line and, if ``make`` or ``takes`` is a class, files.
 RECIPES: dict[str, Recipe] = {
     "auto": Recipe(AutoKONS, "finds scales, relevance, bandwidth and memory itself", in_raw_units=True),
     "b_kons": Recipe(b_kons, "PROS-N-KONS with a capped dictionary"),
     "con_kons": Recipe(con_kons, "KORS's dictionary, what was learned is kept when it grows"),
     "embedded": Recipe(
-        _embedded, "second-order learning in a dictionary's span; small and fast", EmbeddedKONS
+        _embedded, "second-order learning in a dictionary's span; small and fast", EmbeddedKONS, hessian=True
     ),
-    "kons": Recipe(KONS, "the exact kernel online Newton step; memory grows as t^2"),
+    "kons": Recipe(KONS, "the exact kernel online Newton step; memory grows as t^2", exact=True),
     "nons_ald": Recipe(nons_ald, "atoms by linear dependence, gradient curvature"),
-    "pkawv": Recipe(_pkawv, "kernel ridge in a span with forward prediction; squared loss", pkawv),
+    "pkawv": Recipe(
+        _pkawv, "kernel ridge in a span with forward prediction; squared loss", pkawv, hessian=True
+    ),
     "pros_n_kons": Recipe(pros_n_kons, "KORS's dictionary, restarted when it grows"),
-    "ridge": Recipe(_ridge, "exact online kernel ridge regression; memory grows as t^2", KONS),
+    "ridge": Recipe(
+        _ridge, "exact online kernel ridge regression; memory grows as t^2", KONS, hessian=True, exact=True
+    ),
     "sketched": Recipe(SketchedKONS, "KONS with an adaptive sketch; memory grows as t"),
 }
 
 
-def make(name: str, kernel: Kernel, loss: Loss, **parameters: Any) -> NewtonLearner:
+def make(name: str, kernel: Kernel, loss: Loss, **parameters: Any) -> Any:
     """A learner of a kernel and a loss, by its name in :data:`RECIPES`; all but ``auto`` are.
 
     >>> from kons import Gaussian, Squared
@@ -106,8 +130,7 @@ def make(name: str, kernel: Kernel, loss: Loss, **parameters: Any) -> NewtonLear
             f"{name!r} is made for a task, in raw units, not of a kernel and a loss: use "
             f'kons.recipes.for_task("regression", {name!r}), or "classification".'
         )
-    learner: NewtonLearner = recipe.make(kernel, loss, **parameters)
-    return learner
+    return recipe.made_of(kernel, loss, **parameters)
 
 
 def recipe_of(name: Any) -> Recipe:
@@ -122,7 +145,8 @@ def find(name: Any, table: Mapping[str, Named], what: str) -> Named:
     return table[name]
 
 
-#: Kernels by name; those of a distance take a bandwidth.
+#: Kernels by name; those of a distance take a ``bandwidth``, which may be "auto". A line here, and a kernel
+#: is known to all that take one by name, and to files.
 KERNELS: dict[str, Callable[..., Kernel]] = {
     "gaussian": Gaussian,
     "laplace": Laplace,
@@ -131,7 +155,6 @@ KERNELS: dict[str, Callable[..., Kernel]] = {
     "polynomial": Polynomial,
     "rational_quadratic": RationalQuadratic,
 }
-_WITHOUT_BANDWIDTH = ("linear", "polynomial")
 
 #: Losses by name.
 LOSSES: dict[str, Loss] = {
@@ -150,7 +173,7 @@ def kernel_of(kernel: str | Kernel, bandwidth: Any = "auto") -> Kernel:
     width = bandwidth_of(bandwidth)
     if not isinstance(kernel, Kernel):
         made = find(kernel, KERNELS, "kernel")
-        kernel = made() if kernel in _WITHOUT_BANDWIDTH else made("auto")
+        kernel = made(bandwidth="auto") if "bandwidth" in inspect.signature(made).parameters else made()
     if width is None:
         return kernel
     if kernel.is_resolved:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel
-from kons.learners import AutoKONS, Classifier, Scaled
+from kons.learners import Classifier, Scaled
 from kons.losses import Logistic, Loss, Squared
 from kons.recipes.registry import LOSSES, Recipe, bandwidth_of, find, kernel_of, recipe_of
 
@@ -19,7 +19,6 @@ LOGISTIC_BOUND = 8.0
 LOGISTIC_BOUND_OF_GRADIENT = 3.0
 # ... and the ridge of learners with the Hessian, whose targets then lie within 1.
 HESSIAN_REGULARIZATION = 0.01
-HESSIAN_RECIPES = ("embedded", "pkawv", "ridge")
 # Rows of a warm-up; in a short stream the scales must come from fewer.
 WARMUP, SHORTEST_WARMUP, WARMUP_SHARE = 500, 20, 0.1
 
@@ -37,7 +36,7 @@ def for_task(
     loss: str | Loss | None = None,
     classes: Any = None,
     **parameters: Any,
-) -> Scaled | AutoKONS:
+) -> Any:
     """A learner ready for raw units: numbers as targets, or labels of any kind.
 
     Parameters
@@ -91,10 +90,12 @@ def for_task(
         _require_none(name, needless | {"scale": None if scale == "auto" else scale})
         parameters["kernel"] = None if kernel is None else kernel_of(kernel)
         parameters["bandwidth"] = bandwidth_of(bandwidth)
-        learner: AutoKONS = recipe.make(task, **parameters)
-        return learner
+        return recipe.make(task, **parameters)
+    if "kernel" not in recipe.accepts:
+        given = {"kernel": kernel, "bandwidth": None if bandwidth == "auto" else bandwidth, "loss": loss}
+        _require_none(name, given)
     chosen = kernel_of("gaussian" if kernel is None else kernel, bandwidth)
-    problem: Any = _made(name, recipe, task, chosen, loss, parameters)
+    problem: Any = _made(recipe, task, chosen, loss, parameters)
     if task == "classification":
         problem = Classifier(problem, classes)
     rows = WARMUP if warmup is None else warmup
@@ -111,7 +112,6 @@ def _require_none(name: str, needless: Mapping[str, Any]) -> None:
 
 
 def _made(
-    name: str,
     recipe: Recipe,
     task: str,
     kernel: Kernel,
@@ -119,14 +119,14 @@ def _made(
     parameters: dict[str, Any],
 ) -> Any:
     """A learner of one problem, with the defaults that suit scaled targets."""
-    chosen = _loss(loss, task == "classification" and name != "pkawv")
+    chosen = _loss(loss, task == "classification" and recipe.any_loss)
     defaults: dict[str, Any] = {}
-    if name in HESSIAN_RECIPES:
+    if recipe.hessian:
         defaults["regularization"] = HESSIAN_REGULARIZATION
-    if isinstance(chosen, Logistic):
-        order = parameters.get("second_order", "hessian" if name in HESSIAN_RECIPES else "gradient")
+    if isinstance(chosen, Logistic) and "bound" in recipe.parameters:
+        order = parameters.get("second_order", "hessian" if recipe.hessian else "gradient")
         defaults["bound"] = LOGISTIC_BOUND if order == "hessian" else LOGISTIC_BOUND_OF_GRADIENT
-    return recipe.make(kernel, chosen, **(defaults | parameters))
+    return recipe.made_of(kernel, chosen, **(defaults | parameters))
 
 
 def _loss(loss: str | Loss | None, labelled: bool) -> Loss:

@@ -12,7 +12,7 @@ from river import base
 from kons.arrays import Matrix
 from kons.errors import ConfigurationError, InputError, notice
 from kons.kernels import Kernel
-from kons.learners import AutoKONS
+from kons.learners.protocol import as_learner
 from kons.losses import Loss
 from kons.recipes import for_task, together
 from kons.recipes.registry import recipe_of
@@ -72,7 +72,7 @@ class OnDicts:
         if "warmup" in recipe_of(self.learner).accepts:
             named["warmup"] = WARMUP if self.warmup is None else self.warmup
         given = together(named, self.parameters, "parameters")
-        self._core: Any = for_task(self._task, self.learner, **given)
+        self._core: Any = as_learner(for_task(self._task, self.learner, **given))
         self._columns = Columns(self.text_width)
 
     # ---- learning
@@ -132,7 +132,7 @@ class OnDicts:
             self._core.learn_one(reading.row, y)
             self._columns.count(reading.numbers)
             return
-        if self._core.rows_seen == 0:
+        if not (self._core.rows_seen or self._columns.width):
             columns = self._columns.grown(new)
             reading = columns.read(x)
             self._core.learn_one(reading.row, y)
@@ -157,7 +157,7 @@ class OnDicts:
 
     def _warmup_tells_scales(self) -> bool:
         """Whether the rest of the warm-up is enough for the scale of a feature that is new."""
-        if not getattr(self._core, "warming_up", False):
+        if not self._core.warming_up:
             return False
         warmup = self._core.warmup
         return bool(warmup - self._core.rows_seen >= min(ENOUGH, warmup // 2))
@@ -199,7 +199,7 @@ class OnDicts:
     @property
     def _as_next(self) -> dict[str, bool]:
         """How the learner is asked for rows that come next in the stream."""
-        return {"recent_targets": True} if isinstance(self._core, AutoKONS) else {}
+        return {"recent_targets": True} if self._core.looks_back else {}
 
     def _row(self, x: Any) -> Any:
         """The row of a dict; empty before anything was learned."""
@@ -216,7 +216,7 @@ class OnDicts:
     @property
     def rows_seen(self) -> int:
         """How many rows were learned."""
-        return int(self._core.rows_seen)
+        return self._core.rows_seen or 0
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on, besides the parameters. A copy."""
@@ -228,7 +228,7 @@ class OnDicts:
         model = cls(**parameters)
         stored = Stored(state, cls.__name__)
         core = stored.take("core")
-        model._core = type(model._core).from_state(model._core.parameters(), core)
+        model._core = model._core.anew().resume(core)
         model._columns.load_state(stored.inner("columns"))
         stored.finish()
         if isinstance(core, dict) and core.get("width", model._columns.width) not in (

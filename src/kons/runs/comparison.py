@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from kons.errors import ConfigurationError
 from kons.evaluation import Evaluation, Prequential
+from kons.learners.protocol import as_learner
 from kons.runs.circumstances import blas_threads, versions
 from kons.runs.compiled import load_loops
 from kons.runs.folder import RUN, SUMMARY, FolderWriter
@@ -147,7 +148,7 @@ def compare(
         if progress is not None:
             best = min(engines.values(), key=lambda engine: engine.loss)
             part = min(1.0, rows / total) if total else None
-            atoms = int(getattr(best.learner, "size", 0))
+            atoms = as_learner(best.learner).size or 0
             progress(Progress(rows, part, best.loss, atoms, time.perf_counter() - began))
         if stop is not None and stop():
             stopped = True

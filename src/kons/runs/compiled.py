@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kons.errors import KonsError
+from kons.learners.protocol import as_learner
 from kons.runs.settings import Settings
 from kons.streams import Stream
 
@@ -23,7 +24,8 @@ def load_loops(settings: Settings, stream: Stream) -> None:
         given = {name: value for name, value in settings.parameters.items() if name != "classes"}
         takes = settings.recipe.accepts
         quick = {"warmup": WARMUP} if "warmup" in takes else {}
-        learner = settings.with_learner(settings.learner, given | quick).make_learner(stream, delay=0)
+        made = settings.with_learner(settings.learner, given | quick).make_learner(stream, delay=0)
+        learner = as_learner(made)
         learner.advance(X, y)
         if settings.total_delay(stream) and "delay" not in takes:  # row by row
             learner.predict_one(X[0])

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kons.learners.protocol import as_learner
+
 __all__ = ["Experts"]
 
 
@@ -47,5 +49,6 @@ class Experts:
 
 def shares_of(learner: Any) -> dict[str, float]:
     """The weight of each expert by name, in the order of their numbers; 0 of those that are not at work."""
-    shares = getattr(learner, "shares", {})
-    return {name: float(shares.get(name, 0.0)) for name in getattr(learner, "expert_names", ())}
+    told = as_learner(learner)
+    shares = told.shares
+    return {name: float(shares.get(name, 0.0)) for name in told.expert_names}

@@ -11,13 +11,12 @@ from kons.streams import Stream
 __all__ = ["require_memory"]
 
 # Learners that keep rows^2/2 numbers.
-EXACT = ("kons", "ridge")
 
 
 def require_memory(settings: Settings, stream: Stream) -> None:
     """Refuse an exact learner on more rows than the machine can hold; say so if they are many."""
     rows = settings.rows_of(stream)
-    if settings.learner not in EXACT or rows is None:
+    if not settings.recipe.exact or rows is None:
         return
     needed, there = 4.0 * rows**2, memory_of_machine()
     if there is not None and needed > 0.8 * there:

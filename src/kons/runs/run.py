@@ -31,6 +31,7 @@ from kons.errors import (
 from kons.evaluation import Evaluation, Prequential, Scored
 from kons.files import read_tree, save, write_tree
 from kons.learners.labels import Labels, stored_labels
+from kons.learners.protocol import as_learner
 from kons.runs.circumstances import blas_threads, using_threads, versions
 from kons.runs.compiled import load_loops
 from kons.runs.experts import Experts
@@ -307,7 +308,7 @@ class Run:
             done = min(1.0, self.engine.rows / total)
         elif self.stream.bytes_total:
             done = self.stream.bytes_done / self.stream.bytes_total
-        atoms = int(getattr(self.engine.learner, "size", 0))
+        atoms = as_learner(self.engine.learner).size or 0
         return Progress(self.engine.rows, done, self.engine.loss, atoms, self.seconds)
 
     # ---- checkpoints
@@ -322,7 +323,7 @@ class Run:
 
     def _bytes_to_save(self) -> float:
         """About how large a checkpoint would be: counted once, since that copies the state, then scaled."""
-        size = max(1, int(getattr(self.engine.learner, "size", 1)))
+        size = max(1, as_learner(self.engine.learner).size or 1)
         if self._counted is None:
             self._counted = _bytes_of(self.engine.learner.state()), size
         # An exact learner grows as the square of its points, and none grows faster.
@@ -382,7 +383,7 @@ class Run:
     def _finish(self) -> dict[str, Any]:
         self.engine.finish()
         learner = self.engine.learner
-        if getattr(learner, "warming_up", False):
+        if as_learner(learner).warming_up:
             learner.finish_warmup()  # a model that has learned what there was
         summary = summarize(self)
         if self.folder is not None:

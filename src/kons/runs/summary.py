@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from kons.learners.protocol import as_learner
 from kons.runs.circumstances import versions
 from kons.runs.experts import shares_of
 
@@ -21,12 +22,11 @@ EXPECTED = ("no past", "no target yet")
 
 def summarize(run: Run) -> dict[str, Any]:
     """The figures of a run, in units of the target; what is not defined is null."""
-    result, learner = run.engine.result(), run.engine.learner
-    inner = getattr(learner, "inner", None) or learner
+    result, learner = run.engine.result(), as_learner(run.engine.learner)
     shares = shares_of(learner)
     experts = [{"name": name, "share": share} for name, share in shares.items()] if shares else None
     # Experts have a dictionary each: what limits one of them does not limit all their points.
-    most = None if experts else getattr(getattr(inner, "learner", inner), "max_atoms", None)
+    most = None if experts else learner.core.max_atoms
     document = {
         "rows": result.rows,
         "learner": run.settings.learner,
@@ -44,9 +44,9 @@ def summarize(run: Run) -> dict[str, Any]:
         "delay": result.delay,
         "atoms": result.atoms,
         "max_atoms": most,
-        "effective_dimension": getattr(inner, "online_effective_dimension", None),
-        "log_determinant": getattr(inner, "log_determinant", None),
-        "targets_clipped": getattr(learner, "targets_clipped", 0),
+        "effective_dimension": learner.online_effective_dimension,
+        "log_determinant": learner.log_determinant,
+        "targets_clipped": learner.targets_clipped,
         "seconds": run.seconds,
         "learner_seconds": result.learner_seconds,
         "microseconds_per_row": result.microseconds_per_row,
@@ -78,7 +78,7 @@ def _complaints(stream: Stream) -> list[str]:
 
 
 def _relevances(learner: Any, features: tuple[str, ...]) -> dict[str, float] | None:
-    values = getattr(learner, "relevances", None)
+    values = learner.relevances
     if values is None:
         return None
     return dict(zip(features, map(float, values), strict=True))

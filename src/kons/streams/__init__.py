@@ -1,6 +1,6 @@
 """Streams of rows: where learners get their X and y from."""
 
-from kons.streams.opening import open_stream
+from kons.streams.opening import FORMATS, Format, open_stream
 from kons.streams.plan import Plan
 from kons.streams.stream import Block, Stream
 from kons.streams.synthetic import (
@@ -14,7 +14,9 @@ from kons.streams.synthetic import (
 from kons.streams.table import Table, column_names, read_table
 
 __all__ = [
+    "FORMATS",
     "Block",
+    "Format",
     "Plan",
     "Stream",
     "Table",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,26 +26,51 @@ from kons.streams.reader import Reader
 from kons.streams.stream import Stream
 from kons.streams.wording import listed, nearest, shortened
 
-__all__ = ["FORMATS", "open_stream", "reader_of"]
+__all__ = ["FORMATS", "Format", "open_stream", "reader_of"]
 
 LOOK = 1000
 SECOND_LOOK = 2_000_000  # rows, for the target alone
-FORMATS = ("csv", "tsv", "parquet", "jsonl", "libsvm", "arff")
-ENDINGS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".libsvm": "libsvm",
-    ".svm": "libsvm",
-    ".svmlight": "libsvm",
-    ".arff": "arff",
-}
 LIBSVM = re.compile(rb"[-+]?[\w.]+(?:\s+\d+:[-+\w.]+)+\s*(?:#.*)?$")
+
+
+class Format(NamedTuple):
+    """How files of a kind are read, and how they are known."""
+
+    read: Callable[[Source, str | None], Any]
+    """Of an opened file and the delimiter asked for: a :class:`Reader`, or what :func:`open_stream` takes."""
+    endings: tuple[str, ...]
+    recognises: Callable[[bytes], bool] = lambda head: False
+    """Whether a file begins so, where its name does not tell."""
+
+
+def _looks_like_arff(head: bytes) -> bool:
+    text = head.lstrip().lower()
+    return text.startswith((b"@relation", b"@attribute")) or (text.startswith(b"%") and b"@relation" in text)
+
+
+#: File formats by name, in the order in which they are recognised; CSV if nothing else fits. A line here, and
+#: a format is known to :func:`open_stream`, ``evaluate`` and the command line.
+FORMATS: dict[str, Format] = {
+    "csv": Format(DelimitedReader, (".csv",)),
+    "tsv": Format(
+        lambda source, delimiter: DelimitedReader(source, "\t" if delimiter is None else delimiter),
+        (".tsv", ".tab"),
+    ),
+    "parquet": Format(
+        lambda source, _: ParquetReader(source), (".parquet", ".pq"), lambda head: head.startswith(b"PAR1")
+    ),
+    "jsonl": Format(
+        lambda source, _: JsonLinesReader(source),
+        (".jsonl", ".ndjson", ".json"),
+        lambda head: head.lstrip().startswith((b"{", b"[")),
+    ),
+    "libsvm": Format(
+        lambda source, _: LibsvmReader(source),
+        (".libsvm", ".svm", ".svmlight"),
+        lambda head: bool(LIBSVM.match(head.lstrip().lower().partition(b"\n")[0])),
+    ),
+    "arff": Format(lambda source, _: ArffReader(source), (".arff",), _looks_like_arff),
+}
 
 
 def open_stream(
@@ -96,7 +121,8 @@ def open_stream(
         ``"regression"`` or ``"classification"``; by itself, text, true and false, or two distinct values
         mean classification. If the first targets are all the same, more of them are looked at.
     format
-        One of csv, tsv, parquet, jsonl, libsvm, arff, if neither the name nor the content shows it.
+        One of :data:`FORMATS` (csv, tsv, parquet, jsonl, libsvm, arff), if neither the name nor the content
+        shows it.
     delimiter, encoding
         For text files, if not comma, semicolon, tab or bar, or not UTF-8.
     block_size
@@ -185,7 +211,7 @@ def reader_of(
 ) -> Reader:
     """The reader that a source needs."""
     if isinstance(source, (str, Path)):
-        return _file_reader(source, format=format, delimiter=delimiter, encoding=encoding)
+        return _file_reader(source, target, format=format, delimiter=delimiter, encoding=encoding)
     if is_frame(source):
         return FrameReader(source)
     if isinstance(source, tuple) and len(source) == 2 and not isinstance(source[0], (Mapping, tuple)):
@@ -200,37 +226,20 @@ def reader_of(
     return PairReader(source, target)
 
 
-def _file_reader(path: str | Path, *, format: str, delimiter: str | None, encoding: str | None) -> Reader:
+def _file_reader(
+    path: str | Path, target: str | None, *, format: str, delimiter: str | None, encoding: str | None
+) -> Reader:
+    source = Source(path, encoding)
     if format == "auto":
         names = [ending.lower() for ending in Path(path).suffixes]
         names = names[:-1] if names and names[-1] == ".gz" else names
-        format = ENDINGS.get(names[-1], "auto") if names else "auto"
-    source = Source(path, encoding)
+        known = (name for name, kind in FORMATS.items() if names and names[-1] in kind.endings)
+        format = next(known, "auto")
     if format == "auto":
-        format = _recognised(source.head())
-    if format == "parquet":
-        return ParquetReader(source)
-    if format == "jsonl":
-        return JsonLinesReader(source)
-    if format == "libsvm":
-        return LibsvmReader(source)
-    if format == "arff":
-        return ArffReader(source)
-    return DelimitedReader(source, "\t" if format == "tsv" and delimiter is None else delimiter)
-
-
-def _recognised(head: bytes) -> str:
-    """The format by the first bytes; CSV if nothing else fits."""
-    text = head.lstrip().lower()
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if text.startswith((b"{", b"[")):
-        return "jsonl"
-    if text.startswith((b"@relation", b"@attribute")) or (text.startswith(b"%") and b"@relation" in text):
-        return "arff"
-    if LIBSVM.match(text.partition(b"\n")[0]):
-        return "libsvm"
-    return "csv"
+        head = source.head()
+        format = next((name for name, kind in FORMATS.items() if kind.recognises(head)), "csv")
+    read = FORMATS[format].read(source, delimiter)
+    return read if isinstance(read, Reader) else reader_of(read, target)
 
 
 def _second_look(reader: Reader, plan: Plan, cells: Sequence[Any]) -> tuple[Plan, list[str]]:

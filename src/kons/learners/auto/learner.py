@@ -94,6 +94,8 @@ class AutoKONS(StreamConsumer):
     statistics, 2001.
     """
 
+    units = "raw"
+    looks_back = True
     STATE = fields(_labels=KnownLabels(), _drift=Inner())
 
     def __init__(

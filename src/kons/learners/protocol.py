@@ -1,0 +1,518 @@
+"""What a learner is, to all that take one; the one place that looks at what an object has.
+
+A learner of your own needs no base class. It has the verbs of one of the first two lines, and whatever else
+it likes::
+
+    predict_one(x)  learn_one(x, y)               rows one by one: x an array, y a number or a label
+    predict(X)      advance(X, y)                 blocks: advance returns a Trace, or what it predicted
+    predict_proba_one(x)  classes                 labels: a dict of label -> probability; the labels met
+    parameters()  state()  from_state(p, s)       for files: arguments by name, what was learned, the way back
+    ... and the facts of :class:`Learner`, as attributes: ``rows_seen``, ``size``, ``delay``, ``bound``, ...
+
+:func:`as_learner` gives it the rest: verbs are made of those that are there, facts have their defaults.
+Callers ask it once, at their border, and then never guess.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Vector, as_objects, as_points, as_row, as_row_values, as_scalar, as_targets
+from kons.errors import ConfigurationError
+from kons.learners.labels import Labels, as_label, as_labels, object_array
+from kons.learners.trace import Trace
+from kons.policies import Fixed
+from kons.stored import Stored
+
+__all__ = ["Learner", "OwnLearner", "as_learner", "can_learn", "verbs_of"]
+
+
+class Learner:
+    """The facts about a learner, with what is assumed of one that does not say.
+
+    >>> from kons import AutoKONS
+    >>> AutoKONS().units, AutoKONS().delay, AutoKONS().warming_up
+    ('raw', 0, False)
+    """
+
+    kernel: Any = None
+    """None: it has none, and takes rows of numbers."""
+    loss: Any = None
+    """What it minimises; None: not told, its scores estimate means."""
+    bound: float = 1.0
+    """Inside :class:`kons.Scaled`, targets lie within plus and minus this."""
+    second_order: str | None = None
+    """The curvature of a Newton learner: certificates and :func:`kons.evaluation.fit_batch` need one."""
+    forgetting: float = 1.0
+    policy: Any = None
+    """Who becomes an atom."""
+    max_atoms: Any = None
+    """At most so many points are kept, of each expert if there are several; None: no limit."""
+    delay: int | None = None
+    """It keeps targets back by itself, so many rows; None: whoever evaluates it does."""
+    task: Any = "auto"
+    """What it is for: "regression", "classification", or "auto", what the stream looks like."""
+    units: str = "any"
+    """"scaled": it wants features and targets about 1, and :func:`kons.evaluate` wraps it in
+    :class:`kons.Scaled`; "raw": it finds units by itself; "any": it takes what comes."""
+    closed: bool = False
+    """Whether labels that it was not told of are refused."""
+    supervised: bool = True
+    """Whether it learns targets."""
+    looks_back: bool = False
+    """Whether ``predict`` takes ``recent_targets=True``: each row as if it came next in the stream."""
+    shares_dictionary: bool = False
+    """Whether problems of several classes can live in one of it: see :mod:`kons.learners.problems`."""
+    saves: Any = True
+    """Whether it has ``parameters()``, ``state()`` and ``from_state``."""
+    trace_columns: Any = ()
+    """Columns of its traces besides prediction, loss, kept and size."""
+    rows_seen: Any = None
+    """How many rows were learned; None: not told."""
+    size: Any = None
+    """How many points it keeps; None: not told."""
+    warming_up: Any = False
+    """Whether rows are still only kept; ``finish_warmup()`` then ends that."""
+    targets_clipped: Any = 0
+    """How many targets were clipped for learning."""
+    expert_names: Any = ()
+    """All experts that may be at work at some time, by their number."""
+    shares: Any = MappingProxyType({})
+    """The weight of each expert at work, by name."""
+    relevances: Any = None
+    """How much each feature counts."""
+    online_effective_dimension: Any = None
+    """The sum of the leverages, where it has a preconditioner."""
+    log_determinant: Any = None
+    """log det(A/alpha), where it has a preconditioner."""
+    _width: int | None = None
+
+    @property
+    def accepts(self) -> Any:
+        """What a point is: "vectors", rows of numbers, or "objects"."""
+        return "vectors" if self.kernel is None else self.kernel.accepts
+
+    @property
+    def labelled(self) -> bool:
+        """Whether it predicts labels, and has ``classes`` and probabilities."""
+        return bool(self.task == "classification")
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """The verbs by which it is asked about rows."""
+        of_labels = ("decision_function", "predict_proba", "predict_proba_one") if self.labelled else ()
+        return ("predict", "predict_one", *of_labels)
+
+    @property
+    def name(self) -> str:
+        """In a word."""
+        return type(self).__name__
+
+    @property
+    def core(self) -> Any:
+        """The learner of one problem inside all that wraps it."""
+        return self
+
+    # ---- verbs that all share
+
+    def lacks(self, *verbs: str) -> list[str]:
+        """Those of the verbs (or ``classes``) that it does not have."""
+        return [verb for verb in verbs if not hasattr(self, verb)]
+
+    def anew(
+        self, bandwidths: tuple[float, float] | None = None, move: Callable[[Any], Any] | None = None
+    ) -> Any:
+        """A new one of its kind, that has learned nothing.
+
+        In other units: ``bandwidths`` for those that are "auto", by distances and absolute ones; ``move`` for
+        atoms that were given.
+        """
+        return type(self)(**self._parameters_in(bandwidths, move))
+
+    def _parameters_in(
+        self, bandwidths: tuple[float, float] | None, move: Callable[[Any], Any] | None
+    ) -> dict[str, Any]:
+        told: Any = self
+        parameters: dict[str, Any] = dict(told.parameters())
+        if bandwidths is not None and self.kernel is not None:
+            parameters["kernel"] = self.kernel.resolved(*bandwidths)
+        policy = parameters.get("policy")
+        if move is not None and isinstance(policy, Fixed):
+            parameters["policy"] = Fixed(move(policy.atoms))
+        return parameters
+
+    def _facts(self) -> dict[str, str]:
+        """What a notebook shows beside the parameters."""
+        return {}
+
+    # ---- the border
+
+    def _as_points(self, X: Any) -> Any:
+        if self.accepts == "objects":
+            return as_objects(X)
+        return as_points(X, width=self._width)
+
+    def _as_point(self, x: Any) -> Any:
+        if self.accepts == "objects":
+            return as_objects([x], name="x")
+        return as_row(x, width=self._width)
+
+
+#: What a learner of one's own may say about itself, as attributes of these names.
+FACTS = (
+    *("kernel", "loss", "bound", "second_order", "forgetting", "policy", "max_atoms", "delay"),
+    *("units", "closed", "accepts", "size", "warming_up", "targets_clipped", "expert_names"),
+    *("shares", "relevances", "online_effective_dimension", "log_determinant"),
+)
+VERBS = (
+    *("advance", "learn_one", "predict", "predict_one", "predict_proba", "predict_proba_one"),
+    *("probabilities", "decision_function", "transform", "novelty", "parameters", "state", "from_state"),
+)
+
+
+class OwnLearner(Learner):
+    """Anybody's learner as kons asks it: the verbs that it lacks are made of those that it has.
+
+    Rows and targets are checked before it sees them. One that kons has made for itself, inside of
+    :class:`kons.Scaled` or :class:`kons.Classifier`, is put back as it was after an error, at the cost of a
+    copy a call; one that was handed in keeps what it had learned up to then.
+
+    >>> class Mean:
+    ...     total, rows = 0.0, 0
+    ...     def predict_one(self, x):
+    ...         return self.total / max(self.rows, 1)
+    ...     def learn_one(self, x, y):
+    ...         self.total, self.rows = self.total + y, self.rows + 1
+    >>> learner = as_learner(Mean())
+    >>> learner.advance([[0.0], [0.0]], [3.0, 5.0]).prediction, learner.predict([[1.0]])
+    (array([0., 3.]), array([4.]))
+    """
+
+    def __init__(self, thing: Any, *, owned: bool = False) -> None:
+        self.thing = thing
+        self._owned = owned
+        self._verbs = verbs_of(thing)
+        self._has_classes = hasattr(thing, "classes")
+        said = getattr(thing, "labelled", None)
+        names = {"predict_proba", "predict_proba_one"} & self._verbs
+        self._labelled = bool(said) if said is not None else self._has_classes or bool(names)
+        takes = inspect.signature(thing.advance).parameters if "advance" in self._verbs else {}
+        self._takes = {name for name in ("block_size", "sample_weight") if name in takes}
+        self._met = Labels()
+        self._rows = 0
+
+    # ---- facts
+
+    @property
+    def rows_seen(self) -> int | None:
+        return getattr(self.thing, "rows_seen", self._rows or None)
+
+    @property
+    def task(self) -> str:
+        return str(getattr(self.thing, "task", "classification" if self._labelled else "auto"))
+
+    @property
+    def labelled(self) -> bool:
+        return self._labelled
+
+    @property
+    def saves(self) -> bool:
+        return not self.lacks("parameters", "state", "from_state")
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        return tuple(verb for verb in (*super().questions, "transform", "novelty") if self._can(verb))
+
+    @property
+    def name(self) -> str:
+        return type(self.thing).__name__
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels, in order of first appearance."""
+        return list(self.thing.classes if self._has_classes else self._met.known)
+
+    def lacks(self, *verbs: str) -> list[str]:
+        return [verb for verb in verbs if not self._can(verb)]
+
+    def _can(self, verb: str) -> bool:
+        has = self._verbs
+        if verb in has:
+            return True
+        if verb == "classes":
+            return self._labelled
+        if verb == "learn_one":
+            return "advance" in has
+        if verb in ("predict", "predict_one"):
+            return bool({"predict", "predict_one"} & has)
+        if verb == "advance":
+            return "learn_one" in has and not self.lacks("predict_one")
+        return verb in ("probabilities", "predict_proba_one") and "predict_proba_one" in has
+
+    # ---- learning
+
+    def advance(self, X: Any, y: Any, block_size: int | None = None, sample_weight: Any = None) -> Trace:
+        """Predict, then learn, each row of X in order."""
+        points = self._as_points(X)
+        targets: Any = as_labels(y, len(points)) if self._labelled else as_targets(y, len(points))
+        options: dict[str, Any] = {"block_size": block_size} if "block_size" in self._takes else {}
+        weights = np.ones(len(points))
+        if sample_weight is not None:
+            weights = as_row_values(sample_weight, len(points), name="sample_weight", minimum=0.0)
+        if (weights != 1.0).any():
+            if "sample_weight" not in self._takes:
+                raise ConfigurationError(
+                    f"{self.name} takes no sample_weight: give it an advance(X, y, sample_weight) that does."
+                )
+            options["sample_weight"] = weights
+        by_blocks = "advance" in self._verbs and (not self._labelled or "probabilities" in self._verbs)
+        with self._all_or_nothing():
+            before = self.size or 0
+            if by_blocks:
+                trace: Trace = self._traced(
+                    self.thing.advance(points, targets, **options), targets, weights, before
+                )
+            else:
+                trace = self._by_rows(points, targets, before)
+        self._count(points)
+        return trace
+
+    def learn_one(self, x: Any, y: Any) -> None:
+        """Learn one row."""
+        points = self._as_point(x)
+        target: Any = as_label(y) if self._labelled else float(as_scalar(y, name="y"))
+        with self._all_or_nothing():
+            if "learn_one" in self._verbs:
+                self.thing.learn_one(points[0], target)
+            else:
+                self.thing.advance(points, np.array([target]) if not self._labelled else [target])
+        self._count(points)
+
+    def finish_warmup(self) -> None:
+        """End the warm-up with the rows there are."""
+        self.thing.finish_warmup()
+
+    def widen(self, columns: int = 1, samples: Any = None) -> None:
+        """Refused: it takes the features that it began with."""
+        self._require_widenable(columns)
+
+    def _require_widenable(self, columns: int) -> None:
+        raise ConfigurationError(f"{self.name} cannot take more features than it began with.")
+
+    def _by_rows(self, points: Any, targets: Any, before: int) -> Trace:
+        predictions: list[Any] = []
+        sizes = [before]
+        shares: list[Mapping[Any, float]] = []
+        for x, target in zip(points, targets, strict=True):
+            if self._labelled:
+                shares.append(self._shares_of(x))
+            predictions.append(self._predicted(x))
+            self.thing.learn_one(x, target if self._labelled else float(target))
+            sizes.append(self.size or 0)
+        kept, size = np.diff(sizes) > 0, np.array(sizes[1:], dtype=np.int64)
+        if not self._labelled:
+            return _plain_trace(self.name, predictions, targets, kept, size)
+        classes = Labels(self.classes)
+        scores = np.zeros((len(points), len(classes)))
+        for row, share in zip(scores, shares, strict=True):
+            row[classes.find(list(share))] = list(share.values())
+        wrong = np.array([p != y for p, y in zip(predictions, targets, strict=True)], dtype=np.float64)
+        return Trace(kept=kept, size=size, prediction=object_array(predictions), loss=wrong, scores=scores)
+
+    def _traced(self, said: Any, targets: Any, weights: Vector, before: int) -> Trace:
+        """What ``advance`` returned, as a trace."""
+        if isinstance(said, Trace):
+            if self._owned:  # inside Scaled, rows of the warm-up have none of the other columns
+                return Trace(kept=said.kept, size=said.size, prediction=said.prediction, loss=said.loss)
+            return said
+        size = self.size or 0
+        kept = np.zeros(len(weights), dtype=np.bool_)
+        kept[-1] = size > before  # in some row of these
+        return _plain_trace(self.name, said, targets, kept, np.where(kept, size, before), weights)
+
+    def _count(self, points: Any) -> None:
+        self._rows += len(points)
+        if self.accepts == "vectors":
+            self._width = points.shape[1]
+
+    # ---- predicting
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """What it predicts for each row. Changes nothing."""
+        points = self._as_points(X)
+        if "predict" in self._verbs:
+            predictions: NDArray[Any] = np.asarray(self.thing.predict(points))
+            return predictions
+        values = [self._predicted(x) for x in points]
+        return object_array(values) if self._labelled else np.array(values, dtype=np.float64)
+
+    def predict_one(self, x: Any) -> Any:
+        """What it predicts for one row."""
+        return self._predicted(self._as_point(x)[0])
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The probability of each class, where it tells."""
+        shares: NDArray[np.float64] = np.asarray(self.thing.predict_proba(self._as_points(X)))
+        return shares
+
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """The probability of each class of one row."""
+        return self._shares_of(self._as_point(x)[0])
+
+    def probabilities(self, scores: Any) -> Any:
+        """Of the scores in a trace, which are probabilities where it has no way of its own."""
+        return self.thing.probabilities(scores) if "probabilities" in self._verbs else scores
+
+    def _predicted(self, x: Any) -> Any:
+        if "predict_one" in self._verbs:
+            return self.thing.predict_one(x)
+        return self.thing.predict(x[None] if isinstance(x, np.ndarray) else [x])[0]
+
+    def _shares_of(self, x: Any) -> dict[Any, float]:
+        shares: dict[Any, float] = dict(self.thing.predict_proba_one(x))
+        if not self._has_classes:
+            self._met.learn(list(shares))
+        return shares
+
+    # ---- files and copies
+
+    def parameters(self) -> dict[str, Any]:
+        """The constructor's arguments by name."""
+        return dict(self._saved("parameters")())
+
+    def state(self) -> dict[str, Any]:
+        """What it has learned."""
+        return dict(self._saved("state")())
+
+    def from_state(self, parameters: dict[str, Any], state: dict[str, Any]) -> OwnLearner:
+        """One of its kind with these parameters, gone on to this state."""
+        return OwnLearner(self._saved("from_state")(parameters, state), owned=self._owned)
+
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
+        """Take what :meth:`state` said; it is checked by ``from_state``."""
+        self.resume(stored.rest())
+
+    def resume(self, state: Any) -> Self:
+        """Itself, gone on to this state."""
+        self.thing = self._saved("from_state")(self.parameters(), state)
+        return self
+
+    def anew(
+        self, bandwidths: tuple[float, float] | None = None, move: Callable[[Any], Any] | None = None
+    ) -> Any:
+        if "parameters" not in self._verbs:
+            return OwnLearner(copy.deepcopy(self.thing), owned=True)
+        return OwnLearner(type(self.thing)(**self._parameters_in(bandwidths, move)), owned=True)
+
+    def mark(self) -> Any:
+        """Where it stands, for :meth:`restore`: a copy."""
+        return copy.deepcopy(self.thing), self._width, self._rows, list(self._met.known)
+
+    def restore(self, mark: Any) -> None:
+        """Go back to a mark, once."""
+        self.thing, self._width, self._rows, known = mark
+        self._met = Labels(known)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        mark = self.mark() if self._owned else None
+        try:
+            yield
+        except BaseException:
+            if mark is not None:
+                self.restore(mark)
+            raise
+
+    def _saved(self, verb: str) -> Any:
+        if verb not in self._verbs:
+            raise ConfigurationError(
+                f"{self.name} has no {verb}, which a file needs: a learner that is saved has parameters(), "
+                "state() and the class method from_state(parameters, state)."
+            )
+        return getattr(self.thing, verb)
+
+    def __repr__(self) -> str:
+        kind: Any = type(self.thing)
+        if kind.__repr__ is object.__repr__ and "parameters" in self._verbs:
+            return described(self.name, self.parameters())
+        return repr(self.thing)
+
+
+def described(name: str, parameters: Mapping[str, Any]) -> str:
+    """As it is written in Python."""
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in parameters.items())})"
+
+
+def _told(fact: str) -> Any:
+    """A fact as the learner tells it, or what is assumed."""
+
+    def read(self: OwnLearner) -> Any:
+        return getattr(self.thing, fact, None) if hasattr(self.thing, fact) else getattr(_DEFAULTS, fact)
+
+    return property(read)
+
+
+_DEFAULTS = Learner()
+for _fact in FACTS:
+    setattr(OwnLearner, _fact, _told(_fact))
+
+
+def as_learner(thing: Any) -> Any:
+    """What answers every question about a learner: itself, or a stand-in for one of somebody's own.
+
+    Of what is no learner it knows the facts' defaults, and ``lacks`` names the verbs that are missing.
+
+    >>> as_learner("text").lacks("predict", "advance"), as_learner("text").delay
+    (['predict', 'advance'], None)
+    """
+    return thing if isinstance(thing, Learner) else OwnLearner(thing)
+
+
+def verbs_of(thing: Any) -> frozenset[str]:
+    """The verbs that it has itself.
+
+    >>> from kons import KORS, Gaussian
+    >>> sorted(verbs_of(KORS(Gaussian())))
+    ['advance', 'from_state', 'parameters', 'state', 'transform']
+    """
+    return frozenset(verb for verb in VERBS if callable(getattr(thing, verb, None)))
+
+
+def can_learn(thing: Any) -> bool:
+    """Whether it can be taught rows with targets, and asked; a class, that makes learners, cannot.
+
+    >>> from kons import KONS, KORS, Gaussian, Squared
+    >>> can_learn(KONS(Gaussian(), Squared())), can_learn(KORS(Gaussian())), can_learn(KONS)
+    (True, False, False)
+    """
+    if isinstance(thing, type) or (isinstance(thing, Learner) and not thing.supervised):
+        return False
+    return not as_learner(thing).lacks("advance", "learn_one", "predict_one")
+
+
+def _plain_trace(
+    name: str,
+    predictions: Sequence[Any],
+    targets: Vector,
+    kept: NDArray[np.bool_],
+    size: NDArray[np.int64],
+    weights: Vector | float = 1.0,
+) -> Trace:
+    try:
+        values = np.array(predictions, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.shape != targets.shape:
+        raise ConfigurationError(
+            f"advance of {name} returned {type(predictions).__name__}, expected a kons.Trace, or the number "
+            f"predicted for each of {len(targets)} row(s) before it was learned."
+        )
+    return Trace(kept=kept, size=size, prediction=values, loss=weights * (values - targets) ** 2)
