@@ -35,6 +35,7 @@ __all__ = [
     "Inners",
     "Items",
     "Leading",
+    "Lower",
     "Number",
     "Part",
     "Points",
@@ -186,6 +187,23 @@ class Array(Field):
 
     def restore(self, part: Any, name: str, mark: Any) -> None:
         setattr(part, name, mark)
+
+
+class Lower(Field):
+    """The lower triangle of a square matrix, by rows; above its diagonal there may be anything."""
+
+    def __init__(self, size: str, written: str = "") -> None:
+        self.size, self.written = size, written
+
+    def save(self, part: Any, name: str) -> Any:
+        matrix = getattr(part, name)
+        return matrix[np.tril_indices(len(matrix))]
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        n = sizes[self.size]
+        matrix = np.zeros((n, n))
+        matrix[np.tril_indices(n)] = stored.array(key, n * (n + 1) // 2)
+        return matrix
 
 
 class Whole(Array):

@@ -40,7 +40,7 @@ from kons.core.quadratic_loops import (
 )
 from kons.core.replay import check_sound
 from kons.core.threads import single_threaded_blas
-from kons.state import Array, Count, Leading, Part, Sizes, fields
+from kons.state import Array, Count, Leading, Lower, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Block", "Quadratic", "SquareSum"]
@@ -50,11 +50,17 @@ PERIOD = 64
 FORGETTING_PERIOD = 32
 
 
-class _Lower(Array):
-    """A matrix above whose diagonal there may be anything."""
+class _Factor(Lower):
+    """L, which is not saved where it is that of S as it is: one call finds it again, bit for bit."""
 
     def save(self, part: Any, name: str) -> Any:
-        return np.tril(getattr(part, name))
+        return None if part.factor_is_of_sum else super().save(part, name)
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        if part.factor_is_of_sum:
+            stored.nothing(key)
+            return factored(part.S, part.prior)
+        return super().load(stored, key, part, name, sizes)
 
 
 class SquareSum(Part):
@@ -71,7 +77,9 @@ class SquareSum(Part):
     ([[10.0, 0.0], [0.0, 1.0]], [[1.0, 2.0]])
     """
 
-    STATE = fields(S=_Lower("size", "size", written="rarely"), L=Array("size", "size"))
+    STATE = fields(S=Lower("size", written="rarely"), L=_Factor("size"))
+    #: Whether L is always the factor of S: coordinates may come, and S may be ahead of it.
+    factor_is_of_sum = False
 
     def __init__(self, prior: float | Matrix) -> None:
         self.prior = prior

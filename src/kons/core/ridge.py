@@ -74,6 +74,11 @@ class Ridge(Quadratic):
             self._V, self._C = self._V[:, :0], self._C[:, :0]
 
     @property
+    def factor_is_of_sum(self) -> bool:  # type: ignore[override]
+        """Online, every end of a period factors."""
+        return self.online
+
+    @property
     def _most_pending(self) -> int:
         return self.period
 
