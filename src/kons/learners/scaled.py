@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import (
     Matrix,
+    ReadVector,
     Vector,
     as_points,
     as_row_values,
@@ -589,7 +590,7 @@ class Scaled(StreamConsumer):
 
 
 @compiled
-def scale_row(x: Vector, medians: Vector, spreads: Vector, limit: float, z: Vector) -> bool:
+def scale_row(x: ReadVector, medians: ReadVector, spreads: ReadVector, limit: float, z: Vector) -> bool:
     """As RobustScaling.transform, in a microsecond. False: not finite, or beyond the linear part."""
     for j in range(len(x)):
         z[j] = (0.5 * x[j] - medians[j]) / spreads[j]

@@ -8,11 +8,12 @@ nor slices that are assigned to, which take seconds to compile.
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Integers, Layout, Matrix, Vector
 from kons.compilation import compiled, compiled_sums
 from kons.learners.auto.aggregation import learn_weights
 from kons.learners.auto.calibration import learn_logit
@@ -26,7 +27,7 @@ from kons.learners.auto.voting import EARNED
 
 __all__ = ["foresee", "learn"]
 
-Table = NDArray[np.int64]
+Table = Annotated[NDArray[np.int64], Layout(np.dtype(np.int64), 2)]
 
 # Sizes, and where parts of ``memory`` begin.
 CLASSES, TOTALS_AT, TAIL_AT, TAIL_LENGTH, CALIBRATION_AT, ALL_AT, PLAIN_AT, SIZES = range(8)
@@ -56,7 +57,7 @@ LARGEST = float(np.finfo(np.float64).max)
 def foresee(
     x: Vector,
     row: Vector,
-    sizes: Table,
+    sizes: Integers,
     views: Table,
     experts: Table,
     fixed: Vector,
@@ -147,7 +148,7 @@ def _ask(
 
 @compiled_sums
 def _see(
-    row: Vector, width: int, least: float, most: float, view: Table, fixed: Vector, scratch: Vector
+    row: Vector, width: int, least: float, most: float, view: Integers, fixed: Vector, scratch: Vector
 ) -> None:
     """The row as a view shows it: columns, scaled, and behind them the coordinates in its metric."""
     columns, features, flags = view[COLUMNS], view[FEATURES], view[FLAGS]
@@ -188,7 +189,7 @@ def _speak(
     u: Vector,
     n: int,
     outputs: int,
-    expert: Table,
+    expert: Integers,
     fixed: Vector,
     chunk: Vector,
     scratch: Vector,
@@ -268,10 +269,10 @@ def _speak(
 def learn(
     y: float,
     row: Vector,
-    sizes: Table,
+    sizes: Integers,
     views: Table,
     experts: Table,
-    plain: Table,
+    plain: Integers,
     fixed: Vector,
     chunk: Vector,
     memory: Vector,
@@ -342,8 +343,8 @@ def _weigh(
     believed: float,
     inside: float,
     goal: Vector,
-    sizes: Table,
-    plain: Table,
+    sizes: Integers,
+    plain: Integers,
     memory: Vector,
     scratch: Vector,
     F: Matrix,
@@ -381,7 +382,7 @@ def _weigh(
 
 @compiled_sums
 def _append(
-    goal: Vector, root: float, n: int, expert: Table, fixed: Vector, chunk: Vector, scratch: Vector
+    goal: Vector, root: float, n: int, expert: Integers, fixed: Vector, chunk: Vector, scratch: Vector
 ) -> None:
     """The row behind the n others of the chunk.
 
