@@ -35,14 +35,20 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 #: Where there are compiled loops. Named, because looking for them would import all of the library.
 MODULES = (
     "kons.core.embedding",
+    "kons.core.entry",
     "kons.core.factor",
+    "kons.core.leverage",
     "kons.core.quadratic_loops",
     "kons.core.replay",
     "kons.evaluation.first_order",
     "kons.evaluation.intervals",
     "kons.evaluation.linear",
     "kons.evaluation.logistic",
+    "kons.evaluation.second_order",
     "kons.kernels.distances",
+    "kons.learners.auto.aggregation",
+    "kons.learners.auto.calibration",
+    "kons.learners.auto.ranks",
     "kons.learners.auto.single_loops",
     "kons.learners.scaled",
     "kons.losses.builtin",
@@ -110,6 +116,16 @@ class Loop(CPUDispatcher):
         if self.stats.cache_misses and self.stats.cache_path is not None:
             compile_all()
         return self
+
+    def _explain_matching_error(self, *args: Any, **_: Any) -> None:
+        # Numba asks for this where an argument neither fits nor can be converted.
+        given = ", ".join(str(self.typeof_pyval(argument)) for argument in args)
+        expected = ", ".join(str(kind) for kind in self.declared())
+        name = f"{self.py_func.__module__}.{self.py_func.__name__}"
+        raise TypeError(
+            f"{name} was given ({given}), expected ({expected}). Likely causes: (a) an array in Fortran order "
+            "or with gaps: np.ascontiguousarray; (b) a read-only one where the loop writes; (c) another dtype."
+        )
 
 
 def _numba_type(hint: Any) -> types.Type:

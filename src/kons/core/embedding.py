@@ -105,9 +105,9 @@ class Embedding(Part):
 
         ``tolerance`` and ``noise``: see :func:`kons.core.entry.independent`.
         """
-        diagonal = self.kernel.evaluate_diagonal(candidates)
+        diagonal = np.ascontiguousarray(self.kernel.evaluate_diagonal(candidates))
         Z = self.coordinates(candidates)
-        R = self.kernel.evaluate(candidates, candidates)
+        R = np.ascontiguousarray(self.kernel.evaluate(candidates, candidates))
         np.fill_diagonal(R, diagonal)
         R -= Z @ Z.T
         theta = self.coefficients(Z)

@@ -151,7 +151,7 @@ class KernelGradientDescent(StreamConsumer):
     def _play(self, block: Any, targets: Vector, etas: Vector) -> tuple[Vector, Vector, Vector]:
         """Predictions, slopes and steps of the block's rows, and f moved by them."""
         f = self._values(block)
-        K = self.kernel.evaluate(block, block)
+        K = np.ascontiguousarray(self.kernel.evaluate(block, block))
         code = self.loss.code
         if code is not None:
             prediction, slope, step = _descend(code, K, f, targets, etas, self.bound)

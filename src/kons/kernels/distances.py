@@ -41,6 +41,7 @@ def squared_distances(X: Matrix, Z: Matrix, scale: float = 1.0, out: Matrix | No
 
     In the first columns of ``out``, if it is given: C-contiguous, with a row for each of X.
     """
+    X, Z = np.ascontiguousarray(X), np.ascontiguousarray(Z)
     out = np.empty((X.shape[0], Z.shape[0])) if out is None else out
     if X.shape[1] > LARGEST_DIFFERENCED and min(X.shape[0], Z.shape[0]) >= FEWEST_TRANSPOSED:
         _expand(X, Z, scale, out)
@@ -51,6 +52,7 @@ def squared_distances(X: Matrix, Z: Matrix, scale: float = 1.0, out: Matrix | No
 
 def absolute_distances(X: Matrix, Z: Matrix, scale: float = 1.0, out: Matrix | None = None) -> Matrix:
     """The values scale·|X[i] - Z[j]|₁, as :func:`squared_distances`."""
+    X, Z = np.ascontiguousarray(X), np.ascontiguousarray(Z)
     out = np.empty((X.shape[0], Z.shape[0])) if out is None else out
     _sum_differences(X, Z, scale, True, out)
     return out[:, : Z.shape[0]]
