@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from numba.core import event
 
-import effort
 import kons.compilation
 from contracts.learners import LEARNERS, stream
 from kons import KORS, AutoKONS, EmbeddedKONS, Gaussian, Matern, Squared
@@ -148,7 +147,7 @@ def inputs(tmp_path, X):
     read_only, gaps = X.copy(), np.repeat(X, 2, axis=0)[::2]
     read_only.flags.writeable = False
     mapped = np.load(stored, mmap_mode="r")
-    return {"C": X, "F": np.asfortranarray(X), "gaps": gaps, "read-only": read_only, "mapped": mapped}
+    return X, np.asfortranarray(X), gaps, read_only, mapped
 
 
 class Turned(Gaussian):
@@ -166,11 +165,10 @@ def learn(learner, X, y):
     learner.predict(X)
 
 
-def learn_everything(memory, X, y):
+def learn_everything(X, y):
     labels = np.where(y > 0, "yes", "no").astype(object)
-    names = sorted(LEARNERS)
-    for name in names if memory == "C" else effort.some(names, *names[::4]):
-        learn(LEARNERS[name](), X, y)
+    for make in LEARNERS.values():
+        learn(make(), X, y)
     learn(EmbeddedKONS(Turned(), Squared(), max_atoms=20), X, y)
     KORS(Gaussian(), seed=1).advance(X)
     KernelGradientDescent(Turned(), Squared()).advance(X, y)
@@ -188,8 +186,8 @@ def test_nothing_is_compiled_for_another_learner_task_delay_or_memory(tmp_path):
     listener = Compilations()
     X, y = stream(150)
     with event.install_listener("numba:compile", listener):
-        for memory, points in inputs(tmp_path, X).items():
-            learn_everything(memory, points, y)
+        for points in inputs(tmp_path, X):
+            learn_everything(points, y)
     assert not listener.functions
     assert {loop: loop.signatures for loop in compile_all()} == once
 
@@ -209,8 +207,8 @@ print(leverage(3.0))
 listener = tests.Compilations()
 X, y = tests.stream(150)
 with event.install_listener("numba:compile", listener):
-    for memory, points in tests.inputs(Path({str(tmp_path)!r}), X).items():
-        tests.learn_everything(memory, points, y)
+    for points in tests.inputs(Path({str(tmp_path)!r}), X):
+        tests.learn_everything(points, y)
 assert not listener.functions, listener.functions
 """
     done = run(program, NUMBA_CACHE_DIR=str(tmp_path / "cache"), NUMBA_OPT="1")

@@ -123,8 +123,8 @@ class Loop(CPUDispatcher):
         expected = ", ".join(str(kind) for kind in self.declared())
         name = f"{self.py_func.__module__}.{self.py_func.__name__}"
         raise TypeError(
-            f"{name} was given ({given}), expected ({expected}). Likely causes: (a) an array in Fortran order "
-            "or with gaps: np.ascontiguousarray; (b) a read-only one where the loop writes; (c) another dtype."
+            f"{name} was given ({given}), expected ({expected}). Likely causes: (a) an array in Fortran "
+            "order, or with gaps: np.ascontiguousarray; (b) a read-only one; (c) another dtype."
         )
 
 
@@ -142,8 +142,9 @@ def compile_all() -> list[Loop]:
     with _compilations:
         for module in MODULES:
             importlib.import_module(module)
+        step = max(len(_loops) // PARTS, 1)
         for done, loop in enumerate(_loops):
-            if done and done % (len(_loops) // PARTS) == 0 and _compilations.told and sys.stderr.isatty():
+            if done and done % step == 0 and _compilations.told and sys.stderr.isatty():
                 announce(f"kons: compiling its numerical loops: {done} of {len(_loops)} ...")
             loop.load()
     return list(_loops)

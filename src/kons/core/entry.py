@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from kons.arrays import Matrix, ReadVector, Vector
+from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
 from kons.core.ledger import EVERYTHING, SKETCH, SPAN_FIXED, SPAN_LEVERAGE, TOTALS, Entries, PackedRules
 from kons.core.leverage import keep_probability, leverage_overestimate
@@ -71,7 +71,7 @@ def settle_inverse_form(M: Matrix, t: int, norm2: float, alpha: float, trace: fl
 
 
 @compiled
-def toss(t: int, rows: Entries, rules: PackedRules, weight: float, N: Matrix, totals: ReadVector) -> bool:
+def toss(t: int, rows: Entries, rules: PackedRules, weight: float, N: Matrix, totals: Vector) -> bool:
     """Estimate row t's leverage and toss its coins (Alg. 2, lines 4-6; Alg. 3, lines 8-10)."""
     row = rows[t]
     trace = totals[TOTALS.sampler_trace]

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Matrix, ReadMatrix, ReadVector, Vector
+from kons.arrays import Matrix, ReadMatrix, Vector
 from kons.compilation import compiled, compiled_sums
 from kons.stored import Stored
 
@@ -185,7 +185,7 @@ def _inverse_of_triangle(D: Matrix) -> Matrix:
 
 
 @compiled_sums
-def _apply_triangle(inverse: ReadMatrix, x: Vector) -> None:
+def _apply_triangle(inverse: Matrix, x: Vector) -> None:
     """``x <- inverse x`` with the leading rows of a lower triangle."""
     for i in range(len(x) - 1, -1, -1):
         total = 0.0
@@ -195,7 +195,7 @@ def _apply_triangle(inverse: ReadMatrix, x: Vector) -> None:
 
 
 @compiled_sums
-def _subtract_product(rectangle: ReadMatrix, known: ReadVector, x: Vector) -> None:
+def _subtract_product(rectangle: Matrix, known: Vector, x: Vector) -> None:
     """``x -= rectangle known``, with as many rows as x has."""
     for i in range(len(x)):
         total = 0.0

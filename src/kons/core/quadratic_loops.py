@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kons.arrays import Matrix, ReadMatrix, ReadVector, Vector
+from kons.arrays import Matrix, ReadVector, Vector
 from kons.compilation import compiled_sums
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.ledger import TOTALS, Entries, Ledger, PackedRules
@@ -38,11 +38,11 @@ def outside_of(rows: Ledger, z: Vector) -> float:
 
 @compiled_sums
 def predict_row(
-    L: ReadMatrix,
-    base: ReadVector,
-    V: ReadMatrix,
-    C: ReadMatrix,
-    marks: ReadMatrix,
+    L: Matrix,
+    base: Vector,
+    V: Matrix,
+    C: Matrix,
+    marks: Matrix,
     pending: int,
     work: Vector,
 ) -> None:
@@ -74,13 +74,13 @@ def predict_row(
 def gaussian_row(
     rate: float,
     x: ReadVector,
-    atoms: ReadMatrix,
-    inverse: ReadMatrix,
-    L: ReadMatrix,
-    base: ReadVector,
-    V: ReadMatrix,
-    C: ReadMatrix,
-    marks: ReadMatrix,
+    atoms: Matrix,
+    inverse: Matrix,
+    L: Matrix,
+    base: Vector,
+    V: Matrix,
+    C: Matrix,
+    marks: Matrix,
     pending: int,
     work: Vector,
 ) -> None:
@@ -116,14 +116,14 @@ def learn_row(
     uniform: float,
     self_kernel: float,
     coefficients: float,
-    work: ReadVector,
+    work: Vector,
     totals: Vector,
     V: Matrix,
     Z: Matrix,
     C: Matrix,
     marks: Matrix,
     pending: int,
-    sampler: ReadMatrix,
+    sampler: Matrix,
 ) -> tuple[int, float]:
     """One row in the coordinates it has before it is met, predicted. Returns what it did, and w*q.
 

@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kons.arrays import Matrix, ReadMatrix, ReadVector, Vector
+from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
 from kons.core.entry import condition, decide, enter_sample, settle_inverse_form, toss
 from kons.core.ledger import SPAN_FIXED, TOTALS, Entries, Ledger, PackedRules, Rules
@@ -39,10 +39,10 @@ def meet(
     t: int,
     rows: Entries,
     rules: PackedRules,
-    f: ReadVector,
+    f: Vector,
     M: Matrix,
-    R: ReadMatrix,
-    totals: ReadVector,
+    R: Matrix,
+    totals: Vector,
 ) -> bool:
     """Predict row t (Alg. 1, lines 6-7). False: the kernel is not positive definite."""
     row = rows[t]
@@ -78,7 +78,7 @@ def step(t: int, rows: Entries, rules: PackedRules, f: Vector, M: Matrix, totals
 
 
 @compiled
-def gather(rows: Entries, M: ReadMatrix) -> None:
+def gather(rows: Entries, M: Matrix) -> None:
     """Express the block's steps by the A from before it, last row first.
 
     ``A_j^-1 phi_t = A_{j-1}^-1 phi_t - w_j/(1 + w_j q_j) M[j, t] A_{j-1}^-1 phi_j``, so the coefficient
