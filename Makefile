@@ -56,9 +56,9 @@ setup: $(VENV)/.dev
 demo: $(VENV)/.demo
 	@$(BIN)/kons demo
 
-# Once for all processes; a loop that is not met here is compiled where it is.
+# Once for all processes.
 $(LOOPS)/.compiled: | $(VENV)/.dev
-	@echo "==> compiling the numerical loops, once for this state of the sources (about a minute)"
+	@echo "==> compiling the numerical loops, once for this state of the sources (half a minute)"
 	@$(BIN)/python tests/compile_loops.py
 	@mkdir -p $(@D) && touch $@
 

@@ -1,17 +1,23 @@
-"""Compiled loops: with nowhere to keep machine code, and the pause announced once per installation."""
+"""Compiled loops: one signature each, compiled in one go; with nowhere to keep them; the pause announced."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numba.core import event
 
 import kons.compilation
-from kons.evaluation import Prequential
+from contracts.learners import LEARNERS, stream
+from kons import KORS, AutoKONS, EmbeddedKONS, Gaussian, Matern, Squared
+from kons.compilation import compile_all
+from kons.core.entry import condition
+from kons.evaluation import KernelGradientDescent, Prequential
 from kons.learners import Trace
 from kons.streams import open_stream
 
@@ -38,6 +44,13 @@ A_LOOP = """
 from kons.core.leverage import leverage
 
 print(leverage(3.0))
+"""
+
+# The whole library takes half a minute to compile: a small one stands in for it.
+ONE_MODULE = """
+import kons.compilation
+
+kons.compilation.MODULES = ("kons.core.leverage", "kons.losses.builtin")
 """
 
 A_LEARNER = """
@@ -80,19 +93,126 @@ def test_without_a_place_for_a_cache_it_still_works(program):
 
 
 def test_the_pause_is_announced_once_and_never_again(tmp_path):
-    first = run(A_LOOP, NUMBA_CACHE_DIR=str(tmp_path))
+    first = run(ONE_MODULE + A_LOOP, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_OPT="1")
     assert first.stderr.count(ANNOUNCEMENT) == 1
-    assert first.stderr.strip().count("\n") == 0
-    assert any(tmp_path.rglob("*.nbi"))
-    second = run(A_LOOP, NUMBA_CACHE_DIR=str(tmp_path))
+    assert first.stderr.strip().count("\n") == 0  # it tells no more where nobody looks at a terminal
+    assert any(tmp_path.rglob("builtin.slope_of*.nbi"))  # which nobody had called
+    second = run(ONE_MODULE + A_LOOP, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_OPT="1")
     assert second.stderr == ""
     assert second.stdout == first.stdout == "0.75\n"
 
 
 def test_the_announcement_can_be_configured_away(tmp_path):
-    done = run(LOGGED + A_LOOP, NUMBA_CACHE_DIR=str(tmp_path))
+    done = run(ONE_MODULE + LOGGED + A_LOOP, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_OPT="1")
     assert done.stderr == ""
     assert done.stdout.startswith(ANNOUNCEMENT)
+
+
+def test_a_terminal_is_told_how_far_it_is(tmp_path):
+    seen = "import sys; sys.stderr.isatty = lambda: True\n"
+    done = run(seen + ONE_MODULE + A_LOOP, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_OPT="1")
+    assert done.stderr.count(" of 7 ...\n") > 3
+
+
+def test_the_modules_with_loops_are_all_known():
+    source = Path(kons.__file__).parent
+    with_loops = {
+        ".".join(("kons", *path.relative_to(source).with_suffix("").parts))
+        for path in source.rglob("*.py")
+        if re.search(r"^@compiled", path.read_text("utf-8"), re.MULTILINE)
+    }
+    assert set(kons.compilation.MODULES) == with_loops
+
+
+def test_a_call_with_other_types_says_what_is_wrong():
+    with pytest.raises(TypeError, match=r"kons\.core\.entry\.condition was given .*Fortran order"):
+        condition(np.eye(3, order="F")[:2], 0, 1.0)
+
+
+class Compilations(event.Listener):
+    def __init__(self):
+        self.functions = []
+
+    def on_start(self, event):
+        self.functions.append(event.data["dispatcher"].py_func)
+
+    def on_end(self, event):
+        pass
+
+
+def inputs(tmp_path, X):
+    """The same rows in every memory that people hand in."""
+    stored = tmp_path / "X.npy"
+    np.save(stored, X)
+    read_only, gaps = X.copy(), np.repeat(X, 2, axis=0)[::2]
+    read_only.flags.writeable = False
+    mapped = np.load(stored, mmap_mode="r")
+    return X, np.asfortranarray(X), gaps, read_only, mapped
+
+
+class Turned(Gaussian):
+    """A kernel of one's own whose matrices come in Fortran order."""
+
+    def evaluate(self, X, Z):
+        return np.asfortranarray(super().evaluate(X, Z))
+
+
+def learn(learner, X, y):
+    learner.advance(X[:-9], y[:-9])
+    for x, target in zip(X[-9:], y[-9:], strict=True):
+        learner.predict_one(x)
+        learner.learn_one(x, target)
+    learner.predict(X)
+
+
+def learn_everything(X, y):
+    labels = np.where(y > 0, "yes", "no").astype(object)
+    for make in LEARNERS.values():
+        learn(make(), X, y)
+    learn(EmbeddedKONS(Turned(), Squared(), max_atoms=20), X, y)
+    KORS(Gaussian(), seed=1).advance(X)
+    KernelGradientDescent(Turned(), Squared()).advance(X, y)
+    Matern().gram(np.hstack([X] * 30))
+    for task, targets in (("regression", y), ("classification", labels)):
+        for delay in (0, 2):
+            learn(AutoKONS(task, max_atoms=20, delay=delay), X, targets)
+        Prequential(AutoKONS(task, max_atoms=20), task).advance((X, targets))
+
+
+def test_nothing_is_compiled_for_another_learner_task_delay_or_memory(tmp_path):
+    loops = compile_all()
+    once = {loop: loop.signatures for loop in loops}
+    assert all(len(signatures) == 1 for signatures in once.values())
+    listener = Compilations()
+    X, y = stream(150)
+    with event.install_listener("numba:compile", listener):
+        for points in inputs(tmp_path, X):
+            learn_everything(points, y)
+    assert not listener.functions
+    assert {loop: loop.signatures for loop in compile_all()} == once
+
+
+@pytest.mark.soak
+def test_the_first_hour_compiles_in_its_first_minute(tmp_path):
+    """In a new installation: whatever is compiled is compiled at the first call."""
+    program = f"""
+import sys
+sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]!r}
+from pathlib import Path
+import test_compilation as tests
+from numba.core import event
+from kons.core.leverage import leverage
+
+print(leverage(3.0))
+listener = tests.Compilations()
+X, y = tests.stream(150)
+with event.install_listener("numba:compile", listener):
+    for points in tests.inputs(Path({str(tmp_path)!r}), X):
+        tests.learn_everything(points, y)
+assert not listener.functions, listener.functions
+"""
+    done = run(program, NUMBA_CACHE_DIR=str(tmp_path / "cache"), NUMBA_OPT="1")
+    assert done.stderr.count(ANNOUNCEMENT) == 1
 
 
 def test_compiling_is_never_counted_as_learning(monkeypatch):

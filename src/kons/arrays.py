@@ -10,7 +10,7 @@ import copy
 import math
 import numbers
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 from kons.errors import ConfigurationError, InputError, MissingExtraError, notice
 
 __all__ = [
+    "Integers",
+    "Layout",
     "Matrix",
+    "ReadIntegers",
+    "ReadMatrix",
+    "ReadVector",
     "Vector",
     "as_objects",
     "as_points",
@@ -33,8 +38,23 @@ __all__ = [
 ]
 
 FLOAT64 = np.dtype(np.float64)
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
+
+
+class Layout(NamedTuple):
+    """What a compiled loop knows of an array besides its name: see :mod:`kons.compilation`."""
+
+    dtype: Any
+    dimensions: int
+    read_only: bool = False
+    """The loop does not write into it: read-only and memory-mapped arrays fit as well as others."""
+
+
+Vector = Annotated[NDArray[np.float64], Layout(FLOAT64, 1)]
+Matrix = Annotated[NDArray[np.float64], Layout(FLOAT64, 2)]
+ReadVector = Annotated[NDArray[np.float64], Layout(FLOAT64, 1, read_only=True)]
+ReadMatrix = Annotated[NDArray[np.float64], Layout(FLOAT64, 2, read_only=True)]
+Integers = Annotated[NDArray[np.int64], Layout(np.dtype(np.int64), 1)]
+ReadIntegers = Annotated[NDArray[np.int64], Layout(np.dtype(np.int64), 1, read_only=True)]
 
 # Points that a caller can overwrite.
 _CHANGEABLE = (np.ndarray, list, dict, set, bytearray)

@@ -1,34 +1,73 @@
-"""Compiled loops: Numba, cached on disk where it can be, announced where they take time, and never counted.
+"""Compiled loops: Numba, with one signature each, compiled in one go, cached on disk, and never counted.
 
-What a row costs must not depend on whether an installation is new: clocks that time learning are
-:func:`wall_clock` and :func:`cpu_clock`, which stand still while Numba compiles.
+A loop's annotations are its signature: ``int``, ``float`` and ``bool``, the arrays of :mod:`kons.arrays` and
+the records of :mod:`kons.core.ledger`. A call converts what needs no copy (an ``int`` where a ``float`` is
+asked for, a writable array where one is only read) and refuses all else: an array in another memory order
+would ask for machine code of its own, a second of compiling, so callers hand in contiguous ones.
+
+Where the first loop that is called is not on disk yet, all of the library are compiled then: later learners,
+tasks and delays wait for nothing. What a row costs must not depend on whether an installation is new: clocks
+that time learning are :func:`wall_clock` and :func:`cpu_clock`, which stand still while Numba compiles.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast, get_type_hints
 
 import numba
 import numba.extending
-from numba.core import event
+from numba.core import config, event, types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher
 
+from kons.arrays import Layout
 from kons.errors import announce
 
-__all__ = ["compiled", "compiled_sums", "cpu_clock", "matrix_at", "wall_clock"]
+__all__ = ["Loop", "compile_all", "compiled", "compiled_sums", "cpu_clock", "matrix_at", "wall_clock"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+#: Where there are compiled loops. Named, because looking for them would import all of the library.
+MODULES = (
+    "kons.compilation",
+    "kons.core.embedding",
+    "kons.core.entry",
+    "kons.core.factor",
+    "kons.core.leverage",
+    "kons.core.quadratic_loops",
+    "kons.core.replay",
+    "kons.evaluation.first_order",
+    "kons.evaluation.intervals",
+    "kons.evaluation.linear",
+    "kons.evaluation.logistic",
+    "kons.evaluation.second_order",
+    "kons.kernels.distances",
+    "kons.learners.auto.aggregation",
+    "kons.learners.auto.calibration",
+    "kons.learners.auto.quantile_scaling",
+    "kons.learners.auto.single_loops",
+    "kons.learners.scaled",
+    "kons.losses.builtin",
+)
+# Lines that tell how far it is, on a terminal.
+PARTS = 5
+# Every loop that was imported.
+_loops: list[Loop] = []
+
 
 def compiled(function: Function) -> Function:
-    """Compile a loop over float64 arrays; the machine code is kept on disk for the next process.
+    """Compile a loop for the types of its annotations; the machine code is kept on disk.
 
     A read-only installation with a read-only home has nowhere to keep it: it is then compiled anew
     in each process. The GIL is released, so that predictions from several threads overlap.
     """
-    return _compile(function)
+    return _loop(function)
 
 
 def compiled_sums(function: Function) -> Function:
@@ -36,15 +75,81 @@ def compiled_sums(function: Function) -> Function:
 
     The order is fixed by the machine code: the same arrays give the same bits.
     """
-    return _compile(function, fastmath={"reassoc", "contract", "nsz"})
+    return _loop(function, fastmath={"reassoc", "contract", "nsz"})
 
 
-def _compile(function: Function, **options: Any) -> Function:
-    options |= {"nogil": True, "error_model": "numpy"}
-    try:
-        return cast(Function, numba.njit(cache=True, **options)(function))
-    except RuntimeError:  # Numba found no place for its cache
-        return cast(Function, numba.njit(**options)(function))
+def _loop(function: Function, **options: Any) -> Function:
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
+    # Nobody calls the loops from C: a wrapper less to compile.
+    options |= {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    loop = Loop(function, targetoptions=options)
+    with contextlib.suppress(RuntimeError):  # Numba found no place for its cache
+        loop.enable_caching()
+    _loops.append(loop)
+    return cast(Function, loop)
+
+
+class Loop(CPUDispatcher):
+    """A function that is compiled for the types of its annotations, and for no others, when it is called."""
+
+    def declared(self) -> tuple[types.Type, ...]:
+        """The types of the arguments."""
+        hints = get_type_hints(self.py_func, include_extras=True)
+        hints.pop("return", None)
+        return tuple(_numba_type(hint) for hint in hints.values())
+
+    def load(self) -> None:
+        """Take the machine code from the disk, or compile it."""
+        with global_compiler_lock:
+            if not self.signatures:
+                self.compile(self.declared())
+                self.disable_compile()  # from now on Numba converts arguments, or refuses them
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Numba asks for this where another loop calls this one."""
+        self.load()
+        return super().get_call_template(args, kws)
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
+        # Numba asks for this where Python calls and nothing was compiled, and calls what is returned.
+        self.load()
+        # With no place to keep the machine code, others' would be compiled in each process for nothing.
+        if self.stats.cache_misses and self.stats.cache_path is not None:
+            compile_all()
+        return self
+
+    def _explain_matching_error(self, *args: Any, **_: Any) -> None:
+        # Numba asks for this where an argument neither fits nor can be converted.
+        given = ", ".join(str(self.typeof_pyval(argument)) for argument in args)
+        expected = ", ".join(str(kind) for kind in self.declared())
+        name = f"{self.py_func.__module__}.{self.py_func.__name__}"
+        raise TypeError(
+            f"{name} was given ({given}), expected ({expected}). Likely causes: (a) an array in Fortran "
+            "order, or with gaps: np.ascontiguousarray; (b) a read-only one; (c) another dtype."
+        )
+
+
+def _numba_type(hint: Any) -> types.Type:
+    plain = {int: types.int64, float: types.float64, bool: types.boolean}
+    if hint in plain:
+        return plain[hint]
+    (layout,) = (given for given in getattr(hint, "__metadata__", ()) if isinstance(given, Layout))
+    # NumPy's own memory is aligned, and so is what came through kons.arrays.
+    return types.Array(numba.from_dtype(layout.dtype), layout.dimensions, "C", readonly=layout.read_only)
+
+
+def compile_all() -> list[Loop]:
+    """Compile every loop that is not on disk yet, and load the others; returns them."""
+    with _compilations:
+        for module in MODULES:
+            importlib.import_module(module)
+        step = max(len(_loops) // PARTS, 1)
+        for done, loop in enumerate(_loops):
+            if done and done % step == 0 and _compilations.told and sys.stderr.isatty():
+                announce(f"kons: compiling its numerical loops: {done} of {len(_loops)} ...")
+            loop.load()
+    return list(_loops)
 
 
 @numba.extending.intrinsic
@@ -84,12 +189,18 @@ class _Compilations(event.Listener, threading.local):
         module = event.data["dispatcher"].py_func.__module__
         if not _Compilations.told and module.startswith("kons."):
             _Compilations.told = True
-            announce("kons: compiling its numerical loops, once per installation (a few seconds) ...")
+            announce("kons: compiling its numerical loops, once per installation (half a minute) ...")
+        self.__enter__()
+
+    def on_end(self, event: Any) -> None:
+        self.__exit__()
+
+    def __enter__(self) -> None:
         if self.depth == 0:
             self.began, self.cpu_began = time.perf_counter(), time.process_time()
         self.depth += 1
 
-    def on_end(self, event: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.depth -= 1
         if self.depth == 0:
             self.seconds += time.perf_counter() - self.began

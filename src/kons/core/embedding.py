@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Matrix, ReadVector, Vector
 from kons.compilation import compiled
 from kons.core.entry import DEPENDENT, KERNEL_ACCURACY, eliminate, independent
 from kons.core.factor import PanelFactor
@@ -105,9 +105,9 @@ class Embedding(Part):
 
         ``tolerance`` and ``noise``: see :func:`kons.core.entry.independent`.
         """
-        diagonal = self.kernel.evaluate_diagonal(candidates)
+        diagonal = np.ascontiguousarray(self.kernel.evaluate_diagonal(candidates))
         Z = self.coordinates(candidates)
-        R = self.kernel.evaluate(candidates, candidates)
+        R = np.ascontiguousarray(self.kernel.evaluate(candidates, candidates))
         np.fill_diagonal(R, diagonal)
         R -= Z @ Z.T
         theta = self.coefficients(Z)
@@ -148,7 +148,7 @@ class Embedding(Part):
 
 @compiled
 def _independent_rows(
-    self_kernels: Vector, R: Matrix, T: Matrix, tolerance: float, noise: float
+    self_kernels: ReadVector, R: Matrix, T: Matrix, tolerance: float, noise: float
 ) -> NDArray[np.bool_]:
     """Right-looking Cholesky in place (upper), passing over rows that depend on those before."""
     accepted = np.zeros(len(R), np.bool_)

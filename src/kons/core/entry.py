@@ -8,13 +8,12 @@ Gram matrix of their coefficients over the atoms, which tells how far rounding m
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
-from kons.core.ledger import EVERYTHING, SKETCH, SPAN_FIXED, SPAN_LEVERAGE, TOTALS
+from kons.core.ledger import EVERYTHING, SKETCH, SPAN_FIXED, SPAN_LEVERAGE, TOTALS, Entries, PackedRules
 from kons.core.leverage import keep_probability, leverage_overestimate
 
 __all__ = [
@@ -72,7 +71,7 @@ def settle_inverse_form(M: Matrix, t: int, norm2: float, alpha: float, trace: fl
 
 
 @compiled
-def toss(t: int, rows: Any, rules: Any, weight: float, N: Matrix, totals: Vector) -> bool:
+def toss(t: int, rows: Entries, rules: PackedRules, weight: float, N: Matrix, totals: Vector) -> bool:
     """Estimate row t's leverage and toss its coins (Alg. 2, lines 4-6; Alg. 3, lines 8-10)."""
     row = rows[t]
     trace = totals[TOTALS.sampler_trace]
@@ -92,7 +91,7 @@ def toss(t: int, rows: Any, rules: Any, weight: float, N: Matrix, totals: Vector
 
 
 @compiled
-def enter_sample(t: int, rows: Any, N: Matrix, totals: Vector) -> None:
+def enter_sample(t: int, rows: Entries, N: Matrix, totals: Vector) -> None:
     """Let row t into A^I with the weight that its coin gave it."""
     row = rows[t]
     if row.sampler_weight > 0.0:
@@ -136,7 +135,16 @@ def eliminate(t: int, self_kernel: float, R: Matrix, T: Matrix) -> None:
 
 
 @compiled
-def grow(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, T: Matrix, totals: Vector) -> bool:
+def grow(
+    t: int,
+    rows: Entries,
+    rules: PackedRules,
+    M: Matrix,
+    N: Matrix,
+    R: Matrix,
+    T: Matrix,
+    totals: Vector,
+) -> bool:
     """Make row t an atom of the span, if it is chosen; every row enters A itself."""
     row = rows[t]
     sound = True
@@ -170,7 +178,16 @@ def grow(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, T: Matr
 
 
 @compiled
-def decide(t: int, rows: Any, rules: Any, M: Matrix, N: Matrix, R: Matrix, T: Matrix, totals: Vector) -> bool:
+def decide(
+    t: int,
+    rows: Entries,
+    rules: PackedRules,
+    M: Matrix,
+    N: Matrix,
+    R: Matrix,
+    T: Matrix,
+    totals: Vector,
+) -> bool:
     """Find what of row t enters A, once its feature weight is known. False: the kernel is at fault."""
     row = rows[t]
     sound = True

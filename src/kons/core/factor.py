@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Matrix, ReadMatrix, Vector
 from kons.compilation import compiled, compiled_sums
 from kons.stored import Stored
 
@@ -205,7 +205,7 @@ def _subtract_product(rectangle: Matrix, known: Vector, x: Vector) -> None:
 
 
 @compiled
-def _substitute_identity(D: Matrix, inverse: Matrix) -> None:
+def _substitute_identity(D: ReadMatrix, inverse: Matrix) -> None:
     """The inverse of a small lower triangle, row by row, into an array of zeros."""
     for i in range(D.shape[0]):
         for k in range(i):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kons.arrays import Layout
 
 __all__ = [
     "EVERYTHING",
@@ -16,7 +18,9 @@ __all__ = [
     "SPAN_FIXED",
     "SPAN_LEVERAGE",
     "TOTALS",
+    "Entries",
     "Ledger",
+    "PackedRules",
     "Rules",
     "Totals",
     "new_ledger",
@@ -55,6 +59,8 @@ LEDGER = np.dtype(
 )
 
 Ledger = NDArray[np.void]
+#: A ledger inside a compiled loop, where entries have attributes.
+Entries = Annotated[Any, Layout(LEDGER, 1)]
 
 
 # Who enters, and what it enters.
@@ -106,11 +112,15 @@ class Rules(NamedTuple):
         return _packed(self)
 
 
+_KINDS = {float: "f8", int: "i8", bool: "?"}
+_RULES = np.dtype([(name, _KINDS[kind]) for name, kind in get_type_hints(Rules).items()])
+#: Rules inside a compiled loop: ``rules[0].bound``.
+PackedRules = Annotated[Any, Layout(_RULES, 1)]
+
+
 @functools.lru_cache(maxsize=256)
 def _packed(rules: Rules) -> NDArray[np.void]:
-    kinds = {float: "f8", int: "i8", bool: "?"}
-    fields = [(name, kinds[type(value)]) for name, value in rules._asdict().items()]
-    return np.array([tuple(rules)], dtype=fields)
+    return np.array([tuple(rules)], dtype=_RULES)
 
 
 def new_ledger(rows: int) -> Ledger:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Matrix, ReadVector, Vector
 from kons.compilation import compiled_sums
 from kons.core.entry import KERNEL_ACCURACY
-from kons.core.ledger import TOTALS, Ledger
+from kons.core.ledger import TOTALS, Entries, Ledger, PackedRules
 from kons.core.replay import replay_compiled
 
 __all__ = [
@@ -76,7 +74,7 @@ def predict_row(
 @compiled_sums
 def gaussian_row(
     rate: float,
-    x: Vector,
+    x: ReadVector,
     atoms: Matrix,
     inverse: Matrix,
     L: Matrix,
@@ -132,8 +130,8 @@ def append_row(
 @compiled_sums
 def learn_row(
     code: int,
-    rows: Any,
-    rules: Any,
+    rows: Entries,
+    rules: PackedRules,
     target: float,
     scale: float,
     step_size: float,
@@ -155,8 +153,8 @@ def learn_row(
     """
     n = V.shape[1]
     z, v, h = work[:n], work[n : 2 * n], work[2 * n : 2 * n + pending]
-    f, M, N = np.full(1, work[-2]), np.full((1, 1), work[-1]), np.zeros((1, 1))
-    R, T = np.zeros((1, 1)), np.full((1, 1), coefficients)
+    f, M, N, R, T = np.empty(1), np.empty((1, 1)), np.empty((1, 1)), np.empty((1, 1)), np.empty((1, 1))
+    f[0], M[0, 0], N[0, 0], T[0, 0] = work[-2], work[-1], 0.0, coefficients
     norm2 = 0.0
     for i in range(n):
         norm2 += z[i] * z[i]
@@ -180,7 +178,8 @@ def learn_row(
             V[pending, i] = total / sampler[i, i]
             N[0, 0] += V[pending, i] ** 2
     if replay_compiled(code, rows, rules, f, M, N, R, T, totals) < 0:
-        totals[:] = before
+        for i in range(len(totals)):  # a slice that is assigned to would take seconds to compile
+            totals[i] = before[i]
         return FAILED, 0.0
     for i in range(n):
         Z[pending, i], V[pending, i] = z[i], v[i]

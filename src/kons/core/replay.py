@@ -20,14 +20,13 @@ what is left of M is the Cholesky factor of the block, up to scale.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
 from kons.core.entry import condition, decide, enter_sample, settle_inverse_form, toss
-from kons.core.ledger import SPAN_FIXED, TOTALS, Ledger, Rules
+from kons.core.ledger import SPAN_FIXED, TOTALS, Entries, Ledger, PackedRules, Rules
 from kons.core.leverage import leverage
 from kons.errors import NumericalError
 from kons.losses.builtin import second_derivative_of, slope_of
@@ -36,7 +35,15 @@ __all__ = ["NO_MATRIX", "Derivatives", "check_sound", "replay", "replay_compiled
 
 
 @compiled
-def meet(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, R: Matrix, totals: Vector) -> bool:
+def meet(
+    t: int,
+    rows: Entries,
+    rules: PackedRules,
+    f: Vector,
+    M: Matrix,
+    R: Matrix,
+    totals: Vector,
+) -> bool:
     """Predict row t (Alg. 1, lines 6-7). False: the kernel is not positive definite."""
     row = rows[t]
     verdict = settle_inverse_form(M, t, row.norm2, rules[0].regularization, totals[TOTALS.weighted_trace])
@@ -54,7 +61,7 @@ def meet(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, R: Matrix, totals:
 
 
 @compiled
-def step(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, totals: Vector) -> None:
+def step(t: int, rows: Entries, rules: PackedRules, f: Vector, M: Matrix, totals: Vector) -> None:
     """Project and take the Newton step of row t (Alg. 1, line 8; Alg. 3, line 11)."""
     row = rows[t]
     q = row.inverse_form
@@ -71,7 +78,7 @@ def step(t: int, rows: Any, rules: Any, f: Vector, M: Matrix, totals: Vector) ->
 
 
 @compiled
-def gather(rows: Any, M: Matrix) -> None:
+def gather(rows: Entries, M: Matrix) -> None:
     """Express the block's steps by the A from before it, last row first.
 
     ``A_j^-1 phi_t = A_{j-1}^-1 phi_t - w_j/(1 + w_j q_j) M[j, t] A_{j-1}^-1 phi_j``, so the coefficient
@@ -87,7 +94,7 @@ def gather(rows: Any, M: Matrix) -> None:
 
 
 @compiled
-def weigh(t: int, rows: Any, rules: Any, slope: float, second_derivative: float) -> None:
+def weigh(t: int, rows: Entries, rules: PackedRules, slope: float, second_derivative: float) -> None:
     """Note row t's slope and feature weight; a sample weight c makes the loss c*l."""
     row = rows[t]
     # Loss c*l has slope c*l' and, by Assumption 2, curvature sigma/c: eta*g^2 grows by c, not c^2.
@@ -100,7 +107,15 @@ def weigh(t: int, rows: Any, rules: Any, slope: float, second_derivative: float)
 
 @compiled
 def learn(
-    t: int, rows: Any, rules: Any, f: Vector, M: Matrix, N: Matrix, R: Matrix, T: Matrix, totals: Vector
+    t: int,
+    rows: Entries,
+    rules: PackedRules,
+    f: Vector,
+    M: Matrix,
+    N: Matrix,
+    R: Matrix,
+    T: Matrix,
+    totals: Vector,
 ) -> int:
     """Row t, weighed, is learned. 0: go on, 1: the block ends behind it, 2: the kernel is at fault."""
     # An overflow, or a second derivative below 0, would poison everything behind it.
@@ -124,7 +139,15 @@ def learn(
 
 @compiled
 def replay_compiled(
-    code: int, rows: Any, rules: Any, f: Vector, M: Matrix, N: Matrix, R: Matrix, T: Matrix, totals: Vector
+    code: int,
+    rows: Entries,
+    rules: PackedRules,
+    f: Vector,
+    M: Matrix,
+    N: Matrix,
+    R: Matrix,
+    T: Matrix,
+    totals: Vector,
 ) -> int:
     """A block with a built-in loss. Returns how many rows were learned, or -1 - t if row t failed."""
     for t in range(len(rows)):
@@ -144,7 +167,7 @@ def replay_compiled(
 
 
 @compiled
-def sample_compiled(rows: Any, rules: Any, N: Matrix, totals: Vector) -> int:
+def sample_compiled(rows: Entries, rules: PackedRules, N: Matrix, totals: Vector) -> int:
     """A block for KORS alone, its feature weights given. Returns as :func:`replay_compiled`."""
     for t in range(len(rows)):
         if not toss(t, rows, rules, rows[t].feature_weight, N, totals) or np.isinf(rows[t].sampler_weight):

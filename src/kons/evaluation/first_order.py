@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Matrix, Vector, as_scalar, as_targets, require_number, require_scale
+from kons.arrays import (
+    Matrix,
+    ReadMatrix,
+    ReadVector,
+    Vector,
+    as_scalar,
+    as_targets,
+    require_number,
+    require_scale,
+)
 from kons.compilation import compiled
 from kons.core.storage import GrowingArray, point_store
 from kons.errors import ConfigurationError, NumericalError
@@ -142,7 +151,7 @@ class KernelGradientDescent(StreamConsumer):
     def _play(self, block: Any, targets: Vector, etas: Vector) -> tuple[Vector, Vector, Vector]:
         """Predictions, slopes and steps of the block's rows, and f moved by them."""
         f = self._values(block)
-        K = self.kernel.evaluate(block, block)
+        K = np.ascontiguousarray(self.kernel.evaluate(block, block))
         code = self.loss.code
         if code is not None:
             prediction, slope, step = _descend(code, K, f, targets, etas, self.bound)
@@ -185,7 +194,7 @@ def _step_size(step: Any, loss: Loss, bound: float) -> StepSize:
 
 @compiled
 def _descend(
-    code: int, K: Matrix, f: Vector, targets: Vector, etas: Vector, bound: float
+    code: int, K: ReadMatrix, f: Vector, targets: ReadVector, etas: ReadVector, bound: float
 ) -> tuple[Vector, Vector, Vector]:
     """Play a block through f, its values at the block's points, which are moved in place."""
     rows = f.shape[0]

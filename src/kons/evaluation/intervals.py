@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from kons.arrays import Vector, require_number
+from kons.arrays import Matrix, ReadVector, Vector, require_number
 from kons.compilation import compiled
 from kons.state import Array, Count, Number, Part, Sizes, fields
 from kons.stored import Stored
@@ -110,7 +109,7 @@ class ResidualIntervals(Part):
 
 
 @compiled
-def _place(ordered: Vector, filled: int, value: float) -> int:
+def _place(ordered: ReadVector, filled: int, value: float) -> int:
     """How many of the first ``filled`` numbers, which are in order, are below the value."""
     low, high = 0, filled
     while low < high:
@@ -129,9 +128,9 @@ def _follow(
     known: int,
     missing: float,
     wanted: float,
-    prediction: Vector,
-    target: Vector,
-    waiting: Any,
+    prediction: ReadVector,
+    target: ReadVector,
+    waiting: Matrix,
     queued: int,
     delay: int,
     lower: Vector,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector, require_number
+from kons.arrays import Matrix, ReadMatrix, ReadVector, Vector, require_number
 from kons.compilation import compiled_sums
 from kons.evaluation.second_order import SecondOrder, Standardization, Stretch, absorb, count, dot, locate
 from kons.state import Array, fields
@@ -155,12 +155,12 @@ def _regress(
     sums: Matrix,
     cross: Vector,
     moments: Matrix,
-    centre: Vector,
-    scale: Vector,
+    centre: ReadVector,
+    scale: ReadVector,
     seen: int,
-    points: Matrix,
-    learned: Matrix,
-    targets: Vector,
+    points: ReadMatrix,
+    learned: ReadMatrix,
+    targets: ReadVector,
     same: bool,
     lead: int,
     i: int,

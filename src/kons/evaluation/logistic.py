@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Matrix, ReadIntegers, ReadMatrix, ReadVector, Vector
 from kons.compilation import compiled_sums
 from kons.evaluation.baselines import LabelBaseline
 from kons.evaluation.second_order import (
@@ -179,12 +179,12 @@ def _discern(
     known: int,
     sums: Matrix,
     moments: Matrix,
-    centre: Vector,
-    scale: Vector,
+    centre: ReadVector,
+    scale: ReadVector,
     seen: int,
-    points: Matrix,
-    learned: Matrix,
-    targets: Codes,
+    points: ReadMatrix,
+    learned: ReadMatrix,
+    targets: ReadIntegers,
     same: bool,
     lead: int,
     i: int,

@@ -17,7 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector, as_points, as_row, require_flag, require_number
+from kons.arrays import (
+    Matrix,
+    ReadMatrix,
+    ReadVector,
+    Vector,
+    as_points,
+    as_row,
+    require_flag,
+    require_number,
+)
 from kons.compilation import compiled_sums
 from kons.evaluation.baselines import Baseline
 from kons.state import Array, Field, Inner, Part, Sizes, fields
@@ -168,7 +177,14 @@ def _next_renewal(rows: int) -> int:
 
 
 @compiled_sums
-def locate(x: Vector, centre: Vector, scale: Vector, inverse: Matrix, z: Vector, v: Vector) -> float:
+def locate(
+    x: ReadVector,
+    centre: ReadVector,
+    scale: ReadVector,
+    inverse: ReadMatrix,
+    z: Vector,
+    v: Vector,
+) -> float:
     """Fill z, the standardized row with its 1, and v = A^-1 z; returns z^T v."""
     width = len(x)
     for k in range(width):
@@ -185,7 +201,7 @@ def locate(x: Vector, centre: Vector, scale: Vector, inverse: Matrix, z: Vector,
 
 
 @compiled_sums
-def dot(a: Vector, b: Vector) -> float:
+def dot(a: ReadVector, b: ReadVector) -> float:
     total = 0.0
     for k in range(len(a)):
         total += a[k] * b[k]
@@ -193,7 +209,7 @@ def dot(a: Vector, b: Vector) -> float:
 
 
 @compiled_sums
-def absorb(inverse: Matrix, sums: Matrix, z: Vector, v: Vector, weight: float, s: float) -> None:
+def absorb(inverse: Matrix, sums: Matrix, z: ReadVector, v: ReadVector, weight: float, s: float) -> None:
     """A <- A + weight z z^T, with v = A^-1 z and s = z^T v (Sherman and Morrison)."""
     factor = weight / (1.0 + weight * s)
     for k in range(len(z)):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Matrix, ReadMatrix, ReadVector
 from kons.compilation import compiled
 
 __all__ = ["absolute_distances", "squared_distances"]
@@ -41,7 +41,7 @@ def squared_distances(X: Matrix, Z: Matrix, scale: float = 1.0, out: Matrix | No
 
     In the first columns of ``out``, if it is given: C-contiguous, with a row for each of X.
     """
-    X, Z = _writable(X), _writable(Z)
+    X, Z = np.ascontiguousarray(X), np.ascontiguousarray(Z)
     out = np.empty((X.shape[0], Z.shape[0])) if out is None else out
     if X.shape[1] > LARGEST_DIFFERENCED and min(X.shape[0], Z.shape[0]) >= FEWEST_TRANSPOSED:
         _expand(X, Z, scale, out)
@@ -52,15 +52,10 @@ def squared_distances(X: Matrix, Z: Matrix, scale: float = 1.0, out: Matrix | No
 
 def absolute_distances(X: Matrix, Z: Matrix, scale: float = 1.0, out: Matrix | None = None) -> Matrix:
     """The values scale·|X[i] - Z[j]|₁, as :func:`squared_distances`."""
-    X, Z = _writable(X), _writable(Z)
+    X, Z = np.ascontiguousarray(X), np.ascontiguousarray(Z)
     out = np.empty((X.shape[0], Z.shape[0])) if out is None else out
     _sum_differences(X, Z, scale, True, out)
     return out[:, : Z.shape[0]]
-
-
-def _writable(X: Matrix) -> Matrix:
-    """A read-only array is another type to Numba: copying is cheaper than compiling for it."""
-    return X if X.flags.writeable else X.copy()
 
 
 def _sum_differences(X: Matrix, Z: Matrix, scale: float, absolute: bool, out: Matrix) -> None:
@@ -92,7 +87,7 @@ def _four(a: float, b: float, c: float, d: float, absolute: bool) -> float:
 
 
 @compiled
-def _by_columns(X: Matrix, Z: Matrix, scale: float, absolute: bool, out: Matrix) -> None:
+def _by_columns(X: ReadMatrix, Z: ReadMatrix, scale: float, absolute: bool, out: Matrix) -> None:
     """One row of ``out`` at a time, over contiguous columns, which the compiler vectorizes."""
     n, d = X.shape
     m = Z.shape[0]
@@ -123,32 +118,37 @@ def _by_columns(X: Matrix, Z: Matrix, scale: float, absolute: bool, out: Matrix)
 
 
 @compiled
-def _by_pairs(X: Matrix, Z: Matrix, scale: float, absolute: bool, out: Matrix) -> None:
+def _pair(X: ReadMatrix, i: int, Z: ReadMatrix, j: int, absolute: bool) -> float:
+    """The sum over the differences of row i of X and row j of Z."""
+    total = 0.0
+    d = X.shape[1]
+    k = 0
+    while k + 4 <= d:
+        total += _four(
+            X[i, k] - Z[j, k],
+            X[i, k + 1] - Z[j, k + 1],
+            X[i, k + 2] - Z[j, k + 2],
+            X[i, k + 3] - Z[j, k + 3],
+            absolute,
+        )
+        k += 4
+    while k < d:
+        total += _one(X[i, k] - Z[j, k], absolute)
+        k += 1
+    return total
+
+
+@compiled
+def _by_pairs(X: ReadMatrix, Z: ReadMatrix, scale: float, absolute: bool, out: Matrix) -> None:
     """The same sums in the same order, one pair at a time, for few rows on one side."""
-    n, d = X.shape
-    m = Z.shape[0]
-    for i in range(n):
-        for j in range(m):
-            total = 0.0
-            k = 0
-            while k + 4 <= d:
-                total += _four(
-                    X[i, k] - Z[j, k],
-                    X[i, k + 1] - Z[j, k + 1],
-                    X[i, k + 2] - Z[j, k + 2],
-                    X[i, k + 3] - Z[j, k + 3],
-                    absolute,
-                )
-                k += 4
-            while k < d:
-                total += _one(X[i, k] - Z[j, k], absolute)
-                k += 1
-            out[i, j] = total * scale
+    for i in range(X.shape[0]):
+        for j in range(Z.shape[0]):
+            out[i, j] = _pair(X, i, Z, j, absolute) * scale
 
 
 @compiled
 def _undo_cancellation(
-    X: Matrix, Z: Matrix, x_norms: Vector, z_norms: Vector, scale: float, out: Matrix
+    X: ReadMatrix, Z: ReadMatrix, x_norms: ReadVector, z_norms: ReadVector, scale: float, out: Matrix
 ) -> None:
     """From inner products to squared distances, in place; cancelled ones from their differences."""
     for i in range(X.shape[0]):
@@ -158,4 +158,4 @@ def _undo_cancellation(
             if squared > CANCELLED * norms:
                 out[i, j] = squared * scale
             else:  # or NaN
-                _by_pairs(X[i : i + 1], Z[j : j + 1], scale, False, out[i : i + 1, j : j + 1])
+                out[i, j] = _pair(X, i, Z, j, False) * scale

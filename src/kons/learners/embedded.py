@@ -448,8 +448,10 @@ class EmbeddedKONS(NewtonLearner):
         Only its diagonal where no point can enter: that spares a frozen dictionary the m x m kernel.
         """
         frozen = self._sampler is None and self._free_slots() == 0
-        R = np.zeros((len(rows), len(rows))) if frozen else self.kernel.evaluate(block, block)
-        if not frozen:
+        if frozen:
+            R = np.zeros((len(rows), len(rows)))
+        else:
+            R = np.ascontiguousarray(self.kernel.evaluate(block, block))
             R -= Z @ Z.T
         np.fill_diagonal(R, self._embedding.sound_residual(rows["self_kernel"], Z))
         return R

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Vector
+from kons.arrays import Integers, Vector
 from kons.errors import InputError
 from kons.state import Field, Sizes
 from kons.stored import Stored
@@ -25,7 +25,7 @@ __all__ = [
     "stored_labels",
 ]
 
-Codes = NDArray[np.int64]
+Codes = Integers
 
 
 class Labels:

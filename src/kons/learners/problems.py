@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Integers, Matrix, Vector
 from kons.core.ledger import TOTALS, Ledger, new_ledger
 from kons.core.quadratic import Quadratic
 from kons.core.quadratic_loops import ENTERED, PLAIN, STEPS
@@ -29,7 +29,7 @@ from kons.stored import Stored
 
 __all__ = ["Learned", "Problems", "SeparateProblems", "SharedProblems", "problems_for"]
 
-Codes = NDArray[np.int64]
+Codes = Integers
 
 
 class Learned(NamedTuple):

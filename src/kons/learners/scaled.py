@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import (
     Matrix,
+    ReadVector,
     Vector,
     as_points,
     as_row_values,
@@ -512,7 +513,7 @@ class Scaled(Wrapper):
             and x.shape == (self._width,)
         ):
             z = np.empty(len(x))
-            if scale_row(x, *features.halves, features.limit, z):
+            if scale_row(np.ascontiguousarray(x), *features.halves, features.limit, z):
                 return z
         point = self._as_point(x)[0]
         return point if self._features is None else self._features.transform(point)
@@ -580,7 +581,7 @@ class Scaled(Wrapper):
 
 
 @compiled
-def scale_row(x: Vector, medians: Vector, spreads: Vector, limit: float, z: Vector) -> bool:
+def scale_row(x: ReadVector, medians: Vector, spreads: Vector, limit: float, z: Vector) -> bool:
     """As RobustScaling.transform, in a microsecond. False: not finite, or beyond the linear part."""
     for j in range(len(x)):
         z[j] = (0.5 * x[j] - medians[j]) / spreads[j]

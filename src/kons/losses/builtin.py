@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from kons.arrays import Vector
+from kons.arrays import ReadVector, Vector
 from kons.compilation import compiled
 from kons.losses.arguments import pair, positive_bound, require_labels, require_within, shaped
 from kons.losses.base import Loss
@@ -70,7 +70,7 @@ def second_derivative_of(code: int, prediction: float, target: float) -> float:
 
 
 @compiled
-def _fill(kind: int, code: int, predictions: Vector, targets: Vector) -> None:
+def _fill(kind: int, code: int, predictions: Vector, targets: ReadVector) -> None:
     """Replace each prediction by the value, slope or second derivative there."""
     for i in range(predictions.shape[0]):
         if kind == _VALUE:

@@ -17,19 +17,22 @@ that change slowly.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import FLOAT64, Integers, Layout, Matrix, Vector
 from kons.compilation import compiled
 from kons.core.cholesky import factored
 from kons.state import Array, Number, Part, fields
 from kons.stored import Stored
 
 __all__ = ["Aggregation", "learn_weights"]
+
+#: Rows, experts, outputs.
+Cube = Annotated[NDArray[np.float64], Layout(FLOAT64, 3)]
 
 # Below this targets have told no units, and what the prior weighs is not known.
 NO_VARIANCE = 1e-299
@@ -103,6 +106,7 @@ class Aggregation(Part):
         arrays = (self.gram.copy(), self.products.copy(), self.inverse.copy(), self.weights.copy())
         known = np.arange(len(F)) if known is None else known
         scales = np.ones(len(Y)) if scales is None else scales
+        F, F_learned, scales = (np.ascontiguousarray(a) for a in (F, F_learned, scales))
         learned = F_learned, centres_learned, Y, scales, known, largest
         used = np.empty(F.shape[:2]) if used is None else used
         _follow(F, centres, *learned, self.start, *arrays, predictions, used)
@@ -171,13 +175,13 @@ class Aggregation(Part):
 
 @compiled
 def _follow(
-    F: Matrix,
+    F: Cube,
     centres: Vector,
-    F_learned: Matrix,
+    F_learned: Cube,
     centres_learned: Vector,
     Y: Matrix,
     scales: Vector,
-    known: NDArray[np.int64],
+    known: Integers,
     largest: float,
     start: Vector,
     gram: Matrix,

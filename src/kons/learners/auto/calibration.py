@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Integers, Matrix, Vector
 from kons.compilation import compiled
 from kons.state import Array, Part, fields
 
@@ -75,8 +75,8 @@ def _follow(
     scores: Matrix,
     learned: Matrix,
     Y: Matrix,
-    known: NDArray[np.int64],
-    classes: NDArray[np.int64],
+    known: Integers,
+    classes: Integers,
     w: Vector,
     H: Matrix,
     logits: Matrix,

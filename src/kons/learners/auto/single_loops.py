@@ -8,11 +8,12 @@ nor slices that are assigned to, which take seconds to compile.
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Integers, Layout, Matrix, Vector
 from kons.compilation import compiled, compiled_sums, matrix_at
 from kons.core.quadratic_loops import STEPS, append_row, predict_row
 from kons.learners.auto.aggregation import learn_weights
@@ -26,7 +27,7 @@ from kons.learners.auto.target_range import FOLLOWED, MARGIN
 
 __all__ = ["foresee", "learn"]
 
-Table = NDArray[np.int64]
+Table = Annotated[NDArray[np.int64], Layout(np.dtype(np.int64), 2)]
 
 # Sizes, and where parts of ``memory`` begin.
 CLASSES, TOTALS_AT, TAIL_AT, TAIL_LENGTH, CALIBRATION_AT, ALL_AT, SIZES = range(7)
@@ -56,7 +57,7 @@ LARGEST = float(np.finfo(np.float64).max)
 def foresee(
     x: Vector,
     row: Vector,
-    sizes: Table,
+    sizes: Integers,
     views: Table,
     experts: Table,
     fixed: Vector,
@@ -144,7 +145,7 @@ def _ask(
 
 @compiled_sums
 def _see(
-    row: Vector, width: int, least: float, most: float, view: Table, fixed: Vector, scratch: Vector
+    row: Vector, width: int, least: float, most: float, view: Integers, fixed: Vector, scratch: Vector
 ) -> None:
     """The row as a view shows it: columns, scaled, and behind them the coordinates in its metric."""
     columns, features, flags = view[COLUMNS], view[FEATURES], view[FLAGS]
@@ -181,7 +182,7 @@ def _see(
 
 
 @compiled_sums
-def _speak(u: Vector, n: int, expert: Table, fixed: Vector, scratch: Vector, F: Matrix) -> None:
+def _speak(u: Vector, n: int, expert: Integers, fixed: Vector, scratch: Vector, F: Matrix) -> None:
     """What one expert says. Its work is kept, as :func:`~kons.core.quadratic_loops.predict_row` leaves it.
 
     ::
@@ -237,7 +238,7 @@ def _speak(u: Vector, n: int, expert: Table, fixed: Vector, scratch: Vector, F: 
 def learn(
     y: float,
     row: Vector,
-    sizes: Table,
+    sizes: Integers,
     views: Table,
     experts: Table,
     fixed: Vector,
@@ -309,7 +310,7 @@ def _weigh(
     believed: float,
     inside: float,
     goal: Vector,
-    sizes: Table,
+    sizes: Integers,
     memory: Vector,
     scratch: Vector,
     F: Matrix,
@@ -343,7 +344,7 @@ def _weigh(
 
 
 @compiled_sums
-def _append(goal: Vector, root: float, n: int, expert: Table, fixed: Vector, scratch: Vector) -> None:
+def _append(goal: Vector, root: float, n: int, expert: Integers, fixed: Vector, scratch: Vector) -> None:
     """The row behind the n others of the chunk, as :meth:`kons.core.ridge.Ridge.learn` has them."""
     S, outputs = expert[SIZE], len(goal)
     work = scratch[expert[WORK_AT] : expert[WORK_AT] + 2 * S + LONGEST + outputs + 1]
