@@ -111,7 +111,7 @@ def test_the_announcement_can_be_configured_away(tmp_path):
 def test_a_terminal_is_told_how_far_it_is(tmp_path):
     seen = "import sys; sys.stderr.isatty = lambda: True\n"
     done = run(seen + ONE_MODULE + A_LOOP, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_OPT="1")
-    assert done.stderr.count(" of 7 ...\n") > 3
+    assert len(re.findall(r": \d of \d \.\.\.\n", done.stderr)) > 3
 
 
 def test_the_modules_with_loops_are_all_known():

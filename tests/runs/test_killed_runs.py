@@ -105,8 +105,8 @@ def assert_same_run(folder, expected):
     assert sorted(os.listdir(folder)) == sorted(os.listdir(expected))
 
 
-# Packed, and the default.
-SAMPLE = ("packed", "default")
+# The default, which has the most to lose; another, packed, is killed and resumed at the end of this file.
+SAMPLE = ("default",)
 KILLS = effort.amount(3, 8)
 
 
