@@ -4,13 +4,13 @@
 def experts(model):
     """What is stored of each expert that has begun, by its name."""
     names = list(model.shares)[2:]  # behind the mean and the last target
-    stored = model.state()["drift"]["current"]["experts"]
+    stored = model.state()["drift"]["current"]["selection"]["experts"]
     return {name: expert for name, expert in zip(names, stored, strict=True) if expert is not None}
 
 
 def features_seen(model):
     """How many features each expert looks at, by its name."""
-    views = model.state()["drift"]["current"]["all_feature_maps"]
+    views = model.state()["drift"]["current"]["selection"]["all_feature_maps"]
     return {name: views[expert["feature_map"]]["features"] for name, expert in experts(model).items()}
 
 

@@ -140,11 +140,13 @@ class Row:
     """The last targets that were known before it."""
     y: float
     weight: float
-    forecasts: np.ndarray | None = None
-    """Of mean, last target and experts, (columns of stacking, outputs)."""
+    forecasts: dict | None = None
+    """Of mean, last target and experts by name, all outputs each."""
     centre: float = 0.0
     stacked: np.ndarray | None = None
     error: float = 0.0
+    waited: int = 0
+    """Rows learned between its prediction and its own learning; before that, those learned before it."""
 
 
 class Step(NamedTuple):
@@ -167,11 +169,11 @@ class Member:
 class Pool:
     """Experts over one reservoir, fed row by row. ``classes`` is 0, or how many there will ever be."""
 
-    def __init__(self, schedule, *, classes, max_atoms, experts, delay, seed, log):
+    def __init__(self, schedule, *, classes, max_atoms, experts, seed, log):
         self.schedule, self.classes, self.outputs = schedule, classes, classes or 1
-        self.max_atoms, self.delay, self.seed, self.log = max_atoms, delay, seed, log
+        self.max_atoms, self.seed, self.log = max_atoms, seed, log
         self.rows, self.due, self.known_classes = 0, 0, 0
-        self.fed, self.pending, self.history = [], [], []  # targets; rows without and with known targets
+        self.history = []  # rows learned
         self.coins, self.reservoir = Coins(seed), []
         self.targets, self.weights = np.empty((0, self.outputs)), np.empty(0)  # those inside the fence
         self.low, self.high = np.inf, -np.inf
@@ -181,31 +183,11 @@ class Pool:
         specs = [spec for spec in EXPERTS if classes or not spec.logistic]
         self.members = [Member(spec) for spec in specs[:experts]]
         self.most_experts = len(self.members)
-        self.stacking = Stacking(len(self.members) + FIRST, 1.0 + delay, doubted=[LAST])
+        self.stacking = Stacking(len(self.members) + FIRST, doubted=[LAST])
         self.views, self.better = {}, {False: "robust", True: "robust"}
         self.leader = None
 
     # ---- a row
-
-    def step(self, x, y, weight):
-        """Predict a row, learn the one that becomes known after it, and see to what is due then."""
-        row = Row(np.array(x, dtype=float), self.last_targets(), float(y), float(weight))
-        self.predict(row)
-        result = self.step_of(row)
-        self.fed.append(row.y)
-        self.pending.append(row)
-        if len(self.pending) > self.delay:
-            self.learn(self.pending.pop(0))
-        self.rows += 1
-        if self.rows in self.schedule["end of a chunk"]:
-            self.end_chunk()
-        return result
-
-    def last_targets(self):
-        places = len(self.fed) - 1 - self.delay - np.arange(LAGS)
-        if places[0] < 0:
-            return np.full(LAGS, -1.0 if self.classes else 0.0)
-        return np.array(self.fed)[np.maximum(places, 0)]
 
     def predict(self, row, lags=True):
         """Everybody's forecasts, and all of them stacked, or only those that need no last targets."""
@@ -222,10 +204,13 @@ class Pool:
         others = forecasts[FIRST:][asked] if any(asked) else forecasts[[MEAN]]
         forecasts[FIRST:][np.logical_not(asked)] = others.mean(axis=0)
         inner = max(low, self.fence[0]), min(high, self.fence[1])
-        row.forecasts, row.centre = np.clip(forecasts, *inner), 0.0 if self.classes else mean[0]
+        forecasts = np.clip(forecasts, *inner)
+        row.centre = 0.0 if self.classes else mean[0]
+        columns = [MEAN, LAST, *(member.spec.name for member in self.members)]
+        row.forecasts = dict(zip(columns, forecasts, strict=True))
         with_lags = [LAST] + [i + FIRST for i, member in enumerate(self.members) if member.spec.lags]
         weights = self.stacking.weights(absent=[] if lags else with_lags)
-        row.stacked = np.clip(row.centre + weights @ (row.forecasts - row.centre), *inner)
+        row.stacked = np.clip(row.centre + weights @ (forecasts - row.centre), *inner)
         if lags and not self.classes and weights[LAST] > FOLLOWED:
             row.stacked = np.clip(row.stacked + row.last[0] - np.clip(row.last[0], *self.fence), low, high)
 
@@ -237,13 +222,11 @@ class Pool:
         return np.where(np.arange(self.classes) < self.known_classes, logits, np.nan)
 
     def step_of(self, row):
-        name, column, form = "mean", MEAN, 0.0
+        name, form = "mean", 0.0
         if self.leader is not None:
-            name, column = self.leader.spec.name, self.members.index(self.leader) + FIRST
+            name = self.leader.spec.name
             form = 0.5 * self.leader.fitted.inverse_form(self.columns_of([row], self.leader.fitted))
-        output = int(row.y) if self.classes else 0
-        slope = 2.0 * row.weight * (row.forecasts[column, output] - self.outputs_of([row])[0, output])
-        return Step(self.scores(row), name, slope, form, self.size)
+        return Step(self.scores(row), name, 0.0, form, self.size)
 
     def learn(self, row):
         """A target becomes known."""
@@ -257,7 +240,10 @@ class Pool:
             self.low, self.high = min(self.low, row.y), max(self.high, row.y)
         for fitted in (member.fitted for member in self.members if member.fitted is not None):
             fitted.learn(self.columns_of([row], fitted), target[None], row.weight * usable)
-        G, t = row.forecasts.T - row.centre, np.clip(target, *self.fence) - row.centre
+        # Those that were pruned meanwhile are left out.
+        columns = [MEAN, LAST, *(member.spec.name for member in self.members)]
+        G = np.array([row.forecasts[column] for column in columns]).T - row.centre
+        t = np.clip(target, *self.fence) - row.centre
         self.stacking.learn(G, t, row.weight, self.wild)
         if self.classes:
             self.known_classes = max(self.known_classes, int(row.y) + 1)
@@ -273,6 +259,9 @@ class Pool:
             self.reservoir.append(t)
         elif int(coin * (t + 1)) < RESERVOIR:
             self.reservoir[int(coin * (t + 1))] = t
+        self.rows += 1
+        if self.rows in self.schedule["end of a chunk"]:
+            self.end_chunk()
 
     def calibrate(self, s, y):
         """A Newton step of logistic regression on one score; the curvature is forgotten towards the prior."""
@@ -285,7 +274,7 @@ class Pool:
 
     def widen(self, values):
         """Columns more, which had these values so far; a decision is due when some rows have had them."""
-        for row in self.history + self.pending:
+        for row in self.history:
             row.x = np.append(row.x, values)
         self.due = self.due or (self.rows + 512) // 128 * 128
 
@@ -368,17 +357,18 @@ class Pool:
     # ---- the end of a chunk
 
     def end_chunk(self):
-        decides = self.rows in self.schedule["selection"] and bool(self.history)
-        if not self.classes and self.history:
+        decides = self.rows in self.schedule["selection"]
+        if not self.classes:
             self.move_fence(decides)
         ended, variance = self.rows - self.schedule["end of a chunk"].before(self.rows), self.variance()
-        self.stacking.end_chunk(ended, variance)
+        late = np.mean([row.waited for row in self.last(ended)])
+        self.stacking.end_chunk(ended, variance * (1.0 + late))
         self.loss, self.loss_rows = FORGETTING**ended * self.loss, FORGETTING**ended * self.loss_rows
         told = not self.classes and self.rows >= 64 and self.usual_error() > NO_ERROR * variance
         self.wild = WILD * self.usual_error() if told else NO_LIMIT
         for fitted in (member.fitted for member in self.members if member.fitted is not None):
             fitted.end_chunk(self.rows in self.schedule["refit"])
-        if decides or (self.history and self.rows == self.due):
+        if decides or self.rows == self.due:
             self.decide()
             self.due = self.due if self.rows < self.due else 0
         else:
@@ -555,8 +545,6 @@ class Pool:
         self.log.append((self.rows, "pruned"))
         self.stacking.remove(gone)
         self.members = [member for i, member in enumerate(self.members) if i + FIRST not in gone]
-        for row in self.pending:
-            row.forecasts = np.delete(row.forecasts, gone, axis=0)
 
     # ---- looking
 
@@ -596,8 +584,9 @@ class NaiveAuto:
 
     def __init__(self, schedule, *, classes=0, max_atoms=200, experts=12, delay=0, seed=0):
         self.log = []  # rows of the pool at work, and what happened then
-        self.settings = {"classes": classes, "max_atoms": max_atoms, "experts": experts, "delay": delay}
+        self.settings = {"classes": classes, "max_atoms": max_atoms, "experts": experts}
         self.schedule, self.classes, self.seed, self.takeovers = schedule, classes, seed, 0
+        self.delay, self.pending, self.told = delay, [], []  # rows that wait; all targets learned
         self.pool, self.standby = self.new_pool(0), None
         self.replaced, self.played = 0, 0  # rows of the pool when the other was replaced, and last tried
         self.alarmed, self.calm = 0, 0  # rows of alarm, and chunks since without one
@@ -610,15 +599,45 @@ class NaiveAuto:
 
     def step(self, x, y, weight=1.0):
         """Predict a row, then learn the one that becomes known after it."""
+        row, result = self.ask(x)
+        row.y, row.weight = float(y), float(weight)
+        if len(self.pending) > self.delay:
+            self.tell(self.pending[0])
+        return result._replace(slope=self.slope(row, result.leader))
+
+    def ask(self, x):
+        """Predict a row whose target is to come."""
+        row = Row(np.array(x, dtype=float), self.last_targets(), 0.0, 0.0, waited=len(self.told))
+        self.pool.predict(row)
+        self.pending.append(row)
+        return row, self.pool.step_of(row)
+
+    def tell(self, row):
+        """Learn a row that waits."""
+        self.pending = [other for other in self.pending if other is not row]
+        row.waited = len(self.told) - row.waited
+        self.told.append(row.y)
         pool = self.pool
-        result = pool.step(x, y, weight)
+        pool.learn(row)
         if pool.rows in self.schedule["end of a chunk"]:
             self.look()
-        return result
+        if self.pool is not pool:
+            for other in self.pending:
+                self.pool.predict(other)
+
+    def slope(self, row, leader):
+        output = int(row.y) if self.classes else 0
+        forecast = row.forecasts[MEAN if leader == "mean" else leader][output]
+        return 2.0 * row.weight * (forecast - self.pool.outputs_of([row])[0, output])
+
+    def last_targets(self):
+        if not self.told:
+            return np.full(LAGS, -1.0 if self.classes else 0.0)
+        return np.array(self.told)[np.maximum(len(self.told) - 1 - np.arange(LAGS), 0)]
 
     def predict(self, x, recent_targets=False):
         """As if the row came next. Changes nothing."""
-        row = Row(np.array(x, dtype=float), self.pool.last_targets(), 0.0, 0.0)
+        row = Row(np.array(x, dtype=float), self.last_targets(), 0.0, 0.0)
         self.pool.predict(row, lags=recent_targets)
         return self.pool.scores(row)
 
@@ -626,6 +645,20 @@ class NaiveAuto:
         for pool in (self.pool, self.standby):
             if pool is not None:
                 pool.widen(values)
+        for row in self.pending:
+            row.x = np.append(row.x, values)
+
+    @staticmethod
+    def replay(pool, rows):
+        """A pool predicts and learns rows that another has learned, each as late as it was then."""
+        known = [max(i - row.waited, 0) for i, row in enumerate(rows)]
+        known = [min(known[i:]) for i in range(len(rows))]  # none later than those behind it
+        copies = [Row(row.x, row.last, row.y, row.weight, waited=row.waited) for row in rows]
+        for i, row in enumerate(copies):
+            for j, asked in enumerate(copies):
+                if known[j] == i:
+                    pool.predict(asked)
+            pool.learn(row)
 
     def look(self):
         """A chunk has ended."""
@@ -664,7 +697,7 @@ class NaiveAuto:
         threshold = RISEN * mean_of(errors_of(rows), rows)
         excess = [row.weight * (row.error - threshold) for row in reversed(rows)]
         count = int(np.argmax(np.cumsum(excess))) + 1
-        later, trial = pool.last(count - count // 2), pool.last(count) + pool.pending
+        later, trial = pool.last(count - count // 2), pool.last(count)
         most = np.quantile(errors_of(later), COMPARED)
         compared = [i for i, row in enumerate(later) if row.weight > 0.0 and row.error <= most]
         mine = [later[i] for i in compared]
@@ -675,8 +708,7 @@ class NaiveAuto:
         self.credit -= len(trial)
         fresh = self.new_pool(self.takeovers + 1)
         fresh.known_classes = pool.known_classes
-        for row in trial:
-            fresh.step(row.x, row.y, row.weight)
+        self.replay(fresh, trial)
         its = errors_of(fresh.last(len(later)))[compared]
         error = mean_of(its, mine)
         self.log.append((pool.rows, "trial"))
@@ -694,8 +726,7 @@ class NaiveAuto:
         since, missed = rows - self.replaced, rows - self.played
         if not alarm and 2 * missed < min(since, 2 * MISSED):
             return False
-        for row in (self.pool.last(missed) + self.pool.pending)[-missed:]:
-            old.step(row.x, row.y, row.weight)
+        self.replay(old, self.pool.last(missed))
         self.played = rows
         mine, its = self.pool.last(missed), old.last(missed)
         if mean_of(errors_of(its), mine) < mean_of(errors_of(mine), mine):

@@ -326,11 +326,11 @@ class Stacking:
     forgetting of as many rows. When experts leave, the others start anew from the best weights without them.
     """
 
-    def __init__(self, count, prior, doubted=()):
+    def __init__(self, count, doubted=()):
         doubts = np.isin(np.arange(count), doubted)
-        self.factor, self.priors = prior, np.where(doubts, DOUBT, 1.0)
+        self.priors = np.where(doubts, DOUBT, 1.0)
         self.start = np.where(doubts, 0.0, 1.0 / (count - len(doubted)))
-        self.prior = np.where(doubts, np.inf, prior)
+        self.prior = np.where(doubts, np.inf, 1.0)
         self.rows = 0.0  # that count, with forgetting
         self.begin()
 
@@ -371,7 +371,7 @@ class Stacking:
         if variance <= 1e-299:
             self.prior = np.full(len(self.start), np.inf)
             return
-        self.prior = self.factor * variance * self.priors
+        self.prior = variance * self.priors
         A = self.matrix()
         self.prior = self.prior + JITTER * np.trace(A) / len(A)
 

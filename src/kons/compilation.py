@@ -51,7 +51,6 @@ MODULES = (
     "kons.learners.auto.aggregation",
     "kons.learners.auto.calibration",
     "kons.learners.auto.quantile_scaling",
-    "kons.learners.auto.single_loops",
     "kons.learners.scaled",
     "kons.losses.builtin",
 )

@@ -101,7 +101,7 @@ class RobustScaling:
         medians, spreads = self.halves
         with np.errstate(over="ignore"):
             z: Matrix = (0.5 * X - medians) / spreads
-        if np.abs(z).max() > self.limit:
+        if np.abs(z).max(initial=0.0) > self.limit:
             self._draw_in(z)
         return z
 

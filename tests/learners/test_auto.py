@@ -279,25 +279,39 @@ def test_a_forged_state_of_waiting_rows_is_refused():
     X = np.random.default_rng(0).normal(size=(200, 2))
     model = AutoKONS(delay=5, max_atoms=20)
     model.advance(X, X[:, 0])
-    for name in ("rows", "F", "centres", "predictions"):
+    for name in ("numbers", "rows", "F", "centres", "predictions"):
         state = model.state()
-        waiting = state["drift"]["current"]["pending"]["arrays"]
+        waiting = state["drift"]["pending"]["records"]
         waiting[name] = waiting[name][:2]
         with pytest.raises(FileError, match="shape"):
             AutoKONS.from_state(model.parameters(), state)
 
 
-def forgeries(ensemble):
+def forgeries(drift):
     """Every way of changing one number or entry of a state that would lead outside an array."""
+    yield lambda d: d["pending"]["records"]["rows"].__setitem__((0, TARGET_AT - OWN), 9.0)
+    yield lambda d: d["pending"]["records"]["numbers"].__setitem__(0, 0.5)
+    yield lambda d: d["pending"].__setitem__("asked", 3)
+    yield lambda d: d.__setitem__("withheld", d["withheld"] + 1.0)
+    yield lambda d: d["last_targets"].__setitem__("tail", d["last_targets"]["tail"][:1])
+    for forge in forged_ensembles(drift["current"]):
+        yield lambda d, forge=forge: forge(d["current"])
+    for forge in forged_selections(drift["current"]["selection"]):
+        yield lambda d, forge=forge: forge(d["current"]["selection"])
+
+
+def forged_ensembles(ensemble):
     yield lambda e: e["reservoir"]["kept"].__setitem__((3, TARGET_AT - OWN), 7.0)
     yield lambda e: e["reservoir"]["last"].__setitem__((3, TARGET_AT - OWN), 0.5)
     yield lambda e: e["reservoir"]["last"].__setitem__((3, WEIGHT_AT - OWN), -1.0)
-    yield lambda e: e["pending"]["arrays"]["rows"].__setitem__((0, TARGET_AT - OWN), 9.0)
-    yield lambda e: e["last_targets"].__setitem__("tail", e["last_targets"]["tail"][:1])
+    yield lambda e: e.__setitem__("rows", e["rows"] - 1)
     yield lambda e: e.__setitem__("known_classes", 9)
+    yield lambda e: e.__setitem__("layout", 99)
+
+
+def forged_selections(selection):
     yield lambda e: e.__setitem__("leader", 99)
     yield lambda e: e.__setitem__("leader", 1)
-    yield lambda e: e.__setitem__("width", 99)
     yield lambda e: e["specs"].__setitem__(0, ("cubic", *e["specs"][0][1:]))
     yield lambda e: e["specs"].__setitem__(0, e["specs"][0][:-1])
     yield lambda e: e["specs"].pop()
@@ -307,7 +321,7 @@ def forgeries(ensemble):
     yield lambda e: e["all_feature_maps"][0].__setitem__("features", 1)
     yield lambda e: e["all_feature_maps"][0].__setitem__("flags", 99)
     yield lambda e: e["stacking"].__setitem__("weights", np.zeros(1))
-    for place, expert in enumerate(ensemble["experts"]):
+    for place, expert in enumerate(selection["experts"]):
         if expert is not None:
             yield lambda e, i=place: e["experts"][i].__setitem__("feature_map", 99)
             yield lambda e, i=place: e["experts"][i].__setitem__("K", np.zeros((1, 1)))
@@ -317,9 +331,9 @@ def test_a_forged_state_is_refused():
     X = np.random.default_rng(0).normal(size=(200, 2))
     model = AutoKONS("classification", delay=5, max_atoms=20)
     model.advance(X, np.digitize(X[:, 0], [-0.5, 0.5]))
-    for forge in forgeries(model.state()["drift"]["current"]):
+    for forge in forgeries(model.state()["drift"]):
         state = model.state()
-        forge(state["drift"]["current"])
+        forge(state["drift"])
         with pytest.raises(FileError):
             AutoKONS.from_state(model.parameters(), state)
 

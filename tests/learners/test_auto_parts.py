@@ -7,7 +7,7 @@ from kons.errors import FileError
 from kons.kernels import Gaussian
 from kons.learners.auto import metric_learning
 from kons.learners.auto.aggregation import Aggregation
-from kons.learners.auto.ensemble import Ensemble
+from kons.learners.auto.drift import DriftAdaptation
 from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.feature_map import CachedFeatures, FeatureMap, Fixed
 from kons.learners.auto.metric_learning import fit_span, leave_one_out
@@ -182,9 +182,8 @@ def test_bandwidths_beyond_all_distances_are_no_trouble(bandwidth):
     assert np.isfinite(fit.error)
 
 
-def ensemble(**options):
-    settings = {"classes": False, "max_atoms": 60, "experts": 12, "delay": 0, "seed": 0, "fixed": Fixed()}
-    return Ensemble(**(settings | options))
+def ensemble():
+    return DriftAdaptation(classes=False, max_atoms=60, experts=12, seed=0, fixed=Fixed())
 
 
 def stream(rows=1500):
@@ -193,10 +192,10 @@ def stream(rows=1500):
     return X, 5e4 + 1e3 * np.sin(2.0 * X[:, 1]) + 10.0 * rng.normal(size=rows)
 
 
-def advanced(engine, X, y, cuts):
+def advanced(engine, X, y, cuts, delay=0):
     parts = []
     for start, stop in zip([0, *cuts], [*cuts, len(y)], strict=True):
-        parts += engine.advance(X[start:stop], y[start:stop], np.ones(stop - start))
+        parts += engine.advance(X[start:stop], y[start:stop], np.ones(stop - start), delay)
     return np.concatenate([part.predictions for part in parts])
 
 
@@ -205,7 +204,7 @@ def test_the_ensemble_finds_the_feature_that_counts_in_raw_units():
     engine = ensemble()
     prediction = advanced(engine, X, y, [])[:, 0]
     assert np.mean((prediction[-500:] - y[-500:]) ** 2) < 0.02 * y.var()
-    assert np.argmax(engine.relevances()) == 1
+    assert np.argmax(engine.current.relevances()) == 1
 
 
 def test_how_rows_are_cut_does_not_matter_to_the_ensemble():
@@ -218,7 +217,7 @@ def test_a_target_that_a_delay_hides_changes_no_prediction():
     X, y = stream(400)
     other = y.copy()
     other[300] += 1e6
-    a, b = (advanced(ensemble(delay=9), X, targets, []) for targets in (y, other))
+    a, b = (advanced(ensemble(), X, targets, [], delay=9) for targets in (y, other))
     np.testing.assert_array_equal(a[:310], b[:310])  # row 300 becomes known after row 309 was predicted
     assert not np.array_equal(a[310:], b[310:])
 

@@ -19,12 +19,15 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.learners.auto.ensemble import RECENT, Ensemble, Outcome
-from kons.learners.auto.rows import Layout
+from kons.learners.auto.pending import Asked, PendingTargets
+from kons.learners.auto.rows import LastTargets, Layout
 from kons.learners.auto.schedule import CHUNK, chunk_before
-from kons.state import Count, Inner, Number, Part, Sizes, fields
+from kons.learners.auto.spec import BASELINES
+from kons.state import Count, Inner, Number, Part, Sizes, Whole, fields
 from kons.stored import Stored
 
 __all__ = ["DriftAdaptation"]
@@ -50,6 +53,9 @@ class _Numbered(Inner):
             return None
         ensemble = part._new(getattr(part, self.number))
         ensemble.load_state(stored.inner(key))
+        if name == "current":
+            layout, specs = ensemble.layout, ensemble.selection.all_specs
+            sizes.update(columns=layout.columns, outputs=ensemble.outputs, experts=len(specs) + BASELINES)
         return ensemble
 
 
@@ -70,6 +76,7 @@ class DriftAdaptation(Part):
     """
 
     STATE = fields(
+        rows=Count(binds="rows"),
         **{
             name: Count()
             for name in (
@@ -85,12 +92,22 @@ class DriftAdaptation(Part):
         **{name: Number(at_least=0.0) for name in ("error", "weight", "trial_budget")},
         current=_Numbered("number"),
         previous=_Numbered("previous_number"),
+        last_targets=Inner(),
+        pending=Inner(),
+        withheld=Whole(None),
     )
 
-    def __init__(self, **settings: Any) -> None:
-        self._settings = settings
+    def __init__(self, classes: bool, **settings: Any) -> None:
+        self._settings = {"classes": classes, **settings}
         self.current = self._new(0)
         self.previous: Ensemble | None = None
+        self.last_targets = LastTargets(classes)
+        #: Rows that were predicted, and wait for their targets.
+        self.pending = PendingTargets()
+        #: Numbers of those among them whose targets are here and only kept back.
+        self.withheld: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        #: Rows learned.
+        self.rows = 0
         #: How often a fresh ensemble took over.
         self.successions = 0
         # Which ensembles these are, counted as they took over.
@@ -112,40 +129,95 @@ class DriftAdaptation(Part):
 
     # ---- rows
 
-    def advance(self, X: Matrix, y: Vector, weights: Vector) -> list[Outcome]:
-        """Predict and learn rows, cut at the ends of chunks."""
-        outcomes, start = [], 0
-        while start < len(X):
-            stop = start + self.current.left
-            part = slice(start, stop)
-            outcomes += self.current.advance(X[part], y[part], weights[part])
-            if stop <= len(X):
-                self._check_for_drift()
-            start = stop
+    def advance(self, X: Matrix, y: Vector, weights: Vector, delay: int) -> list[Outcome]:
+        """Predict rows in order; each is learned when ``delay`` others were predicted behind it."""
+        waiting, before = self.pending.take(self.withheld.tolist()), len(self.withheld)
+        count = max(before + len(X) - delay, 0)
+        known = np.clip(np.arange(len(X)) + before - delay, 0, count)
+        targets = y if waiting is None else np.concatenate([Layout.targets(waiting.rows), y])
+        last = self.last_targets.follow(targets[:count], known)
+        rows = self.current.layout.join(X, last, y, weights)
+        outcomes, waiting = self._interleave(rows, known, waiting, count)
+        kept = [] if waiting is None else self.pending.keep(waiting)
+        self.withheld = np.array(kept, dtype=np.int64)
         return outcomes
 
-    def learn_row(self, x: Vector, y: float) -> bool:
-        """Learn one row with weight 1, exactly or not at all; False: use :meth:`advance`."""
-        if self.current.left > 1:
-            return self.current.learn_row(x, y)
-        # The one at work goes back by itself.
-        fields, previous = dict(vars(self)), self.previous
-        mark = None if previous is None else previous.mark()
-        try:
-            return self.current.learn_row(x, y, self._check_for_drift)
-        except BaseException:
-            vars(self).update(fields)
-            if previous is not None:
-                previous.restore(mark)
-            raise
+    def ask(self, x: Matrix) -> tuple[Outcome, int]:
+        """Predict one row, whose target is to come; and the number under which it waits."""
+        nothing = np.zeros(1)
+        rows = self.current.layout.join(x, self.last_targets.next(1), nothing, nothing)
+        outcomes, asked = self._interleave(rows, np.zeros(1, dtype=np.int64), None, 0)
+        assert asked is not None
+        return outcomes[0], self.pending.keep(asked)[0]
+
+    def tell(self, number: int, y: float) -> None:
+        """Learn the row that waits under this number."""
+        waiting = self.pending.take([number])
+        assert waiting is not None
+        Layout.targets(waiting.rows)[:], Layout.weights(waiting.rows)[:] = y, 1.0
+        none = np.empty(0, dtype=np.int64)
+        self.last_targets.follow(np.array([y]), none)
+        self._interleave(waiting.rows[:0], none, waiting, 1)
+
+    def _interleave(
+        self, rows: Matrix, known: NDArray[np.int64], waiting: Asked | None, count: int
+    ) -> tuple[list[Outcome], Asked | None]:
+        """As :meth:`Ensemble.advance`, through the ends of chunks."""
+        before = 0 if waiting is None else len(waiting.rows)
+        places = np.arange(before + len(rows))
+        if waiting is not None:
+            waited = Layout.waited(waiting.rows)[:count]
+            waited[:] = self.rows + places[: len(waited)] - waited
+        # Until a row is learned: when it was predicted.
+        Layout.waited(rows)[:] = np.where(places[before:] < count, places[before:] - known, self.rows + known)
+        outcomes, learned, predicted = [], 0, 0
+        while True:
+            chunk = min(count - learned, self.current.left)
+            ends = chunk == self.current.left
+            # A row behind the last one of a chunk is predicted by what is found at its end.
+            stop = int(np.searchsorted(known, learned + chunk)) if ends else len(rows)
+            part = slice(predicted, stop)
+            outcome, waiting = self.current.advance(rows[part], known[part] - learned, waiting, chunk)
+            outcomes.append(outcome)
+            learned, predicted, self.rows = learned + chunk, stop, self.rows + chunk
+            if ends:
+                number = self.number
+                self._check_for_drift()
+                if self.number != number:
+                    waiting = None if waiting is None else self._asked_again(waiting)
+                    self.pending.change(self._asked_again)
+            if learned == count and predicted == len(rows):
+                return outcomes, waiting
+
+    def _asked_again(self, waiting: Asked) -> Asked:
+        """Rows that wait, as the ensemble that took over predicts them."""
+        known = np.zeros(len(waiting.rows), dtype=np.int64)
+        asked = self.current.advance(waiting.rows, known, None, 0)[1]
+        assert asked is not None
+        return asked
+
+    def predict(self, X: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
+        """Predictions and logits for rows, each as if it came next. Changes nothing."""
+        nothing = np.zeros(len(X))
+        layout = Layout(X.shape[1], self.current.layout.classes)
+        rows = layout.join(X, self.last_targets.next(len(X)), nothing, nothing)
+        return self.current.predict(rows, recent_targets)
 
     def add_output(self) -> None:
         """A class more, that no row was of so far."""
         for ensemble in self._ensembles:
             ensemble.add_output()
+        self.pending.change(
+            lambda asked: asked._replace(
+                F=np.pad(asked.F, ((0, 0), (0, 0), (0, 1))),
+                predictions=np.pad(asked.predictions, ((0, 0), (0, 1))),
+            )
+        )
 
     def widen(self, values: Vector) -> None:
         """Features more, behind the others, which had these values in all rows so far."""
+        layout = self.current.layout
+        self.pending.change(lambda asked: asked._replace(rows=layout.widened(asked.rows, values)))
         for ensemble in self._ensembles:
             ensemble.widen(values)
 
@@ -160,8 +232,6 @@ class DriftAdaptation(Part):
         current = self.current
         ended, young = chunk_before(current.rows), current.rows < 4 * CHUNK
         self.trial_budget = min(self.trial_budget + PAID * ended, SAVED)
-        if not current.reservoir.rows:
-            return
         chunk = _counted(current.reservoir.last(ended))
         if len(chunk) < FEWEST:
             return
@@ -211,17 +281,16 @@ class DriftAdaptation(Part):
         later = current.reservoir.last(count - count // 2)
         errors, weights = Layout.errors(later), Layout.weights(later)
         compared = (errors <= np.quantile(errors, 0.9)) & (weights > 0.0)
-        rows = current.last(count)
-        enough = count >= 40 and compared.sum() >= FEWEST and self.trial_budget >= len(rows)
+        enough = count >= 40 and compared.sum() >= FEWEST and self.trial_budget >= count
         mine, weights = errors[compared], weights[compared]
         if not (enough and self._change_suspected(later[compared], usual)):
             return
-        self.trial_budget -= len(rows)
+        self.trial_budget -= count
         fresh = self._new(self.successions + 1)
         for _ in range(current.outputs - fresh.outputs):
             fresh.add_output()
         fresh.known_classes = current.known_classes
-        self._replay(fresh, rows)
+        _replay(fresh, current.reservoir.last(count))
         its = Layout.errors(fresh.reservoir.last(len(later)))[compared]
         error = _mean(its, weights)
         if _mean(its < mine, weights) < 0.6 or error >= 0.5 * _mean(mine, weights):
@@ -243,7 +312,7 @@ class DriftAdaptation(Part):
         since, missed = rows - self.replaced_at, rows - self.replayed_at
         if not suspected and 2 * missed < min(since, 8 * CHUNK):
             return False
-        self._replay(previous, self.current.last(missed)[-missed:])
+        _replay(previous, self.current.reservoir.last(missed))
         self.replayed_at = rows
         mine, its = self.current.reservoir.last(missed), previous.reservoir.last(missed)
         weights = Layout.weights(mine)
@@ -256,34 +325,46 @@ class DriftAdaptation(Part):
             self.previous = None
         return False
 
-    def _replay(self, ensemble: Ensemble, rows: Matrix) -> None:
-        X = np.ascontiguousarray(rows[:, : self.current.layout.width])
-        ensemble.advance(X, Layout.targets(rows).copy(), Layout.weights(rows).copy())
-
     # ---- on from a file
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         if self.previous is not None:
             self._require_fit(self.previous, stored)
+        if not set(self.withheld.tolist()) <= self.pending.records.keys():
+            raise stored.error("targets are kept back of rows that do not wait")
+        if self.pending.records:
+            waiting = Asked.stacked(self.pending.records.values()).rows
+            self.current.layout.require_codes(waiting, self.current.outputs, stored)
 
     def _require_fit(self, previous: Ensemble, stored: Stored) -> None:
         """Refuse a previous ensemble of other rows, or one that has missed rows that were not kept."""
         current = self.current
         if (previous.layout, previous.outputs) != (current.layout, current.outputs):
             raise stored.error("the previous ensemble has other features or classes")
-        known = all(e.reservoir.rows == e.rows - e.delay for e in self._ensembles)
-        kept = (
-            current.delay <= self.replaced_at <= self.replayed_at <= current.rows <= self.replayed_at + RECENT
-        )
-        if not (known and kept):
+        if not self.replaced_at <= self.replayed_at <= current.rows <= self.replayed_at + RECENT:
             raise stored.error("the rows that the previous ensemble missed are not there")
+
+
+def _replay(ensemble: Ensemble, rows: Matrix) -> None:
+    """Let an ensemble predict and learn rows that another one has learned, each as late as it was then."""
+    rows = rows.copy()
+    known = np.maximum(np.arange(len(rows)) - Layout.waited(rows).astype(np.int64), 0)
+    # Where targets came out of order, a row is predicted no later than those behind it.
+    known = np.minimum.accumulate(known[::-1])[::-1]
+    waiting, start, learned = None, 0, 0
+    while learned < len(rows):
+        chunk = min(len(rows) - learned, ensemble.left)
+        stop = int(np.searchsorted(known, learned + chunk))
+        part = slice(start, stop)
+        _, waiting = ensemble.advance(rows[part], known[part] - learned, waiting, chunk)
+        start, learned = stop, learned + chunk
 
 
 def _risen(rows: Matrix) -> int:
     """How many of the last rows came since errors rose: the sum of ``error - mean/2`` over them is largest.
 
     >>> errors = np.array([1.0, 3.0, 2.0, 1.0, 9.0, 8.0, 3.0, 7.0])
-    >>> _risen(np.column_stack([np.ones((8, 5)), errors]))
+    >>> _risen(np.column_stack([np.ones((8, 5)), errors, np.zeros(8)]))
     4
     """
     errors, weights = Layout.errors(rows), Layout.weights(rows)

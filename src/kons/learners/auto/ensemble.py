@@ -1,30 +1,27 @@
 """Rows through the expert pool in chunks: predicted by all experts, stacked, learned.
 
-Everything here is numbers: a row is its features, the last targets known when it was predicted, its own
-target (a class as its number), its weight and the error of stacking. At the ends of chunks
-(:mod:`~kons.learners.auto.schedule`) experts are fitted and pruned (:mod:`~kons.learners.auto.selection`).
-Rows that come one by one have a way of their own (:mod:`kons.learners.auto.single`), with the same outcome.
+Everything here is numbers: a row is as :class:`~kons.learners.auto.rows.Layout` has it. When it is learned,
+and with which last targets it was predicted, is the caller's affair. Rows are counted as they are learned; at
+the ends of chunks (:mod:`~kons.learners.auto.schedule`) experts are fitted and pruned
+(:mod:`~kons.learners.auto.selection`).
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.core.threads import single_threaded_blas
 from kons.learners.auto.aggregation import Aggregation
 from kons.learners.auto.calibration import Calibration
 from kons.learners.auto.feature_map import Fixed
 from kons.learners.auto.metric_learning import relevances
-from kons.learners.auto.pending import PendingTargets
+from kons.learners.auto.pending import Asked
 from kons.learners.auto.pool import ExpertPool
 from kons.learners.auto.reservoir import Reservoir
-from kons.learners.auto.rows import MOST_CLASSES, LastTargets, Layout
+from kons.learners.auto.rows import LAGS, MOST_CLASSES, OWN, Layout
 from kons.learners.auto.schedule import (
     CHUNK,
     LONGEST,
@@ -35,7 +32,6 @@ from kons.learners.auto.schedule import (
     refits,
 )
 from kons.learners.auto.selection import ChunkEnd, Selection
-from kons.learners.auto.single import SingleRows
 from kons.learners.auto.spec import BASELINES, LAST, MEAN
 from kons.learners.auto.target_range import (
     FOLLOWED,
@@ -46,6 +42,7 @@ from kons.learners.auto.target_range import (
     Targets,
     bounds_around,
 )
+from kons.state import Array, Count, Field, Inner, Number, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Ensemble", "Outcome"]
@@ -73,42 +70,68 @@ class Outcome(NamedTuple):
     """How many classes were known before each row."""
 
 
-class Ensemble:
+class _Width(Field):
+    """The layout of rows, by its width."""
+
+    def save(self, part: Any, name: str) -> int:
+        return int(part.layout.width)
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Layout:
+        layout = Layout(stored.integer(key, at_least=1 if part.rows else 0), part.layout.classes)
+        sizes.update(width=layout.width, columns=layout.columns if part.rows else None)
+        return layout
+
+
+class _Bounds(Array):
+    """Outlier bounds, as two numbers."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+
+    def save(self, part: Any, name: str) -> Any:
+        return np.array(getattr(part, name))
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> OutlierBounds:
+        low, high = super().load(stored, key, part, name, sizes).tolist()
+        return OutlierBounds(low, max(low, high))
+
+
+class Ensemble(Part):
     """Predict and learn rows of numbers. See the module."""
 
-    def __init__(
-        self, *, classes: bool, max_atoms: int, experts: int, delay: int, seed: int, fixed: Fixed
-    ) -> None:
-        self.delay, self.seed = delay, seed
+    STATE = fields(
+        rows=Count(),
+        due=Count(),
+        outputs=Count(binds="outputs"),
+        known_classes=Count(at_most="outputs"),
+        layout=_Width(),
+        losses=Array(2, at_least=0.0, written="always"),
+        bounds=_Bounds(),
+        largest_error=Number(at_least=0.0),
+        selection=Inner(),
+        calibration=Inner(),
+        targets=Inner(),
+        reservoir=Inner(),
+    )
+
+    def __init__(self, *, classes: bool, max_atoms: int, experts: int, seed: int, fixed: Fixed) -> None:
         self.layout = Layout(0, classes)
         self.outputs = 0 if classes else 1
         self.known_classes = 0
+        #: Rows learned.
         self.rows = 0
         # A selection step that new features wait for; 0: none.
         self.due = 0
-        # Squared errors of the stacking, forgotten as it forgets.
-        self.loss, self.loss_rows = 0.0, 0.0
+        # Squared errors of the stacking, forgotten as it forgets: their sum, and of how many rows.
+        self.losses: Vector = np.zeros(2)
         # For a chunk each: targets beyond are not learned from; squared errors beyond weigh less in stacking.
         self.bounds, self.largest_error = NO_BOUNDS, NO_BOUNDS.high
         self.calibration = Calibration()
         self.targets = Targets(classes)
         self.reservoir = Reservoir(SAMPLE, RECENT, seed)
-        self.last_targets = LastTargets(classes, delay)
-        self.pending = PendingTargets(delay)
         self.selection = Selection(
-            self.reservoir,
-            self.pending,
-            classes=classes,
-            max_atoms=max_atoms,
-            experts=experts,
-            seed=seed,
-            fixed=fixed,
+            self.reservoir, classes=classes, max_atoms=max_atoms, experts=experts, seed=seed, fixed=fixed
         )
-        # The chunk's rows that came one by one, and whether they are at least as new as the parts.
-        self._single: SingleRows | None = None
-        self._singly, self._chunk_end = False, 0
-        # Predictions of single rows write here: their work is kept for the learning of the same row.
-        self._lock = threading.RLock()
 
     @property
     def pool(self) -> ExpertPool:
@@ -120,28 +143,26 @@ class Ensemble:
         """Their stacking."""
         return self.selection.stacking
 
-    # ---- a stretch of rows
+    @property
+    def left(self) -> int:
+        """Rows until the chunk's end."""
+        return next_boundary(self.rows) - self.rows
 
-    def advance(self, X: Matrix, y: Vector, weights: Vector) -> list[Outcome]:
-        """Predict and learn rows, cut at the ends of chunks."""
-        self._leave_single()
-        self.layout = Layout(X.shape[1], self.layout.classes)
-        outcomes, start = [], 0
-        while start < len(X):
-            stop = min(len(X), start + next_boundary(self.rows) - self.rows)
-            outcomes.append(self._advance_part(X[start:stop], y[start:stop], weights[start:stop]))
-            start = stop
-        return outcomes
+    # ---- rows inside a chunk
 
-    def _advance_part(self, X: Matrix, y: Vector, weights: Vector) -> Outcome:
-        layout, pending = self.layout, self.pending
-        rows = layout.join(X, self.last_targets.follow(y), y, weights)
+    def advance(
+        self, rows: Matrix, known: NDArray[np.int64], waiting: Asked | None, count: int
+    ) -> tuple[Outcome, Asked | None]:
+        """Predict rows, and learn the first ``count`` of those that wait and of these, at most ``left``.
+
+        ``known[i]`` of them are learned before row i is predicted. Returns those that still wait, too, or
+        None. If the chunk ends with the last one learned, what is due at its end is done.
+        """
+        self.layout = layout = Layout(rows.shape[1] - LAGS - OWN, self.layout.classes)
         m = len(rows)
-        queued = pending.joined("rows", rows)
-        count = max(len(queued) - self.delay, 0)
-        # Before row i is predicted, so many of the rows that become known in this stretch are known.
-        known = np.clip(np.arange(m) + len(pending) - self.delay, 0, count)
+        queued = rows if waiting is None else np.concatenate([waiting.rows, rows])
         learned = queued[:count]
+        at_once = waiting is None and count == m and bool((known == np.arange(m)).all())
         Y, w = layout.outputs(learned, self.outputs), layout.weights(learned)
         believed = layout.believed(learned, self.bounds)
         target_range = self.targets.follow(Y, believed, known, w)
@@ -149,17 +170,24 @@ class Ensemble:
         F = np.empty((m, len(self.pool) + BASELINES, self.outputs))
         F[:, MEAN], F[:, LAST] = target_range.means, layout.last_target(rows, target_range.means)
         shown = layout.shown(rows, self.bounds)
-        past_shown = layout.shown(learned, self.bounds) if self.delay else None
+        past_shown = None if at_once else layout.shown(learned, self.bounds)
         self.pool.advance(shown, past_shown, Y, np.sqrt(believed), known, layout, F)
         inside.clip(F)
         centres = np.zeros(m) if layout.classes else target_range.means[:, 0]
-        queued_F, queued_centres = pending.joined("F", F), pending.joined("centres", centres)
-        before = queued_F[:count], queued_centres[:count], self.bounds.clip(Y), w, known
-        used = np.empty((m, len(F[0])))
+        asked = Asked(rows, F, centres, np.empty((m, self.outputs)))
+        if not at_once:
+            # Those that wait may outlast the experts: they keep a column for each that there ever was.
+            asked = asked._replace(F=self.selection.spread(F))
+            asked = asked if waiting is None else waiting.then(asked)
+            F_learned = asked.F[:count, self.selection.columns]
+        else:
+            F_learned = F
+        before = F_learned, asked.centres[:count], self.bounds.clip(Y), w, known
+        used = np.empty(F.shape[:2])
         predictions = self.stacking.advance(F, centres, *before, self.largest_error, used)
         self._follow(predictions, used[:, LAST], rows, inside, target_range)
-        queued_predictions = pending.joined("predictions", predictions)
-        past = queued_predictions[:count]
+        asked.predictions[len(queued) - m :] = predictions
+        past = asked.predictions[:count]
         logits, classes_before = predictions, np.zeros(m, dtype=np.int64)
         if layout.classes:
             # Classes are numbered as they come: after each row, so many are known.
@@ -169,8 +197,7 @@ class Ensemble:
             logits = self.calibration.advance(2.0 * predictions - 1.0, 2.0 * past - 1.0, Y, known, counts[1:])
         errors = layout.errors(learned)
         errors[:] = np.sum((past - Y) ** 2, axis=1)
-        self.loss += float(w @ np.minimum(errors, self.largest_error))
-        self.loss_rows += count
+        self.losses += w @ np.minimum(errors, self.largest_error), count
         self.reservoir.extend(learned)
         outcome = Outcome(
             predictions,
@@ -181,16 +208,10 @@ class Ensemble:
             self.pool.size,
             classes_before,
         )
-        pending.keep(
-            rows=queued[count:],
-            F=queued_F[count:],
-            centres=queued_centres[count:],
-            predictions=queued_predictions[count:],
-        )
-        self.rows += m
-        if self.rows == next_boundary(self.rows - 1):
+        self.rows += count
+        if count and self.rows == next_boundary(self.rows - 1):
             self._end_chunk()
-        return outcome
+        return outcome, asked.part(slice(count, None)) if len(queued) > count else None
 
     def _follow(
         self,
@@ -210,109 +231,21 @@ class Ensemble:
             predictions += np.where(weight > FOLLOWED, last - self.bounds.clip(last), 0.0)[:, None]
             target_range.clip(predictions)
 
-    # ---- one row
-
-    def predict_row(self, x: Vector) -> Vector | None:
-        """Logits of classes, or the prediction, for one row as if it came next; None: use :meth:`predict`."""
-        with self._lock:
-            single = self._at_hand()
-            return None if single is None else single.predict(x)
-
-    def learn_row(self, x: Vector, y: float, at_end: Callable[[], None] = lambda: None) -> bool:
-        """Learn one row with weight 1, exactly or not at all; False: use :meth:`advance`.
-
-        With ``at_end``, which is called if it was the last of its chunk.
-        """
-        with self._lock:
-            single = self._at_hand()
-            if single is None:
-                return False
-            end = self._chunk_end
-            if single.left > 1:  # nothing here can fail
-                self.rows = end - single.learn(x, y)
-                return True
-            # The last of its chunk: the parts stand where rows were last settled.
-            mark, rows = self._mark_parts(), single.mark()
-            try:
-                self.rows = end - single.learn(x, y)
-                with single_threaded_blas():
-                    self._leave_single()
-                    self._end_chunk()
-                    at_end()
-            except BaseException:
-                self._restore_parts(mark)
-                single.restore(rows)
-                self._singly = True
-                raise
-        return True
-
-    @property
-    def left(self) -> int:
-        """Rows until the chunk's end."""
-        return (self._chunk_end if self._singly else next_boundary(self.rows)) - self.rows
-
-    def _at_hand(self) -> SingleRows | None:
-        """The single rows, as new as the parts; None where a row has to go through these."""
-        if self._singly:
-            return self._single
-        pool, width, outputs = self.pool, self.layout.width, self.outputs
-        if not self.rows or not outputs or not SingleRows.can(pool):
-            return None
-        if self._single is None or not self._single.fits(pool, width, outputs):
-            self._single = SingleRows(
-                pool,
-                self.stacking,
-                self.calibration,
-                self.targets,
-                self.last_targets,
-                self.reservoir,
-                self.pending,
-                width=width,
-                outputs=outputs,
-            )
-        self._chunk_end = next_boundary(self.rows)
-        self._single.load(
-            self._chunk_end - self.rows,
-            loss=self.loss,
-            loss_rows=self.loss_rows,
-            known_classes=self.known_classes,
-            bounds=self.bounds,
-            largest_error=self.largest_error,
-        )
-        self._singly = True
-        return self._single
-
-    def flush(self) -> None:
-        """Give single rows to the parts: whatever else looks at these comes here first."""
-        with self._lock:
-            if self._singly and self._single is not None:
-                self.loss, self.loss_rows, self.known_classes = self._single.flush()
-                self.rows = self._chunk_end - self._single.left
-
-    def _leave_single(self) -> None:
-        """Settle, for the parts will change."""
-        self.flush()
-        self._singly = False
-
     # ---- more classes, more features
 
     def add_output(self) -> None:
         """A class more, that no row was of so far."""
-        self._leave_single()
         self.outputs += 1
         self.targets.add_output()
         self.pool.add_output()
-        self.pending.add_output()
 
     def widen(self, values: Vector) -> None:
         """Features more, behind the others, which had these values in all rows so far.
 
         No feature map looks at them before some rows have had them; then all are refitted.
         """
-        self._leave_single()
         layout = self.layout
         self.reservoir.change(lambda rows: layout.widened(rows, values))
-        self.pending.change_rows(lambda rows: layout.widened(rows, values))
         self.layout = Layout(layout.width + len(values), layout.classes)
         if not self.due:
             self.due = (self.rows // LONGEST + 4) * LONGEST
@@ -323,11 +256,13 @@ class Ensemble:
         t = self.rows
         self._set_bounds()
         ended = chunk_before(t)
-        self.stacking.end_chunk(ended, self.targets.variance)
-        decay = self.stacking.forgetting**ended
-        self.loss, self.loss_rows = decay * self.loss, decay * self.loss_rows
+        # Where targets become known k rows late, regret grows as k + 1 (Joulani, Gyorgy, Szepesvari 2013),
+        # and the prior with it.
+        waited = Layout.waited(self.reservoir.last(ended))
+        self.stacking.end_chunk(ended, self.targets.variance * (1.0 + float(waited.mean())))
+        self.losses *= self.stacking.forgetting**ended
         self._set_largest_error()
-        due = self.reservoir.rows > 0 and (is_selection_step(t) or t == self.due)
+        due = is_selection_step(t) or t == self.due
         now = ChunkEnd(
             rows=t,
             layout=self.layout,
@@ -341,17 +276,17 @@ class Ensemble:
 
     @property
     def _usual_error(self) -> float:
-        return self.loss / max(self.loss_rows, 1.0)
+        return float(self.losses[0] / max(self.losses[1], 1.0))
 
     def _set_bounds(self) -> None:
-        if self.layout.classes or not self.reservoir.rows:
+        if self.layout.classes:
             return
         rows = self.reservoir.last(RECENT)
         before, self.bounds = self.bounds, bounds_around(Layout.targets(rows)[Layout.weights(rows) > 0.0])
         if before == NO_BOUNDS and self.rows <= CHUNK:
             # The weights so far were learned from outliers, too, with experts of few rows.
             self.stacking.begin()
-            self.loss, self.loss_rows = 0.0, 0.0
+            self.losses[:] = 0.0
         if is_selection_step(self.rows) and self.rows <= SETTLED:
             # The first targets were counted before there was a outlier bounds, or behind one of few rows.
             kept = self.reservoir.sampled()
@@ -364,20 +299,12 @@ class Ensemble:
 
     # ---- looking
 
-    def last(self, count: int) -> Matrix:
-        """The last ``count`` rows whose targets are known, and behind them all that wait."""
-        known = self.reservoir.last(count)
-        return np.concatenate([known, self.pending.arrays["rows"]]) if len(self.pending) else known
-
-    def predict(self, X: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
+    def predict(self, rows: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
         """Predictions and logits for rows, each as if it came next. Changes nothing."""
-        self.flush()
-        layout = Layout(X.shape[1], self.layout.classes)
-        nothing = np.zeros(len(X))
-        rows = layout.join(X, self.last_targets.next(len(X)), nothing, nothing)
-        target_range = self.targets.now(len(X))
+        layout = Layout(rows.shape[1] - LAGS - OWN, self.layout.classes)
+        target_range = self.targets.now(len(rows))
         inside = target_range.within(*self.bounds)
-        F = np.empty((len(X), len(self.pool) + BASELINES, self.outputs))
+        F = np.empty((len(rows), len(self.pool) + BASELINES, self.outputs))
         F[:, MEAN], F[:, LAST] = target_range.means, layout.last_target(rows, target_range.means)
         self.pool.predict(layout.shown(rows, self.bounds), layout, F, lags=recent_targets)
         inside.clip(F)
@@ -399,80 +326,12 @@ class Ensemble:
             return np.ones(self.layout.width)
         return np.pad(relevances(feature_map.metric), (0, self.layout.width - feature_map.features))
 
-    # ---- going back, and on from a file
-
-    PARTS = ("selection", "calibration", "targets", "reservoir", "last_targets", "pending")
-    NUMBERS = (
-        *("layout", "outputs", "known_classes", "rows", "due"),
-        *("loss", "loss_rows", "bounds", "largest_error"),
-    )
-
-    def mark(self) -> Any:
-        """Where everything stands, for :meth:`restore`."""
-        self.flush()
-        return self._mark_parts()
-
-    def restore(self, mark: Any) -> None:
-        """Go back to an earlier mark, bit for bit."""
-        self._singly = False
-        self._restore_parts(mark)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Of copies and pickles, which begin without what is only there to be fast."""
-        self.flush()
-        return {**vars(self), "_single": None, "_singly": False, "_lock": None}
-
-    def __setstate__(self, fields: dict[str, Any]) -> None:
-        vars(self).update(fields, _lock=threading.RLock())
-
-    def _mark_parts(self) -> Any:
-        numbers = {name: getattr(self, name) for name in self.NUMBERS}
-        return numbers, [getattr(self, name).mark() for name in self.PARTS]
-
-    def _restore_parts(self, mark: Any) -> None:
-        numbers, parts = mark
-        vars(self).update(numbers)
-        for name, part in zip(self.PARTS, parts, strict=True):
-            getattr(self, name).restore(part)
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on. A copy."""
-        self.flush()
-        plain = ("calibration", "targets", "reservoir", "last_targets", "pending")
-        return {
-            **{name: getattr(self, name) for name in self.NUMBERS if name not in ("layout", "bounds")},
-            "bounds": np.array(self.bounds),
-            "width": self.layout.width,
-            **{name: getattr(self, name).state() for name in plain},
-            **self.selection.state(),
-        }
-
-    def load_state(self, stored: Stored) -> None:
-        """Take what :meth:`state` saved into an ensemble that has seen nothing."""
-        self._single, self._singly = None, False
-        classes = self.layout.classes
-        self.rows, self.due = stored.integer("rows"), stored.integer("due")
-        self.outputs = stored.integer("outputs", at_least=0 if classes else 1)
-        self.known_classes = stored.integer("known_classes", at_most=self.outputs if classes else 0)
-        self.layout = Layout(stored.integer("width", at_least=1 if self.rows else 0), classes)
-        self.loss = stored.number("loss", at_least=0.0)
-        self.loss_rows = stored.number("loss_rows", at_least=0.0)
-        self.largest_error = stored.number("largest_error", at_least=0.0)
-        low, high = stored.array("bounds", 2).tolist()
-        self.bounds = OutlierBounds(low, max(low, high))
-        self.selection.load_state(stored, self.layout.width, self.outputs)
-        left = next_boundary(self.rows) - self.rows
-        if any(expert.pending + left > LONGEST for expert in self.pool.experts):
-            raise stored.error(f"an expert's chunk has no room for the {left} rows that it still takes")
-        sizes = {
-            "rows": self.rows,
-            "outputs": self.outputs,
-            "columns": self.layout.columns if self.rows else None,
-            "experts": len(self.pool) + BASELINES,
-        }
-        for name in ("calibration", "targets", "reservoir", "last_targets", "pending"):
-            getattr(self, name).load_state(stored.inner(name), **sizes)
-        pending = [self.pending.arrays["rows"]] if len(self.pending) else []
-        for rows in (*pending, self.reservoir.sampled(), self.reservoir.last(RECENT)):
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        if not self.layout.classes and (self.outputs, self.known_classes) != (1, 0):
+            raise stored.error(f"numbers have {self.outputs} outputs and {self.known_classes} classes")
+        if any(expert.pending + self.left > LONGEST for expert in self.pool.experts):
+            raise stored.error(f"an expert's chunk has no room for the {self.left} rows that it still takes")
+        if self.reservoir.rows != self.rows:
+            raise stored.error(f"{self.reservoir.rows} of {self.rows} rows were kept")
+        for rows in (self.reservoir.sampled(), self.reservoir.last(RECENT)):
             self.layout.require_codes(rows, self.outputs, stored)
-        stored.finish()

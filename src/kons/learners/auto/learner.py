@@ -138,7 +138,6 @@ class AutoKONS(StreamConsumer):
             classes=self._labelled,
             max_atoms=self.max_atoms,
             experts=self.experts,
-            delay=self.delay,
             seed=self.seed,
             fixed=Fixed(kernel, self.bandwidth, self.regularization),
         )
@@ -170,18 +169,13 @@ class AutoKONS(StreamConsumer):
                 values = self._labels.learn(labels).astype(np.float64)
                 for _ in range(len(self._labels) - before):
                     self._drift.add_output()
-            outcomes = self._drift.advance(points, values, weights)
+            outcomes = self._drift.advance(points, values, weights, self.delay)
             self._count(points, 0)
         return self._trace(outcomes, values, weights)
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row: a block of one, in a tenth of the time; cheaper still right after its prediction."""
-        point = self._as_point(x)
-        value = self._known_target(y)
-        if value is not None and self._drift.learn_row(point[0], value):
-            self._rows_seen += 1
-        else:
-            self.advance(point, [y])
+        self.advance(self._as_point(x), [y])
 
     def widen(self, columns: int = 1, samples: Any = None) -> None:
         """Rows have so many features more from now on, at their end.
@@ -268,7 +262,6 @@ class AutoKONS(StreamConsumer):
     @property
     def shares(self) -> dict[str, float]:
         """The weight of each expert at work in the stacking, by name; what is left is the mean's."""
-        self._ensemble.flush()
         weights = self._ensemble.stacking.weights
         names = ["last target", *(spec.name for spec in self._ensemble.pool.specs)]
         mean = float(weights[0]) if self._labelled else 1.0 - float(weights[1:].sum())
@@ -314,7 +307,7 @@ class AutoKONS(StreamConsumer):
         require_flag(recent_targets, "recent_targets")
         block = 1024  # its kernel values fit into the cache
         parts = [
-            self._ensemble.predict(points[start : start + block], recent_targets)
+            self._drift.predict(points[start : start + block], recent_targets)
             for start in range(0, len(points), block)
         ]
         predictions, logits = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -325,14 +318,12 @@ class AutoKONS(StreamConsumer):
     def _scores_of_one(self, x: Any) -> Vector:
         """The logit of each class that is known, or the prediction; to be read at once."""
         point = self._as_point(x)
-        scores = self._ensemble.predict_row(point[0])
-        scores = self._predicted(point, True)[1][0] if scores is None else scores
+        scores = self._predicted(point, True)[1][0]
         return scores[: self._known_classes] if self._labelled and self.delay else scores
 
     @property
     def _known_classes(self) -> int:
         """Those of which a target is known: with a delay, a class may have come and still be hidden."""
-        self._ensemble.flush()
         return self._ensemble.known_classes
 
     def _known_target(self, y: Any) -> float | None:

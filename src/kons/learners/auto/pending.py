@@ -2,80 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.state import Field, Part, Sizes, fields
+from kons.arrays import Matrix, Vector
+from kons.state import Count, Field, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["PendingTargets"]
+__all__ = ["Asked", "PendingTargets"]
 
 
-class _Arrays(Field):
-    """Arrays by name, none of them before the first row that waits."""
+class Asked(NamedTuple):
+    """Rows as they were predicted; or one of them, without the first axis."""
+
+    rows: Matrix
+    """As in :class:`~kons.learners.auto.rows.Layout`."""
+    F: NDArray[np.float64]
+    """What the experts predicted, (rows, experts, outputs)."""
+    centres: Vector
+    """What stacking is centred at."""
+    predictions: Matrix
+    """Stacked, (rows, outputs)."""
+
+    @classmethod
+    def stacked(cls, records: Iterable[Asked]) -> Asked:
+        """Records of single rows as one of many."""
+        return cls(*(np.array(column) for column in zip(*records, strict=True)))
+
+    def part(self, rows: slice) -> Asked:
+        """Some of the rows."""
+        return Asked(*(column[rows] for column in self))
+
+    def then(self, others: Asked) -> Asked:
+        """These rows, and others behind them."""
+        if not len(self.rows):
+            return others
+        return Asked(*(np.concatenate(pair) for pair in zip(self, others, strict=True)))
+
+    def one_by_one(self) -> list[Asked]:
+        """A record of each row."""
+        return [Asked(*record) for record in zip(*self, strict=True)]
+
+
+class _Records(Field):
+    """Records by the number that each was given: numbers, and arrays of all rows."""
+
+    undoes = True
+
+    def mark(self, part: Any, name: str) -> Any:
+        return dict(getattr(part, name))
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        setattr(part, name, dict(mark))
 
     def save(self, part: Any, name: str) -> Any:
-        return {key: array.copy() for key, array in getattr(part, name).items()}
+        records = getattr(part, name)
+        asked = Asked.stacked(records.values())._asdict() if records else {}
+        return {"numbers": np.array([*records], dtype=np.float64), **asked}
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        inner, count = stored.inner(key), min(sizes["rows"], part.delay)
+        inner = stored.inner(key)
+        numbers = inner.array("numbers", None, at_least=0.0)
+        count, outputs = len(numbers), sizes["outputs"]
+        if (np.diff(numbers) <= 0.0).any() or (numbers != np.floor(numbers)).any():
+            raise stored.error("rows that wait are not numbered in order")
         shapes = {
             "rows": (count, sizes["columns"]),
-            "F": (count, sizes["experts"], sizes["outputs"]),
+            "F": (count, sizes["experts"], outputs),
             "centres": (count,),
-            "predictions": (count, sizes["outputs"]),
+            "predictions": (count, outputs),
         }
-        arrays = {each: inner.array(each, *shape) for each, shape in shapes.items()} if count else {}
+        arrays = [inner.array(each, *shape) for each, shape in shapes.items()] if count else []
         inner.finish()
-        return arrays
+        records = Asked(*arrays).one_by_one() if arrays else []
+        return dict(zip(numbers.astype(np.int64).tolist(), records, strict=True))
 
 
 class PendingTargets(Part):
-    """At most ``delay`` rows with what was predicted of them; without a delay, none.
+    """Rows that wait, each under a number of its own, in the order in which they were predicted.
 
-    ==============  =======================================================
-    ``rows``        as in :class:`~kons.learners.auto.rows.Layout`
-    ``F``           what the experts predicted, (rows, experts, outputs)
-    ``centres``     what stacking is centred at
-    ``predictions`` stacked, (rows, outputs)
-    ==============  =======================================================
+    Records are replaced, never written. O(1) a row that comes or goes.
     """
 
-    STATE = fields(arrays=_Arrays())
+    STATE = fields(asked=Count(), records=_Records())
 
-    def __init__(self, delay: int) -> None:
-        self.delay = delay
-        #: By name; empty before the first row.
-        self.arrays: dict[str, NDArray[np.float64]] = {}
+    def __init__(self) -> None:
+        #: How many rows were ever given a number.
+        self.asked = 0
+        self.records: dict[int, Asked] = {}
 
     def __len__(self) -> int:
-        return len(self.arrays["rows"]) if self.arrays else 0
+        return len(self.records)
 
-    def joined(self, name: str, new: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Those that wait, and new ones behind them."""
-        return np.concatenate([self.arrays[name], new]) if len(self) else new
+    def keep(self, asked: Asked) -> list[int]:
+        """These rows wait from now on; their numbers."""
+        numbers = list(range(self.asked, self.asked + len(asked.rows)))
+        self.records.update(zip(numbers, asked.one_by_one(), strict=True))
+        self.asked += len(numbers)
+        return numbers
 
-    def keep(self, **arrays: NDArray[np.float64]) -> None:
-        """These wait from now on."""
-        if self.delay:
-            self.arrays = {name: array.copy() for name, array in arrays.items()}
+    def take(self, numbers: Sequence[int]) -> Asked | None:
+        """The rows with these numbers, which no longer wait; None for no row."""
+        records = [self.records.pop(number) for number in numbers]
+        return Asked.stacked(records) if records else None
 
-    def add_output(self) -> None:
-        """A class more, predicted as 0."""
-        for name in ("F", "predictions"):
-            self._change(name, lambda array: np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, 1)]))
+    def change(self, change: Callable[[Asked], Asked]) -> None:
+        """Write all of them in another way."""
+        if self.records:
+            records = change(Asked.stacked(self.records.values())).one_by_one()
+            self.records = dict(zip(self.records, records, strict=True))
 
-    def remove_experts(self, columns: Sequence[int]) -> None:
-        """Without these columns of F."""
-        self._change("F", lambda F: np.delete(F, columns, axis=1))
-
-    def change_rows(self, change: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> None:
-        """Write the rows in another way."""
-        self._change("rows", change)
-
-    def _change(self, name: str, change: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> None:
-        if self.arrays:
-            self.arrays = {**self.arrays, name: change(self.arrays[name])}
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        if any(number >= self.asked for number in self.records):
+            raise stored.error(f"a row waits that is not among the {self.asked} asked")

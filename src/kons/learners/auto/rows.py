@@ -1,4 +1,4 @@
-"""A row as numbers: features, the last targets known when it was predicted, its target, weight and error."""
+"""A row as numbers: what it was predicted from, its target, and what became of it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ from kons.learners.auto.target_range import OutlierBounds
 from kons.state import Array, Part, fields
 from kons.stored import Stored
 
-__all__ = ["ERROR_AT", "LAGS", "OWN", "TARGET_AT", "WEIGHT_AT", "LastTargets", "Layout"]
+__all__ = ["ERROR_AT", "LAGS", "OWN", "TARGET_AT", "WAITED_AT", "WEIGHT_AT", "LastTargets", "Layout"]
 
 #: How many of the last targets an expert sees.
 LAGS = 2
 #: Classes that the last targets are told apart in.
 MOST_CLASSES = 10
 #: What stands behind features and last targets, in this order, and how many numbers that is.
-TARGET_AT, WEIGHT_AT, ERROR_AT, OWN = range(4)
+TARGET_AT, WEIGHT_AT, ERROR_AT, WAITED_AT, OWN = range(5)
 
 
 @dataclass(frozen=True)
 class Layout:
     """Where what stands in a row of ``width`` features; a class stands as its number.
+
+    ::
+
+        features | the last targets known when it was predicted | target, weight, error of stacking, waited
+
+    It *waited* for so many other rows to be learned between its prediction and its own learning.
 
     >>> import numpy as np
     >>> layout = Layout(width=1, classes=False)
@@ -43,23 +49,28 @@ class Layout:
         return self.width + LAGS + OWN
 
     def join(self, X: Matrix, last_targets: Matrix, y: Vector, weights: Vector) -> Matrix:
-        """Rows of their parts, with errors of 0: what they are is known when the targets are."""
-        return np.column_stack([X, last_targets, y, weights, np.zeros(len(y))])
+        """Rows of their parts; their errors, and how long they wait, are known when the targets are."""
+        return np.column_stack([X, last_targets, y, weights, np.zeros((len(y), OWN - ERROR_AT))])
 
     @staticmethod
     def targets(rows: Matrix) -> Vector:
-        """Of each row; a feature map."""
+        """Of each row; a view."""
         return rows[:, TARGET_AT - OWN]
 
     @staticmethod
     def weights(rows: Matrix) -> Vector:
-        """Of each row; a feature map."""
+        """Of each row; a view."""
         return rows[:, WEIGHT_AT - OWN]
 
     @staticmethod
     def errors(rows: Matrix) -> Vector:
-        """The squared error of the stacking when each row was predicted; a feature map."""
+        """The squared error of the stacking when each row was predicted; a view."""
         return rows[:, ERROR_AT - OWN]
+
+    @staticmethod
+    def waited(rows: Matrix) -> Vector:
+        """How many rows were learned between the prediction of each and its learning; a view."""
+        return rows[:, WAITED_AT - OWN]
 
     def outputs(self, rows: Matrix, count: int) -> Matrix:
         """What is to be predicted, (rows, count): the target, or 1 for the class and 0 for the others."""
@@ -83,7 +94,7 @@ class Layout:
         if flags <= 2:
             together = rows[:, : features + LAGS] if features == self.width else np.hstack([own, last])
             return np.ascontiguousarray(together)
-        flagged = (last[:, :, None] == np.arange(flags)).reshape(len(rows), -1)
+        flagged = (last[:, :, None] == np.arange(flags)).reshape(len(rows), LAGS * flags)
         return np.hstack([own, flagged])
 
     @staticmethod
@@ -134,37 +145,30 @@ class Layout:
 
 
 class LastTargets(Part):
-    """The last targets that were known before a row, when each becomes known ``delay`` rows late."""
+    """The last targets that were learned before a row: at most ``LAGS``, the oldest first."""
 
     STATE = fields(tail=Array("tail"))
 
-    def __init__(self, classes: bool, delay: int) -> None:
-        self.delay = delay
+    def __init__(self, classes: bool) -> None:
         self._nothing = -1.0 if classes else 0.0  # where no target is known yet
-        #: The last targets fed, known or not.
         self.tail: Vector = np.empty(0)
 
-    def follow(self, y: Vector) -> Matrix:
-        """Before each of the rows with targets y, (rows, LAGS), the latest first.
+    def follow(self, y: Vector, known: NDArray[np.int64]) -> Matrix:
+        """Targets y are learned; what came before the first ``known`` + 1 of these, for each entry.
 
-        The oldest again where there are fewer.
+        (entries, LAGS), the latest first; the oldest again where there are fewer.
         """
-        tail = np.concatenate([self.tail, y])
-        first = len(self.tail) - 1 - self.delay
-        places = first + np.arange(len(y))[:, None] - np.arange(LAGS)
-        self.tail = tail[-(self.delay + LAGS) :].copy()
-        return self._at(tail, places)
+        past = np.concatenate([self.tail, y])
+        places = len(self.tail) - 1 + known[:, None] - np.arange(LAGS)
+        self.tail = past[-LAGS:].copy()
+        if not len(past):
+            return np.full(places.shape, self._nothing)
+        return np.where(places[:, :1] >= 0, past[np.maximum(places, 0)], self._nothing)
 
     def next(self, rows: int) -> Matrix:
         """Before the next row, so many times."""
-        places = len(self.tail) - 1 - self.delay - np.arange(LAGS)
-        return np.repeat(self._at(self.tail, places[None]), rows, axis=0)
-
-    def _at(self, values: Vector, places: NDArray[np.int64]) -> Matrix:
-        if not len(values):
-            return np.full(places.shape, self._nothing)
-        return np.where(places[:, :1] >= 0, values[np.maximum(places, 0)], self._nothing)
+        return self.follow(np.empty(0), np.zeros(rows, dtype=np.int64))
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved after so many rows."""
-        super().load_state(stored, tail=min(sizes["rows"], self.delay + LAGS))
+        super().load_state(stored, tail=min(sizes["rows"], LAGS))

@@ -15,12 +15,12 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kons.arrays import Matrix
 from kons.learners.auto.aggregation import Aggregation
 from kons.learners.auto.feature_map import SCALINGS, CachedFeatures, FeatureMap, Fixed
 from kons.learners.auto.feature_maps import FeatureMaps
-from kons.learners.auto.pending import PendingTargets
 from kons.learners.auto.pool import ExpertPool, fit_expert
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import Layout
@@ -70,7 +70,6 @@ class Selection:
     def __init__(
         self,
         reservoir: Reservoir,
-        pending: PendingTargets,
         *,
         classes: bool,
         max_atoms: int,
@@ -78,7 +77,7 @@ class Selection:
         seed: int,
         fixed: Fixed,
     ) -> None:
-        self._reservoir, self._pending = reservoir, pending
+        self._reservoir = reservoir
         self._seed, self._fixed = seed, fixed
         self._max_atoms = max_atoms
         linear = fixed.kernel is None
@@ -94,10 +93,20 @@ class Selection:
         """Of the mean, the last target and all experts.
 
         The last target starts with no weight: on rows in no order it is worth nothing; on others no expert
-        follows as fast. Where targets become known ``delay`` rows late, regret grows as delay + 1 (Joulani,
-        Gyorgy, Szepesvari 2013), and the prior with it.
+        follows as fast.
         """
-        return Aggregation(len(self.pool) + BASELINES, 1.0 + self._pending.delay, doubted=[LAST])
+        return Aggregation(len(self.pool) + BASELINES, doubted=[LAST])
+
+    @property
+    def columns(self) -> list[int]:
+        """The baselines and the experts at work, in the order of their numbers."""
+        return [MEAN, LAST, *(self.all_specs.index(spec) + BASELINES for spec in self.pool.specs)]
+
+    def spread(self, F: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Predictions of those at work in columns by their numbers; 0 for those that were pruned."""
+        by_number = np.zeros((len(F), len(self.all_specs) + BASELINES, F.shape[2]))
+        by_number[:, self.columns] = F
+        return by_number
 
     @property
     def number_of_leader(self) -> int:
@@ -232,7 +241,6 @@ class Selection:
     def _remove(self, columns: list[int]) -> None:
         self.stacking.remove(columns)
         self.pool.remove(columns)
-        self._pending.remove_experts(columns)
 
     # ---- going back, and on from a file
 
@@ -264,8 +272,9 @@ class Selection:
             "experts": self.pool.state(maps),
         }
 
-    def load_state(self, stored: Stored, width: int, outputs: int) -> None:
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what :meth:`state` saved, of rows of so many features, into one that has seen nothing."""
+        width, outputs = sizes["width"], sizes["outputs"]
         self.pool = ExpertPool(stored_specs(stored, "specs", self.all_specs))
         self.stacking = self._new_stacking()
         self.leader = stored.integer("leader", at_most=len(self.pool) + BASELINES - 1)
@@ -289,6 +298,7 @@ class Selection:
         for slot in self.pool.slots:
             if slot.feature_map is not None:
                 _require_fit(slot.feature_map, slot.spec.lags, width, stored)
+        stored.finish()
 
 
 def _require_fit(feature_map: FeatureMap, lags: bool, width: int, stored: Stored) -> None:
