@@ -77,7 +77,7 @@ class SquareSum(Part):
     ([[10.0, 0.0], [0.0, 1.0]], [[1.0, 2.0]])
     """
 
-    STATE = fields(S=Lower("size", written="rarely"), L=_Factor("size"))
+    STATE = fields(S=Lower("size", written="rarely"), L=_Factor("size", written="rarely"))
     #: Whether L is always the factor of S: coordinates may come, and S may be ahead of it.
     factor_is_of_sum = False
 
@@ -161,7 +161,7 @@ class Quadratic(SquareSum):
     STATE = fields(
         rows=Count(),
         totals=Array(len(TOTALS), at_least=0.0, written="always"),
-        base=Array("size", "outputs"),
+        base=Array("size", "outputs", written="rarely"),
         _marks=Leading("pending", "marks"),
         _Z=Leading("pending", "size"),
         _V=Leading("pending", "whitened"),

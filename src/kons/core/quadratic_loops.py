@@ -1,4 +1,17 @@
-"""The compiled loops of one row in :mod:`kons.core.quadratic`. Plain loops: no BLAS, no second thread."""
+"""The compiled loops of one row in :mod:`kons.core.quadratic`. Plain loops: no BLAS, no second thread.
+
+A loop over many rows that lives in machine code is, with those of :class:`kons.core.sequential.Sequential`::
+
+    work[:B] = z
+    predict_row(L, base, V, C, marks, pending, work)     f is work[-1 - K:-1], q is work[-1]
+    gain = keep_row(1.0, w, V, C, marks, pending, work)  w the row's weight in A, gain w/(1 + w q)
+    Z[pending, :] = z;  marks[pending, STEPS + k] = s_k  f_k moves by -s_k z'^T A^-1 z
+    pending += 1
+    if pending == len(Z):                                at any time, in fact
+        end_period(prior, S, L, base, Z, V, C, marks, pending, decay);  pending = 0
+
+The squared loss of residual r = f - y has the step gain*r; any loss with slope g at f has g/(1 + w q).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +19,7 @@ import numpy as np
 
 from kons.arrays import Matrix, ReadVector, Vector
 from kons.compilation import compiled_sums
+from kons.core.cholesky import JITTER
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.ledger import TOTALS, Entries, Ledger, PackedRules
 from kons.core.replay import replay_compiled
@@ -20,7 +34,10 @@ __all__ = [
     "STEPS",
     "WEIGHTS",
     "append_row",
+    "end_period",
+    "factor_rows",
     "gaussian_row",
+    "keep_row",
     "learn_row",
     "outside_of",
     "predict_row",
@@ -107,6 +124,26 @@ def gaussian_row(
 
 
 @compiled_sums
+def keep_row(
+    root: float, weight: float, V: Matrix, C: Matrix, marks: Matrix, pending: int, work: Vector
+) -> float:
+    """Put ``root`` times a predicted row behind those of the period, with its weight in A; returns its gain.
+
+    Its coordinates and steps are the caller's to write.
+    """
+    n = V.shape[1]
+    v, h = work[n : 2 * n], work[2 * n : 2 * n + pending]
+    # The form is that of a positive matrix: below 0 it is rounding.
+    gain: float = weight / (1.0 + weight * (root * root * max(work[-1], 0.0)))
+    for i in range(n):
+        V[pending, i] = root * v[i]
+    for s in range(C.shape[1]):
+        C[pending, s] = marks[s, GAINS] * root * h[s] if s < pending else 0.0
+    marks[pending, WEIGHTS], marks[pending, GAINS] = weight, gain
+    return gain
+
+
+@compiled_sums
 def append_row(
     root: float, noise: float, V: Matrix, C: Matrix, marks: Matrix, pending: int, work: Vector
 ) -> None:
@@ -114,17 +151,108 @@ def append_row(
 
     ``root`` is that of its weight; its steps are given as the residuals f - y.
     """
-    n = V.shape[1]
-    v, h = work[n : 2 * n], work[2 * n : 2 * n + pending]
-    # The form is that of a positive matrix: below 0 it is rounding.
-    gain = 1.0 / (root * root * max(work[-1], 0.0) + noise)
-    for i in range(n):
-        V[pending, i] = root * v[i]
-    for s in range(C.shape[1]):
-        C[pending, s] = marks[s, GAINS] * root * h[s] if s < pending else 0.0
-    marks[pending, WEIGHTS], marks[pending, GAINS] = 1.0 / noise, gain
+    gain = keep_row(root, 1.0 / noise, V, C, marks, pending, work)
     for o in range(STEPS, marks.shape[1]):
         marks[pending, o] *= root * gain
+
+
+@compiled_sums
+def factor_rows(prior: Matrix, S: Matrix, L: Matrix) -> bool:
+    """``L L^T = prior + S``, lower triangles; as :func:`kons.core.cholesky.factored`, for small ones.
+
+    JITTER is added only where the sum is not positive definite without it. False: nor is it with it, and L
+    is spoiled.
+    """
+    n, trace, part = len(S), 0.0, 0.0
+    for i in range(n):
+        trace += prior[i, i] + S[i, i]
+    for _ in range(9):
+        i = 0
+        while i < n:
+            for j in range(i):
+                total = prior[i, j] + S[i, j]
+                for k in range(j):
+                    total -= L[i, k] * L[j, k]
+                L[i, j] = total / L[j, j]
+            total = prior[i, i] + S[i, i] + part
+            for k in range(i):
+                total -= L[i, k] * L[i, k]
+            if not total > 0.0:
+                break
+            L[i, i] = np.sqrt(total)
+            i += 1
+        if i == n:
+            return True
+        part = part * 100.0 if part > 0.0 else JITTER * trace / n
+    return False
+
+
+@compiled_sums
+def end_period(
+    prior: Matrix,
+    S: Matrix,
+    L: Matrix,
+    base: Matrix,
+    Z: Matrix,
+    V: Matrix,
+    C: Matrix,
+    marks: Matrix,
+    pending: int,
+    decay: float,
+) -> bool:
+    """A takes in the rows of the period, decays towards its prior Q and is factored anew; returns whether.
+
+    ::
+
+        S <- decay (S + sum w z z^T),   c <- decay A u,   u <- (Q + S)^-1 c
+        L^T u = L^T u_before - (1 - decay) L^-1 Q u_before
+
+    O(B^2 n + B^3/3) for n rows. For a B up to some hundred: beyond, BLAS is faster.
+    """
+    n, outputs = base.shape
+    steps, U = np.empty(pending), np.empty((outputs, n))
+    for o in range(outputs):
+        u = U[o]
+        for i in range(n):
+            u[i] = base[i, o]
+        for s in range(pending - 1, -1, -1):  # gather, of kons.core.replay
+            total = marks[s, STEPS + o]
+            for r in range(s + 1, pending):
+                total -= C[r, s] * steps[r]
+            steps[s] = total
+            for i in range(n):
+                u[i] -= V[s, i] * total
+        for i in range(n - 1, -1, -1):
+            u[i] /= L[i, i]
+            for j in range(i):
+                u[j] -= L[i, j] * u[i]
+    for s in range(pending):
+        for i in range(n):
+            weighted = marks[s, WEIGHTS] * Z[s, i]
+            for j in range(i + 1):
+                S[i, j] += weighted * Z[s, j]
+    for i in range(n):
+        for j in range(i + 1):
+            S[i, j] *= decay
+    if not factor_rows(prior, S, L):
+        return False
+    whitened = np.empty(n)
+    for o in range(outputs):
+        u = U[o]
+        for i in range(n):
+            total = 0.0
+            if decay < 1.0:
+                for j in range(n):
+                    total += (decay - 1.0) * prior[i, j] * u[j]
+                for j in range(i):
+                    total -= L[i, j] * whitened[j]
+            whitened[i] = total / L[i, i]
+        for j in range(n):
+            for i in range(j + 1):
+                whitened[i] += L[j, i] * u[j]
+        for i in range(n):
+            base[i, o] = whitened[i]
+    return True
 
 
 @compiled_sums
@@ -152,7 +280,7 @@ def learn_row(
     Its ``coefficients`` (T of the replay) may be NaN: a row that needs them is ASKED for them, unlearned.
     """
     n = V.shape[1]
-    z, v, h = work[:n], work[n : 2 * n], work[2 * n : 2 * n + pending]
+    z = work[:n]
     f, M, N, R, T = np.empty(1), np.empty((1, 1)), np.empty((1, 1)), np.empty((1, 1)), np.empty((1, 1))
     f[0], M[0, 0], N[0, 0], T[0, 0] = work[-2], work[-1], 0.0, coefficients
     norm2 = 0.0
@@ -182,11 +310,9 @@ def learn_row(
             totals[i] = before[i]
         return FAILED, 0.0
     for i in range(n):
-        Z[pending, i], V[pending, i] = z[i], v[i]
-    for s in range(C.shape[1]):
-        C[pending, s] = marks[s, GAINS] * h[s] if s < pending else 0.0
-    mass = row.weight * row.inverse_form
-    marks[pending, WEIGHTS], marks[pending, GAINS] = row.weight, row.weight / (1.0 + mass)
+        Z[pending, i] = z[i]
+    mass, work[-1] = row.weight * row.inverse_form, row.inverse_form
+    keep_row(1.0, row.weight, V, C, marks, pending, work)
     marks[pending, STEPS] = row.step
     if row.entered:
         return ENTERED, mass

@@ -1,0 +1,101 @@
+"""The second-order state in a few coordinates, for rows that come one after the other in machine code.
+
+The weight and the steps of a row may depend on all rows before it, and periods end inside compiled loops:
+:mod:`kons.core.quadratic_loops` shows how such a loop looks. It asks nothing of BLAS: the same rows give the
+same bits, however they are cut.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kons.arrays import Matrix
+from kons.core.quadratic import PERIOD, Quadratic
+from kons.core.quadratic_loops import end_period, factor_rows
+from kons.errors import NumericalError
+
+__all__ = ["RowArrays", "Sequential"]
+
+
+class RowArrays(NamedTuple):
+    """What compiled loops of rows read and write, in the order in which they take it."""
+
+    prior: Matrix
+    S: Matrix
+    L: Matrix
+    base: Matrix
+    Z: Matrix
+    V: Matrix
+    C: Matrix
+    marks: Matrix
+
+
+class Sequential(Quadratic):
+    """A :class:`Quadratic` over B coordinates that stay, whose periods end when its owner says so.
+
+    O(B^2 + B K) a row. Not for a B beyond some hundred, where blocks and BLAS are several times faster.
+
+    >>> import numpy as np
+    >>> from kons.core.quadratic_loops import STEPS, keep_row, predict_row
+    >>> A = Sequential(0.01 * np.eye(2))
+    >>> for z in np.random.default_rng(0).normal(size=(100, 2)):
+    ...     prior, S, L, base, Z, V, C, marks = A.arrays()
+    ...     work = A.room_for_row()
+    ...     work[:2] = z
+    ...     predict_row(L, base, V, C, marks, A.pending, work)
+    ...     gain = keep_row(1.0, 1.0, V, C, marks, A.pending, work)
+    ...     Z[A.pending], marks[A.pending, STEPS] = z, gain * (work[-2] - z @ [2.0, -1.0])
+    ...     A.pending += 1
+    ...     if A.pending == A.period:
+    ...         A.end_period()
+    >>> A.u.round(2).ravel().tolist()
+    [2.0, -1.0]
+    """
+
+    def __init__(self, prior: Matrix, outputs: int = 1) -> None:
+        # Three quarters of B: then a row of the period costs as much as its share of a factorization.
+        super().__init__(prior, outputs=outputs, period=max(4, min(3 * len(prior) // 4, PERIOD)))
+
+    @property
+    def _most_pending(self) -> int:
+        return self.period - 1
+
+    def arrays(self) -> RowArrays:
+        """The arrays themselves, which a loop may change; ``pending`` is then for its caller to set."""
+        self._own("S", "L", "base", "_Z", "_V", "_C", "_marks")
+        prior: Any = self.prior
+        return RowArrays(prior, self.S, self.L, self.base, self._Z, self._V, self._C, self._marks)
+
+    def end_period(self, decay: float = 1.0) -> None:
+        """Take in the rows that wait, and weigh all of them by ``decay``."""
+        require_factor(end_period(*self.arrays(), self.pending, decay))
+        self.pending = 0
+
+    def change_prior(self, prior: Matrix) -> None:
+        """Another Q with the same rows: ``c = A u`` stays, ``u = (Q + S)^-1 c``."""
+        c = self.running_sum() @ self.u
+        self.end_period()
+        self.prior = prior
+        self.solve(c)
+
+    def factor(self) -> None:
+        """Find L from S."""
+        self.L = np.zeros(self.S.shape)
+        prior: Any = self.prior
+        require_factor(factor_rows(prior, self.S, self.L))
+
+    def solve(self, c: Matrix) -> None:
+        """Factor anew, and ``u = A^-1 c``."""
+        self.factor()
+        self.base = np.ascontiguousarray(self.whiten(c.T).T)
+
+
+def require_factor(positive: bool) -> None:
+    """:class:`NumericalError` where A had no factor."""
+    if not positive:
+        raise NumericalError(
+            "A is not positive definite: regularization is below what 16 digits resolve beside the rows that "
+            "were learned, or a row overflows. Raise the one, scale the other."
+        )
