@@ -179,7 +179,7 @@ class Pool:
         self.low, self.high = np.inf, -np.inf
         self.fence, self.wild = NO_FENCE, NO_LIMIT
         self.loss = self.loss_rows = 0.0
-        self.calibration, self.curvature = np.array(CALIBRATION), np.diag(CALIBRATION_PRIOR)
+        self.calibration, self.curvature = np.array(CALIBRATION), np.zeros((2, 2))
         specs = [spec for spec in EXPERTS if classes or not spec.logistic]
         self.members = [Member(spec) for spec in specs[:experts]]
         self.most_experts = len(self.members)
@@ -264,12 +264,13 @@ class Pool:
             self.end_chunk()
 
     def calibrate(self, s, y):
-        """A Newton step of logistic regression on one score; the curvature is forgotten towards the prior."""
+        """A Newton step of logistic regression on one score; then all is forgotten towards the prior."""
+        start, prior = np.array(CALIBRATION), np.diag(CALIBRATION_PRIOR)
         p = 1.0 / (1.0 + np.exp(-np.clip(self.calibration @ s, -FARTHEST, FARTHEST)))
-        prior = (1.0 - FORGETTING) * np.diag(CALIBRATION_PRIOR)
-        curvature = max(p * (1.0 - p), LEAST_CURVATURE)
-        self.curvature = FORGETTING * self.curvature + prior + curvature * np.outer(s, s)
-        self.calibration = self.calibration - np.linalg.solve(self.curvature, (p - y) * s)
+        total = self.curvature + prior + max(p * (1.0 - p), LEAST_CURVATURE) * np.outer(s, s)
+        moved = self.calibration - np.linalg.solve(total, (p - y) * s) - start
+        self.curvature = FORGETTING * (total - prior)
+        self.calibration = start + np.linalg.solve(self.curvature + prior, FORGETTING * total @ moved)
         self.calibration[0] = max(self.calibration[0], LEAST_SLOPE)
 
     def widen(self, values):
@@ -601,9 +602,10 @@ class NaiveAuto:
         """Predict a row, then learn the one that becomes known after it."""
         row, result = self.ask(x)
         row.y, row.weight = float(y), float(weight)
+        result = result._replace(slope=self.slope(row, result.leader))
         if len(self.pending) > self.delay:
             self.tell(self.pending[0])
-        return result._replace(slope=self.slope(row, result.leader))
+        return result
 
     def ask(self, x):
         """Predict a row whose target is to come."""

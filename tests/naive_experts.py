@@ -372,8 +372,6 @@ class Stacking:
             self.prior = np.full(len(self.start), np.inf)
             return
         self.prior = variance * self.priors
-        A = self.matrix()
-        self.prior = self.prior + JITTER * np.trace(A) / len(A)
 
     def removal_cost(self, gone):
         """How much the discounted loss of the past rises without these."""

@@ -48,9 +48,9 @@ MODULES = (
     "kons.evaluation.logistic",
     "kons.evaluation.second_order",
     "kons.kernels.distances",
-    "kons.learners.auto.aggregation",
     "kons.learners.auto.calibration",
     "kons.learners.auto.quantile_scaling",
+    "kons.learners.auto.stacking",
     "kons.learners.scaled",
     "kons.losses.builtin",
 )

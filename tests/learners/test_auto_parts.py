@@ -6,7 +6,6 @@ import pytest
 from kons.errors import FileError
 from kons.kernels import Gaussian
 from kons.learners.auto import metric_learning
-from kons.learners.auto.aggregation import Aggregation
 from kons.learners.auto.drift import DriftAdaptation
 from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.feature_map import CachedFeatures, FeatureMap, Fixed
@@ -15,16 +14,17 @@ from kons.learners.auto.quantile_scaling import KNOTS, QuantileScaling
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.schedule import CHUNK
+from kons.learners.auto.stacking import Stacking
 from kons.scaling import RobustScaling
 from kons.stored import Stored
 
 RNG = np.random.default_rng(4)
 
 
-def test_a_vote_is_online_ridge_regression_around_equal_weights():
+def test_stacking_is_online_ridge_regression_around_equal_weights():
     F, y = RNG.normal(size=(60, 3, 1)), RNG.normal(size=60)
-    vote = Aggregation(3, regularization=1.0, forgetting=1.0)
-    predictions = vote.advance(F, np.zeros(60), F, np.zeros(60), y[:, None])
+    stacking = Stacking(3)
+    predictions = stacking.advance(F, np.zeros(60), F, np.zeros(60), y[:, None])
     A, c = np.eye(3), np.full(3, 1 / 3)
     for t in range(60):
         assert predictions[t, 0] == pytest.approx(F[t, :, 0] @ np.linalg.solve(A, c), abs=1e-9)
@@ -32,13 +32,13 @@ def test_a_vote_is_online_ridge_regression_around_equal_weights():
         c += F[t, :, 0] * y[t]
 
 
-def test_a_vote_leaves_a_useless_expert_behind():
+def test_stacking_leaves_a_useless_expert_behind():
     truth = np.sin(np.arange(2000) / 7.0)
     F = np.stack([truth, RNG.normal(size=2000)], axis=1)[:, :, None]
-    vote = Aggregation(2, forgetting=1.0)
-    predictions = vote.advance(F, np.zeros(2000), F, np.zeros(2000), truth[:, None])
+    stacking = Stacking(2)
+    predictions = stacking.advance(F, np.zeros(2000), F, np.zeros(2000), truth[:, None])
     assert np.mean((predictions[-500:, 0] - truth[-500:]) ** 2) < 1e-4
-    assert vote.weights == pytest.approx([1.0, 0.0], abs=0.02)
+    assert stacking.weights == pytest.approx([1.0, 0.0], abs=0.02)
 
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.98])

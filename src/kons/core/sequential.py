@@ -7,14 +7,19 @@ same bits, however they are cut.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
 
-from kons.arrays import Matrix
+from kons.arrays import Matrix, Vector
+from kons.core.cholesky import factored
 from kons.core.quadratic import PERIOD, Quadratic
 from kons.core.quadratic_loops import end_period, factor_rows
 from kons.errors import NumericalError
+from kons.stored import Stored
 
 __all__ = ["RowArrays", "Sequential"]
 
@@ -80,6 +85,36 @@ class Sequential(Quadratic):
         self.prior = prior
         self.solve(c)
 
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
+        """Take what was saved over as many coordinates."""
+        super().load_state(stored, **{**sizes, "size": len(self)})
+
+    # ---- fewer coordinates
+
+    def removal_cost(self, coordinates: Sequence[int], values: Vector) -> float:
+        """``values^T (A^-1)_GG^-1 values`` over the coordinates G: what it costs that these become 0."""
+        gone, rest, A = self._split(coordinates)
+        across = A[np.ix_(rest, gone)] @ values
+        own = A[np.ix_(gone, gone)] @ values
+        return float(values @ own - across @ _solved(A[np.ix_(rest, rest)], across))
+
+    def without(self, coordinates: Sequence[int], values: Vector) -> Vector:
+        """The best values of the others, where all have these and those of the coordinates become 0."""
+        gone, rest, A = self._split(coordinates)
+        return values[rest] + _solved(A[np.ix_(rest, rest)], A[np.ix_(rest, gone)] @ values[gone])
+
+    def only(self, coordinates: NDArray[np.int64]) -> Sequential:
+        """Another one over these coordinates, with the same rows, and u = 0."""
+        A, prior = self.running_sum(), np.diag(np.diagonal(self.prior)[coordinates])
+        other = Sequential(prior, self.outputs)
+        other.S = A[np.ix_(coordinates, coordinates)] - prior
+        other.factor()
+        return other
+
+    def _split(self, coordinates: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64], Matrix]:
+        gone = np.asarray(coordinates)
+        return gone, np.setdiff1d(np.arange(len(self)), gone), self.running_sum()
+
     def factor(self) -> None:
         """Find L from S."""
         self.L = np.zeros(self.S.shape)
@@ -90,6 +125,14 @@ class Sequential(Quadratic):
         """Factor anew, and ``u = A^-1 c``."""
         self.factor()
         self.base = np.ascontiguousarray(self.whiten(c.T).T)
+
+
+def _solved(A: Matrix, b: Vector) -> Vector:
+    """``A^-1 b``, in units in which the diagonal is 1: a prior may be any number of times another."""
+    units = np.sqrt(np.diagonal(A))
+    factor = factored(A / units / units[:, None], np.zeros(A.shape))
+    x: Vector = lapack.dpotrs(factor, b / units, lower=1)[0]
+    return x / units
 
 
 def require_factor(positive: bool) -> None:

@@ -8,7 +8,7 @@
 ``selection``                 the selection step: feature maps refitted, experts fitted and pruned
 ``spec``, ``pool``            what the experts are; their slots, and all of them at once
 ``expert``, ``logistic``      ridge and logistic regression in the span of atoms
-``aggregation``               stacking: the second-order update on the predictions of experts
+``stacking``                  stacking: the second-order update on the predictions of experts
 ``calibration``               scores of classes as probabilities
 ``feature_map``               scaling, metric and bandwidth that experts share, and cached features
 ``feature_maps``              those in use, selected by leave-one-out errors

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Integers, Matrix, Vector
 from kons.compilation import compiled
-from kons.state import Array, Part, fields
+from kons.core.quadratic_loops import STEPS, end_period, keep_row, predict_row
+from kons.core.sequential import Sequential
+from kons.learners.auto.stacking import FORGETTING
+from kons.state import Inner, Part, fields
 
 __all__ = ["Calibration", "learn_logit"]
 
-# The prior of slope and intercept: a score of 1 means odds of e^4, with the weight of some ten rows.
-START = (4.0, 0.0)
-PRIOR = (0.1, 1.0)
-FORGETTING = 0.9995
+# Slope and intercept start where a score of 1 means odds of e^4, with the weight of some ten rows.
+SLOPE, PRIOR = 4.0, (0.1, 1.0)
+# A higher score never means a smaller probability, nor one that is hardly larger.
+LEAST_SLOPE = 0.5
+# A row that is beyond doubt still counts so much, and logits beyond this are as good as certain.
+LEAST_CURVATURE, FARTHEST = 1e-3, 30.0
 
 
 class Calibration(Part):
@@ -24,8 +31,9 @@ class Calibration(Part):
 
         p = 1/(1 + exp(-(a s + b))),    (a, b) by the second-order step of the logistic loss, with forgetting
 
-    O(1) a row and class. The intercept moves the threshold; the order of scores is kept. Not for scores
-    whose meaning changes faster than some hundred rows.
+    O(1) a row and class. The intercept moves the threshold; the order of scores is kept, for which the slope
+    is kept above a half after each step: a constraint, which the quadratic itself does not know. Not for
+    scores whose meaning changes faster than some hundred rows.
 
     >>> import numpy as np
     >>> random = np.random.default_rng(0)
@@ -37,11 +45,16 @@ class Calibration(Part):
     [True, True]
     """
 
-    STATE = fields(coefficients=Array(2), curvature=Array(2, 2))
+    STATE = fields(moved=Inner())
 
     def __init__(self) -> None:
-        self.coefficients: Vector = np.array(START)
-        self.curvature: Matrix = np.diag(PRIOR)
+        #: By how much slope and intercept have moved from where they start.
+        self.moved = Sequential(np.diag(PRIOR))
+
+    @property
+    def coefficients(self) -> Vector:
+        """Slope and intercept."""
+        return self.moved.u[:, 0] + (SLOPE, 0.0)
 
     def advance(
         self,
@@ -53,20 +66,20 @@ class Calibration(Part):
     ) -> Matrix:
         """Logits of scores (rows, classes).
 
-        Learn Y, 0 or 1, from the scores ``learned``, as in Aggregation; of each learned row only the first
+        Learn Y, 0 or 1, from the scores ``learned``, as in Stacking; of each learned row only the first
         ``classes``, those that are known by then.
         """
         known = np.arange(len(scores)) if known is None else known
         logits = np.empty(scores.shape)
-        arrays = self.coefficients.copy(), self.curvature.copy()
         classes = np.full(len(Y), Y.shape[1]) if classes is None else classes
-        _follow(scores, learned, Y, known, classes, *arrays, logits)
-        self.coefficients, self.curvature = arrays
+        state, work = self.moved.arrays(), self.moved.room_for_row()
+        _follow(scores, learned, Y, known, classes, *state, work, logits)
         return logits
 
     def logits(self, scores: Matrix) -> Matrix:
         """The logits of scores by what was learned. Changes nothing."""
-        logits: Matrix = self.coefficients[0] * scores + self.coefficients[1]
+        slope, intercept = self.coefficients
+        logits: Matrix = slope * scores + intercept
         return logits
 
 
@@ -77,8 +90,15 @@ def _follow(
     Y: Matrix,
     known: Integers,
     classes: Integers,
-    w: Vector,
-    H: Matrix,
+    prior: Matrix,
+    S: Matrix,
+    L: Matrix,
+    base: Matrix,
+    Z: Matrix,
+    V: Matrix,
+    C: Matrix,
+    marks: Matrix,
+    work: Vector,
     logits: Matrix,
 ) -> None:
     at = 0
@@ -86,25 +106,39 @@ def _follow(
         until = known[t] if t < len(scores) else len(Y)
         while at < until:
             for k in range(classes[at]):
-                learn_logit(learned[at, k], Y[at, k], w, H)
+                learn_logit(learned[at, k], Y[at, k], prior, S, L, base, Z, V, C, marks, work)
             at += 1
         if t < len(scores):
+            intercept = base[1, 0] / L[1, 1]
+            slope = SLOPE + (base[0, 0] - L[1, 0] * intercept) / L[0, 0]
             for k in range(scores.shape[1]):
-                logits[t, k] = w[0] * scores[t, k] + w[1]
+                logits[t, k] = slope * scores[t, k] + intercept
 
 
 @compiled
-def learn_logit(s: float, y: float, w: Vector, H: Matrix) -> None:
-    """One score, and whether the row is of its class."""
-    logit = w[0] * s + w[1]
-    p = 1.0 / (1.0 + np.exp(-min(max(logit, -30.0), 30.0)))
-    g, h = p - y, max(p * (1.0 - p), 1e-3)
-    # Towards the prior's curvature, so that it stays away from 0.
-    H[0, 0] = FORGETTING * H[0, 0] + (1.0 - FORGETTING) * 0.1 + h * s * s
-    H[0, 1] = FORGETTING * H[0, 1] + h * s
-    H[1, 1] = FORGETTING * H[1, 1] + (1.0 - FORGETTING) + h
-    H[1, 0] = H[0, 1]
-    determinant = H[0, 0] * H[1, 1] - H[0, 1] * H[0, 1]
-    w[0] -= g * (H[1, 1] * s - H[0, 1]) / determinant
-    w[1] -= g * (H[0, 0] - H[0, 1] * s) / determinant
-    w[0] = max(w[0], 0.5)  # a higher score never means a smaller probability
+def learn_logit(
+    score: float,
+    y: float,
+    prior: Matrix,
+    S: Matrix,
+    L: Matrix,
+    base: Matrix,
+    Z: Matrix,
+    V: Matrix,
+    C: Matrix,
+    marks: Matrix,
+    work: Vector,
+) -> None:
+    """One score, and whether the row is of its class: a period of one row, so that L^T u is at hand."""
+    work[0], work[1] = score, 1.0
+    predict_row(L, base, V, C, marks, 0, work)
+    logit = SLOPE * score + work[-2]
+    p = 1.0 / (1.0 + math.exp(-min(max(logit, -FARTHEST), FARTHEST)))
+    curvature = max(p * (1.0 - p), LEAST_CURVATURE)
+    keep_row(1.0, curvature, V, C, marks, 0, work)
+    Z[0, 0], Z[0, 1] = score, 1.0
+    marks[0, STEPS] = (p - y) / (1.0 + curvature * work[-1])
+    end_period(prior, S, L, base, Z, V, C, marks, 1, FORGETTING)
+    intercept = base[1, 0] / L[1, 1]
+    least = L[0, 0] * (LEAST_SLOPE - SLOPE) + L[1, 0] * intercept
+    base[0, 0] = max(base[0, 0], least)  # L^T u, where the slope is at its bound

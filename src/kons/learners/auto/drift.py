@@ -27,6 +27,7 @@ from kons.learners.auto.pending import Asked, PendingTargets
 from kons.learners.auto.rows import LastTargets, Layout
 from kons.learners.auto.schedule import CHUNK, chunk_before
 from kons.learners.auto.spec import BASELINES
+from kons.learners.auto.stacking import FORGETTING
 from kons.state import Count, Inner, Number, Part, Sizes, Whole, fields
 from kons.stored import Stored
 
@@ -245,7 +246,7 @@ class DriftAdaptation(Part):
             self.suspected_rows = 0
         elif suspected or self.suspected_rows:
             self.suspected_rows += ended
-        decay = current.stacking.forgetting ** len(chunk)
+        decay = FORGETTING ** len(chunk)
         self.error = decay * self.error + len(chunk) * (error if young else min(error, UNUSUAL * usual))
         self.weight = decay * self.weight + len(chunk)
         if self.previous is not None and self._previous_returns(self.previous, suspected):

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.learners.auto.aggregation import Aggregation
 from kons.learners.auto.calibration import Calibration
 from kons.learners.auto.feature_map import Fixed
 from kons.learners.auto.metric_learning import relevances
@@ -33,6 +32,7 @@ from kons.learners.auto.schedule import (
 )
 from kons.learners.auto.selection import ChunkEnd, Selection
 from kons.learners.auto.spec import BASELINES, LAST, MEAN
+from kons.learners.auto.stacking import FORGETTING, Stacking
 from kons.learners.auto.target_range import (
     FOLLOWED,
     NO_BOUNDS,
@@ -139,7 +139,7 @@ class Ensemble(Part):
         return self.selection.pool
 
     @property
-    def stacking(self) -> Aggregation:
+    def stacking(self) -> Stacking:
         """Their stacking."""
         return self.selection.stacking
 
@@ -183,9 +183,9 @@ class Ensemble(Part):
         else:
             F_learned = F
         before = F_learned, asked.centres[:count], self.bounds.clip(Y), w, known
-        used = np.empty(F.shape[:2])
-        predictions = self.stacking.advance(F, centres, *before, self.largest_error, used)
-        self._follow(predictions, used[:, LAST], rows, inside, target_range)
+        weights = np.zeros(m)
+        predictions = self.stacking.advance(F, centres, *before, self.largest_error, (LAST, weights))
+        self._follow(predictions, weights, rows, inside, target_range)
         asked.predictions[len(queued) - m :] = predictions
         past = asked.predictions[:count]
         logits, classes_before = predictions, np.zeros(m, dtype=np.int64)
@@ -260,7 +260,7 @@ class Ensemble(Part):
         # and the prior with it.
         waited = Layout.waited(self.reservoir.last(ended))
         self.stacking.end_chunk(ended, self.targets.variance * (1.0 + float(waited.mean())))
-        self.losses *= self.stacking.forgetting**ended
+        self.losses *= FORGETTING**ended
         self._set_largest_error()
         due = is_selection_step(t) or t == self.due
         now = ChunkEnd(
@@ -311,7 +311,8 @@ class Ensemble(Part):
         centre = 0.0 if layout.classes else float(target_range.means[0, 0])
         absent = [] if recent_targets else self.pool.columns_with_lags
         predictions = self.stacking.combine(F, centre, absent)
-        self._follow(predictions, self.stacking.weights[LAST] * recent_targets, rows, inside, target_range)
+        weight = self.stacking.weights[LAST] * recent_targets
+        self._follow(predictions, weight, rows, inside, target_range)
         logits = self.calibration.logits(2.0 * predictions - 1.0) if layout.classes else predictions
         return predictions, logits
 

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix
-from kons.learners.auto.aggregation import Aggregation
 from kons.learners.auto.feature_map import SCALINGS, CachedFeatures, FeatureMap, Fixed
 from kons.learners.auto.feature_maps import FeatureMaps
 from kons.learners.auto.pool import ExpertPool, fit_expert
@@ -33,6 +32,7 @@ from kons.learners.auto.spec import (
     first_specs,
     stored_specs,
 )
+from kons.learners.auto.stacking import Stacking
 from kons.learners.auto.target_range import OutlierBounds
 from kons.stored import Stored
 
@@ -89,13 +89,13 @@ class Selection:
         #: The column of the expert with the largest weight; that of the mean before any has begun.
         self.leader = MEAN
 
-    def _new_stacking(self) -> Aggregation:
+    def _new_stacking(self) -> Stacking:
         """Of the mean, the last target and all experts.
 
         The last target starts with no weight: on rows in no order it is worth nothing; on others no expert
         follows as fast.
         """
-        return Aggregation(len(self.pool) + BASELINES, doubted=[LAST])
+        return Stacking(len(self.pool) + BASELINES, doubted=[LAST])
 
     @property
     def columns(self) -> list[int]:
