@@ -29,7 +29,16 @@ from numba.core.registry import CPUDispatcher
 from kons.arrays import Layout
 from kons.errors import announce
 
-__all__ = ["Loop", "compile_all", "compiled", "compiled_sums", "cpu_clock", "matrix_at", "wall_clock"]
+__all__ = [
+    "Loop",
+    "address_of",
+    "compile_all",
+    "compiled",
+    "compiled_sums",
+    "cpu_clock",
+    "matrix_at",
+    "wall_clock",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -50,6 +59,7 @@ MODULES = (
     "kons.kernels.distances",
     "kons.learners.auto.calibration",
     "kons.learners.auto.quantile_scaling",
+    "kons.learners.auto.row_loops",
     "kons.learners.auto.stacking",
     "kons.learners.scaled",
     "kons.losses.builtin",
@@ -163,12 +173,18 @@ def _numbers_at(_: Any, address: Any) -> Any:
 
 @compiled
 def matrix_at(address: int, rows: int, columns: int) -> Any:
-    """The contiguous array of float64 that begins at an address (``array.ctypes.data``); in loops only.
+    """The contiguous array of float64 that begins at an address (:func:`address_of`); in loops only.
 
     For loops over many arrays of many sizes, which would otherwise be as many arguments. Whoever wrote the
     address down keeps the array alive.
     """
     return numba.carray(_numbers_at(address), (rows, columns))  # type: ignore[attr-defined, call-arg]
+
+
+def address_of(array: Any) -> int:
+    """Where an array begins in memory."""
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 class _Compilations(event.Listener, threading.local):

@@ -80,9 +80,12 @@ def test_leave_one_out_is_what_leaving_out_gives():
 def test_the_sample_of_a_history_is_uniform_and_does_not_depend_on_cuts():
     rows = np.arange(5000.0)[:, None]
     whole, cut = Reservoir(400, 50, seed=1), Reservoir(400, 50, seed=1)
-    whole.extend(rows)
-    for start in range(0, 5000, 37):
-        cut.extend(rows[start : start + 37])
+    for start in range(0, 5000, 50):
+        whole.extend(rows[start : start + 50])
+        whole.sample_recent()
+        for part in (slice(start, start + 37), slice(start + 37, start + 50)):
+            cut.extend(rows[part])
+            cut.sample_recent()
     np.testing.assert_array_equal(whole.sampled(), cut.sampled())
     np.testing.assert_array_equal(cut.last(50).ravel(), np.arange(4950.0, 5000.0))
     # The mean of 400 out of 5,000: a deviation of 69 around 2,499.5.

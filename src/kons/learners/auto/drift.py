@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.learners.auto.ensemble import RECENT, Ensemble, Outcome
 from kons.learners.auto.pending import Asked, PendingTargets
-from kons.learners.auto.rows import LastTargets, Layout
+from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT, LastTargets, Layout
 from kons.learners.auto.schedule import CHUNK, chunk_before
 from kons.learners.auto.spec import BASELINES
 from kons.learners.auto.stacking import FORGETTING
@@ -136,7 +136,7 @@ class DriftAdaptation(Part):
         count = max(before + len(X) - delay, 0)
         known = np.clip(np.arange(len(X)) + before - delay, 0, count)
         targets = y if waiting is None else np.concatenate([Layout.targets(waiting.rows), y])
-        last = self.last_targets.follow(targets[:count], known)
+        last = self.last_targets.follow(targets[:count], known, first=self.rows == 0)
         rows = self.current.layout.join(X, last, y, weights)
         outcomes, waiting = self._interleave(rows, known, waiting, count)
         kept = [] if waiting is None else self.pending.keep(waiting)
@@ -157,8 +157,69 @@ class DriftAdaptation(Part):
         assert waiting is not None
         Layout.targets(waiting.rows)[:], Layout.weights(waiting.rows)[:] = y, 1.0
         none = np.empty(0, dtype=np.int64)
-        self.last_targets.follow(np.array([y]), none)
+        self.last_targets.follow(np.array([y]), none, first=self.rows == 0)
         self._interleave(waiting.rows[:0], none, waiting, 1)
+
+    # ---- one row
+
+    def predict_row(self, x: Vector) -> Vector | None:
+        """Scores for one row as if it came next; None: use :meth:`predict`."""
+        one = self.current.one_row
+        return None if one is None else one.ask(x, self.last_targets.tail, self.rows)
+
+    def learn_row(self, x: Vector, y: float, delay: int) -> bool:
+        """Predict one row, then learn the one that becomes known after it; False: use :meth:`advance`.
+
+        With weight 1. Only where the chunk ends, after :attr:`left` rows, can anything fail.
+        """
+        one = self.current.one_row
+        if one is None:
+            return False
+        one.ask(x, self.last_targets.tail, self.rows)
+        if not delay:
+            self._learn_row(y, None)
+            return True
+        record = one.asked()
+        record.rows[TARGET_AT - OWN], record.rows[WEIGHT_AT - OWN] = y, 1.0
+        self.withheld = np.append(self.withheld, self.pending.keep_one(record))
+        if len(self.withheld) > delay:
+            number, self.withheld = int(self.withheld[0]), self.withheld[1:]
+            record = self.pending.records.pop(number)
+            self._learn_row(float(record.rows[TARGET_AT - OWN]), record)
+        return True
+
+    def ask_row(self, x: Vector) -> tuple[Vector, int] | None:
+        """Scores of a row whose target is to come, and the number it waits under; None: use :meth:`ask`."""
+        one = self.current.one_row
+        if one is None:
+            return None
+        scores = one.ask(x, self.last_targets.tail, self.rows)
+        return scores, self.pending.keep_one(one.asked())
+
+    def tell_row(self, number: int, y: float) -> bool:
+        """Learn the row that waits under this number; False: use :meth:`tell`."""
+        if self.current.one_row is None:
+            return False
+        record = self.pending.records.pop(number)
+        record = record._replace(rows=record.rows.copy())
+        record.rows[WEIGHT_AT - OWN] = 1.0
+        self._learn_row(y, record)
+        return True
+
+    @property
+    def left(self) -> int:
+        """Rows until the end of the chunk."""
+        return self.current.left
+
+    def _learn_row(self, y: float, asked: Asked | None) -> None:
+        ended = self.current.learn_row(y, self.rows, asked)
+        self.rows += 1
+        self.last_targets.follow_one(y)
+        if ended:
+            number = self.number
+            self._check_for_drift()
+            if self.number != number:
+                self.pending.change(self._asked_again)
 
     def _interleave(
         self, rows: Matrix, known: NDArray[np.int64], waiting: Asked | None, count: int

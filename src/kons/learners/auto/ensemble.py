@@ -17,6 +17,7 @@ from kons.arrays import Matrix, Vector
 from kons.learners.auto.calibration import Calibration
 from kons.learners.auto.feature_map import Fixed
 from kons.learners.auto.metric_learning import relevances
+from kons.learners.auto.one_row import OneRow
 from kons.learners.auto.pending import Asked
 from kons.learners.auto.pool import ExpertPool
 from kons.learners.auto.reservoir import Reservoir
@@ -132,6 +133,8 @@ class Ensemble(Part):
         self.selection = Selection(
             self.reservoir, classes=classes, max_atoms=max_atoms, experts=experts, seed=seed, fixed=fixed
         )
+        # The rows of this chunk that come one by one; None where an array of the state may be another one.
+        self._one_row: OneRow | None = None
 
     @property
     def pool(self) -> ExpertPool:
@@ -150,6 +153,27 @@ class Ensemble(Part):
 
     # ---- rows inside a chunk
 
+    @property
+    def one_row(self) -> OneRow | None:
+        """The way of single rows through this chunk; None where they have to go as blocks."""
+        if self._one_row is None and OneRow.can(self):
+            self._one_row = OneRow(self)
+        return self._one_row
+
+    def learn_row(self, y: float, now: int, asked: Asked | None = None) -> bool:
+        """Learn the row that :attr:`one_row` was asked last, or one that was asked earlier, with weight 1.
+
+        ``now`` rows were learned before, in all. Returns whether that was the end of its chunk, and what is
+        due then was done.
+        """
+        assert self._one_row is not None
+        self._one_row.learn(y, now, asked)
+        ended = self.rows == next_boundary(self.rows - 1)
+        if ended:
+            self._one_row = None
+            self._end_chunk()
+        return ended
+
     def advance(
         self, rows: Matrix, known: NDArray[np.int64], waiting: Asked | None, count: int
     ) -> tuple[Outcome, Asked | None]:
@@ -158,6 +182,7 @@ class Ensemble(Part):
         ``known[i]`` of them are learned before row i is predicted. Returns those that still wait, too, or
         None. If the chunk ends with the last one learned, what is due at its end is done.
         """
+        self._one_row = None
         self.layout = layout = Layout(rows.shape[1] - LAGS - OWN, self.layout.classes)
         m = len(rows)
         queued = rows if waiting is None else np.concatenate([waiting.rows, rows])
@@ -197,7 +222,7 @@ class Ensemble(Part):
             logits = self.calibration.advance(2.0 * predictions - 1.0, 2.0 * past - 1.0, Y, known, counts[1:])
         errors = layout.errors(learned)
         errors[:] = np.sum((past - Y) ** 2, axis=1)
-        self.losses += w @ np.minimum(errors, self.largest_error), count
+        self.losses += [float(w @ np.minimum(errors, self.largest_error)), count]
         self.reservoir.extend(learned)
         outcome = Outcome(
             predictions,
@@ -235,6 +260,7 @@ class Ensemble(Part):
 
     def add_output(self) -> None:
         """A class more, that no row was of so far."""
+        self._one_row = None
         self.outputs += 1
         self.targets.add_output()
         self.pool.add_output()
@@ -244,7 +270,7 @@ class Ensemble(Part):
 
         No feature map looks at them before some rows have had them; then all are refitted.
         """
-        layout = self.layout
+        self._one_row, layout = None, self.layout
         self.reservoir.change(lambda rows: layout.widened(rows, values))
         self.layout = Layout(layout.width + len(values), layout.classes)
         if not self.due:
@@ -254,6 +280,7 @@ class Ensemble(Part):
 
     def _end_chunk(self) -> None:
         t = self.rows
+        self.reservoir.sample_recent()
         self._set_bounds()
         ended = chunk_before(t)
         # Where targets become known k rows late, regret grows as k + 1 (Joulani, Gyorgy, Szepesvari 2013),
@@ -326,6 +353,22 @@ class Ensemble(Part):
         if feature_map is None:
             return np.ones(self.layout.width)
         return np.pad(relevances(feature_map.metric), (0, self.layout.width - feature_map.features))
+
+    # ---- going back, copies and files
+
+    def mark(self) -> Any:
+        """Where everything stands, for :meth:`restore`."""
+        mark = super().mark()
+        if self._one_row is not None:
+            self._one_row.look_again()  # arrays that a mark holds are not written
+        return mark
+
+    def _restored(self) -> None:
+        self._one_row = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of copies and pickles, whose arrays are elsewhere."""
+        return {**vars(self), "_one_row": None}
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         if not self.layout.classes and (self.outputs, self.known_classes) != (1, 0):

@@ -104,6 +104,12 @@ class PendingTargets(Part):
         self.asked += len(numbers)
         return numbers
 
+    def keep_one(self, record: Asked) -> int:
+        """A row by itself; its number."""
+        self.records[self.asked] = record
+        self.asked += 1
+        return self.asked - 1
+
     def take(self, numbers: Sequence[int]) -> Asked | None:
         """The rows with these numbers, which no longer wait; None for no row."""
         records = [self.records.pop(number) for number in numbers]

@@ -36,13 +36,16 @@ class Reservoir(Part):
 
     >>> import numpy as np
     >>> history = Reservoir(sample=100, recent=10, seed=0)
-    >>> history.extend(np.arange(1000.0)[:, None])
+    >>> for start in range(0, 1000, 10):
+    ...     history.extend(np.arange(start, start + 10.0)[:, None])
+    ...     history.sample_recent()
     >>> len(history.sampled()), history.last(3).ravel().tolist()
     (100, [997.0, 998.0, 999.0])
     """
 
     STATE = fields(
-        rows=Count(),
+        rows=Count(binds="rows"),
+        sampled_rows=Count(at_most="rows"),
         _coins=Inner(),
         _kept=Rows("columns", binds="kept", written="rarely"),
         _times=Array("kept", written="rarely"),
@@ -51,7 +54,7 @@ class Reservoir(Part):
 
     def __init__(self, sample: int, recent: int, seed: int) -> None:
         self.sample, self.recent = sample, recent
-        self.rows = 0
+        self.rows, self.sampled_rows = 0, 0
         self._coins = Coins(seed)
         self._kept: Matrix = np.empty((0, 0))
         self._times: Vector = np.empty(0)
@@ -59,25 +62,28 @@ class Reservoir(Part):
         self._filled = 0
 
     def extend(self, rows: Matrix) -> None:
-        """Rows that come next."""
-        if not len(rows):
-            return
+        """Rows that come next; at most ``recent`` until :meth:`sample_recent`."""
+        if len(rows):
+            self._append(rows[-self.recent :])
+            self.rows += len(rows)
+
+    def sample_recent(self) -> None:
+        """Let the rows that came since the last time take part in the sample."""
+        rows, first = self.last(self.rows - self.sampled_rows), self.sampled_rows
         uniforms = self._coins.draw(len(rows))
-        room = min(max(self.sample - self.rows, 0), len(rows))
+        room = min(max(self.sample - first, 0), len(rows))
         if room:
-            times = np.arange(self.rows, self.rows + room, dtype=np.float64)
-            first = self.rows == 0
-            self._kept = rows[:room].copy() if first else np.concatenate([self._kept, rows[:room]])
+            times = np.arange(first, first + room, dtype=np.float64)
+            self._kept = np.concatenate([self._kept, rows[:room]]) if first else rows[:room].copy()
             self._times = np.concatenate([self._times, times])
         self._own("_kept", "_times")
         # Row t stays with probability sample/(t + 1), in the place of one chosen uniformly.
-        numbers = np.arange(self.rows + room, self.rows + len(rows))
+        numbers = np.arange(first + room, self.rows)
         places = (uniforms[room:] * (numbers + 1)).astype(np.int64)
         stay = places < self.sample
         # Of two rows in one place the later one stays: assignment goes in order.
         self._kept[places[stay]], self._times[places[stay]] = rows[room:][stay], numbers[stay]
-        self._append(rows[-self.recent :])
-        self.rows += len(rows)
+        self.sampled_rows = self.rows
 
     def _append(self, rows: Matrix) -> None:
         """Behind the last rows, in one array that is made anew when it is full."""
@@ -91,7 +97,7 @@ class Reservoir(Part):
         self._filled += len(rows)
 
     def sampled(self) -> Matrix:
-        """The rows of the reservoir in stream order."""
+        """The rows of the sample in stream order."""
         return self._kept[np.argsort(self._times)]
 
     def last(self, count: int) -> Matrix:
@@ -102,9 +108,13 @@ class Reservoir(Part):
     def change(self, change: Callable[[Matrix], Matrix]) -> None:
         """Write all rows in another way."""
         if self.rows:
-            self._kept, self._last = change(self._kept), change(self._last)
+            self._last = change(self._last)
+        if self.sampled_rows:
+            self._kept = change(self._kept)
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         kept, last = len(self._kept), self._filled
-        if kept != min(self.rows, self.sample) or last != min(self.rows, self.recent):
+        if kept != min(self.sampled_rows, self.sample) or last != min(self.rows, self.recent):
             raise stored.error(f"it keeps {kept} and {last} of {self.rows} rows")
+        if self.rows - self.sampled_rows > self.recent:
+            raise stored.error("rows are gone that were to take part in the sample")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,30 +144,33 @@ class Layout:
 
 
 class LastTargets(Part):
-    """The last targets that were learned before a row: at most ``LAGS``, the oldest first."""
+    """The last targets that were learned before a row, the latest first."""
 
-    STATE = fields(tail=Array("tail"))
+    STATE = fields(tail=Array(LAGS, written="always"))
 
     def __init__(self, classes: bool) -> None:
         self._nothing = -1.0 if classes else 0.0  # where no target is known yet
-        self.tail: Vector = np.empty(0)
+        #: The oldest again where there are fewer.
+        self.tail: Vector = np.full(LAGS, self._nothing)
 
-    def follow(self, y: Vector, known: NDArray[np.int64]) -> Matrix:
-        """Targets y are learned; what came before the first ``known`` + 1 of these, for each entry.
+    def follow(self, y: Vector, known: NDArray[np.int64], first: bool) -> Matrix:
+        """Targets y are learned, beginning with the ``first`` of all or not.
 
-        (entries, LAGS), the latest first; the oldest again where there are fewer.
+        What comes before a row of which the first ``known`` of these are learned, for each: (entries, LAGS).
         """
-        past = np.concatenate([self.tail, y])
-        places = len(self.tail) - 1 + known[:, None] - np.arange(LAGS)
-        self.tail = past[-LAGS:].copy()
-        if not len(past):
-            return np.full(places.shape, self._nothing)
-        return np.where(places[:, :1] >= 0, past[np.maximum(places, 0)], self._nothing)
+        before = np.full(LAGS, y[0]) if first and len(y) else self.tail[::-1]
+        past = np.concatenate([before, y])
+        last: Matrix = past[known[:, None] + LAGS - 1 - np.arange(LAGS)]
+        if first:
+            last[known == 0] = self._nothing
+        self.tail = past[: -LAGS - 1 : -1].copy()
+        return last
+
+    def follow_one(self, y: float) -> None:
+        """One target that is not the first of all is learned."""
+        self.tail[1:] = self.tail[:-1]
+        self.tail[0] = y
 
     def next(self, rows: int) -> Matrix:
         """Before the next row, so many times."""
-        return self.follow(np.empty(0), np.zeros(rows, dtype=np.int64))
-
-    def load_state(self, stored: Stored, **sizes: Any) -> None:
-        """Take what was saved after so many rows."""
-        super().load_state(stored, tail=min(sizes["rows"], LAGS))
+        return np.repeat(self.tail[None], rows, axis=0)

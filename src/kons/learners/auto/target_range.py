@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.state import Array, Number, Part, fields
+from kons.state import Array, Part, fields
 
 __all__ = ["FOLLOWED", "MARGIN", "NO_BOUNDS", "OutlierBounds", "TargetRange", "Targets", "bounds_around"]
 
@@ -19,6 +19,9 @@ MARGIN = 0.05
 #: A weight of the last target from which on predictions follow it beyond the outlier bounds: a smaller one is
 #: chance, and times a wild target it would be harm.
 FOLLOWED = 0.1
+
+
+MOMENTS = ("weight", "squares", "low", "high")
 
 
 class TargetRange(NamedTuple):
@@ -46,25 +49,21 @@ class Targets(Part):
 
     >>> import numpy as np
     >>> targets = Targets(classes=False)
-    >>> outlook = targets.follow(np.array([[1.0], [3.0]]), np.ones(2), np.array([0, 1, 2]))
-    >>> outlook.means.ravel().tolist(), outlook.high.tolist()
+    >>> ranges = targets.follow(np.array([[1.0], [3.0]]), np.ones(2), np.array([0, 1, 2]))
+    >>> ranges.means.ravel().tolist(), ranges.high.tolist()
     ([0.0, 1.0, 2.0], [0.0, 1.0, 3.1])
     """
 
     STATE = fields(
-        weight=Number(at_least=0.0),
-        totals=Array("outputs"),
-        squares=Number(at_least=0.0),
-        low=Number(),
-        high=Number(),
+        moments=Array(len(MOMENTS), written="always"),
+        totals=Array("outputs", written="always"),
     )
 
     def __init__(self, classes: bool) -> None:
         self.classes = classes
-        self.weight = 0.0
+        #: The weight of all rows, squares around the mean before each, least and largest target.
+        self.moments: Vector = np.zeros(len(MOMENTS))
         self.totals: Vector = np.zeros(0 if classes else 1)
-        self.squares = 0.0
-        self.low, self.high = 0.0, 0.0
 
     def add_output(self) -> None:
         """A class more."""
@@ -75,9 +74,10 @@ class Targets(Part):
     ) -> TargetRange:
         """Learn Y (rows, outputs); the range is that of all rows ``seen``, by weights, if these are more.
 
-        The outlook after the first ``known`` of these rows, for each entry of it.
+        What is known after the first ``known`` of these rows, for each entry of it.
         """
-        sums = self.weight + np.concatenate([[0.0], np.cumsum(weights)])
+        weight, _, low_before, high_before = self.moments
+        sums = weight + np.concatenate([[0.0], np.cumsum(weights)])
         totals = self.totals + np.concatenate(
             [np.zeros((1, Y.shape[1])), np.cumsum(Y * weights[:, None], axis=0)]
         )
@@ -87,42 +87,43 @@ class Targets(Part):
             counted = (weights if seen is None else seen) > 0.0
             y = Y[:, 0]
             # A range that was seen stays, though nothing of it may be believed any more.
-            empty = self.weight == 0.0 and self.low == self.high == 0.0
-            low[0], high[0] = (np.inf, -np.inf) if empty else (self.low, self.high)
+            empty = weight == 0.0 and low_before == high_before == 0.0
+            low[0], high[0] = (np.inf, -np.inf) if empty else (low_before, high_before)
             low[1:], high[1:] = np.where(counted, y, np.inf), np.where(counted, y, -np.inf)
             low, high = np.minimum.accumulate(low), np.maximum.accumulate(high)
             nothing = low > high
             low[nothing] = high[nothing] = 0.0
             # The first target of all has no mean before it to be compared with.
-            self.squares += float(weights @ np.where(sums[:-1] > 0.0, y - means[:-1, 0], 0.0) ** 2)
-            self.low, self.high = float(low[-1]), float(high[-1])
+            squares = float(weights @ np.where(sums[:-1] > 0.0, y - means[:-1, 0], 0.0) ** 2)
+            self.moments[1:] = self.moments[1] + squares, low[-1], high[-1]
             room = MARGIN * (high - low)
             low, high = low - room, high + room
-        self.weight, self.totals = float(sums[-1]), totals[-1]
+        self.moments[0], self.totals = sums[-1], totals[-1]
         return TargetRange(means[known], low[known], high[known])
 
     def count_again(self, Y: Matrix, weights: Vector) -> None:
         """Mean and variance of these rows only; the range stays."""
-        low, high = self.low, self.high
-        self.weight, self.totals, self.squares = 0.0, np.zeros(1), 0.0
+        low, high = self.moments[2:].copy()
+        self.moments[:2], self.totals = 0.0, np.zeros(1)
         self.follow(Y, weights, np.zeros(1, dtype=np.int64))
-        self.low, self.high = low, high
+        self.moments[2:] = low, high
 
     def now(self, rows: int) -> TargetRange:
-        """The outlook for rows that come next."""
-        means = np.repeat(self.totals[None] / max(self.weight, 1e-300), rows, axis=0)
-        room = 0.0 if self.classes else MARGIN * (self.high - self.low)
-        low, high = (0.0, 1.0) if self.classes else (self.low - room, self.high + room)
+        """What is known before rows that come next."""
+        weight, _, low, high = self.moments.tolist()
+        means = np.repeat(self.totals[None] / max(weight, 1e-300), rows, axis=0)
+        room = 0.0 if self.classes else MARGIN * (high - low)
+        low, high = (0.0, 1.0) if self.classes else (low - room, high + room)
         return TargetRange(means, np.full(rows, low), np.full(rows, high))
 
     @property
     def variance(self) -> float:
         """Of the target around its mean when it came, or summed over the classes; never 0."""
-        weight = max(self.weight, 1e-300)
+        weight = max(float(self.moments[0]), 1e-300)
         if self.classes:
             shares = self.totals / weight
             return max(float(shares @ (1.0 - shares)), 1e-3)
-        variance = self.squares / weight
+        variance = float(self.moments[1]) / weight
         size = ROUNDING * abs(float(self.totals[0])) / weight
         return variance if variance > max(size * size, 1e-300) else 1e-300
 

@@ -1,0 +1,200 @@
+"""One row at a time: what all experts predict, their stacking and the learning of a row, in compiled calls.
+
+Inside a chunk the experts' atoms, feature maps and factors stay, and a row only appends to arrays that are
+there. So a table of them is made once a chunk: what is small and fixed by name, the arrays of the state by
+their addresses. A row costs some tens of microseconds then, where a block of one costs a thousand; and what
+it changes *is* the state. Whoever replaces an array of it lets the table go.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.compilation import address_of
+from kons.kernels import Gaussian, Kernel, Linear, Matern
+from kons.learners.auto.feature_map import FeatureMap
+from kons.learners.auto.logistic import SpanLogistic
+from kons.learners.auto.pending import Asked
+from kons.learners.auto.quantile_scaling import QuantileScaling
+from kons.learners.auto.row_loops import (
+    EXPERT,
+    FEATURE_MAP,
+    GAUSSIAN,
+    LINEAR,
+    MATERN,
+    SHARED,
+    ask_experts,
+    learn,
+    stack,
+)
+from kons.learners.auto.rows import LAGS, OWN, TARGET_AT, WAITED_AT, WEIGHT_AT
+from kons.learners.auto.schedule import LONGEST
+from kons.learners.auto.spec import BASELINES, MEAN
+
+if TYPE_CHECKING:
+    from kons.learners.auto.ensemble import Ensemble
+
+__all__ = ["OneRow"]
+
+
+class OneRow:
+    """The rows of a chunk, one by one, on the state of an ensemble.
+
+    Making it costs O(B) an expert and some hundred microseconds; a row O(B^2) for each expert that follows
+    every row. Not for blocks, which BLAS does faster, nor for kernels other than Gaussian, Matern of
+    smoothness 1.5 and Linear: see :meth:`can`.
+
+    >>> import numpy as np
+    >>> from kons import AutoKONS
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> blocks, rows = AutoKONS(max_atoms=20), AutoKONS(max_atoms=20)
+    >>> trace = blocks.advance(X, X[:, 0])
+    >>> for x in X:
+    ...     rows.learn_one(x, x[0])
+    >>> bool(abs(rows.predict_one([0.5, 0.0]) - blocks.predict_one([0.5, 0.0])) < 1e-9)
+    True
+    """
+
+    def __init__(self, ensemble: Ensemble) -> None:
+        self._ensemble = ensemble
+        pool, outputs, width = ensemble.pool, ensemble.outputs, ensemble.layout.width
+        self._held: list[Any] = []  # what the loops know by its address
+        self.experts = [slot.expert for slot in pool.slots if slot.expert is not None]
+        self._pending = self.experts[0].pending if self.experts else 0
+        maps: dict[tuple[int, bool], int] = {}
+        map_rows, expert_rows = [], []
+        for column, slot in enumerate(pool.slots, start=BASELINES):
+            expert, feature_map, lags = slot.expert, slot.feature_map, slot.spec.lags
+            if expert is None or feature_map is None:
+                continue
+            key = id(feature_map), lags
+            if key not in maps:
+                maps[key] = len(maps)
+                map_rows.append(self._feature_map(feature_map, lags))
+            size, kind = len(expert), _kind(expert.kernel) or LINEAR
+            state = (expert.atoms.T.copy(), *expert.arrays_of_period())
+            work = np.zeros(2 * size + LONGEST + outputs + 1)
+            addresses = (self._address(array) for array in (*state, work))
+            logistic = isinstance(expert, SpanLogistic)
+            numbers = _rate(expert.kernel), expert.offset, expert.forgetting
+            expert_rows.append((column, maps[key], kind, expert.online, logistic, size, *numbers, *addresses))
+        self._maps, self._experts = np.array(map_rows, FEATURE_MAP), np.array(expert_rows, EXPERT)
+        #: Of the last row that was asked: itself, what all predict, the predictions and calibrated scores.
+        self.row, self.F = np.zeros(width + LAGS + OWN), np.zeros((len(pool) + BASELINES, outputs))
+        self.predictions, self.scores = np.zeros(outputs), np.zeros(outputs)
+        self.look_again()
+        # The features of that row, if it is still the next one.
+        self._met: bytes | None = None
+        self._lock = threading.Lock()
+
+    def look_again(self) -> None:
+        """Find what all share where it is now; experts only append, whoever holds a mark of them."""
+        ensemble = self._ensemble
+        outputs, targets = ensemble.outputs, ensemble.targets
+        weights, logits = ensemble.stacking.moved, ensemble.calibration.moved
+        sizes = ensemble.layout.classes, ensemble.known_classes, len(self.F), outputs
+        bounds = np.array([*ensemble.bounds, ensemble.largest_error])
+        numbers = bounds, targets.moments, targets.totals, ensemble.losses, np.zeros(outputs)
+        stacking = (ensemble.stacking.start, *weights.arrays(), weights.room_for_row())
+        calibration = (*logits.arrays(), logits.room_for_row())
+        self._held_by_all = numbers, stacking, calibration
+        record = (
+            *(int(size) for size in sizes),
+            *(address_of(array) for array in (*numbers, *stacking)),
+            *(weights.period, weights.pending),
+            *(address_of(array) for array in calibration),
+        )
+        self._shared: NDArray[np.void] = np.array([record], SHARED)
+
+    @staticmethod
+    def can(ensemble: Ensemble) -> bool:
+        """Whether there is something to predict from, and the loops know all kernels."""
+        known = all(_kind(expert.kernel) is not None for expert in ensemble.pool.experts)
+        return known and ensemble.rows > 0 and ensemble.outputs > 0
+
+    # ---- rows
+
+    def ask(self, x: Vector, last_targets: Vector, now: int) -> Vector:
+        """Scores of the next row, at once if they are known; ``now`` rows were learned so far, in all."""
+        met, width = x.tobytes(), len(x)
+        with self._lock:  # several threads may predict
+            if met != self._met:
+                row = self.row
+                row[:width], row[width : width + LAGS] = x, last_targets
+                row[WAITED_AT - OWN] = now  # until it is learned: when it was predicted
+                tables = self._shared, self._maps, self._experts
+                stack(row, self._pending, *tables, self.F, self.predictions, self.scores)
+                self._met = met
+            return self.scores.copy()
+
+    def learn(self, y: float, now: int, asked: Asked | None = None) -> None:
+        """Learn the row that was just asked, with weight 1; or one that was asked earlier, with its own."""
+        ensemble, row, F, predictions = self._ensemble, self.row, self.F, self.predictions
+        centre = 0.0 if ensemble.layout.classes else float(F[MEAN, 0])
+        if asked is not None:
+            row = asked.rows.copy()
+            ask_experts(row, self._pending, self._shared, self._maps, self._experts, F)
+            F = np.ascontiguousarray(asked.F[ensemble.selection.columns])
+            predictions, centre = asked.predictions, float(asked.centres)
+        else:
+            row[WEIGHT_AT - OWN] = 1.0
+        row[TARGET_AT - OWN] = y
+        row[WAITED_AT - OWN] = now - row[WAITED_AT - OWN]
+        ensemble.stacking.moved.pending = learn(
+            row, self._pending, self._shared, self._experts, F, centre, predictions
+        )
+        self._pending += 1
+        for expert in self.experts:
+            expert.pending = self._pending
+        if ensemble.layout.classes:
+            ensemble.known_classes = max(ensemble.known_classes, int(y) + 1)
+        ensemble.reservoir.extend(row[None])
+        ensemble.rows += 1
+        self._met = None
+
+    def asked(self) -> Asked:
+        """The row that was last asked, as it is kept until its target is known. A copy."""
+        F = self._ensemble.selection.spread(self.F[None])[0]
+        centre = np.float64(0.0 if self._ensemble.layout.classes else self.F[MEAN, 0])
+        return Asked(self.row.copy(), F, centre, self.predictions.copy())  # type: ignore[arg-type]
+
+    # ---- where everything is
+
+    def _address(self, array: Matrix) -> int:
+        self._held.append(array)
+        return address_of(array)
+
+    def _feature_map(self, feature_map: FeatureMap, lags: bool) -> tuple[int, ...]:
+        scaling, columns = feature_map.scaling, feature_map.metric.shape[-1]
+        knots = 0
+        if isinstance(scaling, QuantileScaling):
+            knots = max(len(values) for values in scaling.values)
+            table = np.zeros((2 * columns, 1 + knots))
+            for j, numbers in enumerate((*scaling.values, *scaling.ranks)):
+                table[j, 0], table[j, 1 : 1 + len(numbers)] = len(numbers), numbers
+        else:
+            table = np.stack([*scaling.halves, np.full(columns, scaling.limit)])
+        metric, work = np.ascontiguousarray(feature_map.metric), np.zeros((2, columns))
+        addresses = (self._address(array) for array in (table, metric, work))
+        facts = (knots > 0, lags, feature_map.flags, feature_map.features, columns, knots, metric.ndim == 2)
+        return (*(int(fact) for fact in facts), *addresses)
+
+
+def _kind(kernel: Kernel) -> int | None:
+    if type(kernel) is Linear:
+        return LINEAR
+    if type(kernel) is Gaussian:
+        return GAUSSIAN
+    return MATERN if type(kernel) is Matern and kernel.smoothness == 1.5 else None
+
+
+def _rate(kernel: Kernel) -> float:
+    """By what squared distances are multiplied before the kernel's profile."""
+    if isinstance(kernel, (Gaussian, Matern)) and isinstance(kernel.bandwidth, float):
+        return (-0.5 if isinstance(kernel, Gaussian) else 3.0) / kernel.bandwidth**2
+    return 1.0

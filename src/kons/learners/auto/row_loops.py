@@ -1,0 +1,350 @@
+"""The compiled loops of one row through all experts: :mod:`kons.learners.auto.one_row` says what they read.
+
+Experts, feature maps and what all share are records with names, for a call costs by the argument. Where one
+holds an address, that is where the array is which blocks read and write, too. Plain loops: no BLAS, no second
+thread.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Layout, Matrix, Vector
+from kons.compilation import compiled, compiled_sums, matrix_at
+from kons.core.quadratic_loops import STEPS, append_row, predict_row
+from kons.learners.auto.calibration import SLOPE, learn_logit
+from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
+from kons.learners.auto.quantile_scaling import interpolated
+from kons.learners.auto.rows import ERROR_AT, LAGS, OWN, TARGET_AT, WEIGHT_AT
+from kons.learners.auto.schedule import LONGEST
+from kons.learners.auto.spec import BASELINES, LAST, MEAN
+from kons.learners.auto.stacking import learn_weights, stacked, weight_of
+from kons.learners.auto.target_range import FOLLOWED, MARGIN
+
+__all__ = ["EXPERT", "FEATURE_MAP", "GAUSSIAN", "LINEAR", "MATERN", "SHARED", "ask_experts", "learn", "stack"]
+
+LINEAR, GAUSSIAN, MATERN = range(3)
+FEATURE_MAP = np.dtype(
+    [
+        *((name, "i8") for name in ("quantile", "lags", "flags", "features", "columns", "knots", "rotated")),
+        # Addresses: of a scaling's numbers, of the metric, and of room for scaled columns and coordinates.
+        *((name, "i8") for name in ("scaling", "metric", "work")),
+    ]
+)
+EXPERT = np.dtype(
+    [
+        *((name, "i8") for name in ("column", "feature_map", "kernel", "online", "logistic", "size")),
+        *((name, "f8") for name in ("rate", "offset", "forgetting")),
+        # Addresses: of the atoms by columns, of the arrays of kons.core.quadratic, and of a row's work.
+        *((name, "i8") for name in ("atoms", "L", "base", "Z", "Y", "V", "C", "marks", "work")),
+    ]
+)
+SHARED = np.dtype(
+    [
+        *((name, "i8") for name in ("classes", "known_classes", "columns", "outputs")),
+        # Addresses: low, high and largest error; of targets; of losses; a row's goal.
+        *((name, "i8") for name in ("bounds", "moments", "totals", "losses", "goal")),
+        # Of the stacking: where weights start, kons.core.sequential.RowArrays, a row's work; rows pending.
+        *((name, "i8") for name in ("start", "prior", "S", "L", "base", "Z", "V", "C", "marks", "work")),
+        *((name, "i8") for name in ("period", "pending")),
+        # Of the calibration: the same.
+        *((f"logit_{name}", "i8") for name in ("prior", "S", "L", "base", "Z", "V", "C", "marks", "work")),
+    ]
+)
+FeatureMaps = Annotated[NDArray[np.void], Layout(FEATURE_MAP, 1)]
+Experts = Annotated[NDArray[np.void], Layout(EXPERT, 1)]
+Shared = Annotated[NDArray[np.void], Layout(SHARED, 1)]
+
+# As in kons.kernels.stationary: exp(-800) is 0.
+FARTHEST = 800.0
+LARGEST = float(np.finfo(np.float64).max)
+
+
+@compiled
+def _numbers_at(address: int, count: int) -> Any:
+    return matrix_at(address, 1, count)[0]
+
+
+@compiled
+def ask_experts(
+    row: Vector, pending: int, shared: Shared, maps: FeatureMaps, experts: Experts, F: Matrix
+) -> None:
+    """What each expert predicts of a row with its last targets; all that it takes to learn the row is kept.
+
+    Those that have not begun repeat the mean of the others; if nobody has, that of the targets.
+    """
+    bounds = _numbers_at(shared[0].bounds, 3)
+    for i in range(len(maps)):
+        _see(row, bounds, maps, i)
+    for i in range(len(experts)):
+        _predict(pending, maps, experts, i, F)
+    for o in range(F.shape[1]):
+        total = F[MEAN, o]
+        if len(experts):
+            total = 0.0
+            for i in range(len(experts)):
+                total += F[experts[i].column, o]
+            total /= len(experts)
+        at = 0  # experts are in the order of their columns
+        for i in range(BASELINES, len(F)):
+            if at < len(experts) and experts[at].column == i:
+                at += 1
+            else:
+                F[i, o] = total
+
+
+@compiled
+def stack(
+    row: Vector,
+    pending: int,
+    shared: Shared,
+    maps: FeatureMaps,
+    experts: Experts,
+    F: Matrix,
+    predictions: Vector,
+    scores: Vector,
+) -> None:
+    """What everybody predicts of a row, into F; what stacking makes of it; and calibrated scores of that."""
+    its, width = shared[0], len(row) - LAGS - OWN
+    n, outputs, classes = its.columns, its.outputs, its.classes == 1
+    start, L, base = _numbers_at(its.start, n), matrix_at(its.L, n, n), matrix_at(its.base, n, 1)
+    V, C = matrix_at(its.V, its.period, n), matrix_at(its.C, its.period, its.period)
+    marks, work = matrix_at(its.marks, its.period, STEPS + 1), _numbers_at(its.work, 2 * n + its.period + 2)
+    bounds, moments, totals = (
+        _numbers_at(its.bounds, 3),
+        _numbers_at(its.moments, 4),
+        _numbers_at(its.totals, outputs),
+    )
+    weight, low, high = max(moments[0], 1e-300), moments[2], moments[3]
+    room, last, beyond = MARGIN * (high - low), row[width], 0.0
+    least, most = low - room, high + room
+    low, high = max(least, bounds[0]), min(most, bounds[1])
+    if classes:
+        low, high, least, most = 0.0, 1.0, 0.0, 1.0
+    elif (
+        not bounds[0] <= last <= bounds[1]
+        and weight_of(LAST, start, L, base, V, C, marks, its.pending, work) > FOLLOWED
+    ):
+        beyond = last - min(max(last, bounds[0]), bounds[1])
+    for o in range(outputs):
+        F[MEAN, o] = totals[o] / weight
+        F[LAST, o] = last
+        if classes:
+            F[LAST, o] = F[MEAN, o] if last < 0.0 else (1.0 if last == o else 0.0)
+    ask_experts(row, pending, shared, maps, experts, F)
+    for o in range(outputs):
+        centre = 0.0 if classes else F[MEAN, o]
+        for i in range(len(F)):
+            F[i, o] = min(max(F[i, o], low), high)
+        p = stacked(F, o, centre, start, L, base, V, C, marks, its.pending, work)
+        predictions[o] = min(max(min(max(p, low), high) + beyond, least), most)
+        scores[o] = predictions[o]
+        if classes:
+            logit_L, logit_base = matrix_at(its.logit_L, 2, 2), matrix_at(its.logit_base, 2, 1)
+            intercept = logit_base[1, 0] / logit_L[1, 1]
+            slope = SLOPE + (logit_base[0, 0] - logit_L[1, 0] * intercept) / logit_L[0, 0]
+            scores[o] = slope * (2.0 * predictions[o] - 1.0) + intercept
+
+
+@compiled_sums
+def _see(row: Vector, bounds: Vector, maps: FeatureMaps, number: int) -> None:
+    """The row as a feature map shows it: columns, scaled, and behind them the coordinates in its metric."""
+    view, width = maps[number], len(row) - LAGS - OWN
+    columns, features, flags = view.columns, view.features, view.flags
+    work = matrix_at(view.work, 2, columns)
+    z, u = work[0], work[1]
+    for j in range(features):
+        z[j] = row[j]
+    if view.lags:
+        for j in range(LAGS):
+            if flags <= 2:
+                z[features + j] = min(max(row[width + j], bounds[0]), bounds[1])
+            else:
+                for flag in range(flags):
+                    z[features + j * flags + flag] = 1.0 if row[width + j] == flag else 0.0
+    if view.quantile:
+        table = matrix_at(view.scaling, 2 * columns, 1 + view.knots)
+        for j in range(columns):
+            z[j] = interpolated(z[j], table[j, 1 : 1 + int(table[j, 0])], table[columns + j, 1:])
+    else:
+        table = matrix_at(view.scaling, 3, columns)
+        for j in range(columns):
+            limit = table[2, j]
+            z[j] = (0.5 * z[j] - table[0, j]) / table[1, j]
+            if abs(z[j]) > limit:  # as RobustScaling draws in what lies far out
+                size = min(abs(z[j]), LARGEST)
+                z[j] = math.copysign(limit * (1.0 + math.log(size / limit)), z[j])
+    metric = matrix_at(view.metric, columns if view.rotated else 1, columns)
+    for j in range(columns):
+        u[j] = 0.0 if view.rotated else z[j] * metric[0, j]
+    if view.rotated:
+        for i in range(columns):
+            for j in range(columns):
+                u[j] += z[i] * metric[i, j]
+
+
+@compiled_sums
+def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: Matrix) -> None:
+    """What one expert predicts; its work is kept, as :func:`kons.core.quadratic_loops.predict_row` leaves it.
+
+    ::
+
+        f + offset of an expert that follows every row, else theta^T k + offset,
+        or the logistic function of theta^T k
+    """
+    expert, outputs = experts[number], F.shape[1]
+    view = maps[expert.feature_map]
+    size, columns = expert.size, view.columns
+    atoms = size - 1
+    u = matrix_at(view.work, 2, columns)[1]
+    work = matrix_at(expert.work, 1, 2 * size + LONGEST + outputs + 1)[0]
+    k, f = work[:size], work[2 * size + LONGEST :]
+    for b in range(size):
+        k[b] = 0.0
+    along = matrix_at(expert.atoms, columns, atoms)
+    for j in range(columns):
+        if expert.kernel == LINEAR:
+            for b in range(atoms):
+                k[b] += u[j] * along[j, b]
+        else:
+            for b in range(atoms):
+                k[b] += (u[j] - along[j, b]) ** 2
+    if expert.kernel == GAUSSIAN:
+        for b in range(atoms):
+            k[b] = math.exp(expert.rate * k[b])
+    elif expert.kernel == MATERN:
+        for b in range(atoms):
+            distance = min(math.sqrt(expert.rate * k[b]), FARTHEST)
+            k[b] = (1.0 + distance) * math.exp(-distance)
+    k[atoms] = 1.0
+    base = matrix_at(expert.base, size, outputs)
+    if expert.online:
+        L, V = matrix_at(expert.L, size, size), matrix_at(expert.V, LONGEST, size)
+        C, marks = matrix_at(expert.C, LONGEST, LONGEST), matrix_at(expert.marks, LONGEST, STEPS + outputs)
+        predict_row(L, base, V, C, marks, pending, work)
+    else:
+        for o in range(outputs):
+            total = 0.0
+            for i in range(size):
+                total += base[i, o] * k[i]
+            f[o] = total
+    for o in range(outputs):
+        total = f[o] + expert.offset
+        if expert.logistic:
+            # As SpanLogistic.outputs_of: far below it is 0.
+            total = 0.0 if total < -FARTHEST_LOGIT else 1.0 / (1.0 + math.exp(-min(total, FARTHEST_LOGIT)))
+        F[expert.column, o] = total
+
+
+@compiled
+def learn(
+    row: Vector,
+    pending: int,
+    shared: Shared,
+    experts: Experts,
+    F: Matrix,
+    centre: float,
+    predictions: Vector,
+) -> int:
+    """Learn a row with its target and weight, of which the experts were just asked: see :func:`ask_experts`.
+
+    F, the centre and the predictions are those that were made when the row came. Fills in its error; returns
+    how many rows the stacking has pending.
+    """
+    its, width = shared[0], len(row) - LAGS - OWN
+    n, outputs, classes = its.columns, its.outputs, its.classes == 1
+    bounds, moments, totals = (
+        _numbers_at(its.bounds, 3),
+        _numbers_at(its.moments, 4),
+        _numbers_at(its.totals, outputs),
+    )
+    losses, goal = _numbers_at(its.losses, 2), _numbers_at(its.goal, outputs)
+    y, weight = row[width + LAGS + TARGET_AT], row[width + LAGS + WEIGHT_AT]
+    error = 0.0
+    for o in range(outputs):
+        goal[o] = (1.0 if y == o else 0.0) if classes else y
+        error += (predictions[o] - goal[o]) ** 2
+    row[width + LAGS + ERROR_AT] = error
+    inside, believed = min(max(y, bounds[0]), bounds[1]), weight
+    if not classes:  # as Layout.believed
+        known, sound = False, True
+        for j in range(width, width + LAGS):
+            known = known or row[j] != 0.0
+            sound = sound and bounds[0] <= row[j] <= bounds[1]
+        if (known and not sound) or inside != y:
+            believed = 0.0
+    losses[0] += weight * min(error, bounds[2])
+    losses[1] += 1.0
+    for i in range(len(experts)):
+        _append(goal, math.sqrt(believed), pending, experts, i)
+    if not classes and weight > 0.0:
+        first = moments[0] == 0.0
+        mean = totals[0] / max(moments[0], 1e-300)
+        moments[1] += 0.0 if first else believed * (y - mean) ** 2
+        first = first and moments[2] == 0.0 and moments[3] == 0.0
+        moments[2] = y if first else min(moments[2], y)
+        moments[3] = y if first else max(moments[3], y)
+    moments[0] += believed
+    for o in range(outputs):
+        totals[o] += believed * goal[o]
+    if classes:
+        its.known_classes = max(its.known_classes, int(y) + 1)
+        for o in range(its.known_classes):
+            learn_logit(
+                2.0 * predictions[o] - 1.0,
+                goal[o],
+                matrix_at(its.logit_prior, 2, 2),
+                matrix_at(its.logit_S, 2, 2),
+                matrix_at(its.logit_L, 2, 2),
+                matrix_at(its.logit_base, 2, 1),
+                matrix_at(its.logit_Z, 1, 2),
+                matrix_at(its.logit_V, 1, 2),
+                matrix_at(its.logit_C, 1, 1),
+                matrix_at(its.logit_marks, 1, STEPS + 1),
+                _numbers_at(its.logit_work, 2 * 2 + 1 + 2),
+            )
+    else:
+        goal[0] = inside
+    its.pending = learn_weights(
+        F,
+        centre,
+        goal,
+        weight,
+        bounds[2],
+        _numbers_at(its.start, n),
+        matrix_at(its.prior, n, n),
+        matrix_at(its.S, n, n),
+        matrix_at(its.L, n, n),
+        matrix_at(its.base, n, 1),
+        matrix_at(its.Z, its.period, n),
+        matrix_at(its.V, its.period, n),
+        matrix_at(its.C, its.period, its.period),
+        matrix_at(its.marks, its.period, STEPS + 1),
+        its.pending,
+        _numbers_at(its.work, 2 * n + its.period + 2),
+    )
+    return int(its.pending)
+
+
+@compiled_sums
+def _append(goal: Vector, root: float, pending: int, experts: Experts, number: int) -> None:
+    """The row behind the others of the chunk, as :meth:`kons.core.ridge.Ridge.learn` has them."""
+    expert, outputs = experts[number], len(goal)
+    size = expert.size
+    work = matrix_at(expert.work, 1, 2 * size + LONGEST + outputs + 1)[0]
+    k, f = work[:size], work[2 * size + LONGEST :]
+    Z, Y = matrix_at(expert.Z, LONGEST, size), matrix_at(expert.Y, LONGEST, outputs)
+    for i in range(size):
+        Z[pending, i] = root * k[i]
+    for o in range(outputs):
+        Y[pending, o] = root * (goal[o] - expert.offset)
+    if expert.online:
+        V, C = matrix_at(expert.V, LONGEST, size), matrix_at(expert.C, LONGEST, LONGEST)
+        marks = matrix_at(expert.marks, LONGEST, STEPS + outputs)
+        for o in range(outputs):
+            marks[pending, STEPS + o] = f[o] - (goal[o] - expert.offset)
+        append_row(root, expert.forgetting ** (pending + 1.0), V, C, marks, pending, work)
