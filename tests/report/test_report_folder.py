@@ -233,3 +233,19 @@ def test_the_confusion_counts_every_row(tmp_path):
     for i in range(3):
         for j in range(3):
             assert counts[i, j] == np.sum((columns["target"] == i) & (columns["prediction"] == j))
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [7, 8, 500], [250, 251, 252, 900]])
+def test_the_history_does_not_depend_on_how_the_trace_was_cut(tmp_path, cuts):
+    columns = folders.regression(tmp_path, rows=1000)
+    columns["loss"] = np.round(columns["loss"] / 50)  # many ties
+    columns["loss"][::7] = np.nan
+    for path in (tmp_path / "trace").iterdir():
+        path.unlink()
+    folders.write_trace(tmp_path, columns, cuts)
+    found = read(tmp_path)
+    worst = sorted((-loss, row) for row, loss in enumerate(columns["loss"]) if not np.isnan(loss))[:10]
+    assert [(-row["loss"], row["row"]) for row in found.worst] == worst
+    assert found.recent["target"].tolist() == columns["target"][-200:].tolist()
+    assert found.recent["row"].tolist() == list(range(800, 1000))
+    assert found.running["learner"][1][-1] == pytest.approx(np.nanmean(columns["loss"]))

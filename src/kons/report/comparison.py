@@ -11,10 +11,10 @@ import numpy as np
 from kons.report import pictures
 from kons.report.drawing import Picture
 from kons.report.folder import RunFolder, as_number, as_text
-from kons.report.history import Line
 from kons.report.numbers import column, count, number, plural
 from kons.report.pictures import Point
 from kons.report.shown import Shown, Table
+from kons.report.thinning import Line
 from kons.report.words import (
     Code,
     Verdict,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Vector
-from kons.report.history import Line
+from kons.report.thinning import Line
 
 __all__ = [
     "COLOURS", "Key", "Look", "Picture", "axes", "cut", "ends", "line", "log_axis", "row_axis", "settled",

@@ -10,9 +10,9 @@ import numpy as np
 from kons.arrays import Vector
 from kons.report import drawing
 from kons.report.drawing import COLOURS, Key, Look, Picture
-from kons.report.history import Line, Shares
+from kons.report.history import Shares
 from kons.report.numbers import count
-from kons.report.thinning import Band
+from kons.report.thinning import Band, Line
 
 __all__ = [
     "MOST_CURVES", "Point", "complexity", "curves", "frontier", "losses", "novelty", "recent_labels",
