@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from kons.cli import fail, values
+from kons.cli import fail
 from kons.cli.files import require_picture, save_picture
 from kons.cli.first_look import BOUND, LossName, Prepared, prepare
 from kons.cli.options import Certifying
@@ -91,7 +91,7 @@ def _run(file: Path, asked: Certifying, console: Console, *, quiet: bool) -> Out
         table = read_table(
             file,
             asked.target,
-            drop=values.names(asked.drop or ()),
+            drop=asked.drop or (),
             rows=asked.rows,
             tell=lambda rows: bar.update(task, facts=f"{rows:,} rows"),
         )
