@@ -12,8 +12,8 @@ from cyclopts import Group, Parameter, Token, validators
 from kons.cli.values import names
 
 __all__ = [
-    "DASH", "Certifying", "Columns", "Counting", "Evaluating", "FewRows", "Flag", "Json", "Model", "Names", "Natural",
-    "Positive", "Quiet", "Reading", "Source", "Target", "Texts", "asked",
+    "DASH", "Certifying", "Columns", "Counting", "Evaluating", "FewRows", "Flag", "Json", "Model", "Names",
+    "Natural", "Positive", "Quiet", "Reading", "Source", "Target", "Texts", "asked",
 ]  # fmt: skip
 
 # Standard input is "-", which looks like an option; no argument can hold a zero byte.
