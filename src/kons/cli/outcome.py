@@ -9,17 +9,9 @@ from typing import Any
 from kons.cli.screen import Cell, Sheet
 from kons.report.folder import RunFolder
 from kons.report.numbers import count, duration, number, percent, plural
-from kons.report.words import (
-    METRICS,
-    Command,
-    baseline_names,
-    headline,
-    loss_texts,
-    plain,
-    remark,
-    suggestions,
-    verdict,
-)
+from kons.report.run import beside
+from kons.report.shown import Table
+from kons.report.words import METRICS, Command, headline, plain, remark, suggestions
 
 __all__ = ["print_outcome"]
 
@@ -46,7 +38,7 @@ def print_outcome(
     sheet.title(f"{source}, predicting {known.target!r}", ", ".join(told))
     sheet.say(f"{plain(headline(known))} {remark(known)}".rstrip())
     sheet.say()
-    _print_losses(sheet, known)
+    _print_losses(sheet, beside(known, known.summary["learner"]))
     sheet.say()
     span = min(summary["window"], summary["rows"])
     late = summary["rows"] > span
@@ -65,38 +57,11 @@ def print_outcome(
     sheet.say()
 
 
-def _print_losses(sheet: Sheet, known: RunFolder) -> None:
-    """The learner first, then the baselines by their loss."""
-    summary = known.summary
-    # Where the very first rows weigh much, what became of the others is what tells predictors apart.
-    told = verdict(known).loss != known.number("loss")
-    judged = {"learner": summary["loss"], **summary["baselines"]}
-    informed = summary["informed"] if told else judged
-    names = {"learner": _described(summary), **baseline_names(known.task)}
-    order = sorted(summary["baselines"], key=lambda name: (informed[name] is None, informed[name] or 0.0))
-    shown = ["learner", *order]
-    own = informed["learner"]
-    best = own is not None and all(informed[name] is None or own <= informed[name] for name in order)
-    columns = [loss_texts(known, [losses[name] for name in shown]) for losses in (judged, informed)]
-    rows: list[list[Cell]] = []
-    for name, *texts in zip(shown, *columns[: 1 + told], strict=True):
-        first, loss = name == "learner", informed[name]
-        style = ("bold green" if best else "bold") if first else ""
-        ratio = "" if first or not own or loss is None else _ratio(loss / own)
-        label = summary["learner"] if first else name
-        rows.append([label, names[name], *((text, style) for text in texts), ratio])
-    heads = ["predictor", "", summary["loss_name"], *(["targets known"] if told else []), "x learner"]
-    sheet.table("ndvvv" if told else "ndvv", rows, heads, indent=2)
-
-
-def _described(summary: dict[str, Any]) -> str:
-    parameters = summary["settings"]["parameters"]
-    said = ", ".join(f"{name}={value}" for name, value in parameters.items())
-    return said if len(said) <= 40 else ""
-
-
-def _ratio(value: float) -> str:
-    return f"{value:.2f}" if value < 100.0 else number(value)
+def _print_losses(sheet: Sheet, losses: Table) -> None:
+    rows: list[list[Cell]] = [
+        [(cell, "bold" if row[0].endswith("(this run)") else "") for cell in row] for row in losses.rows
+    ]
+    sheet.table("n" + "v" * (len(losses.heads) - 1), rows, losses.heads, indent=2)
 
 
 def _metrics(summary: dict[str, Any], *, late: bool) -> Iterator[tuple[str, str, str, str]]:
@@ -108,6 +73,8 @@ def _metrics(summary: dict[str, Any], *, late: bool) -> Iterator[tuple[str, str,
 
 
 def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    if parameters := summary["settings"]["parameters"]:
+        yield "set", "", "", ", ".join(f"{name}={value}" for name, value in parameters.items())
     if summary["coverage"] is not None:
         meaning = f"of the targets lay inside their {percent(summary['interval_level'])} interval"
         yield "coverage", percent(summary["coverage"]), "", meaning
@@ -123,7 +90,8 @@ def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
         yield "relevance", "", "", _most_relevant(summary["relevances"])
     speed = round(summary["rows"] / summary["seconds"]) if summary["seconds"] else 0
     cost = number(summary["microseconds_per_row"], 2)
-    yield "time", _time(summary["seconds"]), "", f"{count(speed)} rows/s; the learner alone {cost} us/row"
+    whole = f"{duration(summary['seconds'])}, {count(speed)} rows/s"
+    yield "time", "", "", f"{whole}; the learner alone {cost} us/row"
     if summary["classes"] is not None:
         labels = [str(label) for label in summary["classes"]]
         more = f" and {len(labels) - MOST_LABELS:,} more" if len(labels) > MOST_LABELS else ""
@@ -141,7 +109,3 @@ def _most_relevant(relevances: dict[str, float | None]) -> str:
     known = sorted(((value, name) for name, value in relevances.items() if value is not None), reverse=True)
     shown = [f"{name} {number(value, 2)}" for value, name in known[:MOST_RELEVANT]]
     return ", ".join(shown) + (" ..." if len(known) > MOST_RELEVANT else "")
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 60.0 else duration(seconds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from kons.report import pictures
 from kons.report.drawing import Picture
-from kons.report.folder import RunFolder, as_number, as_text
+from kons.report.folder import RunFolder, as_number, as_text, or_infinite
 from kons.report.numbers import column, count, number, plural
 from kons.report.pictures import Point
 from kons.report.shown import Shown, Table
@@ -49,10 +48,10 @@ class Entry:
 
 def read_entries(folder: RunFolder) -> list[Entry]:
     """Learners and baselines, the least loss first."""
-    found, frontier = folder.summary.get("learners"), folder.summary.get("frontier")
+    frontier = folder.summary.get("frontier")
     best = set(map(as_text, frontier)) if isinstance(frontier, list) else set()
-    learners = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
-    learners.sort(key=lambda entry: (_or_infinite(entry.get("loss")), as_text(entry.get("name"))))
+    learners = folder.entries("learners")
+    learners.sort(key=lambda entry: (or_infinite(as_number(entry.get("loss"))), as_text(entry.get("name"))))
     entries = [
         Entry(
             name := as_text(entry.get("name", "learner")),
@@ -65,13 +64,10 @@ def read_entries(folder: RunFolder) -> list[Entry]:
         )
         for rank, entry in enumerate(learners, 1)
     ]
-    baselines = folder.group("baselines")
-    entries += [
-        Entry(label, loss)
-        for key, label in baseline_names(folder.task).items()
-        if (loss := as_number(baselines.get(key))) is not None
-    ]
-    return sorted(entries, key=lambda entry: _or_infinite(entry.loss))
+    baselines = folder.numbers("baselines")
+    names = baseline_names(folder.task).items()
+    entries += [Entry(label, baselines[key]) for key, label in names if key in baselines]
+    return sorted(entries, key=lambda entry: or_infinite(entry.loss))
 
 
 def describe_comparison(folder: RunFolder) -> dict[str, Any]:
@@ -119,11 +115,6 @@ def draw_frontier(folder: RunFolder) -> Picture | None:
     if found.best is not None and found.best_loss is not None:
         trivial = baseline_names(folder.task)[found.best], found.best_loss
     return pictures.frontier(points, trivial, loss_name(folder), part=folder.task == "classification")
-
-
-def _or_infinite(value: Any) -> float:
-    known = as_number(value)
-    return math.inf if known is None else known
 
 
 def _headline(folder: RunFolder, learners: list[Entry], found: Verdict) -> list[str]:

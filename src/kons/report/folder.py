@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kons.errors import InputError, as_word
 
-__all__ = ["RunFolder", "Segment", "as_number", "as_text", "read_folder"]
+__all__ = ["RunFolder", "Segment", "as_number", "as_text", "or_infinite", "read_folder"]
 
 FORMAT = 1
 TRACE_FILE = re.compile(r"\d+\.npz")
@@ -46,6 +46,11 @@ def as_number(value: Any) -> float | None:
     except OverflowError:
         return None
     return number if math.isfinite(number) else None
+
+
+def or_infinite(value: float | None) -> float:
+    """For sorting: what is not known comes last."""
+    return math.inf if value is None else value
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,16 @@ class RunFolder:
     def number(self, name: str) -> float | None:
         """A finite number of the summary, or None."""
         return as_number(self.summary.get(name))
+
+    def numbers(self, name: str) -> dict[str, float]:
+        """The finite numbers of an object of the summary, by name."""
+        found = ((as_text(key), as_number(value)) for key, value in self.group(name).items())
+        return {key: value for key, value in found if value is not None}
+
+    def entries(self, name: str) -> list[dict[str, Any]]:
+        """The objects in a list of the summary."""
+        found = self.summary.get(name)
+        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
     def trace(self) -> Iterator[Segment]:
         """The trace, file by file in row order; a gap, an overlap or a damaged file is an error."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from kons.report import pictures
-from kons.report.folder import RunFolder, as_number, as_text
-from kons.report.history import BASELINES, History, read_history
+from kons.report.folder import RunFolder, as_number, as_text, or_infinite
+from kons.report.history import History, read_history
 from kons.report.numbers import column, count, duration, number, percent, plural
 from kons.report.proof import proof
 from kons.report.shown import Bar, Shown, Table
@@ -29,7 +29,7 @@ from kons.report.words import (
     worth_knowing,
 )
 
-__all__ = ["describe_run"]
+__all__ = ["beside", "describe_run"]
 
 MOST_BARS = 20
 MOST_LABELS = 10
@@ -111,31 +111,37 @@ def _losses(folder: RunFolder, history: History) -> list[Shown]:
         shown.append(
             Shown("Over the last rows", f"{plural(folder.rows, 'row')} are too few for a windowed curve.")
         )
-    shown.append(Shown("In figures", "", table=_beside(folder, names)))
+    shown.append(Shown("In figures", "", table=beside(folder, names["learner"])))
     other = _measures(folder)
     return [*shown, Shown("Other measures of this run", "", table=other)] if other else shown
 
 
-def _beside(folder: RunFolder, names: dict[str, str]) -> Table:
-    """The loss of the learner and of the baselines, and how many times as large."""
-    baselines = folder.group("baselines")
-    loss = folder.number("loss")
-    rows = [(loss, f"{names['learner']} (this run)")]
-    rows += [(as_number(baselines[key]), names[key]) for key in BASELINES if key in baselines]
-    rows.sort(key=lambda row: math.inf if row[0] is None else row[0])
-    texts = loss_texts(folder, [value for value, _ in rows])
-    ratios = column(
-        [value / loss if loss and value is not None else None for value, _ in rows], 3, by_least=True
-    )
-    cells = [[name, text, ratio] for (_, name), text, ratio in zip(rows, texts, ratios, strict=True)]
-    return Table(["predictor", loss_name(folder), "times this run's"], cells, [False, True, True])
+def beside(folder: RunFolder, name: str) -> Table:
+    """The loss of the learner and of the baselines, least first, and how many times as large.
+
+    Where the very first rows weigh much, a column more is about the rows after them, and so is the order.
+    """
+    found: list[Mapping[str, float | None]]
+    found = [{"learner": folder.number("loss"), **folder.numbers("baselines")}]
+    if verdict(folder).loss != folder.number("loss"):
+        found.append(folder.numbers("informed"))
+    names = {"learner": f"{name} (this run)", **baseline_names(folder.task)}
+    judged = found[-1]
+    keys = sorted((key for key in names if key in found[0]), key=lambda key: or_infinite(judged.get(key)))
+    own = judged.get("learner")
+    ratios = [loss / own if own and (loss := judged.get(key)) is not None else None for key in keys]
+    texts = [loss_texts(folder, [losses.get(key) for key in keys]) for losses in found]
+    columns = [[names[key] for key in keys], *texts, column(ratios, 3, by_least=True)]
+    heads = ["predictor", loss_name(folder), "targets known", "times this run's"]
+    heads = heads if len(found) > 1 else [*heads[:2], heads[3]]
+    return Table(heads, [list(row) for row in zip(*columns, strict=True)], [False, *[True] * len(heads[1:])])
 
 
 def _measures(folder: RunFolder) -> Table | None:
     known = [
-        [METRICS.get(key, as_text(key)), number(value)]
-        for key, raw in folder.group("metrics").items()
-        if key not in ("mse", "error_rate") and (value := as_number(raw)) is not None
+        [METRICS.get(key, key), number(value)]
+        for key, value in folder.numbers("metrics").items()
+        if key not in ("mse", "error_rate")
     ]
     return Table(["measure", "value"], known, [False, True]) if known else None
 
@@ -265,7 +271,7 @@ def _label(folder: RunFolder, code: float) -> str:
 def _reliance(folder: RunFolder, history: History) -> list[Shown]:
     """Relevances and experts: only some learners have them."""
     shown = []
-    relevances = folder.group("relevances")
+    relevances = folder.numbers("relevances")
     bars = _bars(relevances.items())
     if bars:
         caption = "How strongly each column moves the prediction, over its usual range; the largest is 1."
@@ -276,8 +282,7 @@ def _reliance(folder: RunFolder, history: History) -> list[Shown]:
         shown.append(
             Shown("Columns that matter", "Not known: relevances are learned by --learner auto only.")
         )
-    experts = folder.summary.get("experts")
-    experts = [e for e in experts if isinstance(e, dict)] if isinstance(experts, list) else []
+    experts = folder.entries("experts")
     names = [as_text(expert.get("name", f"expert {i}")) for i, expert in enumerate(experts)]
     if history.shares is not None:
         caption = (
@@ -287,7 +292,8 @@ def _reliance(folder: RunFolder, history: History) -> list[Shown]:
             caption = "Who led how often: the run is too short to show weights over time."
         picture = pictures.shares(history.shares, names, history.leaders)
         shown.append(Shown("Experts over time", caption, picture))
-    present = [(name, expert.get("share")) for name, expert in zip(names, experts, strict=True)]
+    shares = (as_number(expert.get("share")) for expert in experts)
+    present = [(name, share) for name, share in zip(names, shares, strict=True) if share is not None]
     final = _bars([(name, share) for name, share in present if share != 0.0], parts=True)
     if final:
         gone = sum(share == 0.0 for _, share in present)
@@ -299,12 +305,11 @@ def _reliance(folder: RunFolder, history: History) -> list[Shown]:
     return shown
 
 
-def _bars(amounts: Iterable[tuple[Any, Any]], *, parts: bool = False) -> list[Bar]:
-    known = [(as_text(name), value) for name, raw in amounts if (value := as_number(raw)) is not None]
-    largest = max((abs(value) for _, value in known), default=0.0)
+def _bars(amounts: Iterable[tuple[str, float]], *, parts: bool = False) -> list[Bar]:
+    known = sorted(amounts, key=lambda pair: -abs(pair[1]))
+    largest = abs(known[0][1]) if known else 0.0
     if largest <= 0.0:
         return []
-    known.sort(key=lambda pair: -abs(pair[1]))
     return [
         Bar(name, percent(value) if parts else number(value / largest, 2), abs(value) / largest)
         for name, value in known[:MOST_BARS]

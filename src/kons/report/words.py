@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.report.folder import RunFolder, as_number, as_text
+from kons.report.folder import RunFolder, as_text
 from kons.report.history import BASELINES, History
 from kons.report.numbers import UNKNOWN, column, count, duration, number, percent, plural
 
@@ -151,13 +151,10 @@ def verdict(folder: RunFolder) -> Verdict:
     Rows predicted before any target was known are left aside where they weigh much: all predictors, the
     trivial ones included, are equally wrong there, and any difference would drown.
     """
-    found, own = folder.group("baselines"), folder.number("loss")
-    informed = folder.group("informed")
-    known = as_number(informed.get("learner"))
-    if own and known is not None and known < (1.0 - BLIND) * own:
-        found, own = informed, known
-    losses = {name: loss for name in BASELINES if (loss := as_number(found.get(name))) is not None}
-    best = min(losses, key=lambda name: losses[name]) if losses else None
+    losses, own, informed = folder.numbers("baselines"), folder.number("loss"), folder.numbers("informed")
+    if own and informed.get("learner", math.inf) < (1.0 - BLIND) * own:
+        losses, own = informed, informed["learner"]
+    best = min((name for name in BASELINES if name in losses), key=lambda name: losses[name], default=None)
     return Verdict(own, best, losses[best] if best else None)
 
 
@@ -203,8 +200,8 @@ def remark(folder: RunFolder) -> str:
         return "As it stands, the trivial predictor is the better choice. What to try stands below."
     if kind == "same":
         return "It has not earned its cost yet. What to try stands below."
-    metrics = folder.group("metrics")
-    rmse, explained = as_number(metrics.get("rmse")), as_number(metrics.get("r2"))
+    metrics = folder.numbers("metrics")
+    rmse, explained = metrics.get("rmse"), metrics.get("r2")
     if found.loss is not None and found.loss != folder.number("loss"):
         # The headline leaves rows aside that were predicted before any target was known: so does this.
         rmse, explained = math.sqrt(found.loss), None
@@ -213,9 +210,8 @@ def remark(folder: RunFolder) -> str:
         said.append(f"A prediction is typically off by {number(rmse)}, in units of {folder.target}")
     if explained is not None and explained > 0.0:
         said.append(f"{percent(explained)} of the target's variance is explained")
-    area = as_number(metrics.get("auc"))
-    if folder.task == "classification" and area is not None:
-        said.append(f"Area under the ROC curve: {area:.3f}")
+    if folder.task == "classification" and "auc" in metrics:
+        said.append(f"Area under the ROC curve: {metrics['auc']:.3f}")
     return "; ".join(said) + "." if said else ""
 
 
