@@ -68,8 +68,9 @@ def _cards(folder: RunFolder, history: History) -> list[tuple[str, str, str]]:
     cards = [(loss_name(folder), loss_text(folder, found.loss), over)]
     if found.best is not None:
         trivial = baseline_names(folder.task)[found.best]
+        change = found.change.removesuffix(" as much")
         cards.append(
-            ("against the best baseline", found.short, f"{trivial}: {loss_text(folder, found.best_loss)}")
+            ("against the best baseline", change, f"{trivial}: {loss_text(folder, found.best_loss)}")
         )
     held, level = coverage(folder, history), folder.number("interval_level")
     if held is not None:
