@@ -14,7 +14,7 @@ MOST_NAMES = 200
 
 
 def typed(folder: RunFolder) -> str:
-    words = folder.command
+    words = folder.texts("command")
     if words and words[0] != "kons":
         # The path of the program is the machine's own; what a person types is its name.
         head = words[0].replace("\\", "/").rsplit("/", 1)[-1]
@@ -31,7 +31,7 @@ def settings(folder: RunFolder) -> list[tuple[str, list[tuple[str, str]]]]:
         ("Circumstances", {key: folder.run[key] for key in ("threads", "started") if key in folder.run}),
     ]
     found = [(title, _flat(values)) for title, values in groups if isinstance(values, dict)]
-    features = folder.features
+    features = folder.texts("features")
     if features:
         names = ", ".join(features[:MOST_NAMES])
         more = f" and {count(len(features) - MOST_NAMES)} more" if len(features) > MOST_NAMES else ""

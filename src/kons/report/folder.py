@@ -104,27 +104,17 @@ class RunFolder:
     @property
     def classes(self) -> list[str]:
         """The labels in the order of their codes; empty for regression."""
-        return _texts(self.summary.get("classes"))
-
-    @property
-    def command(self) -> list[str]:
-        """The command line, word by word; empty where it is not known."""
-        return _texts(self.run.get("command"))
-
-    @property
-    def features(self) -> list[str]:
-        """The names of the columns that were learned from."""
-        return _texts(self.run.get("features")) or _texts(self.summary.get("features"))
-
-    @property
-    def notes(self) -> list[str]:
-        """Choices that the run told its user."""
-        return _texts(self.summary.get("notes"))
+        return self.texts("classes")
 
     def group(self, name: str) -> dict[str, Any]:
         """An object of the summary, or of what was asked; empty where there is none."""
         found = self.summary.get(name) or self.run.get(name)
         return found if isinstance(found, dict) else {}
+
+    def texts(self, name: str) -> list[str]:
+        """A list of the summary, or of what was asked, as texts; empty where there is none."""
+        found = self.summary.get(name) or self.run.get(name)
+        return [as_text(part) for part in found] if isinstance(found, list) else []
 
     def number(self, name: str) -> float | None:
         """A finite number of the summary, or None."""
@@ -145,13 +135,13 @@ class RunFolder:
         expected = 0
         folder = self.path / "trace"
         try:
-            names = sorted((p for p in folder.iterdir() if TRACE_FILE.fullmatch(p.name)), key=_by_number)
+            files = [path for path in folder.iterdir() if TRACE_FILE.fullmatch(path.name)]
         except OSError:
             raise InputError(
                 f"{folder}: the folder of the trace is missing or cannot be read; copy the whole run "
                 f"folder, or {AGAIN}."
             ) from None
-        for path in names:
+        for path in sorted(files, key=lambda path: int(path.stem)):
             segment = _read_segment(path)
             if segment.first != expected:
                 raise InputError(
@@ -193,14 +183,6 @@ def read_folder(path: Path) -> RunFolder:
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
         raise InputError(f"{path / 'summary.json'}: rows is {rows!r}, expected a count; {AGAIN}.")
     return RunFolder(path, run, summary)
-
-
-def _texts(found: Any) -> list[str]:
-    return [as_text(part) for part in found] if isinstance(found, list) else []
-
-
-def _by_number(path: Path) -> int:
-    return int(path.stem)
 
 
 def _read_document(path: Path, advice: str) -> dict[str, Any]:

@@ -8,26 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from kons.report import pictures
+from kons.report import pictures, words
 from kons.report.folder import RunFolder, as_number, as_text, or_infinite
 from kons.report.history import History, read_history
 from kons.report.numbers import column, count, duration, number, percent, plural
 from kons.report.proof import proof
 from kons.report.shown import Bar, Shown, Table
-from kons.report.words import (
-    METRICS,
-    TOO_FEW,
-    baseline_names,
-    coverage,
-    headline,
-    loss_name,
-    loss_text,
-    loss_texts,
-    remark,
-    suggestions,
-    verdict,
-    worth_knowing,
-)
 
 __all__ = ["beside", "describe_run"]
 
@@ -40,16 +26,16 @@ def describe_run(folder: RunFolder) -> dict[str, Any]:
     history = read_history(folder)
     context: dict[str, Any] = {
         "title": f"{folder.target} \N{MIDDLE DOT} kons report",
-        "headline": headline(folder),
-        "kind": verdict(folder).kind if folder.rows >= TOO_FEW else "unknown",
-        "notes": worth_knowing(folder, history),
+        "headline": words.headline(folder),
+        "kind": words.verdict(folder).kind if folder.rows >= words.TOO_FEW else "unknown",
+        "notes": words.worth_knowing(folder, history),
     }
     if not folder.rows:
         return context
     return context | {
-        "remark": remark(folder),
+        "remark": words.remark(folder),
         "cards": _cards(folder, history),
-        "suggestions": suggestions(folder),
+        "suggestions": words.suggestions(folder),
         "sections": [
             ("How good it is", _losses(folder, history)),
             ("Predicted against actual", _recent(folder, history)),
@@ -62,17 +48,16 @@ def describe_run(folder: RunFolder) -> dict[str, Any]:
 
 
 def _cards(folder: RunFolder, history: History) -> list[tuple[str, str, str]]:
-    found = verdict(folder)
+    found = words.verdict(folder)
     over = f"over {plural(folder.rows, 'row')}"
     over += "" if found.loss == folder.number("loss") else ", once a target was known"
-    cards = [(loss_name(folder), loss_text(folder, found.loss), over)]
+    cards = [(words.loss_name(folder), words.loss_text(folder, found.loss), over)]
     if found.best is not None:
-        trivial = baseline_names(folder.task)[found.best]
+        trivial = words.baseline_names(folder.task)[found.best]
         change = found.change.removesuffix(" as much")
-        cards.append(
-            ("against the best baseline", change, f"{trivial}: {loss_text(folder, found.best_loss)}")
-        )
-    held, level = coverage(folder, history), folder.number("interval_level")
+        theirs = f"{trivial}: {words.loss_text(folder, found.best_loss)}"
+        cards.append(("against the best baseline", change, theirs))
+    held, level = words.coverage(folder, history), folder.number("interval_level")
     if held is not None:
         asked = f"asked for: {percent(level)}" if level is not None else "of the targets"
         cards.append(("inside the interval", percent(held), asked))
@@ -88,9 +73,10 @@ def _cards(folder: RunFolder, history: History) -> list[tuple[str, str, str]]:
 
 def _losses(folder: RunFolder, history: History) -> list[Shown]:
     part = folder.task == "classification"
-    name = loss_name(folder)
+    name = words.loss_name(folder)
     unit = "" if part else f" ({folder.target}, squared)"
-    names = {"learner": as_text(folder.summary.get("learner") or "learner"), **baseline_names(folder.task)}
+    learner = as_text(folder.summary.get("learner") or "learner")
+    names = {"learner": learner, **words.baseline_names(folder.task)}
     shown = [
         Shown(
             "Over all rows so far",
@@ -112,7 +98,7 @@ def _losses(folder: RunFolder, history: History) -> list[Shown]:
         shown.append(
             Shown("Over the last rows", f"{plural(folder.rows, 'row')} are too few for a windowed curve.")
         )
-    shown.append(Shown("In figures", "", table=beside(folder, names["learner"])))
+    shown.append(Shown("In figures", "", table=beside(folder, learner)))
     other = _measures(folder)
     return [*shown, Shown("Other measures of this run", "", table=other)] if other else shown
 
@@ -124,23 +110,23 @@ def beside(folder: RunFolder, name: str) -> Table:
     """
     found: list[Mapping[str, float | None]]
     found = [{"learner": folder.number("loss"), **folder.numbers("baselines")}]
-    if verdict(folder).loss != folder.number("loss"):
+    if words.verdict(folder).loss != folder.number("loss"):
         found.append(folder.numbers("informed"))
-    names = {"learner": f"{name} (this run)", **baseline_names(folder.task)}
+    names = {"learner": f"{name} (this run)", **words.baseline_names(folder.task)}
     judged = found[-1]
     keys = sorted((key for key in names if key in found[0]), key=lambda key: or_infinite(judged.get(key)))
     own = judged.get("learner")
     ratios = [loss / own if own and (loss := judged.get(key)) is not None else None for key in keys]
-    texts = [loss_texts(folder, [losses.get(key) for key in keys]) for losses in found]
+    texts = [words.loss_texts(folder, [losses.get(key) for key in keys]) for losses in found]
     columns = [[names[key] for key in keys], *texts, column(ratios, 3, by_least=True)]
-    heads = ["predictor", loss_name(folder), "targets known", "times this run's"]
+    heads = ["predictor", words.loss_name(folder), "targets known", "times this run's"]
     heads = heads if len(found) > 1 else [*heads[:2], heads[3]]
     return Table(heads, [list(row) for row in zip(*columns, strict=True)], [False, *[True] * len(heads[1:])])
 
 
 def _measures(folder: RunFolder) -> Table | None:
     known = [
-        [METRICS.get(key, key), number(value)]
+        [words.METRICS.get(key, key), number(value)]
         for key, value in folder.numbers("metrics").items()
         if key not in ("mse", "error_rate")
     ]
@@ -163,7 +149,7 @@ def _recent(folder: RunFolder, history: History) -> list[Shown]:
         known = np.isfinite(recent["lower"]) & np.isfinite(recent["upper"]) & np.isfinite(recent["target"])
         inside = known & (recent["lower"] <= recent["target"]) & (recent["target"] <= recent["upper"])
         if known.any():
-            held = coverage(folder, history)
+            held = words.coverage(folder, history)
             said += f" The interval held {count(int(inside.sum()))} of {plural(int(known.sum()), 'target')}"
             said += f" ({percent(inside.sum() / known.sum())}); over the whole run {percent(held)}."
         else:

@@ -249,7 +249,7 @@ def worth_knowing(folder: RunFolder, history: History) -> list[list[str]]:
     if resumed := int(folder.number("resumed") or 0):
         same = "its predictions are those of an uninterrupted run."
         said.append([f"The run was interrupted and resumed {plural(resumed, 'time')}; {same}"])
-    return [*said, *([note] for note in folder.notes)]
+    return [*said, *([note] for note in folder.texts("notes"))]
 
 
 def _about_time(folder: RunFolder, history: History) -> list[str]:
@@ -291,7 +291,7 @@ def coverage(folder: RunFolder, history: History) -> float | None:
 def asked_file(folder: RunFolder) -> str:
     """The source as it was typed, if the command line holds it."""
     name = as_text(folder.group("source").get("name") or "FILE")
-    same = (typed for typed in folder.command if typed == name or _last(typed) == _last(name))
+    same = (typed for typed in folder.texts("command") if typed == name or _last(typed) == _last(name))
     return next(same, name)
 
 
