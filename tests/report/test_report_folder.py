@@ -215,6 +215,23 @@ def test_numbers_of_experts_that_cannot_be_are_left_out(tmp_path):
     assert read(tmp_path).shares is read(tmp_path).leaders is None
 
 
+def test_experts_may_come_later(tmp_path):
+    folders.regression(tmp_path, rows=301)
+    columns = {name: np.ones(301) for name in ("loss", "target", "prediction")}
+    notes = [
+        ([0, 1], [[1.0], [3.0]]),
+        ([150, 300, 999], [[1.0, 5.0], [np.nan, 2.0], [9.0, 9.0]]),  # row 999 is not of the run
+    ]
+    for path in (tmp_path / "trace").iterdir():
+        path.unlink()
+    for first, stop, (rows, shares) in ((0, 150, notes[0]), (150, 301, notes[1])):
+        part = {name: values[first:stop] for name, values in columns.items()}
+        np.savez(tmp_path / "trace" / f"{first:06d}.npz", first=first, share_rows=rows, shares=shares, **part)
+    found = read(tmp_path).shares
+    assert found.row.tolist() == [1.0, 151.0, 300.0]  # of stretches of 3 rows, the last of one
+    assert found.parts.tolist() == [[2.0, 0.0], [1.0, 5.0], [0.0, 2.0]]
+
+
 def test_leaders_stand_in_for_shares(tmp_path):
     columns = folders.regression(tmp_path, rows=300, experts=["a", "b"])
     del columns["shares"]

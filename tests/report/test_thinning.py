@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from kons.report.thinning import Bins, PartMeans, thinned
+from kons.report.thinning import Bins, thinned
 
 CUTS = [[], [1], [7, 8, 500], [250, 251, 252, 900]]
 
@@ -106,24 +106,9 @@ def test_a_run_shorter_than_the_window_has_no_windows():
     assert len(binned(np.ones(99)).window_mean(100)[0]) == 0
 
 
-def test_means_of_parts_allow_columns_that_come_later():
-    means = PartMeans(8, 4)
-    means.add(np.array([0, 1]), np.array([[1.0], [3.0]]))
-    means.add(
-        np.array([2, 6, 99]), np.array([[1.0, 5.0], [np.nan, 2.0], [9.0, 9.0]])
-    )  # row 99 is not of the run
-    rows, found = means.result()
-    assert rows.tolist() == [0.5, 2.5, 6.5]
-    assert found.tolist() == [[2.0, 0.0], [1.0, 5.0], [0.0, 2.0]]
-    short = PartMeans(9, 2)  # a stretch of 5 rows, and one of 4
-    short.add(np.array([0, 8]), np.ones((2, 1)))
-    assert short.result()[0].tolist() == [2.0, 7.0]
-    single = PartMeans(101, 4)  # 26, 26, 26 and 23
-    single.add(np.array([100]), np.ones((1, 1)))
-    assert single.result()[0].tolist() == [90.5]
-    last = PartMeans(301, 150)  # the last stretch is one row: its middle is no row after the end
-    last.add(np.array([300]), np.ones((1, 1)))
-    assert last.result()[0].tolist() == [300.0]
+def test_the_middle_of_the_last_stretch_is_no_row_after_the_end():
+    assert binned(np.ones(9), most=2).band(2).row.tolist() == [2.0, 7.0]  # 5 rows, and 4
+    assert binned(np.ones(301), most=150).band(150).row[-1] == 300.0  # the last stretch is one row
 
 
 def test_sums_go_on_where_they_were():

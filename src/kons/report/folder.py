@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 
 from kons.errors import InputError, as_word
 
-__all__ = ["RunFolder", "Segment", "as_number", "as_text", "or_infinite", "read_folder"]
+__all__ = ["RunFolder", "as_number", "as_text", "or_infinite", "read_folder"]
 
 FORMAT = 1
 TRACE_FILE = re.compile(r"\d+\.npz")
 AGAIN = "run it again with `kons run ... --out DIR`"
+
+Columns = dict[str, NDArray[Any]]
+"""Of a trace file: one value a row each; and ``shares[i]`` of all experts at row ``share_rows[i]``."""
 
 
 def as_text(value: Any) -> str:
@@ -51,19 +54,6 @@ def as_number(value: Any) -> float | None:
 def or_infinite(value: float | None) -> float:
     """For sorting: what is not known comes last."""
     return math.inf if value is None else value
-
-
-@dataclass(frozen=True)
-class Segment:
-    """The rows of one trace file: columns of the same length, and the number of the first row."""
-
-    first: int
-    columns: dict[str, NDArray[Any]]
-    shares: NDArray[np.float64] | None
-    share_rows: NDArray[np.float64] | None
-
-    def __len__(self) -> int:
-        return len(self.columns["loss"])
 
 
 @dataclass(frozen=True)
@@ -130,8 +120,8 @@ class RunFolder:
         found = self.summary.get(name)
         return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
-    def trace(self) -> Iterator[Segment]:
-        """The trace, file by file in row order; a gap, an overlap or a damaged file is an error."""
+    def trace(self) -> Iterator[tuple[int, Columns]]:
+        """(first row, columns) of each trace file in order; a gap, an overlap or damage is an error."""
         expected = 0
         folder = self.path / "trace"
         try:
@@ -142,16 +132,16 @@ class RunFolder:
                 f"folder, or {AGAIN}."
             ) from None
         for path in sorted(files, key=lambda path: int(path.stem)):
-            segment = _read_segment(path)
-            if segment.first != expected:
+            first, columns = _read_segment(path)
+            if first != expected:
                 raise InputError(
-                    f"{path}: begins at row {segment.first}, expected row {expected}: a trace file before "
+                    f"{path}: begins at row {first}, expected row {expected}: a trace file before "
                     f"it is missing or too many; copy the whole run folder, or {AGAIN}."
                 )
-            expected += len(segment)
+            expected += len(columns["loss"])
             if expected > self.rows:
                 break
-            yield segment
+            yield first, columns
         if expected != self.rows:
             relation = "at least" if expected > self.rows else "only"
             raise InputError(
@@ -198,7 +188,7 @@ def _read_document(path: Path, advice: str) -> dict[str, Any]:
     return document
 
 
-def _read_segment(path: Path) -> Segment:
+def _read_segment(path: Path) -> tuple[int, Columns]:
     try:
         if not zipfile.is_zipfile(path):  # NumPy would take it for a pickle, and say how to trust it
             raise InputError("it is no npz archive")
@@ -222,8 +212,6 @@ def _read_segment(path: Path) -> Segment:
             columns[name] = values
     if length < 0 or np.size(first) != 1:
         raise InputError(f"{path}: loss or first is not what a trace holds; {AGAIN}.")
-    if shares is None or share_rows is None or shares.ndim != 2 or len(shares) != len(share_rows):
-        shares = share_rows = None
-    else:
-        shares, share_rows = shares.astype(float), share_rows.astype(float)
-    return Segment(int(np.ravel(first)[0]), columns, shares, share_rows)
+    if shares is not None and share_rows is not None and shares.ndim == 2 and len(shares) == len(share_rows):
+        columns |= {"shares": shares, "share_rows": share_rows}
+    return int(np.ravel(first)[0]), columns

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import Vector
 from kons.report.folder import RunFolder, as_number
-from kons.report.thinning import Band, Bins, Line, PartMeans, thinned
+from kons.report.thinning import Band, Bins, Line, thinned
 
 __all__ = ["BASELINES", "History", "Shares", "read_history"]
 
@@ -81,12 +81,15 @@ def read_history(folder: RunFolder) -> History:
     found.novel_from = int(START * rows) if rows >= FEW else 0
     found.confusion = np.zeros((classes, classes), np.int64) if classes else None
     bins: dict[str, Bins] = defaultdict(lambda: Bins(rows))
-    shares, leads = PartMeans(rows, POINTS // 2), PartMeans(rows, POINTS // 2)
+    shares: list[Bins] = []
+    leads: list[Bins] = []
     worst: Table = {}
     novel: Table = {}
-    for segment in folder.trace():
-        columns = {name: _drawable(values) for name, values in segment.columns.items()}
-        at = np.arange(segment.first, segment.first + len(segment), dtype=np.int64)
+    for first, arrays in folder.trace():
+        columns: dict[str, Any] = {name: _drawable(values) for name, values in arrays.items()}
+        at = np.arange(first, first + len(columns["loss"]))
+        if "shares" in columns:
+            _add_parts(shares, rows, columns.pop("share_rows").astype(int), columns.pop("shares"))
         _count(found, columns)
         for name, values in _binned(columns).items():
             bins[name].add(at, values)
@@ -97,12 +100,10 @@ def read_history(folder: RunFolder) -> History:
         worst = _largest(_joined(worst, shown), "loss")
         late = {name: values[at >= found.novel_from] for name, values in shown.items()}
         novel = _largest(_joined(novel, late), "novelty")
-        if segment.shares is not None and segment.share_rows is not None:
-            shares.add(segment.share_rows.astype(np.int64), _drawable(segment.shares))
         if "expert" in columns:
             known = (columns["expert"] >= 0) & (columns["expert"] < MOST_EXPERTS)  # not where it is NaN
-            leader = columns["expert"][known].astype(np.int64)
-            leads.add(at[known], np.eye(int(leader.max(initial=-1)) + 1)[leader])
+            leader = columns["expert"][known].astype(int)
+            _add_parts(leads, rows, at[known], np.eye(int(leader.max(initial=-1)) + 1)[leader])
     found.worst, found.most_novel = _rows(worst), _rows(novel)
     _add_lines(found, bins)
     _add_experts(found, shares, leads)
@@ -173,11 +174,25 @@ def _add_lines(found: History, bins: dict[str, Bins]) -> None:
         found.novelty = bins["novelty"].band(POINTS)
 
 
-def _add_experts(found: History, shares: PartMeans, leads: PartMeans) -> None:
-    (rows, weights), (led, parts) = shares.result(), leads.result()
-    if parts.size:
-        found.leaders = led, parts.argmax(axis=1).astype(np.float64)
-        found.shares = Shares(led, parts, "lead")
+def _add_parts(bins: list[Bins], total: int, rows: NDArray[np.int64], parts: NDArray[np.float64]) -> None:
+    """Each expert's part in its own bins; experts may come later. Rows outside the run are left out."""
+    inside = (rows >= 0) & (rows < total)
+    bins += [Bins(total, POINTS // 2) for _ in range(parts.shape[1] - len(bins))]
+    for expert, values in zip(bins, np.nan_to_num(parts[inside], nan=0.0).T, strict=False):
+        expert.add(rows[inside], values)
+
+
+def _mean_parts(bins: list[Bins]) -> Line:
+    """(middle row, mean part of each expert) of each stretch of rows; what was not there counts as 0."""
+    known = bins[0].count > 0
+    sums = np.stack([expert.sum for expert in bins], axis=1)
+    return bins[0].band(len(known)).row, sums[known] / bins[0].count[known, None]
+
+
+def _add_experts(found: History, shares: list[Bins], leads: list[Bins]) -> None:
+    if leads:
+        found.shares = Shares(*_mean_parts(leads), "lead")
+        found.leaders = found.shares.row, found.shares.parts.argmax(axis=1).astype(np.float64)
     # Weights are known now and then: in a run too short for that, who led how often stands for them.
-    if weights.size and (len(rows) >= FEWEST or not parts.size):
-        found.shares = Shares(rows, weights, "weight")
+    if shares and np.count_nonzero(shares[0].count) >= (FEWEST if leads else 1):
+        found.shares = Shares(*_mean_parts(shares), "weight")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import Vector
 
-__all__ = ["Band", "Bins", "Line", "PartMeans", "thinned"]
+__all__ = ["Band", "Bins", "Line", "thinned"]
 
 MOST_BINS = 20_000
 
@@ -88,6 +88,7 @@ class Bins:
         low, high = np.minimum.reduceat(self.low, starts), np.maximum.reduceat(self.high, starts)
         stretch = self.width * (starts[1] if len(starts) > 1 else len(self.sum))
         middle = starts.astype(np.float64) * self.width + 0.5 * (stretch - 1)
+        middle = np.minimum(middle, self.total - 1.0)  # the last stretch may be shorter
         known = counts > 0
         return Band(middle[known], low[known], sums[known] / counts[known], high[known])
 
@@ -110,32 +111,3 @@ def thinned(line: Line, points: int) -> Line:
     kept = {start + int(f(values[start:stop])) for start, stop in stretches for f in (np.argmin, np.argmax)}
     order = sorted(kept)
     return rows[order], values[order]
-
-
-class PartMeans:
-    """The mean of each column of a matrix over each of at most ``points`` equal stretches of rows.
-
-    The matrix may get more columns as rows come: what was not there yet counts as 0. NaN counts as 0.
-    """
-
-    def __init__(self, total: int, points: int) -> None:
-        self._total, self._width = total, max(1, -(-total // points))
-        bins = -(-total // self._width)
-        self._sums, self._count = np.zeros((bins, 0)), np.zeros(bins)
-
-    def add(self, rows: NDArray[np.int64], parts: NDArray[np.float64]) -> None:
-        """Take rows of the matrix at these row numbers; those outside the run are left out."""
-        inside = (rows >= 0) & (rows // self._width < len(self._count))
-        places, parts = rows[inside] // self._width, np.nan_to_num(parts[inside], nan=0.0)
-        more = parts.shape[1] - self._sums.shape[1]
-        if more > 0:
-            self._sums = np.pad(self._sums, ((0, 0), (0, more)))
-        np.add.at(self._sums[:, : parts.shape[1]], places, parts)
-        np.add.at(self._count, places, 1.0)
-
-    def result(self) -> tuple[Vector, NDArray[np.float64]]:
-        """(middle row, mean of each column), for each stretch that holds a row."""
-        known = np.flatnonzero(self._count)
-        middle = known.astype(np.float64) * self._width + 0.5 * (self._width - 1)
-        # The last stretch may be shorter.
-        return np.minimum(middle, self._total - 1.0), self._sums[known] / self._count[known, None]
