@@ -10,7 +10,6 @@ from kons.cli.screen import Cell, Sheet
 from kons.report.folder import RunFolder
 from kons.report.numbers import count, duration, number, percent, plural
 from kons.report.run import beside
-from kons.report.shown import Table
 from kons.report.words import METRICS, Command, headline, plain, remark, suggestions
 
 __all__ = ["print_outcome"]
@@ -20,25 +19,21 @@ MOST_LABELS = 8
 MOST_RELEVANT = 3
 
 
-def print_outcome(
-    summary: dict[str, Any],
-    *,
-    source: str,
-    command: Sequence[str] = (),
-    folder: Path | None = None,
-    files: Sequence[str] = (),
-) -> None:
+def print_outcome(summary: dict[str, Any], source: str, folder: Path | None, files: Sequence[str]) -> None:
     """The summary of a run on standard output; fits 80 columns."""
     sheet = Sheet()
-    typed = summary["settings"]["source"]
-    known = RunFolder(Path(), {"command": list(command), "source": {"name": typed}}, summary)
+    known = RunFolder(Path(), {}, summary)
     told = [summary["task"], plural(summary["rows"], "row"), plural(len(summary["features"]), "column")]
     told += [f"targets {count(summary['delay'])} rows late"] if summary["delay"] else []
     told += ["stopped before the end"] if summary["stopped"] else []
     sheet.title(f"{source}, predicting {known.target!r}", ", ".join(told))
     sheet.say(f"{plain(headline(known))} {remark(known)}".rstrip())
     sheet.say()
-    _print_losses(sheet, beside(known, known.summary["learner"]))
+    losses = beside(known, summary["learner"])
+    rows: list[list[Cell]] = [
+        [(cell, "bold" if row[0].endswith("(this run)") else "") for cell in row] for row in losses.rows
+    ]
+    sheet.table("n" + "v" * (len(losses.heads) - 1), rows, losses.heads, indent=2)
     sheet.say()
     span = min(summary["window"], summary["rows"])
     late = summary["rows"] > span
@@ -55,13 +50,6 @@ def print_outcome(
     if folder is not None:
         sheet.say(f"\nSaved in {folder}: {', '.join(files)}.")
     sheet.say()
-
-
-def _print_losses(sheet: Sheet, losses: Table) -> None:
-    rows: list[list[Cell]] = [
-        [(cell, "bold" if row[0].endswith("(this run)") else "") for cell in row] for row in losses.rows
-    ]
-    sheet.table("n" + "v" * (len(losses.heads) - 1), rows, losses.heads, indent=2)
 
 
 def _metrics(summary: dict[str, Any], *, late: bool) -> Iterator[tuple[str, str, str, str]]:

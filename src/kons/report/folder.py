@@ -86,6 +86,11 @@ class RunFolder:
         return as_text(self.run.get("target") or self.summary.get("target") or "target")
 
     @property
+    def source(self) -> str:
+        """What was read, as it was typed."""
+        return as_text(self.settings.get("source") or "FILE")
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What was asked for."""
         found = self.run.get("settings") or self.summary.get("settings")

@@ -44,17 +44,11 @@ class History:
 
     rows: int
     window: int
-    columns: tuple[str, ...] = ()
-    """What the trace holds."""
     unknown: int = 0
     """Rows whose loss is no number that could be drawn."""
     running: dict[str, Line] = field(default_factory=dict)
     windowed: dict[str, Line] = field(default_factory=dict)
     recent: dict[str, Vector] = field(default_factory=dict)
-    intervals: int = 0
-    """Rows with an interval and a target."""
-    covered: int = 0
-    """Those whose target lay in it."""
     size: Line | None = None
     effective_dimension: Line | None = None
     log_determinant: Line | None = None
@@ -118,14 +112,9 @@ def _drawable(values: NDArray[Any]) -> Vector:
 
 
 def _count(found: History, columns: Table) -> None:
-    """Rows without a loss, targets inside their intervals, labels by label."""
+    """Rows without a loss, and labels by label."""
     target, prediction = columns["target"], columns["prediction"]
-    found.columns = tuple(sorted({*found.columns, *columns}))
     found.unknown += int(np.isnan(columns["loss"]).sum())
-    if "lower" in columns and "upper" in columns:
-        lower, upper = columns["lower"], columns["upper"]
-        found.intervals += int((np.isfinite(target) & np.isfinite(lower) & np.isfinite(upper)).sum())
-        found.covered += int(((lower <= target) & (target <= upper)).sum())  # false where one is NaN
     if found.confusion is not None:
         count = len(found.confusion)
         known = (target >= 0) & (target < count) & (prediction >= 0) & (prediction < count)

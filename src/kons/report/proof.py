@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kons.report.folder import RunFolder, as_number
-from kons.report.words import asked_file, command
+from kons.report.words import command
 
 __all__ = ["Proof", "proof"]
 
@@ -52,10 +52,10 @@ def _reasons(folder: RunFolder) -> list[str]:
 
 
 def _command(folder: RunFolder) -> tuple[str, str | None]:
-    file = asked_file(folder)
+    file = folder.source
     if len(folder.classes) > 2:
         return "There is no command for it.", None
-    if file in ("-", "FILE") or "standard input" in file:
+    if file in ("-", "FILE"):
         before, file = "The rows came by a pipe. Save them as a CSV file, say rows.csv; then:", "rows.csv"
     elif not file.lower().endswith(TABLES):
         before = "Save the rows as a CSV file of numbers with a header; then:"

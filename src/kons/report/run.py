@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -34,7 +33,7 @@ def describe_run(folder: RunFolder) -> dict[str, Any]:
         return context
     return context | {
         "remark": words.remark(folder),
-        "cards": _cards(folder, history),
+        "cards": _cards(folder),
         "suggestions": words.suggestions(folder),
         "sections": [
             ("How good it is", _losses(folder, history)),
@@ -47,7 +46,7 @@ def describe_run(folder: RunFolder) -> dict[str, Any]:
     }
 
 
-def _cards(folder: RunFolder, history: History) -> list[tuple[str, str, str]]:
+def _cards(folder: RunFolder) -> list[tuple[str, str, str]]:
     found = words.verdict(folder)
     over = f"over {plural(folder.rows, 'row')}"
     over += "" if found.loss == folder.number("loss") else ", once a target was known"
@@ -57,7 +56,7 @@ def _cards(folder: RunFolder, history: History) -> list[tuple[str, str, str]]:
         change = found.change.removesuffix(" as much")
         theirs = f"{trivial}: {words.loss_text(folder, found.best_loss)}"
         cards.append(("against the best baseline", change, theirs))
-    held, level = words.coverage(folder, history), folder.number("interval_level")
+    held, level = folder.number("coverage"), folder.number("interval_level")
     if held is not None:
         asked = f"asked for: {percent(level)}" if level is not None else "of the targets"
         cards.append(("inside the interval", percent(held), asked))
@@ -149,7 +148,7 @@ def _recent(folder: RunFolder, history: History) -> list[Shown]:
         known = np.isfinite(recent["lower"]) & np.isfinite(recent["upper"]) & np.isfinite(recent["target"])
         inside = known & (recent["lower"] <= recent["target"]) & (recent["target"] <= recent["upper"])
         if known.any():
-            held = words.coverage(folder, history)
+            held = folder.number("coverage")
             said += f" The interval held {count(int(inside.sum()))} of {plural(int(known.sum()), 'target')}"
             said += f" ({percent(inside.sum() / known.sum())}); over the whole run {percent(held)}."
         else:
@@ -193,7 +192,7 @@ def _memory(folder: RunFolder, history: History) -> list[Shown]:
                        "written by an older version.")]  # fmt: skip
     else:
         caption = "How many points span the learned function. The cost of a row grows with its square."
-        if "expert" in history.columns:
+        if history.leaders is not None:
             caption = "How many points span the functions of all experts together."
         picture = pictures.size(history.size, None if most is None else int(most))
         shown = [Shown("Dictionary", caption, picture)]
@@ -205,7 +204,7 @@ def _memory(folder: RunFolder, history: History) -> list[Shown]:
         "The online effective dimension adds up how much of each row was not yet explained; it flattens when "
         "the stream holds nothing new. The log-determinant is the volume learned, and bounds it from above."
     )
-    if "expert" in history.columns:
+    if history.leaders is not None:
         caption += " Both are the leading expert's."
     ends = [
         f"{name} {number(value)}"
@@ -241,18 +240,12 @@ def _listed(folder: RunFolder, rows: list[dict[str, float]], by: str, name: str)
         return None
     targets, predictions = [row["target"] for row in rows], [row["prediction"] for row in rows]
     numeric = folder.task != "classification"
-    if numeric:
-        shown = column([*targets, *predictions])
-    else:
-        shown = [_label(folder, code) for code in (*targets, *predictions)]
+    labels = {float(code): label for code, label in enumerate(folder.classes)}
+    both = [*targets, *predictions]
+    shown = column(both) if numeric else [labels.get(code, "unknown") for code in both]
     amounts = column([row[by] for row in rows], 3)
     cells = [[count(row["row"]), shown[i], shown[len(rows) + i], amounts[i]] for i, row in enumerate(rows)]
     return Table(["row", folder.target, "predicted", name], cells, [True, numeric, numeric, True])
-
-
-def _label(folder: RunFolder, code: float) -> str:
-    known = math.isfinite(code) and 0 <= code < len(folder.classes)
-    return folder.classes[int(code)] if known else "unknown"
 
 
 def _reliance(folder: RunFolder, history: History) -> list[Shown]:

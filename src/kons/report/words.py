@@ -15,8 +15,8 @@ from kons.report.history import BASELINES, History
 from kons.report.numbers import UNKNOWN, column, count, duration, number, percent, plural
 
 __all__ = [
-    "METRICS", "TOO_FEW", "Code", "Command", "Verdict", "asked_file", "baseline_names", "command", "compared",
-    "coverage", "headline", "loss_name", "loss_text", "loss_texts", "plain", "remark", "suggestions",
+    "METRICS", "TOO_FEW", "Code", "Command", "Verdict", "baseline_names", "command", "compared",
+    "headline", "loss_name", "loss_text", "loss_texts", "plain", "remark", "suggestions",
     "verdict", "worth_knowing",
 ]  # fmt: skip
 
@@ -193,7 +193,7 @@ def suggestions(folder: RunFolder) -> list[list[str]]:
     found = verdict(folder)
     if found.kind not in ("worse", "same"):
         return []
-    asked = [asked_file(folder), "--target", folder.target]
+    asked = [folder.source, "--target", folder.target]
     learner = folder.settings.get("learner") or DEFAULT
     chooses = learner == DEFAULT  # it has lags, ridges and linear experts already
 
@@ -230,7 +230,7 @@ def worth_knowing(folder: RunFolder, history: History) -> list[list[str]]:
             [f"The loss of {rows} is not a number that can be drawn: the curves leave such rows out."]
         )
     said += [[sentence] for sentence in _about_time(folder, history)]
-    held, level = coverage(folder, history), folder.number("interval_level")
+    held, level = folder.number("coverage"), folder.number("interval_level")
     if held is not None and level is not None and abs(held - level) > 0.03:
         meaning = "too narrow: trust them less" if held < level else "wider than they need to be"
         said.append(
@@ -278,25 +278,6 @@ def _about_time(folder: RunFolder, history: History) -> list[str]:
             f"{loss_text(folder, float(values[-1]))}, {compared} that of the whole run: {meaning}."
         )
     return said
-
-
-def coverage(folder: RunFolder, history: History) -> float | None:
-    """The part of the targets inside their interval: as summed up by the run, else as counted here."""
-    told = folder.number("coverage")
-    if told is None and history.intervals:
-        return history.covered / history.intervals
-    return told
-
-
-def asked_file(folder: RunFolder) -> str:
-    """The source as it was typed, if the command line holds it."""
-    name = as_text(folder.group("source").get("name") or "FILE")
-    same = (typed for typed in folder.texts("command") if typed == name or _last(typed) == _last(name))
-    return next(same, name)
-
-
-def _last(path: str) -> str:
-    return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def command(*words: Any) -> str:
