@@ -8,13 +8,13 @@ from typing import Any
 
 from kons.cli.screen import Cell, Sheet
 from kons.report.folder import RunFolder
+from kons.report.history import History
 from kons.report.numbers import count, duration, number, percent, plural
 from kons.report.run import beside
-from kons.report.words import METRICS, Command, headline, plain, remark, suggestions
+from kons.report.words import METRICS, Command, headline, plain, remark, suggestions, worth_knowing
 
 __all__ = ["print_outcome"]
 
-UNCAPPED = 1_000_000  # atoms; a cap beyond is none
 MOST_LABELS = 8
 MOST_RELEVANT = 3
 
@@ -39,7 +39,7 @@ def print_outcome(summary: dict[str, Any], source: str, folder: Path | None, fil
     late = summary["rows"] > span
     heads = ("", "all rows", f"last {span:,}", "") if late else ()
     sheet.table("nvvd", (*_metrics(summary, late=late), *_facts(summary)), heads, indent=2)
-    sheet.notes(summary["notes"])
+    sheet.notes([plain(note) for note in worth_knowing(known, History(summary["rows"], summary["window"]))])
     if tried := suggestions(known):
         sheet.say(("\nWhat to try", "bold"))
         for sentence in tried:
@@ -66,8 +66,7 @@ def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     if summary["coverage"] is not None:
         meaning = f"of the targets lay inside their {percent(summary['interval_level'])} interval"
         yield "coverage", percent(summary["coverage"]), "", meaning
-    most = summary["max_atoms"]
-    limit = f", at most {count(most)}" if most is not None and most < UNCAPPED else ""
+    limit = f", at most {count(summary['max_atoms'])}" if summary["max_atoms"] else ""
     whose = ", by all experts together" if summary["experts"] else ""
     yield "atoms", count(summary["atoms"]), "", f"points kept{limit}{whose}"
     if summary["experts"]:
@@ -84,13 +83,6 @@ def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
         labels = [str(label) for label in summary["classes"]]
         more = f" and {len(labels) - MOST_LABELS:,} more" if len(labels) > MOST_LABELS else ""
         yield "classes", count(len(labels)), "", ", ".join(labels[:MOST_LABELS]) + more
-    if summary["targets_clipped"]:
-        yield "clipped", count(summary["targets_clipped"]), "", "targets beyond the range seen at first"
-    if summary["rows_skipped"]:
-        reasons = ", ".join(f"{rows:,} {reason}" for reason, rows in summary["skipped"].items())
-        yield "skipped", count(summary["rows_skipped"]), "", f"rows: {reasons}"
-    if summary["resumed"]:
-        yield "resumed", count(summary["resumed"]), "", "times, from a checkpoint"
 
 
 def _most_relevant(relevances: dict[str, float | None]) -> str:
