@@ -93,8 +93,7 @@ class RunFolder:
     @property
     def settings(self) -> dict[str, Any]:
         """What was asked for."""
-        found = self.run.get("settings") or self.summary.get("settings")
-        return found if isinstance(found, dict) else {}
+        return self.group("settings")
 
     @property
     def classes(self) -> list[str]:
