@@ -12,14 +12,15 @@ from rich.console import Console
 from kons.arrays import Vector
 from kons.cli import fail
 from kons.cli.files import require_picture, save_picture
-from kons.cli.first_look import BOUND, LossName, prepare
+from kons.cli.first_look import BOUND, prepare
 from kons.cli.options import Certifying
 from kons.cli.screen import Cell, Sheet, notices, print_json, progress_bar
 from kons.errors import ConfigurationError, announce
 from kons.kernels import Gaussian
 from kons.learners import KONS, EmbeddedKONS, SketchedKONS
 from kons.learners.newton import NewtonLearner
-from kons.losses import Logistic, Loss, Squared, SquaredHinge
+from kons.losses import Loss
+from kons.recipes import LOSSES
 from kons.report.numbers import plural
 from kons.scaling import median_bandwidth, sampled_rows
 from kons.streams import column_names, read_table
@@ -32,11 +33,6 @@ EXACT_UP_TO = 2000  # rows; the best function in hindsight costs rows^3 up to he
 MOST_FOR_EXACT = 20_000  # rows for which exact KONS's rows^2/2 numbers fit in memory
 LONG = 10_000  # rows from which a user should know that it can take long
 MAX_ATOMS = 200
-LOSSES: dict[LossName, Loss] = {
-    "squared": Squared(),
-    "logistic": Logistic(),
-    "squared-hinge": SquaredHinge(),
-}
 MEANINGS = {
     "best error": "the same for the best fixed function",
     "error at most": "the same for the bound: it cannot be more",
@@ -98,7 +94,7 @@ def _run(
             )
         X, y, chosen = prepare(table, asked.loss)
         bandwidth = asked.bandwidth or median_bandwidth(X)
-        learner = _learner(asked, LOSSES[chosen["loss"]], bandwidth)
+        learner = _learner(asked, LOSSES[chosen["loss"].replace("-", "_")], bandwidth)
         bar.update(task, total=1, completed=1, visible=False)
         bar.add_task("learning, then the best in hindsight", total=None, facts=f"{len(table):,} rows")
         certificate = certify(learner, X, y, exact_up_to=EXACT_UP_TO)
@@ -121,12 +117,17 @@ def _run(
         "seed": asked.seed,
         "picture": None if asked.picture is None else str(asked.picture),
     }
-    idle = float(np.sum(learner.loss.value(np.zeros_like(y), y)))
-    return certificate, {
+    return certificate, _document(certificate, learner.loss, y, chosen)
+
+
+def _document(
+    certificate: RegretCertificate, loss: Loss, y: Vector, chosen: dict[str, Any]
+) -> dict[str, Any]:
+    idle = float(np.sum(loss.value(np.zeros_like(y), y)))  # of always predicting 0, the middle
+    return {
         **certificate.to_dict(),
         # Whether the best function in hindsight was looked for among all functions.
         "hindsight_exact": certificate.rows <= EXACT_UP_TO,
-        # What always predicting 0, the middle, would have lost.
         "idle_loss": idle,
         "plain_words": {name.strip(): meaning for name, _, meaning in certificate.lines()},
         "in_target_units": _in_target_units(certificate, y, chosen, idle),
