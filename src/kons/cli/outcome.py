@@ -12,6 +12,7 @@ from kons.report.history import History
 from kons.report.numbers import count, duration, number, percent, plural
 from kons.report.run import beside
 from kons.report.words import METRICS, Command, headline, plain, remark, suggestions, worth_knowing
+from kons.streams.wording import listed
 
 __all__ = ["print_outcome"]
 
@@ -80,9 +81,7 @@ def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     whole = f"{duration(summary['seconds'])}, {count(speed)} rows/s"
     yield "time", "", "", f"{whole}; the learner alone {cost} us/row"
     if summary["classes"] is not None:
-        labels = [str(label) for label in summary["classes"]]
-        more = f" and {len(labels) - MOST_LABELS:,} more" if len(labels) > MOST_LABELS else ""
-        yield "classes", count(len(labels)), "", ", ".join(labels[:MOST_LABELS]) + more
+        yield "classes", count(len(summary["classes"])), "", listed(summary["classes"], MOST_LABELS)
 
 
 def _most_relevant(relevances: dict[str, float | None]) -> str:
