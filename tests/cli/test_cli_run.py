@@ -116,8 +116,9 @@ def test_other_options(answer, file):
     assert lagged["rows_skipped"] == 0
     assert answer(*RUN, "--columns", "area,age")["features"] == ["area", "age"]
     assert answer(*RUN, "--scale", "none")["settings"]["scale"] == "none"
-    for learner in ("sketched", "pkawv"):
-        assert answer(*RUN[:6], "--learner", learner, "--rows", "200")["learner"] == learner
+    for learner, most in (("sketched", None), ("pkawv", 200), ("nons_ald", None)):
+        found = answer(*RUN[:6], "--learner", learner, "--rows", "200")
+        assert (found["learner"], found["max_atoms"]) == (learner, most)  # a limit nobody set is none
     same = [answer(*RUN[:6], "--learner", "b_kons", "--seed", seed)["loss"] for seed in (1, 1, 2)]
     assert same[0] == same[1] != same[2]
 

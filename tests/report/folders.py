@@ -49,6 +49,7 @@ def run_document(target: str, features: list[str], source: str, **settings: Any)
             "runs/first",
         ],
         "settings": {
+            "source": f"data/{source}",
             "learner": "embedded",
             "parameters": {"max_atoms": 200, "second_order": "hessian", "forgetting": 1.0},
             "task": "regression",

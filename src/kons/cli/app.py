@@ -7,29 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import App, CycloptsError, Parameter, validators
+from cyclopts import App, CycloptsError
 
 from kons import __version__
-from kons.cli import USAGE, fail
-from kons.cli.options import (
-    DASH,
-    Certifying,
-    Evaluating,
-    Flag,
-    Json,
-    Model,
-    Names,
-    Natural,
-    Quiet,
-    Reading,
-    Rereading,
-    Source,
-    Target,
-    Texts,
-    whole,
-)
+from kons.cli import USAGE, fail, options
 
 __all__ = ["app", "dispatch"]
 
@@ -51,13 +33,13 @@ def dispatch(arguments: Sequence[str]) -> int:
     global _typed
     _typed = list(arguments)
     tokens = [
-        DASH if token == "-" and not before.startswith("--") else token
+        options.DASH if token == "-" and not before.startswith("--") else token
         for before, token in zip(["", *arguments], arguments, strict=False)
     ]
     try:
         command, bound, *_ = app.parse_args(tokens, print_error=False, exit_on_error=False)
     except CycloptsError as error:
-        return fail(f"{error} Try: kons --help".replace(DASH, "-"), USAGE)
+        return fail(f"{error} Try: kons --help".replace(options.DASH, "-"), USAGE)
     result = command(*bound.args, **bound.kwargs)
     return result if isinstance(result, int) else 0
 
@@ -68,18 +50,19 @@ _typed: list[str] = []
 
 @app.command(sort_key=1)
 def run(
-    file: Source,
+    file: options.Source,
     /,
     *,
-    target: Target = None,
+    target: options.Target = None,
     learner: str = "auto",
-    set: Texts = None,
+    set: options.Texts = None,
     out: Path | None = None,
-    force: Flag = False,
-    json: Json = False,
-    quiet: Quiet = False,
-    evaluating: Evaluating = Evaluating(),  # noqa: B008 - frozen
-    reading: Reading = Reading(),  # noqa: B008 - frozen
+    force: options.Flag = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    evaluating: options.Evaluating = options.Evaluating(),  # noqa: B008 - frozen
+    columns: options.Columns = options.Columns(),  # noqa: B008 - frozen
+    reading: options.Reading = options.Reading(),  # noqa: B008 - frozen
 ) -> int:
     """Predict a column of your file online: how well, at what cost, and is it better than trivial.
 
@@ -113,19 +96,13 @@ def run(
     from kons.cli.values import assignments
     from kons.runs import Settings
 
-    settings = Settings(
-        source=file,
-        target=target,
-        learner=learner,
-        parameters=assignments(set or ()),
-        reading=reading.asked(),
-        **vars(evaluating),
-    )
+    read, chosen = options.asked(columns, reading), assignments(set or ())
+    settings = Settings(file, target, learner, chosen, reading=read, **vars(evaluating))
     return run.start(settings, out, force=force, json=json, quiet=quiet, command=_typed)
 
 
 @app.command(sort_key=2)
-def resume(folder: Path, /, *, json: Json = False, quiet: Quiet = False) -> int:
+def resume(folder: Path, /, *, json: options.Json = False, quiet: options.Quiet = False) -> int:
     """Finish a run that was interrupted, from its last checkpoint on.
 
     Its file must be unchanged. The predictions are then, byte for byte, those of
@@ -147,19 +124,20 @@ def resume(folder: Path, /, *, json: Json = False, quiet: Quiet = False) -> int:
 
 @app.command(sort_key=3)
 def compare(
-    file: Source,
+    file: options.Source,
     /,
     *,
-    target: Target = None,
-    learners: Names = None,
-    set: Texts = None,
+    target: options.Target = None,
+    learners: options.Names = None,
+    set: options.Texts = None,
     out: Path | None = None,
     picture: Path | None = None,
-    force: Flag = False,
-    json: Json = False,
-    quiet: Quiet = False,
-    evaluating: Evaluating = Evaluating(),  # noqa: B008 - frozen
-    reading: Reading = Reading(),  # noqa: B008 - frozen
+    force: options.Flag = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    evaluating: options.Evaluating = options.Evaluating(),  # noqa: B008 - frozen
+    columns: options.Columns = options.Columns(),  # noqa: B008 - frozen
+    reading: options.Reading = options.Reading(),  # noqa: B008 - frozen
 ) -> int:
     """Which learner suits your file? Several in one pass, by loss and by time.
 
@@ -186,16 +164,11 @@ def compare(
         Let --out and --picture replace what is there.
     """
     from kons.cli import compare
-    from kons.cli.values import assignments, names
+    from kons.cli.values import assignments
     from kons.runs import Settings
 
-    settings = Settings(
-        source=file,
-        target=target,
-        reading=reading.asked(),
-        **vars(evaluating),
-    )
-    chosen = compare.contenders(names(learners or compare.DEFAULT), assignments(set or ()))
+    settings = Settings(file, target, reading=options.asked(columns, reading), **vars(evaluating))
+    chosen = compare.contenders(compare.DEFAULT if learners is None else learners, assignments(set or ()))
     return compare.start(
         settings, chosen, out, drawn=picture, force=force, json=json, quiet=quiet, command=_typed
     )
@@ -203,14 +176,14 @@ def compare(
 
 @app.command(sort_key=4)
 def predict(
-    model: Model,
-    file: Source,
+    model: options.Model,
+    file: options.Source,
     /,
     *,
     out: Path | None = None,
-    force: Flag = False,
-    quiet: Flag = False,
-    reading: Rereading = Rereading(),  # noqa: B008 - frozen
+    force: options.Flag = False,
+    quiet: options.Flag = False,
+    reading: options.Reading = options.Reading(),  # noqa: B008 - frozen
 ) -> int:
     """Predict the rows of another file with the model of a run.
 
@@ -232,11 +205,11 @@ def predict(
     """
     from kons.cli import predict
 
-    return predict.write(model, file, out, reading=reading.asked(), force=force, quiet=quiet)
+    return predict.write(model, file, out, reading=options.asked(reading), force=force, quiet=quiet)
 
 
 @app.command(sort_key=5)
-def inspect(model: Model, /, *, json: Json = False) -> int:
+def inspect(model: options.Model, /, *, json: options.Json = False) -> int:
     """What is in the file of a model: what it learned, from what, and how.
 
     For example:
@@ -249,7 +222,7 @@ def inspect(model: Model, /, *, json: Json = False) -> int:
 
 
 @app.command(sort_key=6)
-def report(folder: Path, /, *, quiet: Flag = False) -> int:
+def report(folder: Path, /, *, quiet: options.Flag = False) -> int:
     """Write report.html of a finished run, or of a comparison, from its files: one page to forward.
 
     For example:
@@ -269,7 +242,7 @@ def report(folder: Path, /, *, quiet: Flag = False) -> int:
 
 
 @app.command(sort_key=7)
-def learners(*, json: Json = False) -> int:
+def learners(*, json: options.Json = False) -> int:
     """The learners there are, a line each, and what --set takes for them."""
     from kons.cli import learners
 
@@ -279,10 +252,10 @@ def learners(*, json: Json = False) -> int:
 @app.command(sort_key=8)
 def demo(
     *,
-    rows: Annotated[int, Parameter(converter=whole, validator=validators.Number(gte=10, lte=20_000))] = 5000,
-    seed: Natural = 0,
-    json: Json = False,
-    quiet: Quiet = False,
+    rows: options.FewRows = 5000,
+    seed: options.Natural = 0,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Predict a chaotic series one step ahead, beside the trivial baselines.
 
@@ -303,9 +276,9 @@ def certify(
     file: Path,
     /,
     *,
-    certifying: Certifying = Certifying(),  # noqa: B008 - frozen
-    json: Json = False,
-    quiet: Quiet = False,
+    certifying: options.Certifying = options.Certifying(),  # noqa: B008 - frozen
+    json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """How far from the best fixed function is a learner on your file? With a bound proven for the run.
 

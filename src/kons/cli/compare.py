@@ -113,7 +113,7 @@ def _print(
     ]
     sheet.table("tvvvd", rows, ("learner", loss_name(known), "us/row", "atoms"))
     sheet.say(("\nfrontier: no other learner is both better and faster.", "dim"))
-    sheet.notes(known.notes)
+    sheet.notes(known.texts("notes"))
     if out is not None:
         sheet.say(f"\nSaved in {out}: {', '.join(files)}.")
     if drawn is not None:

@@ -57,19 +57,21 @@ def run(rows: int, seed: int, console: Console, *, quiet: bool = False) -> dict[
     Returns what JSON can hold; only ``rows_per_second`` changes from run to run.
     """
     X, y = mackey_glass(rows, seed=seed)
-    _warm_up(X, y)
+    for warm in (_learner("gradient"), OnlineLinear()):  # compile, or load, the loops before the clock runs
+        warm.advance(X[:WARM_UP], y[:WARM_UP])
     with progress_bar(console, quiet=quiet) as bar:
-        learners = {name: _replay(_learner(name), X, y, bar, f"KONS, {name}") for name in CURVATURES}
+        learners = {name: _replay(name, X, y, bar) for name in CURVATURES}
     made: list[Baseline] = [OnlineLinear(bound=BOUND), Persistence(), RunningMean()]
     baselines = {
         name: _losses(baseline.advance(X, y).loss) for name, baseline in zip(BASELINES, made, strict=True)
     }
     best = min(entry["loss"] for entry in baselines.values())
-    for entry in learners.values():
+    for entry in (*learners.values(), *baselines.values()):
         entry["ratio_to_best_baseline"] = entry["loss"] / best
     return {
         "stream": "mackey_glass",
         "rows": rows,
+        "late_rows": _late(rows),
         "seed": seed,
         "lags": X.shape[1],
         "bandwidth": BANDWIDTH,
@@ -90,16 +92,19 @@ def _print(found: dict[str, Any]) -> None:
         f"Gaussian kernel of bandwidth {BANDWIDTH:g}, regularization {REGULARIZATION:g}: "
         "picked on this series.\n",
     )
-    best = min(entry["loss"] for entry in baselines.values())
     lines = [(f"KONS, {name}", note, learners[name]) for name, note in CURVATURES.items()]
     lines += [(name, note, baselines[name]) for name, note in BASELINES.items()]
     losses: list[tuple[Cell, ...]] = []
     for name, note, entry in lines:
-        ratio = entry["loss"] / best
-        style = "bold green" if entry in learners.values() and ratio < 1.0 else ""
-        own, late = _number(entry["loss"]), _number(entry["late_loss"])
+        # Five decimals, so that the points stand under each other; an exponent where they would be 0.
+        own, late = (
+            f"{v:.0e}" if 0.0 < v < 5e-6 else f"{v:.5f}" for v in (entry["loss"], entry["late_loss"])
+        )
+        ratio = entry["ratio_to_best_baseline"]
+        style = "bold green" if name.startswith("KONS") and ratio < 1.0 else ""
         losses.append((name, note, (own, style), late, (f"{ratio:.2f}", style)))
-    sheet.table("ndvvv", losses, ("predictor", "", "all rows", f"last {_late(found['rows']):,}", "x best"))
+    heads = ("predictor", "", "all rows", f"last {found['late_rows']:,}", "x best")
+    sheet.table("ndvvv", losses, heads)
     sheet.say(("Mean squared loss. x best: relative to the best baseline, below 1 is better.\n", "dim"))
     sizes = [
         (
@@ -144,24 +149,14 @@ def as_typed(program: str) -> str:
         return as_word(beside)
 
 
-def _number(loss: float) -> str:
-    """Five decimals, so that the points stand under each other; an exponent where they would be 0."""
-    return f"{loss:.0e}" if 0.0 < loss < 5e-6 else f"{loss:.5f}"
+def _learner(curvature: Curvature) -> KONS:
+    shared: dict[str, Any] = {"bound": BOUND, "regularization": REGULARIZATION}
+    return KONS(Gaussian(BANDWIDTH), Squared(), second_order=curvature, **shared)
 
 
-def _learner(second_order: Curvature) -> KONS:
-    return KONS(
-        Gaussian(BANDWIDTH),
-        Squared(),
-        bound=BOUND,
-        regularization=REGULARIZATION,
-        second_order=second_order,
-    )
-
-
-def _replay(learner: KONS, X: Matrix, y: Vector, bar: Progress, name: str) -> dict[str, Any]:
+def _replay(curvature: Curvature, X: Matrix, y: Vector, bar: Progress) -> dict[str, Any]:
     """How a learner fared, fed in blocks so that the bar moves; its points are not kept."""
-    task = bar.add_task(name, total=len(y), facts="")
+    learner, task = _learner(curvature), bar.add_task(f"KONS, {curvature}", total=len(y), facts="")
     losses = np.empty(len(y))
     start = time.perf_counter()
     for first in range(0, len(y), BLOCK):
@@ -183,12 +178,6 @@ def _replay(learner: KONS, X: Matrix, y: Vector, bar: Progress, name: str) -> di
 def _losses(losses: Any) -> dict[str, Any]:
     """The mean over all rows, and over the last fifth."""
     return {"loss": float(losses.mean()), "late_loss": float(losses[-_late(len(losses)) :].mean())}
-
-
-def _warm_up(X: Matrix, y: Vector) -> None:
-    """Compile, or load, the loops before the clock runs."""
-    _learner("gradient").advance(X[:WARM_UP], y[:WARM_UP])
-    OnlineLinear().advance(X[:WARM_UP], y[:WARM_UP])
 
 
 def _late(rows: int) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from kons.errors import ConfigurationError, InputError
 from kons.scaling import RobustScaling
 from kons.streams import Table
 
-__all__ = ["BOUND", "Prepared", "prepare"]
+__all__ = ["BOUND", "prepare"]
 
 BOUND = 1.0
 LARGEST = 1e100  # of a scaled feature: its square is still a number
@@ -21,33 +20,12 @@ LARGEST = 1e100  # of a scaled feature: its square is still a number
 LossName = Literal["squared", "logistic", "squared-hinge"]
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """Scaled rows, and how they were scaled: ``X = (x - medians)/spreads``, ``y = (t - middle)/reach``."""
+def prepare(table: Table, loss: LossName | None) -> tuple[Matrix, Vector, dict[str, Any]]:
+    """Scaled rows and targets, and how they were scaled, as JSON can hold it.
 
-    loss: LossName
-    features: tuple[str, ...]
-    constant: tuple[str, ...]
-    """Columns with one value only, left out."""
-    rare: tuple[str, ...]
-    """Columns scaled by their standard deviation: half of their values are the same."""
-    target: str
-    medians: Vector
-    spreads: Vector
-    middle: float
-    reach: float
-    """Half the range of the targets; for labels, half their difference."""
-    X: Matrix = field(repr=False)
-    y: Vector = field(repr=False)
-
-    @property
-    def labels(self) -> tuple[float, float] | None:
-        """The values that stand for -1 and +1, in classification."""
-        return None if self.loss == "squared" else (self.middle - self.reach, self.middle + self.reach)
-
-
-def prepare(table: Table, loss: LossName | None) -> Prepared:
-    """Scale features and target; two distinct targets mean classification unless a loss was asked for."""
+    ``X = (x - feature_medians)/feature_spreads``, ``y = (t - target_middle)/target_reach``. Two distinct
+    targets mean classification unless a loss was asked for.
+    """
     low, high = float(table.y.min()), float(table.y.max())
     if low == high:
         raise InputError(
@@ -72,23 +50,24 @@ def prepare(table: Table, loss: LossName | None) -> Prepared:
     if not varies.any():
         raise InputError(f"no column but {table.target!r} varies: nothing to predict it from.")
     names = np.array(table.features, dtype=object)
-    X, medians, spreads, rare = _scaled(np.ascontiguousarray(table.X[:, varies]), names[varies])
-    return Prepared(
-        loss=loss,
-        features=tuple(names[varies]),
-        constant=tuple(names[~varies]),
-        rare=rare,
-        target=table.target,
-        medians=medians,
-        spreads=spreads,
-        middle=middle,
-        reach=reach,
-        X=X,
-        y=y,
-    )
+    X, scaling = _scaled(np.ascontiguousarray(table.X[:, varies]), names[varies])
+    told = {
+        "target": table.target,
+        "task": "regression" if loss == "squared" else "classification",
+        "loss": loss,
+        "features": names[varies].tolist(),
+        "feature_medians": scaling.medians.tolist(),
+        "feature_spreads": scaling.spreads.tolist(),
+        "features_by_standard_deviation": names[varies][scaling.rare].tolist(),
+        "constant_features_left_out": names[~varies].tolist(),
+        "target_middle": middle,
+        "target_reach": reach,
+        "labels": None if loss == "squared" else [low, high],
+    }
+    return X, y, told
 
 
-def _scaled(X: Matrix, names: Vector) -> tuple[Matrix, Vector, Vector, tuple[str, ...]]:
+def _scaled(X: Matrix, names: Vector) -> tuple[Matrix, RobustScaling]:
     """To median 0 and interquartile range 1; plainly: a certificate is about the rows as they are."""
     scaling = RobustScaling.fit(X, limit=math.inf)
     scaled = scaling.transform(X)
@@ -100,4 +79,4 @@ def _scaled(X: Matrix, names: Vector) -> tuple[Matrix, Vector, Vector, tuple[str
             f"column {names[at]!r} goes from {X[:, at].min():g} to {X[:, at].max():g}, beyond what can be "
             f"scaled: transform it, or drop it (--drop {names[at]!r})."
         )
-    return scaled, scaling.medians, scaling.spreads, tuple(names[scaling.rare])
+    return scaled, scaling

@@ -11,15 +11,16 @@ from kons.cli.files import find_model, open_model
 from kons.cli.screen import Sheet, print_json
 from kons.learners import Scaled
 from kons.learners.protocol import as_learner
+from kons.streams import Plan
 
-__all__ = ["describe", "show"]
+__all__ = ["show"]
 
 MOST_SHOWN = 12  # features, or classes, in the table for people
 
 
 def show(path: Path, *, json: bool) -> int:
     """Print what is known of a model."""
-    document = describe(path)
+    document = _describe(path)
     if json:
         print_json(document)
         return 0
@@ -30,59 +31,51 @@ def show(path: Path, *, json: bool) -> int:
     return 0
 
 
-def describe(path: Path) -> dict[str, Any]:
+def _describe(path: Path) -> dict[str, Any]:
     """What JSON can hold of a model."""
+    path = find_model(path)
     thing, told = open_model(path)
-    learner = as_learner(thing)
+    learner, plan = as_learner(thing), told.get("plan")
+    plan = plan if isinstance(plan, dict) else {}
+    features = list(Plan.from_dict(plan).features) if plan else None
+    relevances = learner.relevances if learner.rows_seen else None
     core = learner.core
-    document: dict[str, Any] = {
-        "file": str(find_model(path)),
-        "bytes": os.path.getsize(find_model(path)),
+    parameters = {"value": repr(core)} if core.lacks("parameters") else core.parameters()
+    return {
+        "file": str(path),
+        "bytes": os.path.getsize(path),
         "what": told.get("what"),
         "format_version": told.get("version"),
         "written_by": told.get("written_by"),
         "learner": told.get("learner"),
         "source": told.get("source"),
-        "target": _of_plan(told, "target"),
-        "task": _of_plan(told, "task") or ("classification" if learner.labelled else None),
+        "target": plan.get("target"),
+        "task": plan.get("task") or ("classification" if learner.labelled else None),
         "rows_learned": learner.rows_seen,
         "atoms": learner.size,
         "loss": told.get("loss"),
         "loss_name": told.get("loss_name"),
-        "parameters": {name: _plain(value) for name, value in _parameters(core).items()},
+        "parameters": {name: _plain(value) for name, value in parameters.items()},
         "warming_up": learner.warming_up,
-        "scaling": _scaling(thing, told),
-        "relevances": _relevances(learner, told),
+        "scaling": _scaling(thing, features),
+        "relevances": None if relevances is None else _by_name(features, relevances.tolist()),
         "experts": learner.shares or None,
         "classes": list(learner.classes) if learner.labelled else None,
-        "features": _features(told),
-        "lags": [f"{name} {back} back" for name, back in _of_plan(told, "lags") or []],
-        "horizon": _of_plan(told, "horizon"),
+        "features": features,
+        "lags": [f"{name} {back} back" for name, back in plan.get("lags") or []],
+        "horizon": plan.get("horizon"),
     }
-    return document
-
-
-def _parameters(core: Any) -> dict[str, Any]:
-    return {"value": repr(core)} if core.lacks("parameters") else core.parameters()
 
 
 def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
 
 
-def _of_plan(told: dict[str, Any], name: str) -> Any:
-    plan = told.get("plan")
-    return plan.get(name) if isinstance(plan, dict) else None
+def _by_name(features: list[str] | None, values: list[Any]) -> dict[str, Any]:
+    return dict(zip(features or [f"x{i}" for i in range(len(values))], values, strict=True))
 
 
-def _features(told: dict[str, Any]) -> list[str] | None:
-    from kons.streams import Plan
-
-    plan = told.get("plan")
-    return list(Plan.from_dict(plan).features) if isinstance(plan, dict) else None
-
-
-def _scaling(thing: Any, told: dict[str, Any]) -> dict[str, Any] | None:
+def _scaling(thing: Any, names: list[str] | None) -> dict[str, Any] | None:
     """What the warm-up found: of each feature its median and spread, of the target its centre and reach."""
     if not isinstance(thing, Scaled) or thing.warming_up:
         return None
@@ -92,68 +85,46 @@ def _scaling(thing: Any, told: dict[str, Any]) -> dict[str, Any] | None:
     if not thing.labelled:
         found["target"] = dict(zip(("centre", "reach"), state["target"].tolist(), strict=True))
     if isinstance(features, dict):
-        medians, spreads = features["medians"].tolist(), features["spreads"].tolist()
-        names = _features(told) or [f"x{i}" for i in range(len(medians))]
-        found["features"] = {
-            name: {"median": median, "spread": spread}
-            for name, median, spread in zip(names, medians, spreads, strict=True)
-        }
+        pairs = zip(features["medians"].tolist(), features["spreads"].tolist(), strict=True)
+        found["features"] = _by_name(names, [{"median": m, "spread": spread} for m, spread in pairs])
     return found
 
 
-def _relevances(learner: Any, told: dict[str, Any]) -> dict[str, float] | None:
-    """How much each feature counts, by name, where the learner finds that out."""
-    values = learner.relevances if learner.rows_seen else None
-    if values is None:
-        return None
-    names = _features(told) or [f"x{i}" for i in range(len(values))]
-    return dict(zip(names, values.tolist(), strict=True))
-
-
-def _lines(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """(name, words) for people; what is not known is left out."""
-    yield "file", f"{document['file']}, {document['bytes'] / 1e6:.2g} MB"
-    yield "written by", f"{document['written_by']}, format {document['format_version']}"
-    yield "what", _join(document["what"], document["learner"] and f"as --learner {document['learner']}")
-    if document["target"]:
-        yield "predicts", _join(f"{document['target']!r}", document["task"])
-        yield "learned from", _join(document["source"], f"{document['rows_learned']:,} rows")
-        loss = document["loss"]
-        yield "loss then", f"{document['loss_name']} {loss:.4g}" if loss is not None else "not known"
-    elif document["rows_learned"] is not None:
-        yield "learned from", f"{document['rows_learned']:,} rows"
-    if document["atoms"] is not None:
-        yield "atoms", f"{document['atoms']:,}"
-    if document["warming_up"]:
+    rows, scaling = found["rows_learned"], found["scaling"] or {}
+    yield "file", f"{found['file']}, {found['bytes'] / 1e6:.2g} MB"
+    yield "written by", f"{found['written_by']}, format {found['format_version']}"
+    yield "what", _join(found["what"], found["learner"] and f"as --learner {found['learner']}")
+    if found["target"]:
+        yield "predicts", _join(repr(found["target"]), found["task"])
+    if rows is not None:
+        yield "learned from", _join(found["source"], f"{rows:,} rows")
+    if found["loss"] is not None:
+        yield "loss then", f"{found['loss_name']} {found['loss']:.4g}"
+    if found["atoms"] is not None:
+        yield "atoms", f"{found['atoms']:,}"
+    if found["warming_up"]:
         yield "warm-up", "not over yet: it predicts the mean, or the most frequent label"
-    if document["classes"] is not None:
-        yield "classes", _some([str(label) for label in document["classes"]])
-    if document["features"] is not None:
-        yield f"{len(document['features']):,} columns", _some(document["features"])
-    if document["lags"]:
-        yield "lags", _some(document["lags"])
-    if document["horizon"]:
-        yield "horizon", f"{document['horizon']:,} rows ahead"
-    yield "parameters", ", ".join(f"{name}={value}" for name, value in document["parameters"].items())
-    yield from _scales(document["scaling"])
-    if document["relevances"] is not None:
-        yield "relevance", _some(_ranked(document["relevances"], ".2g"))
-    if document["experts"] is not None:
-        yield "experts", _some(_ranked(document["experts"], ".2f"), "; ")
-
-
-def _scales(scaling: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
-    if scaling is None:
-        return
+    if found["classes"] is not None:
+        yield "classes", _some([str(label) for label in found["classes"]])
+    if found["features"] is not None:
+        yield f"{len(found['features']):,} columns", _some(found["features"])
+    if found["lags"]:
+        yield "lags", _some(found["lags"])
+    if found["horizon"]:
+        yield "horizon", f"{found['horizon']:,} rows ahead"
+    yield "parameters", ", ".join(f"{name}={value}" for name, value in found["parameters"].items())
     if "target" in scaling:
         known = ", ".join(f"{name} {value:.6g}" for name, value in scaling["target"].items())
         yield "target", f"{known} (from the first {scaling['warmup']:,} rows)"
     if "features" in scaling:
-        each = [
-            f"{name} {scale['median']:.4g} +- {scale['spread']:.3g}"
-            for name, scale in scaling["features"].items()
-        ]
-        yield "scales", _some(each)
+        each = scaling["features"].items()
+        yield "scales", _some([f"{name} {s['median']:.4g} +- {s['spread']:.3g}" for name, s in each])
+    if found["relevances"] is not None:
+        yield "relevance", _some(_ranked(found["relevances"], ".2g"))
+    if found["experts"] is not None:
+        yield "experts", _some(_ranked(found["experts"], ".2f"), "; ")
 
 
 def _join(*parts: Any) -> str:

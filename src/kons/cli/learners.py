@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kons.cli.screen import Cell, Sheet, print_json
-from kons.recipes import KERNELS, LOSSES, RECIPES, Recipe
+from kons.recipes import KERNELS, LOSSES, RECIPES
 from kons.recipes.registry import SHARED
 from kons.runs.settings import PLACED, Settings
 
@@ -15,7 +13,11 @@ __all__ = ["show"]
 def show(*, json: bool) -> int:
     """Print the names that --learner takes, and what --set takes for each."""
     if json:
-        print_json(_document())
+        learners = {
+            name: {"description": recipe.description, "parameters": _told(recipe.accepts)}
+            for name, recipe in RECIPES.items()
+        }
+        print_json({"learners": learners, "kernels": list(KERNELS), "losses": list(LOSSES)})
         return 0
     sheet = Sheet()
     rows: list[tuple[Cell, Cell]] = []
@@ -38,15 +40,3 @@ def show(*, json: bool) -> int:
 def _told(parameters: tuple[str, ...]) -> list[str]:
     """Without those that have an option of their own."""
     return [name for name in parameters if name not in PLACED]
-
-
-def _entry(recipe: Recipe) -> dict[str, Any]:
-    return {"description": recipe.description, "parameters": _told(recipe.accepts)}
-
-
-def _document() -> dict[str, Any]:
-    return {
-        "learners": {name: _entry(recipe) for name, recipe in RECIPES.items()},
-        "kernels": list(KERNELS),
-        "losses": list(LOSSES),
-    }

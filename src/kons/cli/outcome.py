@@ -8,51 +8,39 @@ from typing import Any
 
 from kons.cli.screen import Cell, Sheet
 from kons.report.folder import RunFolder
+from kons.report.history import History
 from kons.report.numbers import count, duration, number, percent, plural
-from kons.report.words import (
-    METRICS,
-    Command,
-    baseline_names,
-    headline,
-    loss_texts,
-    plain,
-    remark,
-    suggestions,
-    verdict,
-)
+from kons.report.run import beside
+from kons.report.words import METRICS, Command, headline, plain, remark, suggestions, worth_knowing
+from kons.streams.wording import listed
 
 __all__ = ["print_outcome"]
 
-UNCAPPED = 1_000_000  # atoms; a cap beyond is none
 MOST_LABELS = 8
 MOST_RELEVANT = 3
 
 
-def print_outcome(
-    summary: dict[str, Any],
-    *,
-    source: str,
-    command: Sequence[str] = (),
-    folder: Path | None = None,
-    files: Sequence[str] = (),
-) -> None:
+def print_outcome(summary: dict[str, Any], source: str, folder: Path | None, files: Sequence[str]) -> None:
     """The summary of a run on standard output; fits 80 columns."""
     sheet = Sheet()
-    typed = summary["settings"]["source"]
-    known = RunFolder(Path(), {"command": list(command), "source": {"name": typed}}, summary)
+    known = RunFolder(Path(), {}, summary)
     told = [summary["task"], plural(summary["rows"], "row"), plural(len(summary["features"]), "column")]
     told += [f"targets {count(summary['delay'])} rows late"] if summary["delay"] else []
     told += ["stopped before the end"] if summary["stopped"] else []
     sheet.title(f"{source}, predicting {known.target!r}", ", ".join(told))
     sheet.say(f"{plain(headline(known))} {remark(known)}".rstrip())
     sheet.say()
-    _print_losses(sheet, known)
+    losses = beside(known, summary["learner"])
+    rows: list[list[Cell]] = [
+        [(cell, "bold" if row[0].endswith("(this run)") else "") for cell in row] for row in losses.rows
+    ]
+    sheet.table("n" + "v" * (len(losses.heads) - 1), rows, losses.heads, indent=2)
     sheet.say()
     span = min(summary["window"], summary["rows"])
     late = summary["rows"] > span
     heads = ("", "all rows", f"last {span:,}", "") if late else ()
     sheet.table("nvvd", (*_metrics(summary, late=late), *_facts(summary)), heads, indent=2)
-    sheet.notes(summary["notes"])
+    sheet.notes([plain(note) for note in worth_knowing(known, History(summary["rows"], summary["window"]))])
     if tried := suggestions(known):
         sheet.say(("\nWhat to try", "bold"))
         for sentence in tried:
@@ -65,40 +53,6 @@ def print_outcome(
     sheet.say()
 
 
-def _print_losses(sheet: Sheet, known: RunFolder) -> None:
-    """The learner first, then the baselines by their loss."""
-    summary = known.summary
-    # Where the very first rows weigh much, what became of the others is what tells predictors apart.
-    told = verdict(known).loss != known.number("loss")
-    judged = {"learner": summary["loss"], **summary["baselines"]}
-    informed = summary["informed"] if told else judged
-    names = {"learner": _described(summary), **baseline_names(known.task)}
-    order = sorted(summary["baselines"], key=lambda name: (informed[name] is None, informed[name] or 0.0))
-    shown = ["learner", *order]
-    own = informed["learner"]
-    best = own is not None and all(informed[name] is None or own <= informed[name] for name in order)
-    columns = [loss_texts(known, [losses[name] for name in shown]) for losses in (judged, informed)]
-    rows: list[list[Cell]] = []
-    for name, *texts in zip(shown, *columns[: 1 + told], strict=True):
-        first, loss = name == "learner", informed[name]
-        style = ("bold green" if best else "bold") if first else ""
-        ratio = "" if first or not own or loss is None else _ratio(loss / own)
-        label = summary["learner"] if first else name
-        rows.append([label, names[name], *((text, style) for text in texts), ratio])
-    heads = ["predictor", "", summary["loss_name"], *(["targets known"] if told else []), "x learner"]
-    sheet.table("ndvvv" if told else "ndvv", rows, heads, indent=2)
-
-
-def _described(summary: dict[str, Any]) -> str:
-    parameters = summary["settings"]["parameters"]
-    said = ", ".join(f"{name}={value}" for name, value in parameters.items())
-    return said if len(said) <= 40 else ""
-
-
-def _ratio(value: float) -> str:
-    return f"{value:.2f}" if value < 100.0 else number(value)
-
-
 def _metrics(summary: dict[str, Any], *, late: bool) -> Iterator[tuple[str, str, str, str]]:
     for name, value in summary["metrics"].items():
         shown = percent if name == "error_rate" else number
@@ -108,11 +62,12 @@ def _metrics(summary: dict[str, Any], *, late: bool) -> Iterator[tuple[str, str,
 
 
 def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    if parameters := summary["settings"]["parameters"]:
+        yield "set", "", "", ", ".join(f"{name}={value}" for name, value in parameters.items())
     if summary["coverage"] is not None:
         meaning = f"of the targets lay inside their {percent(summary['interval_level'])} interval"
         yield "coverage", percent(summary["coverage"]), "", meaning
-    most = summary["max_atoms"]
-    limit = f", at most {count(most)}" if most is not None and most < UNCAPPED else ""
+    limit = f", at most {count(summary['max_atoms'])}" if summary["max_atoms"] else ""
     whose = ", by all experts together" if summary["experts"] else ""
     yield "atoms", count(summary["atoms"]), "", f"points kept{limit}{whose}"
     if summary["experts"]:
@@ -123,25 +78,13 @@ def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
         yield "relevance", "", "", _most_relevant(summary["relevances"])
     speed = round(summary["rows"] / summary["seconds"]) if summary["seconds"] else 0
     cost = number(summary["microseconds_per_row"], 2)
-    yield "time", _time(summary["seconds"]), "", f"{count(speed)} rows/s; the learner alone {cost} us/row"
+    whole = f"{duration(summary['seconds'])}, {count(speed)} rows/s"
+    yield "time", "", "", f"{whole}; the learner alone {cost} us/row"
     if summary["classes"] is not None:
-        labels = [str(label) for label in summary["classes"]]
-        more = f" and {len(labels) - MOST_LABELS:,} more" if len(labels) > MOST_LABELS else ""
-        yield "classes", count(len(labels)), "", ", ".join(labels[:MOST_LABELS]) + more
-    if summary["targets_clipped"]:
-        yield "clipped", count(summary["targets_clipped"]), "", "targets beyond the range seen at first"
-    if summary["rows_skipped"]:
-        reasons = ", ".join(f"{rows:,} {reason}" for reason, rows in summary["skipped"].items())
-        yield "skipped", count(summary["rows_skipped"]), "", f"rows: {reasons}"
-    if summary["resumed"]:
-        yield "resumed", count(summary["resumed"]), "", "times, from a checkpoint"
+        yield "classes", count(len(summary["classes"])), "", listed(summary["classes"], MOST_LABELS)
 
 
 def _most_relevant(relevances: dict[str, float | None]) -> str:
     known = sorted(((value, name) for name, value in relevances.items() if value is not None), reverse=True)
     shown = [f"{name} {number(value, 2)}" for value, name in known[:MOST_RELEVANT]]
     return ", ".join(shown) + (" ..." if len(known) > MOST_RELEVANT else "")
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 60.0 else duration(seconds)

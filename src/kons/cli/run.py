@@ -33,7 +33,7 @@ def start(
         raise ConfigurationError("--force is for --out.")
     with notices(quiet=quiet) as console, Stopping() as stopping:
         run = Run.start(settings, out, force=force, command=["kons", *command], quiet=quiet)
-        return _go(run, console, stopping, json=json, quiet=quiet, command=["kons", *command])
+        return _go(run, console, stopping, json=json, quiet=quiet)
 
 
 def resume(folder: Path, *, json: bool, quiet: bool) -> int:
@@ -41,12 +41,10 @@ def resume(folder: Path, *, json: bool, quiet: bool) -> int:
     with notices(quiet=quiet) as console, Stopping() as stopping:
         run = Run.resume(folder)
         announce(f"continuing after {run.engine.rows:,} rows.")
-        return _go(run, console, stopping, json=json, quiet=quiet, command=())
+        return _go(run, console, stopping, json=json, quiet=quiet)
 
 
-def _go(
-    run: Run, console: Console, stopping: Stopping, *, json: bool, quiet: bool, command: Sequence[str]
-) -> int:
+def _go(run: Run, console: Console, stopping: Stopping, *, json: bool, quiet: bool) -> int:
     stopping.is_idle = lambda: run.is_reading
     name = Path(run.stream.source).name
     try:
@@ -64,7 +62,7 @@ def _go(
     if json:
         print_json(summary)
     else:
-        print_outcome(summary, source=run.stream.source, command=command, folder=folder, files=files)
+        print_outcome(summary, run.stream.source, folder, files)
     return stopping.exit_code if run.was_stopped else 0
 
 

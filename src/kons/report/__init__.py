@@ -8,7 +8,7 @@
     numbers            rounded to what they mean
     words              the headline, what to try, what is worth knowing
     proof              why there is no certificate, and the command that gives one
-    asked              command line, settings and versions
+    asked              settings, source and versions
     pictures, drawing  by matplotlib, in the colours of the page
     run, comparison    the sections of the two kinds of page
     page, templates/   everything put together (jinja2)

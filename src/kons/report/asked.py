@@ -1,25 +1,15 @@
-"""What was asked for: the command line, settings, source and versions, for a page."""
+"""What was asked for: settings, source and versions, for a page."""
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 from kons.report.folder import RunFolder, as_text
 from kons.report.numbers import count, plural
 
-__all__ = ["settings", "typed"]
+__all__ = ["settings"]
 
 MOST_NAMES = 200
-
-
-def typed(folder: RunFolder) -> str:
-    words = folder.command
-    if words and words[0] != "kons":
-        # The path of the program is the machine's own; what a person types is its name.
-        head = words[0].replace("\\", "/").rsplit("/", 1)[-1]
-        words = ["kons", *words[1:]] if head in ("kons", "kons.exe", "__main__.py") else ["kons", *words]
-    return shlex.join(words)
 
 
 def settings(folder: RunFolder) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -31,7 +21,7 @@ def settings(folder: RunFolder) -> list[tuple[str, list[tuple[str, str]]]]:
         ("Circumstances", {key: folder.run[key] for key in ("threads", "started") if key in folder.run}),
     ]
     found = [(title, _flat(values)) for title, values in groups if isinstance(values, dict)]
-    features = folder.features
+    features = folder.texts("features")
     if features:
         names = ", ".join(features[:MOST_NAMES])
         more = f" and {count(len(features) - MOST_NAMES)} more" if len(features) > MOST_NAMES else ""

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from kons.report import pictures
+from kons.report import pictures, words
 from kons.report.drawing import Picture
-from kons.report.folder import RunFolder, as_number, as_text
-from kons.report.history import Line
+from kons.report.folder import RunFolder, as_number, as_text, or_infinite
 from kons.report.numbers import column, count, number, plural
 from kons.report.pictures import Point
 from kons.report.shown import Shown, Table
-from kons.report.words import (
-    Code,
-    Verdict,
-    baseline_names,
-    compared,
-    loss_name,
-    loss_text,
-    loss_texts,
-    verdict,
-)
+from kons.report.thinning import Line
 
 __all__ = ["Entry", "describe_comparison", "draw_frontier", "read_entries"]
 
@@ -49,10 +38,10 @@ class Entry:
 
 def read_entries(folder: RunFolder) -> list[Entry]:
     """Learners and baselines, the least loss first."""
-    found, frontier = folder.summary.get("learners"), folder.summary.get("frontier")
+    frontier = folder.summary.get("frontier")
     best = set(map(as_text, frontier)) if isinstance(frontier, list) else set()
-    learners = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
-    learners.sort(key=lambda entry: (_or_infinite(entry.get("loss")), as_text(entry.get("name"))))
+    learners = folder.entries("learners")
+    learners.sort(key=lambda entry: (or_infinite(as_number(entry.get("loss"))), as_text(entry.get("name"))))
     entries = [
         Entry(
             name := as_text(entry.get("name", "learner")),
@@ -65,18 +54,15 @@ def read_entries(folder: RunFolder) -> list[Entry]:
         )
         for rank, entry in enumerate(learners, 1)
     ]
-    baselines = folder.group("baselines")
-    entries += [
-        Entry(label, loss)
-        for key, label in baseline_names(folder.task).items()
-        if (loss := as_number(baselines.get(key))) is not None
-    ]
-    return sorted(entries, key=lambda entry: _or_infinite(entry.loss))
+    baselines = folder.numbers("baselines")
+    names = words.baseline_names(folder.task).items()
+    entries += [Entry(label, baselines[key]) for key, label in names if key in baselines]
+    return sorted(entries, key=lambda entry: or_infinite(entry.loss))
 
 
 def describe_comparison(folder: RunFolder) -> dict[str, Any]:
     """What the page of a comparison shows."""
-    name, entries = loss_name(folder), read_entries(folder)
+    name, entries = words.loss_name(folder), read_entries(folder)
     learners = [entry for entry in entries if entry.rank is not None]
     caption = (
         f"By loss, the baselines among them; {plural(folder.rows, 'row')}, one pass. *: on the frontier."
@@ -96,12 +82,12 @@ def describe_comparison(folder: RunFolder) -> dict[str, Any]:
         shown.append(Shown("Over time", caption, picture))
     else:
         shown.append(Shown("Over time", "No curves: summary.json holds none."))
-    found = replace(verdict(folder), loss=learners[0].loss if learners else None)
+    found = replace(words.verdict(folder), loss=learners[0].loss if learners else None)
     return {
         "title": f"{folder.target} \N{MIDDLE DOT} kons compare",
         "headline": _headline(folder, learners, found),
         "kind": found.kind,
-        "notes": [[note] for note in folder.notes],
+        "notes": [[note] for note in folder.texts("notes")],
         "sections": [("How they compare", shown)],
     }
 
@@ -115,23 +101,19 @@ def draw_frontier(folder: RunFolder) -> Picture | None:
     ]
     if not points:
         return None
-    found, trivial = verdict(folder), None
+    found, trivial = words.verdict(folder), None
     if found.best is not None and found.best_loss is not None:
-        trivial = baseline_names(folder.task)[found.best], found.best_loss
-    return pictures.frontier(points, trivial, loss_name(folder), part=folder.task == "classification")
+        trivial = words.baseline_names(folder.task)[found.best], found.best_loss
+    return pictures.frontier(points, trivial, words.loss_name(folder), part=folder.task == "classification")
 
 
-def _or_infinite(value: Any) -> float:
-    known = as_number(value)
-    return math.inf if known is None else known
-
-
-def _headline(folder: RunFolder, learners: list[Entry], found: Verdict) -> list[str]:
+def _headline(folder: RunFolder, learners: list[Entry], found: words.Verdict) -> list[str]:
     if found.loss is None:
         return ["Nothing to compare: no learner of this run has a finite loss."]
-    name, target = Code(learners[0].name), Code(folder.target)
-    words = [name, " predicts ", target, f" best: {loss_name(folder)} {loss_text(folder, found.loss)}"]
-    return [*words, *compared(folder, found, learners[0].cost)]
+    name, target = words.Code(learners[0].name), words.Code(folder.target)
+    loss = f"{words.loss_name(folder)} {words.loss_text(folder, found.loss)}"
+    end = words.compared(folder, found, learners[0].cost)
+    return [name, " predicts ", target, f" best: {loss}", *end]
 
 
 def _ranking(folder: RunFolder, entries: list[Entry]) -> Table:
@@ -139,7 +121,7 @@ def _ranking(folder: RunFolder, entries: list[Entry]) -> Table:
     losses = [entry.loss for entry in entries]
     first = next((entry.loss for entry in entries if entry.rank == 1), None)
     ratios = [loss / first if first and loss is not None else None for loss in losses]
-    texts = zip(loss_texts(folder, losses), column(ratios, 3, by_least=True), strict=True)
+    texts = zip(words.loss_texts(folder, losses), column(ratios, 3, by_least=True), strict=True)
     cells = [
         [
             str(entry.rank or ""),
@@ -151,7 +133,7 @@ def _ranking(folder: RunFolder, entries: list[Entry]) -> Table:
         ]
         for entry, (text, ratio) in zip(entries, texts, strict=True)
     ]
-    heads = ["", "learner", loss_name(folder), "times the best", "microseconds a row", "points kept"]
+    heads = ["", "learner", words.loss_name(folder), "times the best", "microseconds a row", "points kept"]
     return Table(heads, cells, [True, False, True, True, True, True])
 
 

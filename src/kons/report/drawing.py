@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Vector
-from kons.report.history import Line
+from kons.report.thinning import Line
 
 __all__ = [
-    "COLOURS", "Key", "Look", "Picture", "axes", "cut", "ends", "line", "log_axis", "row_axis", "settled",
+    "COLOURS", "Key", "Look", "Picture", "axes", "cut", "ends", "line", "log_axis", "settled",
     "spreads", "style", "title", "value_axis",
 ]  # fmt: skip
 
@@ -120,10 +120,16 @@ def style() -> Iterator[None]:
 
 
 def axes(height: int) -> Any:
-    """Empty axes of a figure of its own: pyplot's state is not touched."""
+    """Empty axes of a figure of its own (pyplot's state is not touched), with rows along them."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-    return Figure(figsize=(WIDTH / 72, height / 72), layout="constrained").subplots()
+    made = Figure(figsize=(WIDTH / 72, height / 72), layout="constrained").subplots()
+    made.margins(x=0.01)
+    made.xaxis.set_major_locator(MaxNLocator(7, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
+    made.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    made.set_xlabel("row")
+    return made
 
 
 def line(axes: Any, points: Line, look: Look) -> None:
@@ -132,16 +138,6 @@ def line(axes: Any, points: Line, look: Look) -> None:
     pattern = (0, tuple(float(part) / width for part in dashes.split())) if dashes else "-"
     marker = "o" if len(points[0]) == 1 else None
     axes.plot(*points, color=COLOURS[colour], lw=width, ls=pattern, marker=marker, solid_joinstyle="round")
-
-
-def row_axis(axes: Any) -> None:
-    """Rows along the axis: whole numbers with their thousands."""
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
-    axes.margins(x=0.01)
-    axes.xaxis.set_major_locator(MaxNLocator(7, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.set_xlabel("row")
 
 
 def value_axis(

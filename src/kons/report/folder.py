@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 
 from kons.errors import InputError, as_word
 
-__all__ = ["RunFolder", "Segment", "as_number", "as_text", "read_folder"]
+__all__ = ["RunFolder", "as_number", "as_text", "or_infinite", "read_folder"]
 
 FORMAT = 1
 TRACE_FILE = re.compile(r"\d+\.npz")
 AGAIN = "run it again with `kons run ... --out DIR`"
+
+Columns = dict[str, NDArray[Any]]
+"""Of a trace file: one value a row each; and ``shares[i]`` of all experts at row ``share_rows[i]``."""
 
 
 def as_text(value: Any) -> str:
@@ -48,17 +51,9 @@ def as_number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-@dataclass(frozen=True)
-class Segment:
-    """The rows of one trace file: columns of the same length, and the number of the first row."""
-
-    first: int
-    columns: dict[str, NDArray[Any]]
-    shares: NDArray[np.float64] | None
-    share_rows: NDArray[np.float64] | None
-
-    def __len__(self) -> int:
-        return len(self.columns["loss"])
+def or_infinite(value: float | None) -> float:
+    """For sorting: what is not known comes last."""
+    return math.inf if value is None else value
 
 
 @dataclass(frozen=True)
@@ -91,62 +86,66 @@ class RunFolder:
         return as_text(self.run.get("target") or self.summary.get("target") or "target")
 
     @property
+    def source(self) -> str:
+        """What was read, as it was typed."""
+        return as_text(self.settings.get("source") or "FILE")
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What was asked for."""
-        found = self.run.get("settings") or self.summary.get("settings")
-        return found if isinstance(found, dict) else {}
+        return self.group("settings")
 
     @property
     def classes(self) -> list[str]:
         """The labels in the order of their codes; empty for regression."""
-        return _texts(self.summary.get("classes"))
-
-    @property
-    def command(self) -> list[str]:
-        """The command line, word by word; empty where it is not known."""
-        return _texts(self.run.get("command"))
-
-    @property
-    def features(self) -> list[str]:
-        """The names of the columns that were learned from."""
-        return _texts(self.run.get("features")) or _texts(self.summary.get("features"))
-
-    @property
-    def notes(self) -> list[str]:
-        """Choices that the run told its user."""
-        return _texts(self.summary.get("notes"))
+        return self.texts("classes")
 
     def group(self, name: str) -> dict[str, Any]:
         """An object of the summary, or of what was asked; empty where there is none."""
         found = self.summary.get(name) or self.run.get(name)
         return found if isinstance(found, dict) else {}
 
+    def texts(self, name: str) -> list[str]:
+        """A list of the summary, or of what was asked, as texts; empty where there is none."""
+        found = self.summary.get(name) or self.run.get(name)
+        return [as_text(part) for part in found] if isinstance(found, list) else []
+
     def number(self, name: str) -> float | None:
         """A finite number of the summary, or None."""
         return as_number(self.summary.get(name))
 
-    def trace(self) -> Iterator[Segment]:
-        """The trace, file by file in row order; a gap, an overlap or a damaged file is an error."""
+    def numbers(self, name: str) -> dict[str, float]:
+        """The finite numbers of an object of the summary, by name."""
+        found = ((as_text(key), as_number(value)) for key, value in self.group(name).items())
+        return {key: value for key, value in found if value is not None}
+
+    def entries(self, name: str) -> list[dict[str, Any]]:
+        """The objects in a list of the summary."""
+        found = self.summary.get(name)
+        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+    def trace(self) -> Iterator[tuple[int, Columns]]:
+        """(first row, columns) of each trace file in order; a gap, an overlap or damage is an error."""
         expected = 0
         folder = self.path / "trace"
         try:
-            names = sorted((p for p in folder.iterdir() if TRACE_FILE.fullmatch(p.name)), key=_by_number)
+            files = [path for path in folder.iterdir() if TRACE_FILE.fullmatch(path.name)]
         except OSError:
             raise InputError(
                 f"{folder}: the folder of the trace is missing or cannot be read; copy the whole run "
                 f"folder, or {AGAIN}."
             ) from None
-        for path in names:
-            segment = _read_segment(path)
-            if segment.first != expected:
+        for path in sorted(files, key=lambda path: int(path.stem)):
+            first, columns = _read_segment(path)
+            if first != expected:
                 raise InputError(
-                    f"{path}: begins at row {segment.first}, expected row {expected}: a trace file before "
+                    f"{path}: begins at row {first}, expected row {expected}: a trace file before "
                     f"it is missing or too many; copy the whole run folder, or {AGAIN}."
                 )
-            expected += len(segment)
+            expected += len(columns["loss"])
             if expected > self.rows:
                 break
-            yield segment
+            yield first, columns
         if expected != self.rows:
             relation = "at least" if expected > self.rows else "only"
             raise InputError(
@@ -180,14 +179,6 @@ def read_folder(path: Path) -> RunFolder:
     return RunFolder(path, run, summary)
 
 
-def _texts(found: Any) -> list[str]:
-    return [as_text(part) for part in found] if isinstance(found, list) else []
-
-
-def _by_number(path: Path) -> int:
-    return int(path.stem)
-
-
 def _read_document(path: Path, advice: str) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -201,7 +192,7 @@ def _read_document(path: Path, advice: str) -> dict[str, Any]:
     return document
 
 
-def _read_segment(path: Path) -> Segment:
+def _read_segment(path: Path) -> tuple[int, Columns]:
     try:
         if not zipfile.is_zipfile(path):  # NumPy would take it for a pickle, and say how to trust it
             raise InputError("it is no npz archive")
@@ -225,8 +216,6 @@ def _read_segment(path: Path) -> Segment:
             columns[name] = values
     if length < 0 or np.size(first) != 1:
         raise InputError(f"{path}: loss or first is not what a trace holds; {AGAIN}.")
-    if shares is None or share_rows is None or shares.ndim != 2 or len(shares) != len(share_rows):
-        shares = share_rows = None
-    else:
-        shares, share_rows = shares.astype(float), share_rows.astype(float)
-    return Segment(int(np.ravel(first)[0]), columns, shares, share_rows)
+    if shares is not None and share_rows is not None and shares.ndim == 2 and len(shares) == len(share_rows):
+        columns |= {"shares": shares, "share_rows": share_rows}
+    return int(np.ravel(first)[0]), columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,19 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Vector
-from kons.report.folder import RunFolder, Segment, as_number
-from kons.report.thinning import (
-    Band,
-    Envelope,
-    Largest,
-    PartMeans,
-    RunningMean,
-    RunningSum,
-    Tail,
-    WindowMean,
-)
+from kons.report.folder import RunFolder, as_number
+from kons.report.thinning import Band, Bins, Line, thinned
 
-__all__ = ["BASELINES", "History", "Line", "Shares", "read_history"]
+__all__ = ["BASELINES", "History", "Shares", "read_history"]
 
 BASELINES = ("constant", "linear", "persistence")
 POINTS = 300  # stretches of a curve; two points each at most
@@ -33,7 +25,7 @@ START = 0.1  # the part of a run in which every row is new
 MOST_EXPERTS = 1000
 FEWEST = 3  # points that make a picture of shares over time
 
-Line = tuple[Vector, Vector]
+Table = dict[str, Vector]
 
 
 @dataclass(frozen=True)
@@ -52,17 +44,11 @@ class History:
 
     rows: int
     window: int
-    columns: tuple[str, ...] = ()
-    """What the trace holds."""
     unknown: int = 0
     """Rows whose loss is no number that could be drawn."""
     running: dict[str, Line] = field(default_factory=dict)
     windowed: dict[str, Line] = field(default_factory=dict)
     recent: dict[str, Vector] = field(default_factory=dict)
-    intervals: int = 0
-    """Rows with an interval and a target."""
-    covered: int = 0
-    """Those whose target lay in it."""
     size: Line | None = None
     effective_dimension: Line | None = None
     log_determinant: Line | None = None
@@ -80,17 +66,42 @@ class History:
 
 def read_history(folder: RunFolder) -> History:
     """Read the trace once, in constant memory."""
-    asked = as_number(folder.settings.get("window"))
-    reader = _Reader(folder, _window(folder.rows, 1000 if asked is None else int(asked)))
-    for segment in folder.trace():
-        reader.add(segment)
-    return reader.history()
-
-
-def _window(rows: int, asked: int) -> int:
-    """The window that was asked for, or a tenth of a run that holds less than four of them."""
-    asked = max(1, asked)
-    return asked if 4 * asked <= rows else max(1, rows // 10)
+    rows, classes = folder.rows, len(folder.classes)
+    asked = max(1, int(as_number(folder.settings.get("window")) or 1000))
+    # A tenth of a run that holds less than four windows.
+    window = asked if 4 * asked <= rows else max(1, rows // 10)
+    width = Bins(rows).width
+    found = History(rows, max(1, window // width) * width)
+    found.novel_from = int(START * rows) if rows >= FEW else 0
+    found.confusion = np.zeros((classes, classes), np.int64) if classes else None
+    bins: dict[str, Bins] = defaultdict(lambda: Bins(rows))
+    shares: list[Bins] = []
+    leads: list[Bins] = []
+    worst: Table = {}
+    novel: Table = {}
+    for first, arrays in folder.trace():
+        columns: dict[str, Any] = {name: _drawable(values) for name, values in arrays.items()}
+        at = np.arange(first, first + len(columns["loss"]))
+        if "shares" in columns:
+            _add_parts(shares, rows, columns.pop("share_rows").astype(int), columns.pop("shares"))
+        _count(found, columns)
+        for name, values in _binned(columns).items():
+            bins[name].add(at, values)
+        names = ("target", "prediction", "lower", "upper", "loss", "novelty")
+        shown = {name: columns.get(name, np.full(len(at), np.nan)) for name in names}
+        shown["row"] = at.astype(np.float64)
+        found.recent = {name: values[-RECENT:] for name, values in _joined(found.recent, shown).items()}
+        worst = _largest(_joined(worst, shown), "loss")
+        late = {name: values[at >= found.novel_from] for name, values in shown.items()}
+        novel = _largest(_joined(novel, late), "novelty")
+        if "expert" in columns:
+            known = (columns["expert"] >= 0) & (columns["expert"] < MOST_EXPERTS)  # not where it is NaN
+            leader = columns["expert"][known].astype(int)
+            _add_parts(leads, rows, at[known], np.eye(int(leader.max(initial=-1)) + 1)[leader])
+    found.worst, found.most_novel = _rows(worst), _rows(novel)
+    _add_lines(found, bins)
+    _add_experts(found, shares, leads)
+    return found
 
 
 def _drawable(values: NDArray[Any]) -> Vector:
@@ -100,112 +111,77 @@ def _drawable(values: NDArray[Any]) -> Vector:
     return drawable
 
 
-class _Losses:
-    """The loss of one predictor: its mean so far, and over a window."""
-
-    def __init__(self, total: int, window: int) -> None:
-        self._total, self._mean, self._running = total, RunningMean(), Envelope(total, POINTS)
-        # A tiny window on a long stream is looked at now and then.
-        self._windows = WindowMean(window, least_hop=total // (64 * POINTS))
-        self.window = self._windows.window
-
-    def add(self, rows: NDArray[np.int64], losses: Vector) -> None:
-        self._running.add(rows, self._mean.add(losses))
-        self._windows.add(losses)
-
-    def lines(self) -> tuple[Line, Line]:
-        windowed = Envelope(self._total, POINTS)
-        windowed.add(*self._windows.result())
-        return self._running.line(), windowed.line()
+def _count(found: History, columns: Table) -> None:
+    """Rows without a loss, and labels by label."""
+    target, prediction = columns["target"], columns["prediction"]
+    found.unknown += int(np.isnan(columns["loss"]).sum())
+    if found.confusion is not None:
+        count = len(found.confusion)
+        known = (target >= 0) & (target < count) & (prediction >= 0) & (prediction < count)
+        np.add.at(found.confusion, (target[known].astype(int), prediction[known].astype(int)), 1)
 
 
-class _Reader:
-    """The state of the pass: counts go straight into what is found, curves at the end."""
+def _binned(columns: Table) -> Table:
+    """What is drawn over rows."""
+    names = {"learner": "loss", **{name: f"baseline_{name}" for name in BASELINES}}
+    names |= {"size": "size", "novelty": "novelty", "effective_dimension": "leverage"}
+    found = {name: columns[column] for name, column in names.items() if column in columns}
+    if "weight" in columns and "inverse_form" in columns:
+        added = np.log1p(np.maximum(columns["weight"] * columns["inverse_form"], 0.0))
+        found["log_determinant"] = added
+    return found
 
-    def __init__(self, folder: RunFolder, window: int) -> None:
-        rows, classes = folder.rows, len(folder.classes)
-        self._rows, self._window = rows, window
-        self._found = History(rows, _Losses(rows, window).window)
-        self._found.novel_from = int(START * rows) if rows >= FEW else 0
-        self._found.confusion = np.zeros((classes, classes), np.int64) if classes else None
-        self._losses: dict[str, _Losses] = {}
-        self._levels: dict[str, Envelope] = {}
-        self._dimension, self._determinant = RunningSum(), RunningSum()
-        self._recent = Tail(RECENT)
-        self._novel, self._worst = Largest("novelty", LISTED), Largest("loss", LISTED)
-        self._shares, self._leads = PartMeans(rows, POINTS // 2), PartMeans(rows, POINTS // 2)
 
-    def add(self, segment: Segment) -> None:
-        columns = {name: _drawable(values) for name, values in segment.columns.items()}
-        rows = np.arange(segment.first, segment.first + len(segment), dtype=np.int64)
-        self._found.columns = tuple(sorted({*self._found.columns, *columns}))
-        self._found.unknown += int(np.isnan(columns["loss"]).sum())
-        for name in ("learner", *BASELINES):
-            losses = columns.get("loss" if name == "learner" else f"baseline_{name}")
-            if losses is not None:
-                self._losses.setdefault(name, _Losses(self._rows, self._window)).add(rows, losses)
-        self._add_levels(rows, columns)
-        self._add_lists(rows, columns)
-        self._add_outcomes(columns)
-        self._add_experts(segment, rows, columns)
+def _joined(kept: Table, columns: Table) -> Table:
+    return {name: np.concatenate([kept.get(name, np.empty(0)), values]) for name, values in columns.items()}
 
-    def _add_levels(self, rows: NDArray[np.int64], columns: dict[str, Vector]) -> None:
-        found: dict[str, Vector] = {name: columns[name] for name in ("size", "novelty") if name in columns}
-        if "leverage" in columns:
-            found["effective_dimension"] = self._dimension.add(columns["leverage"])
-        if "weight" in columns and "inverse_form" in columns:
-            added = np.log1p(np.maximum(columns["weight"] * columns["inverse_form"], 0.0))
-            found["log_determinant"] = self._determinant.add(added)
-        for name, values in found.items():
-            self._levels.setdefault(name, Envelope(self._rows, POINTS)).add(rows, values)
 
-    def _add_lists(self, rows: NDArray[np.int64], columns: dict[str, Vector]) -> None:
-        unknown = np.full(len(rows), np.nan)
-        names = ("target", "prediction", "lower", "upper", "loss", "novelty")
-        shown = {"row": rows.astype(np.float64), **{name: columns.get(name, unknown) for name in names}}
-        self._recent.add(shown)
-        self._worst.add(shown)
-        late = rows >= self._found.novel_from
-        self._novel.add({name: values[late] for name, values in shown.items()})
+def _largest(columns: Table, by: str) -> Table:
+    """The rows with the largest value of a column; of equal values the earlier row counts as larger."""
+    best = np.argsort(-columns[by], kind="stable")[:LISTED]  # NaN last
+    best = best[np.isfinite(columns[by][best])]
+    return {name: values[best] for name, values in columns.items()}
 
-    def _add_outcomes(self, columns: dict[str, Vector]) -> None:
-        found, target, prediction = self._found, columns["target"], columns["prediction"]
-        if "lower" in columns and "upper" in columns:
-            lower, upper = columns["lower"], columns["upper"]
-            found.intervals += int((np.isfinite(target) & np.isfinite(lower) & np.isfinite(upper)).sum())
-            found.covered += int(((lower <= target) & (target <= upper)).sum())  # false where one is NaN
-        if found.confusion is not None:
-            count = len(found.confusion)
-            known = (target >= 0) & (target < count) & (prediction >= 0) & (prediction < count)
-            np.add.at(found.confusion, (target[known].astype(int), prediction[known].astype(int)), 1)
 
-    def _add_experts(self, segment: Segment, rows: NDArray[np.int64], columns: dict[str, Vector]) -> None:
-        if segment.shares is not None and segment.share_rows is not None:
-            self._shares.add(segment.share_rows.astype(np.int64), _drawable(segment.shares))
-        if "expert" in columns:
-            known = (columns["expert"] >= 0) & (columns["expert"] < MOST_EXPERTS)  # not where it is NaN
-            leader = columns["expert"][known].astype(np.int64)
-            leads = np.zeros((len(leader), int(leader.max(initial=-1)) + 1))
-            leads[np.arange(len(leader)), leader] = 1.0
-            self._leads.add(rows[known], leads)
+def _rows(columns: Table) -> list[dict[str, float]]:
+    values = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in values]
 
-    def history(self) -> History:
-        found = self._found
-        for name, losses in self._losses.items():
-            found.running[name], found.windowed[name] = losses.lines()
-        lines = {name: line for name, level in self._levels.items() if len((line := level.line())[0])}
-        found.size = lines.get("size")
-        found.effective_dimension = lines.get("effective_dimension")
-        found.log_determinant = lines.get("log_determinant")
-        found.novelty = self._levels["novelty"].band() if "novelty" in lines else None
-        found.recent, found.most_novel, found.worst = (
-            self._recent.columns, self._novel.rows(), self._worst.rows()
-        )  # fmt: skip
-        (rows, weights), (led, leads) = self._shares.result(), self._leads.result()
-        if leads.size:
-            found.leaders = led, leads.argmax(axis=1).astype(np.float64)
-            found.shares = Shares(led, leads, "lead")
-        # Weights are known now and then: in a run too short for that, who led how often stands for them.
-        if weights.size and (len(rows) >= FEWEST or not leads.size):
-            found.shares = Shares(rows, weights, "weight")
-        return found
+
+def _add_lines(found: History, bins: dict[str, Bins]) -> None:
+    for name in ("learner", *BASELINES):
+        if name in bins:
+            found.running[name] = thinned(bins[name].running_mean(), POINTS)
+            found.windowed[name] = thinned(bins[name].window_mean(found.window), POINTS)
+    if "effective_dimension" in bins:
+        found.effective_dimension = thinned(bins["effective_dimension"].running_sum(), POINTS)
+    if "log_determinant" in bins:
+        found.log_determinant = thinned(bins["log_determinant"].running_sum(), POINTS)
+    if "size" in bins and bins["size"].count.any():
+        found.size = thinned((bins["size"].ends, bins["size"].high), POINTS)
+    if "novelty" in bins and bins["novelty"].count.any():
+        found.novelty = bins["novelty"].band(POINTS)
+
+
+def _add_parts(bins: list[Bins], total: int, rows: NDArray[np.int64], parts: NDArray[np.float64]) -> None:
+    """Each expert's part in its own bins; experts may come later. Rows outside the run are left out."""
+    inside = (rows >= 0) & (rows < total)
+    bins += [Bins(total, POINTS // 2) for _ in range(parts.shape[1] - len(bins))]
+    for expert, values in zip(bins, np.nan_to_num(parts[inside], nan=0.0).T, strict=False):
+        expert.add(rows[inside], values)
+
+
+def _mean_parts(bins: list[Bins]) -> Line:
+    """(middle row, mean part of each expert) of each stretch of rows; what was not there counts as 0."""
+    known = bins[0].count > 0
+    sums = np.stack([expert.sum for expert in bins], axis=1)
+    return bins[0].band(len(known)).row, sums[known] / bins[0].count[known, None]
+
+
+def _add_experts(found: History, shares: list[Bins], leads: list[Bins]) -> None:
+    if leads:
+        found.shares = Shares(*_mean_parts(leads), "lead")
+        found.leaders = found.shares.row, found.shares.parts.argmax(axis=1).astype(np.float64)
+    # Weights are known now and then: in a run too short for that, who led how often stands for them.
+    if shares and np.count_nonzero(shares[0].count) >= (FEWEST if leads else 1):
+        found.shares = Shares(*_mean_parts(shares), "weight")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import shlex
 from pathlib import Path
 from typing import Any
 
 from kons.errors import MissingExtraError
-from kons.report.asked import settings, typed
+from kons.report.asked import settings
 from kons.report.comparison import describe_comparison
 from kons.report.folder import read_folder
 from kons.report.run import describe_run
@@ -24,7 +25,11 @@ def page(path: Path) -> str:
     _require_extras()
     folder = read_folder(path)
     context = describe_comparison(folder) if folder.kind == "compare" else describe_run(folder)
-    context |= {"folder": folder, "settings": settings(folder), "command": typed(folder)}
+    context |= {
+        "folder": folder,
+        "settings": settings(folder),
+        "command": shlex.join(folder.texts("command")),
+    }
     text: str = _template().render({**NOTHING, **context, "description": plain(context["headline"])})
     return text
 

@@ -10,9 +10,9 @@ import numpy as np
 from kons.arrays import Vector
 from kons.report import drawing
 from kons.report.drawing import COLOURS, Key, Look, Picture
-from kons.report.history import Line, Shares
+from kons.report.history import Shares
 from kons.report.numbers import count
-from kons.report.thinning import Band
+from kons.report.thinning import Band, Line
 
 __all__ = [
     "MOST_CURVES", "Point", "complexity", "curves", "frontier", "losses", "novelty", "recent_labels",
@@ -62,7 +62,6 @@ def _lines(
         drawing.line(axes, points, look)
     values = [drawing.settled(points) for _, points, _ in shown]
     logarithmic = may_be_log and not part and drawing.spreads(values)
-    drawing.row_axis(axes)
     drawing.value_axis(axes, values, logarithmic, from_zero=True, part=part)
     drawing.title(axes, what, logarithmic)
     keys = tuple(Key(name, colour, "line", dashes) for name, _, (colour, dashes, _) in shown)
@@ -126,7 +125,6 @@ def recent_values(recent: dict[str, Vector], target: str, level: str | None) -> 
     axes.plot(rows, actual, color=COLOURS["ink"], lw=1.3, marker="o", ms=2.4, alpha=0.85)
     axes.plot(rows, predicted, color=COLOURS["c0"], lw=2)
     axes.plot(rows[outside], actual[outside], "o", color=COLOURS["bad"], ms=4.5)
-    drawing.row_axis(axes)
     low, high = drawing.ends([actual, predicted])
     # A wide interval may leave the picture; what happened may not.
     reach = 0.5 * (high - low)
@@ -150,7 +148,6 @@ def recent_labels(recent: dict[str, Vector], classes: Sequence[str], target: str
     axes.plot(rows[right], actual[right], "o", color=COLOURS["c0"], ms=4)
     axes.plot(rows[wrong], actual[wrong], "o", color=COLOURS["ink"], ms=4)
     axes.plot(rows[wrong], predicted[wrong], "x", color=COLOURS["bad"], ms=6, mew=1.8)
-    drawing.row_axis(axes)
     axes.set_yticks(range(len(classes)), [drawing.cut(label, 12) for label in classes])
     axes.set_ylim(-0.6, len(classes) - 0.4)
     drawing.title(axes, drawing.cut(target))
@@ -181,7 +178,6 @@ def novelty(band: Band, listed: Sequence[dict[str, float]]) -> Picture:
         rows, values = zip(*((row["row"], row["novelty"]) for row in listed), strict=True)
         axes.plot(rows, values, "o", color=COLOURS["bad"], ms=5)
         keys.append(Key("listed below", "bad", "dot"))
-    drawing.row_axis(axes)
     drawing.value_axis(axes, [low, band.high], logarithmic, from_zero=True)
     drawing.title(axes, "novelty (no unit; 0: nothing new)", logarithmic)
     return Picture(axes.figure, "Novelty over rows.", tuple(keys))
@@ -205,7 +201,6 @@ def shares(found: Shares, names: Sequence[str], leaders: Line | None = None) -> 
     axes = drawing.axes(250)
     if layers:
         axes.stackplot(found.row, layers, colors=[COLOURS[colour] for colour in colours], alpha=0.8, lw=0)
-    drawing.row_axis(axes)
     drawing.value_axis(axes, [np.array([0.0, 1.0])], part=True)
     marks = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     led = [] if leaders is None or found.what == "lead" else _stretches(*leaders)

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from kons.report import pictures
-from kons.report.folder import RunFolder, as_number, as_text
-from kons.report.history import BASELINES, History, read_history
+from kons.report import pictures, words
+from kons.report.folder import RunFolder, as_number, as_text, or_infinite
+from kons.report.history import History, read_history
 from kons.report.numbers import column, count, duration, number, percent, plural
 from kons.report.proof import proof
 from kons.report.shown import Bar, Shown, Table
-from kons.report.words import (
-    METRICS,
-    TOO_FEW,
-    baseline_names,
-    coverage,
-    headline,
-    loss_name,
-    loss_text,
-    loss_texts,
-    remark,
-    suggestions,
-    verdict,
-    worth_knowing,
-)
 
-__all__ = ["describe_run"]
+__all__ = ["beside", "describe_run"]
 
 MOST_BARS = 20
 MOST_LABELS = 10
@@ -40,16 +25,16 @@ def describe_run(folder: RunFolder) -> dict[str, Any]:
     history = read_history(folder)
     context: dict[str, Any] = {
         "title": f"{folder.target} \N{MIDDLE DOT} kons report",
-        "headline": headline(folder),
-        "kind": verdict(folder).kind if folder.rows >= TOO_FEW else "unknown",
-        "notes": worth_knowing(folder, history),
+        "headline": words.headline(folder),
+        "kind": words.verdict(folder).kind if folder.rows >= words.TOO_FEW else "unknown",
+        "notes": words.worth_knowing(folder, history),
     }
     if not folder.rows:
         return context
     return context | {
-        "remark": remark(folder),
-        "cards": _cards(folder, history),
-        "suggestions": suggestions(folder),
+        "remark": words.remark(folder),
+        "cards": _cards(folder),
+        "suggestions": words.suggestions(folder),
         "sections": [
             ("How good it is", _losses(folder, history)),
             ("Predicted against actual", _recent(folder, history)),
@@ -61,17 +46,17 @@ def describe_run(folder: RunFolder) -> dict[str, Any]:
     }
 
 
-def _cards(folder: RunFolder, history: History) -> list[tuple[str, str, str]]:
-    found = verdict(folder)
+def _cards(folder: RunFolder) -> list[tuple[str, str, str]]:
+    found = words.verdict(folder)
     over = f"over {plural(folder.rows, 'row')}"
     over += "" if found.loss == folder.number("loss") else ", once a target was known"
-    cards = [(loss_name(folder), loss_text(folder, found.loss), over)]
+    cards = [(words.loss_name(folder), words.loss_text(folder, found.loss), over)]
     if found.best is not None:
-        trivial = baseline_names(folder.task)[found.best]
-        cards.append(
-            ("against the best baseline", found.short, f"{trivial}: {loss_text(folder, found.best_loss)}")
-        )
-    held, level = coverage(folder, history), folder.number("interval_level")
+        trivial = words.baseline_names(folder.task)[found.best]
+        change = found.change.removesuffix(" as much")
+        theirs = f"{trivial}: {words.loss_text(folder, found.best_loss)}"
+        cards.append(("against the best baseline", change, theirs))
+    held, level = folder.number("coverage"), folder.number("interval_level")
     if held is not None:
         asked = f"asked for: {percent(level)}" if level is not None else "of the targets"
         cards.append(("inside the interval", percent(held), asked))
@@ -87,9 +72,10 @@ def _cards(folder: RunFolder, history: History) -> list[tuple[str, str, str]]:
 
 def _losses(folder: RunFolder, history: History) -> list[Shown]:
     part = folder.task == "classification"
-    name = loss_name(folder)
+    name = words.loss_name(folder)
     unit = "" if part else f" ({folder.target}, squared)"
-    names = {"learner": as_text(folder.summary.get("learner") or "learner"), **baseline_names(folder.task)}
+    learner = as_text(folder.summary.get("learner") or "learner")
+    names = {"learner": learner, **words.baseline_names(folder.task)}
     shown = [
         Shown(
             "Over all rows so far",
@@ -111,31 +97,37 @@ def _losses(folder: RunFolder, history: History) -> list[Shown]:
         shown.append(
             Shown("Over the last rows", f"{plural(folder.rows, 'row')} are too few for a windowed curve.")
         )
-    shown.append(Shown("In figures", "", table=_beside(folder, names)))
+    shown.append(Shown("In figures", "", table=beside(folder, learner)))
     other = _measures(folder)
     return [*shown, Shown("Other measures of this run", "", table=other)] if other else shown
 
 
-def _beside(folder: RunFolder, names: dict[str, str]) -> Table:
-    """The loss of the learner and of the baselines, and how many times as large."""
-    baselines = folder.group("baselines")
-    loss = folder.number("loss")
-    rows = [(loss, f"{names['learner']} (this run)")]
-    rows += [(as_number(baselines[key]), names[key]) for key in BASELINES if key in baselines]
-    rows.sort(key=lambda row: math.inf if row[0] is None else row[0])
-    texts = loss_texts(folder, [value for value, _ in rows])
-    ratios = column(
-        [value / loss if loss and value is not None else None for value, _ in rows], 3, by_least=True
-    )
-    cells = [[name, text, ratio] for (_, name), text, ratio in zip(rows, texts, ratios, strict=True)]
-    return Table(["predictor", loss_name(folder), "times this run's"], cells, [False, True, True])
+def beside(folder: RunFolder, name: str) -> Table:
+    """The loss of the learner and of the baselines, least first, and how many times as large.
+
+    Where the very first rows weigh much, a column more is about the rows after them, and so is the order.
+    """
+    found: list[Mapping[str, float | None]]
+    found = [{"learner": folder.number("loss"), **folder.numbers("baselines")}]
+    if words.verdict(folder).loss != folder.number("loss"):
+        found.append(folder.numbers("informed"))
+    names = {"learner": f"{name} (this run)", **words.baseline_names(folder.task)}
+    judged = found[-1]
+    keys = sorted((key for key in names if key in found[0]), key=lambda key: or_infinite(judged.get(key)))
+    own = judged.get("learner")
+    ratios = [loss / own if own and (loss := judged.get(key)) is not None else None for key in keys]
+    texts = [words.loss_texts(folder, [losses.get(key) for key in keys]) for losses in found]
+    columns = [[names[key] for key in keys], *texts, column(ratios, 3, by_least=True)]
+    heads = ["predictor", words.loss_name(folder), "targets known", "times this run's"]
+    heads = heads if len(found) > 1 else [*heads[:2], heads[3]]
+    return Table(heads, [list(row) for row in zip(*columns, strict=True)], [False, *[True] * len(heads[1:])])
 
 
 def _measures(folder: RunFolder) -> Table | None:
     known = [
-        [METRICS.get(key, as_text(key)), number(value)]
-        for key, raw in folder.group("metrics").items()
-        if key not in ("mse", "error_rate") and (value := as_number(raw)) is not None
+        [words.METRICS.get(key, key), number(value)]
+        for key, value in folder.numbers("metrics").items()
+        if key not in ("mse", "error_rate")
     ]
     return Table(["measure", "value"], known, [False, True]) if known else None
 
@@ -156,7 +148,7 @@ def _recent(folder: RunFolder, history: History) -> list[Shown]:
         known = np.isfinite(recent["lower"]) & np.isfinite(recent["upper"]) & np.isfinite(recent["target"])
         inside = known & (recent["lower"] <= recent["target"]) & (recent["target"] <= recent["upper"])
         if known.any():
-            held = coverage(folder, history)
+            held = folder.number("coverage")
             said += f" The interval held {count(int(inside.sum()))} of {plural(int(known.sum()), 'target')}"
             said += f" ({percent(inside.sum() / known.sum())}); over the whole run {percent(held)}."
         else:
@@ -200,7 +192,7 @@ def _memory(folder: RunFolder, history: History) -> list[Shown]:
                        "written by an older version.")]  # fmt: skip
     else:
         caption = "How many points span the learned function. The cost of a row grows with its square."
-        if "expert" in history.columns:
+        if history.leaders is not None:
             caption = "How many points span the functions of all experts together."
         picture = pictures.size(history.size, None if most is None else int(most))
         shown = [Shown("Dictionary", caption, picture)]
@@ -212,7 +204,7 @@ def _memory(folder: RunFolder, history: History) -> list[Shown]:
         "The online effective dimension adds up how much of each row was not yet explained; it flattens when "
         "the stream holds nothing new. The log-determinant is the volume learned, and bounds it from above."
     )
-    if "expert" in history.columns:
+    if history.leaders is not None:
         caption += " Both are the leading expert's."
     ends = [
         f"{name} {number(value)}"
@@ -248,24 +240,18 @@ def _listed(folder: RunFolder, rows: list[dict[str, float]], by: str, name: str)
         return None
     targets, predictions = [row["target"] for row in rows], [row["prediction"] for row in rows]
     numeric = folder.task != "classification"
-    if numeric:
-        shown = column([*targets, *predictions])
-    else:
-        shown = [_label(folder, code) for code in (*targets, *predictions)]
+    labels = {float(code): label for code, label in enumerate(folder.classes)}
+    both = [*targets, *predictions]
+    shown = column(both) if numeric else [labels.get(code, "unknown") for code in both]
     amounts = column([row[by] for row in rows], 3)
     cells = [[count(row["row"]), shown[i], shown[len(rows) + i], amounts[i]] for i, row in enumerate(rows)]
     return Table(["row", folder.target, "predicted", name], cells, [True, numeric, numeric, True])
 
 
-def _label(folder: RunFolder, code: float) -> str:
-    known = math.isfinite(code) and 0 <= code < len(folder.classes)
-    return folder.classes[int(code)] if known else "unknown"
-
-
 def _reliance(folder: RunFolder, history: History) -> list[Shown]:
     """Relevances and experts: only some learners have them."""
     shown = []
-    relevances = folder.group("relevances")
+    relevances = folder.numbers("relevances")
     bars = _bars(relevances.items())
     if bars:
         caption = "How strongly each column moves the prediction, over its usual range; the largest is 1."
@@ -276,8 +262,7 @@ def _reliance(folder: RunFolder, history: History) -> list[Shown]:
         shown.append(
             Shown("Columns that matter", "Not known: relevances are learned by --learner auto only.")
         )
-    experts = folder.summary.get("experts")
-    experts = [e for e in experts if isinstance(e, dict)] if isinstance(experts, list) else []
+    experts = folder.entries("experts")
     names = [as_text(expert.get("name", f"expert {i}")) for i, expert in enumerate(experts)]
     if history.shares is not None:
         caption = (
@@ -287,7 +272,8 @@ def _reliance(folder: RunFolder, history: History) -> list[Shown]:
             caption = "Who led how often: the run is too short to show weights over time."
         picture = pictures.shares(history.shares, names, history.leaders)
         shown.append(Shown("Experts over time", caption, picture))
-    present = [(name, expert.get("share")) for name, expert in zip(names, experts, strict=True)]
+    shares = (as_number(expert.get("share")) for expert in experts)
+    present = [(name, share) for name, share in zip(names, shares, strict=True) if share is not None]
     final = _bars([(name, share) for name, share in present if share != 0.0], parts=True)
     if final:
         gone = sum(share == 0.0 for _, share in present)
@@ -299,12 +285,11 @@ def _reliance(folder: RunFolder, history: History) -> list[Shown]:
     return shown
 
 
-def _bars(amounts: Iterable[tuple[Any, Any]], *, parts: bool = False) -> list[Bar]:
-    known = [(as_text(name), value) for name, raw in amounts if (value := as_number(raw)) is not None]
-    largest = max((abs(value) for _, value in known), default=0.0)
+def _bars(amounts: Iterable[tuple[str, float]], *, parts: bool = False) -> list[Bar]:
+    known = sorted(amounts, key=lambda pair: -abs(pair[1]))
+    largest = abs(known[0][1]) if known else 0.0
     if largest <= 0.0:
         return []
-    known.sort(key=lambda pair: -abs(pair[1]))
     return [
         Bar(name, percent(value) if parts else number(value / largest, 2), abs(value) / largest)
         for name, value in known[:MOST_BARS]

@@ -10,30 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from kons.report.folder import RunFolder, as_number, as_text
+from kons.report.folder import RunFolder, as_text
 from kons.report.history import BASELINES, History
 from kons.report.numbers import UNKNOWN, column, count, duration, number, percent, plural
 
 __all__ = [
-    "METRICS",
-    "Code",
-    "Command",
-    "Sentence",
-    "Verdict",
-    "asked_file",
-    "baseline_names",
-    "compared",
-    "coverage",
-    "headline",
-    "loss_name",
-    "loss_text",
-    "loss_texts",
-    "plain",
-    "remark",
-    "suggestions",
-    "verdict",
-    "worth_knowing",
-]
+    "METRICS", "TOO_FEW", "Code", "Command", "Verdict", "baseline_names", "command", "compared",
+    "headline", "loss_name", "loss_text", "loss_texts", "plain", "remark", "suggestions",
+    "verdict", "worth_knowing",
+]  # fmt: skip
 
 BLIND = 0.01  # the part of the loss in rows before any target was known that is worth a word
 SAME = 0.005  # losses closer than this part are the same to a reader
@@ -64,10 +49,7 @@ class Command(Code):
     __slots__ = ()
 
 
-Sentence = Sequence[str]
-
-
-def plain(sentence: Sentence) -> str:
+def plain(sentence: Sequence[str]) -> str:
     """The sentence as text.
 
     >>> plain(["Predicts ", Code("price"), "."])
@@ -93,13 +75,6 @@ class Verdict:
         if abs(self.loss - self.best_loss) <= SAME * self.best_loss:
             return "same"
         return "better" if self.loss < self.best_loss else "worse"
-
-    @property
-    def short(self) -> str:
-        """The same, for a small space."""
-        if self.kind == "worse" and self.best_loss and self.change.endswith("much"):
-            return f"{number(self.loss / self.best_loss, 2)} times"  # type: ignore[operator]
-        return self.change
 
     @property
     def change(self) -> str:
@@ -138,11 +113,9 @@ def loss_text(folder: RunFolder, loss: float | None) -> str:
 
 def loss_texts(folder: RunFolder, losses: Sequence[float | None]) -> list[str]:
     """Losses that stand under each other."""
-    return (
-        [percent(loss, exact=True) for loss in losses]
-        if folder.task == "classification"
-        else column(losses, 3, by_least=True)
-    )
+    if folder.task == "classification":
+        return [loss_text(folder, loss) for loss in losses]
+    return column(losses, 3, by_least=True)
 
 
 def verdict(folder: RunFolder) -> Verdict:
@@ -151,13 +124,10 @@ def verdict(folder: RunFolder) -> Verdict:
     Rows predicted before any target was known are left aside where they weigh much: all predictors, the
     trivial ones included, are equally wrong there, and any difference would drown.
     """
-    found, own = folder.group("baselines"), folder.number("loss")
-    informed = folder.group("informed")
-    known = as_number(informed.get("learner"))
-    if own and known is not None and known < (1.0 - BLIND) * own:
-        found, own = informed, known
-    losses = {name: loss for name in BASELINES if (loss := as_number(found.get(name))) is not None}
-    best = min(losses, key=lambda name: losses[name]) if losses else None
+    losses, own, informed = folder.numbers("baselines"), folder.number("loss"), folder.numbers("informed")
+    if own and informed.get("learner", math.inf) < (1.0 - BLIND) * own:
+        losses, own = informed, informed["learner"]
+    best = min((name for name in BASELINES if name in losses), key=lambda name: losses[name], default=None)
     return Verdict(own, best, losses[best] if best else None)
 
 
@@ -203,8 +173,8 @@ def remark(folder: RunFolder) -> str:
         return "As it stands, the trivial predictor is the better choice. What to try stands below."
     if kind == "same":
         return "It has not earned its cost yet. What to try stands below."
-    metrics = folder.group("metrics")
-    rmse, explained = as_number(metrics.get("rmse")), as_number(metrics.get("r2"))
+    metrics = folder.numbers("metrics")
+    rmse, explained = metrics.get("rmse"), metrics.get("r2")
     if found.loss is not None and found.loss != folder.number("loss"):
         # The headline leaves rows aside that were predicted before any target was known: so does this.
         rmse, explained = math.sqrt(found.loss), None
@@ -213,9 +183,8 @@ def remark(folder: RunFolder) -> str:
         said.append(f"A prediction is typically off by {number(rmse)}, in units of {folder.target}")
     if explained is not None and explained > 0.0:
         said.append(f"{percent(explained)} of the target's variance is explained")
-    area = as_number(metrics.get("auc"))
-    if folder.task == "classification" and area is not None:
-        said.append(f"Area under the ROC curve: {area:.3f}")
+    if folder.task == "classification" and "auc" in metrics:
+        said.append(f"Area under the ROC curve: {metrics['auc']:.3f}")
     return "; ".join(said) + "." if said else ""
 
 
@@ -224,61 +193,66 @@ def suggestions(folder: RunFolder) -> list[list[str]]:
     found = verdict(folder)
     if found.kind not in ("worse", "same"):
         return []
-    plain_run = ["kons", "run", asked_file(folder), "--target", folder.target]
+    asked = [folder.source, "--target", folder.target]
     learner = folder.settings.get("learner") or DEFAULT
     chooses = learner == DEFAULT  # it has lags, ridges and linear experts already
-    again = plain_run if chooses else [*plain_run, "--learner", learner]
+
+    def again(*options: str) -> Command:
+        return Command(command("run", *asked, *([] if chooses else ["--learner", learner]), *options))
+
     tried: list[list[str]] = []
     if folder.rows < FEW_ROWS:
         tried.append([f"Give it more rows than {folder.rows:,}: they are few to learn from."])
     if found.best == "persistence" and folder.task == "regression" and not chooses:  # a label has no lag
-        tried.append(
-            ["The stream has a memory that its columns do not show. Add the last targets as inputs: ",
-             _command([*again, "--lag", "target:1"])]
-        )  # fmt: skip
+        said = "The stream has a memory that its columns do not show. Add the last targets as inputs: "
+        tried.append([said, again("--lag", "target:1")])
     if found.best == "linear" and not chooses:
-        tried.append(
-            ["A straight line fits well here. A wider kernel is nearer to one, and more points follow more "
-             "detail: ", _command([*again, "--set", "max_atoms=400"])]
-        )  # fmt: skip
+        said = "A straight line fits well here. A wider kernel is nearer to one, and more points follow more "
+        tried.append([said, "detail: ", again("--set", "max_atoms=400")])
     if found.best == "constant":
-        said = ["The columns may say little about the target. Check that ", Code(folder.target), " is the "
-                "column you mean, or leave out columns of noise"]  # fmt: skip
-        smoother = [", or smooth more: ", _command([*again, "--set", "regularization=10"])]
-        tried.append([*said, *(["."] if chooses else smoother)])
+        noise = " is the column you mean, or leave out columns of noise"
+        tried.append(["The columns may say little about the target. Check that ", Code(folder.target), noise])
+        smoother = [", or smooth more: ", again("--set", "regularization=10")]
+        tried[-1] += ["."] if chooses else smoother
     if not chooses:
-        tried.append(
-            ["Let scale, memory and forgetting be chosen while it learns: ",
-             _command([*plain_run, "--learner", DEFAULT])]
-        )  # fmt: skip
-    tried.append(
-        ["See which learner suits the stream: ",
-         _command(["kons", "compare", asked_file(folder), "--target", folder.target,
-                   "--learners", "auto,embedded,sketched"])]
-    )  # fmt: skip
-    return tried
+        said = "Let scale, memory and forgetting be chosen while it learns: "
+        tried.append([said, Command(command("run", *asked, "--learner", DEFAULT))])
+    compare = Command(command("compare", *asked, "--learners", "auto,embedded,sketched"))
+    return [*tried, ["See which learner suits the stream: ", compare]]
 
 
 def worth_knowing(folder: RunFolder, history: History) -> list[list[str]]:
     """Facts that change how the figures are read."""
-    return [
-        *_about_unknown(history),
-        *_about_time(folder, history),
-        *_about_intervals(folder, history),
-        *_about_memory(folder),
-        *_about_rows(folder),
-        *[[note] for note in folder.notes],
-    ]
+    said: list[list[str]] = []
+    if history.unknown:
+        rows = plural(history.unknown, "row")
+        said.append(
+            [f"The loss of {rows} is not a number that can be drawn: the curves leave such rows out."]
+        )
+    said += [[sentence] for sentence in _about_time(folder, history)]
+    held, level = folder.number("coverage"), folder.number("interval_level")
+    if held is not None and level is not None and abs(held - level) > 0.03:
+        meaning = "too narrow: trust them less" if held < level else "wider than they need to be"
+        said.append(
+            [f"The {percent(level)} intervals held {percent(held)} of the targets: they are {meaning}."]
+        )
+    atoms, most = folder.number("atoms"), folder.number("max_atoms")
+    if atoms is not None and most is not None and atoms >= most:
+        full = f"The dictionary is full ({count(atoms)} of at most {count(most)} points). "
+        more = Code(f"--set max_atoms={2 * int(most)}")
+        said.append([full, "More may predict better and cost more time a row: ", more, "."])
+    if skipped := int(folder.number("rows_skipped") or 0):
+        said.append([f"{plural(skipped, 'row')} could not be read and {_was(skipped)} left out."])
+    if clipped := int(folder.number("targets_clipped") or 0):
+        cut = f"{_was(clipped)} cut off at its ends for learning."
+        said.append([f"{plural(clipped, 'target')} lay outside the range seen at first and {cut}"])
+    if resumed := int(folder.number("resumed") or 0):
+        same = "its predictions are those of an uninterrupted run."
+        said.append([f"The run was interrupted and resumed {plural(resumed, 'time')}; {same}"])
+    return [*said, *([note] for note in folder.texts("notes"))]
 
 
-def _about_unknown(history: History) -> list[list[str]]:
-    if not history.unknown:
-        return []
-    return [[f"The loss of {plural(history.unknown, 'row')} is not a number that can be drawn: the curves "
-             "leave such rows out."]]  # fmt: skip
-
-
-def _about_time(folder: RunFolder, history: History) -> list[list[str]]:
+def _about_time(folder: RunFolder, history: History) -> list[str]:
     """Where the loss was worst, and whether it is better or worse at the end."""
     rows, values = history.windowed.get("learner", (np.empty(0), np.empty(0)))
     if len(values) < 10:
@@ -289,79 +263,26 @@ def _about_time(folder: RunFolder, history: History) -> list[list[str]]:
     usual, peak = float(np.median(values)), int(np.argmax(np.where(late, values, -np.inf)))
     if usual > 0.0 and late.any() and values[peak] > 2.0 * usual:
         first = max(0, int(rows[peak]) - history.window + 1)
-        said.append([
+        said.append(
             f"The loss was worst in rows {count(first)} to {count(rows[peak])}: "
             f"{loss_text(folder, float(values[peak]))}, {number(float(values[peak]) / usual, 2)} times that "
             "of a usual window. Look there for a change in the data."
-        ])  # fmt: skip
+        )
     loss = folder.number("loss")
     if loss is not None and loss > 0.0 and abs(values[-1] / loss - 1.0) > 0.1:
-        compared = "below" if values[-1] < loss else "above"
-        said.append([
+        compared, meaning = "above", "the end is harder, or the stream has changed"
+        if values[-1] < loss:
+            compared, meaning = "below", "it is still learning, or the end is easier"
+        said.append(
             f"In the last {plural(history.window, 'row')} the {loss_name(folder)} was "
-            f"{loss_text(folder, float(values[-1]))}, {compared} that of the whole run: "
-            + ("it is still learning, or the end is easier." if compared == "below"
-               else "the end is harder, or the stream has changed.")
-        ])  # fmt: skip
+            f"{loss_text(folder, float(values[-1]))}, {compared} that of the whole run: {meaning}."
+        )
     return said
 
 
-def _about_intervals(folder: RunFolder, history: History) -> list[list[str]]:
-    held, level = coverage(folder, history), folder.number("interval_level")
-    if held is None or level is None or abs(held - level) <= 0.03:
-        return []
-    meaning = "too narrow: trust them less" if held < level else "wider than they need to be"
-    return [[f"The {percent(level)} intervals held {percent(held)} of the targets: they are {meaning}."]]
-
-
-def _about_memory(folder: RunFolder) -> list[list[str]]:
-    atoms, most = folder.number("atoms"), folder.number("max_atoms")
-    if atoms is None or most is None or atoms < most:
-        return []
-    more = ["--set", f"max_atoms={2 * int(most)}"]
-    return [
-        [f"The dictionary is full ({count(atoms)} of at most {count(most)} points). More may predict better "
-         "and cost more time a row: ", Code(shlex.join(more)), "."]
-    ]  # fmt: skip
-
-
-def _about_rows(folder: RunFolder) -> list[list[str]]:
-    said = []
-    skipped, clipped = folder.number("rows_skipped"), folder.number("targets_clipped")
-    if skipped:
-        said.append([f"{plural(int(skipped), 'row')} could not be read and {_was(skipped)} left out."])
-    if clipped:
-        said.append([f"{plural(int(clipped), 'target')} lay outside the range seen at first and "
-                     f"{_was(clipped)} cut off at its ends for learning."])  # fmt: skip
-    resumed = folder.number("resumed")
-    if resumed:
-        said.append([f"The run was interrupted and resumed {plural(int(resumed), 'time')}; its predictions "
-                     "are those of an uninterrupted run."])  # fmt: skip
-    return said
-
-
-def coverage(folder: RunFolder, history: History) -> float | None:
-    """The part of the targets inside their interval: as summed up by the run, else as counted here."""
-    told = folder.number("coverage")
-    if told is None and history.intervals:
-        return history.covered / history.intervals
-    return told
-
-
-def asked_file(folder: RunFolder) -> str:
-    """The source as it was typed, if the command line holds it."""
-    name = as_text(folder.group("source").get("name") or "FILE")
-    for typed in folder.command:
-        if (
-            typed == name
-            or typed.replace("\\", "/").rsplit("/", 1)[-1] == name.replace("\\", "/").rsplit("/", 1)[-1]
-        ):
-            return typed
-    return name
-
-
-def _command(words: Sequence[Any]) -> Command:
-    return Command(shlex.join([as_text(word) for word in words]))
+def command(*words: Any) -> str:
+    """A line to type that calls kons."""
+    return shlex.join(["kons", *map(as_text, words)])
 
 
 def _article(name: str) -> str:

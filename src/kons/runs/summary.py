@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from kons.learners.protocol import as_learner
+from kons.recipes.algorithms import UNLIMITED
 from kons.runs.circumstances import versions
 from kons.runs.experts import shares_of
 
@@ -26,7 +27,9 @@ def summarize(run: Run) -> dict[str, Any]:
     shares = shares_of(learner)
     experts = [{"name": name, "share": share} for name, share in shares.items()] if shares else None
     # Experts have a dictionary each: what limits one of them does not limit all their points.
-    most = None if experts else learner.core.max_atoms
+    most = learner.core.max_atoms
+    if experts or (most is not None and most >= UNLIMITED):
+        most = None
     document = {
         "rows": result.rows,
         "learner": run.settings.learner,
