@@ -25,7 +25,6 @@ from typing import IO, Any
 
 from kons.errors import ConfigurationError, FileError
 from kons.files.archive import VERSION, read_archive, read_document, write_archive
-from kons.files.pieces import Pieces
 from kons.files.registry import TABLE, name_of
 from kons.files.tree import Decoder, Encoder
 
@@ -44,7 +43,6 @@ __all__ = [
 
 Path = str | os.PathLike[str]
 OBJECT = "object"
-PIECE = "piece"
 #: What a file says of itself.
 FACTS = ("what", "version", "written_by")
 
@@ -78,7 +76,7 @@ def save(thing: Any, path: Path, *, about: Mapping[str, Any] | None = None) -> N
     True
     """
     _require_known(thing)
-    write_file(path, _writer(thing, OBJECT, about=about))
+    write_file(path, _writer(thing, OBJECT, about))
 
 
 def load(path: Path, callables: Mapping[str, Any] | None = None) -> Any:
@@ -131,16 +129,12 @@ def about(path: Path) -> dict[str, Any]:
     return facts | (told if isinstance(told, dict) else {})
 
 
-def write_tree(path: Path, tree: Any, *, kind: str, pieces: Path | None = None) -> None:
+def write_tree(path: Path, tree: Any, *, kind: str) -> None:
     """Write a tree of None, numbers, text, bytes, arrays, lists, tuples, dicts, and what :func:`save` takes.
 
-    ``kind`` says what it is, for :func:`read_tree`. Atomic, as :func:`save`. ``pieces`` names a folder for
-    large arrays: those that are there already are not written again, see :mod:`kons.files.pieces`.
+    ``kind`` says what it is, for :func:`read_tree`. Atomic, as :func:`save`.
     """
-    store = _pieces(pieces)
-    write_file(path, _writer(tree, kind, pieces=store))
-    if store is not None:
-        store.sweep()
+    write_file(path, _writer(tree, kind))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -173,24 +167,12 @@ def write_file(path: Path, writer: Callable[[IO[bytes]], Any]) -> None:
         raise
 
 
-def read_tree(
-    path: Path, *, kind: str, callables: Mapping[str, Any] | None = None, pieces: Path | None = None
-) -> Any:
+def read_tree(path: Path, *, kind: str, callables: Mapping[str, Any] | None = None) -> Any:
     """Read what :func:`write_tree` wrote under this ``kind``; as careful as :func:`load`."""
-    return _opened(path, lambda stream: _read(stream, kind, callables, _pieces(pieces)))
+    return _opened(path, lambda stream: _read(stream, kind, callables))
 
 
 # ---- inside
-
-
-def _pieces(folder: Path | None) -> Pieces | None:
-    if folder is None:
-        return None
-    return Pieces(
-        os.fspath(folder),
-        lambda path, array: write_tree(path, array, kind=PIECE),
-        lambda path: read_tree(path, kind=PIECE),
-    )
 
 
 def _opened(path: Path, reader: Callable[[IO[bytes]], Any]) -> Any:
@@ -204,12 +186,10 @@ def _opened(path: Path, reader: Callable[[IO[bytes]], Any]) -> Any:
         raise FileError(f"{name} cannot be loaded: {error.strerror or error}.") from error
 
 
-def _writer(
-    tree: Any, kind: str, *, about: Mapping[str, Any] | None = None, pieces: Pieces | None = None
-) -> Callable[[IO[bytes]], None]:
+def _writer(tree: Any, kind: str, about: Mapping[str, Any] | None = None) -> Callable[[IO[bytes]], None]:
     from kons import __version__
 
-    encoder = Encoder(pieces)
+    encoder = Encoder()
     encoded = encoder.encode(tree)
     document = {
         "kind": kind,
@@ -235,11 +215,9 @@ def _told(about: Any) -> dict[str, Any]:
     return dict(about)
 
 
-def _read(
-    stream: IO[bytes], kind: str, callables: Mapping[str, Any] | None, pieces: Pieces | None = None
-) -> Any:
+def _read(stream: IO[bytes], kind: str, callables: Mapping[str, Any] | None) -> Any:
     document, arrays = read_archive(stream, kind)
-    decoder = Decoder(arrays, document["given"], callables, pieces)
+    decoder = Decoder(arrays, document["given"], callables)
     tree = decoder.decode(document["tree"])
     decoder.finish()
     return tree

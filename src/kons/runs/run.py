@@ -10,7 +10,6 @@ number of the second, takes the place of the old one.
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -38,7 +37,6 @@ from kons.runs.experts import Experts
 from kons.runs.folder import (
     CHECKPOINT,
     MODEL,
-    PIECES,
     RUN,
     SUMMARY,
     FolderWriter,
@@ -151,7 +149,6 @@ class Run:
         if asked.get("kind") != "run":
             raise ConfigurationError(f"{folder} is not the folder of a run: only kons run can be resumed.")
         if (folder / SUMMARY).exists() and not (folder / CHECKPOINT).exists():
-            shutil.rmtree(folder / PIECES, ignore_errors=True)
             raise ConfigurationError(
                 f"the run in {folder} is finished: see {folder / SUMMARY}, or kons report {as_word(folder)}."
             )
@@ -179,7 +176,7 @@ class Run:
     @classmethod
     def _from_checkpoint(cls, folder: Path, settings: Settings, stream: Stream) -> Run:
         try:
-            tree = read_tree(folder / CHECKPOINT, kind=KIND, pieces=folder / PIECES)
+            tree = read_tree(folder / CHECKPOINT, kind=KIND)
             saved = Stored(tree, "this run")
             engine = _new_engine(settings, stream, saved.take("learner")).resume(saved.take("engine"))
             run = cls(settings, stream, engine)
@@ -350,7 +347,6 @@ class Run:
                     "versions": versions(),
                 },
                 kind=KIND,
-                pieces=self.folder.path / PIECES,
             )
 
     def _write_trace(self) -> None:
