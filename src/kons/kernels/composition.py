@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector, require_number
 from kons.errors import ConfigurationError, NumericalError
@@ -36,8 +37,9 @@ class _Composite(Kernel):
         """The same of the kernels, resolved."""
         if self.is_resolved:
             return self
-        parts: Any = {name: part.resolved(bandwidth, absolute) for name, part in self._parts.items()}
-        return replace(cast(Any, self), **parts)
+        parts = {name: part.resolved(bandwidth, absolute) for name, part in self._parts.items()}
+        whole: Kernel = replace(cast(Any, self), **parts)
+        return whole
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class _Pair(_Composite):
         """Both values of each point and itself, combined."""
         return self._combined(lambda kernel: kernel.evaluate_diagonal(X))
 
-    def _combined(self, values_of: Callable[[Kernel], Any]) -> Any:
+    def _combined(self, values_of: Callable[[Kernel], NDArray[np.float64]]) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
             values = values_of(self.left)
             self._combine(values, values_of(self.right), out=values)
@@ -179,7 +181,7 @@ class Multiple(_Composite):
         """Factor times kernel(x, x)."""
         return self._times(self.kernel.evaluate_diagonal(X))
 
-    def _times(self, values: Any) -> Any:
+    def _times(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
             values *= self.factor
         require_finite(values, self)
