@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 
 from kons.errors import ConfigurationError
 from kons.evaluation import Evaluation, Prequential
+from kons.evaluation.result import LOSS_NAMES
 from kons.learners.protocol import as_learner
 from kons.runs.circumstances import blas_threads, versions
 from kons.runs.compiled import load_loops
@@ -17,7 +17,7 @@ from kons.runs.folder import RUN, SUMMARY, FolderWriter
 from kons.runs.memory import require_memory
 from kons.runs.run import Progress
 from kons.runs.settings import Settings
-from kons.runs.summary import LOSS_NAMES, finite, skipped
+from kons.runs.summary import about_run, finite, skipped
 from kons.streams import Stream
 
 __all__ = ["Comparison", "Contender", "compare"]
@@ -94,19 +94,7 @@ class Comparison(NamedTuple):
 
     def write(self, folder: Path, *, force: bool = False, command: Sequence[str] = ()) -> None:
         """``run.json`` and ``summary.json``, for a report."""
-        document = {
-            "format": 1,
-            "kind": "compare",
-            "command": list(command),
-            "settings": self._settings(),
-            "source": {"name": self.stream.source, "fingerprint": self.stream.fingerprint()},
-            "features": list(self.stream.features),
-            "target": self.stream.target,
-            "versions": versions(),
-            "threads": blas_threads(),
-            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-            "started_in": os.getcwd(),
-        }
+        document = about_run("compare", self.stream, self._settings(), command, blas_threads())
         writer = FolderWriter.create(folder, {RUN: document, SUMMARY: self.summary()}, force=force)
         writer.close(finished=True)
 

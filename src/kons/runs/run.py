@@ -9,7 +9,6 @@ number of the second, takes the place of the old one.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -33,7 +32,6 @@ from kons.learners.labels import Labels, stored_labels
 from kons.learners.protocol import as_learner
 from kons.runs.circumstances import blas_threads, using_threads, versions
 from kons.runs.compiled import load_loops
-from kons.runs.experts import Experts
 from kons.runs.folder import (
     CHECKPOINT,
     MODEL,
@@ -49,7 +47,8 @@ from kons.runs.memory import require_memory
 from kons.runs.pacing import Pacing
 from kons.runs.settings import Settings
 from kons.runs.source import as_found_from, require_unchanged
-from kons.runs.summary import summarize
+from kons.runs.summary import about_run, shares_of, summarize
+from kons.state import bytes_in
 from kons.stored import Stored
 from kons.streams import Block, Stream
 
@@ -108,9 +107,10 @@ class Run:
         """Whether it waits for rows: whatever interrupts it then does no harm."""
         self.threads = blas_threads()
         self._place, self._force, self._command = place, force, list(command)
-        self._experts = Experts()
         self._labels = Labels()
         self._traced: list[dict[str, Any]] = []
+        # Row numbers, and how much say each expert had after them.
+        self._shares: list[tuple[int, list[float]]] = []
         self._first_traced = engine.rows
         self._pacing = Pacing()
         self._counted: tuple[int, int] | None = None
@@ -277,27 +277,15 @@ class Run:
             self.folder.open_predictions()
         if self.folder is not None:
             self.folder.append(as_csv(scored, header=self.folder.length == 0))
-            traced = as_trace(scored, self._labels)
-            self._traced.append(traced)
-            self._experts.note(self.engine.learner, self.engine.rows - 1)
+            self._traced.append(as_trace(scored, self._labels))
+            if shares := shares_of(self.engine.learner):
+                self._shares.append((self.engine.rows - 1, list(shares.values())))
 
     def _document(self) -> dict[str, Any]:
         """run.json."""
-        return {
-            "format": 1,
-            "kind": "run",
-            "command": self._command,
-            "settings": self.settings.to_dict(),
-            "source": {"name": self.stream.source, "fingerprint": self._fingerprint},
-            "features": list(self.stream.features),
-            "target": self.stream.target,
-            "plan": self.stream.plan.to_dict(),
-            "notes": list(self.stream.notes),
-            "versions": versions(),
-            "threads": self.threads,
-            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-            "started_in": os.getcwd(),
-        }
+        about = about_run("run", self.stream, self.settings.to_dict(), self._command, self.threads)
+        about["source"]["fingerprint"] = self._fingerprint  # as it was when it was opened
+        return about | {"plan": self.stream.plan.to_dict(), "notes": list(self.stream.notes)}
 
     def _progress(self) -> Progress:
         total, done = self.settings.rows_of(self.stream), None
@@ -322,7 +310,7 @@ class Run:
         """About how large a checkpoint would be: counted once, since that copies the state, then scaled."""
         size = max(1, as_learner(self.engine.learner).size or 1)
         if self._counted is None:
-            self._counted = _bytes_of(self.engine.learner.state()), size
+            self._counted = bytes_in(self.engine.learner.state()), size
         # An exact learner grows as the square of its points, and none grows faster.
         return self._counted[0] * (size / self._counted[1]) ** 2
 
@@ -352,9 +340,12 @@ class Run:
     def _write_trace(self) -> None:
         assert self.folder is not None
         if self._traced:
-            first = {"first": np.array(self._first_traced)}
-            self.folder.add_trace(first | joined(self._traced) | self._experts.columns())
-            self._traced, self._first_traced = [], self.engine.rows
+            columns = {"first": np.array(self._first_traced)} | joined(self._traced)
+            if self._shares:
+                rows, shares = zip(*self._shares, strict=True)
+                columns |= {"share_rows": np.array(rows), "shares": np.array(shares)}
+            self.folder.add_trace(columns)
+            self._traced, self._shares, self._first_traced = [], [], self.engine.rows
 
     def _stop(self) -> None:
         """At the end of a block, asked to: to be continued, or the end."""
@@ -413,14 +404,3 @@ def _new_engine(settings: Settings, stream: Stream, learner: Any) -> Prequential
         delay=settings.total_delay(stream),
         window=settings.window,
     )
-
-
-def _bytes_of(tree: Any) -> int:
-    """Of the arrays in a state."""
-    if isinstance(tree, np.ndarray):
-        return int(tree.nbytes)
-    if isinstance(tree, dict):
-        tree = tree.values()
-    elif not isinstance(tree, (list, tuple)):
-        return 0
-    return sum(map(_bytes_of, tree))
