@@ -15,7 +15,7 @@ rounding of the others.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -69,17 +69,9 @@ class Hindsight:
         values, norm2 = factor * self.values, factor**2 * self.norm2
         total = loss(values)
         objective = total + 0.5 * alpha * norm2
-        return Hindsight(
-            loss=total,
-            norm2=norm2,
-            objective=objective,
-            gap=self.gap + max(objective - self.objective, 0.0),
-            values=values,
-            constrained=self.constrained,
-            exact=self.exact,
-            coordinates=factor * self.coordinates,
-            embedding=self.embedding,
-        )
+        gap = self.gap + max(objective - self.objective, 0.0)
+        smaller = replace(self, loss=total, norm2=norm2, objective=objective, gap=gap, values=values)
+        return replace(smaller, coordinates=factor * self.coordinates)
 
 
 def hindsight(
