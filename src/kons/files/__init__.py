@@ -145,20 +145,22 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_file(path: Path, writer: Callable[[IO[bytes]], Any]) -> None:
     """Let ``writer`` fill a new file that takes the place of the old one in one step, or not at all."""
     target = _target(path)
+    folder, name = os.path.split(target)
     # Forty letters of any alphabet: a name has at most 255 bytes.
-    temporary = os.path.join(
-        os.path.dirname(target), f".{os.path.basename(target)[:40]}.{secrets.token_hex(6)}.tmp"
-    )
+    temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(6)}.tmp")
     try:
-        with _new_file(temporary) as stream:
-            _like_the_old(target, temporary)
+        # Through os.open, which is where a test lets it fail.
+        with open(temporary, "x+b", opener=lambda file, flags: os.open(file, flags, 0o666)) as stream:
+            with contextlib.suppress(OSError):  # what was private stays so
+                os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
             writer(stream)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
-        _sync_folder(os.path.dirname(target))
+        _sync_folder(folder)
     except BaseException as error:
-        _remove(temporary)
+        with contextlib.suppress(OSError):
+            os.remove(temporary)
         if isinstance(error, OSError):
             raise FileError(
                 f"{os.fspath(path)} cannot be written: {error.strerror or error}. "
@@ -251,18 +253,6 @@ def _target(path: Any) -> str:
     return target
 
 
-def _new_file(path: str) -> IO[bytes]:
-    """A file that did not exist, with the rights that the user's mask gives to any new file."""
-    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
-    return os.fdopen(os.open(path, flags, 0o666), "w+b")
-
-
-def _like_the_old(target: str, temporary: str) -> None:
-    """The rights of the file that is replaced: what was private stays so."""
-    with contextlib.suppress(OSError):
-        os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-
-
 def _existing_file(path: Any) -> IO[bytes]:
     """An ordinary file, open to be read; a pipe or a device could block or never end."""
     if not isinstance(path, (str, os.PathLike)):
@@ -288,8 +278,3 @@ def _sync_folder(folder: str) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):
-        os.remove(path)
