@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from kons.errors import ConfigurationError
 from kons.evaluation import Evaluation, Prequential
 from kons.evaluation.result import LOSS_NAMES
-from kons.learners.protocol import as_learner
 from kons.runs.circumstances import blas_threads, versions
 from kons.runs.compiled import load_loops
 from kons.runs.folder import RUN, SUMMARY, FolderWriter
@@ -120,39 +119,29 @@ def compare(
         asked = settings.with_learner(contender.learner, contender.parameters)
         require_memory(asked, stream)
         load_loops(asked, stream)
-        engines[name] = Prequential(
-            asked.make_learner(stream),
-            stream.task,
-            delay=settings.total_delay(stream),
-            window=settings.window,
-            baselines=not engines,  # they are the same for all
-        )
+        # The baselines are the same for all.
+        engines[name] = settings.make_engine(stream, asked.make_learner(stream), baselines=not engines)
     began = time.perf_counter()
-    rows, stopped, total = 0, False, settings.rows_of(stream)
+    stopped = False
     for block in settings.blocks(stream):
         for engine in engines.values():
             engine.advance(block)
-        rows += len(block.y)
         if progress is not None:
             best = min(engines.values(), key=lambda engine: engine.loss)
-            part = min(1.0, rows / total) if total else None
-            atoms = as_learner(best.learner).size or 0
-            progress(Progress(rows, part, best.loss, atoms, time.perf_counter() - began))
+            done = settings.part_read(stream, best.rows)
+            progress(Progress.of(best, done, time.perf_counter() - began))
         if stop is not None and stop():
             stopped = True
             break
     for engine in engines.values():
         engine.finish()
     results = {name: engine.result() for name, engine in engines.items()}
-    baselines = next(iter(results.values())).baselines
-    order = sorted(results, key=lambda name: results[name].loss)
-    seconds = time.perf_counter() - began
     return Comparison(
         settings,
         stream,
         dict(contenders),
-        {name: results[name] for name in order},
-        baselines,
+        dict(sorted(results.items(), key=lambda item: item[1].loss)),
+        next(iter(results.values())).baselines,
         stopped,
-        seconds,
+        time.perf_counter() - began,
     )

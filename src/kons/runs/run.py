@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from kons.errors import (
     announce,
     as_word,
 )
-from kons.evaluation import Evaluation, Prequential, Scored
+from kons.evaluation import Prequential, Scored
 from kons.files import read_tree, save, write_tree
 from kons.learners.labels import Labels, stored_labels
 from kons.learners.protocol import as_learner
@@ -68,6 +68,11 @@ class Progress(NamedTuple):
     loss: float
     atoms: int
     seconds: float
+
+    @classmethod
+    def of(cls, engine: Prequential, done: float | None, seconds: float) -> Self:
+        """Of a run by this engine."""
+        return cls(engine.rows, done, engine.loss, as_learner(engine.learner).size or 0, seconds)
 
 
 class Stopped(KonsError):  # noqa: N818 - not an error
@@ -134,7 +139,7 @@ class Run:
         if folder is not None:
             require_place(folder, force=force)
         stream = settings.open(quiet=quiet)
-        engine = _new_engine(settings, stream, settings.make_learner(stream))
+        engine = settings.make_engine(stream, settings.make_learner(stream))
         require_memory(settings, stream)
         if folder is not None and not stream.resumable:
             announce(
@@ -166,7 +171,7 @@ class Run:
         if (folder / CHECKPOINT).exists():
             run = cls._from_checkpoint(folder, settings, stream)
         else:
-            run = cls(settings, stream, _new_engine(settings, stream, settings.make_learner(stream)))
+            run = cls(settings, stream, settings.make_engine(stream, settings.make_learner(stream)))
             run.folder = FolderWriter.reopen(folder, length=0, traces=0)
         run.resumed += 1
         threads = asked.get("threads")
@@ -178,7 +183,7 @@ class Run:
         try:
             tree = read_tree(folder / CHECKPOINT, kind=KIND)
             saved = Stored(tree, "this run")
-            engine = _new_engine(settings, stream, saved.take("learner")).resume(saved.take("engine"))
+            engine = settings.make_engine(stream, saved.take("learner")).resume(saved.take("engine"))
             run = cls(settings, stream, engine)
             run._labels = Labels(stored_labels(saved, "labels"))
             run.resumed, run._seconds_before = saved.integer("resumed"), saved.number("seconds", at_least=0.0)
@@ -236,10 +241,6 @@ class Run:
             if self.folder is not None:
                 self.folder.close(finished=False)
 
-    def result(self) -> Evaluation:
-        """What the evaluation found so far."""
-        return self.engine.result()
-
     @property
     def classes(self) -> list[Any] | None:
         """The labels, in the order of their codes in the trace; None for numbers."""
@@ -288,13 +289,7 @@ class Run:
         return about | {"plan": self.stream.plan.to_dict(), "notes": list(self.stream.notes)}
 
     def _progress(self) -> Progress:
-        total, done = self.settings.rows_of(self.stream), None
-        if total:
-            done = min(1.0, self.engine.rows / total)
-        elif self.stream.bytes_total:
-            done = self.stream.bytes_done / self.stream.bytes_total
-        atoms = as_learner(self.engine.learner).size or 0
-        return Progress(self.engine.rows, done, self.engine.loss, atoms, self.seconds)
+        return Progress.of(self.engine, self.settings.part_read(self.stream, self.engine.rows), self.seconds)
 
     # ---- checkpoints
 
@@ -395,12 +390,3 @@ class Run:
         if self._fingerprint is None or self.stream.fingerprint() == self._fingerprint:
             return []
         return [f"{self.stream.source} changed while it was read: a part of it may be missing."]
-
-
-def _new_engine(settings: Settings, stream: Stream, learner: Any) -> Prequential:
-    return Prequential(
-        learner,
-        stream.task,
-        delay=settings.total_delay(stream),
-        window=settings.window,
-    )
