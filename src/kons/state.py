@@ -153,10 +153,8 @@ class Width(Field):
 class Array(Field):
     """Finite numbers of a shape in symbols, ``written`` in place ``"always"``, ``"rarely"`` or never."""
 
-    def __init__(
-        self, *shape: int | str | None, at_least: float = -math.inf, written: str = "", order: str = "C"
-    ) -> None:
-        self.shape, self.at_least, self.written, self.order = shape, at_least, written, order
+    def __init__(self, *shape: int | str | None, at_least: float = -math.inf, written: str = "") -> None:
+        self.shape, self.at_least, self.written = shape, at_least, written
         self.undoes = written == "always"  # type: ignore[misc]
 
     def save(self, part: Any, name: str) -> Any:
@@ -165,7 +163,7 @@ class Array(Field):
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         value = stored.array(key, *(_known(n, sizes) for n in self.shape), at_least=self.at_least)
         _bind(self.shape, value.shape, sizes)
-        return np.asfortranarray(value) if self.order == "F" else value
+        return value
 
     def mark(self, part: Any, name: str) -> Any:
         return getattr(part, name).copy()

@@ -28,7 +28,8 @@ from kons.learners.newton import NewtonLearner
 from kons.losses import Squared
 from kons.policies import Dependence
 from kons.step_sizes import Constant
-from kons.theory.hindsight import EXACT_UP_TO, Hindsight, hindsight
+from kons.theory.hindsight import Hindsight, hindsight
+from kons.theory.landmarks import EXACT_UP_TO
 from kons.theory.quantities import effective_dimension
 
 __all__ = ["RegretCertificate", "certify"]
