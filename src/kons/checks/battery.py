@@ -41,9 +41,6 @@ Check = Callable[[Subject], None]
 # Enough for a period of every learner, and for a warm-up of some forty rows.
 ROWS = 110
 CUT = 50
-# Lines at which a second thread is let in, and how long it may take.
-MOST_LINES = 150
-SECONDS = 0.05
 
 
 def require_same(a: Any, b: Any, promise: str) -> None:
@@ -105,6 +102,11 @@ def predict_is_safe_from_threads(subject: Subject) -> None:
         ask = partial(answer, learner, verb)
         promise = f"{verb} in one thread while another asks too gives something else than alone"
         require_same(_meanwhile(partial(ask, here), partial(ask, there)), alone, promise)
+
+
+# Lines at which a second thread is let in, and how long it may take.
+MOST_LINES = 150
+SECONDS = 0.05
 
 
 def _meanwhile(call: Callable[[], Any], other: Callable[[], Any]) -> Any:
@@ -227,11 +229,17 @@ def what_is_handed_out_is_a_copy(subject: Subject) -> None:
 
 
 def _overwrite_tree(tree: Any) -> None:
-    if isinstance(tree, (dict, list, tuple)):
-        for value in tree.values() if isinstance(tree, dict) else tree:
+    if isinstance(tree, dict):
+        for value in tree.values():
             _overwrite_tree(value)
-        if not isinstance(tree, tuple):
-            tree.clear()
+        tree.clear()
+    elif isinstance(tree, list):
+        for value in tree:
+            _overwrite_tree(value)
+        tree.clear()
+    elif isinstance(tree, tuple):
+        for value in tree:
+            _overwrite_tree(value)
     elif isinstance(tree, np.ndarray) and tree.flags.writeable and tree.dtype.kind in "fiub":
         tree[...] = 1
 
@@ -277,8 +285,11 @@ def _require_close(parts: list[Any], expected: Any, subject: Subject, what: str)
 
 def _require_size(learner: Any, expected: Any, what: str) -> None:
     found, wanted = as_learner(learner), as_learner(expected)
-    for name in ("rows_seen", "size"):
-        if (a := getattr(found, name)) != (b := getattr(wanted, name)):
+    for name, a, b in (
+        ("rows_seen", found.rows_seen, wanted.rows_seen),
+        ("size", found.size, wanted.size),
+    ):
+        if a != b:
             raise CheckFailed(f"{what} and one call with all rows differ in {name}: {a}, not {b}.")
 
 
@@ -296,9 +307,7 @@ def saved_mid_stream_goes_on(subject: Subject) -> None:
 def copies_go_on(subject: Subject) -> None:
     """A deep copy and a pickle go on bit for bit."""
     _goes_on(subject, copy.deepcopy, "a deep copy went another way", (CUT,))
-    _goes_on(
-        subject, lambda one: pickle.loads(pickle.dumps(one)), "a pickled learner went another way", (0, 93)
-    )
+    _goes_on(subject, _through_pickle, "a pickled learner went another way", (0, 93))
 
 
 def _goes_on(subject: Subject, way: Callable[[Any], Any], promise: str, cuts: tuple[int, ...]) -> None:
@@ -331,6 +340,10 @@ def _through_a_file(learner: Any) -> Any:
     return learner.from_state(tree["parameters"], tree["state"])
 
 
+def _through_pickle(learner: Any) -> Any:
+    return pickle.loads(pickle.dumps(learner))
+
+
 # ---- errors
 
 
@@ -351,29 +364,36 @@ def refused_input_changes_nothing(subject: Subject) -> None:
 
 def _bad_calls(subject: Subject, learner: Any) -> dict[str, Callable[[], Any]]:
     X, y = subject.rows(CUT, CUT + 9)
-    by_row = learns_rows(learner)
     calls: dict[str, Callable[[], Any]] = {"no rows": lambda: learn(learner, X[:0], y[:0])}
     if isinstance(X, np.ndarray) and X.dtype.kind == "f":
         for value in (np.nan, np.inf, -np.inf):
             bad = X.copy()
             bad[-1, 0] = value
             calls[f"{value} in the last row"] = partial(learn, learner, bad, y)
-            calls[f"{value} in a row to predict"] = partial(answers, learner, bad)
-            if by_row:
-                calls[f"{value} in one row"] = partial(learner.learn_one, bad[-1], y[-1])
+            calls[f"{value} in one row"] = partial(_learn_one, learner, bad[-1], y[-1])
+            calls[f"{value} in a row to predict"] = partial(_ask, learner, bad)
         calls["a feature too few"] = lambda: learn(learner, X[:, 1:], y)
         calls["a feature too many"] = lambda: learn(learner, np.hstack([X, X[:, :1]]), y)
-        calls["a feature too few in a row to predict"] = lambda: answers(learner, X[:, 1:])
-        if by_row:
-            calls["a feature too few in one row"] = lambda: learner.learn_one(X[0, 1:], y[0])
-    if by_row:
+        calls["a feature too few in one row"] = partial(_learn_one, learner, X[0, 1:], y[0])
+        calls["a feature too few in a row to predict"] = lambda: _ask(learner, X[:, 1:])
+    if learns_rows(learner):
         calls["a target too few"] = lambda: learn(learner, X, y[:-1])
         calls["NaN as a target"] = lambda: learner.learn_one(X[0], float("nan"))
         calls["None as a target"] = lambda: learner.learn_one(X[0], None)
         targets = np.array(y, dtype=object)
         targets[-1] = float("nan")
         calls["NaN as the last target"] = lambda: learn(learner, X, targets)
+    else:
+        calls = {what: call for what, call in calls.items() if "one row" not in what}
     return calls
+
+
+def _learn_one(learner: Any, x: Any, y: Any) -> None:
+    learner.learn_one(x, y)
+
+
+def _ask(learner: Any, X: Any) -> Any:
+    return answers(learner, X)
 
 
 # ---- memory
