@@ -51,7 +51,6 @@ MODULES = (
     "kons.core.leverage",
     "kons.core.quadratic_loops",
     "kons.core.replay",
-    "kons.evaluation.first_order",
     "kons.evaluation.intervals",
     "kons.evaluation.linear",
     "kons.evaluation.logistic",

@@ -11,6 +11,8 @@ All three learn in one pass over the rows, in their order, and go on with ``part
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sized
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -56,10 +58,71 @@ _NAMED = (
 )
 
 
-class _Estimator(BaseEstimator):  # type: ignore[misc]
-    """What both share: parameters, one model in raw units, files."""
+class _Saved(BaseEstimator):  # type: ignore[misc]
+    """Files: the features that ``fit`` met, and what a subclass has learned of them."""
 
+    _fitted = ""
+    """The attribute that ``fit`` makes."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def state(self) -> dict[str, Any]:
+        """What was learned, beside the parameters, for :func:`kons.save`. A copy."""
+        if not hasattr(self, self._fitted):
+            return {"fitted": None}
+        if repr(self._fresh()) != repr(getattr(self, self._fitted)):
+            raise FileError(
+                "its parameters were changed by set_params after it was fitted, and do not describe what was "
+                "learned: fit it again, or set them back, before it is saved."
+            )
+        names = getattr(self, "feature_names_in_", None)
+        features = {"width": int(self.n_features_in_), "names": None if names is None else [*map(str, names)]}
+        return {"fitted": features | self._learned()}
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
+        """The inverse of ``get_params(deep=False)`` and :meth:`state`: it goes on bit for bit."""
+        estimator = cls(**parameters)
+        outer = Stored(state, cls.__name__)
+        fitted = outer.take("fitted")
+        outer.finish()
+        if fitted is None:
+            return estimator
+        stored = Stored(fitted, f"{cls.__name__}, fitted")
+        width = estimator.n_features_in_ = stored.integer("width", at_least=1)
+        names = stored.take("names")
+        if names is not None:
+            if not isinstance(names, list) or [type(name) for name in names] != [str] * width:
+                raise stored.error(f"names are not a text for each of {width} features")
+            estimator.feature_names_in_ = object_array(names)
+        estimator._load(stored)
+        if getattr(estimator, cls._fitted)._width not in (None, width):
+            raise stored.error(f"what was learned has other features than {width}")
+        stored.finish()
+        return estimator
+
+    def _fresh(self) -> Any:
+        """What would learn now, by the parameters."""
+        raise NotImplementedError
+
+    def _learned(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _load(self, stored: Stored) -> None:
+        """Take what :meth:`_learned` said."""
+        raise NotImplementedError
+
+
+class _Estimator(_Saved):
+    """What both share: parameters, one model in raw units."""
+
+    _fitted = "model_"
     _task = ""
+    seed_: int
+    model_: Any
 
     def __init__(
         self,
@@ -88,59 +151,48 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         self.warmup = warmup
         self.random_state = random_state
 
-    def _model(self, seed: int, classes: list[int] | None = None) -> Any:
-        """A model that has seen nothing; it is told of the classes if it can be."""
+    def _model(self, seed: int, classes: Sized = ()) -> Any:
+        """A model that has seen nothing; it is told of the places of the classes if it can be."""
         named = {name: getattr(self, name) for name in _NAMED} | {"seed": seed}
         if "classes" in recipe_of(self.learner).accepts:
-            named["classes"] = classes
+            named["classes"] = list(range(len(classes))) or None
         given = together(named, self.options, "options")
         return as_learner(for_task(self._task, self.learner, **given))  # type: ignore[arg-type]
 
-    def _weights(self, sample_weight: Any, X: Matrix) -> Vector | None:
+    def _weighed(self, X: Matrix, y: Any, sample_weight: Any) -> tuple[Matrix, Any, Vector | None]:
+        """The rows that weigh something, and their weights: others are as good as not there."""
         if sample_weight is None:
-            return None
+            return X, y, None
         weights: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weights.any():
+        there = weights > 0.0
+        if not there.any():
             raise InputError("sample_weight is zero in every row: there is nothing to learn from.")
-        return weights
+        return X[there], y[there], weights[there]
 
-    def __sklearn_tags__(self) -> Any:
-        return _with_sparse(super().__sklearn_tags__())
+    def _learn(self, X: Matrix, y: Any, weights: Vector | None, classes: Sized = (), *, first: bool) -> None:
+        """Let the model, a new one at first, learn rows."""
+        seed = _seed_of(self.random_state) if first else self.seed_
+        model = self._model(seed, classes) if first else self.model_
+        model.advance(X, y.tolist(), sample_weight=weights)
+        self.seed_, self.model_ = seed, model  # now that nothing was refused
+
+    def _end_warmup(self) -> Self:
+        """Learn from what there is, where the model would wait for more rows."""
+        if self.model_.warming_up:
+            self.model_.finish_warmup()
+        return self
 
     # ---- files
 
-    def state(self) -> dict[str, Any]:
-        """What was learned, beside the parameters, for :func:`kons.save`. A copy."""
-        if not hasattr(self, "model_"):
-            return {"fitted": None}
-        _require_unchanged(self._fresh(), self.model_)
-        common = {"seed": self.seed_, "model": self.model_.state()}
-        return {"fitted": _names_and_width(self) | common | self._more_state()}
-
-    @classmethod
-    def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
-        """The inverse of ``get_params(deep=False)`` and :meth:`state`: it goes on bit for bit."""
-        estimator = cls(**parameters)
-        stored = _fitted(estimator, state)
-        if stored is not None:
-            estimator.seed_ = stored.integer("seed")
-            estimator._load_more(stored)
-            estimator.model_ = estimator._fresh().resume(stored.take("model"))
-            _require_width(estimator, estimator.model_, stored)
-            estimator._require_fit(stored)
-            stored.finish()
-        return estimator
-
-    def _more_state(self) -> dict[str, Any]:
-        return {}
-
-    def _load_more(self, stored: Stored) -> None: ...
-
-    def _require_fit(self, stored: Stored) -> None:
-        """Refuse a model that does not fit the rest of what was stored."""
-
     def _fresh(self) -> Any:
         return self._model(self.seed_)
+
+    def _learned(self) -> dict[str, Any]:
+        return {"seed": self.seed_, "model": self.model_.state()}
+
+    def _load(self, stored: Stored) -> None:
+        self.seed_ = stored.integer("seed")
+        self.model_ = self._fresh().resume(stored.take("model"))
 
 
 class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
@@ -189,24 +241,15 @@ class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the rows in one pass, from nothing."""
-        X, y = _rows(self, X, y, y_numeric=True)
-        weights = self._weights(sample_weight, X)
-        seed = _seed_of(self.random_state)
-        model = self._model(seed)
-        _advance(model, X, y.astype(np.float64), weights)
-        _end_warmup(model)
-        self.seed_, self.model_ = seed, model
-        return self
+        return self._take(X, y, sample_weight, first=True)._end_warmup()
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows."""
-        first = not hasattr(self, "model_")
+        return self._take(X, y, sample_weight, first=not hasattr(self, "model_"))
+
+    def _take(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Self:
         X, y = _rows(self, X, y, y_numeric=True, reset=first)
-        weights = self._weights(sample_weight, X)
-        seed = _seed_of(self.random_state) if first else self.seed_
-        model = self._model(seed) if first else self.model_
-        _advance(model, X, y.astype(np.float64), weights)
-        self.seed_, self.model_ = seed, model  # now that nothing was refused
+        self._learn(*self._weighed(X, y.astype(np.float64), sample_weight), first=first)
         return self
 
     def predict(self, X: Any) -> Vector:
@@ -244,42 +287,32 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the rows in one pass, from nothing. A class whose rows all weigh 0 is not there."""
-        X, y = _rows(self, X, y)
-        _require_labels(y)
-        weights = self._weights(sample_weight, X)
-        classes, codes = _sorted(y if weights is None else y[weights > 0.0], "y")
-        if weights is not None:
-            X, weights = X[weights > 0.0], weights[weights > 0.0]
-        seed = _seed_of(self.random_state)
-        model = self._model(seed, list(range(len(classes))))
-        _advance(model, X, codes.tolist(), weights)
-        _end_warmup(model)
-        self.seed_, self.classes_, self.model_ = seed, classes, model
-        return self
+        return self._take(X, y, sample_weight, None, first=True)._end_warmup()
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows. The first call needs ``classes``, all the labels there will be."""
         first = not hasattr(self, "model_")
-        X, y = _rows(self, X, y, reset=first)
-        _require_labels(y)
-        weights = self._weights(sample_weight, X)
         if first and classes is None:
             raise InputError("classes is None at the first call of partial_fit, expected all the labels.")
-        known = _sorted(classes, "classes")[0] if first else self.classes_
-        if not len(known):
+        named = self.classes_ if classes is None else _sorted(classes, "classes")
+        if not len(named):
             raise InputError("classes is empty, expected all the labels.")
-        if not first and classes is not None and not np.array_equal(_sorted(classes, "classes")[0], known):
-            raise InputError(f"classes is {classes!r}, at the first call it was {known.tolist()!r}.")
+        if not first and not np.array_equal(named, self.classes_):
+            raise InputError(f"classes is {classes!r}, at the first call it was {self.classes_.tolist()!r}.")
+        return self._take(X, y, sample_weight, named, first=first)
+
+    def _take(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, first: bool) -> Self:
+        X, y = _rows(self, X, y, reset=first)
+        _require_labels(y)
+        X, y, weights = self._weighed(X, y, sample_weight)
+        known = _sorted(y, "y") if classes is None else classes
         codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
-        new = np.asarray(known[codes] != y)
-        if new.any():
+        if (new := np.asarray(known[codes] != y)).any():
             raise InputError(
                 f"y holds {y[new].tolist()[0]!r}, which is not among the classes {known.tolist()!r}."
             )
-        seed = _seed_of(self.random_state) if first else self.seed_
-        model = self._model(seed, list(range(len(known)))) if first else self.model_
-        _advance(model, X, codes.tolist(), weights)
-        self.seed_, self.classes_, self.model_ = seed, known, model  # now that nothing was refused
+        self._learn(X, codes, weights, known, first=first)
+        self.classes_ = known
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -316,17 +349,13 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         return table
 
     def _fresh(self) -> Any:
-        return self._model(self.seed_, list(range(len(self.classes_))))
+        return self._model(self.seed_, self.classes_)
 
-    def _require_fit(self, stored: Stored) -> None:
-        places = range(len(self.classes_))
-        if not all(type(place) is int and place in places for place in self.model_.classes):
-            raise stored.error(f"its model has other classes than {self.classes_.tolist()!r}")
+    def _learned(self) -> dict[str, Any]:
+        classes = {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
+        return super()._learned() | classes
 
-    def _more_state(self) -> dict[str, Any]:
-        return {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
-
-    def _load_more(self, stored: Stored) -> None:
+    def _load(self, stored: Stored) -> None:
         dtype, labels = stored.word("classes_dtype"), stored_labels(stored, "classes")
         try:
             kind = np.dtype(dtype)
@@ -337,9 +366,13 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
             self.classes_ = object_array(labels) if kind.kind == "O" else np.array(labels, dtype=kind)
         except (TypeError, ValueError, OverflowError) as error:
             raise stored.error(f"classes cannot be of type {dtype!r}: {error}") from error
+        super()._load(stored)
+        places = range(len(labels))
+        if not all(type(place) is int and place in places for place in self.model_.classes):
+            raise stored.error(f"its model has other classes than {labels!r}")
 
 
-class KORSFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class KORSFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Saved):  # type: ignore[misc]
     """Nystrom features on landmarks of a stream that were chosen by their ridge leverage.
 
     ::
@@ -371,6 +404,8 @@ class KORSFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     (500, True, True)
     """
 
+    _fitted = "sampler_"
+
     def __init__(
         self,
         kernel: str | Kernel = "gaussian",
@@ -390,22 +425,18 @@ class KORSFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose landmarks among the rows, from nothing."""
-        X = _rows(self, X)
-        self._start(X)
-        self.sampler_.advance(self._scaled(X))
-        return self
+        return self._take(X, first=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Choose more landmarks among more rows."""
-        first = not hasattr(self, "sampler_")
+        return self._take(X, first=not hasattr(self, "sampler_"))
+
+    def _take(self, X: Any, *, first: bool) -> Self:
         X = _rows(self, X, reset=first)
         if first:
             self._start(X)
         self.sampler_.advance(self._scaled(X))
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        return _with_sparse(super().__sklearn_tags__())
 
     def transform(self, X: Any) -> Matrix:
         """The features, one column per landmark."""
@@ -443,37 +474,25 @@ class KORSFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _scaled(self, X: Matrix) -> Matrix:
         return X if self.scaling_ is None else self.scaling_.transform(X)
 
-    def state(self) -> dict[str, Any]:
-        """What was learned, beside the parameters, for :func:`kons.save`. A copy."""
-        if not hasattr(self, "sampler_"):
-            return {"fitted": None}
-        _require_unchanged(self._sampler(self._bandwidths, self.sampler_.seed), self.sampler_)
+    def _fresh(self) -> KORS:
+        return self._sampler(self._bandwidths, self.sampler_.seed)
+
+    def _learned(self) -> dict[str, Any]:
         return {
-            "fitted": {
-                **_names_and_width(self),
-                "seed": self.sampler_.seed,
-                "bandwidths": self._bandwidths.copy(),
-                "scaling": None if self.scaling_ is None else self.scaling_.state(),
-                "sampler": self.sampler_.state(),
-            }
+            "seed": self.sampler_.seed,
+            "bandwidths": self._bandwidths.copy(),
+            "scaling": None if self.scaling_ is None else self.scaling_.state(),
+            "sampler": self.sampler_.state(),
         }
 
-    @classmethod
-    def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
-        """The inverse of ``get_params(deep=False)`` and :meth:`state`: it goes on bit for bit."""
-        estimator = cls(**parameters)
-        stored = _fitted(estimator, state)
-        if stored is not None:
-            scaling, width = stored.take("scaling"), estimator.n_features_in_
-            estimator.scaling_ = None
-            if scaling is not None:
-                estimator.scaling_ = RobustScaling.from_stored(Stored(scaling, "KORSFeatures"), width)
-            estimator._bandwidths = stored.array("bandwidths", 2, at_least=1e-300)
-            fresh = estimator._sampler(estimator._bandwidths, stored.integer("seed"))
-            estimator.sampler_ = KORS.from_state(fresh.parameters(), stored.take("sampler"))
-            _require_width(estimator, estimator.sampler_, stored)
-            stored.finish()
-        return estimator
+    def _load(self, stored: Stored) -> None:
+        scaling = stored.take("scaling")
+        self.scaling_ = None
+        if scaling is not None:
+            self.scaling_ = RobustScaling.from_stored(Stored(scaling, "KORSFeatures"), self.n_features_in_)
+        self._bandwidths = stored.array("bandwidths", 2, at_least=1e-300)
+        fresh = self._sampler(self._bandwidths, stored.integer("seed"))
+        self.sampler_ = fresh.resume(stored.take("sampler"))
 
 
 # ---- what all share
@@ -487,91 +506,29 @@ def _rows(estimator: Any, X: Any, y: Any = "no_validation", **more: Any) -> Any:
     return as_points(checked[0]), checked[1]
 
 
-def _with_sparse(tags: Any) -> Any:
-    tags.input_tags.sparse = True
-    return tags
-
-
-def _sorted(labels: Any, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The different labels in order, and the place of each there."""
-    try:
-        return np.unique(np.asarray(labels), return_inverse=True)
-    except TypeError as error:
-        raise _no_order(name, error) from error
+def _sorted(labels: Any, name: str) -> NDArray[Any]:
+    """The different labels, in order."""
+    with _in_order(name):
+        return np.unique(np.asarray(labels))
 
 
 def _require_labels(y: Any) -> None:
-    try:
+    with _in_order("y"):
         check_classification_targets(y)
+
+
+@contextmanager
+def _in_order(name: str) -> Iterator[None]:
+    try:
+        yield
     except TypeError as error:
-        raise _no_order("y", error) from error
-
-
-def _no_order(name: str, error: TypeError) -> InputError:
-    return InputError(
-        f"{name} holds labels that scikit-learn cannot sort ({error}): "
-        "turn all of them into text, or all into numbers."
-    )
-
-
-def _require_unchanged(described: Any, learned: Any) -> None:
-    """Refuse to save parameters that are not those of what was learned: they would be taken for them."""
-    if repr(described) != repr(learned):
-        raise FileError(
-            "its parameters were changed by set_params after it was fitted, and do not describe what was "
-            "learned: fit it again, or set them back, before it is saved."
-        )
-
-
-def _require_width(estimator: Any, learned: Any, stored: Stored) -> None:
-    if learned._width not in (None, estimator.n_features_in_):
-        raise stored.error(f"what was learned has other features than {estimator.n_features_in_}")
+        raise InputError(
+            f"{name} holds labels that scikit-learn cannot sort ({error}): "
+            "turn all of them into text, or all into numbers."
+        ) from error
 
 
 def _seed_of(random_state: Any) -> int:
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _end_warmup(model: Any) -> None:
-    """Learn from what there is, where a model would wait for more rows."""
-    if model.warming_up:
-        model.finish_warmup()
-
-
-def _advance(model: Any, X: Matrix, y: Any, weights: Vector | None) -> None:
-    """Learn rows; those that weigh nothing are as good as not there."""
-    if weights is None:
-        model.advance(X, y)
-        return
-    there = np.flatnonzero(weights > 0.0)
-    model.advance(X[there], [y[i] for i in there], sample_weight=weights[there])
-
-
-def _names_and_width(estimator: Any) -> dict[str, Any]:
-    names = getattr(estimator, "feature_names_in_", None)
-    return {
-        "width": int(estimator.n_features_in_),
-        "names": None if names is None else [str(name) for name in names],
-    }
-
-
-def _fitted(estimator: Any, state: Any) -> Stored | None:
-    """What was learned, if anything; names and number of the features are taken already."""
-    stored = Stored(state, type(estimator).__name__)
-    fitted = stored.take("fitted")
-    stored.finish()
-    if fitted is None:
-        return None
-    stored = Stored(fitted, f"{type(estimator).__name__}, fitted")
-    estimator.n_features_in_ = stored.integer("width", at_least=1)
-    names = stored.take("names")
-    if names is None:
-        return stored
-    if not isinstance(names, list) or len(names) != estimator.n_features_in_:
-        raise stored.error(f"names do not fit {estimator.n_features_in_} features")
-    if not all(type(name) is str for name in names):
-        raise stored.error("a name of a feature is no text")
-    estimator.feature_names_in_ = object_array(names)
-    return stored

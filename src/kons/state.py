@@ -17,7 +17,7 @@ is dear, before it is changed for the first time after that (``Part._own``).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, Self
 
@@ -44,7 +44,7 @@ __all__ = [
     "Sizes",
     "Whole",
     "Width",
-    "Word",
+    "bytes_in",
     "fields",
 ]
 
@@ -72,27 +72,12 @@ class Field:
     def restore(self, part: Any, name: str, mark: Any) -> None:
         """Put the attribute back; the reference is back already."""
 
-    def arrays(self, value: Any) -> Iterator[np.ndarray]:
-        """The arrays of a value, for counting bytes."""
-        if isinstance(value, np.ndarray):
-            yield value
-
 
 class Flag(Field):
     """True or False."""
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> bool:
         return stored.flag(key)
-
-
-class Word(Field):
-    """One of these words."""
-
-    def __init__(self, *expected: str) -> None:
-        self.expected = expected
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> str:
-        return stored.word(key, *self.expected)
 
 
 class Items(Field):
@@ -168,10 +153,8 @@ class Width(Field):
 class Array(Field):
     """Finite numbers of a shape in symbols, ``written`` in place ``"always"``, ``"rarely"`` or never."""
 
-    def __init__(
-        self, *shape: int | str | None, at_least: float = -math.inf, written: str = "", order: str = "C"
-    ) -> None:
-        self.shape, self.at_least, self.written, self.order = shape, at_least, written, order
+    def __init__(self, *shape: int | str | None, at_least: float = -math.inf, written: str = "") -> None:
+        self.shape, self.at_least, self.written = shape, at_least, written
         self.undoes = written == "always"  # type: ignore[misc]
 
     def save(self, part: Any, name: str) -> Any:
@@ -180,7 +163,7 @@ class Array(Field):
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         value = stored.array(key, *(_known(n, sizes) for n in self.shape), at_least=self.at_least)
         _bind(self.shape, value.shape, sizes)
-        return np.asfortranarray(value) if self.order == "F" else value
+        return value
 
     def mark(self, part: Any, name: str) -> Any:
         return getattr(part, name).copy()
@@ -292,9 +275,6 @@ class Growing(Field):
         if self.written:
             growing.view[:] = mark
 
-    def arrays(self, value: Any) -> Iterator[np.ndarray]:
-        yield value.view
-
 
 class Points(Field):
     """A :class:`~kons.core.storage.PointStore` of rows of ``width`` features; its size may bind a symbol.
@@ -331,10 +311,6 @@ class Points(Field):
         points = getattr(part, name)
         if points is not None:
             points.truncate(mark)
-
-    def arrays(self, value: Any) -> Iterator[np.ndarray]:
-        if value is not None and isinstance(value.view, np.ndarray):
-            yield value.view
 
 
 class Restorable(Protocol):
@@ -380,10 +356,6 @@ class Inner(Field):
         if inner is not None:
             inner.restore(mark)
 
-    def arrays(self, value: Any) -> Iterator[np.ndarray]:
-        if isinstance(value, Part):
-            yield from value._arrays()
-
 
 class Inners(Field):
     """A list or tuple of parts that are there before anything is loaded."""
@@ -408,11 +380,6 @@ class Inners(Field):
         setattr(part, name, type(getattr(part, name))(inners))
         for inner, where in zip(inners, marks, strict=True):
             inner.restore(where)
-
-    def arrays(self, value: Any) -> Iterator[np.ndarray]:
-        for inner in value:
-            if isinstance(inner, Part):
-                yield from inner._arrays()
 
 
 def fields(**declared: Field) -> Mapping[str, Field]:
@@ -516,15 +483,19 @@ class Part:
 
     # ---- looking
 
-    def _arrays(self) -> Iterator[np.ndarray]:
-        """All arrays of the state, those of parts inside among them."""
-        for name, field in self.declared.items():
-            yield from field.arrays(getattr(self, name))
-
     @property
     def nbytes(self) -> int:
-        """Of the arrays of its state."""
-        return sum(array.nbytes for array in self._arrays())
+        """Of the arrays of its state, which is copied for it."""
+        return bytes_in(self.state())
+
+
+def bytes_in(tree: Any) -> int:
+    """Of the arrays in a state."""
+    if isinstance(tree, np.ndarray):
+        return tree.nbytes
+    if isinstance(tree, (dict, list, tuple)):
+        return sum(map(bytes_in, tree.values() if isinstance(tree, dict) else tree))
+    return 0
 
 
 def _key(name: str) -> str:

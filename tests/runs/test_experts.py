@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 from processes import whole_trace
 
-import kons
 from kons.report.folder import read_folder
 from kons.report.history import read_history
 from kons.runs import Run, Settings, Stopped
-from kons.runs.experts import Experts, shares_of
 
 ROWS = 1800
 
@@ -90,11 +88,3 @@ def test_numbers_of_experts_stay_when_others_are_retired(settings, tmp_path):
         leader = trace["expert"][row]
         assert shares[leader] != 0.0  # whoever led the last rows of a block was at work
     assert not gone & {model.expert_names[number] for number in trace["expert"][-100:]}
-
-
-def test_a_learner_without_experts_is_left_alone():
-    learner = kons.EmbeddedKONS(kons.Gaussian(1.0), kons.Squared())
-    experts = Experts()
-    experts.note(learner, 2)
-    assert experts.columns() == {}
-    assert shares_of(learner) == {}

@@ -421,4 +421,4 @@ def test_exact_learners_are_refused_what_memory_cannot_hold(monkeypatch, caplog)
 
 def test_the_names_of_the_folder_are_known():
     """--force removes what is listed; a new file must be listed too."""
-    assert {folder.RUN, folder.SUMMARY, folder.MODEL, folder.CHECKPOINT, folder.PIECES} <= set(folder.OURS)
+    assert {folder.RUN, folder.SUMMARY, folder.MODEL, folder.CHECKPOINT} <= set(folder.OURS)

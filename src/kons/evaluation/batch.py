@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Vector, as_objects, as_points, as_targets, require_integer, require_number
+from kons.arrays import Vector, as_targets, require_integer, require_number
 from kons.core.storage import take
 from kons.errors import ConfigurationError
 from kons.learners import Trace
@@ -109,7 +109,7 @@ def fit_batch(
         raise ConfigurationError(
             f"forgetting is {learner.forgetting:g}, expected 1: whoever forgets never has small leverage."
         )
-    points = as_objects(X) if learner.kernel.accepts == "objects" else as_points(X)
+    points = learner.kernel.as_points(X)
     targets = as_targets(y, len(points))
     learner.loss.check_targets(targets, learner.bound)
     threshold = require_number(threshold, "threshold", above=0.0, at_most=1.0)

@@ -25,7 +25,6 @@ from typing import IO, Any
 
 from kons.errors import ConfigurationError, FileError
 from kons.files.archive import VERSION, read_archive, read_document, write_archive
-from kons.files.pieces import Pieces
 from kons.files.registry import TABLE, name_of
 from kons.files.tree import Decoder, Encoder
 
@@ -44,7 +43,6 @@ __all__ = [
 
 Path = str | os.PathLike[str]
 OBJECT = "object"
-PIECE = "piece"
 #: What a file says of itself.
 FACTS = ("what", "version", "written_by")
 
@@ -78,7 +76,7 @@ def save(thing: Any, path: Path, *, about: Mapping[str, Any] | None = None) -> N
     True
     """
     _require_known(thing)
-    write_file(path, _writer(thing, OBJECT, about=about))
+    write_file(path, _writer(thing, OBJECT, about))
 
 
 def load(path: Path, callables: Mapping[str, Any] | None = None) -> Any:
@@ -131,16 +129,12 @@ def about(path: Path) -> dict[str, Any]:
     return facts | (told if isinstance(told, dict) else {})
 
 
-def write_tree(path: Path, tree: Any, *, kind: str, pieces: Path | None = None) -> None:
+def write_tree(path: Path, tree: Any, *, kind: str) -> None:
     """Write a tree of None, numbers, text, bytes, arrays, lists, tuples, dicts, and what :func:`save` takes.
 
-    ``kind`` says what it is, for :func:`read_tree`. Atomic, as :func:`save`. ``pieces`` names a folder for
-    large arrays: those that are there already are not written again, see :mod:`kons.files.pieces`.
+    ``kind`` says what it is, for :func:`read_tree`. Atomic, as :func:`save`.
     """
-    store = _pieces(pieces)
-    write_file(path, _writer(tree, kind, pieces=store))
-    if store is not None:
-        store.sweep()
+    write_file(path, _writer(tree, kind))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -151,20 +145,22 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_file(path: Path, writer: Callable[[IO[bytes]], Any]) -> None:
     """Let ``writer`` fill a new file that takes the place of the old one in one step, or not at all."""
     target = _target(path)
+    folder, name = os.path.split(target)
     # Forty letters of any alphabet: a name has at most 255 bytes.
-    temporary = os.path.join(
-        os.path.dirname(target), f".{os.path.basename(target)[:40]}.{secrets.token_hex(6)}.tmp"
-    )
+    temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(6)}.tmp")
     try:
-        with _new_file(temporary) as stream:
-            _like_the_old(target, temporary)
+        # Through os.open, which is where a test lets it fail.
+        with open(temporary, "x+b", opener=lambda file, flags: os.open(file, flags, 0o666)) as stream:
+            with contextlib.suppress(OSError):  # what was private stays so
+                os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
             writer(stream)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
-        _sync_folder(os.path.dirname(target))
+        _sync_folder(folder)
     except BaseException as error:
-        _remove(temporary)
+        with contextlib.suppress(OSError):
+            os.remove(temporary)
         if isinstance(error, OSError):
             raise FileError(
                 f"{os.fspath(path)} cannot be written: {error.strerror or error}. "
@@ -173,24 +169,12 @@ def write_file(path: Path, writer: Callable[[IO[bytes]], Any]) -> None:
         raise
 
 
-def read_tree(
-    path: Path, *, kind: str, callables: Mapping[str, Any] | None = None, pieces: Path | None = None
-) -> Any:
+def read_tree(path: Path, *, kind: str, callables: Mapping[str, Any] | None = None) -> Any:
     """Read what :func:`write_tree` wrote under this ``kind``; as careful as :func:`load`."""
-    return _opened(path, lambda stream: _read(stream, kind, callables, _pieces(pieces)))
+    return _opened(path, lambda stream: _read(stream, kind, callables))
 
 
 # ---- inside
-
-
-def _pieces(folder: Path | None) -> Pieces | None:
-    if folder is None:
-        return None
-    return Pieces(
-        os.fspath(folder),
-        lambda path, array: write_tree(path, array, kind=PIECE),
-        lambda path: read_tree(path, kind=PIECE),
-    )
 
 
 def _opened(path: Path, reader: Callable[[IO[bytes]], Any]) -> Any:
@@ -204,12 +188,10 @@ def _opened(path: Path, reader: Callable[[IO[bytes]], Any]) -> Any:
         raise FileError(f"{name} cannot be loaded: {error.strerror or error}.") from error
 
 
-def _writer(
-    tree: Any, kind: str, *, about: Mapping[str, Any] | None = None, pieces: Pieces | None = None
-) -> Callable[[IO[bytes]], None]:
+def _writer(tree: Any, kind: str, about: Mapping[str, Any] | None = None) -> Callable[[IO[bytes]], None]:
     from kons import __version__
 
-    encoder = Encoder(pieces)
+    encoder = Encoder()
     encoded = encoder.encode(tree)
     document = {
         "kind": kind,
@@ -235,11 +217,9 @@ def _told(about: Any) -> dict[str, Any]:
     return dict(about)
 
 
-def _read(
-    stream: IO[bytes], kind: str, callables: Mapping[str, Any] | None, pieces: Pieces | None = None
-) -> Any:
+def _read(stream: IO[bytes], kind: str, callables: Mapping[str, Any] | None) -> Any:
     document, arrays = read_archive(stream, kind)
-    decoder = Decoder(arrays, document["given"], callables, pieces)
+    decoder = Decoder(arrays, document["given"], callables)
     tree = decoder.decode(document["tree"])
     decoder.finish()
     return tree
@@ -273,18 +253,6 @@ def _target(path: Any) -> str:
     return target
 
 
-def _new_file(path: str) -> IO[bytes]:
-    """A file that did not exist, with the rights that the user's mask gives to any new file."""
-    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
-    return os.fdopen(os.open(path, flags, 0o666), "w+b")
-
-
-def _like_the_old(target: str, temporary: str) -> None:
-    """The rights of the file that is replaced: what was private stays so."""
-    with contextlib.suppress(OSError):
-        os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-
-
 def _existing_file(path: Any) -> IO[bytes]:
     """An ordinary file, open to be read; a pipe or a device could block or never end."""
     if not isinstance(path, (str, os.PathLike)):
@@ -310,8 +278,3 @@ def _sync_folder(folder: str) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):
-        os.remove(path)

@@ -167,9 +167,9 @@ def _check_beginning(magic: bytes) -> None:
     raise FileError(f"it begins with {magic!r}: it was not written by kons.save, or it is damaged.")
 
 
-def _checked_entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+def _checked_entries(archive: zipfile.ZipFile, size: int) -> Entries:
     """The entries by name, once their claims fit the size of the file."""
-    entries: dict[str, zipfile.ZipInfo] = {}
+    entries: Entries = {}
     free_from = 0
     for entry in archive.infolist():
         name = entry.filename
@@ -194,7 +194,7 @@ def _checked_entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.Z
     return entries
 
 
-def _document(archive: zipfile.ZipFile, entries: dict[str, zipfile.ZipInfo], kind: str) -> dict[str, Any]:
+def _document(archive: zipfile.ZipFile, entries: Entries, kind: str) -> dict[str, Any]:
     text = archive.read(entries[DOCUMENT])
     if archive.comment != COMMENT + hashlib.sha256(text).hexdigest().encode("ascii"):
         raise FileError("its checksum does not match its document: it was changed after it was written.")
@@ -204,15 +204,12 @@ def _document(archive: zipfile.ZipFile, entries: dict[str, zipfile.ZipInfo], kin
     version = document.get("version")
     if type(version) is not int or version < 1:
         raise FileError("its document has no format version, an integer of at least 1.")
-    if version > VERSION:
-        raise FileError(
-            f"its format version is {version}, this kons reads up to {VERSION}: update kons to load it."
+    if version != VERSION:
+        older = (
+            f"of a kons before its first release, and this one reads {VERSION}: let the model learn again."
         )
-    if version < VERSION:
-        raise FileError(
-            f"its format version is {version}, of a kons before its first release, and this one reads "
-            f"{VERSION}: let the model learn its rows again."
-        )
+        newer = f"this kons reads up to {VERSION}: update kons to load it."
+        raise FileError(f"its format version is {version}, {older if version < VERSION else newer}")
     if document.get("kind") != kind:
         raise FileError(f"it holds a {document.get('kind')!r}, expected a {kind!r}.")
     for name, wanted in (("arrays", list), ("given", dict)):
@@ -273,13 +270,8 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, specification: Any)
     with archive.open(entry) as stream:
         if stream.read(len(header)) != header:
             raise FileError(f"the header of its array {entry.filename!r} is not the one it should have.")
-        filled = 0
-        while filled < needed:
-            data = stream.read(min(CHUNK, needed - filled))
-            if not data:
-                raise FileError(f"its array {entry.filename!r} is cut short.")
-            target[filled : filled + len(data)] = data
-            filled += len(data)
+        for start in range(0, needed, CHUNK):
+            target[start : start + CHUNK] = stream.read(min(CHUNK, needed - start))
         stream.read(1)  # at the end, zipfile compares its own checksum
     if hashlib.sha256(target).hexdigest() != digest:
         raise FileError(f"the checksum of its array {entry.filename!r} does not match: it was changed.")

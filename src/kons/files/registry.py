@@ -11,64 +11,40 @@ from kons.errors import FileError, KonsError, MissingExtraError
 
 __all__ = ["TABLE", "build", "class_of", "name_of", "parameters_of", "state_of"]
 
-_SCIKIT_LEARN = (
-    "ConstantKernel",
-    "DotProduct",
-    "ExpSineSquared",
-    "Exponentiation",
-    "Matern",
-    "PairwiseKernel",
-    "Product",
-    "RBF",
-    "RationalQuadratic",
-    "Sum",
+# The classes of each module, whose public names are their own.
+_CLASSES = {
+    "kons.learners.kons": ("KONS",),
+    "kons.learners.sketched": ("SketchedKONS",),
+    "kons.learners.embedded": ("EmbeddedKONS",),
+    "kons.learners.kors": ("KORS",),
+    "kons.learners.auto.learner": ("AutoKONS",),
+    "kons.learners.classifier": ("Classifier",),
+    "kons.learners.scaled": ("Scaled",),
+    "kons.evaluation.first_order": ("KernelGradientDescent",),
+    "kons.kernels.stationary": ("Gaussian", "Laplace", "Matern", "RationalQuadratic"),
+    "kons.kernels.products": ("Linear", "Polynomial"),
+    "kons.kernels.composition": ("Sum", "Product", "Multiple", "Normalized"),
+    "kons.kernels.function": ("FunctionKernel",),
+    "kons.kernels.scikit_learn": ("ScikitLearn",),
+    "kons.losses.builtin": ("Squared", "Logistic", "SquaredHinge"),
+    "kons.losses.custom": ("CustomLoss",),
+    "kons.policies": ("Dependence", "Fixed", "Leverage"),
+    "kons.step_sizes": ("Constant", "InverseSqrt", "FromFunction"),
+}
+# scikit-learn's own kernels, inside ScikitLearn.
+_THEIRS = (
+    *("ConstantKernel", "DotProduct", "ExpSineSquared", "Exponentiation", "Matern"),
+    *("PairwiseKernel", "Product", "RBF", "RationalQuadratic", "Sum"),
 )
-
 #: Public name -> where its class is. A name, once released, keeps its meaning; the place may change.
 TABLE: dict[str, str] = {
-    # learners
-    "KONS": "kons.learners.kons:KONS",
-    "SketchedKONS": "kons.learners.sketched:SketchedKONS",
-    "EmbeddedKONS": "kons.learners.embedded:EmbeddedKONS",
-    "KORS": "kons.learners.kors:KORS",
-    "AutoKONS": "kons.learners.auto.learner:AutoKONS",
-    "Classifier": "kons.learners.classifier:Classifier",
-    "Scaled": "kons.learners.scaled:Scaled",
-    "KernelGradientDescent": "kons.evaluation.first_order:KernelGradientDescent",
-    # kernels
-    "Gaussian": "kons.kernels.stationary:Gaussian",
-    "Laplace": "kons.kernels.stationary:Laplace",
-    "Matern": "kons.kernels.stationary:Matern",
-    "RationalQuadratic": "kons.kernels.stationary:RationalQuadratic",
-    "Linear": "kons.kernels.products:Linear",
-    "Polynomial": "kons.kernels.products:Polynomial",
-    "Sum": "kons.kernels.composition:Sum",
-    "Product": "kons.kernels.composition:Product",
-    "Multiple": "kons.kernels.composition:Multiple",
-    "Normalized": "kons.kernels.composition:Normalized",
-    "FunctionKernel": "kons.kernels.function:FunctionKernel",
-    "ScikitLearn": "kons.kernels.scikit_learn:ScikitLearn",
-    # losses
-    "Squared": "kons.losses.builtin:Squared",
-    "Logistic": "kons.losses.builtin:Logistic",
-    "SquaredHinge": "kons.losses.builtin:SquaredHinge",
-    "CustomLoss": "kons.losses.custom:CustomLoss",
-    # policies
-    "Dependence": "kons.policies:Dependence",
-    "Fixed": "kons.policies:Fixed",
-    "Leverage": "kons.policies:Leverage",
-    # step sizes
-    "Constant": "kons.step_sizes:Constant",
-    "InverseSqrt": "kons.step_sizes:InverseSqrt",
-    "FromFunction": "kons.step_sizes:FromFunction",
-    # estimators
-    "kons.sklearn.KONSRegressor": "kons.sklearn:KONSRegressor",
-    "kons.sklearn.KONSClassifier": "kons.sklearn:KONSClassifier",
-    "kons.sklearn.KORSFeatures": "kons.sklearn:KORSFeatures",
-    "kons.river.KONSRegressor": "kons.river.models:KONSRegressor",
-    "kons.river.KONSClassifier": "kons.river.models:KONSClassifier",
-    # scikit-learn's own kernels, inside ScikitLearn
-    **{f"sklearn.{name}": f"sklearn.gaussian_process.kernels:{name}" for name in _SCIKIT_LEARN},
+    **{name: f"{module}:{name}" for module, names in _CLASSES.items() for name in names},
+    **{
+        f"kons.sklearn.{name}": f"kons.sklearn:{name}"
+        for name in ("KONSRegressor", "KONSClassifier", "KORSFeatures")
+    },
+    **{f"kons.river.{name}": f"kons.river.models:{name}" for name in ("KONSRegressor", "KONSClassifier")},
+    **{f"sklearn.{name}": f"sklearn.gaussian_process.kernels:{name}" for name in _THEIRS},
 }
 _NAMES = {place: name for name, place in TABLE.items()}
 

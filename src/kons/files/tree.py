@@ -6,7 +6,6 @@ object whose first key begins with a dollar sign::
     {"$int": "0x..."}  {"$float": "nan"}  {"$bytes": base64}  {"$tuple": [...]}  {"$dict": [[key, value]]}
     {"$scalar": [dtype, hex]}  {"$text": numpy.str_}  {"$octets": numpy.bytes_}  {"$array": its number}
     {"$object": name in the table, "parameters": {...}, "state": {...}}  {"$given": name}
-    {"$piece": the name of a file beside, with a large array}
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from numpy.typing import NDArray
 
 from kons.errors import ConfigurationError, FileError
 from kons.files.archive import DTYPES
-from kons.files.pieces import LARGE, Pieces
 from kons.files.registry import build, name_of, parameters_of, state_of
 from kons.kernels import Kernel
 from kons.losses import Loss
@@ -44,8 +42,7 @@ SPECIAL_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"
 class Encoder:
     """Collects the arrays of a tree, and what must be handed in again when it is loaded."""
 
-    def __init__(self, pieces: Pieces | None = None) -> None:
-        self._pieces = pieces
+    def __init__(self) -> None:
         self.arrays: list[NDArray[Any]] = []
         self.given: dict[str, str] = {}
         """Name -> where in the tree it belongs."""
@@ -97,14 +94,12 @@ class Encoder:
             return {"$dict": [[k, v] for k, v in inside.items()]}
         return inside
 
-    def _array(self, array: NDArray[Any], where: str) -> dict[str, int | str]:
+    def _array(self, array: NDArray[Any], where: str) -> dict[str, int]:
         if array.dtype.str not in DTYPES:
             raise FileError(
                 f"{where} is an array of {array.dtype}: a file holds arrays of numbers, without pickle. "
                 "Convert it with astype, or to a list."
             )
-        if self._pieces is not None and array.nbytes >= LARGE:
-            return {"$piece": self._pieces.put(array)}
         self.arrays.append(array)
         return {"$array": len(self.arrays) - 1}
 
@@ -152,13 +147,8 @@ class Decoder:
     """The way back; every array is used once, every object is one of the table."""
 
     def __init__(
-        self,
-        arrays: list[NDArray[Any]],
-        given: Mapping[str, Any],
-        callables: Mapping[str, Any] | None,
-        pieces: Pieces | None = None,
+        self, arrays: list[NDArray[Any]], given: Mapping[str, Any], callables: Mapping[str, Any] | None
     ) -> None:
-        self._pieces = pieces
         self._arrays: list[NDArray[Any] | None] = list(arrays)
         self._callables = _handed_in(given, callables or {})
 
@@ -175,7 +165,7 @@ class Decoder:
         tag = next(iter(value), "")
         if not tag.startswith("$"):
             return {key: self.decode(item, depth + 1) for key, item in value.items()}
-        if len(value) != 1 or tag not in {*_PLAIN, "$tuple", "$dict", "$array", "$piece", "$given"}:
+        if len(value) != 1 or tag not in {*_PLAIN, "$tuple", "$dict", "$array", "$given"}:
             raise FileError(f"its tree holds {tag!r}, which this kons does not know.")
         content = value[tag]
         if tag == "$tuple":
@@ -184,8 +174,6 @@ class Decoder:
             return self._dict(content, depth)
         if tag == "$array":
             return self._array(content)
-        if tag == "$piece" and self._pieces is not None:
-            return self._pieces.get(content)
         if tag == "$given":
             return self._given(content)
         try:

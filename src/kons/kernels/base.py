@@ -78,10 +78,10 @@ class Kernel(ABC):
 
         Without ``Z``, those among the rows of ``X``.
         """
-        points = self._points(X, "X")
+        points = self.as_points(X)
         if Z is None:
             return self.evaluate(points, points)
-        others = self._points(Z, "Z")
+        others = self.as_points(Z, "Z")
         if self.accepts == "vectors" and points.shape[1] != others.shape[1]:
             raise InputError(
                 f"Z has {others.shape[1]} feature(s), X has {points.shape[1]}: "
@@ -91,7 +91,7 @@ class Kernel(ABC):
 
     def diagonal(self, X: Any) -> Vector:
         """The values k(X[i], X[i]) as a new array, without computing the rest of the matrix."""
-        return self.evaluate_diagonal(self._points(X, "X"))
+        return self.evaluate_diagonal(self.as_points(X))
 
     @abstractmethod
     def evaluate(self, X: Any, Z: Any) -> Matrix:
@@ -128,7 +128,8 @@ class Kernel(ABC):
 
     __rmul__ = __mul__
 
-    def _points(self, X: Any, name: str) -> Any:
+    def as_points(self, X: Any, name: str = "X") -> Any:
+        """X as the hooks take it, checked: a matrix, or a list of objects."""
         return as_points(X, name=name) if self.accepts == "vectors" else as_objects(X, name=name)
 
 

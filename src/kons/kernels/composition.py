@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector, require_number
 from kons.errors import ConfigurationError, NumericalError
@@ -14,12 +16,39 @@ from kons.kernels.base import Kernel, require_finite
 __all__ = ["Multiple", "Normalized", "Product", "Sum"]
 
 
+class _Composite(Kernel):
+    """A frozen dataclass of kernels on the same kind of points, and numbers."""
+
+    @property
+    def _parts(self) -> dict[str, Kernel]:
+        return {name: part for name, part in vars(self).items() if isinstance(part, Kernel)}
+
+    @property
+    def accepts(self) -> Literal["vectors", "objects"]:
+        """What the kernels accept."""
+        return next(iter(self._parts.values())).accepts
+
+    @property
+    def is_resolved(self) -> bool:
+        """Where all kernels are."""
+        return all(part.is_resolved for part in self._parts.values())
+
+    def resolved(self, bandwidth: float, absolute: float | None = None) -> Kernel:
+        """The same of the kernels, resolved."""
+        if self.is_resolved:
+            return self
+        parts = {name: part.resolved(bandwidth, absolute) for name, part in self._parts.items()}
+        whole: Kernel = replace(cast(Any, self), **parts)
+        return whole
+
+
 @dataclass(frozen=True)
-class _Pair(Kernel):
-    """Two kernels on the same kind of points."""
+class _Pair(_Composite):
+    """Two kernels whose values are combined, each pair of points by itself."""
 
     left: Kernel
     right: Kernel
+    _combine: ClassVar[np.ufunc]
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -37,22 +66,20 @@ class _Pair(Kernel):
                 "evaluate_diagonal."
             )
 
-    @property
-    def accepts(self) -> Literal["vectors", "objects"]:
-        """What both kernels accept."""
-        return self.left.accepts
+    def evaluate(self, X: Any, Z: Any) -> Matrix:
+        """Both values of each pair of points, combined."""
+        return self._combined(lambda kernel: kernel.evaluate(X, Z))
 
-    @property
-    def is_resolved(self) -> bool:
-        """Where both are."""
-        return self.left.is_resolved and self.right.is_resolved
+    def evaluate_diagonal(self, X: Any) -> Vector:
+        """Both values of each point and itself, combined."""
+        return self._combined(lambda kernel: kernel.evaluate_diagonal(X))
 
-    def resolved(self, bandwidth: float, absolute: float | None = None) -> Kernel:
-        """The pair of both, resolved."""
-        if self.is_resolved:
-            return self
-        left, right = (part.resolved(bandwidth, absolute) for part in (self.left, self.right))
-        return replace(self, left=left, right=right)
+    def _combined(self, values_of: Callable[[Kernel], NDArray[np.float64]]) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):
+            values = values_of(self.left)
+            self._combine(values, values_of(self.right), out=values)
+        require_finite(values, self)
+        return values
 
 
 @dataclass(frozen=True)
@@ -73,26 +100,12 @@ class Sum(_Pair):
     array([5.])
     """
 
+    _combine = np.add
+
     @property
     def may_vanish(self) -> bool:
         """Where both do."""
         return self.left.may_vanish and self.right.may_vanish
-
-    def evaluate(self, X: Any, Z: Any) -> Matrix:
-        """left(x, z) + right(x, z)."""
-        with np.errstate(over="ignore"):
-            values = self.left.evaluate(X, Z)
-            values += self.right.evaluate(X, Z)
-        require_finite(values, self)
-        return values
-
-    def evaluate_diagonal(self, X: Any) -> Vector:
-        """left(x, x) + right(x, x)."""
-        with np.errstate(over="ignore"):
-            values = self.left.evaluate_diagonal(X)
-            values += self.right.evaluate_diagonal(X)
-        require_finite(values, self)
-        return values
 
 
 @dataclass(frozen=True)
@@ -111,6 +124,8 @@ class Product(_Pair):
     array([[1.   , 0.368]])
     """
 
+    _combine = np.multiply
+
     @property
     def is_normalized(self) -> bool:
         """Where both are."""
@@ -121,25 +136,9 @@ class Product(_Pair):
         """Where either does."""
         return self.left.may_vanish or self.right.may_vanish
 
-    def evaluate(self, X: Any, Z: Any) -> Matrix:
-        """left(x, z) right(x, z)."""
-        with np.errstate(over="ignore"):
-            values = self.left.evaluate(X, Z)
-            values *= self.right.evaluate(X, Z)
-        require_finite(values, self)
-        return values
-
-    def evaluate_diagonal(self, X: Any) -> Vector:
-        """left(x, x) right(x, x)."""
-        with np.errstate(over="ignore"):
-            values = self.left.evaluate_diagonal(X)
-            values *= self.right.evaluate_diagonal(X)
-        require_finite(values, self)
-        return values
-
 
 @dataclass(frozen=True)
-class Multiple(Kernel):
+class Multiple(_Composite):
     """A positive multiple of a kernel, written ``2.0 * k``: the weight of a part in a sum.
 
     ::
@@ -165,20 +164,6 @@ class Multiple(Kernel):
         object.__setattr__(self, "factor", factor)
 
     @property
-    def accepts(self) -> Literal["vectors", "objects"]:
-        """What the kernel accepts."""
-        return self.kernel.accepts
-
-    @property
-    def is_resolved(self) -> bool:
-        """Where the kernel is."""
-        return self.kernel.is_resolved
-
-    def resolved(self, bandwidth: float, absolute: float | None = None) -> Kernel:
-        """The same of the kernel, resolved."""
-        return self if self.is_resolved else replace(self, kernel=self.kernel.resolved(bandwidth, absolute))
-
-    @property
     def is_normalized(self) -> bool:
         """Only the multiple by 1 of a kernel that is."""
         return self.factor == 1.0 and self.kernel.is_normalized
@@ -190,15 +175,13 @@ class Multiple(Kernel):
 
     def evaluate(self, X: Any, Z: Any) -> Matrix:
         """Factor times kernel(x, z)."""
-        values = self.kernel.evaluate(X, Z)
-        with np.errstate(over="ignore"):
-            values *= self.factor
-        require_finite(values, self)
-        return values
+        return self._times(self.kernel.evaluate(X, Z))
 
     def evaluate_diagonal(self, X: Any) -> Vector:
         """Factor times kernel(x, x)."""
-        values = self.kernel.evaluate_diagonal(X)
+        return self._times(self.kernel.evaluate_diagonal(X))
+
+    def _times(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
             values *= self.factor
         require_finite(values, self)
@@ -206,7 +189,7 @@ class Multiple(Kernel):
 
 
 @dataclass(frozen=True)
-class Normalized(Kernel):
+class Normalized(_Composite):
     """The cosine of two points in the space of another kernel; restores k(x, x) = 1.
 
     ::
@@ -227,20 +210,6 @@ class Normalized(Kernel):
 
     def __post_init__(self) -> None:
         _require_kernel(self.kernel, "Normalized")
-
-    @property
-    def accepts(self) -> Literal["vectors", "objects"]:
-        """What the kernel accepts."""
-        return self.kernel.accepts
-
-    @property
-    def is_resolved(self) -> bool:
-        """Where the kernel is."""
-        return self.kernel.is_resolved
-
-    def resolved(self, bandwidth: float, absolute: float | None = None) -> Kernel:
-        """The same of the kernel, resolved."""
-        return self if self.is_resolved else replace(self, kernel=self.kernel.resolved(bandwidth, absolute))
 
     @property
     def is_normalized(self) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from kons.arrays import Vector, require_scale
 from kons.errors import TargetError
 
-__all__ = ["pair", "positive_bound", "require_labels", "require_within", "shaped"]
+__all__ = ["pair", "require_labels", "require_within", "shaped"]
 
 
 def pair(prediction: ArrayLike, target: ArrayLike) -> tuple[Vector, Vector]:
@@ -26,16 +26,11 @@ def shaped(results: Vector, shape: tuple[int, ...]) -> float | Vector:
     return results.reshape(shape) if shape else float(results[0])
 
 
-def positive_bound(bound: float) -> float:
-    """The bound as a float, or :class:`~kons.errors.ConfigurationError`."""
-    return require_scale(bound, "bound")
-
-
 def require_within(y: Any, bound: float) -> None:
     """Raise :class:`~kons.errors.TargetError` at the first target beyond the bound and rounding."""
     if type(y) is float and abs(y) <= bound:
         return
-    bound = positive_bound(bound)
+    bound = require_scale(bound, "bound")
     targets = np.asarray(y, dtype=np.float64).ravel()
     within = np.abs(targets) <= bound * (1.0 + 1e-9)
     if within.all():

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from kons.arrays import ReadVector, Vector
+from kons.arrays import ReadVector, Vector, require_scale
 from kons.compilation import compiled
-from kons.losses.arguments import pair, positive_bound, require_labels, require_within, shaped
+from kons.losses.arguments import pair, require_labels, require_within, shaped
 from kons.losses.base import Loss
 
 __all__ = [
@@ -125,10 +125,10 @@ class Squared(_Coded):
     code = SQUARED
 
     def lipschitz(self, bound: float) -> float:
-        return 4.0 * positive_bound(bound)
+        return 4.0 * require_scale(bound, "bound")
 
     def curvature(self, bound: float) -> float:
-        return 1.0 / (8.0 * positive_bound(bound) ** 2)
+        return 1.0 / (8.0 * require_scale(bound, "bound") ** 2)
 
     def check_targets(self, y: ArrayLike, bound: float) -> None:
         """Every target within [-bound, bound], up to rounding (1e-9 of the bound)."""
@@ -153,10 +153,10 @@ class Logistic(_Coded):
     code = LOGISTIC
 
     def lipschitz(self, bound: float) -> float:
-        return 1.0 / (1.0 + math.exp(-positive_bound(bound)))
+        return 1.0 / (1.0 + math.exp(-require_scale(bound, "bound")))
 
     def curvature(self, bound: float) -> float:
-        return math.exp(-positive_bound(bound))
+        return math.exp(-require_scale(bound, "bound"))
 
     def check_targets(self, y: ArrayLike, bound: float) -> None:
         """Every target -1 or +1."""
@@ -181,10 +181,10 @@ class SquaredHinge(_Coded):
     code = SQUARED_HINGE
 
     def lipschitz(self, bound: float) -> float:
-        return 2.0 * (1.0 + positive_bound(bound))
+        return 2.0 * (1.0 + require_scale(bound, "bound"))
 
     def curvature(self, bound: float) -> float:
-        C = positive_bound(bound)
+        C = require_scale(bound, "bound")
         if C <= 1.0:  # l''/l'^2 at margin -C
             return 1.0 / (2.0 * (1.0 + C) ** 2)
         # u at margin -C, w at margin C: 2 (0 - (1+C)^2 + 2(1+C) 2C) / (2(1+C) 2C)^2

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kons.arrays import Vector, require_number
+from kons.arrays import Vector, require_number, require_scale
 from kons.errors import ConfigurationError, NumericalError
-from kons.losses.arguments import pair, positive_bound, require_labels, require_within, shaped
+from kons.losses.arguments import pair, require_labels, require_within, shaped
 from kons.losses.base import Loss
 from kons.losses.constants import find_constants
 
@@ -107,7 +107,7 @@ class CustomLoss(Loss):
         return self._evaluate(self.second_derivative_function, "second_derivative", prediction, target)
 
     def lipschitz(self, bound: float) -> float:
-        bound = positive_bound(bound)
+        bound = require_scale(bound, "bound")
         if self.lipschitz_given is None:
             return self._constants(bound)[0]
         if callable(self.lipschitz_given):
@@ -115,7 +115,7 @@ class CustomLoss(Loss):
         return self.lipschitz_given
 
     def curvature(self, bound: float) -> float:
-        bound = positive_bound(bound)
+        bound = require_scale(bound, "bound")
         if self.curvature_given is None:
             return self._constants(bound)[1]
         if callable(self.curvature_given):

@@ -16,19 +16,15 @@ import kons
 __all__ = ["blas_threads", "using_threads", "versions"]
 
 
+@cache
 def versions() -> dict[str, str]:
     """Of everything that decides about last digits."""
-    return dict(_versions())
-
-
-@cache
-def _versions() -> tuple[tuple[str, str], ...]:
-    return (
-        ("kons", kons.__version__),
-        ("python", platform.python_version()),
-        *((name, version(name)) for name in ("numpy", "scipy", "numba")),
-        ("platform", f"{sys.platform} {platform.machine()}"),
-    )
+    return {
+        "kons": kons.__version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "scipy", "numba")},
+        "platform": f"{sys.platform} {platform.machine()}",
+    }
 
 
 def blas_threads() -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,14 +9,14 @@ from typing import Any, NamedTuple
 
 from kons.errors import ConfigurationError
 from kons.evaluation import Evaluation, Prequential
-from kons.learners.protocol import as_learner
+from kons.evaluation.result import LOSS_NAMES
 from kons.runs.circumstances import blas_threads, versions
 from kons.runs.compiled import load_loops
 from kons.runs.folder import RUN, SUMMARY, FolderWriter
 from kons.runs.memory import require_memory
 from kons.runs.run import Progress
 from kons.runs.settings import Settings
-from kons.runs.summary import LOSS_NAMES, finite, skipped
+from kons.runs.summary import about_run, finite, skipped
 from kons.streams import Stream
 
 __all__ = ["Comparison", "Contender", "compare"]
@@ -94,19 +93,7 @@ class Comparison(NamedTuple):
 
     def write(self, folder: Path, *, force: bool = False, command: Sequence[str] = ()) -> None:
         """``run.json`` and ``summary.json``, for a report."""
-        document = {
-            "format": 1,
-            "kind": "compare",
-            "command": list(command),
-            "settings": self._settings(),
-            "source": {"name": self.stream.source, "fingerprint": self.stream.fingerprint()},
-            "features": list(self.stream.features),
-            "target": self.stream.target,
-            "versions": versions(),
-            "threads": blas_threads(),
-            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-            "started_in": os.getcwd(),
-        }
+        document = about_run("compare", self.stream, self._settings(), command, blas_threads())
         writer = FolderWriter.create(folder, {RUN: document, SUMMARY: self.summary()}, force=force)
         writer.close(finished=True)
 
@@ -132,39 +119,29 @@ def compare(
         asked = settings.with_learner(contender.learner, contender.parameters)
         require_memory(asked, stream)
         load_loops(asked, stream)
-        engines[name] = Prequential(
-            asked.make_learner(stream),
-            stream.task,
-            delay=settings.total_delay(stream),
-            window=settings.window,
-            baselines=not engines,  # they are the same for all
-        )
+        # The baselines are the same for all.
+        engines[name] = settings.make_engine(stream, asked.make_learner(stream), baselines=not engines)
     began = time.perf_counter()
-    rows, stopped, total = 0, False, settings.rows_of(stream)
+    stopped = False
     for block in settings.blocks(stream):
         for engine in engines.values():
             engine.advance(block)
-        rows += len(block.y)
         if progress is not None:
             best = min(engines.values(), key=lambda engine: engine.loss)
-            part = min(1.0, rows / total) if total else None
-            atoms = as_learner(best.learner).size or 0
-            progress(Progress(rows, part, best.loss, atoms, time.perf_counter() - began))
+            done = settings.part_read(stream, best.rows)
+            progress(Progress.of(best, done, time.perf_counter() - began))
         if stop is not None and stop():
             stopped = True
             break
     for engine in engines.values():
         engine.finish()
     results = {name: engine.result() for name, engine in engines.items()}
-    baselines = next(iter(results.values())).baselines
-    order = sorted(results, key=lambda name: results[name].loss)
-    seconds = time.perf_counter() - began
     return Comparison(
         settings,
         stream,
         dict(contenders),
-        {name: results[name] for name in order},
-        baselines,
+        dict(sorted(results.items(), key=lambda item: item[1].loss)),
+        next(iter(results.values())).baselines,
         stopped,
-        seconds,
+        time.perf_counter() - began,
     )

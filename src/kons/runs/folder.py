@@ -6,7 +6,6 @@
     predictions.csv   a line per row
     trace/NNNNNN.npz  one file per checkpoint: what the learner did in each row
     checkpoint.kons   while the run goes on: all it takes to continue
-    pieces/           large arrays of the checkpoint, each written once
     model.kons        at the end
     summary.json      at the end
 """
@@ -33,7 +32,6 @@ from kons.files import write_bytes
 __all__ = [
     "CHECKPOINT",
     "MODEL",
-    "PIECES",
     "RUN",
     "SUMMARY",
     "FolderWriter",
@@ -43,19 +41,11 @@ __all__ = [
 ]
 
 RUN, SUMMARY, MODEL, CHECKPOINT = "run.json", "summary.json", "model.kons", "checkpoint.kons"
-PREDICTIONS, TRACE, PIECES = "predictions.csv", "trace", "pieces"
+PREDICTIONS, TRACE = "predictions.csv", "trace"
 #: What a run may have left. What says that there is a run goes first and comes first.
 OURS = (
-    RUN,
-    SUMMARY,
-    MODEL,
-    CHECKPOINT,
-    PREDICTIONS,
-    TRACE,
-    PIECES,
-    "report.html",
-    "frontier.svg",
-    "frontier.png",
+    *(RUN, SUMMARY, MODEL, CHECKPOINT, PREDICTIONS, TRACE),
+    *("report.html", "frontier.svg", "frontier.png"),
 )
 UNFINISHED = re.compile(r"\.(.+)\.\w+\.tmp")
 
@@ -222,7 +212,6 @@ class FolderWriter:
             if finished:
                 with told(self.path):
                     _remove(self.path / CHECKPOINT)
-                    _remove(self.path / PIECES)
         finally:
             if self._claim is not None:
                 os.close(self._claim)

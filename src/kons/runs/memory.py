@@ -10,8 +10,6 @@ from kons.streams import Stream
 
 __all__ = ["require_memory"]
 
-# Learners that keep rows^2/2 numbers.
-
 
 def require_memory(settings: Settings, stream: Stream) -> None:
     """Refuse an exact learner on more rows than the machine can hold; say so if they are many."""

@@ -9,13 +9,11 @@ number of the second, takes the place of the old one.
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -28,17 +26,15 @@ from kons.errors import (
     announce,
     as_word,
 )
-from kons.evaluation import Evaluation, Prequential, Scored
+from kons.evaluation import Prequential, Scored
 from kons.files import read_tree, save, write_tree
 from kons.learners.labels import Labels, stored_labels
 from kons.learners.protocol import as_learner
 from kons.runs.circumstances import blas_threads, using_threads, versions
 from kons.runs.compiled import load_loops
-from kons.runs.experts import Experts
 from kons.runs.folder import (
     CHECKPOINT,
     MODEL,
-    PIECES,
     RUN,
     SUMMARY,
     FolderWriter,
@@ -51,7 +47,8 @@ from kons.runs.memory import require_memory
 from kons.runs.pacing import Pacing
 from kons.runs.settings import Settings
 from kons.runs.source import as_found_from, require_unchanged
-from kons.runs.summary import summarize
+from kons.runs.summary import about_run, shares_of, summarize
+from kons.state import bytes_in
 from kons.stored import Stored
 from kons.streams import Block, Stream
 
@@ -71,6 +68,11 @@ class Progress(NamedTuple):
     loss: float
     atoms: int
     seconds: float
+
+    @classmethod
+    def of(cls, engine: Prequential, done: float | None, seconds: float) -> Self:
+        """Of a run by this engine."""
+        return cls(engine.rows, done, engine.loss, as_learner(engine.learner).size or 0, seconds)
 
 
 class Stopped(KonsError):  # noqa: N818 - not an error
@@ -110,9 +112,10 @@ class Run:
         """Whether it waits for rows: whatever interrupts it then does no harm."""
         self.threads = blas_threads()
         self._place, self._force, self._command = place, force, list(command)
-        self._experts = Experts()
         self._labels = Labels()
         self._traced: list[dict[str, Any]] = []
+        # Row numbers, and how much say each expert had after them.
+        self._shares: list[tuple[int, list[float]]] = []
         self._first_traced = engine.rows
         self._pacing = Pacing()
         self._counted: tuple[int, int] | None = None
@@ -136,7 +139,7 @@ class Run:
         if folder is not None:
             require_place(folder, force=force)
         stream = settings.open(quiet=quiet)
-        engine = _new_engine(settings, stream, settings.make_learner(stream))
+        engine = settings.make_engine(stream, settings.make_learner(stream))
         require_memory(settings, stream)
         if folder is not None and not stream.resumable:
             announce(
@@ -151,7 +154,6 @@ class Run:
         if asked.get("kind") != "run":
             raise ConfigurationError(f"{folder} is not the folder of a run: only kons run can be resumed.")
         if (folder / SUMMARY).exists() and not (folder / CHECKPOINT).exists():
-            shutil.rmtree(folder / PIECES, ignore_errors=True)
             raise ConfigurationError(
                 f"the run in {folder} is finished: see {folder / SUMMARY}, or kons report {as_word(folder)}."
             )
@@ -169,7 +171,7 @@ class Run:
         if (folder / CHECKPOINT).exists():
             run = cls._from_checkpoint(folder, settings, stream)
         else:
-            run = cls(settings, stream, _new_engine(settings, stream, settings.make_learner(stream)))
+            run = cls(settings, stream, settings.make_engine(stream, settings.make_learner(stream)))
             run.folder = FolderWriter.reopen(folder, length=0, traces=0)
         run.resumed += 1
         threads = asked.get("threads")
@@ -179,9 +181,9 @@ class Run:
     @classmethod
     def _from_checkpoint(cls, folder: Path, settings: Settings, stream: Stream) -> Run:
         try:
-            tree = read_tree(folder / CHECKPOINT, kind=KIND, pieces=folder / PIECES)
+            tree = read_tree(folder / CHECKPOINT, kind=KIND)
             saved = Stored(tree, "this run")
-            engine = _new_engine(settings, stream, saved.take("learner")).resume(saved.take("engine"))
+            engine = settings.make_engine(stream, saved.take("learner")).resume(saved.take("engine"))
             run = cls(settings, stream, engine)
             run._labels = Labels(stored_labels(saved, "labels"))
             run.resumed, run._seconds_before = saved.integer("resumed"), saved.number("seconds", at_least=0.0)
@@ -239,10 +241,6 @@ class Run:
             if self.folder is not None:
                 self.folder.close(finished=False)
 
-    def result(self) -> Evaluation:
-        """What the evaluation found so far."""
-        return self.engine.result()
-
     @property
     def classes(self) -> list[Any] | None:
         """The labels, in the order of their codes in the trace; None for numbers."""
@@ -280,36 +278,18 @@ class Run:
             self.folder.open_predictions()
         if self.folder is not None:
             self.folder.append(as_csv(scored, header=self.folder.length == 0))
-            traced = as_trace(scored, self._labels)
-            self._traced.append(traced)
-            self._experts.note(self.engine.learner, self.engine.rows - 1)
+            self._traced.append(as_trace(scored, self._labels))
+            if shares := shares_of(self.engine.learner):
+                self._shares.append((self.engine.rows - 1, list(shares.values())))
 
     def _document(self) -> dict[str, Any]:
         """run.json."""
-        return {
-            "format": 1,
-            "kind": "run",
-            "command": self._command,
-            "settings": self.settings.to_dict(),
-            "source": {"name": self.stream.source, "fingerprint": self._fingerprint},
-            "features": list(self.stream.features),
-            "target": self.stream.target,
-            "plan": self.stream.plan.to_dict(),
-            "notes": list(self.stream.notes),
-            "versions": versions(),
-            "threads": self.threads,
-            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-            "started_in": os.getcwd(),
-        }
+        about = about_run("run", self.stream, self.settings.to_dict(), self._command, self.threads)
+        about["source"]["fingerprint"] = self._fingerprint  # as it was when it was opened
+        return about | {"plan": self.stream.plan.to_dict(), "notes": list(self.stream.notes)}
 
     def _progress(self) -> Progress:
-        total, done = self.settings.rows_of(self.stream), None
-        if total:
-            done = min(1.0, self.engine.rows / total)
-        elif self.stream.bytes_total:
-            done = self.stream.bytes_done / self.stream.bytes_total
-        atoms = as_learner(self.engine.learner).size or 0
-        return Progress(self.engine.rows, done, self.engine.loss, atoms, self.seconds)
+        return Progress.of(self.engine, self.settings.part_read(self.stream, self.engine.rows), self.seconds)
 
     # ---- checkpoints
 
@@ -325,7 +305,7 @@ class Run:
         """About how large a checkpoint would be: counted once, since that copies the state, then scaled."""
         size = max(1, as_learner(self.engine.learner).size or 1)
         if self._counted is None:
-            self._counted = _bytes_of(self.engine.learner.state()), size
+            self._counted = bytes_in(self.engine.learner.state()), size
         # An exact learner grows as the square of its points, and none grows faster.
         return self._counted[0] * (size / self._counted[1]) ** 2
 
@@ -350,15 +330,17 @@ class Run:
                     "versions": versions(),
                 },
                 kind=KIND,
-                pieces=self.folder.path / PIECES,
             )
 
     def _write_trace(self) -> None:
         assert self.folder is not None
         if self._traced:
-            first = {"first": np.array(self._first_traced)}
-            self.folder.add_trace(first | joined(self._traced) | self._experts.columns())
-            self._traced, self._first_traced = [], self.engine.rows
+            columns = {"first": np.array(self._first_traced)} | joined(self._traced)
+            if self._shares:
+                rows, shares = zip(*self._shares, strict=True)
+                columns |= {"share_rows": np.array(rows), "shares": np.array(shares)}
+            self.folder.add_trace(columns)
+            self._traced, self._shares, self._first_traced = [], [], self.engine.rows
 
     def _stop(self) -> None:
         """At the end of a block, asked to: to be continued, or the end."""
@@ -408,23 +390,3 @@ class Run:
         if self._fingerprint is None or self.stream.fingerprint() == self._fingerprint:
             return []
         return [f"{self.stream.source} changed while it was read: a part of it may be missing."]
-
-
-def _new_engine(settings: Settings, stream: Stream, learner: Any) -> Prequential:
-    return Prequential(
-        learner,
-        stream.task,
-        delay=settings.total_delay(stream),
-        window=settings.window,
-    )
-
-
-def _bytes_of(tree: Any) -> int:
-    """Of the arrays in a state."""
-    if isinstance(tree, np.ndarray):
-        return int(tree.nbytes)
-    if isinstance(tree, dict):
-        tree = tree.values()
-    elif not isinstance(tree, (list, tuple)):
-        return 0
-    return sum(map(_bytes_of, tree))

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from kons.arrays import require_integer
 from kons.errors import ConfigurationError, InputError
+from kons.evaluation import Prequential
 from kons.recipes import RECIPES, Recipe, for_task, warmup_for
 from kons.streams import Block, Stream, open_stream
 
@@ -91,9 +92,20 @@ class Settings:
         known = [count for count in (self.rows, stream.total_rows) if count is not None]
         return min(known, default=None) if stream.total_rows is not None or self.rows else None
 
+    def part_read(self, stream: Stream, rows: int) -> float | None:
+        """The part of the source that was read with these rows, if that is known."""
+        if total := self.rows_of(stream):
+            return min(1.0, rows / total)
+        return stream.bytes_done / stream.bytes_total if stream.bytes_total else None
+
     def total_delay(self, stream: Stream) -> int:
         """How many rows late targets become known, the horizon included."""
         return stream.total_delay(self.delay)
+
+    def make_engine(self, stream: Stream, learner: Any, *, baselines: bool = True) -> Prequential:
+        """What evaluates a learner along the stream."""
+        delay = self.total_delay(stream)
+        return Prequential(learner, stream.task, delay=delay, window=self.window, baselines=baselines)
 
     @property
     def recipe(self) -> Recipe:

@@ -1,24 +1,45 @@
-"""What a finished run says of itself: summary.json, one flat object."""
+"""What a run says of itself: run.json when it begins, summary.json, one flat object, when it is finished."""
 
 from __future__ import annotations
 
 import math
+import os
+import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kons.evaluation.result import LOSS_NAMES
 from kons.learners.protocol import as_learner
 from kons.recipes.algorithms import UNLIMITED
 from kons.runs.circumstances import versions
-from kons.runs.experts import shares_of
 
 if TYPE_CHECKING:
     from kons.runs.run import Run
     from kons.streams import Stream
 
-__all__ = ["LOSS_NAMES", "finite", "skipped", "summarize"]
+__all__ = ["about_run", "finite", "shares_of", "skipped", "summarize"]
 
-LOSS_NAMES = {"regression": "mean squared error", "classification": "error rate"}
 # Rows that are left out by design: nothing is wrong with them.
 EXPECTED = ("no past", "no target yet")
+
+
+def about_run(
+    kind: str, stream: Stream, settings: dict[str, Any], command: Sequence[str], threads: int
+) -> dict[str, Any]:
+    """run.json: what was asked, of which source, with which versions."""
+    return {
+        "format": 1,
+        "kind": kind,
+        "command": list(command),
+        "settings": settings,
+        "source": {"name": stream.source, "fingerprint": stream.fingerprint()},
+        "features": list(stream.features),
+        "target": stream.target,
+        "versions": versions(),
+        "threads": threads,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "started_in": os.getcwd(),
+    }
 
 
 def summarize(run: Run) -> dict[str, Any]:
@@ -74,6 +95,13 @@ def skipped(stream: Stream) -> dict[str, Any]:
     counts = stream.skipped
     bad = sum(count for reason, count in counts.items() if reason not in EXPECTED)
     return {"rows_skipped": bad, "skipped": counts}
+
+
+def shares_of(learner: Any) -> dict[str, float]:
+    """The weight of each expert by name, in the order of their numbers; 0 of those that are not at work."""
+    told = as_learner(learner)
+    shares = told.shares
+    return {name: float(shares.get(name, 0.0)) for name in told.expert_names}
 
 
 def _complaints(stream: Stream) -> list[str]:

@@ -15,7 +15,6 @@ time. Nothing here is assumed of the data: the terms are read off the trace, and
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from html import escape
 from typing import Any
@@ -29,7 +28,8 @@ from kons.learners.newton import NewtonLearner
 from kons.losses import Squared
 from kons.policies import Dependence
 from kons.step_sizes import Constant
-from kons.theory.hindsight import EXACT_UP_TO, Hindsight, hindsight
+from kons.theory.hindsight import Hindsight, hindsight
+from kons.theory.landmarks import EXACT_UP_TO
 from kons.theory.quantities import effective_dimension
 
 __all__ = ["RegretCertificate", "certify"]
@@ -278,25 +278,18 @@ def _on_the_span_of_the_time(learner: EmbeddedKONS, best: Hindsight, points: Any
 
 
 def _require_proof(learner: Any) -> None:
-    reasons: Sequence[tuple[bool, str]] = ()
-    if isinstance(learner, EmbeddedKONS):
-        replaces = isinstance(learner.policy, Dependence) and learner.policy.when_full == "replace"
-        reasons = (
-            (
-                learner.on_growth == "restart",
-                'on_growth="restart" throws away what the bound telescopes over',
-            ),
-            (replaces, 'when_full="replace" moves what was learned to another span'),
-            (learner.forgetting < 1.0, "forgetting below 1 shrinks A between rows"),
-        )
-    elif not isinstance(learner, (KONS, SketchedKONS)):
+    if not isinstance(learner, (KONS, SketchedKONS, EmbeddedKONS)):
         given = f"the class {learner.__name__}" if isinstance(learner, type) else type(learner).__name__
         raise ConfigurationError(f"certify takes a KONS, SketchedKONS or EmbeddedKONS, not {given}.")
     unprojected = learner.second_order == "hessian" and isinstance(learner.loss, Squared)
-    reasons = (
-        *reasons,
-        (unprojected, 'second_order="hessian" with the squared loss is not projected on the bound'),
-    )
-    for broken, reason in reasons:
+    reasons = {'second_order="hessian" with the squared loss is not projected on the bound': unprojected}
+    if isinstance(learner, EmbeddedKONS):
+        replaces = isinstance(learner.policy, Dependence) and learner.policy.when_full == "replace"
+        reasons |= {
+            'on_growth="restart" throws away what the bound telescopes over': learner.on_growth == "restart",
+            'when_full="replace" moves what was learned to another span': replaces,
+            "forgetting below 1 shrinks A between rows": learner.forgetting < 1.0,
+        }
+    for reason, broken in reasons.items():
         if broken:
             raise ConfigurationError(f"no regret bound is proven for this learner: {reason}.")

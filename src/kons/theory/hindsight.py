@@ -15,25 +15,24 @@ rounding of the others.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, lapack
 
-from kons.arrays import Matrix, Vector, as_objects, as_points, as_row_values, as_targets, require_scale
+from kons.arrays import Matrix, Vector, as_row_values, as_targets, require_scale
 from kons.core.embedding import Embedding
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.storage import take
 from kons.errors import ConfigurationError, NumericalError
 from kons.kernels import Kernel
 from kons.losses import Loss
-from kons.theory.landmarks import landmark_embedding
+from kons.theory.landmarks import EXACT_UP_TO, landmark_embedding
 
 __all__ = ["Hindsight", "hindsight"]
 
-EXACT_UP_TO = 4000
 GAP = 1e-8  # relative duality gap that is good enough
 
 
@@ -60,8 +59,7 @@ class Hindsight:
 
     def predict(self, X: Any) -> Vector:
         """The function at other points, not clipped."""
-        points = as_objects(X) if self.embedding.kernel.accepts == "objects" else as_points(X)
-        scores: Vector = self.embedding.coordinates(points) @ self.coordinates
+        scores: Vector = self.embedding.coordinates(self.embedding.kernel.as_points(X)) @ self.coordinates
         return scores
 
     def shrunk(self, factor: float, loss: Callable[[Vector], float], alpha: float) -> Hindsight:
@@ -69,17 +67,9 @@ class Hindsight:
         values, norm2 = factor * self.values, factor**2 * self.norm2
         total = loss(values)
         objective = total + 0.5 * alpha * norm2
-        return Hindsight(
-            loss=total,
-            norm2=norm2,
-            objective=objective,
-            gap=self.gap + max(objective - self.objective, 0.0),
-            values=values,
-            constrained=self.constrained,
-            exact=self.exact,
-            coordinates=factor * self.coordinates,
-            embedding=self.embedding,
-        )
+        gap = self.gap + max(objective - self.objective, 0.0)
+        smaller = replace(self, loss=total, norm2=norm2, objective=objective, gap=gap, values=values)
+        return replace(smaller, coordinates=factor * self.coordinates)
 
 
 def hindsight(
@@ -105,7 +95,7 @@ def hindsight(
     >>> best.values.round(6)
     array([0.5, 0.5])
     """
-    points = as_objects(X) if kernel.accepts == "objects" else as_points(X)
+    points = kernel.as_points(X)
     targets = as_targets(y, len(points))
     C = require_scale(bound, "bound")
     alpha = require_scale(regularization, "regularization")

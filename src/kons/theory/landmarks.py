@@ -13,7 +13,10 @@ from kons.kernels import Kernel
 from kons.learners import KORS
 from kons.policies import Leverage
 
-__all__ = ["landmark_embedding"]
+__all__ = ["EXACT_UP_TO", "landmark_embedding"]
+
+#: Points up to which nothing is projected.
+EXACT_UP_TO = 4000
 
 # KORS looks at this many points, evenly spread, and at most this many of its choices are used: the cost of
 # n points is then n*B^2 with a B that is known. What that misses is in the errors beside the estimates.

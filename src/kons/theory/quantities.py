@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector, as_objects, as_points, as_row_values, require_scale
+from kons.arrays import Matrix, Vector, as_row_values, require_scale
 from kons.errors import NumericalError
 from kons.kernels import Kernel
 from kons.learners import KORS
 from kons.policies import Leverage
-from kons.theory.landmarks import landmark_embedding
+from kons.theory.landmarks import EXACT_UP_TO, landmark_embedding
 
 __all__ = [
     "Estimate",
@@ -36,8 +36,6 @@ __all__ = [
     "online_effective_dimension",
     "ridge_leverage_scores",
 ]
-
-EXACT_UP_TO = 4000
 
 
 class Estimate(float):
@@ -204,7 +202,7 @@ def online_effective_dimension(
 
 
 def _checked(kernel: Kernel, X: Any, weights: Any, regularization: Any) -> tuple[Any, Vector, float]:
-    points = as_objects(X) if kernel.accepts == "objects" else as_points(X)
+    points = kernel.as_points(X)
     w = as_row_values(weights, len(points), name="weights", minimum=0.0)
     return points, w, require_scale(regularization, "regularization")
 

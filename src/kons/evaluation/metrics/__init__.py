@@ -14,7 +14,7 @@ name            task            over n rows                                     
 ==============  ==============  ===============================================  ==============
 
 A metric is told of blocks of rows and knows its value over all of them; :meth:`Metric.over` is the same
-quantity over given rows, from its definition, which is how windows are measured. All are exact but the
+quantity over given rows, which is how windows are measured. All are exact but the
 running AUC, which says how far off it can be (:attr:`AUC.error`). Where a quantity is not defined (R^2 of a
 constant target, AUC of one class) it is NaN.
 """

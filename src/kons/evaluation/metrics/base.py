@@ -64,9 +64,11 @@ class Metric(Part, ABC):
         """Over all rows so far; NaN before the first, or where it is not defined."""
 
     @classmethod
-    @abstractmethod
     def over(cls, rows: Rows) -> float:
-        """Over these rows alone, from the definition."""
+        """Over these rows alone."""
+        metric = cls()
+        metric.update(rows)
+        return metric.value
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name}={self.value:.6g})"
@@ -128,8 +130,3 @@ class MeanMetric(Metric):
     def value(self) -> float:
         """Over all rows so far."""
         return self._sum.value / self._rows if self._rows else math.nan
-
-    @classmethod
-    def over(cls, rows: Rows) -> float:
-        """Over these rows alone."""
-        return float(cls.each(rows).sum()) / len(rows.target) if len(rows.target) else math.nan

@@ -155,33 +155,20 @@ class F1(Metric):
 
     def update(self, rows: Rows) -> None:
         """Count these rows in."""
-        counts = _label_counts(rows, max(rows.classes, self._counts.shape[1]))
-        counts[:, : self._counts.shape[1]] += self._counts
-        self._counts = counts
-        self._positive = rows.positive
+        target, prediction = rows.target.astype(np.int64), rows.prediction.astype(np.int64)
+        known = self._counts.shape[1]
+        width = max(rows.classes, known, target.max(initial=0) + 1, prediction.max(initial=0) + 1)
+        parts = (target[target == prediction], prediction[prediction >= 0], target)
+        counts = np.stack([np.bincount(part, minlength=width) for part in parts]).astype(np.int64)
+        counts[:, :known] += self._counts
+        self._counts, self._positive = counts, rows.positive
 
     @property
     def value(self) -> float:
         """Over all rows so far."""
-        return _f1(self._counts, self._positive)
-
-    @classmethod
-    def over(cls, rows: Rows) -> float:
-        """Over these rows alone."""
-        return _f1(_label_counts(rows, rows.classes), rows.positive)
-
-
-def _label_counts(rows: Rows, least: int) -> NDArray[np.int64]:
-    target, prediction = rows.target.astype(np.int64), rows.prediction.astype(np.int64)
-    width = max(least, int(target.max(initial=0)) + 1, int(prediction.max(initial=0)) + 1)
-    parts = (target[target == prediction], prediction[prediction >= 0], target)
-    return np.stack([np.bincount(part, minlength=width) for part in parts]).astype(np.int64)
-
-
-def _f1(counts: NDArray[np.int64], positive: int) -> float:
-    right, predicted, came = counts
-    mentioned = predicted + came
-    if counts.shape[1] == 2:
-        return 2.0 * float(right[positive]) / float(mentioned[positive]) if mentioned[positive] else math.nan
-    there = mentioned > 0
-    return float(np.mean(2.0 * right[there] / mentioned[there])) if there.any() else math.nan
+        right, predicted, came = self._counts
+        mentioned = predicted + came
+        there = mentioned > 0
+        if len(came) == 2:
+            there = there & (np.arange(2) == self._positive)
+        return float(np.mean(2.0 * right[there] / mentioned[there])) if there.any() else math.nan

@@ -35,11 +35,6 @@ class RMSE(MSE):
         """Over all rows so far."""
         return math.sqrt(super().value)
 
-    @classmethod
-    def over(cls, rows: Rows) -> float:
-        """Over these rows alone."""
-        return math.sqrt(super().over(rows))
-
 
 class MAE(MeanMetric):
     """Mean absolute error, ``mean |y - p|``: a few wild rows count less than in RMSE."""
@@ -74,32 +69,17 @@ class R2(Metric):
         if n == 0:
             return
         self._residual.add(float(MSE.each(rows).sum()))
-        mean, spread = _mean_and_spread(rows.target)
-        shift, whole = mean - self._mean, self._rows + n
-        self._spread.add(spread + shift * shift * (self._rows * n / whole))
+        # Around the mean, in two passes from a first guess.
+        around = rows.target - rows.target[0]
+        mean = float(around.sum()) / n
+        around -= mean
+        shift, whole = float(rows.target[0]) + mean - self._mean, self._rows + n
+        self._spread.add(float(around @ around) + shift * shift * (self._rows * n / whole))
         self._mean += shift * (n / whole)
         self._rows = whole
 
     @property
     def value(self) -> float:
         """Over all rows so far; NaN if the targets are all equal."""
-        return _explained(self._residual.value, self._spread.value)
-
-    @classmethod
-    def over(cls, rows: Rows) -> float:
-        """Over these rows alone."""
-        if len(rows.target) == 0:
-            return math.nan
-        return _explained(float(MSE.each(rows).sum()), _mean_and_spread(rows.target)[1])
-
-
-def _mean_and_spread(values: Vector) -> tuple[float, float]:
-    """The mean, and the sum of squares around it, in two passes from a first guess."""
-    shifted = values - values[0]
-    mean = float(shifted.sum()) / len(values)
-    shifted -= mean
-    return float(values[0]) + mean, float(shifted @ shifted)
-
-
-def _explained(residual: float, spread: float) -> float:
-    return 1.0 - residual / spread if spread > 0.0 else math.nan
+        spread = self._spread.value
+        return 1.0 - self._residual.value / spread if spread > 0.0 else math.nan
