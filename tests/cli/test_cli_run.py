@@ -176,7 +176,7 @@ def test_progress_goes_to_standard_error(capsys, monkeypatch, file):
         (["run", "houses.csv", "--target", "zzz"], "its columns are area, age, town, sold, price, dear."),
         (["run", "houses.csv", "--target", "price", "--drop", "prices"], "did you mean 'price'?"),
         (["run", "houses.csv", "--target", "price", "--learner", "embeded"], "did you mean 'embedded'?"),
-        (["run", "houses.csv", "--target", "price", "--set", "max_atom=9"], "It takes max_atoms, experts"),
+        (["run", "houses.csv", "--target", "price", "--set", "max_atom=9"], "It takes effort, max_atoms"),
         ([*RUN[:8], "--set", "max_atom=9"], "It takes bound, regularization"),
         ([*RUN[:6], "--set", "warmup=9"], "'auto' takes no parameter 'warmup'"),
         ([*RUN[:6], "--scale", "none"], "scale='none' does not apply to 'auto'"),

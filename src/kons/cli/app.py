@@ -16,6 +16,7 @@ from kons.cli import USAGE, fail
 from kons.cli.options import (
     DASH,
     Certifying,
+    Effort,
     Evaluating,
     Flag,
     Json,
@@ -73,6 +74,7 @@ def run(
     *,
     target: Target = None,
     learner: str = "auto",
+    effort: Effort = None,
     set: Texts = None,
     out: Path | None = None,
     force: Flag = False,
@@ -111,13 +113,14 @@ def run(
     """
     from kons.cli import run
     from kons.cli.values import assignments
+    from kons.recipes.tasks import together
     from kons.runs import Settings
 
     settings = Settings(
         source=file,
         target=target,
         learner=learner,
-        parameters=assignments(set or ()),
+        parameters=together({"effort": effort}, assignments(set or ()), "--set"),
         reading=reading.asked(),
         **vars(evaluating),
     )
@@ -152,6 +155,7 @@ def compare(
     *,
     target: Target = None,
     learners: Names = None,
+    effort: Effort = None,
     set: Texts = None,
     out: Path | None = None,
     picture: Path | None = None,
@@ -187,6 +191,7 @@ def compare(
     """
     from kons.cli import compare
     from kons.cli.values import assignments, names
+    from kons.recipes.tasks import together
     from kons.runs import Settings
 
     settings = Settings(
@@ -195,7 +200,8 @@ def compare(
         reading=reading.asked(),
         **vars(evaluating),
     )
-    chosen = compare.contenders(names(learners or compare.DEFAULT), assignments(set or ()))
+    shared = together({"effort": effort}, assignments(set or ()), "--set")
+    chosen = compare.contenders(names(learners or compare.DEFAULT), shared)
     return compare.start(
         settings, chosen, out, drawn=picture, force=force, json=json, quiet=quiet, command=_typed
     )

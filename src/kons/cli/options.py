@@ -13,6 +13,7 @@ __all__ = [
     "DASH",
     "Certifying",
     "Counting",
+    "Effort",
     "Evaluating",
     "Flag",
     "Json",
@@ -54,6 +55,9 @@ Names = Annotated[list[str] | None, Parameter(negative=())]
 Source = Annotated[str, Parameter(converter=_file, help="The file, or - for standard input.")]
 Model = Annotated[Path, Parameter(help="A model.kons, or the folder of its run.")]
 Target = Annotated[str | None, Parameter(help="The column to predict.")]
+Effort = Annotated[
+    str | None, Parameter(help="Of auto: tiny (models of at most 100 kB for ten columns) or normal.")
+]
 Json = Annotated[Flag, Parameter(help="Print one JSON object instead of tables.")]
 Quiet = Annotated[Flag, Parameter(help="No progress bar and no notices.")]
 Texts = Annotated[list[str] | None, Parameter(name="--set", negative=())]

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.learners.auto.ensemble import RECENT, Ensemble, Outcome
+from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.schedule import CHUNK, chunk_before
 from kons.state import Count, Inner, Number, Part, Sizes, fields
@@ -252,7 +252,7 @@ class DriftAdaptation(Part):
             self.current, self.number, self.previous = previous, self.previous_number, None
             self.suspected_rows, self.calm_chunks = 0, 0
             return True
-        if since >= RECENT:
+        if since >= self.current.reservoir.recent:
             self.previous = None
         return False
 
@@ -271,11 +271,10 @@ class DriftAdaptation(Part):
         current = self.current
         if (previous.layout, previous.outputs) != (current.layout, current.outputs):
             raise stored.error("the previous ensemble has other features or classes")
+        missed = current.rows - self.replayed_at
         known = all(e.reservoir.rows == e.rows - e.delay for e in self._ensembles)
-        kept = (
-            current.delay <= self.replaced_at <= self.replayed_at <= current.rows <= self.replayed_at + RECENT
-        )
-        if not (known and kept):
+        kept = current.delay <= self.replaced_at <= self.replayed_at
+        if not (known and kept and 0 <= missed <= current.reservoir.recent):
             raise stored.error("the rows that the previous ensemble missed are not there")
 
 

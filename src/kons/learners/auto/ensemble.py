@@ -50,8 +50,6 @@ from kons.stored import Stored
 
 __all__ = ["Ensemble", "Outcome"]
 
-# Rows of the whole stream that are kept, and last rows.
-SAMPLE, RECENT = 8192, 2048
 # A squared error so many times the usual one weighs as much less in stacking: one row is no evidence.
 WILD = 100.0
 
@@ -77,7 +75,16 @@ class Ensemble:
     """Predict and learn rows of numbers. See the module."""
 
     def __init__(
-        self, *, classes: bool, max_atoms: int, experts: int, delay: int, seed: int, fixed: Fixed
+        self,
+        *,
+        classes: bool,
+        max_atoms: int,
+        experts: int,
+        sample: int,
+        recent: int,
+        delay: int,
+        seed: int,
+        fixed: Fixed,
     ) -> None:
         self.delay, self.seed = delay, seed
         self.layout = Layout(0, classes)
@@ -92,7 +99,7 @@ class Ensemble:
         self.bounds, self.largest_error = NO_BOUNDS, NO_BOUNDS.high
         self.calibration = Calibration()
         self.targets = Targets(classes)
-        self.reservoir = Reservoir(SAMPLE, RECENT, seed)
+        self.reservoir = Reservoir(sample, recent, seed)
         self.last_targets = LastTargets(classes, delay)
         self.pending = PendingTargets(delay)
         self.selection = Selection(
@@ -346,7 +353,7 @@ class Ensemble:
     def _set_bounds(self) -> None:
         if self.layout.classes or not self.reservoir.rows:
             return
-        rows = self.reservoir.last(RECENT)
+        rows = self.reservoir.last(self.reservoir.recent)
         before, self.bounds = self.bounds, bounds_around(Layout.targets(rows)[Layout.weights(rows) > 0.0])
         if before == NO_BOUNDS and self.rows <= CHUNK:
             # The weights so far were learned from outliers, too, with experts of few rows.
@@ -473,6 +480,6 @@ class Ensemble:
         for name in ("calibration", "targets", "reservoir", "last_targets", "pending"):
             getattr(self, name).load_state(stored.inner(name), **sizes)
         pending = [self.pending.arrays["rows"]] if len(self.pending) else []
-        for rows in (*pending, self.reservoir.sampled(), self.reservoir.last(RECENT)):
+        for rows in (*pending, self.reservoir.sampled(), self.reservoir.last(self.reservoir.recent)):
             self.layout.require_codes(rows, self.outputs, stored)
         stored.finish()
