@@ -184,7 +184,7 @@ def test_bandwidths_beyond_all_distances_are_no_trouble(bandwidth):
 
 def ensemble(**options):
     settings = {"classes": False, "max_atoms": 60, "experts": 12, "delay": 0, "seed": 0, "fixed": Fixed()}
-    settings |= {"sample": 8192, "recent": 2048}
+    settings |= {"sample": 8192, "recent": 2048, "longest": 128, "knots": KNOTS}
     return Ensemble(**(settings | options))
 
 

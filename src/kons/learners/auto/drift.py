@@ -158,7 +158,7 @@ class DriftAdaptation(Part):
     def _check_for_drift(self) -> None:
         """At the end of a chunk: suspect a change, and try another ensemble if there is reason to."""
         current = self.current
-        ended, young = chunk_before(current.rows), current.rows < 4 * CHUNK
+        ended, young = chunk_before(current.rows, current.longest), current.rows < 4 * CHUNK
         self.trial_budget = min(self.trial_budget + PAID * ended, SAVED)
         if not current.reservoir.rows:
             return
@@ -227,7 +227,9 @@ class DriftAdaptation(Part):
         if _mean(its < mine, weights) < 0.6 or error >= 0.5 * _mean(mine, weights):
             return
         self.successions += 1
-        self.previous, self.previous_number = current, self.number
+        # With fewer rows than it may miss there is no way back.
+        self.previous = current if current.reservoir.recent >= 4 * CHUNK else None
+        self.previous_number = self.number
         self.current, self.number = fresh, self.successions
         self.replaced_at = self.replayed_at = fresh.rows
         # From now on this is the usual error.

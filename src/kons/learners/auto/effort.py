@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from kons.errors import ConfigurationError
+from kons.learners.auto.quantile_scaling import KNOTS
+from kons.learners.auto.schedule import LONGEST
 
 __all__ = ["EFFORTS", "Effort", "effort_of"]
 
@@ -17,13 +19,17 @@ class Effort(NamedTuple):
     sample: int
     """Rows of the whole stream that are kept: feature maps are chosen, and experts fitted, by these."""
     recent: int
-    """Last rows that are kept: at least the 256 that a previous ensemble may have missed."""
+    """Last rows that are kept; with 256 and more a previous ensemble can be fed what it missed."""
+    longest: int
+    """Rows of the longest chunk, a power of two: those of the chunk at hand are part of a file."""
+    knots: int
+    """Values of a feature that its quantile scaling remembers."""
 
 
 #: By what it is asked for.
 EFFORTS = {
-    "tiny": Effort(max_atoms=24, experts=3, sample=256, recent=256),
-    "normal": Effort(max_atoms=200, experts=12, sample=8192, recent=2048),
+    "tiny": Effort(max_atoms=24, experts=3, sample=112, recent=112, longest=16, knots=17),
+    "normal": Effort(max_atoms=200, experts=12, sample=8192, recent=2048, longest=LONGEST, knots=KNOTS),
 }
 
 

@@ -82,11 +82,15 @@ class Ensemble:
         experts: int,
         sample: int,
         recent: int,
+        longest: int,
+        knots: int,
         delay: int,
         seed: int,
         fixed: Fixed,
     ) -> None:
         self.delay, self.seed = delay, seed
+        #: Rows of the longest chunk.
+        self.longest = longest
         self.layout = Layout(0, classes)
         self.outputs = 0 if classes else 1
         self.known_classes = 0
@@ -108,6 +112,7 @@ class Ensemble:
             classes=classes,
             max_atoms=max_atoms,
             experts=experts,
+            knots=knots,
             seed=seed,
             fixed=fixed,
         )
@@ -135,7 +140,7 @@ class Ensemble:
         self.layout = Layout(X.shape[1], self.layout.classes)
         outcomes, start = [], 0
         while start < len(X):
-            stop = min(len(X), start + next_boundary(self.rows) - self.rows)
+            stop = min(len(X), start + next_boundary(self.rows, self.longest) - self.rows)
             outcomes.append(self._advance_part(X[start:stop], y[start:stop], weights[start:stop]))
             start = stop
         return outcomes
@@ -195,7 +200,7 @@ class Ensemble:
             predictions=queued_predictions[count:],
         )
         self.rows += m
-        if self.rows == next_boundary(self.rows - 1):
+        if self.rows == next_boundary(self.rows - 1, self.longest):
             self._end_chunk()
         return outcome
 
@@ -256,7 +261,7 @@ class Ensemble:
     @property
     def left(self) -> int:
         """Rows until the chunk's end."""
-        return (self._chunk_end if self._singly else next_boundary(self.rows)) - self.rows
+        return (self._chunk_end if self._singly else next_boundary(self.rows, self.longest)) - self.rows
 
     def _at_hand(self) -> SingleRows | None:
         """The single rows, as new as the parts; None where a row has to go through these."""
@@ -277,7 +282,7 @@ class Ensemble:
                 width=width,
                 outputs=outputs,
             )
-        self._chunk_end = next_boundary(self.rows)
+        self._chunk_end = next_boundary(self.rows, self.longest)
         self._single.load(
             self._chunk_end - self.rows,
             loss=self.loss,
@@ -329,7 +334,7 @@ class Ensemble:
     def _end_chunk(self) -> None:
         t = self.rows
         self._set_bounds()
-        ended = chunk_before(t)
+        ended = chunk_before(t, self.longest)
         self.stacking.end_chunk(ended, self.targets.variance)
         decay = self.stacking.forgetting**ended
         self.loss, self.loss_rows = decay * self.loss, decay * self.loss_rows
@@ -468,7 +473,7 @@ class Ensemble:
         low, high = stored.array("bounds", 2).tolist()
         self.bounds = OutlierBounds(low, max(low, high))
         self.selection.load_state(stored, self.layout.width, self.outputs)
-        left = next_boundary(self.rows) - self.rows
+        left = next_boundary(self.rows, self.longest) - self.rows
         if any(expert.pending + left > LONGEST for expert in self.pool.experts):
             raise stored.error(f"an expert's chunk has no room for the {left} rows that it still takes")
         sizes = {

@@ -150,6 +150,8 @@ class AutoKONS(StreamConsumer):
             experts=self.experts,
             sample=spent.sample,
             recent=spent.recent,
+            longest=spent.longest,
+            knots=spent.knots,
             delay=self.delay,
             seed=self.seed,
             fixed=Fixed(kernel, self.bandwidth, self.regularization),
