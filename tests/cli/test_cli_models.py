@@ -237,6 +237,11 @@ def test_compare_without_names(answer, file):
     found = answer(*COMPARE, "--set", "max_atoms=10", "--rows", "200")
     assert {entry["name"] for entry in found["learners"]} == {"auto", "embedded"}
     assert all(entry["parameters"] == {"max_atoms": 10} for entry in found["learners"])
+    found = answer(*COMPARE, "--effort", "tiny", "--rows", "100")
+    assert {entry["name"]: entry["parameters"] for entry in found["learners"]} == {
+        "auto": {"effort": "tiny"},
+        "embedded": {},
+    }
 
 
 @pytest.mark.parametrize(
