@@ -435,7 +435,7 @@ def test_kernels_by_name():
         ({"bandwidth": "wide"}, "bandwidth is 'wide'"),
         ({"scale": True}, "scale is True"),
         ({"classes": ["a"]}, "classes are for classification"),
-        ({"atoms": 3}, "'auto' takes no parameter 'atoms'; it takes max_atoms, experts"),
+        ({"atoms": 3}, "'auto' takes no parameter 'atoms'; it takes effort, max_atoms"),
         ({"forgetting": 0.9}, "'auto' takes no parameter 'forgetting'"),
         ({"kernel": Gaussian(2.0), "bandwidth": 3.0}, "has a bandwidth"),
         ({"name": "embedded", "kernel": Gaussian(2.0), "bandwidth": 3.0}, "takes none: leave it out"),

@@ -27,6 +27,7 @@ from kons.stored import MOST, Stored
 
 __all__ = [
     "Array",
+    "Corner",
     "Count",
     "Field",
     "Flag",
@@ -244,6 +245,20 @@ class Leading(Field):
         sizes[self.count] = stored.counted(len(value), f"rows of {key}", at_most=len(buffer))
         setattr(part, self.count, len(value))
         buffer[: len(value)] = value
+        return buffer
+
+
+class Corner(Leading):
+    """As :class:`Leading` of a buffer with nothing beyond as many columns as there are rows."""
+
+    def save(self, part: Any, name: str) -> Any:
+        count = getattr(part, self.count)
+        return getattr(part, name)[:count, :count].copy()
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        buffer, count = getattr(part, name), sizes[self.count]
+        value = stored.array(key, count, min(count, buffer.shape[1]), at_least=self.at_least)
+        buffer[: len(value), : value.shape[1]] = value
         return buffer
 
 

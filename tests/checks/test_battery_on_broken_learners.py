@@ -352,6 +352,45 @@ def test_a_stream_of_one_s_own():
     assert check_learner(Classifier(learner), stream=wide) == list(CHECKS)
 
 
+class TossesACoinWhenAskedLate(TossesACoinWhenAsked):
+    def predict_one(self, x):
+        return super().predict_one(x) if self.rows_seen > 200 else Honest.predict_one(self, x)
+
+
+def test_stretches_of_one_s_own():
+    """What goes wrong after some hundred rows is met where the caller knows it to happen."""
+    pure = only("predict_is_pure")
+    assert check_learner(TossesACoinWhenAskedLate, skip=pure)
+    with pytest.raises(CheckFailed, match="asked in between learned something else from rows 190 to 210"):
+        check_learner(TossesACoinWhenAskedLate, skip=pure, stretches=[(0, 5), (190, 210)])
+
+
+class TakesColumns(Honest):
+    def widen(self, columns):
+        self.points = [np.append(point, np.full(columns, 5.0)) for point in self.points]
+
+
+def test_columns_that_come_late():
+    given = {"stretches": [(0, 30), (50, 80), (60, 66)], "columns": {0: 1, 9: 2, 60: 3}}
+    assert check_learner(TakesColumns, **given) == list(CHECKS)
+    with pytest.raises(CheckFailed, match=r"^same_seed_same_run: it could not be checked.*widen"):
+        check_learner(Honest, **given)
+
+
+@pytest.mark.parametrize(
+    ("stretches", "message"),
+    [
+        ([(5, 5)], r"stretches has \(5, 5\), expected the first row and one behind it"),
+        ([(-1, 5)], "a row of stretches is -1"),
+        ([(0, 5)], "none that begins after some rows"),
+        ([], "none that begins after some rows"),
+    ],
+)
+def test_stretches_that_are_none(stretches, message):
+    with pytest.raises(ConfigurationError, match=message):
+        check_learner(Honest, stretches=stretches)
+
+
 def test_a_learner_that_cannot_be_used_is_told():
     with pytest.raises(CheckFailed, match=r"^same_seed_same_run: it could not be checked, AttributeError"):
         check_learner(lambda: object())

@@ -1,7 +1,10 @@
 """Every learner, policy, recipe and adapter of ours keeps what the public battery asks for."""
 
 import random
+from functools import partial
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import effort
@@ -48,10 +51,116 @@ def test_ours_pass(name):
     assert len(ran) == len(CHECKS) - len(skip)
 
 
-def test_auto_passes():
-    skip = {"memory_stays_within_the_cap": "max_atoms is of one expert, and there are twelve"}
-    ran = check_learner(lambda: for_task("regression", max_atoms=30), skip=skip)
-    assert len(ran) == len(CHECKS) - 1
+TURN, WIDER, LATE_CLASS = 300, 450, 560
+COLUMNS = {0: 2, WIDER: 3}
+
+
+def features_and_noise(rows, seed):
+    """The first rows are the same however many there are."""
+    X = np.random.default_rng([seed, 0]).uniform(-1.0, 1.0, size=(rows, 3))
+    return np.arange(rows), X, 0.1 * np.random.default_rng([seed, 1]).normal(size=(rows, 2))
+
+
+def turning(rows, seed, back=10**9):
+    """Another function from row 300 on, perhaps not for good; the third column is there from row 450 on."""
+    t, X, noise = features_and_noise(rows, seed)
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] + noise[:, 0] + np.where(t < WIDER, 0.0, 0.5 * X[:, 2])
+    other = 30.0 * (1.0 + np.sin(3.0 * X[:, 0] * X[:, 1]) + noise[:, 1])
+    return X, np.where((t >= TURN) & (t < back), other, y)
+
+
+def turning_classes(rows, seed):
+    """Three classes that change places at row 300, and a fourth one late."""
+    t, X, noise = features_and_noise(rows, seed)
+    codes = np.digitize(X[:, 0] + 0.2 * noise[:, 0], [-0.3, 0.3])
+    codes = np.where(t >= TURN, (codes + 1) % 3, codes)
+    codes[(t >= WIDER) & (X[:, 2] > 0.8)] = 0
+    codes[(t >= LATE_CLASS) & (X[:, 1] > 0.6)] = 3
+    return X, np.array(["low", "middle", "high", "late"])[codes]
+
+
+class Course(NamedTuple):
+    """A stream for AutoKONS, and where what happens, so that stretches lie around it."""
+
+    task: str
+    stream: Any
+    delay: int
+    met: dict[str, int]
+    """What happens -> the rows after which it is seen first."""
+
+    def make(self):
+        return for_task(self.task, max_atoms=12, delay=self.delay)
+
+    @property
+    def stretches(self):
+        """Ends of blocks and rows one by one on either side; in a soak more of them, and longer ones."""
+        ends = [*self.met.values(), WIDER]
+        if effort.is_soak():
+            ends += [64, 128, 512, 1024, 1152]
+        longer = effort.amount(1, 5)
+        return [(0, 12), *((end - 7 * longer, end + 3 * longer) for end in ends)]
+
+
+COURSES = {
+    "regression": Course(
+        "regression", turning, 0, {"takeover": 384, "the column counts": 576, "pruned": 832}
+    ),
+    "regression, delay 7": Course(
+        "regression",
+        partial(turning, back=600),
+        7,
+        {"takeover": 448, "the column counts": 473, "return": 665},
+    ),
+    "classification": Course(
+        "classification",
+        turning_classes,
+        0,
+        {"takeover": 384, "late class": 562, "the column counts": 576, "return": 640},
+    ),
+    "classification, delay 7": Course(
+        "classification",
+        turning_classes,
+        7,
+        {"takeover": 384, "late class": 562, "the column counts": 569},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", effort.some(COURSES, "regression", "classification, delay 7"))
+def test_auto_passes(name):
+    course = COURSES[name]
+    ran = check_learner(course.make, stream=course.stream, stretches=course.stretches, columns=COLUMNS)
+    assert len(ran) == len(CHECKS)
+
+
+@pytest.mark.parametrize("name", effort.some(COURSES, "regression", "classification, delay 7"))
+def test_on_the_way_auto_meets_what_it_is_there_for(name):
+    course, seen = COURSES[name], set()
+    X, y = course.stream(max(course.met.values()) + 1, 0)
+    model = course.make()
+    for what, row in sorted(course.met.items(), key=lambda entry: entry[1]):
+        assert what not in happened(model), what
+        for t in range(model.rows_seen, row):
+            if t == WIDER:
+                model.widen()
+            model.learn_one(X[t, : 2 + (t >= WIDER)], y[t])
+            if t == row - 2:
+                assert what not in happened(model), what
+        seen.add(what)
+        assert happened(model) == seen
+
+
+def happened(model):
+    """What can be seen of a model from outside."""
+    took_over = model.successions > 0
+    now = {
+        "takeover": took_over,
+        "return": took_over and model.state()["drift"]["previous"] is None,
+        "pruned": len(model.shares) < len(model.expert_names),
+        "the column counts": (model.relevances > 0.0).sum() == 3,
+        "late class": model.task == "classification" and "late" in model.classes,
+    }
+    return {what for what, seen in now.items() if seen}
 
 
 def words(rows, seed):

@@ -198,7 +198,7 @@ def test_a_folder_without_a_model(capsys, tmp_path):
 def test_learners(said, capsys):
     out = said("learners")
     words = " ".join(out.split())
-    assert "(the default) max_atoms, experts, bandwidth, regularization, kernel" in words
+    assert "(the default) effort, max_atoms, experts, bandwidth, regularization, kernel" in words
     assert "All but auto take kernel, bandwidth, warmup, margin, loss, classes as well." in words
     assert main(["learners", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -237,6 +237,11 @@ def test_compare_without_names(answer, file):
     found = answer(*COMPARE, "--set", "max_atoms=10", "--rows", "200")
     assert {entry["name"] for entry in found["learners"]} == {"auto", "embedded"}
     assert all(entry["parameters"] == {"max_atoms": 10} for entry in found["learners"])
+    found = answer(*COMPARE, "--effort", "tiny", "--rows", "100")
+    assert {entry["name"]: entry["parameters"] for entry in found["learners"]} == {
+        "auto": {"effort": "tiny"},
+        "embedded": {},
+    }
 
 
 @pytest.mark.parametrize(

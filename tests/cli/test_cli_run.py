@@ -73,6 +73,14 @@ def test_the_default_learner(said, answer, file):
         assert words in text
 
 
+def test_effort(answer, file):
+    asked = [*RUN[:6], "--rows", "200"]
+    tiny = answer(*asked, "--effort", "tiny")
+    assert tiny["settings"]["parameters"] == {"effort": "tiny"}
+    assert tiny["loss"] == answer(*asked, "--set", "effort=tiny")["loss"]
+    assert len(tiny["experts"]) == 5  # with the mean and the last target
+
+
 @pytest.mark.parametrize("target", ["price", "dear"])
 def test_the_default_learner_with_late_targets(answer, file, target):
     other = {"price": "dear", "dear": "price"}[target]
@@ -177,7 +185,10 @@ def test_progress_goes_to_standard_error(capsys, monkeypatch, file):
         (["run", "houses.csv", "--target", "zzz"], "its columns are area, age, town, sold, price, dear."),
         (["run", "houses.csv", "--target", "price", "--drop", "prices"], "did you mean 'price'?"),
         (["run", "houses.csv", "--target", "price", "--learner", "embeded"], "did you mean 'embedded'?"),
-        (["run", "houses.csv", "--target", "price", "--set", "max_atom=9"], "It takes max_atoms, experts"),
+        (["run", "houses.csv", "--target", "price", "--set", "max_atom=9"], "It takes effort, max_atoms"),
+        ([*RUN[:6], "--effort", "low"], "effort is 'low', expected tiny or normal"),
+        ([*RUN[:6], "--effort", "tiny", "--set", "effort=tiny"], "effort is given twice"),
+        ([*RUN[:8], "--effort", "tiny"], "takes no parameter 'effort'"),
         ([*RUN[:8], "--set", "max_atom=9"], "It takes bound, regularization"),
         ([*RUN[:6], "--set", "warmup=9"], "'auto' takes no parameter 'warmup'"),
         ([*RUN[:6], "--scale", "none"], "scale='none' does not apply to 'auto'"),

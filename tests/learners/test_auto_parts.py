@@ -186,7 +186,8 @@ def test_bandwidths_beyond_all_distances_are_no_trouble(bandwidth):
 
 
 def ensemble():
-    return DriftAdaptation(classes=False, max_atoms=60, experts=12, seed=0, fixed=Fixed())
+    rows = {"sample": 8192, "recent": 2048, "longest": 128, "knots": KNOTS}
+    return DriftAdaptation(classes=False, max_atoms=60, experts=12, seed=0, fixed=Fixed(), **rows)
 
 
 def stream(rows=1500):

@@ -21,12 +21,12 @@ check                              the promise
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kons.arrays import require_number
+from kons.arrays import require_integer, require_number
 from kons.checks.battery import CHECKS, Check
-from kons.checks.subject import ROWS, CheckFailed, Rows, Subject, sign_stream, under_test
+from kons.checks.subject import STRETCHES, CheckFailed, Rows, Subject, sign_stream, under_test
 from kons.errors import ConfigurationError
 from kons.learners.protocol import as_learner
 
@@ -37,6 +37,8 @@ def check_learner(
     make: Any,
     *,
     stream: Rows = sign_stream,
+    stretches: Sequence[tuple[int, int]] = STRETCHES,
+    columns: Mapping[int, int] | None = None,
     skip: Mapping[str, str] | None = None,
     tolerance: float = 1e-8,
 ) -> list[str]:
@@ -53,6 +55,12 @@ def check_learner(
     stream:
         ``stream(rows, seed) -> X, y``, the same for the same arguments; for learners that do not take three
         features, and -1 and +1 as targets.
+    stretches:
+        Rows from ... to, numbered from 0, over which promises are checked: let them begin and end around the
+        rows at which the learner does something else than with every row, and cover its first one.
+    columns:
+        Row -> how many of the stream's columns are there from then on, if not all are from the start, by
+        ``widen``: ``{0: 2, 450: 3}``.
     skip:
         Name of a check -> why it does not apply. A skip needs a reason.
     tolerance:
@@ -82,7 +90,8 @@ def check_learner(
             raise ConfigurationError("make is a learner that has learned rows, expected a new one.")
         make = lambda: copy.deepcopy(pattern)  # noqa: E731
     tolerance = require_number(tolerance, "tolerance", at_least=0.0)
-    subject = Subject(lambda: under_test(make()), stream, tolerance, stream(ROWS, 0))
+    _require_stretches(stretches)
+    subject = Subject(lambda: under_test(make()), stream, tolerance, stretches, columns or {})
     ran = []
     for name, check in CHECKS.items():
         if name in skip:
@@ -95,3 +104,12 @@ def check_learner(
             raise CheckFailed(f"{name}: it could not be checked, {type(error).__name__}: {error}") from error
         ran.append(name)
     return ran
+
+
+def _require_stretches(stretches: Sequence[tuple[int, int]]) -> None:
+    for stretch in stretches:
+        start, stop = (require_integer(row, "a row of stretches", at_least=0) for row in stretch)
+        if stop <= start:
+            raise ConfigurationError(f"stretches has {stretch}, expected the first row and one behind it.")
+    if not any(start for start, _ in stretches):
+        raise ConfigurationError("stretches has none that begins after some rows, where promises matter.")

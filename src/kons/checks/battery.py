@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import io
 import pickle
 import random
@@ -14,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from kons.checks.subject import ROWS as LONG
 from kons.checks.subject import (
     CheckFailed,
     Subject,
@@ -32,15 +32,11 @@ from kons.files import from_bytes, to_bytes
 from kons.files.archive import read_archive, write_archive
 from kons.files.registry import name_of
 from kons.files.tree import Decoder, Encoder
-from kons.learners.protocol import as_learner, verbs_of
+from kons.learners.protocol import as_learner
 
 __all__ = ["CHECKS", "Check"]
 
 Check = Callable[[Subject], None]
-
-# Enough for a period of every learner, and for a warm-up of some forty rows.
-ROWS = 110
-CUT = 50
 
 
 def require_same(a: Any, b: Any, promise: str) -> None:
@@ -61,8 +57,8 @@ def same_seed_same_run(subject: Subject) -> None:
         np.random.seed(disturbance)  # noqa: NPY002
         random.seed(disturbance)
         try:
-            columns = learn(learner, *subject.rows(0, ROWS))
-            runs.append((columns, state_of(learner), answers(learner, subject.queries())))
+            columns = subject.teach(learner, 0, subject.last)
+            runs.append((columns, state_of(learner), answers(learner, subject.queries(subject.last))))
         finally:
             np.random.set_state(state[0])  # noqa: NPY002
             random.setstate(state[1])
@@ -74,30 +70,28 @@ def same_seed_same_run(subject: Subject) -> None:
 
 def predict_is_pure(subject: Subject) -> None:
     """Asking changes nothing: not the state, not the next answer, not what is learned next."""
-    asked, silent = subject.twins()
-    for learner in (asked, silent):
-        learn(learner, *subject.rows(0, CUT))
-    before = copy.deepcopy(state_of(asked))
-    first = copy.deepcopy(answers(asked, subject.queries()))
-    require_same(state_of(asked), before, "predicting changed the state")
-    require_same(answers(asked, subject.queries()), first, "predicting twice gave two answers")
-    X, y = subject.rows(CUT, ROWS)
-    for x, target in zip(X, y, strict=True):
-        answers(asked, X[:1])
-        if learns_rows(asked):
-            if "predict_one" in verbs_of(asked):
-                asked.predict_one(x)
+    for start, stop in subject.after_some_rows:
+        asked, silent = subject.twins(start)
+        before = copy.deepcopy(state_of(asked))
+        first = copy.deepcopy(answers(asked, subject.queries(start)))
+        require_same(state_of(asked), before, "predicting changed the state")
+        require_same(answers(asked, subject.queries(start)), first, "predicting twice gave two answers")
+        for X, y in subject.pieces(start, stop, 1, asked, silent):
+            answers(asked, X)
             for learner in (asked, silent):
-                learner.learn_one(x, target)
-    require_same(
-        state_of(asked), state_of(silent), "a learner that was asked in between learned something else"
-    )
+                if learns_rows(learner):
+                    learner.learn_one(X[0], y[0])
+                else:
+                    learn(learner, X, y)
+        promise = f"a learner that was asked in between learned something else from rows {start} to {stop}"
+        require_same(state_of(asked), state_of(silent), promise)
 
 
 def predict_is_safe_from_threads(subject: Subject) -> None:
     """Several threads that ask at once get what one thread gets."""
-    learner = subject.learned(CUT)
-    here, there = (subject.stream(4, seed)[0] for seed in (11, 12))
+    start = subject.after_some_rows[0][0]
+    learner = subject.begun(start)
+    here, there = (subject.queries(start, 4, seed) for seed in (11, 12))
     for verb, alone in copy.deepcopy(answers(learner, here)).items():
         ask = partial(answer, learner, verb)
         promise = f"{verb} in one thread while another asks too gives something else than alone"
@@ -137,34 +131,36 @@ def _meanwhile(call: Callable[[], Any], other: Callable[[], Any]) -> Any:
 
 def inputs_are_not_changed(subject: Subject) -> None:
     """What is handed in is the same afterwards."""
-    learner = subject.make()
-    X, y = subject.rows(0, CUT)
-    given = copy.deepcopy((X, y))
-    learn(learner, X, y)
-    answers(learner, X)
-    if learns_rows(learner):
-        learner.learn_one(X[0], y[0])
-    require_same((X, y), given, "the caller's arrays were changed")
+    for start, stop in subject.stretches:
+        learner = subject.begun(start)
+        for X, y in subject.pieces(start, stop, stop, learner):
+            given = copy.deepcopy((X, y))
+            learn(learner, X, y)
+            answers(learner, X)
+            if learns_rows(learner):
+                learner.learn_one(X[0], y[0])
+            require_same((X, y), given, "the caller's arrays were changed")
 
 
 def inputs_are_not_kept(subject: Subject) -> None:
     """Arrays may be overwritten after a call: the learner has no memory in common with them."""
-    learner, expected = subject.twins()
-    X, y = subject.rows(0, CUT)
-    learn(learner, X, y)
-    learn(expected, *subject.rows(0, CUT))
-    _overwrite(X, y)
-    if learns_rows(learner):
-        X, y = subject.rows(CUT, CUT + 20)
-        for i in range(len(X)):
-            row = copy.deepcopy(X[i])
-            learner.learn_one(row, y[i])
-            expected.learn_one(X[i], y[i])
-            _overwrite(row)
     promise = "overwriting the caller's arrays after a call changed the learner"
-    require_same(state_of(learner), state_of(expected), promise)
-    queries = subject.queries()
-    require_same(answers(learner, queries), answers(expected, subject.queries()), promise)
+    for start, stop in subject.stretches:
+        learner, expected = subject.twins(start)
+        middle = (start + stop) // 2
+        for first, last, size in ((start, middle, stop), (middle, stop, 1)):
+            for X, y in subject.pieces(first, last, size, learner, expected):
+                for one in (learner, expected):
+                    rows, targets = copy.deepcopy((X, y))
+                    if size == 1 and learns_rows(one):
+                        one.learn_one(rows[0], targets[0])
+                    else:
+                        learn(one, rows, targets)
+                    if one is learner:
+                        _overwrite(rows, targets)
+        require_same(state_of(learner), state_of(expected), promise)
+        said = answers(learner, subject.queries(stop))
+        require_same(said, answers(expected, subject.queries(stop)), promise)
 
 
 def _overwrite(*arrays: Any) -> None:
@@ -177,27 +173,29 @@ def inputs_in_any_form(subject: Subject) -> None:
     """Read-only and strided arrays are as good as others."""
     if not isinstance(subject.rows(0, 1)[0], np.ndarray):
         return
-    for form, change in (("read-only", _read_only), ("not contiguous", _strided)):
-        learner, expected = subject.twins()
-        try:
-            found = _use(subject, learner, change)
-        except Exception as error:
-            raise CheckFailed(
-                f"arrays that are {form} were refused: {type(error).__name__}: {error}"
-            ) from error
-        promise = f"arrays that are {form} gave something else than copies of them"
-        require_same(found, _use(subject, expected, copy.deepcopy), promise)
+    for start, stop in subject.stretches:
+        for form, change in (("read-only", _read_only), ("not contiguous", _strided)):
+            learner, expected = subject.twins(start)
+            try:
+                found = _use(subject, learner, change, start, stop)
+            except Exception as error:
+                raise CheckFailed(
+                    f"arrays that are {form} were refused: {type(error).__name__}: {error}"
+                ) from error
+            promise = f"arrays that are {form} gave something else than copies of them"
+            require_same(found, _use(subject, expected, copy.deepcopy, start, stop), promise)
 
 
-def _use(subject: Subject, learner: Any, change: Callable[[Any], Any]) -> Any:
+def _use(subject: Subject, learner: Any, change: Callable[[Any], Any], start: int, stop: int) -> Any:
     """All that a learner does with arrays in some form."""
-    X, y = subject.rows(0, CUT)
-    columns, said = learn(learner, change(X), change(y)), answers(learner, change(subject.queries()))
-    if learns_rows(learner):
-        X, y = subject.rows(CUT, CUT + 20)
-        for x, target in zip(change(X), y, strict=True):
-            answers(learner, change(X[:1]))
-            learner.learn_one(x, target)
+    columns, middle = [], (start + stop) // 2
+    for X, y in subject.pieces(start, middle, stop, learner):
+        columns.append(learn(learner, change(X), change(y)))
+    for X, y in subject.pieces(middle, stop, 1, learner):
+        answers(learner, change(X))
+        if learns_rows(learner):
+            learner.learn_one(change(X)[0], y[0])
+    said = answers(learner, change(subject.queries(stop)))
     return columns, said, state_of(learner)
 
 
@@ -218,14 +216,17 @@ def _strided(array: Any) -> Any:
 
 def what_is_handed_out_is_a_copy(subject: Subject) -> None:
     """States, traces and predictions may be overwritten: the learner does not notice."""
-    learner, expected = subject.twins()
-    for one in (learner, expected):
-        handed_out = learn(one, *subject.rows(0, CUT)), answers(one, subject.queries()), state_of(one)
-        if one is learner:
-            _overwrite_tree(handed_out)
     promise = "overwriting what the learner handed out changed it"
-    require_same(state_of(learner), state_of(expected), promise)
-    require_same(answers(learner, subject.queries()), answers(expected, subject.queries()), promise)
+    for start, stop in subject.stretches:
+        learner, expected = subject.twins(start)
+        for one in (learner, expected):
+            for X, y in subject.pieces(start, stop, stop, one):
+                handed_out = learn(one, X, y), answers(one, X), state_of(one)
+                if one is learner:
+                    _overwrite_tree(handed_out)
+        require_same(state_of(learner), state_of(expected), promise)
+        said = answers(learner, subject.queries(stop))
+        require_same(said, answers(expected, subject.queries(stop)), promise)
 
 
 def _overwrite_tree(tree: Any) -> None:
@@ -249,38 +250,37 @@ def _overwrite_tree(tree: Any) -> None:
 
 def block_size_does_not_matter(subject: Subject) -> None:
     """Rows in blocks of any size, or one by one: the same decisions, and predictions within a tolerance."""
-    whole, new = subject.twins()
-    expected = learn(whole, *subject.rows(0, ROWS))
-    for size in (1, 7):
-        learner, parts = copy.deepcopy(new), []
-        for start in range(0, ROWS, size):
-            parts.append(learn(learner, *subject.rows(start, min(start + size, ROWS))))
-        _require_close(parts, expected, subject, f"calls of {size} row(s)")
-        _require_size(learner, whole, f"calls of {size} row(s)")
-    for size in (5, 64):
-        learner = copy.deepcopy(new)
-        found = learn(learner, *subject.rows(0, ROWS), block_size=size)
-        _require_close([found], expected, subject, f"block_size={size}")
-        _require_size(learner, whole, f"block_size={size}")
-    if learns_rows(whole):
-        learner = copy.deepcopy(new)
-        for x, y in zip(*subject.rows(0, ROWS), strict=True):
-            learner.learn_one(x, y)
-        _require_size(learner, whole, "learn_one")
-        queries = subject.queries()
-        for verb, value in answers(learner, queries).items():
-            if isinstance(value, np.ndarray):
-                wanted = answers(whole, queries)[verb]
-                if (seen := farther_apart(value, wanted, subject.tolerance)) is not None:
+    for start, stop in subject.stretches:
+        whole = subject.begun(start)
+        expected = subject.teach(whole, start, stop)
+        ways = {f"calls of {size} row(s)": {"size": size} for size in (1, 7)}
+        if "block_size" in inspect.signature(whole.advance).parameters:
+            ways |= {f"block_size={size}": {"block_size": size} for size in (5, 64)}
+        for what, how in ways.items():
+            learner = subject.begun(start)
+            found = subject.teach(learner, start, stop, **how)
+            _require_close(found, expected, subject, what)
+            _require_size(learner, whole, what)
+        if learns_rows(whole):
+            learner = subject.begun(start)
+            for X, y in subject.pieces(start, stop, 1, learner):
+                learner.learn_one(X[0], y[0])
+            _require_size(learner, whole, "learn_one")
+            queries = subject.queries(stop)
+            wanted = answers(whole, queries)
+            for verb, value in answers(learner, queries).items():
+                if not isinstance(value, np.ndarray):
+                    continue
+                if (seen := farther_apart(value, wanted[verb], subject.tolerance)) is not None:
                     raise CheckFailed(f"learn_one, row by row, and advance differ in {verb}: {seen}.")
 
 
-def _require_close(parts: list[Any], expected: Any, subject: Subject, what: str) -> None:
+def _require_close(found: Any, expected: Any, subject: Subject, what: str) -> None:
     for name in ("kept", "size", "prediction"):
-        if name in expected:
-            found = np.concatenate([part[name] for part in parts])
-            if (seen := farther_apart(found, expected[name], subject.tolerance)) is not None:
-                raise CheckFailed(f"{what} and one call with all rows differ in {name}: {seen}.")
+        if name not in expected:
+            continue
+        if (seen := farther_apart(found[name], expected[name], subject.tolerance)) is not None:
+            raise CheckFailed(f"{what} and one call with all rows differ in {name}: {seen}.")
 
 
 def _require_size(learner: Any, expected: Any, what: str) -> None:
@@ -298,33 +298,44 @@ def _require_size(learner: Any, expected: Any, what: str) -> None:
 
 def saved_mid_stream_goes_on(subject: Subject) -> None:
     """Saved and loaded at any point, it goes on bit for bit as if it had not been."""
-    if not as_learner(subject.make()).saves:
-        return
-    promise = "a learner that was saved and loaded went another way"
-    _goes_on(subject, _through_a_file, promise, (0, 1, CUT, 93))
+    if as_learner(subject.make()).saves:
+        _goes_on(subject, _through_a_file, "a learner that was saved and loaded went another way")
 
 
 def copies_go_on(subject: Subject) -> None:
     """A deep copy and a pickle go on bit for bit."""
-    _goes_on(subject, copy.deepcopy, "a deep copy went another way", (CUT,))
-    _goes_on(subject, _through_pickle, "a pickled learner went another way", (0, 93))
+    _goes_on(subject, copy.deepcopy, "a deep copy went another way")
+    _goes_on(subject, _through_pickle, "a pickled learner went another way")
 
 
-def _goes_on(subject: Subject, way: Callable[[Any], Any], promise: str, cuts: tuple[int, ...]) -> None:
-    for cut in cuts:
-        whole = subject.make()
-        if cut:
-            learn(whole, *subject.rows(0, cut))
-        loaded = way(whole)
-        require_same(state_of(loaded), state_of(whole), f"{promise} at once, after {cut} rows")
-        runs = []
-        for learner in (loaded, whole):
-            columns = learn(learner, *subject.rows(cut, ROWS))
+def _goes_on(subject: Subject, way: Callable[[Any], Any], promise: str) -> None:
+    """Taken there and back between blocks, and once more between rows that come one by one."""
+    for start, stop in subject.stretches:
+        whole, middle = subject.begun(start), (start + stop) // 2
+        other = _taken(way, whole, f"{promise} at once, after {start} rows")
+        traces = [subject.teach(learner, start, middle) for learner in (other, whole)]
+        require_same(traces[0], traces[1], f"{promise}, after {start} rows")
+        late = (middle + stop) // 2
+        _one_by_one(subject, [other, whole], middle, late)
+        other = _taken(way, other, f"{promise} at once, after {late} rows")
+        _one_by_one(subject, [other, whole], late, stop)
+        runs = [(state_of(one), answers(one, subject.queries(stop))) for one in (other, whole)]
+        require_same(runs[0], runs[1], f"{promise}, after {late} rows")
+
+
+def _taken(way: Callable[[Any], Any], learner: Any, promise: str) -> Any:
+    other = way(learner)
+    require_same(state_of(other), state_of(learner), promise)
+    return other
+
+
+def _one_by_one(subject: Subject, learners: list[Any], start: int, stop: int) -> None:
+    for X, y in subject.pieces(start, stop, 1, *learners):
+        for learner in learners:
             if learns_rows(learner):
-                for x, y in zip(*subject.rows(0, 9), strict=True):
-                    learner.learn_one(x, y)
-            runs.append((columns, state_of(learner), answers(learner, subject.queries())))
-        require_same(runs[0], runs[1], f"{promise}, after {cut} rows")
+                learner.learn_one(X[0], y[0])
+            else:
+                learn(learner, X, y)
 
 
 def _through_a_file(learner: Any) -> Any:
@@ -349,21 +360,20 @@ def _through_pickle(learner: Any) -> Any:
 
 def refused_input_changes_nothing(subject: Subject) -> None:
     """NaN, infinity, another number of features, targets that are none: refused, and all is as before."""
-    learner, expected = subject.twins()
-    for one in (learner, expected):
-        learn(one, *subject.rows(0, CUT))
-    before = copy.deepcopy(state_of(learner))
-    for what, call in _bad_calls(subject, learner).items():
-        if not refuses(call):
-            raise CheckFailed(f"{what}: it was accepted, expected an error.")
-        require_same(state_of(learner), before, f"{what}: it was refused, but the state changed")
-    # What the state does not show would show now.
-    columns = [learn(one, *subject.rows(CUT, ROWS)) for one in (learner, expected)]
-    require_same(columns[0], columns[1], "after inputs were refused, it learned something else")
+    for start, stop in subject.after_some_rows:
+        learner, expected = subject.twins(start)
+        before = copy.deepcopy(state_of(learner))
+        for what, call in _bad_calls(subject, learner, start).items():
+            if not refuses(call):
+                raise CheckFailed(f"{what}: it was accepted, expected an error.")
+            require_same(state_of(learner), before, f"{what}: it was refused, but the state changed")
+        # What the state does not show would show now.
+        columns = [subject.teach(one, start, stop) for one in (learner, expected)]
+        require_same(columns[0], columns[1], "after inputs were refused, it learned something else")
 
 
-def _bad_calls(subject: Subject, learner: Any) -> dict[str, Callable[[], Any]]:
-    X, y = subject.rows(CUT, CUT + 9)
+def _bad_calls(subject: Subject, learner: Any, start: int) -> dict[str, Callable[[], Any]]:
+    X, y = subject.rows(start - 1, start + 8)
     calls: dict[str, Callable[[], Any]] = {"no rows": lambda: learn(learner, X[:0], y[:0])}
     if isinstance(X, np.ndarray) and X.dtype.kind == "f":
         for value in (np.nan, np.inf, -np.inf):
@@ -405,9 +415,11 @@ def memory_stays_within_the_cap(subject: Subject) -> None:
     cap = as_learner(learner).core.max_atoms
     if cap is None:
         return
+    # Of each expert, if there are some: one may have more where others have less.
+    cap *= max(len(as_learner(learner).expert_names), 1)
     numbers = []
-    for start in range(0, LONG, 128):
-        columns = learn(learner, *subject.rows(start, start + 128))
+    for start in range(0, subject.most, 128):
+        columns = subject.teach(learner, start, start + 128)
         most = max([int(learner.size), *np.asarray(columns.get("size", [0])).tolist()])
         if most > cap:
             raise CheckFailed(f"after {start + 128} rows it keeps {most} points, more than max_atoms={cap}.")

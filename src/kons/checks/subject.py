@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,12 @@ import numpy as np
 from kons.errors import KonsError
 from kons.learners.protocol import as_learner, verbs_of
 
-__all__ = ["ROWS", "CheckFailed", "Rows", "Subject", "difference", "sign_stream"]
+__all__ = ["STRETCHES", "CheckFailed", "Rows", "Subject", "difference", "sign_stream"]
 
-# As many as the longest check learns.
-ROWS = 512
+#: Rows that are enough for a period of every learner, and for a warm-up of some forty rows.
+STRETCHES = ((0, 45), (50, 110))
+# Rows after which memory must have stopped growing.
+LONG = 512
 
 #: Rows and targets of a stream, by how many and which seed.
 Rows = Callable[[int, int], tuple[Any, Any]]
@@ -51,27 +55,87 @@ class Subject:
     make: Callable[[], Any]
     stream: Rows
     tolerance: float
-    learned_from: tuple[Any, Any]
+    stretches: Sequence[tuple[int, int]]
+    """Rows from ... to, over which promises are checked."""
+    columns: Mapping[int, int] = field(default_factory=dict)
+    """Row -> how many columns there are from then on; others come later."""
+    _begun: dict[int, Any] = field(default_factory=dict)
+
+    @cached_property
+    def learned_from(self) -> tuple[Any, Any]:
+        """All rows that are learned."""
+        return self.stream(self.most, 0)
+
+    @property
+    def last(self) -> int:
+        """Where the last stretch ends."""
+        return max(stop for _, stop in self.stretches)
+
+    @property
+    def most(self) -> int:
+        """Rows that the longest check learns."""
+        return -(-max(LONG, self.last) // 128) * 128
+
+    @property
+    def after_some_rows(self) -> list[tuple[int, int]]:
+        """The stretches that do not begin with the first row."""
+        return [(start, stop) for start, stop in self.stretches if start]
+
+    # ---- rows
 
     def rows(self, start: int, stop: int) -> tuple[Any, Any]:
-        """Rows of the one stream that is learned, as a copy."""
+        """Rows of the one stream that is learned, of as many columns as there are at the first, as a copy."""
         X, y = self.learned_from
-        return copy.deepcopy((X[start:stop], y[start:stop]))
+        return copy.deepcopy((self._there(X[start:stop], start), y[start:stop]))
 
-    def queries(self, rows: int = 12) -> Any:
-        """Rows that are only asked about."""
-        return self.stream(rows, 1)[0]
+    def queries(self, at: int, rows: int = 12, seed: int = 1) -> Any:
+        """Rows that are only asked about, as they are after so many rows of the stream."""
+        return self._there(self.stream(rows, seed)[0], at - 1)
 
-    def twins(self) -> tuple[Any, Any]:
-        """Two learners that must do the same: one, and its copy before it has learned anything."""
-        one = self.make()
-        return one, copy.deepcopy(one)
+    def _there(self, X: Any, row: int) -> Any:
+        width = max(
+            ((at, columns) for at, columns in self.columns.items() if at <= max(row, 0)), default=None
+        )
+        return X if width is None else X[:, : width[1]]
 
-    def learned(self, rows: int) -> Any:
-        """A learner that has seen this many rows."""
-        learner = self.make()
-        learn(learner, *self.rows(0, rows))
-        return learner
+    def pieces(self, start: int, stop: int, size: int, *learners: Any) -> Iterator[tuple[Any, Any]]:
+        """Rows, so many at a time; where columns come, the learners are told first, and a piece ends."""
+        while start < stop:
+            if start and start in self.columns:
+                more = self.columns[start] - self.rows(start - 1, start)[0].shape[1]
+                for learner in learners:
+                    learner.widen(more)
+            end = min([start + size, stop, *(at for at in self.columns if at > start)])
+            yield self.rows(start, end)
+            start = end
+
+    def teach(
+        self, learner: Any, start: int, stop: int, size: int = sys.maxsize, block_size: int | None = None
+    ) -> dict[str, Any]:
+        """Let it learn rows, so many a call; the columns of its traces, joined."""
+        parts = [learn(learner, X, y, block_size) for X, y in self.pieces(start, stop, size, learner)]
+        return {name: _joined([part[name] for part in parts]) for name in parts[0]} if parts else {}
+
+    # ---- learners
+
+    def begun(self, rows: int) -> Any:
+        """A learner that has learned so many rows: each time another copy of the same one."""
+        if rows not in self._begun:
+            before = max((at for at in self._begun if at < rows), default=None)
+            learner = self.make() if before is None else copy.deepcopy(self._begun[before])
+            self.teach(learner, before or 0, rows)
+            self._begun[rows] = learner
+        return copy.deepcopy(self._begun[rows])
+
+    def twins(self, rows: int) -> tuple[Any, Any]:
+        """Two learners that must do the same."""
+        return self.begun(rows), self.begun(rows)
+
+
+def _joined(parts: list[Any]) -> Any:
+    """One array; the parts themselves where rows differ in width, as scores do once a class has come."""
+    arrays = [np.asarray(part) for part in parts]
+    return np.concatenate(arrays) if len({array.shape[1:] for array in arrays}) == 1 else arrays
 
 
 # ---- the verbs, of learners and of what only samples

@@ -55,6 +55,7 @@ def run(
     *,
     target: options.Target = None,
     learner: str = "auto",
+    effort: options.Effort = None,
     set: options.Texts = None,
     out: Path | None = None,
     force: options.Flag = False,
@@ -94,9 +95,13 @@ def run(
     """
     from kons.cli import run
     from kons.cli.values import assignments
+    from kons.recipes.tasks import together
     from kons.runs import Settings
 
-    read, chosen = options.asked(columns, reading), assignments(set or ())
+    read, chosen = (
+        options.asked(columns, reading),
+        together({"effort": effort}, assignments(set or ()), "--set"),
+    )
     settings = Settings(file, target, learner, chosen, reading=read, **vars(evaluating))
     return run.start(settings, out, force=force, json=json, quiet=quiet, command=_typed)
 
@@ -129,6 +134,7 @@ def compare(
     *,
     target: options.Target = None,
     learners: options.Names = None,
+    effort: options.Effort = None,
     set: options.Texts = None,
     out: Path | None = None,
     picture: Path | None = None,
@@ -165,10 +171,12 @@ def compare(
     """
     from kons.cli import compare
     from kons.cli.values import assignments
+    from kons.recipes.tasks import together
     from kons.runs import Settings
 
     settings = Settings(file, target, reading=options.asked(columns, reading), **vars(evaluating))
-    chosen = compare.contenders(compare.DEFAULT if learners is None else learners, assignments(set or ()))
+    shared = together({"effort": effort}, assignments(set or ()), "--set")
+    chosen = compare.contenders(compare.DEFAULT if learners is None else learners, shared)
     return compare.start(
         settings, chosen, out, drawn=picture, force=force, json=json, quiet=quiet, command=_typed
     )

@@ -12,8 +12,8 @@ from cyclopts import Group, Parameter, Token, validators
 from kons.cli.values import names
 
 __all__ = [
-    "DASH", "Certifying", "Columns", "Counting", "Evaluating", "FewRows", "Flag", "Json", "Model", "Names",
-    "Natural", "Positive", "Quiet", "Reading", "Source", "Target", "Texts", "asked",
+    "DASH", "Certifying", "Columns", "Counting", "Effort", "Evaluating", "FewRows", "Flag", "Json", "Model",
+    "Names", "Natural", "Positive", "Quiet", "Reading", "Source", "Target", "Texts", "asked",
 ]  # fmt: skip
 
 # Standard input is "-", which looks like an option; no argument can hold a zero byte.
@@ -47,6 +47,9 @@ Names = Annotated[list[str] | None, Parameter(converter=_names, negative=())]
 Source = Annotated[str, Parameter(converter=_file, help="The file, or - for standard input.")]
 Model = Annotated[Path, Parameter(help="A model.kons, or the folder of its run.")]
 Target = Annotated[str | None, Parameter(help="The column to predict.")]
+Effort = Annotated[
+    str | None, Parameter(help="Of auto: tiny (models of at most 100 kB for ten columns) or normal.")
+]
 Json = Annotated[Flag, Parameter(help="Print one JSON object instead of tables.")]
 Quiet = Annotated[Flag, Parameter(help="No progress bar and no notices.")]
 READING = Group("Reading the file", sort_key=10)

@@ -40,7 +40,7 @@ from kons.core.quadratic_loops import (
 )
 from kons.core.replay import check_sound
 from kons.core.threads import single_threaded_blas
-from kons.state import Array, Count, Leading, Lower, Part, Sizes, fields
+from kons.state import Array, Corner, Count, Leading, Lower, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Block", "Quadratic", "SquareSum"]
@@ -165,7 +165,7 @@ class Quadratic(SquareSum):
         _marks=Leading("pending", "marks"),
         _Z=Leading("pending", "size"),
         _V=Leading("pending", "whitened"),
-        _C=Leading("pending", "period"),
+        _C=Corner("pending"),
     )
 
     def __init__(
@@ -413,7 +413,7 @@ class Quadratic(SquareSum):
             self.reset(sizes["size"])
         # Of the buffers as they were made.
         given = {"outputs": self.outputs, "marks": STEPS + self.outputs}
-        given |= {"whitened": self._V.shape[1], "period": self._C.shape[1]}
+        given |= {"whitened": self._V.shape[1]}
         super().load_state(stored, **{**sizes, **given})
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:

@@ -71,7 +71,7 @@ class Ridge(Quadratic):
         super()._begin(size)
         self._Y = np.zeros((self.period, self.outputs))
         if not self.online:  # nothing is asked of the rows that wait
-            self._V, self._C = self._V[:, :0], self._C[:, :0]
+            self._V, self._C = np.zeros((self.period, 0)), np.zeros((self.period, 0))
 
     @property
     def factor_is_of_sum(self) -> bool:  # type: ignore[override]

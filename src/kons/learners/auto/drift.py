@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.learners.auto.ensemble import RECENT, Ensemble, Outcome
+from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.pending import Asked, PendingTargets
 from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT, LastTargets, Layout
 from kons.learners.auto.schedule import CHUNK, chunk_before
@@ -292,7 +292,7 @@ class DriftAdaptation(Part):
     def _check_for_drift(self) -> None:
         """At the end of a chunk: suspect a change, and try another ensemble if there is reason to."""
         current = self.current
-        ended, young = chunk_before(current.rows), current.rows < 4 * CHUNK
+        ended, young = chunk_before(current.rows, current.longest), current.rows < 4 * CHUNK
         self.trial_budget = min(self.trial_budget + PAID * ended, SAVED)
         chunk = _counted(current.reservoir.last(ended))
         if len(chunk) < FEWEST:
@@ -358,7 +358,9 @@ class DriftAdaptation(Part):
         if _mean(its < mine, weights) < 0.6 or error >= 0.5 * _mean(mine, weights):
             return
         self.successions += 1
-        self.previous, self.previous_number = current, self.number
+        # With fewer rows than it may miss there is no way back.
+        self.previous = current if current.reservoir.recent >= 4 * CHUNK else None
+        self.previous_number = self.number
         self.current, self.number = fresh, self.successions
         self.replaced_at = self.replayed_at = fresh.rows
         # From now on this is the usual error.
@@ -383,7 +385,7 @@ class DriftAdaptation(Part):
             self.current, self.number, self.previous = previous, self.previous_number, None
             self.suspected_rows, self.calm_chunks = 0, 0
             return True
-        if since >= RECENT:
+        if since >= self.current.reservoir.recent:
             self.previous = None
         return False
 
@@ -403,7 +405,8 @@ class DriftAdaptation(Part):
         current = self.current
         if (previous.layout, previous.outputs) != (current.layout, current.outputs):
             raise stored.error("the previous ensemble has other features or classes")
-        if not self.replaced_at <= self.replayed_at <= current.rows <= self.replayed_at + RECENT:
+        missed = current.rows - self.replayed_at
+        if not (self.replaced_at <= self.replayed_at and 0 <= missed <= current.reservoir.recent):
             raise stored.error("the rows that the previous ensemble missed are not there")
 
 

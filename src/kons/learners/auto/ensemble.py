@@ -48,8 +48,6 @@ from kons.stored import Stored
 
 __all__ = ["Ensemble", "Outcome"]
 
-# Rows of the whole stream that are kept, and last rows.
-SAMPLE, RECENT = 8192, 2048
 # A squared error so many times the usual one weighs as much less in stacking: one row is no evidence.
 WILD = 100.0
 
@@ -115,7 +113,21 @@ class Ensemble(Part):
         reservoir=Inner(),
     )
 
-    def __init__(self, *, classes: bool, max_atoms: int, experts: int, seed: int, fixed: Fixed) -> None:
+    def __init__(
+        self,
+        *,
+        classes: bool,
+        max_atoms: int,
+        experts: int,
+        sample: int,
+        recent: int,
+        longest: int,
+        knots: int,
+        seed: int,
+        fixed: Fixed,
+    ) -> None:
+        #: Rows of the longest chunk.
+        self.longest = longest
         self.layout = Layout(0, classes)
         self.outputs = 0 if classes else 1
         self.known_classes = 0
@@ -129,9 +141,15 @@ class Ensemble(Part):
         self.bounds, self.largest_error = NO_BOUNDS, NO_BOUNDS.high
         self.calibration = Calibration()
         self.targets = Targets(classes)
-        self.reservoir = Reservoir(SAMPLE, RECENT, seed)
+        self.reservoir = Reservoir(sample, recent, seed)
         self.selection = Selection(
-            self.reservoir, classes=classes, max_atoms=max_atoms, experts=experts, seed=seed, fixed=fixed
+            self.reservoir,
+            classes=classes,
+            max_atoms=max_atoms,
+            experts=experts,
+            knots=knots,
+            seed=seed,
+            fixed=fixed,
         )
         # The rows of this chunk that come one by one; None where an array of the state may be another one.
         self._one_row: OneRow | None = None
@@ -149,7 +167,7 @@ class Ensemble(Part):
     @property
     def left(self) -> int:
         """Rows until the chunk's end."""
-        return next_boundary(self.rows) - self.rows
+        return next_boundary(self.rows, self.longest) - self.rows
 
     # ---- rows inside a chunk
 
@@ -168,7 +186,7 @@ class Ensemble(Part):
         """
         assert self._one_row is not None
         self._one_row.learn(y, now, asked)
-        ended = self.rows == next_boundary(self.rows - 1)
+        ended = self.rows == next_boundary(self.rows - 1, self.longest)
         if ended:
             self._one_row = None
             self._end_chunk()
@@ -234,7 +252,7 @@ class Ensemble(Part):
             classes_before,
         )
         self.rows += count
-        if count and self.rows == next_boundary(self.rows - 1):
+        if count and self.rows == next_boundary(self.rows - 1, self.longest):
             self._end_chunk()
         return outcome, asked.part(slice(count, None)) if len(queued) > count else None
 
@@ -282,7 +300,7 @@ class Ensemble(Part):
         t = self.rows
         self.reservoir.sample_recent()
         self._set_bounds()
-        ended = chunk_before(t)
+        ended = chunk_before(t, self.longest)
         # Where targets become known k rows late, regret grows as k + 1 (Joulani, Gyorgy, Szepesvari 2013),
         # and the prior with it.
         waited = Layout.waited(self.reservoir.last(ended))
@@ -308,7 +326,7 @@ class Ensemble(Part):
     def _set_bounds(self) -> None:
         if self.layout.classes:
             return
-        rows = self.reservoir.last(RECENT)
+        rows = self.reservoir.last(self.reservoir.recent)
         before, self.bounds = self.bounds, bounds_around(Layout.targets(rows)[Layout.weights(rows) > 0.0])
         if before == NO_BOUNDS and self.rows <= CHUNK:
             # The weights so far were learned from outliers, too, with experts of few rows.
@@ -377,5 +395,5 @@ class Ensemble(Part):
             raise stored.error(f"an expert's chunk has no room for the {self.left} rows that it still takes")
         if self.reservoir.rows != self.rows:
             raise stored.error(f"{self.reservoir.rows} of {self.rows} rows were kept")
-        for rows in (self.reservoir.sampled(), self.reservoir.last(RECENT)):
+        for rows in (self.reservoir.sampled(), self.reservoir.last(self.reservoir.recent)):
             self.layout.require_codes(rows, self.outputs, stored)

@@ -13,9 +13,11 @@ from kons.arrays import Matrix
 from kons.learners.auto.feature_map import SCALINGS, FeatureMap, Fixed, learn_metric, uniform_metric
 from kons.learners.auto.metric_learning import Scratch, relevances
 from kons.learners.auto.pool import ExpertPool
+from kons.learners.auto.quantile_scaling import QuantileScaling
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.schedule import SETTLED
 from kons.learners.auto.spec import STEADY, ExpertSpec
+from kons.scaling import RobustScaling
 
 __all__ = ["FeatureMaps", "Key"]
 
@@ -31,12 +33,11 @@ FRESH_AT = (512, 1024, 4096)
 class FeatureMaps:
     """One feature map for each of with and without the last targets, and for each scaling."""
 
-    def __init__(self, fixed: Fixed) -> None:
-        self.fixed = fixed
+    def __init__(self, fixed: Fixed, knots: int) -> None:
+        self.fixed, self.knots = fixed, knots
         self.current: dict[Key, FeatureMap] = {}
         #: The scaling with the smaller error, with and without the last targets.
         self.better: dict[bool, str] = {False: "robust", True: "robust"}
-        self._scratch = Scratch()
 
     def key(self, spec: ExpertSpec) -> Key:
         """Which feature map a spec takes."""
@@ -67,7 +68,7 @@ class FeatureMaps:
         Y = _normalized(layout.outputs(some, outputs), weights)
         seen = {spec.lags for spec in specs}
         wanted = {self.key(spec) for spec in specs if not spec.alternative and spec.kernel != "linear"}
-        before = {}
+        before, scratch = {}, Scratch()
         for lags in (False, True):
             errors = {}
             for name in SCALINGS:
@@ -78,7 +79,10 @@ class FeatureMaps:
                 if lags not in seen or not (rows < SETTLED or widened or key in wanted):
                     continue
                 columns = layout.raw_features(some, lags, flags)
-                scaling = SCALINGS[name].fit(layout.raw_features(kept, lags, flags))
+                raw = layout.raw_features(kept, lags, flags)
+                scaling = (
+                    QuantileScaling.fit(raw, self.knots) if name == "quantile" else RobustScaling.fit(raw)
+                )
                 if rows < STEADY.start:  # only linear experts are there
                     metric = uniform_metric(columns.shape[1])
                     self.current[key] = FeatureMap(scaling, metric, flags=flags, features=layout.width)
@@ -98,7 +102,7 @@ class FeatureMaps:
                     fixed=self.fixed,
                     atoms=COMPARED_ATOMS if leads else COMPARED_ATOMS // 2,
                     random=random,
-                    scratch=self._scratch,
+                    scratch=scratch,
                 )
                 # The first metrics are far from good and cheap to move; classes tell too little for that.
                 steps = 8 if rows <= 128 and not layout.classes else 4

@@ -21,6 +21,7 @@ from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, InputError, TargetError
 from kons.kernels import Gaussian, Kernel
 from kons.learners.auto.drift import DriftAdaptation
+from kons.learners.auto.effort import effort_of
 from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.feature_map import Fixed
 from kons.learners.classifier import best_of, probabilities_of
@@ -60,11 +61,15 @@ class AutoKONS(StreamConsumer):
     ----------
     task:
         ``"regression"`` or ``"classification"`` (labels of any kind).
+    effort:
+        ``"normal"``, or ``"tiny"`` for many models at once: files of at most 100 kB for ten columns. It sets
+        ``max_atoms`` (200, 24), ``experts`` (12, 3) and how many rows are kept.
     max_atoms:
-        Of an expert; those with a finite memory take half. The cost of a row grows as its square.
+        Of an expert; those with a finite memory take half. The cost of a row grows as its square. None: as
+        ``effort`` says.
     experts:
         How many are there at most, of eleven kinds (twelve of classes); some are pruned where they add
-        nothing.
+        nothing. None: as ``effort`` says.
     delay:
         Row t is predicted and learned with targets up to t-1-delay only.
     seed:
@@ -102,8 +107,9 @@ class AutoKONS(StreamConsumer):
         self,
         task: Literal["regression", "classification"] = "regression",
         *,
-        max_atoms: int = 200,
-        experts: int = 12,
+        effort: Literal["tiny", "normal"] = "normal",
+        max_atoms: int | None = None,
+        experts: int | None = None,
         delay: int = 0,
         seed: int = 0,
         kernel: Kernel | None = None,
@@ -123,8 +129,12 @@ class AutoKONS(StreamConsumer):
                 'give one of them, or a kernel with bandwidth="auto".'
             )
         self.task = task
-        self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=2)
-        self.experts = require_integer(experts, "experts", at_least=1)
+        spent = effort_of(effort)
+        self.effort = effort
+        self.max_atoms = require_integer(
+            spent.max_atoms if max_atoms is None else max_atoms, "max_atoms", at_least=2
+        )
+        self.experts = require_integer(spent.experts if experts is None else experts, "experts", at_least=1)
         self.delay: int = require_integer(delay, "delay", at_least=0)
         self.seed = require_integer(seed, "seed", at_least=0)
         self.bandwidth = None if bandwidth is None else require_scale(bandwidth, "bandwidth")
@@ -138,21 +148,23 @@ class AutoKONS(StreamConsumer):
             classes=self._labelled,
             max_atoms=self.max_atoms,
             experts=self.experts,
+            sample=spent.sample,
+            recent=spent.recent,
+            longest=spent.longest,
+            knots=spent.knots,
             seed=self.seed,
             fixed=Fixed(kernel, self.bandwidth, self.regularization),
         )
 
     # ---- learning
 
-    def advance(self, X: Any, y: Any, block_size: int | None = None, sample_weight: Any = None) -> Trace:
+    def advance(self, X: Any, y: Any, sample_weight: Any = None) -> Trace:
         """Predict, then learn, each row of X in order; all of them or, after an error, none.
 
         The trace's ``expert`` is the number in :attr:`expert_names` of the one that leads; ``weight``,
         ``slope``, ``inverse_form`` and ``leverage`` are its own, with A as it was at the start of the chunk.
         """
         points = self._as_points(X)
-        if block_size is not None:
-            require_integer(block_size, "block_size", at_least=1)
         weights = np.ones(len(points))
         if sample_weight is not None:
             weights = as_row_values(sample_weight, len(points), name="sample_weight", minimum=0.0)
@@ -294,6 +306,7 @@ class AutoKONS(StreamConsumer):
         """The constructor's arguments by name."""
         return {
             "task": self.task,
+            "effort": self.effort,
             "max_atoms": self.max_atoms,
             "experts": self.experts,
             "delay": self.delay,

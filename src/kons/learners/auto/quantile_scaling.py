@@ -50,11 +50,11 @@ class QuantileScaling:
         object.__setattr__(self, "_tables", tables)
 
     @classmethod
-    def fit(cls, X: Matrix) -> QuantileScaling:
-        """Read the ranks off the rows of X, finite numbers."""
+    def fit(cls, X: Matrix, most: int = KNOTS) -> QuantileScaling:
+        """Read the ranks off the rows of X, finite numbers; at most so many values of a feature are kept."""
         values, ranks = [], []
         for column in np.sort(np.ascontiguousarray(X.T), axis=1):
-            knots, shares = np.empty(KNOTS), np.empty(KNOTS)
+            knots, shares = np.empty(most), np.empty(most)
             count = _choose_knots(column, knots, shares)
             values.append(knots[:count].copy())
             ranks.append(2.0 * shares[:count] - 1.0)
@@ -68,21 +68,21 @@ class QuantileScaling:
 
     def state(self) -> dict[str, Any]:
         """All there is to it. A copy."""
-        return {"values": [v.copy() for v in self.values], "ranks": [r.copy() for r in self.ranks]}
+        values, ranks, starts = self._tables
+        return {"values": values.copy(), "ranks": ranks.copy(), "counts": np.diff(starts).tolist()}
 
     @classmethod
     def from_stored(cls, stored: Stored, width: int) -> QuantileScaling:
         """The inverse of :meth:`state`, checked."""
-        values, ranks = stored.items("values", width), stored.items("ranks", width)
-        pairs = []
-        for value, rank in zip(values, ranks, strict=True):
-            entry = Stored({"values": value, "ranks": rank}, "QuantileScaling")
-            seen = entry.array("values", len(value))
-            pairs.append((seen, entry.array("ranks", len(seen))))
-            if not len(seen) or not (np.diff(seen) > 0.0).all():
-                raise stored.error("the values of a feature do not rise")
+        counts = stored.items("counts", width)
+        if not all(isinstance(count, int) and 0 < count <= KNOTS for count in counts):
+            raise stored.error(f"counts are {counts}, expected whole numbers from 1 to {KNOTS}")
+        ends = np.cumsum(counts)[:-1]
+        values, ranks = (np.split(stored.array(name, sum(counts)), ends) for name in ("values", "ranks"))
+        if not all((np.diff(seen) > 0.0).all() for seen in values):
+            raise stored.error("the values of a feature do not rise")
         stored.finish()
-        return cls(tuple(p[0] for p in pairs), tuple(p[1] for p in pairs))
+        return cls(tuple(values), tuple(ranks))
 
 
 @compiled

@@ -29,29 +29,34 @@ SETTLED = 1024
 FIRST = 4
 
 
-def next_boundary(rows: int) -> int:
-    """Where the chunk that the next row belongs to ends.
+def next_boundary(rows: int, longest: int = LONGEST) -> int:
+    """Where the chunk that the next row belongs to ends, if none is longer than a power of two.
 
     >>> [next_boundary(rows) for rows in (0, 4, 63, 64, 1023, 1024)]
     [4, 8, 64, 128, 1024, 1152]
+    >>> [next_boundary(rows, longest=16) for rows in (0, 4, 15, 16, 1024)]
+    [4, 8, 16, 32, 1040]
     """
     if rows < FIRST:
         return FIRST
-    if rows < CHUNK:
+    length = min(CHUNK if rows < SETTLED else LONGEST, longest)
+    if rows < length:
         return 1 << rows.bit_length()
-    length = CHUNK if rows < SETTLED else LONGEST
     return (rows // length + 1) * length
 
 
-def chunk_before(boundary: int) -> int:
+def chunk_before(boundary: int, longest: int = LONGEST) -> int:
     """The rows of the chunk that ends there.
 
     >>> [chunk_before(boundary) for boundary in (4, 8, 64, 128, 1024, 1152)]
     [4, 4, 32, 64, 64, 128]
+    >>> [chunk_before(boundary, longest=16) for boundary in (4, 8, 16, 32, 1040)]
+    [4, 4, 8, 16, 16]
     """
-    if boundary <= CHUNK:
+    length = min(CHUNK if boundary <= SETTLED else LONGEST, longest)
+    if boundary <= length:
         return boundary if boundary == FIRST else boundary // 2
-    return CHUNK if boundary <= SETTLED else LONGEST
+    return length
 
 
 def refits(rows: int) -> bool:

@@ -74,6 +74,7 @@ class Selection:
         classes: bool,
         max_atoms: int,
         experts: int,
+        knots: int,
         seed: int,
         fixed: Fixed,
     ) -> None:
@@ -85,7 +86,7 @@ class Selection:
         self.all_specs = first_specs(experts, linear=linear, classes=classes)
         self.pool = ExpertPool(self.all_specs)
         self.stacking = self._new_stacking()
-        self.feature_maps = FeatureMaps(fixed)
+        self.feature_maps = FeatureMaps(fixed, knots)
         #: The column of the expert with the largest weight; that of the mean before any has begun.
         self.leader = MEAN
 

@@ -1,0 +1,45 @@
+"""How much AutoKONS spends: one word for atoms, experts and the rows that are kept."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kons.errors import ConfigurationError
+from kons.learners.auto.quantile_scaling import KNOTS
+from kons.learners.auto.schedule import LONGEST
+
+__all__ = ["EFFORTS", "Effort", "effort_of"]
+
+
+class Effort(NamedTuple):
+    """What a word stands for."""
+
+    max_atoms: int
+    experts: int
+    sample: int
+    """Rows of the whole stream that are kept: feature maps are chosen, and experts fitted, by these."""
+    recent: int
+    """Last rows that are kept; with 256 and more a previous ensemble can be fed what it missed."""
+    longest: int
+    """Rows of the longest chunk, a power of two: those of the chunk at hand are part of a file."""
+    knots: int
+    """Values of a feature that its quantile scaling remembers."""
+
+
+#: By what it is asked for.
+EFFORTS = {
+    "tiny": Effort(max_atoms=24, experts=3, sample=112, recent=112, longest=16, knots=17),
+    "normal": Effort(max_atoms=200, experts=12, sample=8192, recent=2048, longest=LONGEST, knots=KNOTS),
+}
+
+
+def effort_of(word: Any) -> Effort:
+    """What a word stands for, or an error that lists the words.
+
+    >>> effort_of("normal").max_atoms
+    200
+    """
+    if not isinstance(word, str) or word not in EFFORTS:
+        expected = " or ".join(f'"{known}"' for known in EFFORTS)
+        raise ConfigurationError(f"effort is {word!r}, expected {expected}.")
+    return EFFORTS[word]

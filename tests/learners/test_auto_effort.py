@@ -1,0 +1,80 @@
+"""One word for cost: what it sets, what overrides it, and how large files are."""
+
+import numpy as np
+import pytest
+
+import effort
+from auto_experts import experts
+from kons import AutoKONS
+from kons.checks import CHECKS, check_learner
+from kons.errors import ConfigurationError
+from kons.files import from_bytes, to_bytes
+from kons.recipes import for_task
+
+COLUMNS = 10
+
+
+def stream(kind, rows=5000):
+    """Rows in no order, in order, or with a function that changes once; or classes."""
+    X = np.random.default_rng([0, 0]).normal(size=(rows, COLUMNS))
+    noise = np.random.default_rng([0, 1]).normal(size=(rows, 2))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * noise[:, 0]
+    if kind == "order":
+        return X, y + np.cumsum(0.3 * noise[:, 1])
+    if kind == "turns":
+        return X, np.where(np.arange(rows) < 500, y, 1000.0 + 100.0 * X[:, 3])
+    return X, np.digitize(y, [-0.5, 0.5]) if kind == "classes" else y
+
+
+@pytest.mark.parametrize("kind", ["no order", "order", "turns", "classes"])
+def test_a_tiny_model_is_at_most_100_kb_at_any_time(kind):
+    rows, step = effort.amount(900, 5000), 37  # files are cut anywhere in chunks
+    X, y = stream(kind)
+    model = AutoKONS("classification" if kind == "classes" else "regression", effort="tiny")
+    for start in range(0, rows, step):
+        model.advance(X[start : start + step], y[start : start + step])
+        assert len(to_bytes(model)) <= 100_000, model.rows_seen
+    assert model.successions > 0 or kind != "turns"
+
+
+@pytest.mark.parametrize(
+    ("word", "rows"), [("tiny", 1040), ("tiny", 1047), ("normal", 1024), ("normal", 1100)]
+)
+def test_the_bytes_of_a_file_are_those_of_the_formula(word, rows):
+    """As in docs/auto.md, to 3 %: the moments of targets, the stacking and the tree are left out there."""
+    X, y = stream("order")
+    model = AutoKONS(effort=word)
+    model.advance(X[:rows], y[:rows])
+    s, r, q = (112, 112, 17) if word == "tiny" else (8192, 2048, 129)
+    d, begun = COLUMNS, experts(model)
+    numbers = min(rows, s) * (d + 6) + min(rows, r) * (d + 5)
+    numbers += 2 * q * (2 * d + 2) + 2 * (d**2 + (d + 2) ** 2)
+    for name, expert in begun.items():
+        (B, u), p = expert["atoms"].shape, len(expert["Z"])
+        b = B + 1
+        numbers += B * u + 3 * b + p * (b + 4) + (u**2 if "linear" in name else 0)
+        numbers += b * (b + 1) // 2 + p * (b + p) if expert["online"] else b * (b + 1)
+    expected = 8 * numbers + 400 * (31 + 12 * len(begun))
+    assert len(to_bytes(model)) == pytest.approx(expected, rel=0.03)
+
+
+def test_what_a_word_sets_and_what_overrides_it():
+    assert (AutoKONS().effort, AutoKONS().max_atoms, AutoKONS().experts) == ("normal", 200, 12)
+    tiny = for_task("regression", effort="tiny")
+    assert (tiny.max_atoms, tiny.experts) == (24, 3)
+    given = AutoKONS(effort="tiny", max_atoms=7, experts=2)
+    assert (given.max_atoms, given.experts) == (7, 2)
+    assert given.parameters()["effort"] == "tiny"
+    assert from_bytes(to_bytes(given)).parameters() == given.parameters()
+    assert "effort='tiny'" in repr(given)
+
+
+@pytest.mark.parametrize("word", ["low", "Tiny", None, 3])
+def test_another_word_is_refused_and_the_words_are_told(word):
+    with pytest.raises(ConfigurationError, match='expected "tiny" or "normal"'):
+        AutoKONS(effort=word)
+
+
+def test_a_tiny_model_keeps_what_the_battery_asks_for():
+    stretches = effort.some([(0, 12), (60, 70), (120, 135), (1020, 1045)], (0, 12), (120, 135))
+    assert len(check_learner(AutoKONS(effort="tiny"), stretches=stretches)) == len(CHECKS)
