@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from kons.arrays import Vector, as_objects, as_points, as_row, as_row_values, as_scalar, as_targets
 from kons.errors import ConfigurationError
 from kons.learners.labels import Labels, as_label, as_labels, object_array
+from kons.learners.queue import LateTargets, Shapes
 from kons.learners.trace import Trace
 from kons.policies import Fixed
 from kons.stored import Stored
@@ -178,12 +179,17 @@ VERBS = (
 )
 
 
-class OwnLearner(Learner):
+#: Under this key rows that wait stand beside what a learner of one's own says of its state.
+QUEUE = "late targets"
+
+
+class OwnLearner(LateTargets, Learner):
     """Anybody's learner as kons asks it: the verbs that it lacks are made of those that it has.
 
     Rows and targets are checked before it sees them. One that kons has made for itself, inside of
     :class:`kons.Scaled` or :class:`kons.Classifier`, is put back as it was after an error, at the cost of a
-    copy a call; one that was handed in keeps what it had learned up to then.
+    copy a call; one that was handed in keeps what it had learned up to then. Rows that were asked wait here,
+    and not in it: see :meth:`~kons.learners.queue.LateTargets.ask`.
 
     >>> class Mean:
     ...     total, rows = 0.0, 0
@@ -389,12 +395,15 @@ class OwnLearner(Learner):
         return dict(self._saved("parameters")())
 
     def state(self) -> dict[str, Any]:
-        """What it has learned."""
-        return dict(self._saved("state")())
+        """What it has learned, and the rows that wait for their targets, if any were asked."""
+        late = {} if self._queue is None else {QUEUE: self._queue.state()}
+        return dict(self._saved("state")()) | late
 
     def from_state(self, parameters: dict[str, Any], state: dict[str, Any]) -> OwnLearner:
         """One of its kind with these parameters, gone on to this state."""
-        return OwnLearner(self._saved("from_state")(parameters, state), owned=self._owned)
+        own = {name: value for name, value in state.items() if name != QUEUE}
+        twin = OwnLearner(self._saved("from_state")(parameters, own), owned=self._owned)
+        return twin._resume_queue(state)
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what :meth:`state` said; it is checked by ``from_state``."""
@@ -402,7 +411,14 @@ class OwnLearner(Learner):
 
     def resume(self, state: Any) -> Self:
         """Itself, gone on to this state."""
-        self.thing = self._saved("from_state")(self.parameters(), state)
+        self.thing = self.from_state(self.parameters(), state).thing
+        return self._resume_queue(state)
+
+    def _resume_queue(self, state: Any) -> Self:
+        if QUEUE in state:
+            stored = Stored(state[QUEUE], f"{self.name}, {QUEUE}")
+            self.queue.load_state(stored)
+            self.queue.require_shapes(self.kept_shapes(), stored)
         return self
 
     def anew(
@@ -412,13 +428,18 @@ class OwnLearner(Learner):
             return OwnLearner(copy.deepcopy(self.thing), owned=True)
         return OwnLearner(type(self.thing)(**self._parameters_in(bandwidths, move)), owned=True)
 
+    def kept_shapes(self) -> Shapes:
+        """Of the point, where it is a row of numbers."""
+        return ((self._width,) if self.accepts == "vectors" else None,)
+
     def mark(self) -> Any:
         """Where it stands, for :meth:`restore`: a copy."""
-        return copy.deepcopy(self.thing), self._width, self._rows, list(self._met.known)
+        late = copy.deepcopy(self._queue)
+        return copy.deepcopy(self.thing), self._width, self._rows, list(self._met.known), late
 
     def restore(self, mark: Any) -> None:
         """Go back to a mark, once."""
-        self.thing, self._width, self._rows, known = mark
+        self.thing, self._width, self._rows, known, self._queue = mark
         self._met = Labels(known)
 
     @contextmanager
