@@ -150,6 +150,10 @@ class Queue(Part):
             self._drop_oldest()
         self._rows[id] = kept, answer
 
+    def find(self, id: Identifier) -> tuple[Kept, Any]:
+        """What was kept of a row that waits, and what was put beside it."""
+        return self._rows[id]
+
     def take_oldest(self) -> tuple[Kept, Any]:
         """The row that waits longest, which does no longer, and what was put beside it."""
         return self._rows.popitem(last=False)[1]
@@ -423,7 +427,7 @@ def _identifiers(stored: Stored, key: str, most: int) -> list[Identifier]:
     ids = stored.items(key)
     stored.counted(len(ids), f"number of {key}", at_most=most)
     for id in ids:
-        if type(id) not in (int, str):
+        if type(id) not in (int, str) or (type(id) is int and abs(id) >= LARGEST):
             raise stored.error(f"{key} holds {id!r}, expected text and integers")
     if len(set(ids)) < len(ids):
         raise stored.error(f"{key} are not all different")
