@@ -189,9 +189,10 @@ class Queue(Part):
         """Count a target that was told before; another one is refused."""
         if id not in self._told:
             raise self._unknown(id)
-        if not _same(self._told[id], _plain(y)):
+        before, now = self._told[id], _plain(y)
+        if not _same(before, now):
             raise TargetError(
-                f"id {id!r} was told {self._told[id]!r}, now {y!r}: what was learned cannot be taken back."
+                f"id {id!r} was told {before!r}, now {now!r}: what was learned cannot be taken back."
             )
         self.repeated += 1
 
