@@ -272,7 +272,8 @@ class Prequential(Part):
 
     def _row_by_row(self, X: Any, targets: NDArray[Any]) -> tuple[_Outcome, _Known]:
         """Each row is predicted, and waits; then the one whose target is known by that is learned."""
-        learner, known = self._learner, _Known(self.delay - len(self._late))
+        learner, late, delay = self._learner, self._late, self.delay
+        known, learn = _Known(delay - len(late)), self._learn
         predictions: list[Any] = []
         shares: list[dict[Any, float]] = []
         sizes: list[int] = [learner.size or 0]
@@ -282,9 +283,10 @@ class Prequential(Part):
                 predictions.append(self._most_likely(x, shares[-1]))
             else:
                 predictions.append(learner.predict_one(x))
-            self._late.put(row, learner.row_to_keep(x), target)
-            if len(self._late) > self.delay:
-                self._learn(*known.add(self._late.take_oldest()))
+            late.put(row, learner.row_to_keep(x), target)
+            if len(late) > delay:
+                known.rows.append(late.take_oldest())
+                learn(*known.rows[-1])
             sizes.append(learner.size or 0)
         kept, size = np.diff(sizes) > 0, np.array(sizes[1:], dtype=np.int64)
         if not self._labelled:
@@ -301,7 +303,7 @@ class Prequential(Part):
         for row, (x, target) in enumerate(zip(copied(X), _each(targets), strict=True), start=self.rows):
             self._late.put(row, (x,), target)
             if len(self._late) > self.delay:
-                known.add(self._late.take_oldest())
+                known.rows.append(self._late.take_oldest())
         return known
 
     def _learn(self, kept: Kept, target: Any) -> None:
@@ -364,6 +366,8 @@ class Prequential(Part):
         return table[rows, places[targets]], score, table[rows, places[codes]]
 
     def _play_baselines(self, X: Any, targets: NDArray[Any], known: _Known | None) -> dict[str, Vector]:
+        if not self._baselines:
+            return {}
         late = (None, targets, 0) if known is None else known.columns(X, targets)
         losses = {}
         for name, baseline in self._baselines.items():
@@ -478,10 +482,6 @@ class _Known:
     def __init__(self, lead: int) -> None:
         self.lead = lead
         self.rows: list[tuple[Kept, Any]] = []
-
-    def add(self, row: tuple[Kept, Any]) -> tuple[Kept, Any]:
-        self.rows.append(row)
-        return row
 
     def columns(self, X: Any, targets: NDArray[Any]) -> tuple[Any, NDArray[Any], int]:
         """Points, targets and lead, as :meth:`~kons.evaluation.baselines.Baseline.interleave` takes them."""

@@ -403,7 +403,11 @@ class OwnLearner(LateTargets, Learner):
         """One of its kind with these parameters, gone on to this state."""
         own = {name: value for name, value in state.items() if name != QUEUE}
         twin = OwnLearner(self._saved("from_state")(parameters, own), owned=self._owned)
-        return twin._resume_queue(state)
+        if QUEUE in state:
+            stored = Stored(state[QUEUE], f"{self.name}, {QUEUE}")
+            twin.queue.load_state(stored)
+            twin.queue.require_shapes(twin.kept_shapes(), stored)
+        return twin
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what :meth:`state` said; it is checked by ``from_state``."""
@@ -411,14 +415,8 @@ class OwnLearner(LateTargets, Learner):
 
     def resume(self, state: Any) -> Self:
         """Itself, gone on to this state."""
-        self.thing = self.from_state(self.parameters(), state).thing
-        return self._resume_queue(state)
-
-    def _resume_queue(self, state: Any) -> Self:
-        if QUEUE in state:
-            stored = Stored(state[QUEUE], f"{self.name}, {QUEUE}")
-            self.queue.load_state(stored)
-            self.queue.require_shapes(self.kept_shapes(), stored)
+        twin = self.from_state(self.parameters(), state)
+        self.thing, self._queue = twin.thing, twin._queue
         return self
 
     def anew(

@@ -303,7 +303,7 @@ class LateTargets:
         kept = self.row_to_keep(x)
         if self._width is None and self.kept_shapes()[0] is not None:
             queue.require_alike(kept[0])
-        queue.put(id, kept, answer)
+        queue.put(id, kept, answer.copy() if type(answer) is np.ndarray else answer)
         return answer
 
     def tell(self, id: Identifier, y: Any) -> None:
@@ -380,14 +380,16 @@ def as_identifier(id: Any) -> Identifier:
 
 
 def _plain(y: Any) -> Any:
-    """A target that was learned, to be compared with: a plain number or label, or a row of numbers."""
+    """A target that was learned, to be compared with and saved: a plain number or label, or some numbers."""
     if type(y) is float or type(y) is str:
         return y
-    if isinstance(y, np.ndarray) and y.ndim:
-        return np.array(y, dtype=np.float64) if y.size > 1 else _plain(y.ravel()[0])
-    if isinstance(y, (list, tuple)) and len(y) and all(isinstance(value, (int, float)) for value in y):
-        return np.array(y, dtype=np.float64)
-    return as_label(y)
+    try:
+        if isinstance(y, (np.ndarray, list)):
+            numbers = np.array(y, dtype=np.float64).ravel()
+            return numbers if len(numbers) > 1 else float(numbers[0])
+        return as_label(y)
+    except (InputError, ValueError, TypeError, IndexError):
+        return repr(y)  # whoever learned it knows what it is
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -401,27 +403,25 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _column(values: list[Any]) -> Any:
-    """Numbers as an array; anything else as it is."""
-    return np.array(values) if values and all(type(value) is float for value in values) else list(values)
+    """Numbers, or rows of them, as an array; labels as they are."""
+    for kind in (float, np.ndarray):
+        if values and all(type(value) is kind for value in values):
+            return np.array(values)
+    return list(values)
 
 
 def _values(stored: Stored, key: str, count: int) -> list[Any]:
     """What :func:`_column` made."""
     values = stored.take(key)
     if isinstance(values, np.ndarray):
-        numbers: list[Any] = stored.checked(values, key, count).tolist()
-        return numbers
+        array = stored.checked(values, key, count, *(None,) * (values.ndim == 2))
+        return array.tolist() if array.ndim == 1 else list(array)
     if not isinstance(values, list) or len(values) != count:
         raise stored.error(f"{key} are no list of {count}")
-    for value in values:
-        if isinstance(value, np.ndarray):
-            stored.checked(value, key, None)
-        elif value is not None:
-            try:
-                as_label(value, key)
-            except InputError as error:
-                raise stored.error(str(error).rstrip(".")) from error
-    return values
+    try:
+        return [value if value is None else as_label(value, key) for value in values]
+    except InputError as error:
+        raise stored.error(str(error).rstrip(".")) from error
 
 
 def _identifiers(stored: Stored, key: str, most: int) -> list[Identifier]:
