@@ -395,3 +395,19 @@ def test_rows_that_wait_have_the_median_where_features_are_scaled():
     twin.learn_one([*X[50], 75.0], 1.0)
     query = [*X[60], 72.0]
     assert learner.predict_one(query) == twin.predict_one(query)
+
+
+def test_rows_of_a_width_that_was_not_to_be():
+    """Asked before the first row is learned, which then is wider: they wait, are saved, and are refused."""
+    learner = small()
+    learner.ask([1.0, 2.0], "narrow")
+    learner.learn_one(X[0], 1.0)
+    twin = from_bytes(to_bytes(learner))
+    for one in (learner, twin):
+        with pytest.raises(InputError, match=r"rows that wait have 2: tell or forget them"):
+            one.ask(X[1], "wide")
+        with pytest.raises(InputError, match="x has 2 feature"):
+            one.tell("narrow", 1.0)
+        one.forget("narrow")
+        one.ask(X[1], "wide")
+        assert one.queue.ids == ["wide"]

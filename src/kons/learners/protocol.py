@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from kons.arrays import Vector, as_objects, as_points, as_row, as_row_values, as_scalar, as_targets
 from kons.errors import ConfigurationError
 from kons.learners.labels import Labels, as_label, as_labels, object_array
-from kons.learners.queue import LateTargets, Shapes
+from kons.learners.queue import LateTargets
 from kons.learners.trace import Trace
 from kons.policies import Fixed
 from kons.stored import Stored
@@ -425,10 +425,6 @@ class OwnLearner(LateTargets, Learner):
         if "parameters" not in self._verbs:
             return OwnLearner(copy.deepcopy(self.thing), owned=True)
         return OwnLearner(type(self.thing)(**self._parameters_in(bandwidths, move)), owned=True)
-
-    def kept_shapes(self) -> Shapes:
-        """Of the point, where it is a row of numbers."""
-        return ((self._width,) if self.accepts == "vectors" else None,)
 
     def mark(self) -> Any:
         """Where it stands, for :meth:`restore`: a copy."""

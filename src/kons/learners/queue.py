@@ -29,7 +29,7 @@ __all__ = ["Identifier", "LateTargets", "ObjectQueue", "Queue"]
 Identifier = int | str
 #: What is kept of a row that was asked: its point, and what else the learner needs, arrays of fixed shapes.
 Kept = tuple[Any, ...]
-#: The shape of each; None for a point that may be anything, or a length that is not known yet.
+#: The shape of each; None for a point that may be anything, or for any length.
 Shapes = tuple[tuple[int | None, ...] | None, ...]
 
 FLOAT64 = np.dtype(np.float64)
@@ -106,6 +106,7 @@ class Queue(Part):
     """
 
     STATE = fields(_most=Count(1), dropped=Count(), repeated=Count(), _rows=_Rows(), _told=_Told())
+    _of_numbers: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._most = MOST
@@ -146,9 +147,16 @@ class Queue(Part):
 
     def put(self, id: Identifier, kept: Kept, answer: Any) -> None:
         """Let a row wait, with the answer that was given (in an evaluation, with its target)."""
-        if len(self._rows) >= self._most:
+        rows = self._rows
+        if rows and self._of_numbers:
+            shape, expected = kept[0].shape, next(iter(rows.values()))[0][0].shape
+            if shape != expected:
+                raise InputError(
+                    f"x has {shape[0]} feature(s), rows that wait have {expected[0]}: tell or forget them."
+                )
+        if len(rows) >= self._most:
             self._drop_oldest()
-        self._rows[id] = kept, answer
+        rows[id] = kept, answer
 
     def find(self, id: Identifier) -> tuple[Kept, Any]:
         """What was kept of a row that waits, and what was put beside it."""
@@ -196,12 +204,6 @@ class Queue(Part):
             )
         self.repeated += 1
 
-    def require_alike(self, point: Any) -> None:
-        """Refuse a row of another width than those that wait."""
-        first = next(iter(self._rows.values()), None)
-        if first is not None and first[0][0].shape != point.shape:
-            raise InputError(f"x has {len(point)} feature(s), a row that waits has {len(first[0][0])}.")
-
     def widen(self, values: Vector) -> None:
         """Rows that wait have these values in columns that came since."""
         for id, ((point, *rest), answer) in self._rows.items():
@@ -243,6 +245,8 @@ class Queue(Part):
 class ObjectQueue(Queue):
     """Points of any kind that wait for their targets."""
 
+    _of_numbers = False
+
     def _packed(self, points: list[Any]) -> Any:
         return copied(points)
 
@@ -273,7 +277,6 @@ class LateTargets:
     STATE: ClassVar[Mapping[str, Field]] = fields(_queue=_QueueOf())
 
     _queue: Queue | None = None
-    _width: int | None = None
     supervised: bool = True
 
     def ask(self, x: Any, id: Identifier) -> Any:
@@ -301,8 +304,6 @@ class LateTargets:
         told: Any = self
         answer = told.predict_one(x)
         kept = self.row_to_keep(x)
-        if self._width is None and self.kept_shapes()[0] is not None:
-            queue.require_alike(kept[0])
         queue.put(id, kept, answer.copy() if type(answer) is np.ndarray else answer)
         return answer
 
@@ -348,13 +349,17 @@ class LateTargets:
         return (point.copy() if type(point) is np.ndarray else point,)
 
     def learn_kept_row(self, kept: Kept, y: Any) -> None:
-        """Learn a row of which this was kept; all of it or, after an error, nothing."""
+        """Learn a row of which this was kept; all of it or, after an error, nothing.
+
+        Its point may come from a file: it is looked at as that of any row.
+        """
         told: Any = self
         told.learn_one(kept[0], y)
 
     def kept_shapes(self) -> Shapes:
-        """The shapes of what is kept; None for a point that is no row of numbers."""
-        return ((self._width,),)
+        """The shapes of what is kept, (None,) for a row of numbers, None for a point of another kind."""
+        told: Any = self
+        return ((None,) if told.accepts == "vectors" else None,)
 
     def new_queue(self) -> Queue:
         """One for what it keeps, empty."""

@@ -16,7 +16,7 @@ from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, KonsError
 from kons.kernels import Kernel
 from kons.learners.protocol import Learner, as_learner, can_learn, described
-from kons.learners.queue import LateTargets, Shapes
+from kons.learners.queue import LateTargets
 from kons.state import Count, Part, Sizes, Width, fields
 from kons.stored import Stored
 
@@ -139,10 +139,6 @@ class StreamConsumer(LateTargets, Learner, Part, ABC):
             for name, value in facts.items()
         )
         return f"<table><caption>{type(self).__name__}</caption>{body}</table>"
-
-    def kept_shapes(self) -> Shapes:
-        """The shapes of what is kept of a row that waits; None for a point that is an object."""
-        return ((self._width,) if self.accepts == "vectors" else None,)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

@@ -368,6 +368,8 @@ class Columns(Part):
 class DictQueue(Queue):
     """Features by name that wait for their target: a file has them as pairs, names may be no text."""
 
+    _of_numbers = False
+
     def _packed(self, points: list[Any]) -> list[Any]:
         return [list(x.items()) for x in points]
 
