@@ -95,7 +95,7 @@ def live(learner, X, y, delay):
 # ---- a delay is this queue with a fixed rule
 
 
-@effort.every_pair(make=LATE, delay=[0, 1, 7])
+@effort.every_value(make=LATE, delay=[7, 1, 0])
 def test_a_live_loop_is_the_evaluation_with_a_delay(make, delay):
     task = "classification" if as_learner(make()).labelled else "regression"
     engine = Prequential(make(), task, delay=delay)
@@ -132,6 +132,9 @@ def test_a_queue_of_fixed_delay_counts_its_rows():
     assert learner.queue.ids == list(range(14, 20))
     assert (learner.queue.pending, learner.queue.dropped, learner.queue.repeated) == (6, 0, 0)
     assert learner.rows_seen == 14
+    before = learner.nbytes
+    learner.ask(X[20], 20)
+    assert learner.nbytes == before + X[20].nbytes
 
 
 # ---- any order, twice, never: against a dictionary

@@ -9,8 +9,8 @@ it likes::
     parameters()  state()  from_state(p, s)       for files: arguments by name, what was learned, the way back
     ... and the facts of :class:`Learner`, as attributes: ``rows_seen``, ``size``, ``delay``, ``bound``, ...
 
-:func:`as_learner` gives it the rest: verbs are made of those that are there, facts have their defaults.
-Callers ask it once, at their border, and then never guess.
+:func:`as_learner` gives it the rest: verbs are made of those that are there (``ask``, ``tell`` and ``forget``
+for late targets, too), facts have their defaults. Callers ask it once, at their border, and then never guess.
 """
 
 from __future__ import annotations

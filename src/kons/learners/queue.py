@@ -12,7 +12,7 @@ A delay of k rows is this queue with a fixed rule, ``ask(x_t, t); tell(t - k, y_
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,10 +39,20 @@ MOST = 10_000
 LARGEST = 2**256
 
 
-class _Rows(Field):
-    """Rows that wait, oldest first: identifiers, answers, points, and the rest of what was kept, stacked."""
+class _ById(Field):
+    """Something by identifier, oldest first."""
 
     undoes = True
+
+    def mark(self, part: Any, name: str) -> Any:
+        return getattr(part, name).copy()
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        setattr(part, name, mark.copy())
+
+
+class _Rows(_ById):
+    """Rows that wait: identifiers, answers, points, and the rest of what was kept, stacked."""
 
     def save(self, part: Any, name: str) -> Any:
         rows = getattr(part, name)
@@ -68,15 +78,13 @@ class _Rows(Field):
             zip(ids, zip(zip(points, *pieces, strict=True), answers, strict=True), strict=True)
         )
 
-    def mark(self, part: Any, name: str) -> Any:
-        return getattr(part, name).copy()
-
-    def restore(self, part: Any, name: str, mark: Any) -> None:
-        setattr(part, name, mark.copy())
+    def arrays(self, value: Any) -> Iterator[np.ndarray]:
+        for kept, _ in value.values():
+            yield from (piece for piece in kept if isinstance(piece, np.ndarray))
 
 
-class _Told(_Rows):
-    """Targets that were told, by identifier, oldest first."""
+class _Told(_ById):
+    """Targets that were told."""
 
     def save(self, part: Any, name: str) -> Any:
         told = getattr(part, name)
