@@ -64,8 +64,8 @@ def small(**options):
     return EmbeddedKONS(Gaussian(), Squared(), second_order="hessian", max_atoms=4, **options)
 
 
-# AutoKONS(delay=k) keeps targets back by itself today, and predicts another k rows late than a live loop with
-# AutoKONS(): "auto": lambda: AutoKONS(...) comes into this list when its rows that wait keep what they saw.
+# "auto" is not among them yet: AutoKONS(delay=k) keeps targets back by itself, and a row that waits in the
+# queue of an AutoKONS() does not keep the last targets that it saw. It comes here with its own row_to_keep.
 LATE = {
     **LEARNERS,
     "KernelGradientDescent": lambda: KernelGradientDescent(Gaussian(), Squared()),
