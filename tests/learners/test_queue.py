@@ -29,6 +29,7 @@ from kons.evaluation import (
 from kons.files import from_bytes, to_bytes
 from kons.learners.protocol import as_learner
 from kons.recipes import for_task
+from kons.state import Number, fields
 
 X, Y = stream(130)
 TOLERANCE = inspect.signature(check_learner).parameters["tolerance"].default
@@ -361,6 +362,55 @@ def test_how_many_may_wait(most):
         learner.tell(0, Y[0])  # only the last two are remembered
     learner.tell(2, Y[2])
     assert learner.queue.repeated == 1
+
+
+# ---- what a learner saw when a row was asked
+
+
+class Lagged(EmbeddedKONS):
+    """The target learned last is a feature more: a row that waits keeps the one that it saw."""
+
+    STATE = fields(last=Number())
+    last = 0.0
+
+    def predict_one(self, x):
+        return super().predict_one(np.append(x, self.last))
+
+    def row_to_keep(self, x):
+        return (*super().row_to_keep(x), np.array([self.last]), np.eye(2))
+
+    def kept_shapes(self):
+        return (*super().kept_shapes(), (1,), (2, 2))
+
+    def learn_kept_row(self, kept, y):
+        self.learn_one(np.append(*kept[:2]), y)
+        self.last = float(y)
+
+
+def test_a_row_that_waits_keeps_what_its_learner_says():
+    learner, engine = (Lagged(Gaussian(), Squared(), max_atoms=9) for _ in range(2))
+    plain, seen, last = EmbeddedKONS(Gaussian(), Squared(), max_atoms=9), [], 0.0
+    expected = []
+    for t, x in enumerate(X):
+        seen.append(np.append(x, last))
+        expected.append(plain.predict_one(seen[t]))
+        if t >= 4:
+            plain.learn_one(seen[t - 4], Y[t - 4])
+            last = Y[t - 4]
+    said = live(learner, X[:77], Y, delay=4)
+    twin = Lagged.from_state(learner.parameters(), learner.state())
+    for t in range(77, len(X)):
+        said.append(twin.ask(X[t], t))
+        twin.tell(t - 4, Y[t - 4])
+    assert said == expected
+    evaluated = Prequential(engine, "regression", delay=4).advance((X, Y)).prediction
+    np.testing.assert_allclose(evaluated, expected, rtol=0, atol=TOLERANCE)
+    state = learner.state()
+    assert [piece.shape for piece in state["queue"]["rows"]["kept"]] == [(4, 1), (4, 2, 2)]
+    for wrong in ([], [np.zeros((4, 1))], [np.zeros((4, 2)), np.zeros((4, 2, 2))], [np.zeros((3, 1))] * 2):
+        forged = with_leaf(state, ("queue", "rows", "kept"), wrong)
+        with pytest.raises(FileError, match="cannot be used"):
+            Lagged.from_state(learner.parameters(), forged)
 
 
 # ---- more features in between
