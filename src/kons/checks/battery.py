@@ -40,7 +40,6 @@ Check = Callable[[Subject], None]
 # Enough for a period of every learner, and for a warm-up of some forty rows.
 ROWS = 110
 CUT = 50
-LATE = 6
 
 
 def require_same(a: Any, b: Any, promise: str) -> None:
@@ -276,12 +275,12 @@ def late_targets_are_learned_in_any_order(subject: Subject) -> None:
     late, direct = map(as_learner, subject.twins())
     if not learns_rows(direct) or direct.lacks("predict_one"):
         return
-    X, y = subject.rows(0, CUT)
-    for i in range(CUT):
+    X, y = subject.rows(0, 50)
+    for i in range(50):
         asked = late.ask(X[i], f"row {i}")
         require_same(asked, late.predict_one(X[i]), "ask and predict_one give two answers")
-        if i >= LATE:
-            told = (i - LATE) ^ 1  # of each two rows, the second first
+        if i >= 6:
+            told = (i - 6) ^ 1  # of each two rows, the second first
             if not refuses(partial(late.tell, f"row {told}", float("nan"))):
                 raise CheckFailed("NaN as a target that comes late: it was accepted, expected an error.")
             late.tell(f"row {told}", y[told])
