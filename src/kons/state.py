@@ -58,6 +58,8 @@ class Field:
 
     undoes: ClassVar[bool] = False
     """Whether it has more to take back than a reference."""
+    left_out: ClassVar[bool] = False
+    """Whether a file does not have it while it is None."""
 
     def save(self, part: Any, name: str) -> Any:
         """The attribute as a tree for a file. A copy."""
@@ -441,7 +443,11 @@ class Part:
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
-        return {_key(name): field.save(self, name) for name, field in self.declared.items()}
+        return {
+            _key(name): field.save(self, name)
+            for name, field in self.declared.items()
+            if not (field.left_out and getattr(self, name) is None)
+        }
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what :meth:`state` saved into a part that has seen nothing; ``sizes`` are known symbols."""

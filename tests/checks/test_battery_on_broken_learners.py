@@ -186,6 +186,17 @@ class PredictsBlocksAtOnce(Honest):
         return trace
 
 
+class LearnsTheRowAskedLast(Honest):
+    """It takes for granted that a row is learned right after it was predicted."""
+
+    def predict_one(self, x):
+        self.last = self._row(x).copy()
+        return super().predict_one(x)
+
+    def learn_one(self, x, y):
+        super().learn_one(self.__dict__.pop("last", x) if y == y else x, y)
+
+
 class ForgetsItsCoinsInFiles(Honest):
     @classmethod
     def from_state(cls, parameters, state):
@@ -246,6 +257,10 @@ BROKEN = {
     TossesACoinWhenAsked: ("predict_is_pure", "asked in between learned something else"),
     UsesOneScratchpad: ("predict_is_safe_from_threads", "predict_one in one thread"),
     PredictsBlocksAtOnce: ("block_size_does_not_matter", r"calls of 1 row\(s\).*differ in prediction"),
+    LearnsTheRowAskedLast: (
+        "late_targets_are_learned_in_any_order",
+        "told in another order, were not learned",
+    ),
     ForgetsItsCoinsInFiles: ("saved_mid_stream_goes_on", "saved and loaded went another way"),
     HasAStateThatNeedsPickle: ("saved_mid_stream_goes_on", "could not be checked, FileError.*pickle"),
     ForgetsATargetInCopies: ("copies_go_on", "a deep copy went another way"),

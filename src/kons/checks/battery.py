@@ -293,6 +293,28 @@ def _require_size(learner: Any, expected: Any, what: str) -> None:
             raise CheckFailed(f"{what} and one call with all rows differ in {name}: {a}, not {b}.")
 
 
+# ---- late targets
+
+
+def late_targets_are_learned_in_any_order(subject: Subject) -> None:
+    """Asked, a row is predicted, and waits; told, it is learned as if it came then."""
+    late, direct = map(as_learner, subject.twins())
+    if not learns_rows(direct) or direct.lacks("predict_one"):
+        return
+    X, y = subject.rows(0, 50)
+    for i in range(50):
+        asked = late.ask(X[i], f"row {i}")
+        require_same(asked, late.predict_one(X[i]), "ask and predict_one give two answers")
+        if i >= 6:
+            told = (i - 6) ^ 1  # of each two rows, the second first
+            if not refuses(partial(late.tell, f"row {told}", float("nan"))):
+                raise CheckFailed("NaN as a target that comes late: it was accepted, expected an error.")
+            late.tell(f"row {told}", y[told])
+            direct.learn_one(X[told], y[told])  # who is never asked cannot take one row for another
+    found, wanted = (answers(learner, subject.queries()) for learner in (late, direct))
+    require_same(found, wanted, "rows that waited, told in another order, were not learned as they came")
+
+
 # ---- files and copies
 
 
@@ -443,6 +465,7 @@ CHECKS: dict[str, Check] = {
         predict_is_pure,
         predict_is_safe_from_threads,
         block_size_does_not_matter,
+        late_targets_are_learned_in_any_order,
         saved_mid_stream_goes_on,
         copies_go_on,
         refused_input_changes_nothing,

@@ -24,17 +24,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Vector, as_targets
+from kons.arrays import Vector, as_objects, as_targets
 from kons.errors import InputError
 from kons.learners import Trace
 from kons.learners.labels import Codes, KnownLabels, Labels, as_labels
+from kons.learners.queue import Kept, LateTargets, Shapes
 from kons.means import Mean
 from kons.state import Count, Inner, Number, Part, Whole, fields
 
 __all__ = ["Baseline", "LabelBaseline", "LastLabel", "MajorityClass", "Persistence", "RunningMean"]
 
 
-class Baseline(Part, ABC):
+class Baseline(LateTargets, Part, ABC):
     """Predict, then learn, each row in order; what all baselines share.
 
     A subclass plays a stretch of rows (:meth:`interleave`) and says what it would predict next. One row is
@@ -108,6 +109,14 @@ class Baseline(Part, ABC):
 
     def _as_point(self, x: Any) -> Sized:
         return (x,)
+
+    def row_to_keep(self, x: Any) -> Kept:
+        """A copy: the features may be anything."""
+        return (as_objects([x], name="x")[0],)
+
+    def kept_shapes(self) -> Shapes:
+        """Any."""
+        return (None,)
 
     def _as_targets(self, y: Any, rows: int) -> NDArray[Any]:
         return as_targets(y, rows)

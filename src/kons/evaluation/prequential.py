@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector, as_points, as_targets, require_flag, require_integer
 from kons.compilation import wall_clock
+from kons.core.storage import copied
 from kons.errors import ConfigurationError, InputError
 from kons.evaluation.baselines import Baseline, LastLabel, MajorityClass, Persistence, RunningMean
 from kons.evaluation.intervals import ResidualIntervals
@@ -33,7 +34,8 @@ from kons.evaluation.scoreboard import Scoreboard
 from kons.learners import Trace
 from kons.learners.labels import KnownLabels, Labels, object_array
 from kons.learners.protocol import as_learner
-from kons.state import Array, Field, Flag, Inner, Items, Number, Part, Sizes, Whole, fields
+from kons.learners.queue import Kept, Queue
+from kons.state import Field, Flag, Inner, Items, Number, Part, Sizes, fields
 from kons.stored import Stored
 from kons.streams import Block
 
@@ -102,35 +104,6 @@ class _Baselines(Field):
         return {}
 
 
-class _Pending(Field):
-    """Rows of numbers that wait for their targets; None before the first, and at the end."""
-
-    def save(self, part: Any, name: str) -> Any:
-        rows = getattr(part, name)
-        if rows is not None and not isinstance(rows, np.ndarray):
-            raise ConfigurationError("an evaluation of delayed objects cannot be saved, only of numbers.")
-        return None if rows is None else rows.copy()
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        value = stored.take(key)
-        rows = None if value is None else stored.checked(value, key, None, None)
-        waiting = 0 if rows is None else len(rows)
-        sizes["waiting"] = stored.counted(waiting, f"number of {key} rows", at_most=part.delay)
-        return rows
-
-
-class _PendingTargets(Field):
-    """Numbers, or the codes of labels."""
-
-    numbers, codes = Array("waiting"), Whole("waiting", below="classes")
-
-    def save(self, part: Any, name: str) -> Any:
-        return (self.codes if part._labelled else self.numbers).save(part, name)
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        return (self.codes if part._labelled else self.numbers).load(stored, key, part, name, sizes)
-
-
 class Prequential(Part):
     """The evaluation of a learner along a stream, block by block; it can be stopped and resumed.
 
@@ -186,8 +159,7 @@ class Prequential(Part):
         _intervals=Inner(),
         _baselines=_Baselines(),
         _board=Inner(),
-        _pending=_Pending(),
-        _pending_targets=_PendingTargets(),
+        _late=Inner(),
         _finished=Flag(),
         _seconds=Number(at_least=0.0),
         _learner_seconds=Number(at_least=0.0),
@@ -229,9 +201,9 @@ class Prequential(Part):
         self._baselines: dict[str, Baseline] = {}
         self._board: Scoreboard | None = None
         self._labels = Labels()
-        # Rows predicted whose targets are not known yet, and these targets (or codes).
-        self._pending: Any = None
-        self._pending_targets: NDArray[Any] = np.empty(0)
+        # Rows predicted whose targets (or codes) are not known yet, by their number.
+        self._late: Queue = self._learner.new_queue()
+        self._late.most = self.delay + 1
         self._finished = False
         self._seconds = self._learner_seconds = 0.0
 
@@ -269,51 +241,27 @@ class Prequential(Part):
             X = as_points(X)
         if len(y) != len(X) or len(X) == 0:
             raise InputError(f"the block has {len(X)} row(s) and {len(y)} target(s).")
-        known = len(self._labels)
+        known, waiting = len(self._labels), self._late.mark()
         if self._labelled:
             targets: NDArray[Any] = self._labels.learn(y)
             labels = y
         else:
             targets = labels = as_targets(y, len(X))
-        learned, known_targets, lead = self._known_by(X, targets)
         clock = wall_clock()
         try:
             if self.delay == 0 or self._delays_itself:
                 outcome = self._by_blocks(X, labels)
+                known_rows = None if self.delay == 0 else self._wait(X, targets)
             else:
-                outcome = self._row_by_row(X, targets, learned, known_targets, lead)
+                outcome, known_rows = self._row_by_row(X, targets)
         except BaseException:
             self._labels.truncate(known)
+            self._late.restore(waiting)
             raise
         self._learner_seconds += wall_clock() - clock
-        scored = self._score(X, y, targets, outcome, learned, known_targets, lead)
-        self._keep_pending(X, targets)
+        scored = self._score(X, y, targets, outcome, known_rows)
         self._seconds += wall_clock() - started
         return scored
-
-    def _known_by(self, X: Any, targets: NDArray[Any]) -> tuple[Any, NDArray[Any], int]:
-        """The rows that become known during the block, and after which prediction the first of them does.
-
-        None for the rows: each of the block's own when it was predicted.
-        """
-        if self.delay == 0:
-            return None, targets, 0
-        waiting = 0 if self._pending is None else len(self._pending)
-        count = max(waiting + len(X) - self.delay, 0)
-        if waiting == 0:
-            return X[:count], targets[:count], self.delay
-        learned = _joined(self._pending, X)[:count]
-        return learned, np.concatenate([self._pending_targets, targets])[:count], self.delay - waiting
-
-    def _keep_pending(self, X: Any, targets: NDArray[Any]) -> None:
-        if self.delay == 0:
-            return
-        if self._pending is not None:
-            X, targets = _joined(self._pending, X), np.concatenate([self._pending_targets, targets])
-        cut = max(len(X) - self.delay, 0)
-        self._pending, self._pending_targets = X[cut:], targets[cut:].copy()
-        if isinstance(self._pending, np.ndarray):
-            self._pending = self._pending.copy()
 
     def _by_blocks(self, X: Any, labels: Any) -> _Outcome:
         trace = self._learner.advance(X, labels)
@@ -322,33 +270,44 @@ class Prequential(Part):
             probabilities = np.nan_to_num(self._learner.probabilities(trace["scores"]))
         return _Outcome(trace["prediction"], probabilities, trace["kept"], trace["size"], trace)
 
-    def _row_by_row(
-        self, X: Any, targets: NDArray[Any], learned: Any, known_targets: NDArray[Any], lead: int
-    ) -> _Outcome:
-        learner = self._learner
-        answers: list[Any] = (
-            self._labels.decode(known_targets).tolist() if self._labelled else known_targets.tolist()
-        )
+    def _row_by_row(self, X: Any, targets: NDArray[Any]) -> tuple[_Outcome, _Known]:
+        """Each row is predicted, and waits; then the one whose target is known by that is learned."""
+        learner, late, delay = self._learner, self._late, self.delay
+        known, learn = _Known(delay - len(late)), self._learn
         predictions: list[Any] = []
         shares: list[dict[Any, float]] = []
         sizes: list[int] = [learner.size or 0]
-        for i in range(len(X)):
+        for row, (x, target) in enumerate(zip(X, _each(targets), strict=True), start=self.rows):
             if self._labelled:
-                shares.append(learner.predict_proba_one(X[i]))
-                predictions.append(self._most_likely(X[i], shares[-1]))
+                shares.append(learner.predict_proba_one(x))
+                predictions.append(self._most_likely(x, shares[-1]))
             else:
-                predictions.append(learner.predict_one(X[i]))
-            if i >= lead:
-                learner.learn_one(learned[i - lead], answers[i - lead])
+                predictions.append(learner.predict_one(x))
+            late.put(row, learner.row_to_keep(x), target)
+            if len(late) > delay:
+                known.rows.append(late.take_oldest())
+                learn(*known.rows[-1])
             sizes.append(learner.size or 0)
         kept, size = np.diff(sizes) > 0, np.array(sizes[1:], dtype=np.int64)
         if not self._labelled:
-            return _Outcome(np.array(predictions, dtype=np.float64), None, kept, size, None)
+            return _Outcome(np.array(predictions, dtype=np.float64), None, kept, size, None), known
         classes = Labels(learner.classes)
         probabilities = np.zeros((len(X), len(classes)))
         for i, share in enumerate(shares):
             probabilities[i, classes.find(share)] = list(share.values())
-        return _Outcome(object_array(predictions), probabilities, kept, size, None)
+        return _Outcome(object_array(predictions), probabilities, kept, size, None), known
+
+    def _wait(self, X: Any, targets: NDArray[Any]) -> _Known:
+        """The rows that become known, of a learner that keeps targets back by itself: for the baselines."""
+        known = _Known(self.delay - len(self._late))
+        for row, (x, target) in enumerate(zip(copied(X), _each(targets), strict=True), start=self.rows):
+            self._late.put(row, (x,), target)
+            if len(self._late) > self.delay:
+                known.rows.append(self._late.take_oldest())
+        return known
+
+    def _learn(self, kept: Kept, target: Any) -> None:
+        self._learner.learn_kept_row(kept, self._labels.known[target] if self._labelled else target)
 
     def _most_likely(self, x: Any, shares: dict[Any, float]) -> Any:
         """What ``predict_one`` says: probabilities rise with scores, so only ties need to ask it."""
@@ -364,9 +323,7 @@ class Prequential(Part):
         y: Any,
         targets: NDArray[Any],
         outcome: _Outcome,
-        learned: Any,
-        known_targets: NDArray[Any],
-        lead: int,
+        known: _Known | None,
     ) -> Scored:
         count = len(targets)
         lower = upper = np.full(count, math.nan)
@@ -385,7 +342,7 @@ class Prequential(Part):
                 inside = np.where(np.isnan(lower), -1.0, (lower <= targets) & (targets <= upper))
             columns = [targets, prediction, inside]
         board = self._board or self._begin(self._fitting_baselines(X))
-        losses = self._play_baselines(X, targets, learned, known_targets, lead)
+        losses = self._play_baselines(X, targets, known)
         table = np.stack([*columns, loss, *losses.values()]).astype(np.float64)
         board.record(table, outcome.size, self._labels.positive)
         trace = outcome.trace
@@ -408,12 +365,13 @@ class Prequential(Part):
         score = np.where(table.any(axis=1), table[:, second], 0.5)
         return table[rows, places[targets]], score, table[rows, places[codes]]
 
-    def _play_baselines(
-        self, X: Any, targets: NDArray[Any], learned: Any, known_targets: NDArray[Any], lead: int
-    ) -> dict[str, Vector]:
+    def _play_baselines(self, X: Any, targets: NDArray[Any], known: _Known | None) -> dict[str, Vector]:
+        if not self._baselines:
+            return {}
+        late = (None, targets, 0) if known is None else known.columns(X, targets)
         losses = {}
         for name, baseline in self._baselines.items():
-            prediction = baseline.interleave(X, learned, known_targets, lead)
+            prediction = baseline.interleave(X, *late)
             if self._labelled:
                 losses[name] = (prediction != targets).astype(np.float64)
             else:
@@ -447,6 +405,15 @@ class Prequential(Part):
 
     # ---- the end, and on from the middle
 
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        rows, codes = [self._late.find(row) for row in self._late.ids], range(len(self._labels))
+        shapes = self._learner.kept_shapes()
+        self._late.require_shapes(shapes[:1] if self._delays_itself else shapes, stored)
+        kinds = (float, np.ndarray)
+        fits = all(target in codes if self._labelled else type(target) in kinds for _, target in rows)
+        if not fits or self._late.ids != list(range(self.rows - len(rows), self.rows)[-self.delay :]):
+            raise stored.error(f"its rows that wait are none of the last {self.delay}")
+
     def finish(self) -> None:
         """The stream has ended: with a delay, the learner learns the rows whose targets came too late."""
         if self._finished:
@@ -456,10 +423,10 @@ class Prequential(Part):
                 f"the learner has learned nothing yet: its warm-up is longer than these {self.rows:,} rows. "
                 "Set a shorter warmup (kons.Scaled, kons.recipes.for_task)."
             )
-        if self._pending is not None and len(self._pending) and not self._delays_itself:
-            targets = self._pending_targets
-            self._learner.advance(self._pending, self._labels.decode(targets) if self._labelled else targets)
-        self._pending, self._pending_targets = None, np.empty(0)
+        while len(self._late):
+            row = self._late.take_oldest()
+            if not self._delays_itself:
+                self._learn(*row)
         self._finished = True
 
     def result(self) -> Evaluation:
@@ -509,8 +476,22 @@ class _Outcome(NamedTuple):
     trace: Trace | None
 
 
-def _joined(first: Any, second: Any) -> Any:
-    """Rows after rows: arrays, or sequences of objects."""
-    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
-        return np.concatenate([first, second])
-    return [*first, *second]
+class _Known:
+    """Rows whose targets became known in a block: row j after the prediction of row ``lead`` + j."""
+
+    def __init__(self, lead: int) -> None:
+        self.lead = lead
+        self.rows: list[tuple[Kept, Any]] = []
+
+    def columns(self, X: Any, targets: NDArray[Any]) -> tuple[Any, NDArray[Any], int]:
+        """Points, targets and lead, as :meth:`~kons.evaluation.baselines.Baseline.interleave` takes them."""
+        learned: Any = [kept[0] for kept, _ in self.rows]
+        if isinstance(X, np.ndarray):
+            learned = np.array(learned) if learned else X[:0]
+        known = np.array([target for _, target in self.rows], dtype=targets.dtype)
+        return learned, known.reshape(-1, *targets.shape[1:]), self.lead
+
+
+def _each(targets: NDArray[Any]) -> list[Any]:
+    """Targets one by one: numbers, codes, or rows of several numbers."""
+    return targets.tolist() if targets.ndim == 1 else [row.copy() for row in targets]

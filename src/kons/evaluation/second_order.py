@@ -29,6 +29,7 @@ from kons.arrays import (
 )
 from kons.compilation import compiled_sums
 from kons.evaluation.baselines import Baseline
+from kons.learners.queue import LateTargets, Shapes
 from kons.state import Array, Field, Inner, Part, Sizes, fields
 from kons.stored import Stored
 
@@ -169,6 +170,12 @@ class SecondOrder(Baseline):
 
     def _as_point(self, x: Any) -> Matrix:
         return as_row(x, width=self._width)
+
+    row_to_keep = LateTargets.row_to_keep
+
+    def kept_shapes(self) -> Shapes:
+        """A row of numbers."""
+        return ((None,),)
 
 
 def _next_renewal(rows: int) -> int:

@@ -235,6 +235,7 @@ class Classifier(Wrapper):
         if self._width is not None:
             self._problems.widen(columns)
             self._width += columns
+        self._widen_queue(np.zeros(columns))
 
     @property
     def trace_columns(self) -> tuple[str, ...]:

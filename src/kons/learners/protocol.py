@@ -9,8 +9,8 @@ it likes::
     parameters()  state()  from_state(p, s)       for files: arguments by name, what was learned, the way back
     ... and the facts of :class:`Learner`, as attributes: ``rows_seen``, ``size``, ``delay``, ``bound``, ...
 
-:func:`as_learner` gives it the rest: verbs are made of those that are there, facts have their defaults.
-Callers ask it once, at their border, and then never guess.
+:func:`as_learner` gives it the rest: verbs are made of those that are there (``ask``, ``tell`` and ``forget``
+for late targets, too), facts have their defaults. Callers ask it once, at their border, and then never guess.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from kons.arrays import Vector, as_objects, as_points, as_row, as_row_values, as_scalar, as_targets
 from kons.errors import ConfigurationError
 from kons.learners.labels import Labels, as_label, as_labels, object_array
+from kons.learners.queue import LateTargets
 from kons.learners.trace import Trace
 from kons.policies import Fixed
 from kons.stored import Stored
@@ -178,12 +179,17 @@ VERBS = (
 )
 
 
-class OwnLearner(Learner):
+#: Under this key rows that wait stand beside what a learner of one's own says of its state.
+QUEUE = "late targets"
+
+
+class OwnLearner(LateTargets, Learner):
     """Anybody's learner as kons asks it: the verbs that it lacks are made of those that it has.
 
     Rows and targets are checked before it sees them. One that kons has made for itself, inside of
     :class:`kons.Scaled` or :class:`kons.Classifier`, is put back as it was after an error, at the cost of a
-    copy a call; one that was handed in keeps what it had learned up to then.
+    copy a call; one that was handed in keeps what it had learned up to then. Rows that were asked wait here,
+    and not in it: see :meth:`~kons.learners.queue.LateTargets.ask`.
 
     >>> class Mean:
     ...     total, rows = 0.0, 0
@@ -389,12 +395,19 @@ class OwnLearner(Learner):
         return dict(self._saved("parameters")())
 
     def state(self) -> dict[str, Any]:
-        """What it has learned."""
-        return dict(self._saved("state")())
+        """What it has learned, and the rows that wait for their targets, if any were asked."""
+        late = {} if self._queue is None else {QUEUE: self._queue.state()}
+        return dict(self._saved("state")()) | late
 
     def from_state(self, parameters: dict[str, Any], state: dict[str, Any]) -> OwnLearner:
         """One of its kind with these parameters, gone on to this state."""
-        return OwnLearner(self._saved("from_state")(parameters, state), owned=self._owned)
+        own = {name: value for name, value in state.items() if name != QUEUE}
+        twin = OwnLearner(self._saved("from_state")(parameters, own), owned=self._owned)
+        if QUEUE in state:
+            stored = Stored(state[QUEUE], f"{self.name}, {QUEUE}")
+            twin.queue.load_state(stored)
+            twin.queue.require_shapes(twin.kept_shapes(), stored)
+        return twin
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what :meth:`state` said; it is checked by ``from_state``."""
@@ -402,7 +415,8 @@ class OwnLearner(Learner):
 
     def resume(self, state: Any) -> Self:
         """Itself, gone on to this state."""
-        self.thing = self._saved("from_state")(self.parameters(), state)
+        twin = self.from_state(self.parameters(), state)
+        self.thing, self._queue = twin.thing, twin._queue
         return self
 
     def anew(
@@ -414,11 +428,12 @@ class OwnLearner(Learner):
 
     def mark(self) -> Any:
         """Where it stands, for :meth:`restore`: a copy."""
-        return copy.deepcopy(self.thing), self._width, self._rows, list(self._met.known)
+        late = copy.deepcopy(self._queue)
+        return copy.deepcopy(self.thing), self._width, self._rows, list(self._met.known), late
 
     def restore(self, mark: Any) -> None:
         """Go back to a mark, once."""
-        self.thing, self._width, self._rows, known = mark
+        self.thing, self._width, self._rows, known, self._queue = mark
         self._met = Labels(known)
 
     @contextmanager

@@ -259,19 +259,21 @@ class Scaled(Wrapper):
         >>> model.learn_one([2.5, 72.0], 2.4)
         """
         self._require_widenable(columns)
-        if self._width is None:
-            return
-        if self._warm is not None:
-            self._warm.widen(self._width, columns)
-        else:
+        values = np.zeros(columns)
+        if self._warm is None:
             scaling = self._features
             if scaling is not None:
                 if samples is None:
                     raise InputError("samples are needed behind the warm-up: scales are read off them.")
-                scaling = scaling.beside(RobustScaling.fit(as_points(samples, width=columns, name="samples")))
+                rows = as_points(samples, width=columns, name="samples")
+                scaling, values = scaling.beside(RobustScaling.fit(rows)), np.median(rows, axis=0)
             self._inner.widen(columns)
             self._features = scaling
-        self._width += columns
+        elif self._width is not None:
+            self._warm.widen(self._width, columns)
+        if self._width is not None:
+            self._width += columns
+        self._widen_queue(values)
 
     # ---- predicting
 

@@ -11,11 +11,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import require_integer
+from kons.arrays import Vector, require_integer
 from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, KonsError
 from kons.kernels import Kernel
 from kons.learners.protocol import Learner, as_learner, can_learn, described
+from kons.learners.queue import LateTargets
 from kons.state import Count, Part, Sizes, Width, fields
 from kons.stored import Stored
 
@@ -25,7 +26,7 @@ __all__ = ["StreamConsumer", "Wrapper"]
 LOOKED_AT = 16
 
 
-class StreamConsumer(Learner, Part, ABC):
+class StreamConsumer(LateTargets, Learner, Part, ABC):
     """Rows in order, each counted; a call that raises leaves everything exactly as it was."""
 
     STATE = fields(_width=Width(), _rows_seen=Count(), _kept=Count())
@@ -64,7 +65,8 @@ class StreamConsumer(Learner, Part, ABC):
 
         A coordinate in which all points are 0 changes no kernel of distances or of products between them, so
         this is exactly the learner whose rows had 0 there from the start. Any other kernel is refused.
-        Before the first row nothing is to be done. Costs a copy of the points.
+        Before the first row nothing is to be done. Costs a copy of the points. Rows that wait for their
+        targets have 0 there, too.
 
         >>> from kons import KONS, Gaussian, Squared
         >>> learner = KONS(Gaussian(), Squared())
@@ -74,12 +76,18 @@ class StreamConsumer(Learner, Part, ABC):
         True
         """
         self._require_widenable(columns)
+        self._widen_queue(np.zeros(columns))
         if self._width is None:
             return
         for store in self._point_stores():
             store.widen(columns)
         self._width += columns
         self._widened(columns)
+
+    def _widen_queue(self, values: Vector) -> None:
+        """Rows that wait have these values in the new columns."""
+        if self._queue is not None:
+            self._queue.widen(values)
 
     def _require_widenable(self, columns: int) -> None:
         """Refuse what :meth:`widen` cannot do."""
@@ -135,12 +143,15 @@ class StreamConsumer(Learner, Part, ABC):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Put everything back, bit for bit, if anything is raised inside."""
+        queue, self._queue = self._queue, None  # learning leaves it alone: no mark of it is needed
         mark = self.mark()
         try:
             yield
         except BaseException:
             self.restore(mark)
             raise
+        finally:
+            self._queue = queue
 
     def _sizes(self, kept: NDArray[np.bool_]) -> NDArray[np.int64]:
         """How many were kept so far, after each of the rows that were just counted."""

@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.encoding import HashedOneHot
 from kons.errors import InputError, notice
+from kons.learners.queue import Queue
 from kons.river.frames import Table
-from kons.river.values import as_number, as_text, as_value
+from kons.river.values import as_kept, as_number, as_text, as_value
 from kons.state import Count, Items, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["ENOUGH", "Columns", "Reading", "Samples"]
+__all__ = ["ENOUGH", "Columns", "DictQueue", "Reading", "Samples"]
 
 FLOAT64 = np.dtype(np.float64)
 LARGEST = sys.float_info.max
@@ -362,6 +363,28 @@ class Columns(Part):
         whole = len(numbers) + len(self._texts) * self.encoder.width == self.width > 0
         self._expected = len(self._places) if whole else -1
         self._pick: Any = itemgetter(*numbers) if len(numbers) > 1 else Pick(tuple(numbers))
+
+
+class DictQueue(Queue):
+    """Features by name that wait for their target: a file has them as pairs, names may be no text."""
+
+    _of_numbers = False
+
+    def _packed(self, points: list[Any]) -> list[Any]:
+        return [list(x.items()) for x in points]
+
+    def _unpacked(self, stored: Stored, key: str, count: int) -> list[Any]:
+        points = stored.items(key, count)
+        for x in points:
+            if not (isinstance(x, list) and all(_is_pair(pair) and _is_name(pair[0]) for pair in x)):
+                raise stored.error(f"{key} holds something else than features by name")
+            try:
+                kept = all(as_kept(value, name) is value for name, value in x)
+            except InputError as error:
+                raise stored.error(f"{key}: {str(error).rstrip('.')}") from error
+            if not kept:
+                raise stored.error(f"{key} holds a value that is neither a number nor text")
+        return [dict(x) for x in points]
 
 
 class Pick:

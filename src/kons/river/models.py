@@ -9,15 +9,17 @@ from typing import Any, Literal, Self
 import numpy as np
 from river import base
 
-from kons.arrays import Matrix
+from kons.arrays import Matrix, Vector
 from kons.errors import ConfigurationError, InputError, notice
 from kons.kernels import Kernel
 from kons.learners.protocol import as_learner
+from kons.learners.queue import Identifier, Kept, LateTargets, Queue, Shapes
 from kons.losses import Loss
 from kons.recipes import for_task, together
 from kons.recipes.registry import recipe_of
-from kons.river.columns import ENOUGH, Columns, Reading, Samples
+from kons.river.columns import ENOUGH, Columns, DictQueue, Reading, Samples
 from kons.river.frames import Table
+from kons.river.values import as_kept
 from kons.stored import Stored
 
 __all__ = ["KONSClassifier", "KONSRegressor"]
@@ -32,7 +34,7 @@ _NAMED = (
 )
 
 
-class OnDicts:
+class OnDicts(LateTargets):
     """What both estimators share: dicts to rows, frames to blocks, and features that come late."""
 
     _task: Literal["regression", "classification"]
@@ -79,12 +81,19 @@ class OnDicts:
 
     def learn_one(self, x: dict[Any, Any], y: Any) -> None:
         """Learn one row: features by name, and its target."""
+        self._learn(x, self._target(y))
+
+    def _target(self, y: Any) -> Any:
+        return y
+
+    def _learn(self, x: Any, y: Any, more: Kept = ()) -> None:
+        """Learn one row, with what was kept of it besides if it was asked before."""
         columns = self._columns
         quick = columns.quick(x)
         if quick is None:
-            self._learn_reading(columns.read(x), x, y)
+            self._learn_reading(columns.read(x), x, y, more)
             return
-        self._core.learn_one(quick[0], y)
+        _learn_row(self._core, quick[0], y, more)
         columns.count_complete(quick[1])
 
     def learn_many(self, X: Any, y: Any) -> None:
@@ -125,17 +134,17 @@ class OnDicts:
         self._core.advance(points, targets[rows])
         self._columns = behind
 
-    def _learn_reading(self, reading: Reading, x: Any, y: Any) -> None:
+    def _learn_reading(self, reading: Reading, x: Any, y: Any, more: Kept) -> None:
         """Learn a row that is not like those before."""
         new = reading.new
         if not new and self._columns.width:
-            self._core.learn_one(reading.row, y)
+            _learn_row(self._core, reading.row, y, more)
             self._columns.count(reading.numbers)
             return
         if not (self._core.rows_seen or self._columns.width):
             columns = self._columns.grown(new)
             reading = columns.read(x)
-            self._core.learn_one(reading.row, y)
+            _learn_row(self._core, reading.row, y, more)
             columns.count(reading.numbers)
             self._columns = columns
             return
@@ -149,7 +158,7 @@ class OnDicts:
         core, columns = self._widened(ready, samples)
         if ready:
             reading = columns.read(x)
-        core.learn_one(reading.row, y)
+        _learn_row(core, reading.row, y, more)
         columns.count(reading.numbers)
         for name, value in reading.new.items():
             columns.remember(name, value)
@@ -194,6 +203,40 @@ class OnDicts:
         except TypeError:
             raise InputError(f"y is a {type(y).__name__}, expected one target per row.") from None
 
+    # ---- targets that come late
+
+    def ask(self, x: dict[Any, Any], id: Identifier) -> Any:
+        """What ``predict_one`` says of a row, which then waits for its target: see :meth:`tell`.
+
+        Features that get columns while it waits are learned with the values that it has. The first row of
+        all tells which columns there are. Identifiers: see :meth:`kons.EmbeddedKONS.ask`.
+        """
+        before = self._columns
+        if not before.width:
+            self._columns = before.grown(before.read(x).new)
+        try:
+            return super().ask(x, id)
+        except BaseException:
+            self._columns = before
+            raise
+
+    def row_to_keep(self, x: Any) -> Kept:
+        """The features by name, and what else the learner keeps."""
+        more = self._core.row_to_keep(self._row(x))[1:] if len(self._core.kept_shapes()) > 1 else ()
+        return ({name: as_kept(value, name) for name, value in x.items()}, *more)
+
+    def learn_kept_row(self, kept: Kept, y: Any) -> None:
+        """Learn a row that waited, in the columns that there are now."""
+        self._learn(kept[0], self._target(y), kept[1:])
+
+    def kept_shapes(self) -> Shapes:
+        """Of a dict none."""
+        return (None, *self._core.kept_shapes()[1:])
+
+    def new_queue(self) -> Queue:
+        """One for dicts."""
+        return DictQueue()
+
     # ---- predicting
 
     @property
@@ -220,7 +263,8 @@ class OnDicts:
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on, besides the parameters. A copy."""
-        return {"core": self._core.state(), "columns": self._columns.state()}
+        late = {} if self._queue is None else {"queue": self._queue.state()}
+        return {"core": self._core.state(), "columns": self._columns.state(), **late}
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
@@ -230,6 +274,9 @@ class OnDicts:
         core = stored.take("core")
         model._core = model._core.anew().resume(core)
         model._columns.load_state(stored.inner("columns"))
+        if "queue" in stored:
+            model.queue.load_state(stored.inner("queue"))
+            model.queue.require_shapes(model.kept_shapes(), stored)
         stored.finish()
         if isinstance(core, dict) and core.get("width", model._columns.width) not in (
             None,
@@ -243,6 +290,13 @@ class OnDicts:
         yield {"max_atoms": 30, "parameters": {"experts": 4}}
         yield {"learner": "embedded"}
         yield {"learner": "embedded", "warmup": 20, "max_atoms": 30}
+
+
+def _learn_row(core: Any, row: Vector, y: Any, more: Kept) -> None:
+    if more:
+        core.learn_kept_row((row, *more), y)
+    else:
+        core.learn_one(row, y)
 
 
 class KONSRegressor(OnDicts, base.MiniBatchRegressor):
@@ -314,11 +368,10 @@ class KONSRegressor(OnDicts, base.MiniBatchRegressor):
 
     _task = "regression"
 
-    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
-        """Learn one row: features by name, and a number."""
+    def _target(self, y: Any) -> Any:
         if type(y) is not float and isinstance(y, (int, float)):
             y = float(y) if abs(y) < LARGEST else y  # what is larger is refused inside
-        super().learn_one(x, y)
+        return y
 
     def predict_one(self, x: dict[Any, Any]) -> float:
         """The prediction for one row; 0 before anything was learned."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from kons.errors import InputError, notice
 
-__all__ = ["as_number", "as_text", "as_value"]
+__all__ = ["as_kept", "as_number", "as_text", "as_value"]
 
 # What other libraries write for a value that is not there, by name: neither has to be imported.
 _ABSENT = ("NAType", "NaTType", "MaskedConstant")
@@ -49,6 +49,17 @@ def as_value(value: Any, name: Any) -> float | str | None:
             f"the feature {name!r} is {value}, expected a finite number: drop the value, or clip it."
         )
     return None if value != value else value
+
+
+def as_kept(value: Any, name: Any) -> float | int | str | None:
+    """The value of a feature as plain Python's, to be read later; whole numbers stay such, for text.
+
+    >>> as_kept(3, "floor"), as_kept(np.float32(0.5), "size"), as_kept(float("nan"), "size")
+    (3, 0.5, None)
+    """
+    plain = value.item() if isinstance(value, np.generic) else value
+    found = as_value(plain, name)
+    return plain if isinstance(plain, int) else found
 
 
 def as_number(value: Any, name: Any) -> float | None:

@@ -220,6 +220,7 @@ class AutoKONS(StreamConsumer):
         if self._width is not None:
             self._drift.widen(values)
             self._width += columns
+        self._widen_queue(values)
 
     # ---- predicting
 

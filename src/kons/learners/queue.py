@@ -1,0 +1,448 @@
+"""Late targets: rows wait for theirs by identifier, at the border; nobody inside knows of it.
+
+::
+
+    ask(x, id)      predict, and keep the row with what the learner saw at that time
+    tell(id, y)     learn it, whenever and in whatever order targets come
+    forget(id)      drop it: its target never comes
+
+A delay of k rows is this queue with a fixed rule, ``ask(x_t, t); tell(t - k, y_(t-k))``.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from kons.arrays import Vector, require_integer
+from kons.core.storage import copied
+from kons.errors import ConfigurationError, InputError, TargetError
+from kons.learners.labels import as_label
+from kons.state import Count, Field, Inner, Part, Sizes, fields
+from kons.stored import Stored
+
+__all__ = ["Identifier", "LateTargets", "ObjectQueue", "Queue"]
+
+Identifier = int | str
+#: What is kept of a row that was asked: its point, and what else the learner needs, arrays of fixed shapes.
+Kept = tuple[Any, ...]
+#: The shape of each; None for a point that may be anything, or for any length.
+Shapes = tuple[tuple[int | None, ...] | None, ...]
+
+FLOAT64 = np.dtype(np.float64)
+# Rows that wait, and identifiers told last, at most: some hours of a row a second.
+MOST = 10_000
+# An identifier of 256 bits is as long as any digest, and every file can hold it.
+LARGEST = 2**256
+
+
+class _ById(Field):
+    """Something by identifier, oldest first."""
+
+    undoes = True
+
+    def mark(self, part: Any, name: str) -> Any:
+        return getattr(part, name).copy()
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        setattr(part, name, mark.copy())
+
+
+class _Rows(_ById):
+    """Rows that wait: identifiers, answers, points, and the rest of what was kept, stacked."""
+
+    def save(self, part: Any, name: str) -> Any:
+        rows = getattr(part, name)
+        kept = [row for row, _ in rows.values()]
+        return {
+            "ids": list(rows),
+            "answers": _column([answer for _, answer in rows.values()]),
+            "points": part._packed([row[0] for row in kept]),
+            "kept": [np.stack(pieces) for pieces in list(zip(*kept, strict=True))[1:]],
+        }
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        saved = stored.inner(key)
+        ids = _identifiers(saved, "ids", part.most)
+        answers = _values(saved, "answers", len(ids))
+        points = part._unpacked(saved, "points", len(ids))
+        pieces = []
+        for i, piece in enumerate(saved.items("kept")):
+            lengths = (None,) * (np.ndim(piece) - 1) if isinstance(piece, np.ndarray) else ()
+            pieces.append(saved.checked(piece, f"kept[{i}]", len(ids), *lengths))
+        saved.finish()
+        return OrderedDict(
+            zip(ids, zip(zip(points, *pieces, strict=True), answers, strict=True), strict=True)
+        )
+
+    def arrays(self, value: Any) -> Iterator[np.ndarray]:
+        for kept, _ in value.values():
+            yield from (piece for piece in kept if isinstance(piece, np.ndarray))
+
+
+class _Told(_ById):
+    """Targets that were told."""
+
+    def save(self, part: Any, name: str) -> Any:
+        told = getattr(part, name)
+        return {"ids": list(told), "targets": _column(list(told.values()))}
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        saved = stored.inner(key)
+        ids = _identifiers(saved, "ids", part.most)
+        if not part._rows.keys().isdisjoint(ids):
+            raise saved.error("a row that waits was told")
+        targets = _values(saved, "targets", len(ids))
+        saved.finish()
+        return OrderedDict(zip(ids, targets, strict=True))
+
+
+class Queue(Part):
+    """Rows of numbers that wait for their targets, at most :attr:`most`; and what was told of late.
+
+    Costs the rows' memory and about a microsecond a row; nothing before the first is asked.
+
+    >>> from kons import EmbeddedKONS, Gaussian, Squared
+    >>> learner = EmbeddedKONS(Gaussian(), Squared())
+    >>> learner.queue.most = 2
+    >>> answers = [learner.ask([x], x) for x in range(3)]
+    >>> learner.queue.ids, learner.queue.dropped
+    ([1, 2], 1)
+    """
+
+    STATE = fields(_most=Count(1), dropped=Count(), repeated=Count(), _rows=_Rows(), _told=_Told())
+    _of_numbers: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._most = MOST
+        self.dropped = 0
+        """How many rows had to make room for others, and were never learned."""
+        self.repeated = 0
+        """How many targets were told again, the same ones."""
+        self._rows: OrderedDict[Identifier, tuple[Kept, Any]] = OrderedDict()
+        self._told: OrderedDict[Identifier, Any] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def pending(self) -> int:
+        """How many rows wait."""
+        return len(self._rows)
+
+    @property
+    def ids(self) -> list[Identifier]:
+        """Of the rows that wait, oldest first."""
+        return list(self._rows)
+
+    @property
+    def most(self) -> int:
+        """So many rows wait at most, then the oldest makes room; so many identifiers told are remembered."""
+        return self._most
+
+    @most.setter
+    def most(self, value: int) -> None:
+        self._most = require_integer(value, "most", at_least=1)
+        while len(self._rows) > self._most:
+            self._drop_oldest()
+        while len(self._told) > self._most:
+            self._told.popitem(last=False)
+
+    # ---- rows
+
+    def put(self, id: Identifier, kept: Kept, answer: Any) -> None:
+        """Let a row wait, with the answer that was given (in an evaluation, with its target)."""
+        rows = self._rows
+        if rows and self._of_numbers:
+            shape, expected = kept[0].shape, next(iter(rows.values()))[0][0].shape
+            if shape != expected:
+                raise InputError(
+                    f"x has {shape[0]} feature(s), rows that wait have {expected[0]}: tell or forget them."
+                )
+        if len(rows) >= self._most:
+            self._drop_oldest()
+        rows[id] = kept, answer
+
+    def find(self, id: Identifier) -> tuple[Kept, Any]:
+        """What was kept of a row that waits, and what was put beside it."""
+        return self._rows[id]
+
+    def take_oldest(self) -> tuple[Kept, Any]:
+        """The row that waits longest, which does no longer, and what was put beside it."""
+        return self._rows.popitem(last=False)[1]
+
+    def settle(self, id: Identifier, y: Any) -> None:
+        """A row was learned: its target is remembered for a while."""
+        del self._rows[id]
+        if len(self._told) >= self._most:
+            self._told.popitem(last=False)
+        self._told[id] = _plain(y)
+
+    def drop(self, id: Identifier) -> None:
+        """A row is never learned."""
+        if id not in self._rows:
+            raise self._unknown(id)
+        del self._rows[id]
+
+    def ask_again(self, id: Identifier, point: Any) -> Any:
+        """The answer that was given to a row that waits, if this is its point."""
+        if id not in self._rows:
+            raise InputError(
+                f"id {id!r} was told already: a row is asked before its target comes, under an id of its own."
+            )
+        kept, answer = self._rows[id]
+        if not _same(kept[0], point):
+            raise InputError(
+                f"id {id!r} waits for its target with another x: give every row an id of its own, or "
+                "forget this one first."
+            )
+        return answer.copy() if isinstance(answer, np.ndarray) else answer
+
+    def tell_again(self, id: Identifier, y: Any) -> None:
+        """Count a target that was told before; another one is refused."""
+        if id not in self._told:
+            raise self._unknown(id)
+        before, now = self._told[id], _plain(y)
+        if not _same(before, now):
+            raise TargetError(
+                f"id {id!r} was told {before!r}, now {now!r}: what was learned cannot be taken back."
+            )
+        self.repeated += 1
+
+    def widen(self, values: Vector) -> None:
+        """Rows that wait have these values in columns that came since."""
+        for id, ((point, *rest), answer) in self._rows.items():
+            self._rows[id] = (np.concatenate([point, values]), *rest), answer
+
+    def _drop_oldest(self) -> None:
+        self._rows.popitem(last=False)
+        self.dropped += 1
+
+    def _unknown(self, id: Identifier) -> InputError:
+        return InputError(
+            f"no row waits under the id {id!r}: it was not asked, was forgotten, was told more than "
+            f"{self._most:,} rows ago, or made room for others, as {self.dropped:,} did (queue.most)."
+        )
+
+    # ---- files
+
+    def require_shapes(self, shapes: Shapes, stored: Stored) -> None:
+        """Refuse rows that were loaded and that their learner cannot learn."""
+        for kept, _ in self._rows.values():
+            fits = len(kept) == len(shapes) and all(
+                shape is None
+                or (
+                    len(shape) == np.ndim(piece)
+                    and all(n in (None, m) for n, m in zip(shape, piece.shape, strict=True))
+                )
+                for piece, shape in zip(kept, shapes, strict=True)
+            )
+            if not fits:
+                raise stored.error(f"a row that waits is none that it can learn, of shapes {shapes}")
+
+    def _packed(self, points: list[Any]) -> Any:
+        return np.stack(points) if points else np.empty((0, 0))
+
+    def _unpacked(self, stored: Stored, key: str, count: int) -> Iterable[Any]:
+        return stored.array(key, count, None)
+
+
+class ObjectQueue(Queue):
+    """Points of any kind that wait for their targets."""
+
+    _of_numbers = False
+
+    def _packed(self, points: list[Any]) -> Any:
+        return copied(points)
+
+    def _unpacked(self, stored: Stored, key: str, count: int) -> Iterable[Any]:
+        return list(copied(stored.items(key, count)))
+
+
+class _QueueOf(Inner):
+    """The queue of a learner, which is made when the first row is asked; before, a file has none."""
+
+    left_out = True
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        if key not in stored:
+            return None
+        queue = part.new_queue()
+        queue.load_state(stored.inner(key))
+        return queue
+
+
+class LateTargets:
+    """The verbs by which targets may come late, of everything with ``predict_one`` and ``learn_one``.
+
+    A learner that needs more of a row than its point says what (:meth:`row_to_keep`, :meth:`kept_shapes`) and
+    how that is learned (:meth:`learn_kept_row`).
+    """
+
+    STATE: ClassVar[Mapping[str, Field]] = fields(_queue=_QueueOf())
+
+    _queue: Queue | None = None
+    supervised: bool = True
+
+    def ask(self, x: Any, id: Identifier) -> Any:
+        """What ``predict_one`` says of a row, which then waits for its target: see :meth:`tell`.
+
+        ``id`` is text or an integer. The same one again with the same x repeats the answer as it was given,
+        with another x it is refused, and so is one that was told. Beyond ``queue.most`` rows (10,000) the
+        oldest makes room, and is counted.
+
+        >>> from kons import EmbeddedKONS, Gaussian, Squared
+        >>> learner = EmbeddedKONS(Gaussian(), Squared())
+        >>> learner.ask([0.0], "a"), learner.ask([1.0], "b")
+        (0.0, 0.0)
+        >>> learner.tell("b", 1.0)
+        >>> learner.queue.ids, learner.rows_seen
+        (['a'], 1)
+        """
+        queue = self._queue
+        if queue is None:
+            queue = self.queue
+        if type(id) is not str:
+            id = as_identifier(id)
+        if id in queue._rows or id in queue._told:
+            return queue.ask_again(id, self.row_to_keep(x)[0])
+        told: Any = self
+        answer = told.predict_one(x)
+        kept = self.row_to_keep(x)
+        queue.put(id, kept, answer.copy() if type(answer) is np.ndarray else answer)
+        return answer
+
+    def tell(self, id: Identifier, y: Any) -> None:
+        """Learn the row that was asked under this id, as ``learn_one``; an error leaves it waiting.
+
+        The same target again is ignored and counted (``queue.repeated``), another one is refused; so is an
+        id that is not known. The last ``queue.most`` (10,000) that were told are remembered for that.
+        """
+        queue = self._queue
+        if queue is None:
+            queue = self.queue
+        if type(id) is not str:
+            id = as_identifier(id)
+        row = queue._rows.get(id)
+        if row is None:
+            queue.tell_again(id, y)
+            return
+        self.learn_kept_row(row[0], y)
+        queue.settle(id, y)
+
+    def forget(self, id: Identifier) -> None:
+        """Drop the row that was asked under this id: it is never learned."""
+        self.queue.drop(as_identifier(id))
+
+    @property
+    def queue(self) -> Queue:
+        """Rows that were asked and wait: ``pending``, ``ids``, ``most``, ``dropped``, ``repeated``."""
+        if self._queue is None:
+            if not self.supervised:
+                raise ConfigurationError(f"{type(self).__name__} learns no targets: nothing waits for them.")
+            self._queue = self.new_queue()
+        return self._queue
+
+    # ---- what a learner keeps of a row
+
+    def row_to_keep(self, x: Any) -> Kept:
+        """What is kept of a row that was just predicted: its point, a copy, and arrays of fixed shapes."""
+        if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1:
+            return (x.copy(),)  # it was looked at when it was predicted
+        told: Any = self
+        point = told._as_point(x)[0]
+        return (point.copy() if type(point) is np.ndarray else point,)
+
+    def learn_kept_row(self, kept: Kept, y: Any) -> None:
+        """Learn a row of which this was kept; all of it or, after an error, nothing.
+
+        Its point may come from a file: it is looked at as that of any row.
+        """
+        told: Any = self
+        told.learn_one(kept[0], y)
+
+    def kept_shapes(self) -> Shapes:
+        """The shapes of what is kept, (None,) for a row of numbers, None for a point of another kind."""
+        told: Any = self
+        return ((None,) if told.accepts == "vectors" else None,)
+
+    def new_queue(self) -> Queue:
+        """One for what it keeps, empty."""
+        return Queue() if self.kept_shapes()[0] is not None else ObjectQueue()
+
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
+        """Take what was saved; rows that wait must be such as it learns."""
+        part: Any = super()
+        part.load_state(stored, **sizes)
+        if self._queue is not None:
+            self._queue.require_shapes(self.kept_shapes(), stored)
+
+
+def as_identifier(id: Any) -> Identifier:
+    """Text or an integer, as plain Python's."""
+    if type(id) is int and -LARGEST < id < LARGEST:
+        return id
+    if isinstance(id, str):
+        return str(id)
+    if isinstance(id, np.integer):
+        return int(id)
+    raise InputError(f"id is {id!r} ({type(id).__name__}), expected text, or an integer of at most 256 bits.")
+
+
+def _plain(y: Any) -> Any:
+    """A target that was learned, to be compared with and saved: a plain number or label, or some numbers."""
+    if type(y) is float or type(y) is str:
+        return y
+    try:
+        if isinstance(y, (np.ndarray, list)):
+            numbers = np.array(y, dtype=np.float64).ravel()
+            return numbers if len(numbers) > 1 else float(numbers[0])
+        return as_label(y)
+    except (InputError, ValueError, TypeError, IndexError):
+        return repr(y)  # whoever learned it knows what it is
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two points or targets are equal."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return bool(np.array_equal(a, b))
+    try:
+        return a is b or bool(a == b)
+    except Exception:  # points that cannot be compared
+        return False
+
+
+def _column(values: list[Any]) -> Any:
+    """Numbers, or rows of them, as an array; labels as they are."""
+    for kind in (float, np.ndarray):
+        if values and all(type(value) is kind for value in values):
+            return np.array(values)
+    return list(values)
+
+
+def _values(stored: Stored, key: str, count: int) -> list[Any]:
+    """What :func:`_column` made."""
+    values = stored.take(key)
+    if isinstance(values, np.ndarray):
+        array = stored.checked(values, key, count, *(None,) * (values.ndim == 2))
+        return array.tolist() if array.ndim == 1 else list(array)
+    if not isinstance(values, list) or len(values) != count:
+        raise stored.error(f"{key} are no list of {count}")
+    try:
+        return [value if value is None else as_label(value, key) for value in values]
+    except InputError as error:
+        raise stored.error(str(error).rstrip(".")) from error
+
+
+def _identifiers(stored: Stored, key: str, most: int) -> list[Identifier]:
+    ids = stored.items(key)
+    stored.counted(len(ids), f"number of {key}", at_most=most)
+    for id in ids:
+        if type(id) not in (int, str) or (type(id) is int and abs(id) >= LARGEST):
+            raise stored.error(f"{key} holds {id!r}, expected text and integers")
+    if len(set(ids)) < len(ids):
+        raise stored.error(f"{key} are not all different")
+    return ids

@@ -1,0 +1,100 @@
+"""Dicts whose targets come late: refereed by a model that is handed each row when its target is there."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import kons
+from contracts.test_forged_states import leaves, with_leaf
+from kons.errors import FileError, InputError, TargetError
+from kons.river import KONSClassifier, KONSRegressor
+
+
+def rows(count=260, new=90):
+    """Features that come, go and change kind; one that comes late, some rows before that is told."""
+    rng = np.random.default_rng(1)
+    for t in range(count):
+        x = {"a": rng.normal(), "b": int(rng.integers(5)), "c": str(rng.choice(["u", "v"]))}
+        y = x["a"] + 0.3 * x["b"] + (x["c"] == "u")
+        if t >= new:
+            x["new"] = np.float32(rng.normal())
+        if t % 11 == 7:
+            del x["a"]
+        if t % 13 == 5:
+            x["c"] = 4  # as text it is not 4.0
+        yield ({} if t == 17 else x), float(y)
+
+
+MODELS = {
+    "regression, embedded": lambda: KONSRegressor("embedded", warmup=30, max_atoms=20),
+    "regression, auto": lambda: KONSRegressor(max_atoms=20, parameters={"experts": 4}),
+    "classes, embedded": lambda: KONSClassifier("embedded", warmup=30, max_atoms=20),
+    "classes, auto": lambda: KONSClassifier(max_atoms=20, parameters={"experts": 4}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_a_row_that_waited_is_learned_as_if_it_came_then(make):
+    model, later = make(), make()
+    stream = [(x, y if isinstance(model, KONSRegressor) else str(y > 1.0)) for x, y in rows()]
+    for t, (x, _) in enumerate(stream):
+        assert model.ask(x, t) == later.predict_one(x)
+        if t >= 6:
+            model.tell(t - 6, stream[t - 6][1])
+            later.learn_one(*stream[t - 6])
+        if t == 140:
+            model = kons.files.from_bytes(kons.files.to_bytes(model))
+        if t == 200:
+            model = copy.deepcopy(model)
+    assert model.queue.ids == list(range(254, 260))
+    assert model.rows_seen == later.rows_seen == 254
+
+
+def test_out_of_order_twice_and_never():
+    model = KONSRegressor("embedded", warmup=2)
+    for t, (x, _) in enumerate(rows(4)):
+        model.ask(x, f"row {t}")
+    model.tell("row 2", 1)
+    model.tell("row 2", 1.0)
+    with pytest.raises(TargetError, match=r"'row 2' was told 1, now 2"):
+        model.tell("row 2", 2)
+    model.forget("row 0")
+    with pytest.raises(InputError, match="no row waits under the id 'row 0'"):
+        model.tell("row 0", 1.0)
+    assert (model.queue.ids, model.queue.repeated, model.rows_seen) == (["row 1", "row 3"], 1, 1)
+
+
+def test_a_row_that_is_refused_leaves_no_trace():
+    model = KONSRegressor("embedded")
+    for bad in ({"a": float("inf")}, {"a": [1]}, 3.0):
+        with pytest.raises(InputError):
+            model.ask(bad, 1)
+    assert model.queue.pending == 0
+    assert model.state()["columns"] == KONSRegressor("embedded").state()["columns"]
+    x = {"a": 1.0}
+    model.ask(x, 1)
+    x["a"] = 2.0
+    with pytest.raises(InputError, match="1 waits for its target with another x"):
+        model.ask(x, 1)
+    assert model.ask({"a": 1.0}, 1) == 0.0
+
+
+def test_a_queue_that_does_not_fit_is_refused():
+    model = KONSRegressor("embedded")
+    for t, (x, _) in enumerate(rows(3)):
+        model.ask(x, t)
+    state, parameters = model.state(), {"learner": "embedded"}
+    points = state["queue"]["rows"]["points"]
+    assert KONSRegressor.from_state(parameters, state).queue.ids == [0, 1, 2]
+    for path, value in leaves(points):
+        for wrong in ([], float("nan"), float("inf"), b"bytes", 10**400):
+            if path[-1] == 1 or isinstance(wrong, list):
+                forged = with_leaf(state, ("queue", "rows", "points", *path), wrong)
+                with pytest.raises(FileError, match="cannot be used"):
+                    KONSRegressor.from_state(parameters, forged)
+        assert value is not None
+    for wrong in (points[:2], "text", [*points[:2], "text"], [*points[:2], ["text"]]):
+        with pytest.raises(FileError, match="cannot be used"):
+            KONSRegressor.from_state(parameters, with_leaf(state, ("queue", "rows", "points"), wrong))
