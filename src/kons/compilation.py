@@ -44,8 +44,6 @@ MODULES = (
     "kons.core.replay",
     "kons.evaluation.first_order",
     "kons.evaluation.intervals",
-    "kons.evaluation.linear",
-    "kons.evaluation.logistic",
     "kons.evaluation.second_order",
     "kons.kernels.distances",
     "kons.learners.auto.aggregation",

@@ -85,7 +85,7 @@ def test_marks_and_files_keep_all():
             state.end_period()
     saved, mark = state.state(), state.mark()
     copy = Sequential(np.eye(3))
-    copy.load_state(Stored(state.state(), "Sequential"), size=3)
+    copy.load_state(Stored(state.state(), "Sequential"))
     assert_identical(copy.state(), saved)
     for one in (state, copy):
         for z in Z[7:]:

@@ -15,6 +15,7 @@ from kons.arrays import Matrix
 from kons.core.quadratic import PERIOD, Quadratic
 from kons.core.quadratic_loops import end_period, factor_rows
 from kons.errors import NumericalError
+from kons.stored import Stored
 
 __all__ = ["RowArrays", "Sequential"]
 
@@ -55,8 +56,8 @@ class Sequential(Quadratic):
     """
 
     def __init__(self, prior: Matrix, outputs: int = 1) -> None:
-        # Three quarters of B: then a row of the period costs as much as its share of a factorization.
-        super().__init__(prior, outputs=outputs, period=max(4, min(3 * len(prior) // 4, PERIOD)))
+        # About B: then a row of the period costs as much as its share of a factorization.
+        super().__init__(prior, outputs=outputs, period=max(8, min(len(prior), PERIOD)))
 
     @property
     def _most_pending(self) -> int:
@@ -78,7 +79,23 @@ class Sequential(Quadratic):
         c = self.running_sum() @ self.u
         self.end_period()
         self.prior = prior
+        self.factor()
         self.solve(c)
+
+    def map_coordinates(self, T: Matrix) -> None:
+        """Rows become T z under the same prior, ``S <- T S T^T``; then :meth:`solve` or :meth:`assign` u."""
+        self.end_period()
+        lower = np.tril(self.S)
+        self.S = T @ (lower + np.tril(lower, -1).T) @ T.T
+        self.factor()
+
+    def solve(self, c: Matrix) -> None:
+        """``u = A^-1 c``, at the end of a period."""
+        self.base = np.ascontiguousarray(self.whiten(c.T).T)
+
+    def assign(self, u: Matrix) -> None:
+        """Other weights u, at the end of a period."""
+        self.base = self._whitened(u)
 
     def factor(self) -> None:
         """Find L from S."""
@@ -86,10 +103,16 @@ class Sequential(Quadratic):
         prior: Any = self.prior
         require_factor(factor_rows(prior, self.S, self.L))
 
-    def solve(self, c: Matrix) -> None:
-        """Factor anew, and ``u = A^-1 c``."""
-        self.factor()
-        self.base = np.ascontiguousarray(self.whiten(c.T).T)
+    def add_outputs(self, outputs: int) -> None:
+        """So many outputs more, with u = 0."""
+        if outputs > 0:
+            self.outputs += outputs
+            for name in ("base", "_marks"):
+                setattr(self, name, np.pad(getattr(self, name), ((0, 0), (0, outputs))))
+
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
+        """Take what was saved over as many coordinates."""
+        super().load_state(stored, **{**sizes, "size": len(self)})
 
 
 def require_factor(positive: bool) -> None:
