@@ -7,7 +7,7 @@ same bits, however they are cut.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,17 +20,8 @@ from kons.stored import Stored
 __all__ = ["RowArrays", "Sequential"]
 
 
-class RowArrays(NamedTuple):
-    """What compiled loops of rows read and write, in the order in which they take it."""
-
-    prior: Matrix
-    S: Matrix
-    L: Matrix
-    base: Matrix
-    Z: Matrix
-    V: Matrix
-    C: Matrix
-    marks: Matrix
+#: What compiled loops of rows read and write, in their order: Q, S, L, base, Z, V, C and marks.
+RowArrays = tuple[Matrix, Matrix, Matrix, Matrix, Matrix, Matrix, Matrix, Matrix]
 
 
 class Sequential(Quadratic):
@@ -67,11 +58,12 @@ class Sequential(Quadratic):
         """The arrays themselves, which a loop may change; ``pending`` is then for its caller to set."""
         self._own("S", "L", "base", "_Z", "_V", "_C", "_marks")
         prior: Any = self.prior
-        return RowArrays(prior, self.S, self.L, self.base, self._Z, self._V, self._C, self._marks)
+        return prior, self.S, self.L, self.base, self._Z, self._V, self._C, self._marks
 
     def end_period(self, decay: float = 1.0) -> None:
         """Take in the rows that wait, and weigh all of them by ``decay``."""
-        require_factor(end_period(*self.arrays(), self.pending, decay))
+        if not end_period(*self.arrays(), self.pending, decay):
+            raise no_factor()
         self.pending = 0
 
     def change_prior(self, prior: Matrix) -> None:
@@ -101,7 +93,8 @@ class Sequential(Quadratic):
         """Find L from S."""
         self.L = np.zeros(self.S.shape)
         prior: Any = self.prior
-        require_factor(factor_rows(prior, self.S, self.L))
+        if not factor_rows(prior, self.S, self.L):
+            raise no_factor()
 
     def add_outputs(self, outputs: int) -> None:
         """So many outputs more, with u = 0."""
@@ -115,10 +108,9 @@ class Sequential(Quadratic):
         super().load_state(stored, **{**sizes, "size": len(self)})
 
 
-def require_factor(positive: bool) -> None:
-    """:class:`NumericalError` where A had no factor."""
-    if not positive:
-        raise NumericalError(
-            "A is not positive definite: regularization is below what 16 digits resolve beside the rows that "
-            "were learned, or a row overflows. Raise the one, scale the other."
-        )
+def no_factor() -> NumericalError:
+    """What to raise where A has no factor."""
+    return NumericalError(
+        "A is not positive definite: regularization is below what 16 digits resolve beside the rows that "
+        "were learned, or a row overflows. Raise the one, scale the other."
+    )

@@ -75,7 +75,7 @@ class OnlineLinear(SecondOrder):
         """
         if self._width is None:
             return np.empty(0)
-        centre, scale, u = self._units.centre, self._units.scale, self._quadratic.u[:, 0]
+        (_, _, centre, scale), u = self._units.values, self._quadratic.u[:, 0]
         slopes = u[:-1] * scale[-1] / scale[:-1]
         bias = centre[-1] + u[-1] * scale[-1] - slopes @ centre[:-1]
         return np.append(slopes, bias)

@@ -11,7 +11,7 @@ from scipy.special import expit
 from kons.arrays import Matrix, Vector
 from kons.core.sequential import Sequential
 from kons.evaluation.baselines import LabelBaseline
-from kons.evaluation.second_order import LARGEST, NEVER, SecondOrder
+from kons.evaluation.second_order import LARGEST, OTHERS, SecondOrder
 from kons.learners.labels import Codes, Labels
 from kons.state import Array, Count, Inner, Sizes, Whole, fields
 from kons.stored import Stored
@@ -71,8 +71,6 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
         _early_targets=Whole("early", below="labels"),
     )
 
-    _nothing = -1.0
-
     def __init__(self, regularization: float = 0.1, *, standardize: bool = True) -> None:
         self._known = 0  # as many as there are outputs, between two calls
         SecondOrder.__init__(self, regularization, standardize)
@@ -89,9 +87,8 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
         points = self._as_points(X)
         if self._width is None:
             return np.empty((len(points), 0))
-        z = (np.clip(points, -LARGEST, LARGEST) - self._units.centre) / self._units.scale
-        u = self._quadratic.u
-        p = expit(z @ u[:-1] + u[-1])
+        (_, _, centre, scale), u = self._units.values, self._quadratic.u
+        p = expit((np.clip(points, -LARGEST, LARGEST) - centre) / scale @ u[:-1] + u[-1])
         probabilities: Matrix = p / p.sum(axis=1, keepdims=True)
         return probabilities
 
@@ -107,9 +104,12 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
             self._early_targets = np.append(self._early_targets, targets[:room].astype(np.int64))
 
     def _play(self, points: Any, learned: Any | None, targets: NDArray[Any], lead: int) -> NDArray[Any]:
-        return SecondOrder._play(self, points, learned, targets, lead).astype(np.int64)
+        codes = SecondOrder._play(self, points, learned, targets.astype(np.float64), lead)
+        return codes.astype(np.int64)
 
     def _foresee(self, points: Any) -> Codes:
+        if self._width is None:
+            return np.full(len(points), -1, dtype=np.int64)
         return SecondOrder._foresee(self, points).astype(np.int64)
 
     def _renew(self, rows: int) -> None:
@@ -124,7 +124,7 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
         labels, early = self._quadratic.outputs, self._early
         self._quadratic = Sequential(self.regularization * np.eye(len(ratio) + 1), labels)
         self._known, targets = 0, self._early_targets[:rows].astype(np.float64)
-        self._run(early[:0], early[:rows], targets, targets[:0], NEVER, 0, 0, False)
+        self._run(early[:0], early[:rows], targets, targets[:0], OTHERS, 0, 0, False)
         if rows == EARLY:
             self._early, self._early_targets = early[:0], self._early_targets[:0]
 

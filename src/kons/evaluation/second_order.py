@@ -29,50 +29,57 @@ from kons.arrays import (
 )
 from kons.compilation import compiled_sums
 from kons.core.quadratic_loops import STEPS, end_period, keep_row, predict_row
-from kons.core.sequential import Sequential, require_factor
+from kons.core.sequential import Sequential, no_factor
 from kons.evaluation.baselines import Baseline
 from kons.losses.builtin import implicit_slope
 from kons.state import Array, Field, Inner, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["LARGEST", "NEVER", "SecondOrder", "Standardization"]
+__all__ = ["LARGEST", "OTHERS", "SecondOrder", "Standardization"]
 
 # Units are chosen anew at powers of two up to this many rows, and at its multiples.
 PERIOD = 8192
 # Larger features count as this: their squares must stay finite.
 LARGEST = 1e100
+# Rows of the units.
+MEAN, SQUARES, CENTRE, SCALE = range(4)
 # Of compiled loops, instead of how many labels are known: targets are numbers.
 NUMBERS = -1
-# No place among rows.
-NEVER = -(1 << 62)
+# The rows to learn are not those to predict.
+OTHERS = -1
+# The point that was predicted since the last row was learned, before there is one.
+NOBODY = -2
 
 
 class Standardization(Part):
-    """The running mean and deviation of columns (Welford), and the centre and scale in use."""
+    """The running mean and deviation of columns (Welford), and the centre and scale in use.
 
-    STATE = fields(
-        moments=Array(2, "columns", written="always"),
-        centre=Array("columns"),
-        scale=Array("columns", at_least=5e-324),
-    )
+    ``values`` holds the mean, the sum of squares around it, the centre and the scale, a column each.
+    """
+
+    STATE = fields(values=Array(4, "columns", written="always"))
 
     def __init__(self, width: int) -> None:
-        self.moments = np.zeros((2, width))  # the mean, and the sum of squares around it
-        self.centre = np.zeros(width)
-        self.scale = np.ones(width)
+        self.values = np.zeros((4, width))
+        self.values[SCALE] = 1.0
 
     def renew(self, rows: int) -> tuple[Vector, Vector]:
         """Use what is known now. Returns r, h with old = r*new + h for standardized values."""
-        deviation = np.sqrt(self.moments[1] / rows)
+        mean, squares, centre, scale = self.values
+        deviation = np.sqrt(squares / rows)
         # A column that has been constant has no scale yet.
-        scale = np.where((deviation > 0.0) & np.isfinite(deviation), deviation, 1.0)
-        ratio, shift = scale / self.scale, (self.moments[0] - self.centre) / self.scale
-        self.centre, self.scale = self.moments[0].copy(), scale
+        new = np.where((deviation > 0.0) & np.isfinite(deviation), deviation, 1.0)
+        ratio, shift = new / scale, (mean - centre) / scale
+        centre[:], scale[:] = mean, new
         return ratio, shift
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved of as many columns."""
-        super().load_state(stored, columns=len(self.centre))
+        super().load_state(stored, columns=self.values.shape[1])
+
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        if not (self.values[SCALE] > 0.0).all():
+            raise stored.error("a scale is not positive")
 
 
 class _Width(Field):
@@ -91,8 +98,6 @@ class SecondOrder(Baseline):
 
     STATE = fields(_width=_Width(), _units=Inner())
     _known = NUMBERS
-    #: The prediction before anything is known.
-    _nothing = 0.0
 
     def __init__(self, regularization: float, standardize: bool) -> None:
         super().__init__()
@@ -119,24 +124,24 @@ class SecondOrder(Baseline):
         same, rows = learned is None, points if learned is None else learned
         if self._width is None:
             self._begin((points if len(points) else rows).shape[1])
-        targets = targets.astype(np.float64, copy=False)
         self._expect(rows, targets)
-        out = np.full(len(points), self._nothing)
+        out = np.zeros(len(points))
         i, j, seen = 0, 0, self._rows_seen
-        if seen == 0 and len(targets):
-            i = min(lead + 1, len(points))  # predicted with nothing known
-            if self.standardize:  # the first row of all has no other to be compared with
-                first = np.append(rows[0], targets[0])[: len(self._units.centre)]
-                self._units.centre = np.clip(first, -LARGEST, LARGEST)
+        if seen == 0 and len(targets) and self.standardize:
+            # The first row of all has no other to be compared with; what came before it was predicted as 0.
+            first = np.append(rows[0], targets[0])[: self._units.values.shape[1]]
+            self._units.values[CENTRE] = np.clip(first, -LARGEST, LARGEST)
+            i = min(lead + 1, len(points)) if self._known == NUMBERS else 0
         while i < len(points) or j < len(targets):
-            left = _next_renewal(seen + j) - seen - j if self.standardize else len(targets) + 1
             end, stop = len(points), len(targets)
+            left = _next_renewal(seen + j) - seen - j if self.standardize else stop + 1
             renews = left <= stop - j
             if renews:
                 stop = j + left
-                end = min(max(lead + stop, i), end)
+                end = min(lead + stop, end)
+            shift = i - j if same else OTHERS
             given = points[i:end], rows[j:stop], targets[j:stop], out[i:end]
-            self._run(*given, i - j if same else NEVER, lead + j - i, seen + j, self.standardize)
+            self._run(*given, shift, lead + j - i, seen + j, self.standardize)
             i, j = end, stop
             if renews:
                 self._renew(seen + j)
@@ -144,9 +149,10 @@ class SecondOrder(Baseline):
 
     def _run(self, *rows: Any) -> None:
         """Predict and learn rows in the units of now: the last arguments of :func:`_rows`."""
-        A, units = self._quadratic, (self._units.moments, self._units.centre, self._units.scale)
-        A.pending, self._known, sound = _rows(*A.arrays(), A.pending, self._known, *units, *rows)
-        require_factor(sound)
+        A = self._quadratic
+        A.pending, self._known, sound = _rows(*A.arrays(), A.pending, self._known, self._units.values, *rows)
+        if not sound:
+            raise no_factor()
 
     def _carry(self, ratio: Vector, shift: Vector) -> Matrix:
         """Take A to new units, old = ratio*new + shift; returns the map of z to the new ones."""
@@ -156,9 +162,9 @@ class SecondOrder(Baseline):
         return backward
 
     def _foresee(self, points: Any) -> NDArray[Any]:
-        out = np.full(len(points), self._nothing)
+        out = np.zeros(len(points))
         if self._width is not None:
-            self._run(points, points[:0], out[:0], out, NEVER, 0, 0, False)
+            self._run(points, points[:0], out[:0], out, OTHERS, 0, 0, False)
         return out
 
     def _as_points(self, X: Any) -> Matrix:
@@ -185,9 +191,7 @@ def _rows(
     marks: Matrix,
     pending: int,
     known: int,
-    moments: Matrix,
-    centre: Vector,
-    scale: Vector,
+    units: Matrix,
     points: ReadMatrix,
     learned: ReadMatrix,
     targets: ReadVector,
@@ -199,18 +203,18 @@ def _rows(
 ) -> tuple[int, int, bool]:
     """Predict all points, and learn row j after point ``lead`` + j, with the quadratic changed in place.
 
-    Row j is point j - ``shift``, unless that is NEVER. ``seen`` rows came before; with ``counts`` they are in
-    the moments, and these get there. Returns what is pending and known, and whether A had its factors.
+    Row j is point j - ``shift``, unless they are OTHERS. ``seen`` rows came before; with ``counts`` they are
+    in the moments, and these get there. Returns what is pending and known, and whether A had its factors.
     """
     n, outputs = base.shape
-    width = n - 1
+    width, centre, scale = n - 1, units[CENTRE], units[SCALE]
     work = np.empty(2 * n + len(Z) + outputs + 1)
     z, f = work[:n], work[2 * n + len(Z) :]
-    i, j, met = 0, 0, NEVER
+    i, j, met = 0, 0, NOBODY
     while i < len(points) or j < len(targets):
         learns = j < len(targets) and (j + lead < i or i >= len(points))
         row = learned[j] if learns else points[i]
-        if not (learns and met == j - shift):
+        if not (learns and shift >= 0 and met == j - shift):
             for k in range(width):
                 z[k] = (min(max(row[k], -LARGEST), LARGEST) - centre[k]) / scale[k]
             z[width] = 1.0
@@ -220,8 +224,10 @@ def _rows(
             if known == NUMBERS:
                 # z^T (A + z z^T)^-1 b = f/(1 + q)
                 out[i] = centre[width] + scale[width] * f[0] / (1.0 + q)
-            for label in range(known):
-                if label == 0 or f[label] > f[int(out[i])]:
+            elif known == 0:
+                out[i] = -1.0
+            for label in range(1, known):
+                if f[label] > f[int(out[i])]:
                     out[i] = label
             met = i
             i += 1
@@ -252,11 +258,11 @@ def _rows(
                 return pending, known, False
             pending = 0
         if counts:
-            for k in range(len(centre)):  # Welford
+            for k in range(units.shape[1]):  # Welford
                 value = min(max(row[k], -LARGEST), LARGEST) if k < width else targets[j]
-                change = value - moments[0, k]
-                moments[0, k] += change / (seen + j + 1.0)
-                moments[1, k] += change * (value - moments[0, k])
-        met = NEVER
+                change = value - units[MEAN, k]
+                units[MEAN, k] += change / (seen + j + 1.0)
+                units[SQUARES, k] += change * (value - units[MEAN, k])
+        met = NOBODY
         j += 1
     return pending, known, True
