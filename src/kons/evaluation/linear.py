@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import Vector, require_number
 from kons.evaluation.second_order import SecondOrder
-from kons.state import Inner, fields
+from kons.state import Array, Inner, fields
 
 __all__ = ["OnlineLinear"]
 
@@ -59,13 +59,14 @@ class OnlineLinear(SecondOrder):
     Azoury, Warmuth: Relative loss bounds for on-line density estimation, Machine Learning 43, 2001.
     """
 
-    STATE = fields(_quadratic=Inner())
+    STATE = fields(_quadratic=Inner(binds="size"), _b=Array("size", 1, written="always"))
 
     def __init__(
         self, regularization: float = 0.1, bound: float | None = None, *, standardize: bool = False
     ) -> None:
         super().__init__(regularization, standardize)
         self.bound = None if bound is None else require_number(bound, "bound", above=0.0)
+        self._b = np.empty((0, 1))
 
     @property
     def coefficients(self) -> Vector:
@@ -88,13 +89,17 @@ class OnlineLinear(SecondOrder):
             "standardize": self.standardize,
         }
 
+    def _begin(self, width: int) -> None:
+        super()._begin(width)
+        self._b = np.zeros((width + 1, 1))
+
     def _renew(self, rows: int) -> None:
-        A, u = self._quadratic.running_sum(), self._quadratic.u
-        b, of_points = A @ u, A[:, -1:].copy()
-        of_points[-1] -= self.regularization  # the sum of z
+        self._quadratic.end_period()
+        of_points = self._quadratic.S[-1:].T.copy()  # the sum of z
         ratio, shift = self._units.renew(rows)
         backward = self._carry(ratio[:-1], shift[:-1])
-        self._quadratic.solve(backward @ (b - shift[-1] * of_points) / ratio[-1])
+        self._b = backward @ (self._b - shift[-1] * of_points) / ratio[-1]
+        self._quadratic.solve(self._b)
 
     def _play(self, points: Any, learned: Any | None, targets: NDArray[Any], lead: int) -> NDArray[Any]:
         return self._clipped(super()._play(points, learned, targets, lead))

@@ -28,7 +28,7 @@ from kons.arrays import (
     require_number,
 )
 from kons.compilation import compiled_sums
-from kons.core.quadratic_loops import STEPS, end_period, keep_row, predict_row
+from kons.core.quadratic_loops import STEPS, end_period, fit_rows, keep_row, predict_row, take_in_rows
 from kons.core.sequential import Sequential, no_factor
 from kons.evaluation.baselines import Baseline
 from kons.losses.builtin import implicit_slope
@@ -106,6 +106,7 @@ class SecondOrder(Baseline):
         self._width: int | None = None
         self._units = Standardization(0)
         self._quadratic = Sequential(np.empty((0, 0)), outputs=abs(self._known))
+        self._b: Matrix = np.empty((0, 0))  # the sum of z y, of numbers
 
     def _begin(self, width: int) -> None:
         self._width = width
@@ -150,7 +151,9 @@ class SecondOrder(Baseline):
     def _run(self, *rows: Any) -> None:
         """Predict and learn rows in the units of now: the last arguments of :func:`_rows`."""
         A = self._quadratic
-        A.pending, self._known, sound = _rows(*A.arrays(), A.pending, self._known, self._units.values, *rows)
+        A.pending, self._known, sound = _rows(
+            *A.arrays(), A.pending, self._known, self._b, self._units.values, *rows
+        )
         if not sound:
             raise no_factor()
 
@@ -191,6 +194,7 @@ def _rows(
     marks: Matrix,
     pending: int,
     known: int,
+    b: Matrix,
     units: Matrix,
     points: ReadMatrix,
     learned: ReadMatrix,
@@ -234,7 +238,10 @@ def _rows(
             continue
         weight = 1.0
         if known == NUMBERS:
-            marks[pending, STEPS] = (f[0] - (targets[j] - centre[width]) / scale[width]) / (1.0 + q)
+            y = (targets[j] - centre[width]) / scale[width]
+            marks[pending, STEPS] = (f[0] - y) / (1.0 + q)
+            for k in range(n):
+                b[k, 0] += y * z[k]
         else:
             while known <= targets[j]:
                 # Not seen in so many rows: as rare as one more row would make it.
@@ -254,7 +261,12 @@ def _rows(
             Z[pending, k] = z[k]
         pending += 1
         if pending == len(Z):
-            if not end_period(prior, S, L, base, Z, V, C, marks, pending, 1.0):
+            if known == NUMBERS:
+                sound = take_in_rows(prior, S, L, Z, marks, pending, 1.0)
+                fit_rows(L, b, base)
+            else:
+                sound = end_period(prior, S, L, base, Z, V, C, marks, pending, 1.0)
+            if not sound:
                 return pending, known, False
             pending = 0
         if counts:
