@@ -104,7 +104,9 @@ def test_rows_beyond_all_digits_do_not_outlive_themselves(standardize):
     y = X @ [1.0, 2.0, 3.0, 4.0]
     labels = y > 0
     X[50], X[60, 1] = 1e300, -1e308
-    for features in (X, 1e12 * rng.normal(size=(400, 4)) + 1e15):
+    tiny = 1e-150 * rng.normal(size=(400, 4))
+    tiny[60] = 1e200
+    for features in (X, 1e12 * rng.normal(size=(400, 4)) + 1e15, tiny):
         # Worse than the mean they may be, but not by much: what a huge row leaves of others is rounding.
         trace = OnlineLinear(standardize=standardize).advance(features, y)
         assert np.median(np.abs(trace.prediction - y)) < y.std()

@@ -88,7 +88,9 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
         if self._width is None:
             return np.empty((len(points), 0))
         (_, _, centre, scale), u = self._units.values, self._quadratic.u
-        p = expit((np.clip(points, -LARGEST, LARGEST) - centre) / scale @ u[:-1] + u[-1])
+        with np.errstate(over="ignore"):
+            z = np.clip((points - centre) / scale, -LARGEST, LARGEST)
+        p = expit(z @ u[:-1] + u[-1])
         probabilities: Matrix = p / p.sum(axis=1, keepdims=True)
         return probabilities
 

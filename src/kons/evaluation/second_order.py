@@ -220,7 +220,7 @@ def _rows(
         row = learned[j] if learns else points[i]
         if not (learns and shift >= 0 and met == j - shift):
             for k in range(width):
-                z[k] = (min(max(row[k], -LARGEST), LARGEST) - centre[k]) / scale[k]
+                z[k] = min(max((row[k] - centre[k]) / scale[k], -LARGEST), LARGEST)
             z[width] = 1.0
             predict_row(L, base, V, C, marks, pending, work)
         q = max(work[-1], 0.0)
