@@ -28,7 +28,7 @@ help:
 	@echo "make portability   the tests under other processors, users, signals and folders; ONLY=name for one"
 	@echo "make faults  put 200 faults into the sources; the tests are to notice 9 in 10 (an hour)"
 	@echo "make lowest  run the tests with the lowest versions that pyproject.toml declares, on Python 3.11"
-	@echo "make lint    ruff, mypy and the import contract"
+	@echo "make lint    ruff, mypy, the import contract, and who factorizes matrices"
 	@echo "make docs    build the site into build/docs, without a network"
 	@echo "make bench   time and memory as ratios; DATA=folder adds real sets"
 	@echo "make setup   create $(VENV) and install the package with its development extras"
@@ -96,6 +96,7 @@ lint: $(VENV)/.dev
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@echo "==> mypy" && $(BIN)/mypy
 	@echo "==> import contract" && $(BIN)/lint-imports
+	@echo "==> algebra" && $(BIN)/python -m tools.algebra
 
 docs: $(VENV)/.dev
 	@$(BIN)/python -m sphinx -b html -q -W --keep-going docs build/docs

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.special import expit
 
 import effort
 from kons import losses
 from kons.errors import ConfigurationError, NumericalError, TargetError
 from kons.losses import CustomLoss, Logistic, Squared, SquaredHinge, builtin
-from kons.losses.builtin import second_derivative_of, slope_of
+from kons.losses.builtin import implicit_slope, second_derivative_of, slope_of
 
 BUILT_IN = [Squared(), Logistic(), SquaredHinge()]
 BOUNDS = [0.2, 0.7, 1.0, 1.5, 3.0, 10.0]
@@ -604,3 +606,20 @@ def test_custom_losses_pickle_with_their_callables():
     assert again == loss
     assert again.curvature(2.0) == 0.0
     assert again.curvature(1.0) == 0.0
+
+
+@pytest.mark.parametrize("form", [1e-9, 0.5, 10.0, 1e6, 1e12])
+@pytest.mark.parametrize("prediction", [-800.0, -30.0, -1.0, 0.0, 2.0, 40.0])
+def test_the_slope_of_an_implicit_step(prediction, form):
+    for target in (-1.0, 1.0):
+        f = brentq(
+            lambda f, y=target: f - prediction - form * y * expit(-y * f),
+            prediction - form - 1.0,
+            prediction + form + 1.0,
+            xtol=1e-14,
+        )
+        # f is found to 1e-13 of its size, and the slope changes by at most a quarter of what f does.
+        tolerance = 1e-13 * (1.0 + abs(f))
+        assert implicit_slope(prediction, target, form) == pytest.approx(
+            -target * expit(-target * f), abs=tolerance
+        )

@@ -155,7 +155,7 @@ def as_row_values(values: Any, rows: int, *, name: str, minimum: float = -math.i
     if array.shape[0] != rows:
         raise InputError(f"{name} has {array.shape[0]} value(s), X has {rows} row(s): expected one per row.")
     _require_finite(array, name)
-    if array.size and array.min() < minimum:
+    if minimum > -math.inf and array.size and array.min() < minimum:
         at = int(array.argmin())
         raise InputError(f"{name}[{at}] is {array[at]:g}, expected at least {minimum:g}.")
     return np.ascontiguousarray(array)

@@ -52,8 +52,6 @@ MODULES = (
     "kons.core.quadratic_loops",
     "kons.core.replay",
     "kons.evaluation.intervals",
-    "kons.evaluation.linear",
-    "kons.evaluation.logistic",
     "kons.evaluation.second_order",
     "kons.kernels.distances",
     "kons.learners.auto.calibration",

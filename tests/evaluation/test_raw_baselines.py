@@ -97,6 +97,24 @@ def test_units_do_not_matter(stream):
     assert plain.loss[20:].mean() < 0.05 * y.var()
 
 
+@pytest.mark.parametrize("standardize", [False, True])
+def test_rows_beyond_all_digits_do_not_outlive_themselves(standardize):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    y = X @ [1.0, 2.0, 3.0, 4.0]
+    labels = y > 0
+    X[50], X[60, 1] = 1e300, -1e308
+    tiny = 1e-150 * rng.normal(size=(400, 4))
+    tiny[60] = 1e200
+    for features in (X, 1e12 * rng.normal(size=(400, 4)) + 1e15, tiny):
+        # Worse than the mean they may be, but not by much: what a huge row leaves of others is rounding.
+        trace = OnlineLinear(standardize=standardize).advance(features, y)
+        assert np.median(np.abs(trace.prediction - y)) < y.std()
+        logistic = OnlineLogistic(standardize=standardize)
+        assert logistic.advance(features, labels).loss.mean() < 0.6
+        assert np.isfinite(logistic.predict_proba(features)).all()
+
+
 def test_coefficients_are_in_the_units_of_the_data():
     X = np.random.default_rng(0).normal(size=(2000, 2)) * [1e3, 1e-3] + 5.0
     baseline = OnlineLinear(standardize=True)

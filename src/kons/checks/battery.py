@@ -298,7 +298,7 @@ def _require_size(learner: Any, expected: Any, what: str) -> None:
 
 def late_targets_are_learned_in_any_order(subject: Subject) -> None:
     """Asked, a row is predicted, and waits; told, it is learned as if it came then."""
-    late, direct = map(as_learner, subject.twins())
+    late, direct = map(as_learner, subject.twins(0))
     if not learns_rows(direct) or direct.lacks("predict_one"):
         return
     X, y = subject.rows(0, 50)
@@ -311,7 +311,9 @@ def late_targets_are_learned_in_any_order(subject: Subject) -> None:
                 raise CheckFailed("NaN as a target that comes late: it was accepted, expected an error.")
             late.tell(f"row {told}", y[told])
             direct.learn_one(X[told], y[told])  # who is never asked cannot take one row for another
-    found, wanted = (answers(learner, subject.queries()) for learner in (late, direct))
+    if len(late.kept_shapes()) > 1:  # a row that waited was predicted with less than one that comes now
+        return
+    found, wanted = (answers(learner, subject.queries(50)) for learner in (late, direct))
     require_same(found, wanted, "rows that waited, told in another order, were not learned as they came")
 
 

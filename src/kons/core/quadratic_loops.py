@@ -10,7 +10,9 @@ A loop over many rows that lives in machine code is, with those of :class:`kons.
     if pending == len(Z):                                at any time, in fact
         end_period(prior, S, L, base, Z, V, C, marks, pending, decay);  pending = 0
 
-The squared loss of residual r = f - y has the step gain*r; any loss with slope g at f has g/(1 + w q).
+The squared loss of residual r = f - y has the step gain*r; any loss with slope g at f has g/(1 + w q). Where
+``c = sum w z y`` is kept beside, as it can be under the squared loss, a period ends with :func:`take_in_rows`
+and :func:`fit_rows`, and no rounding of its steps outlives it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ import numpy as np
 
 from kons.arrays import Matrix, ReadVector, Vector
 from kons.compilation import compiled_sums
-from kons.core.cholesky import JITTER
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.ledger import TOTALS, Entries, Ledger, PackedRules
 from kons.core.replay import replay_compiled
@@ -36,17 +37,20 @@ __all__ = [
     "append_row",
     "end_period",
     "factor_rows",
+    "fit_rows",
     "gaussian_row",
     "keep_row",
     "learn_row",
     "outside_of",
     "predict_row",
+    "take_in_rows",
 ]
 
 # What a row did besides being learned; FAILED and ASKED for its coefficients, it was not.
 PLAIN, SAMPLED, ENTERED, FAILED, ASKED = 0, 1, 2, 3, 4
 #: Of each row of a period, in columns: its weight in A, the gain w/(1 + w q), and its steps, one an output.
 WEIGHTS, GAINS, STEPS = range(3)
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 def outside_of(rows: Ledger, z: Vector) -> float:
@@ -158,33 +162,52 @@ def append_row(
 
 @compiled_sums
 def factor_rows(prior: Matrix, S: Matrix, L: Matrix) -> bool:
-    """``L L^T = prior + S``, lower triangles; as :func:`kons.core.cholesky.factored`, for small ones.
-
-    JITTER is added only where the sum is not positive definite without it. False: nor is it with it, and L
-    is spoiled.
-    """
-    n, trace, part = len(S), 0.0, 0.0
+    """``L L^T = prior + S``, lower triangles; False where that is not finite, and L is spoiled."""
+    n = len(S)
     for i in range(n):
-        trace += prior[i, i] + S[i, i]
-    for _ in range(9):
-        i = 0
-        while i < n:
+        for j in range(i):
+            total = prior[i, j] + S[i, j]
+            for k in range(j):
+                total -= L[i, k] * L[j, k]
+            L[i, j] = total / L[j, j]
+        diagonal = prior[i, i] + S[i, i]
+        total = diagonal
+        for k in range(i):
+            total -= L[i, k] * L[i, k]
+        # A squared pivot below its rounding is rounding, and may be negative.
+        L[i, i] = np.sqrt(max(total, (n + 1.0) * EPSILON * diagonal))
+        if not 0.0 < L[i, i] < np.inf:
+            return False
+    return True
+
+
+@compiled_sums
+def take_in_rows(
+    prior: Matrix, S: Matrix, L: Matrix, Z: Matrix, marks: Matrix, pending: int, decay: float
+) -> bool:
+    """``S <- decay (S + sum w z z^T)`` over the rows of a period, and L anew; as :func:`factor_rows`."""
+    n = len(S)
+    for s in range(pending):
+        for i in range(n):
+            weighted = marks[s, WEIGHTS] * Z[s, i]
+            for j in range(i + 1):
+                S[i, j] += weighted * Z[s, j]
+    for i in range(n):
+        for j in range(i + 1):
+            S[i, j] *= decay
+    return factor_rows(prior, S, L)
+
+
+@compiled_sums
+def fit_rows(L: Matrix, c: Matrix, base: Matrix) -> None:
+    """``base = L^-1 c``, that is ``u = A^-1 c``."""
+    n, outputs = base.shape
+    for o in range(outputs):
+        for i in range(n):
+            total = c[i, o]
             for j in range(i):
-                total = prior[i, j] + S[i, j]
-                for k in range(j):
-                    total -= L[i, k] * L[j, k]
-                L[i, j] = total / L[j, j]
-            total = prior[i, i] + S[i, i] + part
-            for k in range(i):
-                total -= L[i, k] * L[i, k]
-            if not total > 0.0:
-                break
-            L[i, i] = np.sqrt(total)
-            i += 1
-        if i == n:
-            return True
-        part = part * 100.0 if part > 0.0 else JITTER * trace / n
-    return False
+                total -= L[i, j] * base[j, o]
+            base[i, o] = total / L[i, i]
 
 
 @compiled_sums
@@ -226,15 +249,7 @@ def end_period(
             u[i] /= L[i, i]
             for j in range(i):
                 u[j] -= L[i, j] * u[i]
-    for s in range(pending):
-        for i in range(n):
-            weighted = marks[s, WEIGHTS] * Z[s, i]
-            for j in range(i + 1):
-                S[i, j] += weighted * Z[s, j]
-    for i in range(n):
-        for j in range(i + 1):
-            S[i, j] *= decay
-    if not factor_rows(prior, S, L):
+    if not take_in_rows(prior, S, L, Z, marks, pending, decay):
         return False
     whitened = np.empty(n)
     for o in range(outputs):

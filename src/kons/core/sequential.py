@@ -8,7 +8,7 @@ same bits, however they are cut.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,17 +24,8 @@ from kons.stored import Stored
 __all__ = ["RowArrays", "Sequential"]
 
 
-class RowArrays(NamedTuple):
-    """What compiled loops of rows read and write, in the order in which they take it."""
-
-    prior: Matrix
-    S: Matrix
-    L: Matrix
-    base: Matrix
-    Z: Matrix
-    V: Matrix
-    C: Matrix
-    marks: Matrix
+#: What compiled loops of rows read and write, in their order: Q, S, L, base, Z, V, C and marks.
+RowArrays = tuple[Matrix, Matrix, Matrix, Matrix, Matrix, Matrix, Matrix, Matrix]
 
 
 class Sequential(Quadratic):
@@ -60,8 +51,8 @@ class Sequential(Quadratic):
     """
 
     def __init__(self, prior: Matrix, outputs: int = 1) -> None:
-        # Three quarters of B: then a row of the period costs as much as its share of a factorization.
-        super().__init__(prior, outputs=outputs, period=max(4, min(3 * len(prior) // 4, PERIOD)))
+        # About B: then a row of the period costs as much as its share of a factorization.
+        super().__init__(prior, outputs=outputs, period=max(8, min(len(prior), PERIOD)))
 
     @property
     def _most_pending(self) -> int:
@@ -71,11 +62,12 @@ class Sequential(Quadratic):
         """The arrays themselves, which a loop may change; ``pending`` is then for its caller to set."""
         self._own("S", "L", "base", "_Z", "_V", "_C", "_marks")
         prior: Any = self.prior
-        return RowArrays(prior, self.S, self.L, self.base, self._Z, self._V, self._C, self._marks)
+        return prior, self.S, self.L, self.base, self._Z, self._V, self._C, self._marks
 
     def end_period(self, decay: float = 1.0) -> None:
         """Take in the rows that wait, and weigh all of them by ``decay``."""
-        require_factor(end_period(*self.arrays(), self.pending, decay))
+        if not end_period(*self.arrays(), self.pending, decay):
+            raise no_factor()
         self.pending = 0
 
     def change_prior(self, prior: Matrix) -> None:
@@ -83,11 +75,23 @@ class Sequential(Quadratic):
         c = self.running_sum() @ self.u
         self.end_period()
         self.prior = prior
+        self.factor()
         self.solve(c)
 
-    def load_state(self, stored: Stored, **sizes: Any) -> None:
-        """Take what was saved over as many coordinates."""
-        super().load_state(stored, **{**sizes, "size": len(self)})
+    def map_coordinates(self, T: Matrix) -> None:
+        """Rows become T z under the same prior, ``S <- T S T^T``; then :meth:`solve` or :meth:`assign` u."""
+        self.end_period()
+        lower = np.tril(self.S)
+        self.S = T @ (lower + np.tril(lower, -1).T) @ T.T
+        self.factor()
+
+    def solve(self, c: Matrix) -> None:
+        """``u = A^-1 c``, at the end of a period."""
+        self.base = np.ascontiguousarray(self.whiten(c.T).T)
+
+    def assign(self, u: Matrix) -> None:
+        """Other weights u, at the end of a period."""
+        self.base = self._whitened(u)
 
     # ---- fewer coordinates
 
@@ -119,12 +123,19 @@ class Sequential(Quadratic):
         """Find L from S."""
         self.L = np.zeros(self.S.shape)
         prior: Any = self.prior
-        require_factor(factor_rows(prior, self.S, self.L))
+        if not factor_rows(prior, self.S, self.L):
+            raise no_factor()
 
-    def solve(self, c: Matrix) -> None:
-        """Factor anew, and ``u = A^-1 c``."""
-        self.factor()
-        self.base = np.ascontiguousarray(self.whiten(c.T).T)
+    def add_outputs(self, outputs: int) -> None:
+        """So many outputs more, with u = 0."""
+        if outputs > 0:
+            self.outputs += outputs
+            for name in ("base", "_marks"):
+                setattr(self, name, np.pad(getattr(self, name), ((0, 0), (0, outputs))))
+
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
+        """Take what was saved over as many coordinates."""
+        super().load_state(stored, **{**sizes, "size": len(self)})
 
 
 def _solved(A: Matrix, b: Vector) -> Vector:
@@ -135,10 +146,9 @@ def _solved(A: Matrix, b: Vector) -> Vector:
     return x / units
 
 
-def require_factor(positive: bool) -> None:
-    """:class:`NumericalError` where A had no factor."""
-    if not positive:
-        raise NumericalError(
-            "A is not positive definite: regularization is below what 16 digits resolve beside the rows that "
-            "were learned, or a row overflows. Raise the one, scale the other."
-        )
+def no_factor() -> NumericalError:
+    """What to raise where A has no factor."""
+    return NumericalError(
+        "A is not positive definite: regularization is below what 16 digits resolve beside the rows that "
+        "were learned, or a row overflows. Raise the one, scale the other."
+    )

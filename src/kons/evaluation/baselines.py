@@ -24,7 +24,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Vector, as_objects, as_targets
+from kons.arrays import Vector, as_objects, as_scalar, as_targets
 from kons.errors import InputError
 from kons.learners import Trace
 from kons.learners.labels import Codes, KnownLabels, Labels, as_labels
@@ -60,7 +60,7 @@ class Baseline(LateTargets, Part, ABC):
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row."""
-        self.interleave(self._as_point(x), None, self._as_targets([y], 1))
+        self.interleave(self._as_point(x), None, self._as_target(y))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """What would be predicted for each row if it came next. Changes nothing."""
@@ -120,6 +120,9 @@ class Baseline(LateTargets, Part, ABC):
 
     def _as_targets(self, y: Any, rows: int) -> NDArray[Any]:
         return as_targets(y, rows)
+
+    def _as_target(self, y: Any) -> NDArray[Any]:
+        return np.array([as_scalar(y, name="y")])
 
     def _shown(self, prediction: NDArray[Any]) -> NDArray[Any]:
         return prediction
@@ -226,6 +229,9 @@ class LabelBaseline(Baseline):
         if not isinstance(y, Sized) or len(y) != rows:
             as_labels(y, rows)  # says what is wrong
         return self._labels.learn(y)
+
+    def _as_target(self, y: Any) -> Codes:
+        return self._as_targets([y], 1)
 
     def _shown(self, prediction: NDArray[Any]) -> NDArray[Any]:
         return self._labels.decode(prediction)

@@ -1,4 +1,4 @@
-"""What the linear baselines share: A^-1 by rank-one updates, and units that follow the data.
+"""What the linear baselines share: the core's second-order state on features whose units follow the data.
 
 In raw units (``standardize=True``) they work on standardized features
 
@@ -12,7 +12,7 @@ afresh, so that the one regularization always means the same and rounding does n
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,56 +28,59 @@ from kons.arrays import (
     require_number,
 )
 from kons.compilation import compiled_sums
+from kons.core.quadratic_loops import STEPS, end_period, fit_rows, keep_row, predict_row, take_in_rows
+from kons.core.sequential import Sequential, no_factor
 from kons.evaluation.baselines import Baseline
 from kons.learners.queue import LateTargets, Shapes
+from kons.losses.builtin import implicit_slope
 from kons.state import Array, Field, Inner, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["LARGEST", "SecondOrder", "Standardization", "Stretch", "absorb", "count", "dot", "locate"]
+__all__ = ["LARGEST", "OTHERS", "SecondOrder", "Standardization"]
 
 # Units are chosen anew at powers of two up to this many rows, and at its multiples.
 PERIOD = 8192
 # Larger features count as this: their squares must stay finite.
 LARGEST = 1e100
+# Rows of the units.
+MEAN, SQUARES, CENTRE, SCALE = range(4)
+# Of compiled loops, instead of how many labels are known: targets are numbers.
+NUMBERS = -1
+# The rows to learn are not those to predict.
+OTHERS = -1
+# The point that was predicted since the last row was learned, before there is one.
+NOBODY = -2
 
 
 class Standardization(Part):
-    """The running mean and deviation of columns (Welford), and the centre and scale in use."""
+    """The running mean and deviation of columns (Welford), and the centre and scale in use.
 
-    STATE = fields(
-        moments=Array(2, "columns", written="always"),
-        centre=Array("columns"),
-        scale=Array("columns", at_least=5e-324),
-    )
+    ``values`` holds the mean, the sum of squares around it, the centre and the scale, a column each.
+    """
+
+    STATE = fields(values=Array(4, "columns", written="always"))
 
     def __init__(self, width: int) -> None:
-        self.moments = np.zeros((2, width))  # the mean, and the sum of squares around it
-        self.centre = np.zeros(width)
-        self.scale = np.ones(width)
+        self.values = np.zeros((4, width))
+        self.values[SCALE] = 1.0
 
     def renew(self, rows: int) -> tuple[Vector, Vector]:
         """Use what is known now. Returns r, h with old = r*new + h for standardized values."""
-        deviation = np.sqrt(self.moments[1] / rows)
+        mean, squares, centre, scale = self.values
+        deviation = np.sqrt(squares / rows)
         # A column that has been constant has no scale yet.
-        scale = np.where((deviation > 0.0) & np.isfinite(deviation), deviation, 1.0)
-        ratio, shift = scale / self.scale, (self.moments[0] - self.centre) / self.scale
-        self.centre, self.scale = self.moments[0].copy(), scale
+        new = np.where((deviation > 0.0) & np.isfinite(deviation), deviation, 1.0)
+        ratio, shift = new / scale, (mean - centre) / scale
+        centre[:], scale[:] = mean, new
         return ratio, shift
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved of as many columns."""
-        super().load_state(stored, columns=len(self.centre))
+        super().load_state(stored, columns=self.values.shape[1])
 
-
-class Stretch(NamedTuple):
-    """Rows to predict, and rows to learn: row j after the prediction of row ``lead`` + j."""
-
-    points: Any
-    learned: Any
-    targets: Any
-    lead: int = 0
-    same: bool = False
-    """Whether the rows to learn are those to predict."""
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        if not (self.values[SCALE] > 0.0).all():
+            raise stored.error("a scale is not positive")
 
 
 class _Width(Field):
@@ -87,19 +90,15 @@ class _Width(Field):
         width = stored.width(key, vectors=True)
         if width is not None:
             part._begin(width)
-        sizes.update(width=width or 0, size=len(part._inverse))
+        sizes["width"] = width or 0
         return width
 
 
 class SecondOrder(Baseline):
-    """What the two share: the width, the units, A^-1, and when to renew them."""
+    """What the two share: the width, the units, the quadratic in them, and when to renew them."""
 
-    STATE = fields(
-        _width=_Width(),
-        _units=Inner(),
-        _inverse=Array("size", "size", written="always"),
-        _sums=Array("size", "size", written="always"),
-    )
+    STATE = fields(_width=_Width(), _units=Inner())
+    _known = NUMBERS
 
     def __init__(self, regularization: float, standardize: bool) -> None:
         super().__init__()
@@ -107,63 +106,70 @@ class SecondOrder(Baseline):
         self.standardize = require_flag(standardize, "standardize")
         self._width: int | None = None
         self._units = Standardization(0)
-        self._inverse: Matrix = np.empty((0, 0))
-        self._sums: Matrix = np.empty((0, 0))  # A without its regularization
+        self._quadratic = Sequential(np.empty((0, 0)), outputs=abs(self._known))
+        self._b: Matrix = np.empty((0, 0))  # the sum of z y, of numbers
 
     def _begin(self, width: int) -> None:
         self._width = width
-        self._inverse = np.eye(width + 1) / self.regularization
-        self._sums = np.zeros((width + 1, width + 1))
-
-    @abstractmethod
-    def _run(self, rows: Stretch, i: int, j: int, stop: int, out: Any) -> tuple[int, int]:
-        """Go on from prediction i and learned row j, until ``stop`` rows are learned or the end."""
-
-    @abstractmethod
-    def _centre(self, row: Vector, target: Any) -> None:
-        """Centre the units on the first row of all, which has no other to be compared with."""
+        # Behind the features are the targets, where they are numbers.
+        self._units = Standardization(width + (self._known == NUMBERS))
+        self._quadratic = Sequential(self.regularization * np.eye(width + 1), self._quadratic.outputs)
 
     @abstractmethod
     def _renew(self, rows: int) -> None:
         """Change to the units known now."""
 
-    @abstractmethod
-    def _nothing(self, rows: int) -> NDArray[Any]:
-        """The predictions before anything is known."""
+    def _expect(self, rows: Matrix, targets: Vector) -> None:
+        """These are about to be learned."""
 
     def _play(self, points: Any, learned: Any | None, targets: NDArray[Any], lead: int) -> NDArray[Any]:
+        same, rows = learned is None, points if learned is None else learned
         if self._width is None:
-            self._begin((points if learned is None or len(points) else learned).shape[1])
-        if self.standardize:
-            points = np.clip(points, -LARGEST, LARGEST)
-            learned = None if learned is None else np.clip(learned, -LARGEST, LARGEST)
-        same, learned = learned is None, points if learned is None else learned
-        rows = Stretch(points, learned, targets, lead, same)
-        out = self._nothing(len(points))
+            self._begin((points if len(points) else rows).shape[1])
+        self._expect(rows, targets)
+        out = np.zeros(len(points))
         i, j, seen = 0, 0, self._rows_seen
-        if self.standardize and seen == 0 and len(targets):
-            self._centre(learned[0], targets[0])
-            i = min(lead + 1, len(points))  # predicted with nothing known
+        if seen == 0 and len(targets) and self.standardize:
+            # The first row of all has no other to be compared with; what came before it was predicted as 0.
+            first = np.append(rows[0], targets[0])[: self._units.values.shape[1]]
+            self._units.values[CENTRE] = np.clip(first, -LARGEST, LARGEST)
+            i = min(lead + 1, len(points)) if self._known == NUMBERS else 0
         while i < len(points) or j < len(targets):
-            renewal = _next_renewal(seen) if self.standardize else seen + len(targets) + 1
-            i, now = self._run(rows, i, j, j + renewal - seen, out)
-            seen, j = seen + now - j, now
-            if seen == renewal:
-                self._renew(seen)
+            end, stop = len(points), len(targets)
+            left = _next_renewal(seen + j) - seen - j if self.standardize else stop + 1
+            renews = left <= stop - j
+            if renews:
+                stop = j + left
+                end = min(lead + stop, end)
+            shift = i - j if same else OTHERS
+            given = points[i:end], rows[j:stop], targets[j:stop], out[i:end]
+            self._run(*given, shift, lead + j - i, seen + j, self.standardize)
+            i, j = end, stop
+            if renews:
+                self._renew(seen + j)
         return out
 
-    def _carry(self, ratio: Vector, shift: Vector) -> tuple[Matrix, Matrix]:
-        """Take A to new units, old = ratio*new + shift; returns the map of z to the old units, inverted."""
+    def _run(self, *rows: Any) -> None:
+        """Predict and learn rows in the units of now: the last arguments of :func:`_rows`."""
+        A = self._quadratic
+        A.pending, self._known, sound = _rows(
+            *A.arrays(), A.pending, self._known, self._b, self._units.values, *rows
+        )
+        if not sound:
+            raise no_factor()
+
+    def _carry(self, ratio: Vector, shift: Vector) -> Matrix:
+        """Take A to new units, old = ratio*new + shift; returns the map of z to the new ones."""
         backward = np.diag(np.append(1.0 / ratio, 1.0))
         backward[:-1, -1] = -shift / ratio
-        forward = np.diag(np.append(ratio, 1.0))
-        forward[:-1, -1] = shift
-        sums: Matrix = backward @ self._sums @ backward.T
-        self._sums = 0.5 * (sums + sums.T)
-        self._inverse = np.asarray(
-            np.linalg.inv(self._sums + self.regularization * np.eye(len(sums))), dtype=np.float64
-        )
-        return forward, backward
+        self._quadratic.map_coordinates(backward)
+        return backward
+
+    def _foresee(self, points: Any) -> NDArray[Any]:
+        out = np.zeros(len(points))
+        if self._width is not None:
+            self._run(points, points[:0], out[:0], out, OTHERS, 0, 0, False)
+        return out
 
     def _as_points(self, X: Any) -> Matrix:
         return as_points(X, width=self._width)
@@ -184,51 +190,98 @@ def _next_renewal(rows: int) -> int:
 
 
 @compiled_sums
-def locate(
-    x: ReadVector,
-    centre: ReadVector,
-    scale: ReadVector,
-    inverse: ReadMatrix,
-    z: Vector,
-    v: Vector,
-) -> float:
-    """Fill z, the standardized row with its 1, and v = A^-1 z; returns z^T v."""
-    width = len(x)
-    for k in range(width):
-        z[k] = (x[k] - centre[k]) / scale[k]
-    z[width] = 1.0
-    s = 0.0
-    for k in range(width + 1):
-        total = 0.0
-        for m in range(width + 1):
-            total += inverse[k, m] * z[m]
-        v[k] = total
-        s += z[k] * total
-    return s
+def _rows(
+    prior: Matrix,
+    S: Matrix,
+    L: Matrix,
+    base: Matrix,
+    Z: Matrix,
+    V: Matrix,
+    C: Matrix,
+    marks: Matrix,
+    pending: int,
+    known: int,
+    b: Matrix,
+    units: Matrix,
+    points: ReadMatrix,
+    learned: ReadMatrix,
+    targets: ReadVector,
+    out: Vector,
+    shift: int,
+    lead: int,
+    seen: int,
+    counts: bool,
+) -> tuple[int, int, bool]:
+    """Predict all points, and learn row j after point ``lead`` + j, with the quadratic changed in place.
 
-
-@compiled_sums
-def dot(a: ReadVector, b: ReadVector) -> float:
-    total = 0.0
-    for k in range(len(a)):
-        total += a[k] * b[k]
-    return total
-
-
-@compiled_sums
-def absorb(inverse: Matrix, sums: Matrix, z: ReadVector, v: ReadVector, weight: float, s: float) -> None:
-    """A <- A + weight z z^T, with v = A^-1 z and s = z^T v (Sherman and Morrison)."""
-    factor = weight / (1.0 + weight * s)
-    for k in range(len(z)):
-        a, b = factor * v[k], weight * z[k]
-        for m in range(len(z)):
-            inverse[k, m] -= a * v[m]
-            sums[k, m] += b * z[m]
-
-
-@compiled_sums
-def count(moments: Matrix, column: int, value: float, rows: int) -> None:
-    """Welford: the mean, and the sum of squares around it, with the ``rows``-th value."""
-    change = value - moments[0, column]
-    moments[0, column] += change / rows
-    moments[1, column] += change * (value - moments[0, column])
+    Row j is point j - ``shift``, unless they are OTHERS. ``seen`` rows came before; with ``counts`` they are
+    in the moments, and these get there. Returns what is pending and known, and whether A had its factors.
+    """
+    n, outputs = base.shape
+    width, centre, scale = n - 1, units[CENTRE], units[SCALE]
+    work = np.empty(2 * n + len(Z) + outputs + 1)
+    z, f = work[:n], work[2 * n + len(Z) :]
+    i, j, met = 0, 0, NOBODY
+    while i < len(points) or j < len(targets):
+        learns = j < len(targets) and (j + lead < i or i >= len(points))
+        row = learned[j] if learns else points[i]
+        if not (learns and shift >= 0 and met == j - shift):
+            for k in range(width):
+                z[k] = min(max((row[k] - centre[k]) / scale[k], -LARGEST), LARGEST)
+            z[width] = 1.0
+            predict_row(L, base, V, C, marks, pending, work)
+        q = max(work[-1], 0.0)
+        if not learns:
+            if known == NUMBERS:
+                # z^T (A + z z^T)^-1 b = f/(1 + q)
+                out[i] = centre[width] + scale[width] * f[0] / (1.0 + q)
+            elif known == 0:
+                out[i] = -1.0
+            for label in range(1, known):
+                if f[label] > f[int(out[i])]:
+                    out[i] = label
+            met = i
+            i += 1
+            continue
+        weight = 1.0
+        if known == NUMBERS:
+            y = (targets[j] - centre[width]) / scale[width]
+            marks[pending, STEPS] = (f[0] - y) / (1.0 + q)
+            for k in range(n):
+                b[k, 0] += y * z[k]
+        else:
+            while known <= targets[j]:
+                # Not seen in so many rows: as rare as one more row would make it.
+                f[known] = -np.log(seen + j + 1.0)
+                for k in range(n):
+                    base[k, known] = f[known] * L[width, k]
+                known += 1
+            weight = 0.0
+            for label in range(outputs):
+                g = 0.0
+                if label < known:
+                    g = implicit_slope(f[label], 1.0 if label == targets[j] else -1.0, q)
+                marks[pending, STEPS + label] = g
+                weight = max(weight, abs(g) * (1.0 - abs(g)))  # the largest curvature, p (1 - p)
+        keep_row(1.0, weight, V, C, marks, pending, work)
+        for k in range(n):
+            Z[pending, k] = z[k]
+        pending += 1
+        if pending == len(Z):
+            if known == NUMBERS:
+                sound = take_in_rows(prior, S, L, Z, marks, pending, 1.0)
+                fit_rows(L, b, base)
+            else:
+                sound = end_period(prior, S, L, base, Z, V, C, marks, pending, 1.0)
+            if not sound:
+                return pending, known, False
+            pending = 0
+        if counts:
+            for k in range(units.shape[1]):  # Welford
+                value = min(max(row[k], -LARGEST), LARGEST) if k < width else targets[j]
+                change = value - units[MEAN, k]
+                units[MEAN, k] += change / (seen + j + 1.0)
+                units[SQUARES, k] += change * (value - units[MEAN, k])
+        met = NOBODY
+        j += 1
+    return pending, known, True

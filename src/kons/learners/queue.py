@@ -134,6 +134,11 @@ class Queue(Part):
         return len(self._rows)
 
     @property
+    def rows(self) -> list[tuple[Kept, Any]]:
+        """What is kept of the rows that wait, oldest first, and the answers."""
+        return list(self._rows.values())
+
+    @property
     def ids(self) -> list[Identifier]:
         """Of the rows that wait, oldest first."""
         return list(self._rows)
@@ -146,15 +151,16 @@ class Queue(Part):
     @most.setter
     def most(self, value: int) -> None:
         self._most = require_integer(value, "most", at_least=1)
-        while len(self._rows) > self._most:
-            self._drop_oldest()
         while len(self._told) > self._most:
             self._told.popitem(last=False)
 
     # ---- rows
 
-    def put(self, id: Identifier, kept: Kept, answer: Any) -> None:
-        """Let a row wait, with the answer that was given (in an evaluation, with its target)."""
+    def put(self, id: Identifier, kept: Kept, answer: Any) -> list[Kept]:
+        """Let a row wait, with the answer that was given (in an evaluation, with its target).
+
+        Returns what was kept of rows that made room for it.
+        """
         rows = self._rows
         if rows and self._of_numbers:
             shape, expected = kept[0].shape, next(iter(rows.values()))[0][0].shape
@@ -162,9 +168,12 @@ class Queue(Part):
                 raise InputError(
                     f"x has {shape[0]} feature(s), rows that wait have {expected[0]}: tell or forget them."
                 )
-        if len(rows) >= self._most:
-            self._drop_oldest()
+        dropped = []
+        while len(rows) >= self._most:
+            dropped.append(self.take_oldest()[0])
+        self.dropped += len(dropped)
         rows[id] = kept, answer
+        return dropped
 
     def find(self, id: Identifier) -> tuple[Kept, Any]:
         """What was kept of a row that waits, and what was put beside it."""
@@ -181,11 +190,11 @@ class Queue(Part):
             self._told.popitem(last=False)
         self._told[id] = _plain(y)
 
-    def drop(self, id: Identifier) -> None:
-        """A row is never learned."""
+    def drop(self, id: Identifier) -> Kept:
+        """A row is never learned; what was kept of it."""
         if id not in self._rows:
             raise self._unknown(id)
-        del self._rows[id]
+        return self._rows.pop(id)[0]
 
     def ask_again(self, id: Identifier, point: Any) -> Any:
         """The answer that was given to a row that waits, if this is its point."""
@@ -216,10 +225,6 @@ class Queue(Part):
         """Rows that wait have these values in columns that came since."""
         for id, ((point, *rest), answer) in self._rows.items():
             self._rows[id] = (np.concatenate([point, values]), *rest), answer
-
-    def _drop_oldest(self) -> None:
-        self._rows.popitem(last=False)
-        self.dropped += 1
 
     def _unknown(self, id: Identifier) -> InputError:
         return InputError(
@@ -308,11 +313,17 @@ class LateTargets:
         if type(id) is not str:
             id = as_identifier(id)
         if id in queue._rows or id in queue._told:
-            return queue.ask_again(id, self.row_to_keep(x)[0])
+            return queue.ask_again(id, self._point_to_keep(x))
         told: Any = self
         answer = told.predict_one(x)
         kept = self.row_to_keep(x)
-        queue.put(id, kept, answer.copy() if type(answer) is np.ndarray else answer)
+        try:
+            dropped = queue.put(id, kept, answer.copy() if type(answer) is np.ndarray else answer)
+        except InputError:
+            self.release_kept_row(kept)
+            raise
+        for row in dropped:
+            self.release_kept_row(row)
         return answer
 
     def tell(self, id: Identifier, y: Any) -> None:
@@ -335,7 +346,7 @@ class LateTargets:
 
     def forget(self, id: Identifier) -> None:
         """Drop the row that was asked under this id: it is never learned."""
-        self.queue.drop(as_identifier(id))
+        self.release_kept_row(self.queue.drop(as_identifier(id)))
 
     @property
     def queue(self) -> Queue:
@@ -350,11 +361,17 @@ class LateTargets:
 
     def row_to_keep(self, x: Any) -> Kept:
         """What is kept of a row that was just predicted: its point, a copy, and arrays of fixed shapes."""
+        return (self._point_to_keep(x),)
+
+    def release_kept_row(self, kept: Kept) -> None:
+        """A row of which this was kept is never learned."""
+
+    def _point_to_keep(self, x: Any) -> Any:
         if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1:
-            return (x.copy(),)  # it was looked at when it was predicted
+            return x.copy()  # it was looked at when it was predicted
         told: Any = self
         point = told._as_point(x)[0]
-        return (point.copy() if type(point) is np.ndarray else point,)
+        return point.copy() if type(point) is np.ndarray else point
 
     def learn_kept_row(self, kept: Kept, y: Any) -> None:
         """Learn a row of which this was kept; all of it or, after an error, nothing.

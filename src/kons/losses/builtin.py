@@ -20,6 +20,7 @@ __all__ = [
     "Logistic",
     "Squared",
     "SquaredHinge",
+    "implicit_slope",
     "second_derivative_of",
     "slope_of",
     "value_of",
@@ -67,6 +68,31 @@ def second_derivative_of(code: int, prediction: float, target: float) -> float:
         small = math.exp(-abs(margin))
         return small / (1.0 + small) ** 2
     return 2.0 if margin < 1.0 else 0.0
+
+
+@compiled
+def implicit_slope(prediction: float, target: float, form: float) -> float:
+    """l'(f) of the logistic loss at the ``f = prediction - form*l'(f)`` that a step with it leads to.
+
+    Newton, or halving. Unlike a step with the slope before it, a surprising row cannot overshoot.
+    """
+    f, end = prediction, prediction - form * slope_of(LOGISTIC, prediction, target)
+    low, high = min(f, end), max(f, end)
+    last = high - low
+    for _ in range(200):
+        excess = f - prediction + form * slope_of(LOGISTIC, f, target)
+        if excess > 0.0:
+            high = f
+        else:
+            low = f
+        newer = f - excess / (1.0 + form * second_derivative_of(LOGISTIC, f, target))
+        # Newton may jump to and fro where the slope is flat: each step must halve the last.
+        if not low <= newer <= high or abs(newer - f) > 0.5 * last:
+            newer = 0.5 * (low + high)
+        last, f = abs(newer - f), newer
+        if last <= 1e-13 * (1.0 + abs(f)):
+            break
+    return slope_of(LOGISTIC, f, target)
 
 
 @compiled

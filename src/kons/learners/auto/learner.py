@@ -26,6 +26,7 @@ from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.feature_map import Fixed
 from kons.learners.classifier import best_of, probabilities_of
 from kons.learners.labels import KnownLabels, Labels, as_label, as_labels
+from kons.learners.queue import Kept, Shapes
 from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Logistic
@@ -176,11 +177,8 @@ class AutoKONS(StreamConsumer):
         labels = as_labels(y, len(points)) if self._labelled else []
         values = np.empty(0) if self._labelled else self._as_numbers(y, len(points))
         with self._all_or_nothing(), single_threaded_blas():
-            before = len(self._labels)
             if self._labelled:
-                values = self._labels.learn(labels).astype(np.float64)
-                for _ in range(len(self._labels) - before):
-                    self._drift.add_output()
+                values = self._codes(labels)
             outcomes = self._drift.advance(points, values, weights, self.delay)
             self._count(points, 0)
         return self._trace(outcomes, values, weights)
@@ -195,6 +193,40 @@ class AutoKONS(StreamConsumer):
         else:
             with self._all_or_nothing(), single_threaded_blas():
                 self._learn_row(point, value)
+
+    # ---- late targets
+
+    def row_to_keep(self, x: Any) -> Kept:
+        """The point, and the number under which all that was predicted of it waits."""
+        point = self._as_point(x)
+        asked = self._drift.ask_row(point[0])
+        number = self._drift.ask(point)[1] if asked is None else asked[1]
+        return point[0].copy(), np.array([float(number)])
+
+    def release_kept_row(self, kept: Kept) -> None:
+        """It is never learned."""
+        self._drift.pending.take([int(kept[1][0])])
+
+    def kept_shapes(self) -> Shapes:
+        """The point, and a number."""
+        return (None,), (1,)
+
+    def learn_kept_row(self, kept: Kept, y: Any) -> None:
+        """Learn a row as it was when it was predicted: with the last targets, and the experts, of that time."""
+        number, value = int(kept[1][0]), self._known_target(y)
+        at_once = value is not None and self._drift.left > 1  # nothing can fail
+        if not (at_once and value is not None and self._drift.tell_row(number, value)):
+            with self._all_or_nothing(), single_threaded_blas():
+                self._drift.tell(number, self._codes([as_label(y)])[0] if value is None else value)
+                self._width = self._ensemble.layout.width
+        self._rows_seen += 1
+
+    def _codes(self, labels: list[Any]) -> Vector:
+        """Of labels some of which may be new: there is an output more for each of these."""
+        before, codes = len(self._labels), self._labels.learn(labels).astype(np.float64)
+        for _ in range(len(self._labels) - before):
+            self._drift.add_output()
+        return codes
 
     def _learn_row(self, point: Matrix, value: float) -> None:
         if not self._drift.learn_row(point[0], value, self.delay):
@@ -316,6 +348,14 @@ class AutoKONS(StreamConsumer):
             "bandwidth": self.bandwidth,
             "regularization": self.regularization,
         }
+
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
+        """Take what was saved; of rows that wait, there is what was predicted."""
+        super().load_state(stored, **sizes)
+        numbers = [] if self._queue is None else [int(kept[1][0]) for kept, _ in self._queue.rows]
+        withheld = self._drift.withheld.tolist()
+        if sorted([*numbers, *withheld]) != sorted(self._drift.pending.records):
+            raise stored.error("other rows wait than those of which there are predictions")
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         super()._loaded(stored, sizes)
