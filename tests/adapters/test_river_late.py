@@ -28,9 +28,7 @@ def rows(count=260, new=90):
 
 MODELS = {
     "regression, embedded": lambda: KONSRegressor("embedded", warmup=30, max_atoms=20),
-    "regression, auto": lambda: KONSRegressor(max_atoms=20, parameters={"experts": 4}),
     "classes, embedded": lambda: KONSClassifier("embedded", warmup=30, max_atoms=20),
-    "classes, auto": lambda: KONSClassifier(max_atoms=20, parameters={"experts": 4}),
 }
 
 
@@ -50,6 +48,25 @@ def test_a_row_that_waited_is_learned_as_if_it_came_then(make):
             model = copy.deepcopy(model)
     assert model.queue.ids == list(range(254, 260))
     assert model.rows_seen == later.rows_seen == 254
+
+
+def test_auto_learns_a_row_as_it_was_predicted():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = np.cumsum(rng.normal(size=300)) + X[:, 0]
+    model = KONSRegressor(max_atoms=20, parameters={"experts": 4})
+    for x, target in zip(X[:20], y[:20], strict=True):  # until the columns are known
+        model.learn_one({"a": x[0], "b": x[1]}, target)
+    model.forget(model.ask({"a": 0.0, "b": 0.0}, "never") and "never")
+    model = kons.files.from_bytes(kons.files.to_bytes(model))
+    late = kons.AutoKONS(max_atoms=20, experts=4)
+    late.advance(X[:20], y[:20])
+    for t in range(20, 300):
+        row = {"b": X[t, 1], "a": X[t, 0]}
+        assert model.ask(row, t) == pytest.approx(late.ask(X[t], t), abs=1e-6)
+        if t >= 26:
+            model.tell(t - 6, y[t - 6])
+            late.tell(t - 6, y[t - 6])
 
 
 def test_out_of_order_twice_and_never():

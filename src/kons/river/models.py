@@ -223,7 +223,14 @@ class OnDicts(LateTargets):
     def row_to_keep(self, x: Any) -> Kept:
         """The features by name, and what else the learner keeps."""
         more = self._core.row_to_keep(self._row(x))[1:] if len(self._core.kept_shapes()) > 1 else ()
-        return ({name: as_kept(value, name) for name, value in x.items()}, *more)
+        return (self._point_to_keep(x), *more)
+
+    def _point_to_keep(self, x: Any) -> dict[Any, Any]:
+        return {name: as_kept(value, name) for name, value in x.items()}
+
+    def release_kept_row(self, kept: Kept) -> None:
+        """It is never learned."""
+        self._core.release_kept_row(kept)
 
     def learn_kept_row(self, kept: Kept, y: Any) -> None:
         """Learn a row that waited, in the columns that there are now."""

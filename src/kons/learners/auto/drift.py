@@ -151,10 +151,11 @@ class DriftAdaptation(Part):
         assert asked is not None
         return outcomes[0], self.pending.keep(asked)[0]
 
-    def tell(self, number: int, y: float) -> None:
-        """Learn the row that waits under this number."""
+    def tell(self, number: int, x: Vector, y: float) -> None:
+        """Learn the row that waits under this number; x are its features, as they are known now."""
         waiting = self.pending.take([number])
         assert waiting is not None
+        waiting.rows[0, : len(x)] = x
         Layout.targets(waiting.rows)[:], Layout.weights(waiting.rows)[:] = y, 1.0
         none = np.empty(0, dtype=np.int64)
         self.last_targets.follow(np.array([y]), none, first=self.rows == 0)
@@ -196,13 +197,13 @@ class DriftAdaptation(Part):
         scores = one.ask(x, self.last_targets.tail, self.rows)
         return scores, self.pending.keep_one(one.asked())
 
-    def tell_row(self, number: int, y: float) -> bool:
-        """Learn the row that waits under this number; False: use :meth:`tell`."""
+    def tell_row(self, number: int, x: Vector, y: float) -> bool:
+        """As :meth:`tell`; False: use that."""
         if self.current.one_row is None:
             return False
         record = self.pending.records.pop(number)
         record = record._replace(rows=record.rows.copy())
-        record.rows[WEIGHT_AT - OWN] = 1.0
+        record.rows[: len(x)], record.rows[WEIGHT_AT - OWN] = x, 1.0
         self._learn_row(y, record)
         return True
 

@@ -291,7 +291,7 @@ class Ensemble(Part):
         self._one_row, layout = None, self.layout
         self.reservoir.change(lambda rows: layout.widened(rows, values))
         self.layout = Layout(layout.width + len(values), layout.classes)
-        if not self.due:
+        if self.rows and not self.due:
             self.due = (self.rows // LONGEST + 4) * LONGEST
 
     # ---- the end of a chunk

@@ -212,13 +212,13 @@ class AutoKONS(StreamConsumer):
         return (None,), (1,)
 
     def learn_kept_row(self, kept: Kept, y: Any) -> None:
-        """Learn a row as it was when it was predicted: with the last targets, and the experts, of that time."""
-        number, value = int(kept[1][0]), self._known_target(y)
+        """Learn a row as it was predicted: with the last targets, and what the experts said, of that time."""
+        number, point, value = int(kept[1][0]), self._as_point(kept[0])[0], self._known_target(y)
         at_once = value is not None and self._drift.left > 1  # nothing can fail
-        if not (at_once and value is not None and self._drift.tell_row(number, value)):
+        if not (at_once and value is not None and self._drift.tell_row(number, point, value)):
             with self._all_or_nothing(), single_threaded_blas():
-                self._drift.tell(number, self._codes([as_label(y)])[0] if value is None else value)
-                self._width = self._ensemble.layout.width
+                self._drift.tell(number, point, self._codes([as_label(y)])[0] if value is None else value)
+                self._width = len(point)
         self._rows_seen += 1
 
     def _codes(self, labels: list[Any]) -> Vector:
@@ -249,8 +249,9 @@ class AutoKONS(StreamConsumer):
         values = np.zeros(columns)
         if samples is not None:
             values = np.median(as_points(samples, width=columns, name="samples"), axis=0)
-        if self._width is not None:
+        if self._ensemble.layout.width:
             self._drift.widen(values)
+        if self._width is not None:
             self._width += columns
         self._widen_queue(values)
 

@@ -1,0 +1,123 @@
+"""AutoKONS whose targets come late: a live loop is the simulation, and the twin agrees in any order."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import effort
+from contracts.learners import assert_identical
+from kons import AutoKONS
+from kons.errors import FileError, InputError
+from kons.files import from_bytes, to_bytes
+from naive_auto import NaiveAuto, schedule_of
+
+SCHEDULE = schedule_of((Path(__file__).parents[2] / "docs" / "auto.md").read_text(encoding="utf-8"))
+ATOMS = 12
+
+
+def walk(rows):
+    """A level that walks: what is known last is worth most."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, 3))
+    return X, np.sin(2.0 * X[:, 0]) + 0.3 * np.cumsum(rng.normal(size=rows))
+
+
+def turns(rows):
+    """Another function from row 330 on, which a fresh ensemble takes over."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1.0, 1.0, size=(rows, 3))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=rows)
+    return X, np.where(np.arange(rows) < 330, y, 30.0 + 30.0 * np.sin(3.0 * X[:, 0] * X[:, 1]))
+
+
+def live(model, X, y, delay):
+    said = []
+    for t, x in enumerate(X):
+        said.append(model.ask(x, t))
+        if t >= delay:
+            model.tell(t - delay, y[t - delay])
+    return said
+
+
+@effort.every_value(stream=[walk, turns], delay=[24, 7, 1])
+def test_a_live_loop_is_the_simulation_with_a_delay(stream, delay):
+    X, y = stream(effort.amount(560, 1500))
+    simulated, model = AutoKONS(delay=delay, max_atoms=ATOMS), AutoKONS(max_atoms=ATOMS)
+    expected = simulated.advance(X, y).prediction
+    np.testing.assert_allclose(live(model, X, y, delay), expected, rtol=0, atol=1e-6 * np.ptp(y))
+    assert model.successions == simulated.successions
+    assert model.rows_seen == simulated.rows_seen - delay
+    assert model.successions > 0 or stream is walk or delay > 7
+
+
+@pytest.mark.parametrize("delay", [0, 5])
+def test_labels_too_with_a_class_that_comes_late(delay):
+    X, y = walk(400)
+    labels = np.where(y > np.median(y), "up", "down").astype(object)
+    labels[300::3] = "late"
+    simulated, model = (AutoKONS("classification", max_atoms=ATOMS, delay=d) for d in (delay, 0))
+    expected = simulated.advance(X, labels).prediction.tolist()
+    assert live(model, X, labels, delay) == expected
+    assert model.classes == simulated.classes
+
+
+def test_the_twin_agrees_in_any_order():
+    """Some rows told early, some late and some never; a file in between."""
+    X, y = walk(420)
+    rng = np.random.default_rng(5)
+    model, twin = AutoKONS(max_atoms=ATOMS), NaiveAuto(SCHEDULE, max_atoms=ATOMS)
+    waiting, unit = {}, np.ptp(y)
+    for t, x in enumerate(X):
+        waiting[t], step = twin.ask(x)
+        assert model.ask(x, t) / unit == pytest.approx(step.prediction[0] / unit, abs=1e-6)
+        for id in rng.permutation(list(waiting))[: rng.integers(3)].tolist():
+            row = waiting.pop(id)
+            if rng.uniform() < 0.05:
+                twin.pending = [other for other in twin.pending if other is not row]
+                model.forget(id)
+                continue
+            row.y, row.weight = float(y[id]), 1.0
+            twin.tell(row)
+            model.tell(id, y[id])
+        if t == 200:
+            model = from_bytes(to_bytes(model))
+    assert len(twin.told) == model.rows_seen > 256
+
+
+def test_rows_that_are_dropped_or_forgotten_leave_nothing_behind():
+    X, y = walk(80)
+    model, other = AutoKONS(max_atoms=ATOMS), AutoKONS(max_atoms=ATOMS)
+    for one in (model, other):
+        one.advance(X[:40], y[:40])
+    model.queue.most = 3
+    for t in range(40, 60):
+        model.ask(X[t], t)
+    assert (model.queue.pending, model.queue.dropped) == (3, 17)
+    for id in model.queue.ids:
+        model.forget(id)
+    before, after = (one.state()["drift"] for one in (other, model))
+    assert after["pending"].pop("asked") == 20
+    before["pending"].pop("asked")
+    assert_identical(after, before)
+
+
+def test_a_row_that_is_refused_waits_no_longer():
+    model = AutoKONS(max_atoms=ATOMS)
+    model.ask([0.0, 1.0], "first")
+    with pytest.raises(InputError, match="rows that wait have 2"):
+        model.ask([0.0, 1.0, 2.0], "second")
+    model.tell("first", 1.0)
+    assert model.rows_seen == 1
+
+
+def test_a_forged_queue_is_refused():
+    X, y = walk(60)
+    model = AutoKONS(max_atoms=ATOMS)
+    model.advance(X[:50], y[:50])
+    model.ask(X[50], 50)
+    for number in (7.0, -1.0, np.nan):
+        state = model.state()
+        state["queue"]["rows"]["kept"][0][0, 0] = number
+        with pytest.raises(FileError):
+            AutoKONS.from_state(model.parameters(), state)
