@@ -433,7 +433,7 @@ class Scaled(Wrapper):
         """The first row says how many targets there are."""
         if self._outputs is not None:
             return
-        self._outputs = targets.shape[1] if np.ndim(targets) == 2 else 0
+        self._outputs = 0 if self._labelled or targets.ndim == 1 else targets.shape[1]
         if self._outputs:
             if not self._pattern.multi_output:
                 raise ConfigurationError(
