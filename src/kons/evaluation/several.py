@@ -15,11 +15,12 @@ from kons.evaluation.prequential import Prequential
 from kons.evaluation.result import Evaluation
 from kons.learners import Trace
 from kons.learners.protocol import Learner, as_learner
+from kons.learners.queue import LateTargets
 
 __all__ = ["evaluate_several"]
 
 
-class _Column(Learner):
+class _Column(LateTargets, Learner):
     """One target of a learner: hands on what that has said of a block, delay and all."""
 
     def __init__(self, learner: Any, delay: int) -> None:
