@@ -118,6 +118,6 @@ def watch(learn: Callable[..., np.ndarray], learner: EmbeddedKONS, rows: int) ->
 
 def inverse_error(learner: EmbeddedKONS) -> float:
     """The inverse of A that is carried, rows still pending included, against a fresh one."""
-    span = learner._span
+    span = learner._quadratics[0]
     fresh = np.linalg.inv(span.running_sum())
     return float(np.linalg.norm(span.apply_inverse(np.eye(len(fresh))) - fresh) / np.linalg.norm(fresh))

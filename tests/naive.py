@@ -339,6 +339,32 @@ def span_on_targets(K, rows, y, loss, *, bound, alpha, hessian=False, eta=None, 
     )
 
 
+def ridge_in_a_span(K, Y, *, alpha, tolerance, max_atoms, forgetting=1.0):
+    """The squared loss with its Hessian on K targets, in the span of points that depend on none before.
+
+    One A for all columns of U; nothing is projected, and predictions are not clipped.
+    """
+    D, A, U = [], np.zeros((0, 0)), np.zeros((0, Y.shape[1]))
+    period = 64 if forgetting == 1.0 else 32
+    predictions, kept, forms = [], [], []
+    for t, y in enumerate(Y):
+        z, rho = coordinates(K, D, t)
+        predictions.append(z @ U)
+        kept.append(rho > tolerance * K[t, t] and len(D) < max_atoms)
+        if kept[-1]:
+            D.append(t)
+            z, A, U = np.append(z, np.sqrt(rho)), bordered(A, alpha), np.vstack([U, 0.0 * y])
+        forms.append(z @ np.linalg.solve(A, z))
+        slopes = 2.0 * (z @ U - y)
+        A = A + 2.0 * np.outer(z, z)
+        U = U - np.outer(np.linalg.solve(A, z), slopes)
+        if (t + 1) % period == 0 and forgetting < 1.0:
+            past, C = forgetting**period, A @ U
+            A = alpha * np.eye(len(D)) + past * (A - alpha * np.eye(len(D)))
+            U = np.linalg.solve(A, past * C)
+    return Run(prediction=predictions, kept=kept, inverse_form=forms)
+
+
 def novelty_in_full(K, D, A, X, alpha):
     """phi^T (A + alpha*(I - P))^-1 phi with P the projection on span(D), A given in its coordinates."""
     L = np.linalg.cholesky(K[np.ix_(D, D)])

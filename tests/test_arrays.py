@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kons import errors
 from kons.arrays import (
     as_objects,
+    as_outputs,
     as_points,
     as_row,
     as_row_values,
@@ -267,3 +268,16 @@ def test_read_only_arrays():
     X.flags.writeable = False
     assert as_points(X) is X
     np.testing.assert_array_equal(as_points(X[::-1, ::2]), X[::-1, ::2])
+
+
+def test_targets_of_several_outputs():
+    one = as_outputs([[1.0, 2.0, 3.0]], 3)  # a row of numbers, one for each of three rows
+    np.testing.assert_array_equal(one, [1.0, 2.0, 3.0])
+    assert as_outputs([[1.0, 2.0, 3.0]], 1).shape == (1, 3)
+    assert as_outputs([1.0, 2.0], 2, 1).shape == (2, 1)
+    assert as_outputs([[1.0], [2.0]], 2, 0).shape == (2,)
+    for y, rows, known in (([1.0, 2.0], 2, 2), (np.ones((2, 3)), 2, 2), (np.ones((2, 0)), 2, None)):
+        with pytest.raises(errors.InputError, match=r"target\(s\) a row"):
+            as_outputs(y, rows, known)
+    with pytest.raises(errors.InputError, match="expected one"):
+        as_outputs(np.ones((2, 3)), 2, 0)

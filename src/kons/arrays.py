@@ -26,6 +26,7 @@ __all__ = [
     "ReadVector",
     "Vector",
     "as_objects",
+    "as_outputs",
     "as_points",
     "as_row",
     "as_row_values",
@@ -141,6 +142,27 @@ def as_objects(X: Any, *, name: str = "X") -> list[Any]:
 def as_targets(y: Any, rows: int, *, name: str = "y") -> Vector:
     """One finite number per row."""
     return as_row_values(y, rows, name=name)
+
+
+def as_outputs(y: Any, rows: int, known: int | None = None, *, name: str = "y") -> Vector | Matrix:
+    """Finite targets: one number per row, (rows,), or a row of K numbers, (rows, K).
+
+    ``known`` is what came so far: 0 where a row has one number, K where it has a row of K, None before the
+    first. One number and a row of one are the same, in the shape that came first.
+    """
+    array = _numbers(y, name)
+    several = array.ndim == 2 and array.shape[0] == rows
+    targets = array.shape[1] if several else 1
+    if known != 0 and targets != (known or max(targets, 1)):
+        raise InputError(
+            f"{name} has {targets} target(s) a row, expected {known or 'at least one'}: pass the same "
+            "targets in the same order, and make a new learner for others."
+        )
+    if known == 0 or not several:
+        single = as_row_values(array, rows, name=name)
+        return single.reshape(rows, 1) if known == 1 else single
+    _require_finite(array, name)
+    return np.ascontiguousarray(array)
 
 
 def as_row_values(values: Any, rows: int, *, name: str, minimum: float = -math.inf) -> Vector:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kons.arrays import Vector
-from kons.state import Number, Part, fields
+from kons.arrays import Matrix, Vector
+from kons.state import Inners, Number, Part, fields
 
-__all__ = ["Mean"]
+__all__ = ["Mean", "Means"]
 
 
 class Mean(Part):
@@ -39,3 +39,27 @@ class Mean(Part):
         self._sum, self._mass = float(sums[-1]), float(masses[-1])
         means: Vector = np.divide(sums, masses, out=np.full(len(sums), unknown), where=masses > 0.0)
         return means
+
+
+class Means(Part):
+    """:class:`Mean` of each column.
+
+    >>> means = Means(2)
+    >>> means.follow(np.array([[2.0, 1.0], [4.0, 2.0]]), np.ones(2)).tolist()
+    [[0.0, 0.0], [2.0, 1.0], [3.0, 1.5]]
+    """
+
+    STATE = fields(_each=Inners())
+
+    def __init__(self, columns: int) -> None:
+        self._each = [Mean() for _ in range(columns)]
+
+    @property
+    def value(self) -> Vector:
+        """Of all values so far."""
+        return np.array([mean.value for mean in self._each])
+
+    def follow(self, values: Matrix, weights: Vector) -> Matrix:
+        """The means before each of the next rows, and behind the last."""
+        columns = zip(self._each, values.T, strict=True)
+        return np.stack([mean.follow(column, weights) for mean, column in columns], axis=1)

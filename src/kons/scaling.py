@@ -151,15 +151,22 @@ class TargetScaling:
     (0.5, 10.0)
     """
 
-    centre: float = 0.0
-    reach: float = 1.0
+    centre: Any = 0.0
+    reach: Any = 1.0
+    """Numbers; of several targets arrays, one each."""
 
     @classmethod
     def fit(cls, y: Any, margin: float, bound: float = 1.0, weights: Vector | None = None) -> TargetScaling:
         """The farthest target from the median gets to ``bound/(1 + margin)``.
 
-        Where all are the same, a change by the size of that one (or by 1, if it is 0) does.
+        Where all are the same, a change by the size of that one (or by 1, if it is 0) does. Each column of an
+        (n, k) array is a target of its own.
         """
+        if np.ndim(y) == 2:
+            each = [
+                cls.fit(column, margin, bound, weights) for column in np.ascontiguousarray(np.transpose(y))
+            ]
+            return cls(np.array([one.centre for one in each]), np.array([one.reach for one in each]))
         targets, weights = np.asarray(y, dtype=np.float64), _usable(weights)
         centre = float(_quantiles(targets, (0.5,), weights)[0])
         if weights is not None:

@@ -134,10 +134,14 @@ def test_other_numbers_are_taken_at_their_value(dtype):
     assert_identical(trace.columns, expected.columns)
 
 
-def test_a_column_of_targets_is_a_vector_of_them():
-    make = LEARNERS["KONS, gradient"]
-    trace = make().advance(X[:40], Y[:40].reshape(-1, 1))
-    assert_identical(trace.columns, make().advance(X[:40], Y[:40]).columns)
+@pytest.mark.parametrize("name", ["KONS, gradient", "EmbeddedKONS, gradient"])
+def test_a_column_of_targets_comes_back_as_one(name):
+    learner, plain = LEARNERS[name](), LEARNERS[name]()
+    trace, expected = learner.advance(X[:40], Y[:40].reshape(-1, 1)), plain.advance(X[:40], Y[:40])
+    assert trace.prediction.shape == learner.predict(X[:40]).shape == (40, 1)
+    assert expected.prediction.shape == plain.predict(X[:40]).shape == (40,)
+    for column, values in expected.columns.items():
+        np.testing.assert_array_equal(trace[column].reshape(40), values)
 
 
 # ---- saved in between

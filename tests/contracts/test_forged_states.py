@@ -114,10 +114,10 @@ def test_numbers_that_do_not_fit_each_other_are_refused():
     learner.advance(X[:75], Y[:75])
     state, parameters = learner.state(), learner.parameters()
     for path, value in (
-        (("span", "rows"), 76),
+        (("quadratics", 0, "rows"), 76),
         (("rows_seen",), 76),
-        (("span", "rows"), 64),  # then no row can be pending
-        (("span", "totals"), np.array([1.0, 0.0, 500.0])),
+        (("quadratics", 0, "rows"), 64),  # then no row can be pending
+        (("quadratics", 0, "totals"), np.array([1.0, 0.0, 500.0])),
         (("width",), 2),
         (("width",), None),
         (("embedding", "factor", "height"), 128),

@@ -39,7 +39,7 @@ class Breaking(Gaussian):
 def span_of(learner):
     """The span that a learner's state holds."""
     span = Quadratic(learner.regularization, learner.forgetting)
-    span.load_state(Stored(learner.state()["span"], "Quadratic"), size=learner.size)
+    span.load_state(Stored(learner.state()["quadratics"][0], "Quadratic"), size=learner.size)
     return span
 
 

@@ -241,3 +241,26 @@ def test_a_learner_by_name_warms_up_on_a_tenth_of_a_short_stream():
     result = kons.evaluate("embedded", (X, X[:, 0]))
     assert result.learner.warmup == 150
     assert result.curves["atoms"][-1] > 0
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+def test_several_targets_are_scored_one_by_one(delay):
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    Y = np.stack([100.0 * np.sin(X[:, 0]), np.cos(X[:, 1]), X[:, 0]], axis=1)
+
+    def learner():
+        pattern = kons.EmbeddedKONS(kons.Gaussian(), kons.Squared(), second_order="hessian")
+        return kons.Scaled(pattern, warmup=50)
+
+    result = kons.evaluate(learner(), (X, Y), delay=delay, window=100, trace=True)
+    singles = [kons.evaluate(learner(), (X, y), delay=delay, window=100) for y in Y.T]
+    assert result.trace.prediction.shape == (400, 3)
+    np.testing.assert_allclose(result.trace.loss, ((result.trace.prediction - Y) ** 2).sum(axis=1), rtol=1e-9)
+    for one, single in zip(result.targets, singles, strict=True):
+        for name, value in (single.metrics | single.baselines | {"coverage": single.coverage}).items():
+            seen = (one.metrics | one.baselines | {"coverage": one.coverage})[name]
+            assert seen == pytest.approx(value, rel=1e-7), name
+    assert result.loss == pytest.approx(sum(single.loss for single in singles), rel=1e-7)
+    assert result.metrics["r2"] == pytest.approx(np.mean([single.metrics["r2"] for single in singles]))
+    with pytest.raises(ConfigurationError, match="learns one target a row"):
+        kons.evaluate(OnlineLinear(), (X, Y))

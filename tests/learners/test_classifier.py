@@ -361,7 +361,7 @@ def test_a_late_failure_takes_the_other_classes_back():
     model = Classifier(PATTERNS["logistic"]())
     model.advance(X, Y)
     state = model.state()
-    state["problems"]["host"]["riders"][-1]["marks"][:, GAINS] = 1e300  # q is then far below zero
+    state["functions"]["quadratics"][-1]["marks"][:, GAINS] = 1e300  # q is then far below zero
     model = Classifier.from_state(model.parameters(), state)
     before = model.state()
     with pytest.raises(NumericalError):

@@ -586,7 +586,7 @@ def test_a_block_in_which_the_dictionary_grows_teaches_what_its_rows_teach():
         expected = by_row.advance(X[a:b], y[a:b], block_size=1)
         trace = by_block.advance(X[a:b], y[a:b])
         close(trace.prediction, expected.prediction)
-    totals = [learner.state()["span"]["totals"] for learner in (by_block, by_row)]
+    totals = [learner.state()["quadratics"][0]["totals"] for learner in (by_block, by_row)]
     np.testing.assert_allclose(*totals, rtol=1e-12)
 
 

@@ -262,7 +262,7 @@ def test_shared_coins_make_one_dictionary_and_floored_importances():
     wbar = 0.125 * trace.slope**2
     inside = trace.kept & (wbar > 0)
     np.testing.assert_array_equal(learner.atoms, X[inside])
-    state = learner.state()["sampler"]
+    state = learner.state()["expansions"][0]["sampler"]
     np.testing.assert_allclose(state["importances"], 1 / trace.probability[inside], rtol=1e-12)
     np.testing.assert_allclose(
         state["preconditioner"]["root_weights"] ** 2, (wbar / trace.probability)[inside], rtol=1e-12
@@ -288,7 +288,7 @@ def test_independent_coins_give_kors_its_own_unfloored_sample():
     trace = learner.advance(X, y)
     p = np.minimum(0.3 * trace.leverage_estimate, 1.0)
     inside = np.random.default_rng(1).spawn(1)[0].random(300) < p
-    state = learner.state()["sampler"]
+    state = learner.state()["expansions"][0]["sampler"]
     np.testing.assert_allclose(state["importances"], 1 / p[inside], rtol=1e-12)
     assert 0 < np.count_nonzero(inside) < len(learner.atoms)
     assert state["importances"].max() > 5.0  # below the floor of 0.2

@@ -22,12 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Matrix
 from kons.core.ledger import Ledger
 from kons.core.preconditioner import Preconditioner
 from kons.core.storage import GrowingArray, PointStore, point_store
 from kons.kernels import Kernel
 from kons.state import Growing, Inner, Part, Points, fields
+from kons.stored import Stored
 
 __all__ = ["NewtonFunction", "cross_gram"]
 
@@ -37,23 +38,23 @@ TILE = 512
 
 
 class NewtonFunction(Part):
-    """f and A together: what a second-order kernel learner must carry from row to row."""
+    """K functions and their A: what a second-order kernel learner must carry from row to row."""
 
     STATE = fields(
         inside=Points("size"),
         outside=Points("outsiders"),
-        _inside_coefficients=Growing("size", written=True),
-        _outside_coefficients=Growing("outsiders"),
+        _inside_coefficients=Growing("size", "outputs", written=True),
+        _outside_coefficients=Growing("outsiders", "outputs"),
         preconditioner=Inner(),
     )
 
-    def __init__(self, kernel: Kernel, regularization: float) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, regularization: float, outputs: int = 1) -> None:
+        self.kernel, self.outputs = kernel, outputs
         self.preconditioner = Preconditioner(regularization)
         self.inside = point_store(kernel.accepts)
         self.outside = point_store(kernel.accepts)
-        self._inside_coefficients = GrowingArray()
-        self._outside_coefficients = GrowingArray()
+        self._inside_coefficients = GrowingArray(outputs)
+        self._outside_coefficients = GrowingArray(outputs)
 
     def __len__(self) -> int:
         return len(self.inside) + len(self.outside)
@@ -62,35 +63,42 @@ class NewtonFunction(Part):
         """``k(block, dictionary)``."""
         return cross_gram(self.kernel, block, self.inside)
 
-    def values(self, block: Any, K: Matrix) -> Vector:
-        """``f(block)``, given ``K = k(block, dictionary)``."""
-        values: Vector = K @ self._inside_coefficients.view
+    def values(self, block: Any, K: Matrix) -> Matrix:
+        """``f(block)``, (m, K), given ``K = k(block, dictionary)``."""
+        values: Matrix = K @ self._inside_coefficients.view
         values += self._expansion(self._outside_coefficients.view, self.outside.view, block)
         return values
 
-    def predict(self, block: Any) -> Vector:
-        """``f(block)``, tile by tile."""
+    def predict(self, block: Any) -> Matrix:
+        """``f(block)``, (m, K), tile by tile."""
         values = self._expansion(self._inside_coefficients.view, self.inside.view, block)
         values += self._expansion(self._outside_coefficients.view, self.outside.view, block)
         return values
 
-    def absorb(self, block: Any, rows: Ledger, V: Matrix, M: Matrix) -> None:
-        """Take in a replayed block; V and M as :meth:`Preconditioner.enter` wants them."""
-        alpha = self.preconditioner.regularization
-        c, w = rows["coefficient"], rows["weight"]
+    def absorb(self, block: Any, ledgers: Ledger, V: Matrix, M: Matrix) -> None:
+        """Take in a replayed block, with a ledger a function: (K, m).
+
+        V and M as :meth:`Preconditioner.enter` wants them.
+        """
+        alpha, rows = self.preconditioner.regularization, ledgers[0]
+        c, w = ledgers["coefficient"].T, rows["weight"]
         theta = self._inside_coefficients.view
-        theta += self.preconditioner.project_back(c @ V) / alpha
+        theta += self.preconditioner.project_back(c.T @ V).T / alpha
         self.preconditioner.enter(V, M, w, rows["inverse_form"], rows["self_kernel"])
         inside = np.flatnonzero(w > 0.0)
         self.inside.append_rows(block, inside)
         self._inside_coefficients.append(-c[inside] / alpha)
-        outside = np.flatnonzero((w == 0.0) & (c != 0.0))
+        outside = np.flatnonzero((w == 0.0) & (c != 0.0).any(axis=1))
         self.outside.append_rows(block, outside)
         self._outside_coefficients.append(-c[outside] / alpha)
 
-    def _expansion(self, coefficients: Vector, points: Any, block: Any) -> Vector:
+    def load_state(self, stored: Stored, **sizes: Any) -> None:
+        """Take what was saved of as many functions."""
+        super().load_state(stored, **sizes, outputs=self.outputs)
+
+    def _expansion(self, coefficients: Matrix, points: Any, block: Any) -> Matrix:
         """``k(block, points) coefficients``, tile by tile: never a whole Gram matrix."""
-        values = np.zeros(len(block))
+        values = np.zeros((len(block), self.outputs))
         for start in range(0, len(coefficients), TILE):
             tile = slice(start, start + TILE)
             values += self.kernel.evaluate(block, points[tile]) @ coefficients[tile]

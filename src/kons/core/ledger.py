@@ -39,6 +39,7 @@ LEDGER = np.dtype(
         ("sampler_uniform", "f8"),  # KORS's own coin, where the two are not shared
         # found
         ("prediction", "f8"),  # y_hat
+        ("divisor", "f8"),  # of f, to predict by: 1, or 1 + 2q where that is forward
         ("overshoot", "f8"),  # h
         ("slope", "f8"),  # g
         ("feature_weight", "f8"),  # the weight before any coin, wbar
@@ -123,8 +124,8 @@ def _packed(rules: Rules) -> NDArray[np.void]:
     return np.array([tuple(rules)], dtype=_RULES)
 
 
-def new_ledger(rows: int) -> Ledger:
-    """A ledger of ``rows`` unit-scale rows."""
-    ledger = np.zeros(rows, LEDGER)
+def new_ledger(*shape: int) -> Ledger:
+    """A ledger of unit-scale rows: so many of them, or K times as many, one ledger an output."""
+    ledger = np.zeros(shape, LEDGER)
     ledger["scale"] = 1.0
     return ledger

@@ -90,9 +90,9 @@ class Preconditioner(Part):
         self._root_weights.append(roots)
         self.weighted_trace += float(weights @ self_kernels[chosen])
 
-    def project_back(self, r: Vector) -> Vector:
-        """``sqrt(W) L^-T r``: coefficients over the dictionary's points."""
-        coefficients: Vector = self._root_weights.view * self.factor.solve_transposed(r)
+    def project_back(self, r: Matrix) -> Matrix:
+        """``sqrt(W) L^-T r`` of each row of a matrix: coefficients over the dictionary's points."""
+        coefficients: Matrix = self._root_weights.view * self.factor.solve_transposed(r)
         return coefficients
 
     def effective_dimension(self) -> float:

@@ -16,7 +16,7 @@ outlives it. Periods end at absolute row numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,11 +43,12 @@ from kons.core.threads import single_threaded_blas
 from kons.state import Array, Corner, Count, Leading, Lower, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["Block", "Quadratic", "SquareSum"]
+__all__ = ["NO_TARGETS", "Block", "Quadratic", "SquareSum"]
 
 # Rows between two factorizations; forgetting acts at their ends, and shorter periods follow it more closely.
 PERIOD = 64
 FORGETTING_PERIOD = 32
+NO_TARGETS: Vector = np.empty(0)
 
 
 class _Factor(Lower):
@@ -237,24 +238,32 @@ class Quadratic(SquareSum):
     def _most_pending(self) -> int:
         return self.rows % self.period
 
+    def choose(self, outputs: Sequence[int], signs: Sequence[float]) -> None:
+        """The functions become these of those there are, times their signs."""
+        steps = self._marks[:, STEPS:][:, outputs] * signs
+        self.base = np.ascontiguousarray(self.base[:, outputs] * signs)
+        self._marks = np.hstack([self._marks[:, :STEPS], steps])
+        self.outputs = len(outputs)
+
     # ---- looking
 
     @property
     def u(self) -> Matrix:
         """The weights, (B, K): f(z) = u^T z. Costs O(B^2)."""
-        n, whitened = self.pending, self.base
-        if n:
-            # The steps by the A from before the period: gather, of :mod:`kons.core.replay`.
-            c = blas.dtrsm(1.0, self._C[:n, :n].T, self._marks[:n, STEPS:], diag=1)
-            whitened = whitened - self._V[:n].T @ c
-        if not len(whitened):
-            return whitened
-        u: Matrix = blas.dtrsm(1.0, self.L.T, whitened)
-        return np.ascontiguousarray(u)
+        n = self.pending
+
+        def weights(base: Matrix, steps: Matrix) -> Matrix:
+            if n:
+                # The steps by the A from before the period: gather, of :mod:`kons.core.replay`.
+                base = base - self._V[:n].T @ blas.dtrsm(1.0, self._C[:n, :n].T, steps, diag=1)
+            u: Matrix = blas.dtrsm(1.0, self.L.T, base)
+            return u
+
+        return _each(weights, self.base, self._marks[:n, STEPS:]) if len(self) else self.base
 
     def _whitened(self, u: Matrix) -> Matrix:
         """``L^T u``."""
-        return np.ascontiguousarray(blas.dtrmm(1.0, self.L.T, u)) if len(u) else u
+        return _each(lambda u: blas.dtrmm(1.0, self.L.T, u), u) if len(u) else u
 
     def running_sum(self) -> Matrix:
         """A with the rows of the current period. A copy."""
@@ -284,20 +293,25 @@ class Quadratic(SquareSum):
     def meet(self, Z: Matrix) -> Block:
         """What the replay of these rows starts from."""
         n, V = self.pending, self.whiten(Z)
-        H, M, f = self._against(V), V @ V.T, self.base.T @ V.T
+        H, M = self._against(V), V @ V.T
+        f = _each(lambda base: V @ base, self.base)
         if n:
             M -= (H.T * self._marks[:n, GAINS]) @ H
-            f -= self._marks[:n, STEPS:].T @ H
-        return Block(Z, V, H, M, f)
+            f -= _each(lambda steps: H.T @ steps, self._marks[:n, STEPS:])
+        return Block(Z, V, H, M, np.ascontiguousarray(f.T))
 
-    def absorb(self, rows: Ledger, block: Block, new: Matrix) -> None:
-        """Take in a replayed block, or the first rows of it; ``new`` are coordinates that its atoms added."""
+    def absorb(self, ledgers: Ledger, block: Block, new: Matrix) -> None:
+        """Take in a replayed block, or the first rows of it, with a ledger an output: (K, m).
+
+        ``new`` are coordinates that its atoms added.
+        """
+        rows = ledgers[0]
         m, n, old = len(rows), self.pending, block.Z.shape[1]
         now = slice(n, n + m)
         gains = rows["weight"] / (1.0 + rows["weight"] * rows["inverse_form"])
         # What is left of M: row s holds the forms of row s and those behind it, as row s met A.
         C = np.tril(block.M[:m, :m].T * gains, -1)
-        self._keep(block, C, rows["weight"], gains, rows["step"][:, None])
+        self._keep(block, C, rows["weight"], gains, ledgers["step"].T)
         if len(new):
             self._Z[now, old:] = new.T
             self._V[now, old:] = new.T / math.sqrt(self.prior)
@@ -339,27 +353,27 @@ class Quadratic(SquareSum):
 
     def learn_row(
         self,
-        code: int,
         rows: Ledger,
+        target: float,
+        others: Vector,
+        work: Vector,
+        coefficients: Callable[[float, Vector], float],
+        code: int,
         rules: NDArray[np.void],
         sampler: Matrix,
-        target: float,
         scale: float,
         step_size: float,
         uniform: float,
         self_kernel: float,
-        coefficients: Callable[[float, Vector], float],
-        work: Vector,
-        passes: bool = True,
     ) -> tuple[int, float]:
-        """Learn one row with a built-in loss, whose ``work`` is from :meth:`meet_row`; of one output.
+        """Learn one row with a built-in loss, whose ``work`` is from :meth:`meet_row`.
 
+        ``others`` are the targets of outputs behind the first: only for the squared loss with the Hessian.
         ``coefficients(self_kernel, z)`` is called where the row may become an atom: T of
         :mod:`kons.core.replay`. Fills the ledger of one row. Returns what the row did besides, and w*q.
-        Without ``passes`` the row stays aside until :meth:`pass_row`, and :meth:`mark_row` can still take it
-        back.
+        It stays aside until :meth:`pass_row`: before, :meth:`take_back_row` takes it back.
         """
-        at, given = self.pending, (code, rows, rules, target, scale, step_size, uniform, self_kernel)
+        at, given = self.pending, (code, rows, rules, target, others, scale, step_size, uniform, self_kernel)
         state = work, self.totals, self._V, self._Z, self._C, self._marks, at, sampler
         outcome, mass = learn_row(*given, math.nan, *state)
         if outcome == ASKED:
@@ -371,8 +385,6 @@ class Quadratic(SquareSum):
             self.extend(1)
             self._Z[at, -1] = pivot
             self._V[at, -1] = pivot / math.sqrt(self.prior)
-        if passes:
-            self.pass_row()
         return outcome, mass
 
     def pass_row(self) -> None:
@@ -399,9 +411,10 @@ class Quadratic(SquareSum):
         if self.forgetting < 1.0:
             # Never below alpha*I: S <- lambda S, c <- lambda c, u = A^-1 c with c = A u.
             decay = self.forgetting**self.period
-            c = decay * (self.running_sum() @ u)
+            A = self.running_sum()
+            c = decay * _each(lambda u: A @ u, u)
             self.take_in(Z, decay * weights, decay)
-            self.base = np.ascontiguousarray(self.whiten(c.T).T)
+            self.base = _each(lambda c: self.whiten(c.T).T, c)
         else:
             self.take_in(Z, weights)
             self.base = self._whitened(u)
@@ -421,6 +434,15 @@ class Quadratic(SquareSum):
         stored.counted(self.pending, "pending rows", at_most=self._most_pending)
         if (self._marks[: self.pending, :STEPS] < 0.0).any():
             raise stored.error("a row has a negative weight")
+
+
+def _each(product: Callable[..., Matrix], *given: Matrix) -> Matrix:
+    """A product with matrices (n, K), output by output: those beside one would change its rounding."""
+    outputs = given[0].shape[1]
+    columns = [
+        product(*(np.ascontiguousarray(matrix[:, o : o + 1]) for matrix in given)) for o in range(outputs)
+    ]
+    return np.ascontiguousarray(np.hstack(columns) if outputs > 1 else columns[0])
 
 
 def _bordered(A: Matrix, coordinates: int, diagonal: float) -> Matrix:

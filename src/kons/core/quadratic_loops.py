@@ -24,6 +24,7 @@ from kons.compilation import compiled_sums
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.ledger import TOTALS, Entries, Ledger, PackedRules
 from kons.core.replay import replay_compiled
+from kons.losses.builtin import SQUARED, slope_of
 
 __all__ = [
     "ASKED",
@@ -276,6 +277,7 @@ def learn_row(
     rows: Entries,
     rules: PackedRules,
     target: float,
+    others: Vector,
     scale: float,
     step_size: float,
     uniform: float,
@@ -297,7 +299,8 @@ def learn_row(
     n = V.shape[1]
     z = work[:n]
     f, M, N, R, T = np.empty(1), np.empty((1, 1)), np.empty((1, 1)), np.empty((1, 1)), np.empty((1, 1))
-    f[0], M[0, 0], N[0, 0], T[0, 0] = work[-2], work[-1], 0.0, coefficients
+    values = work[len(work) - 2 - len(others) : len(work) - 1]  # f of all outputs
+    f[0], M[0, 0], N[0, 0], T[0, 0] = values[0], work[-1], 0.0, coefficients
     norm2 = 0.0
     for i in range(n):
         norm2 += z[i] * z[i]
@@ -320,7 +323,10 @@ def learn_row(
                 total -= sampler[i, j] * V[pending, j]
             V[pending, i] = total / sampler[i, i]
             N[0, 0] += V[pending, i] ** 2
-    if replay_compiled(code, rows, rules, f, M, N, R, T, totals) < 0:
+    sound = replay_compiled(code, rows, rules, f, M, N, R, T, totals) >= 0
+    for o in range(1, len(values)):
+        sound = sound and np.isfinite(values[o])
+    if not sound:
         for i in range(len(totals)):  # a slice that is assigned to would take seconds to compile
             totals[i] = before[i]
         return FAILED, 0.0
@@ -329,6 +335,11 @@ def learn_row(
     mass, work[-1] = row.weight * row.inverse_form, row.inverse_form
     keep_row(1.0, row.weight, V, C, marks, pending, work)
     marks[pending, STEPS] = row.step
+    for o in range(len(others)):  # as kons.core.replay.follow has it
+        slope = (
+            0.0 if rules[0].restarts and row.entered else scale * slope_of(SQUARED, values[o + 1], others[o])
+        )
+        marks[pending, STEPS + o + 1] = slope / (1.0 + mass)
     if row.entered:
         return ENTERED, mass
     return (SAMPLED if row.sampler_weight > 0.0 else PLAIN), mass

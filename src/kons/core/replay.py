@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
@@ -29,9 +30,9 @@ from kons.core.entry import condition, decide, enter_sample, settle_inverse_form
 from kons.core.ledger import SPAN_FIXED, TOTALS, Entries, Ledger, PackedRules, Rules
 from kons.core.leverage import leverage
 from kons.errors import NumericalError
-from kons.losses.builtin import second_derivative_of, slope_of
+from kons.losses.builtin import SQUARED, second_derivative_of, slope_of
 
-__all__ = ["NO_MATRIX", "Derivatives", "check_sound", "replay", "replay_compiled", "sample"]
+__all__ = ["NO_MATRIX", "Derivatives", "check_sound", "follow_all", "replay", "replay_compiled", "sample"]
 
 
 @compiled
@@ -53,9 +54,9 @@ def meet(
     if rules[0].entry >= SPAN_FIXED:
         row.novelty += max(R[t, t], 0.0) / rules[0].regularization
     # The forward prediction c^T (A + 2 phi phi^T)^-1 phi, w = 2 being the squared loss's Hessian.
-    raw = f[t] / (1.0 + 2.0 * row.inverse_form) if rules[0].forward else f[t]
+    row.divisor = 1.0 + 2.0 * row.inverse_form if rules[0].forward else 1.0
     # Line 7: y_hat = y_bar - h(y_bar)
-    row.prediction = min(max(raw, -rules[0].bound), rules[0].bound)
+    row.prediction = min(max(f[t] / row.divisor, -rules[0].bound), rules[0].bound)
     row.overshoot = f[t] - row.prediction
     return verdict < 2 and np.isfinite(f[t])
 
@@ -167,6 +168,29 @@ def replay_compiled(
 
 
 @compiled
+def follow(rows: Entries, others: Entries, rules: PackedRules, f: Vector, M: Matrix) -> bool:
+    """A further output of a block that was replayed, with the same A; f is its own, and used up.
+
+    Only for the squared loss with the Hessian, whose weight knows no target. O(m^2). False: f is not finite.
+    """
+    for t in range(len(rows)):
+        row, other = rows[t], others[t]
+        other.prediction = min(max(f[t] / row.divisor, -rules[0].bound), rules[0].bound)
+        other.slope = row.scale * slope_of(SQUARED, f[t], other.target)
+        other.weight, other.inverse_form = row.weight, row.inverse_form
+        if not np.isfinite(other.slope):
+            return False
+        if rules[0].restarts and row.entered:
+            other.step = 0.0
+            break
+        other.step = other.slope / (1.0 + row.weight * row.inverse_form)
+        for j in range(t + 1, len(rows)):
+            f[j] -= other.step * M[t, j]
+    gather(others, M)
+    return True
+
+
+@compiled
 def sample_compiled(rows: Entries, rules: PackedRules, N: Matrix, totals: Vector) -> int:
     """A block for KORS alone, its feature weights given. Returns as :func:`replay_compiled`."""
     for t in range(len(rows)):
@@ -217,6 +241,13 @@ def replay(
             break
     gather(rows, M)
     return len(rows)
+
+
+def follow_all(rows: Ledger, others: Ledger, rules: NDArray[np.void], F: Matrix, M: Matrix) -> None:
+    """:func:`follow` of each of the ledgers, (K, m), with its row of F."""
+    for other, f in zip(others, F, strict=True):
+        if not follow(rows, other, rules, f, M):
+            check_sound(-1, other)
 
 
 def sample(rows: Ledger, rules: Rules, N: Matrix, totals: Vector) -> None:

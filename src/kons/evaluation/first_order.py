@@ -71,6 +71,7 @@ class KernelGradientDescent(ExpansionLearner):
         super().__init__(kernel, loss, bound=bound, regularization=1.0, step_size=size)
         self.step = step
         self.second_order = None  # it has no A to speak of
+        self._make_functions(1)
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""

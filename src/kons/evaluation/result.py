@@ -66,6 +66,9 @@ class Evaluation:
     notes: list[str] = field(default_factory=list)
     trace: Trace | None = field(default=None, repr=False)
     """Of all rows, if it was asked for."""
+    targets: list[Evaluation] | None = field(default=None, repr=False)
+    """Of y of shape (n, k): the evaluation of each target. Here losses, the baselines' too, are then sums
+    over targets, metrics and coverage their means."""
 
     @property
     def microseconds_per_row(self) -> float:

@@ -11,6 +11,7 @@ from kons.arrays import as_targets
 from kons.errors import ConfigurationError, announce
 from kons.evaluation.prequential import Prequential, Scored
 from kons.evaluation.result import Evaluation
+from kons.evaluation.several import evaluate_several
 from kons.learners import Classifier, Scaled, Trace
 from kons.learners.protocol import as_learner
 from kons.streams import Stream, open_stream
@@ -54,7 +55,8 @@ def evaluate(
         of your own: ``predict_one`` and ``learn_one`` are enough (:mod:`kons.learners.protocol`).
     stream:
         A :class:`kons.streams.Stream`, a pair (X, y), an iterable of (x, y) or (dict, y), or anything that
-        :func:`kons.streams.open_stream` takes.
+        :func:`kons.streams.open_stream` takes. With a pair whose y is an array of shape (n, k), k > 1, the
+        result has :attr:`~kons.evaluation.Evaluation.targets`, an evaluation of each; no callback is called.
     metrics:
         Names from :data:`kons.evaluation.METRICS`; all of the task by default.
     delay:
@@ -85,6 +87,12 @@ def evaluate(
     """
     asked = task if task != "auto" or isinstance(learner, str) else as_learner(learner).task
     length: int | None = None
+    if asked != "classification" and _several_targets(stream):
+        X, y = stream
+        ready, note = in_raw_units(learner, "regression", scale, len(y), delay)
+        choices = {"metrics": metrics, "window": window, "baselines": baselines, "intervals": intervals}
+        found = evaluate_several(ready, X, y, delay=delay, block=BLOCK, trace=trace, **choices)
+        return replace(found, notes=[*([note] if note else []), *found.notes])
     if isinstance(stream, tuple) and len(stream) == 2 and as_learner(learner).accepts == "objects":
         # Rows that are no numbers: cut as they are.
         X, y = stream
@@ -157,3 +165,11 @@ def _all_numbers(y: Any) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _several_targets(stream: Any) -> bool:
+    """Whether it is a pair (X, y) with y an array of shape (n, k), k > 1."""
+    if not (isinstance(stream, tuple) and len(stream) == 2):
+        return False
+    shape: tuple[int, ...] = getattr(stream[1], "shape", ())
+    return len(shape) == 2 and shape[1] > 1

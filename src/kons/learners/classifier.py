@@ -1,4 +1,4 @@
-"""Any number of classes: one problem per class, in one dictionary."""
+"""Any number of classes: labels become targets -1 and +1, one a class."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector, as_row_values, require_integer
 from kons.errors import ConfigurationError, InputError, TargetError
 from kons.learners.labels import Codes, KnownLabels, Labels, as_label, as_labels
-from kons.learners.problems import problems_for
+from kons.learners.separate import Separate
 from kons.learners.stream import Wrapper
 from kons.learners.trace import Trace
 from kons.losses import Logistic, Loss
@@ -19,6 +19,14 @@ from kons.state import Inner, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Classifier"]
+
+
+class _Functions(Inner):
+    """What learns the targets, with as many functions as the classes, loaded before, ask for."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        part._arrange(sizes["classes"])
+        return super().load(stored, key, part, name, sizes)
 
 
 class Classifier(Wrapper):
@@ -29,9 +37,12 @@ class Classifier(Wrapper):
         class k:     target +1 in rows of the class, -1 in all others,   score f_k
         predicted:   argmax_k f_k,  over the classes met before the row
 
-    A class may come at any time, and when it was first named changes nothing: it starts from what a
-    problem whose class never came has learned. With :class:`~kons.EmbeddedKONS` all classes share one
-    dictionary and its coordinates, O(B^2) per class and row; other learners are kept once per class.
+    A class may come at any time, and when it was first named changes nothing: what its function would have
+    learned before is what that of *a class that never came* has, all targets -1; so one more is kept for it,
+    and a new class starts as its copy. With :class:`~kons.EmbeddedKONS` the scores are its functions for
+    several targets, over one dictionary; other learners are kept once per class. The built-in losses are
+    symmetric, l(p, y) = l(-p, -y), so that opposite targets have opposite functions, to the last bit: there,
+    two classes cost two functions (one, if no other can come).
 
     Parameters
     ----------
@@ -40,10 +51,10 @@ class Classifier(Wrapper):
         one of your own (:mod:`kons.learners.protocol`), whose prediction estimates their mean. It is a
         pattern, and stays as it is.
     classes:
-        All classes there will ever be, if they are known: another label is then refused, and the problem
+        All classes there will ever be, if they are known: another label is then refused, and the function
         of the class that never came is spared, half of the cost with two classes.
 
-    Not for thousands of classes: each costs a problem of its own.
+    Not for thousands of classes: each costs a function of its own.
 
     Examples
     --------
@@ -58,7 +69,7 @@ class Classifier(Wrapper):
     """
 
     task = "classification"
-    STATE = fields(_labels=KnownLabels(), _problems=Inner())
+    STATE = fields(_labels=KnownLabels(), _functions=_Functions())
 
     def __init__(self, learner: Any, classes: Sequence[Any] | None = None) -> None:
         super().__init__(learner, "a learner of one problem such as EmbeddedKONS(...)")
@@ -83,8 +94,11 @@ class Classifier(Wrapper):
         #: All classes there will ever be; None: others may come.
         self._given = None if classes is None else self.classes
         self.closed = classes is not None
-        self._problems = problems_for(pattern, closed=self.closed)
-        self._problems.add(len(self._labels))
+        self._functions: Any = pattern.anew() if pattern.shares_dictionary else Separate(pattern.anew())
+        # Opposite functions need one that can be turned round, and a loss that does not mind.
+        self._symmetric = pattern.shares_dictionary and self.loss.code is not None
+        self._places: list[tuple[int, float]] = []
+        self._arrange(len(self._labels))
 
     # ---- learning
 
@@ -93,7 +107,7 @@ class Classifier(Wrapper):
 
         The trace has the predicted labels (None before any class is known), the 0/1 error times the
         sample weight, and ``scores``: a column per class in the order of :attr:`classes` after the call, NaN
-        in rows before the class was known. ``novelty`` is that of the problem whose class never came.
+        in rows before the class was known. ``novelty`` is that of the class that never came.
         """
         points = self._as_points(X)
         labels = as_labels(y, len(points))
@@ -106,9 +120,11 @@ class Classifier(Wrapper):
         with self._all_or_nothing():
             before = len(self._labels)
             codes = self._codes(labels)
-            learned = self._problems.learn(points, codes, weights, limit)
+            learned = self._functions.advance(
+                points, np.where(codes[:, None] == self._owners, 1.0, -1.0), limit, weights
+            )
             self._count(points, int(np.count_nonzero(learned.kept)))
-        scores = learned.scores
+        scores = self._scores_of(learned["prediction"])
         for code in range(before, scores.shape[1]):
             scores[: int(np.argmax(codes == code)) + 1, code] = np.nan
         wrong = (best_of(scores) != codes).astype(np.float64)
@@ -118,7 +134,7 @@ class Classifier(Wrapper):
             scores=scores,
             kept=learned.kept,
             size=self._sizes(learned.kept),
-            novelty=learned.novelty,
+            novelty=learned.novelty if np.ndim(learned.novelty) < 2 else learned["novelty"][:, 0],
             rounding_clips=learned.rounding_clips,
         )
 
@@ -129,12 +145,16 @@ class Classifier(Wrapper):
         if code is None or self._width is None:
             points = self._as_point(x)
             with self._all_or_nothing():
-                codes = self._codes([label])
-                kept = self._problems.learn_one(x, int(codes[0]))
-                self._count(points, kept)
+                self._learn_one(x, int(self._codes([label])[0]))
+                self._count(points, 0)
             return
-        self._kept += self._problems.learn_one(x, code)
+        self._learn_one(x, code)
         self._rows_seen += 1
+
+    def _learn_one(self, x: Any, code: int) -> None:
+        size = self._functions.size
+        self._functions.learn_one(x, [1.0 if code == owner else -1.0 for owner in self._owners])
+        self._kept += int(self._functions.size != size)
 
     # ---- predicting
 
@@ -152,7 +172,8 @@ class Classifier(Wrapper):
         if not len(self._labels):
             self._as_point(x)
             return None
-        scores = self._problems.scores_of_one(x)
+        values = self._functions.predict_one(x).tolist()
+        scores = [values[place] * sign for place, sign in self._places]
         return self._labels.known[scores.index(max(scores))]
 
     def decision_function(self, X: Any) -> Matrix:
@@ -160,7 +181,7 @@ class Classifier(Wrapper):
         points = self._as_points(X)
         if not len(self._labels):
             raise InputError("no class is known yet: learn some rows first, or give classes=.")
-        return self._problems.scores(points)
+        return self._scores_of(self._functions.predict(points))
 
     def predict_proba(self, X: Any) -> Matrix:
         """The probability of each class, columns in the order of :attr:`classes`.
@@ -176,7 +197,7 @@ class Classifier(Wrapper):
         if not len(self._labels):
             self._as_point(x)
             return {}
-        scores = np.array([self._problems.scores_of_one(x)])
+        scores = self._scores_of(self._functions.predict_one(x)[None])
         return dict(zip(self._labels.known, self.probabilities(scores)[0].tolist(), strict=True))
 
     # ---- from scores to labels and probabilities
@@ -194,19 +215,18 @@ class Classifier(Wrapper):
     @property
     def atoms(self) -> Any:
         """The points of the shared dictionary, in the order they entered. A copy."""
-        return self._host.atoms
+        return self._sharing.atoms
 
     def novelty(self, X: Any) -> Vector:
-        """How new each point is, to the problem whose class never came: see :class:`~kons.EmbeddedKONS`."""
-        novelty: Vector = self._host.novelty(X)
-        return novelty
+        """How new each point is, to the class that never came: see :class:`~kons.EmbeddedKONS`."""
+        novelty = self._sharing.novelty(X)
+        return novelty if novelty.ndim == 1 else np.ascontiguousarray(novelty[:, 0])
 
     @property
-    def _host(self) -> Any:
+    def _sharing(self) -> Any:
         if not self._pattern.shares_dictionary:
             raise AttributeError(f"{self._pattern.name} has no dictionary that its classes share.")
-        problems: Any = self._problems
-        return problems.host
+        return self._functions
 
     def anew(self, bandwidths: tuple[float, float] | None = None, move: Any = None) -> Classifier:
         """A new one of its kind: see :meth:`Learner.anew`."""
@@ -222,9 +242,11 @@ class Classifier(Wrapper):
             self._rows_seen and not self.classes
         ):
             raise stored.error(f"{self.classes!r} cannot be its classes")
-        if self._problems.rows_seen not in (None, self._rows_seen):
+        functions = self._functions
+        if functions.rows_seen not in (None, self._rows_seen) or functions.outputs != len(self._owners):
             raise stored.error(
-                f"its problems have seen {self._problems.rows_seen} rows, expected {self._rows_seen}"
+                f"{functions.outputs} functions of {functions.rows_seen} rows cannot be those of "
+                f"{len(self.classes)} classes and {self._rows_seen} rows"
             )
 
     # ---- inside
@@ -233,7 +255,7 @@ class Classifier(Wrapper):
         """More features from now on, 0 in all that was kept: see :meth:`StreamConsumer.widen`."""
         self._require_widenable(columns)
         if self._width is not None:
-            self._problems.widen(columns)
+            self._functions.widen(columns)
             self._width += columns
         self._widen_queue(np.zeros(columns))
 
@@ -250,8 +272,31 @@ class Classifier(Wrapper):
         if new and self._given is not None:
             seen = self._labels.known[before]
             raise InputError(f"y holds {seen!r}, which is not among classes={self._labels.known[:before]!r}.")
-        self._problems.add(new)
+        if new:
+            self._arrange(len(self._labels))
         return codes
+
+    # ---- inside: classes and functions
+
+    def _arrange(self, classes: int) -> None:
+        """Let new classes in; notes the function of each, with its sign there, and each function's class."""
+        unseen = 0 if self.closed else 1
+        places = [(unseen + code, 1.0) for code in range(classes)]
+        if self._symmetric and classes == 2:
+            places[1] = (unseen, -1.0)
+        if self._symmetric and classes == 1 and not self.closed:
+            places[0] = (0, -1.0)  # the opposite of the unseen one
+        owners = [-1] * unseen + [code for code, (_, sign) in enumerate(places) if sign > 0.0]
+        # Classes that were there keep their function; a new one takes that of the class that never came.
+        before = [(0, 1.0), *self._places]
+        known = [before[owner + 1] if owner + 1 < len(before) else before[0] for owner in owners]
+        self._functions.arrange([place for place, _ in known], [sign for _, sign in known])
+        self._places, self._owners = places, owners
+
+    def _scores_of(self, values: Matrix) -> Matrix:
+        """Of each class, from the values of the functions."""
+        scores = [sign * values[:, place] for place, sign in self._places]
+        return np.stack(scores, axis=1) if scores else values[:, :0]
 
     def _facts(self) -> dict[str, str]:
         return {"classes": ", ".join(map(repr, self._labels.known[:20]))}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from kons.arrays import Vector, as_scalar, require_flag, require_integer, require_number
+from kons.arrays import Matrix, Vector, as_outputs, as_scalar, require_flag, require_integer, require_number
 from kons.core.coins import Coins
 from kons.core.embedding import Embedding
 from kons.core.entry import DEPENDENT
@@ -21,9 +22,9 @@ from kons.core.ledger import (
     Ledger,
     new_ledger,
 )
-from kons.core.quadratic import Quadratic, SquareSum
-from kons.core.quadratic_loops import PLAIN, outside_of
-from kons.core.replay import NO_MATRIX, Derivatives, replay
+from kons.core.quadratic import NO_TARGETS, Quadratic, SquareSum
+from kons.core.quadratic_loops import ENTERED, PLAIN, outside_of
+from kons.core.replay import NO_MATRIX, Derivatives, follow_all, replay
 from kons.core.storage import PointStore, copied
 from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, NumericalError
@@ -43,6 +44,10 @@ FEWEST_IN_BLOCK = 6
 # A coin may choose a point that the span all but holds: its coordinate would carry next to nothing, and be in
 # the way of points farther off (see kons.core.entry.independent).
 LEAST_OUTSIDE = 1e-4
+# The form between a single row and those behind it.
+ALONE = np.zeros((1, 1))
+#: Running totals that belong to the dictionary, not to a function.
+OF_DICTIONARY = [TOTALS.sampler_trace, TOTALS.free_slots]
 #: Of the row that was met last, its bytes and what was found of it: none.
 NOT_MET: tuple[bytes | None, list[Vector]] = (None, [])
 
@@ -63,6 +68,15 @@ class _Candidate(Field):
         return stored.array(key, 1, sizes["width"])
 
 
+class _Quadratics(Inners):
+    """As many as the number of targets, which was loaded before, asks for."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        if part.outputs:
+            part._make_functions(part.outputs)
+        return super().load(stored, key, part, name, sizes)
+
+
 class EmbeddedKONS(NewtonLearner):
     """The kernel online Newton step in the span of at most ``max_atoms`` points.
 
@@ -75,6 +89,13 @@ class EmbeddedKONS(NewtonLearner):
     new atom appends a coordinate and changes nothing that was learned. A row costs O(B^2) with B atoms,
     whatever t is: this is the learner to run all day. Use exact ``KONS`` to check a theorem on some
     thousand rows.
+
+    With y of shape (n, k) there are k functions over the one dictionary: who becomes an atom depends on
+    points and coins alone. Under the squared loss with ``second_order="hessian"`` the weights in A do not
+    depend on targets, so there is one A for all, and a target more costs O(B) a row. With ``"gradient"``, and
+    with other losses, they do: there are k of them, O(B^2) each; no bound on their curvature that all could
+    share is put in their place. (Who is replaced in a full dictionary, with ``when_full="replace"``, depends
+    on all functions.)
 
     Parameters
     ----------
@@ -115,8 +136,7 @@ class EmbeddedKONS(NewtonLearner):
 
     STATE = fields(
         _embedding=Inner(binds="size"),
-        _span=Inner(),
-        _riders=Inners(),
+        _quadratics=_Quadratics(),
         _sampler=Inner(),
         _candidate_novelty=Number(at_least=0.0),
         _candidate=_Candidate(),
@@ -164,9 +184,8 @@ class EmbeddedKONS(NewtonLearner):
         self.policy = policy
         self._coins = (Coins(self.seed),)
         self._embedding = Embedding(kernel)
-        self._span = Quadratic(self.regularization, self.forgetting)
-        # What other targets on the same rows have learned in the same dictionary: kons.learners.problems.
-        self._riders: list[Quadratic] = []
+        # One with K outputs, or K with one: see the class.
+        self._quadratics = [Quadratic(self.regularization, self.forgetting)]
         self._sampler: SquareSum | None = None
         self._rules = self._rules._replace(forward=self.forward, restarts=on_growth == "restart")
         self._follow(policy)
@@ -174,7 +193,7 @@ class EmbeddedKONS(NewtonLearner):
         self._candidate: Any = None
         self._candidate_novelty = 0.0
         self._replaces = isinstance(policy, Dependence) and policy.when_full == "replace"
-        self._row = new_ledger(1)
+        self._row = [new_ledger(1)]
         self._packed = self._rules.packed
         self._constant_step = self.step_size.value if isinstance(self.step_size, Constant) else None
         self._hot: _Hot | None = None
@@ -183,7 +202,8 @@ class EmbeddedKONS(NewtonLearner):
 
     def _follow(self, policy: Any) -> None:
         """Turn the policy into rules; a fixed dictionary is there from the start."""
-        self._span.totals[TOTALS.free_slots] = self.max_atoms
+        first = self._quadratics[0]
+        first.totals[TOTALS.free_slots] = self.max_atoms
         if isinstance(policy, Dependence):
             tolerance = max(float(policy.tolerance), DEPENDENT)
             self._rules = self._rules._replace(entry=SPAN_DEPENDENCE, tolerance=tolerance)
@@ -201,8 +221,8 @@ class EmbeddedKONS(NewtonLearner):
             self._rules = self._rules._replace(entry=SPAN_FIXED)
             atoms = self._as_points(policy.atoms)
             self._embedding.extend(atoms)
-            self._span.reset(len(self._embedding))
-            self._span.totals[TOTALS.free_slots] = 0
+            first.reset(len(self._embedding))
+            first.totals[TOTALS.free_slots] = 0
             self._count(atoms[:0], len(self._embedding))
         else:
             raise ConfigurationError(
@@ -217,16 +237,17 @@ class EmbeddedKONS(NewtonLearner):
         """The points whose span the function lives in, in the order they entered. A copy."""
         return self._embedding.atoms.copy()
 
-    def novelty(self, X: Any) -> Vector:
+    def novelty(self, X: Any) -> Vector | Matrix:
         """How new each point is: ``phi^T A^-1 phi`` with its part outside the span, which A holds as alpha.
 
-        k(x,x)/alpha for a point unlike anything seen, near 0 in regions seen often.
+        k(x,x)/alpha for a point unlike anything seen, near 0 in regions seen often. (n, k) where each of k
+        targets has an A of its own.
         """
         points = self._as_points(X)
         Z = self._embedding.coordinates(points)
         outside = self._embedding.sound_residual(self.kernel.evaluate_diagonal(points), Z)
-        novelty: Vector = self._span.inverse_forms(Z) + outside / self.regularization
-        return novelty
+        novelties = [part.inverse_forms(Z) + outside / self.regularization for part in self._quadratics]
+        return np.stack(novelties, axis=1) if self._outputs and not self._shares_matrix else novelties[0]
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
@@ -243,72 +264,168 @@ class EmbeddedKONS(NewtonLearner):
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         super()._loaded(stored, sizes)
         most = 0 if isinstance(self.policy, Fixed) else self.max_atoms - len(self._embedding)
-        if self._free_slots() > most or self._span.rows != self._rows_seen:
+        first = self._quadratics[0]
+        if self._free_slots() > most or first.rows != self._rows_seen:
             raise stored.error(
-                f"{self._span.rows} rows and {self._free_slots()} free slots in the span do not fit "
+                f"{first.rows} rows and {self._free_slots()} free slots in the span do not fit "
                 f"{self._rows_seen} rows and {len(self._embedding)} of {self.max_atoms} atoms"
             )
+        for other in self._quadratics[1:]:
+            if (other.rows, other.pending) != (first.rows, first.pending):
+                raise stored.error("a function is at another row than the first")
+            other.totals[OF_DICTIONARY] = first.totals[OF_DICTIONARY]
         self._dictionary_changed()
+
+    # ---- several functions
+
+    def arrange(self, functions: Sequence[int], signs: Sequence[float] | None = None) -> None:
+        """The functions become these of those there are, by number, each times a sign.
+
+        Rows have a target for each from then on. A function may come more than once: its copies then differ
+        by what they are taught. A new learner has one, that is 0.
+
+        >>> from kons import EmbeddedKONS, Gaussian, Squared
+        >>> learner = EmbeddedKONS(Gaussian(), Squared(), second_order="hessian")
+        >>> learner.learn_one([0.0], [1.0])
+        >>> learner.arrange([0, 0], [1.0, -1.0])
+        >>> learner.predict_one([0.0]).round(3)
+        array([ 0.667, -0.667])
+        """
+        signs = [1.0] * len(functions) if signs is None else signs
+        if self._shares_matrix:
+            self._quadratics[0].choose(functions, signs)
+        else:
+            used: set[int] = set()
+            chosen = []
+            for number, sign in zip(functions, signs, strict=True):
+                part = self._quadratics[number]
+                if number in used or sign < 0.0:  # in a mark there may be the very same
+                    part = copy.deepcopy(part)
+                    part.choose([0], [sign])
+                else:
+                    used.add(number)
+                chosen.append(part)
+            self._quadratics = chosen
+        self._outputs = len(functions)
+        self._row = [new_ledger(1) for _ in self._quadratics]
+        self._last = NOT_MET
+
+    def _make_functions(self, count: int) -> None:
+        self.arrange([0] * count)
 
     def _restored(self) -> None:
         self._dictionary_changed()
 
     # ---- one row at a time: the same update without the overhead of blocks
 
-    def predict_one(self, x: Any) -> float:
+    def predict_one(self, x: Any) -> Any:
         """The clipped score of one row. What it found of x, ``learn_one`` on the same row reuses."""
-        return self._clipped_score(self._meet_row(x)[1][0])
+        works = self._meet_row(x)[1]
+        if not self._outputs:
+            return self._clipped_score(float(works[0][-2]), works[0])
+        return np.array([self._clipped_score(*found) for found in self._found(works)])
 
-    def _clipped_score(self, work: Vector) -> float:
-        """Of a row that was met."""
-        value, q = float(work[-2]), float(work[-1])
+    def _found(self, works: list[Vector]) -> Iterator[tuple[float, Vector]]:
+        """f of each function, with the work it is from."""
+        for work, part in zip(works, self._quadratics, strict=True):
+            for value in work[-1 - part.outputs : -1].tolist():
+                yield value, work
+
+    def _clipped_score(self, value: float, work: Vector) -> float:
         if self.forward:
-            value /= 1.0 + 2.0 * q
+            value /= 1.0 + 2.0 * float(work[-1])
         if not math.isfinite(value):
             raise no_finite_score(self.kernel)
         return min(max(value, -self.bound), self.bound)
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row: a block of one."""
-        code = self.loss.code
-        if code is None or self._replaces:
+        if self.loss.code is None or self._replaces or self._outputs is None:
             super().learn_one(x, y)
             return
         point, works, self_kernel = self._meet_row(x)
-        if type(y) is not float or not math.isfinite(y):
-            y = as_scalar(y, name="y")
-        self.loss.check_targets(y, self.bound)
+        if self._outputs:
+            targets = self._as_floats(y)
+        else:
+            targets = (y if type(y) is float and math.isfinite(y) else as_scalar(y, name="y"),)
+        for target in targets:
+            self.loss.check_targets(target, self.bound)
         eta = self._constant_step or self.step_size(self._rows_seen + 1)
         uniform = self._coins[0].draw_one()
-        span, row, size = self._span, self._row, len(self._span)
-        sampler = NO_MATRIX if self._sampler is None else self._sampler.L
         self._last = NOT_MET
         try:
-            outcome, mass = span.learn_row(
-                code,
-                row,
-                self._packed,
-                sampler,
-                y,
-                1.0,
-                eta,
-                uniform,
-                self_kernel,
-                self._embedding.squared_coefficients,
-                works[0],
+            outcome, masses = self._learn_row(
+                self._row, targets, 1.0, eta, uniform, point, works, self_kernel
             )
         except NumericalError:
             self._coins[0].take_back_one()
             raise
-        if outcome != PLAIN:
-            self._grow_by_point(point, row, works[0][:size])
-        if self._width is None:
-            self._count(point, len(span) - size)
+        self._rows_seen += 1
+        self._kept += outcome == ENTERED
+        for mass in masses:
+            self._log_determinant += math.log1p(mass)
+            self._online_effective_dimension += mass / (1.0 + mass)
+
+    def _as_floats(self, y: Any) -> Sequence[float]:
+        """Several targets of one row, at the least cost where they are Python's own numbers."""
+        if (
+            type(y) is list
+            and len(y) == self._outputs
+            and all(type(v) is float and math.isfinite(v) for v in y)
+        ):
+            return y
+        targets: list[float] = as_outputs([y], 1, self._outputs)[0].tolist()
+        return targets
+
+    def _learn_row(
+        self,
+        rows: Sequence[Ledger],
+        targets: Sequence[float],
+        scale: float,
+        eta: float,
+        uniform: float,
+        point: Any,
+        works: list[Vector],
+        self_kernel: float,
+    ) -> tuple[int, list[float]]:
+        """Learn a row that was met, with a built-in loss: what it did besides, and w*q of each A.
+
+        There is a ledger for each quadratic.
+        """
+        code, parts = self.loss.code, self._quadratics
+        assert code is not None
+        sampler = NO_MATRIX if self._sampler is None else self._sampler.L
+        given = code, self._packed, sampler, scale, eta, uniform, self_kernel
+        coefficients = self._embedding.squared_coefficients
+        others = NO_TARGETS if len(targets) == len(parts) else np.array(targets[1:])
+        if len(parts) == 1:
+            outcome, mass = parts[0].learn_row(rows[0], targets[0], others, works[0], coefficients, *given)
+            parts[0].pass_row()
+            masses = [mass]
         else:
-            self._rows_seen += 1
-            self._kept += len(span) - size
-        self._log_determinant += math.log1p(mass)
-        self._online_effective_dimension += mass / (1.0 + mass)
+            outcome, masses = self._learn_in_each(rows, targets, works, coefficients, given)
+        # Who enters depends on points and coins, not on targets: every function says the same.
+        if outcome != PLAIN:
+            self._grow_by_point(point, rows[0], works[0][: len(self._embedding)])
+        return outcome, masses
+
+    def _learn_in_each(
+        self, rows: Any, targets: Sequence[float], works: list[Vector], coefficients: Any, given: Any
+    ) -> tuple[int, list[float]]:
+        """:meth:`_learn_row` where each function has its own A: if one cannot learn it, none does."""
+        parts, masses = self._quadratics, []
+        before = [part.mark_row() for part in parts[:-1]]  # the last one undoes itself
+        try:
+            for part, row, target, work in zip(parts, rows, targets, works, strict=True):
+                outcome, mass = part.learn_row(row, target, NO_TARGETS, work, coefficients, *given)
+                masses.append(mass)
+        except NumericalError:
+            for part, mark in zip(parts, before, strict=False):
+                part.take_back_row(mark)
+            raise
+        for part in parts:
+            part.pass_row()
+        return outcome, masses
 
     def _meet_row(self, x: Any) -> tuple[Any, list[Vector], float]:
         """x as a block of one, what every function needs to learn it, and k(x,x); what was last met is kept.
@@ -323,17 +440,17 @@ class EmbeddedKONS(NewtonLearner):
         if hot is None:
             point = self._as_point(x)
             z = self._embedding.coordinates_of_one(point)
-            works = [span.meet_row(z) for span in self._spans]
+            works = [part.meet_row(z) for part in self._quadratics]
             return point, works, float(self.kernel.evaluate_diagonal(point)[0])
         # Machine code for strides may round differently.
         if not (plain and x.shape == hot.shape and x.flags.c_contiguous):
             x = self._as_point(x)[0]
-        first = self._span.meet_gaussian_row(hot.rate, x, hot.atoms, hot.inverse)
+        first = self._quadratics[0].meet_gaussian_row(hot.rate, x, hot.atoms, hot.inverse)
         if first[-2] != first[-2]:
             x = self._as_point(x)[0]  # it says what is wrong with x, if that is it
         works = [first]
-        if self._riders:
-            works += [span.meet_row(first[: len(self._span)]) for span in self._riders]
+        if len(self._quadratics) > 1:
+            works += [part.meet_row(first[: len(hot.atoms)]) for part in self._quadratics[1:]]
         self._last = x.tobytes(), works
         return x[None], works, 1.0
 
@@ -357,89 +474,65 @@ class EmbeddedKONS(NewtonLearner):
     def _learn_rows(
         self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
     ) -> None:
-        self._learn_problems(points, [rows], derivatives, limit)
-
-    def _learn_problems(
-        self, points: Any, ledgers: Sequence[Ledger], derivatives: int | Derivatives, limit: int | None
-    ) -> None:
-        """Learn the same rows with other targets each: a ledger per span, in the one dictionary."""
-        count, self._last = len(ledgers[0]), NOT_MET
+        count, self._last = len(points), NOT_MET
         with single_threaded_blas(limit is not None):
             start = 0
             while start < count:
-                stop = start + min(self._span.rows_left, count - start, limit or 1)
+                stop = start + min(self._quadratics[0].rows_left, count - start, limit or 1)
                 if stop - start < FEWEST_IN_BLOCK and isinstance(derivatives, int):
                     stop = start + 1
-                    self._learn_in_place(
-                        derivatives, points[start:stop], [rows[start:stop] for rows in ledgers]
-                    )
+                    self._learn_in_place(points[start:stop], rows[:, start:stop])
                 else:
-                    stop = start + self._learn_block(
-                        points[start:stop], [rows[start:stop] for rows in ledgers], derivatives
-                    )
+                    stop = start + self._learn_block(points[start:stop], rows[:, start:stop], derivatives)
                 start = stop
 
-    def _learn_in_place(self, code: int, point: Any, ledgers: Sequence[Ledger]) -> None:
+    def _learn_in_place(self, point: Any, rows: Ledger) -> None:
         """One row of longer ledgers."""
         self_kernel = float(self.kernel.evaluate_diagonal(point)[0])
         z = self._embedding.coordinates_of_one(point)
-        sampler = NO_MATRIX if self._sampler is None else self._sampler.L
-        for span, row in zip(self._spans, ledgers, strict=True):
-            target, scale, eta, uniform = (
-                float(row[name][0]) for name in ("target", "scale", "step_size", "uniform")
-            )
-            outcome, _ = span.learn_row(
-                code,
-                row,
-                self._packed,
-                sampler,
-                target,
-                scale,
-                eta,
-                uniform,
-                self_kernel,
-                self._embedding.squared_coefficients,
-                span.meet_row(z),
-            )
-        # Who enters depends on points and coins, not on targets: every span says the same.
-        if outcome != PLAIN:
-            self._grow_by_point(point, ledgers[0], z)
+        works = [part.meet_row(z) for part in self._quadratics]
+        scale, eta, uniform = (float(rows[0, 0][name]) for name in ("scale", "step_size", "uniform"))
+        targets: list[float] = rows["target"][:, 0].tolist()
+        self._learn_row(list(rows), targets, scale, eta, uniform, point, works, self_kernel)
+        if self._shares_matrix:
+            follow_all(rows[0], rows[1:], self._packed, works[0][-len(rows) : -1, None].copy(), ALONE)
         if self._replaces:
-            self._consider(point, ledgers[0])
+            self._consider(point, rows[0])
 
-    def _learn_block(self, block: Any, ledgers: Sequence[Ledger], derivatives: int | Derivatives) -> int:
+    def _learn_block(self, block: Any, rows: Ledger, derivatives: int | Derivatives) -> int:
         """Replay up to the end of the period, or up to a restart; returns how many rows that were."""
-        sampler, rows = self._sampler, ledgers[0]
+        sampler, first = self._sampler, rows[0]
         rows["self_kernel"] = self.kernel.evaluate_diagonal(block)
         Z = self._embedding.coordinates(block)
         rows["norm2"] = np.einsum("ij,ij->i", Z, Z)
-        for other in ledgers[1:]:
-            other["self_kernel"], other["norm2"] = rows["self_kernel"], rows["norm2"]
-        R = self._outside(block, rows, Z)
-        T = self._coefficients(rows, Z, R)
+        R = self._outside(block, first, Z)
+        T = self._coefficients(first, Z, R)
         N = NO_MATRIX if sampler is None else sampler.forms(Z, R)
-        blocks = [span.meet(Z) for span in self._spans]
-        for span, ledger, met in zip(self._riders, ledgers[1:], blocks[1:], strict=True):
+        blocks = [part.meet(Z) for part in self._quadratics]
+        for part, row, met in zip(self._quadratics[1:], rows[1:], blocks[1:], strict=False):
             # Copies: a replay uses up its matrices.
             others = {"N": N.copy(), "R": R.copy(), "T": T.copy()}
-            replay(derivatives, ledger, self._rules, met.f[0], met.M, span.totals, **others)
-        f, M, totals = blocks[0].f[0], blocks[0].M, self._span.totals
-        learned = replay(derivatives, rows, self._rules, f, M, totals, N=N, R=R, T=T)
-        Z, entered = Z[:learned], np.flatnonzero(rows["entered"][:learned])
+            replay(derivatives, row, self._rules, met.f[0], met.M, part.totals, **others)
+        f, M = blocks[0].f, blocks[0].M
+        learned = replay(derivatives, first, self._rules, f[0], M, self._quadratics[0].totals, N=N, R=R, T=T)
+        Z, entered = Z[:learned], np.flatnonzero(first["entered"][:learned])
         new = np.empty((0, learned))
         if len(entered):
             # Coordinate i of the block's rows from its own row on; those before have nothing there.
             new = np.triu(R[:learned, :learned])[entered]
             self._embedding.append(block, entered, Z[entered], new[:, entered])
             Z = np.hstack([Z, new.T])
-        for span, ledger, met in zip(self._spans, ledgers, blocks, strict=True):
+        rows = rows[:, :learned]
+        by_quadratic = rows[None] if self._shares_matrix else rows[:, None]
+        for part, own, met in zip(self._quadratics, by_quadratic, blocks, strict=True):
+            follow_all(own[0], own[1:], self._packed, met.f[1:], met.M)
             if len(entered):
-                span.extend(len(entered))
-            span.absorb(ledger[:learned], met, new)
+                part.extend(len(entered))
+            part.absorb(own, met, new)
         if len(entered) or sampler is not None:
-            self._grow_around(rows[:learned], Z)
+            self._grow_around(rows[0], Z)
         if self._replaces:
-            self._consider(block, rows[:learned])
+            self._consider(block, rows[0])
         return learned
 
     def _outside(self, block: Any, rows: Ledger, Z: Any) -> Any:
@@ -476,8 +569,8 @@ class EmbeddedKONS(NewtonLearner):
                 self._sampler.take_in(Z[chosen], rows["sampler_weight"][chosen])
         if entered:
             if self.on_growth == "restart":
-                for span in self._spans:
-                    span.reset(len(self._embedding))
+                for part in self._quadratics:
+                    part.reset(len(self._embedding))
             self._dictionary_changed()
 
     def _consider(self, block: Any, rows: Ledger) -> None:
@@ -493,7 +586,7 @@ class EmbeddedKONS(NewtonLearner):
             self._candidate = block[most : most + 1]
             if isinstance(block, np.ndarray):
                 self._candidate = self._candidate.copy()
-        if self._span.at_period_end:
+        if self._quadratics[0].at_period_end:
             if self._candidate_novelty > self._rules.tolerance:
                 self._replace(self._candidate)
             self._candidate, self._candidate_novelty = None, 0.0
@@ -503,37 +596,34 @@ class EmbeddedKONS(NewtonLearner):
 
         Among several functions, the one that misses it most counts.
         """
-        costs = [self._embedding.removal_cost(span.u[:, 0]) for span in self._spans]
+        costs = [self._embedding.removal_cost(u) for u in self._weights()]
         least = int(np.argmin(np.max(costs, axis=0)))
         smaller, Q = self._embedding.without(least)
         tolerance = self._rules.tolerance
         if not len(smaller.extend(candidate, tolerance, tolerance)):
             return  # it all but depends on the others: what was learned stays where it is
         self._embedding = smaller
-        for span in self._spans:
-            span.project(Q)
-            span.extend(1)
+        for part in self._quadratics:
+            part.project(Q)
+            part.extend(1)
         self._dictionary_changed()
 
     # ---- inside
 
     def _free_slots(self) -> int:
-        return int(self._span.totals[TOTALS.free_slots])
+        return int(self._quadratics[0].totals[TOTALS.free_slots])
 
-    @property
-    def _spans(self) -> list[Quadratic]:
-        return [self._span, *self._riders]
+    def _weights(self) -> list[Vector]:
+        """u of each function."""
+        return [np.ascontiguousarray(u) for part in self._quadratics for u in part.u.T]
 
-    def _raw_scores(self, points: Any) -> Vector:
-        return self._raw_scores_in(points, [self._span])[0]
-
-    def _raw_scores_in(self, points: Any, spans: Sequence[Quadratic]) -> list[Vector]:
-        """The scores of functions over the same dictionary, before they are clipped."""
+    def _raw_scores(self, points: Any) -> Matrix:
         if self.forward:
             Z = self._embedding.coordinates(points)
-            return [(Z @ span.u[:, 0]) / (1.0 + 2.0 * span.inverse_forms(Z)) for span in spans]
+            divisors = 1.0 + 2.0 * self._quadratics[0].inverse_forms(Z)
+            return np.stack([(Z @ u) / divisors for u in self._weights()], axis=1)
         K = cross_gram(self.kernel, points, self._embedding.atoms)
-        return [K @ self._embedding.dual(span.u[:, 0]) for span in spans]
+        return np.stack([K @ self._embedding.dual(u) for u in self._weights()], axis=1)
 
     def _point_stores(self) -> Sequence[PointStore]:
         return (self._embedding.atoms,)

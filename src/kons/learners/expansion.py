@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Vector
+from kons.arrays import Matrix
 from kons.core.function import NewtonFunction
-from kons.core.ledger import Ledger
-from kons.core.replay import NO_MATRIX, Derivatives, replay
+from kons.core.ledger import SKETCH, Ledger, Rules
+from kons.core.replay import NO_MATRIX, Derivatives, follow_all, replay
 from kons.core.sampler import LeverageSampler
 from kons.core.storage import PointStore
 from kons.core.threads import single_threaded_blas
 from kons.kernels import Kernel
 from kons.learners.newton import NewtonLearner
 from kons.losses import Loss
-from kons.state import Inner, fields
+from kons.state import Inner, Inners, Part, Sizes, fields
+from kons.stored import Stored
 
 __all__ = ["ExpansionLearner"]
 
@@ -30,37 +31,23 @@ SKETCHED_BLOCK = 128
 THREADED_FROM = 2048
 
 
-class ExpansionLearner(NewtonLearner):
-    """Blocked replay over a :class:`NewtonFunction`, with or without a leverage sampler beside it."""
+class _Expansion(Part):
+    """K functions that share an A, and the sampler beside it, if there is one."""
 
-    STATE = fields(_function=Inner(), _sampler=Inner())
+    STATE = fields(function=Inner(), sampler=Inner())
 
-    def __init__(self, kernel: Kernel, loss: Loss, **parameters: Any) -> None:
-        super().__init__(kernel, loss, **parameters)
-        self._function = NewtonFunction(kernel, self.regularization)
-        self._sampler: LeverageSampler | None = None
+    def __init__(self, function: NewtonFunction, sampler: LeverageSampler | None) -> None:
+        self.function, self.sampler = function, sampler
 
-    def _learn_rows(
-        self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
-    ) -> None:
-        if limit is None:
-            self._learn_block(points, rows, derivatives)
-            return
-        block = min(limit, BLOCK if self._sampler is None else SKETCHED_BLOCK)
-        for start in range(0, len(rows), block):
-            part = slice(start, start + block)
-            with single_threaded_blas(len(self._function.inside) < THREADED_FROM):
-                self._learn_block(points[part], rows[part], derivatives)
-
-    def _learn_block(self, block: Any, rows: Ledger, derivatives: int | Derivatives) -> None:
+    def learn(self, block: Any, ledgers: Ledger, rules: Rules, derivatives: int | Derivatives) -> None:
         """Blocked replay: the same as its rows one by one, at the speed of matrix products."""
-        function, sampler = self._function, self._sampler
-        rows["self_kernel"] = rows["norm2"] = self.kernel.evaluate_diagonal(block)
-        K_bb = self.kernel.evaluate(block, block)
+        function, sampler, kernel, rows = self.function, self.sampler, self.function.kernel, ledgers[0]
+        rows["self_kernel"] = rows["norm2"] = kernel.evaluate_diagonal(block)
+        K_bb = kernel.evaluate(block, block)
         np.fill_diagonal(K_bb, rows["self_kernel"])
         K = function.cross_gram(block)
         N, U = (NO_MATRIX, NO_MATRIX) if sampler is None else sampler.posterior(block, K_bb, K)
-        f = function.values(block, K)
+        f = np.ascontiguousarray(function.values(block, K).T)
         V = function.preconditioner.whiten(K)
         M = function.preconditioner.covariance(K_bb, V)
         totals = np.array(
@@ -69,15 +56,71 @@ class ExpansionLearner(NewtonLearner):
                 0.0 if sampler is None else sampler.preconditioner.weighted_trace,
             ]
         )
-        replay(derivatives, rows, self._rules, f, M, totals, N=N)
+        replay(derivatives, rows, rules, f[0], M, totals, N=N)
+        follow_all(rows, ledgers[1:], rules.packed, f[1:], M)
         if sampler is not None:
             sampler.absorb(block, rows, U, N)
-        function.absorb(block, rows, V, M)
+        function.absorb(block, ledgers, V, M)
 
-    def _raw_scores(self, points: Any) -> Vector:
-        return self._function.predict(points)
+
+class _Expansions(Inners):
+    """As many as the number of targets, which was loaded before, asks for."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        part._make_functions(part.outputs or 1)
+        return super().load(stored, key, part, name, sizes)
+
+
+class ExpansionLearner(NewtonLearner):
+    """Blocked replay over a :class:`NewtonFunction`, with or without a leverage sampler beside it.
+
+    Of k targets with one A (squared loss, ``second_order="hessian"``) there is one, with k functions; else
+    there are k, each with its own points inside A, at k times the cost.
+    """
+
+    STATE = fields(_expansions=_Expansions())
+
+    def __init__(self, kernel: Kernel, loss: Loss, **parameters: Any) -> None:
+        super().__init__(kernel, loss, **parameters)
+        self._expansions: list[_Expansion] = []
+
+    def _make_functions(self, count: int) -> None:
+        each = [count] if self._shares_matrix else [1] * count
+        functions = [NewtonFunction(self.kernel, self.regularization, outputs) for outputs in each]
+        self._expansions = [_Expansion(function, self._new_sampler(function)) for function in functions]
+
+    def _new_sampler(self, function: NewtonFunction) -> LeverageSampler | None:
+        """What the coins of a sketch are tossed by."""
+        if self._rules.entry != SKETCH:
+            return None
+        shared = function.inside if self._rules.shared_coins else None
+        return LeverageSampler(self.kernel, self.regularization, shared)
+
+    def _learn_rows(
+        self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
+    ) -> None:
+        first = self._expansions[0]
+        block = min(limit or 1, BLOCK if first.sampler is None else SKETCHED_BLOCK)
+        for start in range(0, len(points), block):
+            part = slice(start, start + block)
+            small = limit is not None and len(first.function.inside) < THREADED_FROM
+            with single_threaded_blas(small):
+                self._learn_block(points[part], rows[:, part], derivatives)
+
+    def _learn_block(self, block: Any, rows: Ledger, derivatives: int | Derivatives) -> None:
+        at = 0
+        for expansion in self._expansions:
+            own, at = rows[at : at + expansion.function.outputs], at + expansion.function.outputs
+            expansion.learn(block, own, self._rules, derivatives)
+
+    def _raw_scores(self, points: Any) -> Matrix:
+        return np.hstack([expansion.function.predict(points) for expansion in self._expansions])
 
     def _point_stores(self) -> Sequence[PointStore]:
-        function, sampler = self._function, self._sampler
-        own = () if sampler is None or sampler.points is function.inside else (sampler.points,)
-        return (function.inside, function.outside, *own)
+        stores: list[PointStore] = []
+        for expansion in self._expansions:
+            function, sampler = expansion.function, expansion.sampler
+            stores += [function.inside, function.outside]
+            if sampler is not None and sampler.points is not function.inside:
+                stores.append(sampler.points)
+        return stores

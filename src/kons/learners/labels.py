@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Integers, Vector
+from kons.arrays import Integers
 from kons.errors import InputError
 from kons.state import Field, Sizes
 from kons.stored import Stored
@@ -21,7 +21,6 @@ __all__ = [
     "as_label",
     "as_labels",
     "object_array",
-    "signs",
     "stored_labels",
 ]
 
@@ -194,8 +193,3 @@ def object_array(labels: list[Any]) -> NDArray[Any]:
     for i, label in enumerate(labels):  # an assignment at once would unpack tuples
         array[i] = label
     return array
-
-
-def signs(codes: Codes, code: int) -> Vector:
-    """+1 where a row has this code, -1 elsewhere."""
-    return np.where(codes == code, 1.0, -1.0)

@@ -12,19 +12,19 @@ learner                 A lives in         who enters                  a row cos
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kons.arrays import Vector, as_row_values, as_scalar, as_targets, require_integer, require_scale
+from kons.arrays import Matrix, Vector, as_row_values, as_scalar, require_integer, require_scale
 from kons.core.coins import Coins
 from kons.core.ledger import Ledger, Rules, new_ledger
 from kons.core.replay import Derivatives
 from kons.errors import ConfigurationError, NumericalError, notice
 from kons.kernels import Kernel
-from kons.learners.stream import StreamConsumer
+from kons.learners.stream import Outputs, StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Loss, Squared
 from kons.state import Inners, Number, fields
@@ -34,6 +34,9 @@ __all__ = ["NewtonLearner"]
 
 # Rows predicted at a time, so that memory does not grow with the rows asked for.
 PREDICTED_BLOCK = 1024
+#: Columns of a trace: what each function has, and what each A.
+OF_FUNCTIONS = ("prediction", "slope")
+OF_MATRICES = ("weight", "inverse_form", "leverage")
 
 
 class NewtonLearner(StreamConsumer):
@@ -44,7 +47,9 @@ class NewtonLearner(StreamConsumer):
     """
 
     units = "scaled"
+    multi_output = True
     STATE = fields(
+        _outputs=Outputs(),
         _log_determinant=Number(at_least=0.0),
         _online_effective_dimension=Number(at_least=0.0),
         _coins=Inners(),
@@ -83,6 +88,8 @@ class NewtonLearner(StreamConsumer):
             hessian=hessian,
             projects=not (hessian and isinstance(loss, Squared)),
         )
+        #: Whether all functions have the same A: its weights know no target.
+        self._shares_matrix = not self._rules.projects
         self._coins: tuple[Coins, ...] = ()
         self._log_determinant = 0.0
         self._online_effective_dimension = 0.0
@@ -95,7 +102,8 @@ class NewtonLearner(StreamConsumer):
         Parameters
         ----------
         X, y:
-            Rows of features (or a sequence of objects, if the kernel takes objects), and targets.
+            Rows of features (or a sequence of objects, if the kernel takes objects), and targets: (n,), or
+            (n, k) for k functions, whose losses add up. The first row says which, for good.
         block_size:
             At most this many rows are replayed at a time; the library may cut smaller. It changes
             predictions only by rounding; what the update itself makes of rounding, where regularization is
@@ -106,9 +114,10 @@ class NewtonLearner(StreamConsumer):
             which happens before its loss is seen.
         """
         points = self._as_points(X)
-        rows = new_ledger(len(points))
-        rows["target"] = as_targets(y, len(points))
-        self.loss.check_targets(rows["target"], self.bound)
+        targets = self._as_outputs(y, len(points))
+        self.loss.check_targets(targets, self.bound)
+        rows = new_ledger(targets.size // len(points), len(points))
+        rows["target"] = targets.T
         if sample_weight is not None:
             rows["scale"] = as_row_values(sample_weight, len(points), name="sample_weight", minimum=0.0)
         limit = len(points)
@@ -116,18 +125,21 @@ class NewtonLearner(StreamConsumer):
             limit = require_integer(block_size, "block_size", at_least=1)
         rows["step_size"] = self._step_sizes(len(points))
         with self._all_or_nothing():
+            self._begin(targets.shape[1:])
             self._learn(points, rows, self._derivatives(), limit)
             losses = rows["scale"] * self.loss.value(rows["prediction"], rows["target"])
-        return self._trace(rows, losses)
+        return self._trace(rows, losses.sum(axis=0))
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row: a block of one."""
         points = self._as_point(x)
-        rows = new_ledger(1)
-        rows["target"] = as_scalar(y, name="y")
-        self.loss.check_targets(rows["target"], self.bound)
+        target = np.asarray(self._as_output(y))
+        self.loss.check_targets(target, self.bound)
+        rows = new_ledger(target.size, 1)
+        rows["target"] = target.reshape(-1, 1)
         rows["step_size"] = self._step_sizes(1)
         with self._all_or_nothing():
+            self._begin(target.shape)
             self._learn(points, rows, self._derivatives(), None)
 
     def learn_slope(self, x: Any, slope: float, curvature: float | None = None) -> None:
@@ -144,36 +156,45 @@ class NewtonLearner(StreamConsumer):
         """
         if self._rules.hessian:
             raise ConfigurationError('learn_slope sees no second derivative: use second_order="gradient".')
+        if self._outputs:
+            raise ConfigurationError(
+                f"learn_slope is of one target, and rows have had {self._outputs}: make a learner for each."
+            )
         points = self._as_point(x)
         g = as_scalar(slope, name="slope")
-        rows = new_ledger(1)
+        rows = new_ledger(1, 1)
         if curvature is None:
             rows["step_size"] = self._step_sizes(1)
         else:
             rows["step_size"] = as_row_values([curvature], 1, name="curvature", minimum=0.0)
         with self._all_or_nothing():
+            self._begin(())
             self._learn(points, rows, lambda _prediction, _target: (g, 0.0), None)
 
     # ---- predicting
 
-    def predict(self, X: Any) -> Vector:
-        """The clipped scores of the current function, each row as if it came next. Changes nothing."""
+    def predict(self, X: Any) -> Vector | Matrix:
+        """The clipped scores of the current function, each row as if it came next. Changes nothing.
+
+        (n,), or (n, k) where rows have k targets.
+        """
         points = self._as_points(X)
         blocks = [
             self._raw_scores(points[start : start + PREDICTED_BLOCK])
             for start in range(0, len(points), PREDICTED_BLOCK)
         ]
         scores = np.concatenate(blocks)
+        return self._clipped(scores if self._outputs else scores[:, 0])
+
+    def predict_one(self, x: Any) -> Any:
+        """The clipped score of one row: a number, or an array of k where rows have k targets."""
+        scores = self._clipped(self._raw_scores(self._as_point(x))[0])
+        return scores if self._outputs else float(scores[0])
+
+    def _clipped(self, scores: Vector | Matrix) -> Vector | Matrix:
         if not np.isfinite(scores).all():
             raise no_finite_score(self.kernel)
         return np.clip(scores, -self.bound, self.bound)
-
-    def predict_one(self, x: Any) -> float:
-        """The clipped score of one row."""
-        value = float(self._raw_scores(self._as_point(x))[0])
-        if not math.isfinite(value):
-            raise no_finite_score(self.kernel)
-        return min(max(value, -self.bound), self.bound)
 
     # ---- looking
 
@@ -184,7 +205,7 @@ class NewtonLearner(StreamConsumer):
 
     @property
     def log_determinant(self) -> float:
-        """``sum log(1 + w*q)``: log det(A/alpha), the potential of the regret bound.
+        """``sum log(1 + w*q)``: log det(A/alpha), the potential of the regret bound, over all A there are.
 
         The two differ where A loses what it had: restarts, forgetting, replacement.
         """
@@ -211,20 +232,32 @@ class NewtonLearner(StreamConsumer):
     def _learn_rows(
         self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
     ) -> None:
-        """Predict and learn in order, filling the ledger, in blocks of at most ``limit`` rows.
+        """Predict and learn in order, filling the ledgers (K, n), in blocks of at most ``limit`` rows.
 
         None: a single row, without touching the limits on threads.
         """
 
     @abstractmethod
-    def _raw_scores(self, points: Any) -> Vector:
-        """The predictions before they are clipped. Changes nothing."""
+    def _raw_scores(self, points: Any) -> Matrix:
+        """The predictions before they are clipped, (n, K). Changes nothing."""
+
+    @abstractmethod
+    def _make_functions(self, count: int) -> None:
+        """Become K functions, where one has been that has learned nothing."""
+
+    def _begin(self, outputs: tuple[int, ...]) -> None:
+        """The first row says how many targets there are: () one number, (K,) a row of K."""
+        if self._outputs is None:
+            if outputs:
+                self._make_functions(*outputs)
+            self._outputs = sum(outputs)
 
     def _learn(self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None) -> None:
         for field, coins in zip(("uniform", "sampler_uniform"), self._coins, strict=False):
-            rows[field] = coins.draw(len(rows))
+            rows[field] = coins.draw(len(points))
         self._learn_rows(points, rows, derivatives, limit)
-        self._count(points, int(np.count_nonzero(rows["kept"])))
+        self._count(points, int(np.count_nonzero(rows["kept"].any(axis=0))))
+        rows = rows[:1] if self._shares_matrix else rows
         self._log_determinant += float(np.sum(np.log1p(rows["weight"] * rows["inverse_form"])))
         self._online_effective_dimension += float(np.sum(rows["leverage"]))
 
@@ -247,17 +280,17 @@ class NewtonLearner(StreamConsumer):
         return self.step_size(np.arange(first, first + rows))
 
     def _trace(self, rows: Ledger, losses: Vector) -> Trace:
+        kept: NDArray[np.bool_] = np.any(rows["kept"], axis=0)
+        each = self._outputs and not self._shares_matrix
+        of_functions = {name: rows[name].T if self._outputs else rows[name][0] for name in OF_FUNCTIONS}
+        names = (*OF_MATRICES, *self._extra_columns)
+        of_matrices = {name: rows[name].T if each else rows[name][0] for name in names}
         return Trace(
-            prediction=rows["prediction"].copy(),
             loss=losses,
-            slope=rows["slope"].copy(),
-            weight=rows["weight"].copy(),
-            inverse_form=rows["inverse_form"].copy(),
-            leverage=rows["leverage"].copy(),
-            kept=rows["kept"].copy(),
-            size=self._sizes(rows["kept"]),
+            kept=kept,
+            size=self._sizes(kept),
             rounding_clips=int(np.count_nonzero(rows["clipped"])),
-            **{name: rows[name].copy() for name in self._extra_columns},
+            **{name: column.copy() for name, column in (of_functions | of_matrices).items()},
         )
 
     #: Columns of the ledger that this learner's traces show besides.
@@ -266,7 +299,7 @@ class NewtonLearner(StreamConsumer):
     @property
     def trace_columns(self) -> tuple[str, ...]:
         """Columns of its traces besides prediction, loss, kept and size."""
-        return ("slope", "weight", "inverse_form", "leverage", *self._extra_columns)
+        return (*OF_FUNCTIONS[1:], *OF_MATRICES, *self._extra_columns)
 
 
 def no_finite_score(kernel: Kernel) -> NumericalError:

@@ -70,8 +70,12 @@ class Learner:
     """Whether it learns targets."""
     looks_back: bool = False
     """Whether ``predict`` takes ``recent_targets=True``: each row as if it came next in the stream."""
+    multi_output: bool = False
+    """Whether it takes y of shape (n, k)."""
+    outputs: Any = None
+    """How many targets a row has, where y is of shape (n, k); None: one number, or not known yet."""
     shares_dictionary: bool = False
-    """Whether problems of several classes can live in one of it: see :mod:`kons.learners.problems`."""
+    """Whether several targets are learned over one dictionary, whatever they are: it then has ``arrange``."""
     saves: Any = True
     """Whether it has ``parameters()``, ``state()`` and ``from_state``."""
     trace_columns: Any = ()

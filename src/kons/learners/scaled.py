@@ -15,7 +15,6 @@ from kons.arrays import (
     as_points,
     as_row_values,
     as_scalar,
-    as_targets,
     require_flag,
     require_integer,
     require_number,
@@ -25,11 +24,11 @@ from kons.errors import ConfigurationError, InputError, TargetError, notice
 from kons.learners.classifier import best_of, probabilities_of, scores_of
 from kons.learners.embedded import FLOAT64
 from kons.learners.labels import Labels, as_labels, object_array
-from kons.learners.stream import Wrapper
+from kons.learners.stream import Outputs, Wrapper
 from kons.learners.trace import Trace
 from kons.learners.warmup import Majority, WarmUp
 from kons.losses import Logistic, Loss, SquaredHinge
-from kons.means import Mean
+from kons.means import Mean, Means
 from kons.policies import Fixed
 from kons.scaling import RobustScaling, TargetScaling, median_bandwidth
 from kons.state import Count, Field, Inner, Sizes, fields
@@ -59,17 +58,26 @@ class _Scales(Field):
         return RobustScaling.from_stored(stored.inner(key), sizes["width"] or 1)
 
 
+class _Warm(Inner):
+    """Of as many targets as a row has, which was loaded before."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        part._warm = part._new_warmup()
+        return super().load(stored, key, part, name, sizes)
+
+
 class _TargetScale(Field):
-    """Centre and reach of the target."""
+    """Centre and reach of each target."""
 
     def save(self, part: Any, name: str) -> Any:
         return np.array([part._target.centre, part._target.reach])
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        centre, reach = stored.array(key, 2).tolist()
-        if reach < SMALLEST_REACH:
-            raise stored.error(f"the reach of its target is {reach:g}")
-        return TargetScaling(centre, reach)
+        several = part._outputs and part._warm is None
+        centre, reach = stored.array(key, 2, *([part._outputs] if several else []))
+        if np.min(reach) < SMALLEST_REACH:
+            raise stored.error(f"the reach of its target is {np.min(reach):g}")
+        return TargetScaling(centre, reach) if several else TargetScaling(float(centre), float(reach))
 
 
 class _Bandwidths(Field):
@@ -111,8 +119,9 @@ class Scaled(Wrapper):
         every later row      scaled, predicted, learned; predictions in units of the target
 
     All rows are scored, and cuts into blocks do not matter. A later target beyond the reach is clipped for
-    learning, counted (:attr:`targets_clipped`) and told once; its loss is that of the true target. See
-    :mod:`kons.scaling` for constant and heavy-tailed features.
+    learning, counted (:attr:`targets_clipped`) and told once; its loss is that of the true target. Of
+    several targets, y of shape (n, k), each has its own centre and reach, and the loss is the sum of theirs.
+    See :mod:`kons.scaling` for constant and heavy-tailed features.
 
     Parameters
     ----------
@@ -148,8 +157,9 @@ class Scaled(Wrapper):
 
     units = "raw"
     STATE = fields(
+        _outputs=Outputs(),
         _targets_clipped=Count(),
-        _warm=Inner(ends=True),
+        _warm=_Warm(ends=True),
         _features=_Scales(),
         _target=_TargetScale(),
         _bandwidths=_Bandwidths(),
@@ -207,6 +217,7 @@ class Scaled(Wrapper):
             return self._advance(points, targets, weights, block_size)
         first = min(len(points), self.warmup - self._rows_seen)
         with self._all_or_nothing():
+            self._begin(targets)
             trace = self._warm_up(points[:first], targets[:first], weights[:first])
             if first < len(points):
                 rest = self._advance(points[first:], targets[first:], weights[first:], block_size)
@@ -219,11 +230,17 @@ class Scaled(Wrapper):
             points = self._as_point(x)
             targets = self._as_targets([y], 1)
             with self._all_or_nothing():
+                self._begin(targets)
                 self._warm_up(points, targets, np.ones(1))
             return
         row = self._row(x)
         if self._labelled:
             self._inner.learn_one(row, y)
+        elif self._outputs:
+            targets = self._target.scale(self._as_targets([y], 1)[0])
+            targets, outside = self._clipped(targets)
+            self._inner.learn_one(row, targets.tolist())
+            self._targets_clipped += outside
         elif self._signs:
             self._inner.learn_one(row, as_scalar(y, name="y"))
         else:
@@ -283,7 +300,8 @@ class Scaled(Wrapper):
         if self._labelled:
             return self._labels_of(self._scores(points))
         if self._warm is not None:
-            return np.full(len(points), self._running_mean())
+            mean = np.asarray(self._running_mean())
+            return np.broadcast_to(mean, (len(points), *mean.shape)).copy()
         predictions: NDArray[Any] = self._target.unscale(self._inner.predict(self._scaled(points)))
         return predictions
 
@@ -333,6 +351,11 @@ class Scaled(Wrapper):
         return known
 
     # ---- looking
+
+    @property
+    def multi_output(self) -> bool:  # type: ignore[override]
+        """Whether the learner takes y of shape (n, k)."""
+        return bool(self._pattern.multi_output)
 
     @property
     def inner(self) -> Any:
@@ -401,7 +424,23 @@ class Scaled(Wrapper):
 
     def _new_warmup(self) -> WarmUp:
         known = self._pattern.classes if self._labelled else []
-        return WarmUp(self.accepts, Majority(Labels(known)) if self._labelled else Mean())
+        if self._labelled:
+            return WarmUp(self.accepts, Majority(Labels(known)))
+        outputs = self._outputs or 0
+        return WarmUp(self.accepts, Means(outputs) if outputs else Mean(), outputs)
+
+    def _begin(self, targets: Any) -> None:
+        """The first row says how many targets there are."""
+        if self._outputs is not None:
+            return
+        self._outputs = 0 if self._labelled or targets.ndim == 1 else targets.shape[1]
+        if self._outputs:
+            if not self._pattern.multi_output:
+                raise ConfigurationError(
+                    f"{self._pattern.name} learns one target a row, and y has {self._outputs}: use "
+                    "EmbeddedKONS, KONS or SketchedKONS, or make a learner for each."
+                )
+            self._warm = self._new_warmup()
 
     def _warm_up(self, points: Any, targets: Any, weights: Vector) -> Trace:
         """Keep rows, at most as many as the warm-up still takes; at its end, learn them."""
@@ -482,6 +521,9 @@ class Scaled(Wrapper):
         outside = int(np.count_nonzero(np.abs(scaled) > self._bound * (1.0 + 1e-9)))
         if outside:
             low, high = (self._target.unscale(end) for end in (-self._bound, self._bound))
+            if self._outputs:
+                at = np.argwhere(np.abs(scaled) > self._bound * (1.0 + 1e-9))[0][-1]
+                low, high = low[at], high[at]
             notice(
                 "Scaled target",
                 f"a target lies outside [{low:g}, {high:g}], what the warm-up of {self.warmup:,} rows and "
@@ -493,8 +535,10 @@ class Scaled(Wrapper):
     def _losses(self, predictions: Vector, targets: Vector) -> Any:
         """In units of the target, whatever is learned; for labels -1 and +1, the learner's own loss."""
         if self._signs:
-            return self.loss.value(np.clip(predictions, -self._bound, self._bound), targets)
-        return (predictions - targets) ** 2
+            losses = self.loss.value(np.clip(predictions, -self._bound, self._bound), targets)
+        else:
+            losses = (predictions - targets) ** 2
+        return losses.sum(axis=1) if self._outputs else losses
 
     # ---- inside: both
 
@@ -523,13 +567,14 @@ class Scaled(Wrapper):
     def _as_targets(self, y: Any, rows: int) -> Any:
         if self._labelled:
             return as_labels(y, rows)
-        targets = as_targets(y, rows)
+        targets = self._as_outputs(y, rows)
         if self._signs:
             self.loss.check_targets(targets, self._bound)
         elif np.abs(targets).max() > LARGEST_TARGET:
-            at = int(np.argmax(np.abs(targets)))
+            at = np.unravel_index(np.argmax(np.abs(targets)), targets.shape)
+            where = "".join(f"[{i}]" for i in at)
             raise TargetError(
-                f"y[{at}] is {targets[at]:g}, whose square is no number: scale the target down."
+                f"y{where} is {targets[at]:g}, whose square is no number: scale the target down."
             )
         return targets
 
@@ -551,11 +596,14 @@ class Scaled(Wrapper):
     def _labels_of(self, scores: Matrix) -> NDArray[Any]:
         return object_array(self.classes)[best_of(scores)]
 
-    def _running_mean(self) -> float:
+    def _running_mean(self) -> Any:
         assert self._warm is not None
-        assert isinstance(self._warm.record, Mean)
+        assert isinstance(self._warm.record, (Mean, Means))
         mean = self._warm.record.value
-        return min(max(mean, -self._bound), self._bound) if self._signs else mean
+        if not self._signs:
+            return mean
+        clipped = np.clip(mean, -self._bound, self._bound)
+        return clipped if self._outputs else float(clipped)
 
     def _warm_labels(self) -> Labels:
         assert self._warm is not None

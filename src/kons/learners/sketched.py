@@ -7,7 +7,6 @@ from typing import Any
 from kons.arrays import require_flag, require_integer
 from kons.core.coins import Coins
 from kons.core.ledger import SKETCH
-from kons.core.sampler import LeverageSampler
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel
 from kons.learners.expansion import ExpansionLearner
@@ -100,14 +99,17 @@ class SketchedKONS(ExpansionLearner):
         )
         coins = Coins(self.seed)
         self._coins = (coins,) if self.shared_coins else (coins, coins.spawn())
-        self._sampler = LeverageSampler(
-            kernel, self.regularization, self._function.inside if self.shared_coins else None
-        )
+        self._make_functions(1)
 
     @property
     def atoms(self) -> Any:
-        """The points inside A, in the order they entered. A copy."""
-        return self._function.inside.copy()
+        """The points inside A, in the order they entered, of one target. A copy."""
+        if len(self._expansions) > 1:
+            raise ConfigurationError(
+                f"each of {len(self._expansions)} targets has an A and points of its own: for one dictionary "
+                "use EmbeddedKONS, for the points of one target a SketchedKONS of it alone."
+            )
+        return self._expansions[0].function.inside.copy()
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""

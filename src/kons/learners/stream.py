@@ -11,19 +11,31 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Vector, require_integer
+from kons.arrays import Vector, as_outputs, as_scalar, require_integer
 from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, KonsError
 from kons.kernels import Kernel
 from kons.learners.protocol import Learner, as_learner, can_learn, described
 from kons.learners.queue import LateTargets
-from kons.state import Count, Part, Sizes, Width, fields
+from kons.state import Count, Field, Part, Sizes, Width, fields
 from kons.stored import Stored
 
-__all__ = ["StreamConsumer", "Wrapper"]
+__all__ = ["Outputs", "StreamConsumer", "Wrapper"]
 
 # Points looked at to see whether a kernel minds a column of zeros.
 LOOKED_AT = 16
+# Targets of a row: a forged file must not ask for more memory than there is.
+MOST_OUTPUTS = 100_000
+
+
+class Outputs(Field):
+    """How many targets a row has: K of a y of shape (n, K), 0 of one of (n,), None before the first row."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> int | None:
+        if stored.is_nothing(key) and not part.rows_seen:
+            stored.nothing(key)
+            return None
+        return stored.integer(key, at_most=MOST_OUTPUTS)
 
 
 class StreamConsumer(LateTargets, Learner, Part, ABC):
@@ -43,6 +55,7 @@ class StreamConsumer(LateTargets, Learner, Part, ABC):
         """No row has come yet."""
         self.kernel = kernel
         self._width: int | None = None
+        self._outputs: int | None = None
         self._rows_seen = 0
         self._kept = 0
 
@@ -55,6 +68,11 @@ class StreamConsumer(LateTargets, Learner, Part, ABC):
     def size(self) -> int:
         """How many rows were kept, as the policy decided."""
         return self._kept
+
+    @property
+    def outputs(self) -> int | None:
+        """How many targets a row has, where y is of shape (n, k); None: one number."""
+        return self._outputs or None
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
@@ -152,6 +170,17 @@ class StreamConsumer(LateTargets, Learner, Part, ABC):
             raise
         finally:
             self._queue = queue
+
+    def _as_outputs(self, y: Any, rows: int) -> Any:
+        """Targets of the shape that the first row had: (n,), or (n, K)."""
+        return as_outputs(y, rows, self._outputs)
+
+    def _as_output(self, y: Any) -> float | Vector:
+        """The target of one row: a number, or K of them."""
+        if self._outputs == 0 or (self._outputs is None and not hasattr(y, "__len__")):
+            return as_scalar(y, name="y")
+        targets: Vector = as_outputs([y], 1, self._outputs)[0]
+        return targets
 
     def _sizes(self, kept: NDArray[np.bool_]) -> NDArray[np.int64]:
         """How many were kept so far, after each of the rows that were just counted."""

@@ -18,6 +18,9 @@ __all__ = ["Trace"]
 class Trace:
     """Arrays with one entry per row, in stream order; what a learner does not know is None.
 
+    Where rows have k targets, ``prediction`` and ``slope`` are (n, k), and so are the columns about A where
+    each target has one of its own; sums are over all of them.
+
     Enough for the quantities of the regret bound with no second pass::
 
         online effective dimension   sum leverage,   leverage = w*q / (1 + w*q)
@@ -42,7 +45,8 @@ class Trace:
     prediction: NDArray[Any] | None = None
     """What was predicted before the row was learned: the clipped score; a label, for classifiers."""
     loss: Vector | None = None
-    """The loss of that prediction, times the row's sample weight; for classifiers the 0/1 error."""
+    """The loss of that prediction, over all targets, times the row's sample weight; for classifiers the 0/1
+    error."""
     scores: NDArray[np.float64] | None = None
     """The score of each class, one column each, NaN in rows before it was known (classifiers)."""
     slope: Vector | None = None
@@ -109,16 +113,18 @@ class Trace:
         if name == "loss":
             return self._need("loss")
         if name == "online_effective_dimension":
-            return self._need("leverage")
+            return _by_row(self._need("leverage"))
         if name not in ("log_determinant", "gain"):
             raise KeyError(
                 f"no sum {name!r}: there are loss, online_effective_dimension, log_determinant and gain."
             )
         w, q = self._need("weight"), self._need("inverse_form")
-        added: Vector = np.log1p(w * q)
-        if name == "gain":
-            added = self._need("slope") ** 2 * q / (1.0 + w * q)
-        return added
+        if name == "log_determinant":
+            return _by_row(np.log1p(w * q))
+        slopes = self._need("slope") ** 2
+        if slopes.ndim > q.ndim:  # of several functions, with one A
+            slopes = _by_row(slopes)
+        return _by_row(slopes * q / (1.0 + w * q))
 
     def _need(self, name: str) -> NDArray[Any]:
         columns = self.columns
@@ -133,11 +139,26 @@ class Trace:
         arrays: dict[str, Any] = {}
         for name in names:
             parts = [trace.columns[name] for trace in traces]
-            arrays[name] = np.concatenate(_as_wide_as_the_widest(parts) if name == "scores" else parts)
+            arrays[name] = np.concatenate(
+                _as_wide_as_the_widest(parts) if name == "scores" else _alike(parts)
+            )
         return cls(**arrays, rounding_clips=sum(trace.rounding_clips for trace in traces))
 
     def __repr__(self) -> str:
         return f"Trace({len(self)} rows: {', '.join(self.columns)})"
+
+
+def _by_row(values: NDArray[Any]) -> Vector:
+    """The sum over the targets of each row, where there are several."""
+    return values if values.ndim == 1 else values.sum(axis=1)
+
+
+def _alike(parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Of several targets: what was known of none of them is known of none."""
+    width = max(part.shape[1:] for part in parts)
+    return [
+        part if part.ndim > len(width) else np.broadcast_to(part.T, (*width, len(part))).T for part in parts
+    ]
 
 
 def _as_wide_as_the_widest(scores: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.core.storage import GrowingArray, point_store
 from kons.learners.labels import KnownLabels, Labels
-from kons.means import Mean
+from kons.means import Mean, Means
 from kons.scaling import RobustScaling
 from kons.state import Array, Field, Growing, Inner, Part, Points, Sizes, fields
 from kons.stored import Stored
@@ -38,14 +38,15 @@ class WarmUp(Part):
     """
 
     STATE = fields(
-        _targets=Growing("rows"),
         _weights=Growing("rows", at_least=0.0),
+        _targets=Growing(None),
         points=Points("rows"),
         _since=_Since(),
         record=Inner(),
     )
 
-    def __init__(self, accepts: str, record: Mean | Majority) -> None:
+    def __init__(self, accepts: str, record: Mean | Means | Majority, outputs: int = 0) -> None:
+        self.outputs = outputs
         self.points = point_store(accepts)
         self.record = record
         self._since: dict[int, int] = {}
@@ -53,23 +54,24 @@ class WarmUp(Part):
         self._weights = GrowingArray()
 
     def __len__(self) -> int:
-        return len(self._targets)
+        return len(self._weights)
 
     @property
-    def targets(self) -> Vector:
-        """A copy."""
-        return self._targets.view.copy()
+    def targets(self) -> Vector | Matrix:
+        """(n,), or (n, k) where rows have several. A copy."""
+        targets = self._targets.view.copy()
+        return targets.reshape(-1, self.outputs) if self.outputs else targets
 
     @property
     def weights(self) -> Vector:
         """A copy."""
         return self._weights.view.copy()
 
-    def take(self, points: Any, targets: Vector, weights: Vector) -> Any:
+    def take(self, points: Any, targets: Vector | Matrix, weights: Vector) -> Any:
         """Keep rows; returns what the record predicted before each."""
         predictions = self.record.follow(targets, weights)[:-1]
         self.points.append(points)
-        self._targets.append(targets)
+        self._targets.append(targets.ravel())
         self._weights.append(weights)
         return predictions
 
@@ -95,6 +97,8 @@ class WarmUp(Part):
             points[:first, column] = 0.0
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        if len(self._targets) != len(self) * max(self.outputs, 1):
+            raise stored.error(f"{len(self._targets)} targets are not those of {len(self)} rows")
         if isinstance(self.record, Majority):
             self.record.check(self.targets, stored)
 
