@@ -40,15 +40,15 @@ def live(model, X, y, delay):
     return said
 
 
-@effort.every_value(stream=[walk, turns], delay=[24, 7, 1])
-def test_a_live_loop_is_the_simulation_with_a_delay(stream, delay):
-    X, y = stream(effort.amount(560, 1500))
+@effort.every_value(name=["walk", "turns"], delay=[24, 7, 1])
+def test_a_live_loop_is_the_simulation_with_a_delay(name, delay):
+    X, y = {"walk": walk, "turns": turns}[name](effort.amount(560, 1500))
     simulated, model = AutoKONS(delay=delay, max_atoms=ATOMS), AutoKONS(max_atoms=ATOMS)
     expected = simulated.advance(X, y).prediction
     np.testing.assert_allclose(live(model, X, y, delay), expected, rtol=0, atol=1e-6 * np.ptp(y))
     assert model.successions == simulated.successions
     assert model.rows_seen == simulated.rows_seen - delay
-    assert model.successions > 0 or stream is walk or delay > 7
+    assert model.successions > 0 or name == "walk" or delay > 7
 
 
 @pytest.mark.parametrize("delay", [0, 5])
