@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar, cast, get_type_hints
+from typing import Any, ClassVar, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numba
 import numba.extending
@@ -140,6 +140,9 @@ def _numba_type(hint: Any) -> types.Type:
     plain = {int: types.int64, float: types.float64, bool: types.boolean}
     if hint in plain:
         return plain[hint]
+    if get_origin(hint) is tuple:
+        kinds: types.Type = types.Tuple([_numba_type(each) for each in get_args(hint)])  # type: ignore[no-untyped-call]
+        return kinds
     (layout,) = (given for given in getattr(hint, "__metadata__", ()) if isinstance(given, Layout))
     # NumPy's own memory is aligned, and so is what came through kons.arrays.
     return types.Array(numba.from_dtype(layout.dtype), layout.dimensions, "C", readonly=layout.read_only)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kons.arrays import Integers, Matrix, Vector
 from kons.compilation import compiled
 from kons.core.quadratic_loops import STEPS, end_period, keep_row, predict_row
-from kons.core.sequential import Sequential
+from kons.core.sequential import RowArrays, Sequential
 from kons.learners.auto.stacking import FORGETTING
 from kons.state import Inner, Part, fields
 
@@ -73,7 +73,7 @@ class Calibration(Part):
         logits = np.empty(scores.shape)
         classes = np.full(len(Y), Y.shape[1]) if classes is None else classes
         state, work = self.moved.arrays(), self.moved.room_for_row()
-        _follow(scores, learned, Y, known, classes, *state, work, logits)
+        _follow(scores, learned, Y, known, classes, state, work, logits)
         return logits
 
     def logits(self, scores: Matrix) -> Matrix:
@@ -90,23 +90,17 @@ def _follow(
     Y: Matrix,
     known: Integers,
     classes: Integers,
-    prior: Matrix,
-    S: Matrix,
-    L: Matrix,
-    base: Matrix,
-    Z: Matrix,
-    V: Matrix,
-    C: Matrix,
-    marks: Matrix,
+    state: RowArrays,
     work: Vector,
     logits: Matrix,
 ) -> None:
+    _, _, L, base, _, _, _, _ = state
     at = 0
     for t in range(len(scores) + 1):
         until = known[t] if t < len(scores) else len(Y)
         while at < until:
             for k in range(classes[at]):
-                learn_logit(learned[at, k], Y[at, k], prior, S, L, base, Z, V, C, marks, work)
+                learn_logit(learned[at, k], Y[at, k], state, work)
             at += 1
         if t < len(scores):
             intercept = base[1, 0] / L[1, 1]
@@ -119,17 +113,11 @@ def _follow(
 def learn_logit(
     score: float,
     y: float,
-    prior: Matrix,
-    S: Matrix,
-    L: Matrix,
-    base: Matrix,
-    Z: Matrix,
-    V: Matrix,
-    C: Matrix,
-    marks: Matrix,
+    state: RowArrays,
     work: Vector,
 ) -> None:
     """One score, and whether the row is of its class: a period of one row, so that L^T u is at hand."""
+    prior, S, L, base, Z, V, C, marks = state
     work[0], work[1] = score, 1.0
     predict_row(L, base, V, C, marks, 0, work)
     logit = SLOPE * score + work[-2]

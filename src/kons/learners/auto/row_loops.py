@@ -70,6 +70,24 @@ def _numbers_at(address: int, count: int) -> Any:
 
 
 @compiled
+def _stacking(shared: Shared) -> Any:
+    """Where the weights start, their state, and a row's work."""
+    its = shared[0]
+    n, period = its.columns, its.period
+    state = (
+        matrix_at(its.prior, n, n),
+        matrix_at(its.S, n, n),
+        matrix_at(its.L, n, n),
+        matrix_at(its.base, n, 1),
+        matrix_at(its.Z, period, n),
+        matrix_at(its.V, period, n),
+        matrix_at(its.C, period, period),
+        matrix_at(its.marks, period, STEPS + 1),
+    )
+    return _numbers_at(its.start, n), state, _numbers_at(its.work, 2 * n + period + 2)
+
+
+@compiled
 def ask_experts(
     row: Vector, pending: int, shared: Shared, maps: FeatureMaps, experts: Experts, F: Matrix
 ) -> None:
@@ -110,10 +128,8 @@ def stack(
 ) -> None:
     """What everybody predicts of a row, into F; what stacking makes of it; and calibrated scores of that."""
     its, width = shared[0], len(row) - LAGS - OWN
-    n, outputs, classes = its.columns, its.outputs, its.classes == 1
-    start, L, base = _numbers_at(its.start, n), matrix_at(its.L, n, n), matrix_at(its.base, n, 1)
-    V, C = matrix_at(its.V, its.period, n), matrix_at(its.C, its.period, its.period)
-    marks, work = matrix_at(its.marks, its.period, STEPS + 1), _numbers_at(its.work, 2 * n + its.period + 2)
+    outputs, classes = its.outputs, its.classes == 1
+    start, state, work = _stacking(shared)
     bounds, moments, totals = (
         _numbers_at(its.bounds, 3),
         _numbers_at(its.moments, 4),
@@ -125,10 +141,7 @@ def stack(
     low, high = max(least, bounds[0]), min(most, bounds[1])
     if classes:
         low, high, least, most = 0.0, 1.0, 0.0, 1.0
-    elif (
-        not bounds[0] <= last <= bounds[1]
-        and weight_of(LAST, start, L, base, V, C, marks, its.pending, work) > FOLLOWED
-    ):
+    elif not bounds[0] <= last <= bounds[1] and weight_of(LAST, start, state, its.pending, work) > FOLLOWED:
         beyond = last - min(max(last, bounds[0]), bounds[1])
     for o in range(outputs):
         F[MEAN, o] = totals[o] / weight
@@ -140,7 +153,7 @@ def stack(
         centre = 0.0 if classes else F[MEAN, o]
         for i in range(len(F)):
             F[i, o] = min(max(F[i, o], low), high)
-        p = stacked(F, o, centre, start, L, base, V, C, marks, its.pending, work)
+        p = stacked(F, o, centre, start, state, its.pending, work)
         predictions[o] = min(max(min(max(p, low), high) + beyond, least), most)
         scores[o] = predictions[o]
         if classes:
@@ -256,7 +269,7 @@ def learn(
     how many rows the stacking has pending.
     """
     its, width = shared[0], len(row) - LAGS - OWN
-    n, outputs, classes = its.columns, its.outputs, its.classes == 1
+    outputs, classes = its.outputs, its.classes == 1
     bounds, moments, totals = (
         _numbers_at(its.bounds, 3),
         _numbers_at(its.moments, 4),
@@ -297,36 +310,22 @@ def learn(
             learn_logit(
                 2.0 * predictions[o] - 1.0,
                 goal[o],
-                matrix_at(its.logit_prior, 2, 2),
-                matrix_at(its.logit_S, 2, 2),
-                matrix_at(its.logit_L, 2, 2),
-                matrix_at(its.logit_base, 2, 1),
-                matrix_at(its.logit_Z, 1, 2),
-                matrix_at(its.logit_V, 1, 2),
-                matrix_at(its.logit_C, 1, 1),
-                matrix_at(its.logit_marks, 1, STEPS + 1),
+                (
+                    matrix_at(its.logit_prior, 2, 2),
+                    matrix_at(its.logit_S, 2, 2),
+                    matrix_at(its.logit_L, 2, 2),
+                    matrix_at(its.logit_base, 2, 1),
+                    matrix_at(its.logit_Z, 1, 2),
+                    matrix_at(its.logit_V, 1, 2),
+                    matrix_at(its.logit_C, 1, 1),
+                    matrix_at(its.logit_marks, 1, STEPS + 1),
+                ),
                 _numbers_at(its.logit_work, 2 * 2 + 1 + 2),
             )
     else:
         goal[0] = inside
-    its.pending = learn_weights(
-        F,
-        centre,
-        goal,
-        weight,
-        bounds[2],
-        _numbers_at(its.start, n),
-        matrix_at(its.prior, n, n),
-        matrix_at(its.S, n, n),
-        matrix_at(its.L, n, n),
-        matrix_at(its.base, n, 1),
-        matrix_at(its.Z, its.period, n),
-        matrix_at(its.V, its.period, n),
-        matrix_at(its.C, its.period, its.period),
-        matrix_at(its.marks, its.period, STEPS + 1),
-        its.pending,
-        _numbers_at(its.work, 2 * n + its.period + 2),
-    )
+    start, state, work = _stacking(shared)
+    its.pending = learn_weights(F, centre, goal, weight, bounds[2], start, state, its.pending, work)
     return int(its.pending)
 
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from kons.arrays import FLOAT64, Integers, Layout, Matrix, Vector
 from kons.compilation import compiled, compiled_sums
 from kons.core.quadratic_loops import STEPS, end_period, keep_row, predict_row
-from kons.core.sequential import Sequential
+from kons.core.sequential import RowArrays, Sequential
 from kons.state import Array, Inner, Number, Part, Sizes, fields
 from kons.stored import Stored
 
@@ -113,7 +113,7 @@ class Stacking(Part):
         learned = F_learned, centres_learned, Y, scales, known, largest
         state, work = self.moved.arrays(), self.moved.room_for_row()
         self.moved.pending = _follow(
-            *(F, centres, *learned, self.start, *state, self.moved.pending, work, predictions),
+            *(F, centres, *learned, self.start, state, self.moved.pending, work, predictions),
             *((-1, np.empty(0)) if watched is None else watched),
         )
         return predictions
@@ -174,14 +174,7 @@ def _follow(
     known: Integers,
     largest: float,
     start: Vector,
-    prior: Matrix,
-    S: Matrix,
-    L: Matrix,
-    base: Matrix,
-    Z: Matrix,
-    V: Matrix,
-    C: Matrix,
-    marks: Matrix,
+    state: RowArrays,
     pending: int,
     work: Vector,
     predictions: Matrix,
@@ -200,23 +193,16 @@ def _follow(
                 scales[learned],
                 largest,
                 start,
-                prior,
-                S,
-                L,
-                base,
-                Z,
-                V,
-                C,
-                marks,
+                state,
                 pending,
                 work,
             )
             learned += 1
         if t < rows:
             if expert >= 0:
-                weights[t] = weight_of(expert, start, L, base, V, C, marks, pending, work)
+                weights[t] = weight_of(expert, start, state, pending, work)
             for k in range(outputs):
-                predictions[t, k] = stacked(F[t], k, centres[t], start, L, base, V, C, marks, pending, work)
+                predictions[t, k] = stacked(F[t], k, centres[t], start, state, pending, work)
     return pending
 
 
@@ -224,17 +210,14 @@ def _follow(
 def weight_of(
     expert: int,
     start: Vector,
-    L: Matrix,
-    base: Matrix,
-    V: Matrix,
-    C: Matrix,
-    marks: Matrix,
+    state: RowArrays,
     pending: int,
     work: Vector,
 ) -> float:
     """The weight of one expert: what is made of a prediction of 1 by it, and of 0 by all others."""
     for i in range(len(start)):
         work[i] = 1.0 if i == expert else 0.0
+    _, _, L, base, _, V, C, marks = state
     predict_row(L, base, V, C, marks, pending, work)
     return float(start[expert] + work[-2])
 
@@ -245,11 +228,7 @@ def stacked(
     output: int,
     centre: float,
     start: Vector,
-    L: Matrix,
-    base: Matrix,
-    V: Matrix,
-    C: Matrix,
-    marks: Matrix,
+    state: RowArrays,
     pending: int,
     work: Vector,
 ) -> float:
@@ -258,6 +237,7 @@ def stacked(
     for i in range(len(start)):
         work[i] = F[i, output] - centre
         total += start[i] * work[i]
+    _, _, L, base, _, V, C, marks = state
     predict_row(L, base, V, C, marks, pending, work)
     return float(total + work[-2])
 
@@ -270,20 +250,14 @@ def learn_weights(
     scale: float,
     largest: float,
     start: Vector,
-    prior: Matrix,
-    S: Matrix,
-    L: Matrix,
-    base: Matrix,
-    Z: Matrix,
-    V: Matrix,
-    C: Matrix,
-    marks: Matrix,
+    state: RowArrays,
     pending: int,
     work: Vector,
 ) -> int:
     """All outputs of one row, a squared error beyond ``largest`` with less weight; rows now pending."""
+    prior, S, L, base, Z, V, C, marks = state
     for k in range(F.shape[1]):
-        error = targets[k] - stacked(F, k, centre, start, L, base, V, C, marks, pending, work)
+        error = targets[k] - stacked(F, k, centre, start, state, pending, work)
         weight = scale * min(1.0, largest / max(error * error, 1e-300))
         size = 0.0
         for i in range(len(start)):
