@@ -107,3 +107,38 @@ def test_a_pivot_that_is_rounding_is_as_large_as_rounding_and_nan_is_refused():
     learn(state, np.array([np.nan, 0.0]), 1.0, squared)
     with pytest.raises(NumericalError, match="not positive definite"):
         state.end_period()
+
+
+def fitted(rows=30, size=5):
+    """A state with rows that wait, and A and c from its definition."""
+    rng = np.random.default_rng(2)
+    Z, y, prior = rng.normal(size=(rows, size)), rng.normal(size=rows), np.diag(rng.uniform(0.5, 2.0, size))
+    state = Sequential(prior)
+    for z, target in zip(Z, y, strict=True):
+        learn(state, z, 1.0, lambda f, q, y=target: (f - y) / (1.0 + q))
+        if state.pending == state.period:
+            state.end_period()
+    assert state.pending
+    return state, prior + Z.T @ Z, Z.T @ y
+
+
+def test_what_a_coordinate_is_worth_and_the_best_without_it():
+    state, A, c = fitted()
+    u, gone, rest = state.u[:, 0], [1, 3], [0, 2, 4]
+    np.testing.assert_allclose(u, np.linalg.solve(A, c), rtol=1e-10)
+
+    def value(w):
+        return w @ A @ w - 2.0 * c @ w
+
+    best = np.zeros(5)
+    best[rest] = np.linalg.solve(A[np.ix_(rest, rest)], c[rest])
+    np.testing.assert_allclose(state.without(gone, u), best[rest], rtol=1e-6)
+    assert state.removal_cost(gone, u[gone]) == pytest.approx(value(best) - value(u), rel=1e-6)
+
+
+def test_fewer_coordinates_keep_their_rows():
+    state, A, _ = fitted()
+    rest = np.array([0, 2, 4])
+    other = state.only(rest)
+    np.testing.assert_allclose(other.running_sum(), A[np.ix_(rest, rest)], rtol=1e-12)
+    assert not other.u.any()
