@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
@@ -85,3 +86,27 @@ def test_the_examples_of_the_readme_run(
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {})
     assert capsys.readouterr().out.strip()
+
+
+def is_of_numbers(value: ast.expr) -> bool:
+    """Whether an expression has numbers only: no names, calls or text."""
+    return not any(
+        isinstance(part, ast.Name | ast.Call) or isinstance(getattr(part, "value", None), str)
+        for part in ast.walk(value)
+    )
+
+
+def test_every_constant_of_auto_stands_on_its_page_with_a_reason() -> None:
+    """At most forty: a number that decides something is named, and says why it is this one."""
+    page = (ROOT / "docs" / "auto.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| `([A-Z_]+) = (.+?)` \| (.+?) \|$", page, flags=re.MULTILINE)
+    on_page = {(module, name): ast.literal_eval(value) for module, name, value, _ in rows}
+    in_sources = {}
+    for path in (ROOT / "src" / "kons" / "learners" / "auto").glob("*.py"):
+        module = importlib.import_module(f"kons.learners.auto.{path.stem}")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and is_of_numbers(node.value):
+                names = [part.id for part in ast.walk(node.targets[0]) if isinstance(part, ast.Name)]
+                in_sources |= {(path.stem, name): getattr(module, name) for name in names}
+    assert on_page == in_sources
+    assert len(in_sources) <= 40

@@ -11,6 +11,7 @@ from kons.arrays import Integers, Matrix, Vector
 from kons.compilation import compiled
 from kons.core.quadratic_loops import STEPS, end_period, keep_row, predict_row
 from kons.core.sequential import RowArrays, Sequential
+from kons.learners.auto.logistic import FARTHEST, LEAST_CURVATURE
 from kons.learners.auto.stacking import FORGETTING
 from kons.state import Inner, Part, fields
 
@@ -20,8 +21,6 @@ __all__ = ["Calibration", "learn_logit"]
 SLOPE, PRIOR = 4.0, (0.1, 1.0)
 # A higher score never means a smaller probability, nor one that is hardly larger.
 LEAST_SLOPE = 0.5
-# A row that is beyond doubt still counts so much, and logits beyond this are as good as certain.
-LEAST_CURVATURE, FARTHEST = 1e-3, 30.0
 
 
 class Calibration(Part):
@@ -29,8 +28,9 @@ class Calibration(Part):
 
     ::
 
-        p = 1/(1 + exp(-(a s + b))),    (a, b) by the second-order step of the logistic loss, with forgetting
+        p = 1/(1 + exp(-(a s + b))),    (a, b) by the second-order step of the logistic loss
 
+    It forgets by 0.05 % with each score that it learns, towards where it starts.
     O(1) a row and class. The intercept moves the threshold; the order of scores is kept, for which the slope
     is kept above a half after each step: a constraint, which the quadratic itself does not know. Not for
     scores whose meaning changes faster than some hundred rows.

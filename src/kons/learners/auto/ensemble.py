@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
     logits: Matrix
     """Calibrated, of classes; the predictions otherwise."""
     leader: int
-    """Its number: of the mean, or its place in the roster behind the baselines."""
+    """Its number: of the mean, or its place among all specs, behind the baselines."""
     leader_predictions: Matrix
     inverse_forms: Vector
     size: int
@@ -96,7 +96,7 @@ class _Bounds(Array):
 
 
 class Ensemble(Part):
-    """Predict and learn rows of numbers. See the module."""
+    """Predict and learn rows of numbers, and do what is due at the ends of chunks."""
 
     STATE = fields(
         rows=Count(),
@@ -333,14 +333,14 @@ class Ensemble(Part):
             self.stacking.begin()
             self.losses[:] = 0.0
         if is_selection_step(self.rows) and self.rows <= SETTLED:
-            # The first targets were counted before there was a outlier bounds, or behind one of few rows.
+            # The first targets were counted before there were outlier bounds, or with bounds of few rows.
             kept = self.reservoir.sampled()
             self.targets.count_again(self.layout.outputs(kept, 1), self.layout.believed(kept, self.bounds))
 
     def _set_largest_error(self) -> None:
         usual = self._usual_error
-        told = not self.layout.classes and self.rows >= CHUNK and usual > ROUNDING * self.targets.variance
-        self.largest_error = WILD * usual if told else NO_BOUNDS.high
+        scaled = not self.layout.classes and self.rows >= CHUNK and usual > ROUNDING * self.targets.variance
+        self.largest_error = WILD * usual if scaled else NO_BOUNDS.high
 
     # ---- looking
 

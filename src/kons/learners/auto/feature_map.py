@@ -1,4 +1,4 @@
-"""What an expert sees of a row: features, perhaps the last targets, scaled, in a metric."""
+"""From a row to an expert's coordinates: features, perhaps the last targets, scaled, in a metric."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class CachedFeatures:
         return self._scaled[key][1]
 
     def coordinates(self, feature_map: FeatureMap, lags: bool) -> Matrix:
-        """As an expert in this feature map sees them."""
+        """Scaled, and moved by the metric."""
         key = id(feature_map)
         if key not in self._moved:
             self._moved[key] = feature_map, moved(self.scaled(feature_map, lags), feature_map.metric)

@@ -24,7 +24,7 @@ __all__ = ["FeatureMaps", "Key"]
 Key = tuple[bool, str]
 """With or without the last targets, and the name of a scaling."""
 
-# Atoms that feature maps are compared with.
+# Atoms that feature maps are compared with: a search makes dozens of fits, whose cost grows as the square.
 COMPARED_ATOMS = 128
 # When a metric is also sought from the uniform one: whatever was found on few rows may be a dead end.
 FRESH_AT = (512, 1024, 4096)

@@ -22,12 +22,12 @@ __all__ = ["SpanLogistic"]
 
 # A row that is beyond doubt still counts so much, that A does not stand still.
 LEAST_CURVATURE = 1e-3
-# Logits beyond these are as good as certain, and below exactly so.
+# Logits beyond these are as good as certain, 1e-13 from it: below they count as probability 0.
 FARTHEST = 30.0
-# The first fit: so many steps on so many rows, then one on all of them.
+# The first fit: so many steps on so many rows, then one on all of them: second-order steps converge fast.
 STEPS, ROWS = 5, 1024
-# The logit of a class that no row was of so far, which is 0 as a probability: nobody can know of it. And what
-# it starts from when there is a first row.
+# The logit of a class that no row was of so far, which is 0 as a probability. And what it starts from
+# with its first row: a probability of 2 %, for a class that came late is rare.
 HIDDEN, FIRST_SEEN = -1e6, -4.0
 
 
@@ -85,7 +85,7 @@ class SpanLogistic(SpanRidge):
         self.c = np.zeros(self.c.shape)
 
     def end_period(self, refit: bool = True) -> None:
-        """Take the chunk's rows into the sums, and if told, make a step."""
+        """Take the chunk's rows into the sums, and with ``refit`` make a step."""
         K, Y = self._Z[: self.pending], self._Y[: self.pending]
         # The last feature is 1, so that it shows the root of the weight that a row was multiplied by.
         roots = K[:, -1]

@@ -89,7 +89,7 @@ class OneRow:
         self.predictions, self.scores = np.zeros(outputs), np.zeros(outputs)
         self.look_again()
         # The features of that row, if it is still the next one.
-        self._met: bytes | None = None
+        self._features: bytes | None = None
         self._lock = threading.Lock()
 
     def look_again(self) -> None:
@@ -121,15 +121,15 @@ class OneRow:
 
     def ask(self, x: Vector, last_targets: Vector, now: int) -> Vector:
         """Scores of the next row, at once if they are known; ``now`` rows were learned so far, in all."""
-        met, width = x.tobytes(), len(x)
+        features, width = x.tobytes(), len(x)
         with self._lock:  # several threads may predict
-            if met != self._met:
+            if features != self._features:
                 row = self.row
                 row[:width], row[width : width + LAGS] = x, last_targets
                 row[WAITED_AT - OWN] = now  # until it is learned: when it was predicted
                 tables = self._shared, self._maps, self._experts
                 stack(row, self._pending, *tables, self.F, self.predictions, self.scores)
-                self._met = met
+                self._features = features
             return self.scores.copy()
 
     def learn(self, y: float, now: int, asked: Asked | None = None) -> None:
@@ -155,7 +155,7 @@ class OneRow:
             ensemble.known_classes = max(ensemble.known_classes, int(y) + 1)
         ensemble.reservoir.extend(row[None])
         ensemble.rows += 1
-        self._met = None
+        self._features = None
 
     def asked(self) -> Asked:
         """The row that was last asked, as it is kept until its target is known. A copy."""

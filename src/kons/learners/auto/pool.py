@@ -52,7 +52,7 @@ class ExpertPool:
 
     @property
     def columns_with_lags(self) -> list[int]:
-        """Of F: the last target, and the experts that see it."""
+        """Of F: the last target, and the experts that take it as a feature."""
         return [LAST, *(i + BASELINES for i, spec in enumerate(self.specs) if spec.lags)]
 
     def advance(
@@ -84,7 +84,7 @@ class ExpertPool:
         self._fill_up(F, [slot.expert is not None for slot in self.slots])
 
     def predict(self, rows: Matrix, layout: Layout, F: Matrix, *, lags: bool) -> None:
-        """Fill in what each expert would predict, those with last targets only if told. Changes nothing."""
+        """Fill in what each expert would predict, with ``lags`` also by last targets. Changes nothing."""
         asked, seen = [], CachedFeatures(rows, layout)
         for i, slot in enumerate(self.slots):
             asks = slot.expert is not None and (lags or not slot.spec.lags)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kons.arrays import Layout, Matrix, Vector
 from kons.compilation import compiled, compiled_sums, matrix_at
 from kons.core.quadratic_loops import STEPS, append_row, predict_row
+from kons.kernels.stationary import FARTHEST
 from kons.learners.auto.calibration import SLOPE, learn_logit
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
 from kons.learners.auto.quantile_scaling import interpolated
@@ -24,6 +25,7 @@ from kons.learners.auto.schedule import LONGEST
 from kons.learners.auto.spec import BASELINES, LAST, MEAN
 from kons.learners.auto.stacking import learn_weights, stacked, weight_of
 from kons.learners.auto.target_range import FOLLOWED, MARGIN
+from kons.scaling import LARGEST
 
 __all__ = ["EXPERT", "FEATURE_MAP", "GAUSSIAN", "LINEAR", "MATERN", "SHARED", "ask_experts", "learn", "stack"]
 
@@ -59,10 +61,6 @@ FeatureMaps = Annotated[NDArray[np.void], Layout(FEATURE_MAP, 1)]
 Experts = Annotated[NDArray[np.void], Layout(EXPERT, 1)]
 Shared = Annotated[NDArray[np.void], Layout(SHARED, 1)]
 
-# As in kons.kernels.stationary: exp(-800) is 0.
-FARTHEST = 800.0
-LARGEST = float(np.finfo(np.float64).max)
-
 
 @compiled
 def _numbers_at(address: int, count: int) -> Any:
@@ -97,7 +95,7 @@ def ask_experts(
     """
     bounds = _numbers_at(shared[0].bounds, 3)
     for i in range(len(maps)):
-        _see(row, bounds, maps, i)
+        _coordinates(row, bounds, maps, i)
     for i in range(len(experts)):
         _predict(pending, maps, experts, i, F)
     for o in range(F.shape[1]):
@@ -164,37 +162,37 @@ def stack(
 
 
 @compiled_sums
-def _see(row: Vector, bounds: Vector, maps: FeatureMaps, number: int) -> None:
-    """The row as a feature map shows it: columns, scaled, and behind them the coordinates in its metric."""
-    view, width = maps[number], len(row) - LAGS - OWN
-    columns, features, flags = view.columns, view.features, view.flags
-    work = matrix_at(view.work, 2, columns)
+def _coordinates(row: Vector, bounds: Vector, maps: FeatureMaps, number: int) -> None:
+    """The coordinates of a row in a feature map: its columns scaled, and behind them moved by the metric."""
+    its, width = maps[number], len(row) - LAGS - OWN
+    columns, features, flags = its.columns, its.features, its.flags
+    work = matrix_at(its.work, 2, columns)
     z, u = work[0], work[1]
     for j in range(features):
         z[j] = row[j]
-    if view.lags:
+    if its.lags:
         for j in range(LAGS):
             if flags <= 2:
                 z[features + j] = min(max(row[width + j], bounds[0]), bounds[1])
             else:
                 for flag in range(flags):
                     z[features + j * flags + flag] = 1.0 if row[width + j] == flag else 0.0
-    if view.quantile:
-        table = matrix_at(view.scaling, 2 * columns, 1 + view.knots)
+    if its.quantile:
+        table = matrix_at(its.scaling, 2 * columns, 1 + its.knots)
         for j in range(columns):
             z[j] = interpolated(z[j], table[j, 1 : 1 + int(table[j, 0])], table[columns + j, 1:])
     else:
-        table = matrix_at(view.scaling, 3, columns)
+        table = matrix_at(its.scaling, 3, columns)
         for j in range(columns):
             limit = table[2, j]
             z[j] = (0.5 * z[j] - table[0, j]) / table[1, j]
             if abs(z[j]) > limit:  # as RobustScaling draws in what lies far out
                 size = min(abs(z[j]), LARGEST)
                 z[j] = math.copysign(limit * (1.0 + math.log(size / limit)), z[j])
-    metric = matrix_at(view.metric, columns if view.rotated else 1, columns)
+    metric = matrix_at(its.metric, columns if its.rotated else 1, columns)
     for j in range(columns):
-        u[j] = 0.0 if view.rotated else z[j] * metric[0, j]
-    if view.rotated:
+        u[j] = 0.0 if its.rotated else z[j] * metric[0, j]
+    if its.rotated:
         for i in range(columns):
             for j in range(columns):
                 u[j] += z[i] * metric[i, j]
@@ -210,10 +208,10 @@ def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: 
         or the logistic function of theta^T k
     """
     expert, outputs = experts[number], F.shape[1]
-    view = maps[expert.feature_map]
-    size, columns = expert.size, view.columns
+    feature_map = maps[expert.feature_map]
+    size, columns = expert.size, feature_map.columns
     atoms = size - 1
-    u = matrix_at(view.work, 2, columns)[1]
+    u = matrix_at(feature_map.work, 2, columns)[1]
     work = matrix_at(expert.work, 1, 2 * size + LONGEST + outputs + 1)[0]
     k, f = work[:size], work[2 * size + LONGEST :]
     for b in range(size):

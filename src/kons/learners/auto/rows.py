@@ -14,9 +14,9 @@ from kons.stored import Stored
 
 __all__ = ["ERROR_AT", "LAGS", "OWN", "TARGET_AT", "WAITED_AT", "WEIGHT_AT", "LastTargets", "Layout"]
 
-#: How many of the last targets an expert sees.
+#: How many of the last targets are features: with two, experts know the level and the slope.
 LAGS = 2
-#: Classes that the last targets are told apart in.
+#: Classes that last targets are flagged by: each costs two features.
 MOST_CLASSES = 10
 #: What stands behind features and last targets, in this order, and how many numbers that is.
 TARGET_AT, WEIGHT_AT, ERROR_AT, WAITED_AT, OWN = range(5)

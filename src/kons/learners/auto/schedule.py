@@ -1,11 +1,11 @@
-"""When what happens: rows come in chunks, and at the end of some of them more is done.
+"""When what happens: rows are learned in chunks, and at the end of some of them more is done.
 
 ::
 
     chunks      4, 8, 16, 32 and 64 rows; then 64 each, from 1024 rows on 128
-    refits      of experts that do not follow every row: once in a quarter of all rows, at most 512
-    pruning  at powers of two from 1024 on
-    selection steps   at powers of two up to 1024, then at 4096 and powers of eight times it
+    refits      of experts that learn in batches: every 64 rows, from 512 on 128, from 1024 on 256, then 512
+    pruning     at powers of two from 512 on
+    selection   at powers of two up to 1024, then at 4096 and powers of eight times it
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class ChunkEnd(NamedTuple):
     layout: Layout
     outputs: int
     flags: int
-    """Classes that the last targets are told apart in."""
+    """Classes that last targets are flagged by."""
     bounds: OutlierBounds
     error: float
     """The usual squared error of the stacking."""
@@ -111,7 +111,7 @@ class Selection:
 
     @property
     def number_of_leader(self) -> int:
-        """In the order of the baselines and the roster, for good."""
+        """In the order of the baselines and all specs: it never changes."""
         if self.leader == MEAN:
             return MEAN
         return self.all_specs.index(self.pool.slots[self.leader - BASELINES].spec) + BASELINES

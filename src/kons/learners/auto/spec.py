@@ -1,4 +1,4 @@
-"""Expert specs: kernel, inputs, memory, and from which row on."""
+"""Expert specs: kernel, features, memory, and from which row on; and the table of all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ExpertSpec(NamedTuple):
     kernel: str
     """``"gaussian"``, ``"matern"`` or ``"linear"``."""
     lags: bool = False
-    """Whether it sees the last targets."""
+    """Whether the last targets are features."""
     memory: int = 0
     """Rows after which the past counts 1/e; 0: all of it counts."""
     alternative: bool = False
@@ -31,7 +31,7 @@ class ExpertSpec(NamedTuple):
     start: int = 8
     """The number of rows that it waits for.
 
-    As many as it remembers, or as it takes to be told from others.
+    As many as it remembers, or as it takes until its predictions differ from those of others.
     """
     logistic: bool = False
     """Of classes: logistic instead of ridge regression."""
@@ -83,7 +83,7 @@ def first_specs(count: int, *, linear: bool, classes: bool) -> list[ExpertSpec]:
 
 
 def stored_specs(stored: Stored, name: str, known: list[ExpertSpec]) -> list[ExpertSpec]:
-    """Roles that were saved as tuples, each of them known."""
+    """Specs that were saved as tuples, each of them known."""
     specs = [ExpertSpec(*entry) for entry in stored.tuples(name, str, bool, int, bool, int, bool)]
     for spec in specs:
         if spec not in known or specs.count(spec) > 1:

@@ -14,7 +14,7 @@ loses little to the best expert, and gains where errors of experts cancel. With 
 combinations that change slowly.
 
 The state is :class:`kons.core.sequential.Sequential`: how much a row weighs depends on the error of the
-weights that it meets. What does not fit the paper's update is its prior, which follows the variance.
+weights before it. What does not fit the paper's update is its prior, which follows the variance.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ Cube = Annotated[NDArray[np.float64], Layout(FLOAT64, 3)]
 FORGETTING = 0.9995
 # The prior of a weight that starts at 0 and has to be earned.
 DOUBT = 10.0
-# Below this targets have told no units, and what the prior weighs is not known.
+# At or below this variance the targets have no scale, and neither has the prior.
 NO_VARIANCE = 1e-299
-# As good as an infinite prior: the weight stays. Before targets have told their units, nobody knows a better.
+# As good as an infinite prior: the weight stays where it starts while targets have no scale.
 FIXED = 1e300
 
 
@@ -75,7 +75,7 @@ class Stacking(Part):
         #: Of each weight, in units of the targets' variance.
         self.priors: Vector = np.where(doubts, DOUBT, 1.0)
         self.start: Vector = np.where(doubts, 0.0, 1.0 / max(experts - len(doubted), 1))
-        #: What the priors come to; until targets have told their units, these are 1.
+        #: What the priors come to; while targets have no scale, 1.
         self.prior: Vector = np.where(doubts, FIXED, 1.0)
         #: By how much the weights have moved from their start.
         self.moved = Sequential(np.diag(self.prior))
@@ -262,7 +262,7 @@ def learn_weights(
         size = 0.0
         for i in range(len(start)):
             size = max(size, abs(work[i]))
-        # Where all predict the centre there is nothing to learn, such as of a class that nobody has met.
+        # Where all predict the centre there is nothing to learn, such as of a class that no row was of.
         if weight > 0.0 and size > 0.0:
             gain = keep_row(1.0, weight, V, C, marks, pending, work)
             for i in range(len(start)):
