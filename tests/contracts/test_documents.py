@@ -99,7 +99,7 @@ def is_of_numbers(value: ast.expr) -> bool:
 def test_every_constant_of_auto_stands_on_its_page_with_a_reason() -> None:
     """At most forty: a number that decides something is named, and says why it is this one."""
     page = (ROOT / "docs" / "auto.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| `([A-Z_]+) = (.+?)` \| (.+?) \|$", page, flags=re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)\.([A-Z_]+) = (.+?)` \| (.+?) \|$", page, flags=re.MULTILINE)
     on_page = {(module, name): ast.literal_eval(value) for module, name, value, _ in rows}
     in_sources = {}
     for path in (ROOT / "src" / "kons" / "learners" / "auto").glob("*.py"):
