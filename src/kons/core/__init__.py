@@ -1,1 +1,15 @@
-"""The engine: one preconditioner, one update, blocked replay. Sees float64 arrays only."""
+"""The engine: one preconditioner, one update, blocked replay; float64 arrays only. In the order to read it.
+
+===================================  =========================================================================
+``preconditioner``, ``factor``       A in the feature space, read off a factor that grows by rows
+``replay``, ``ledger``               the one update, row by row inside a block; what its loops read and write
+``function``                         the learned function as a kernel expansion, moved by blocks
+``entry``, ``leverage``, ``coins``   who enters: all, a coin by leverage, the atoms of a span
+``sampler``                          KORS's own preconditioner, over the points that it kept
+``embedding``                        coordinates in the span of a dictionary
+``quadratic``, ``quadratic_loops``   A and K functions in R^B, in periods: blocks, and one row in machine code
+``ridge``, ``sequential``            the same in closed form; the same for loops over rows in machine code
+``cholesky``, ``storage``            factors of sums of squares; arrays that grow
+``threads``                          BLAS threads
+===================================  =========================================================================
+"""

@@ -104,8 +104,8 @@ class Ridge(Quadratic):
         self._Y[now] = Y
         self._keep(block, P / pivots, 1.0 / noise, pivots**-2.0, -E / pivots[:, None])
         # Not the target less what is left of it: a huge one would leave its rounding there.
-        said: Matrix = f + P @ E
-        return said
+        predictions: Matrix = f + P @ E
+        return predictions
 
     def _wait(self, Z: Matrix, Y: Matrix) -> None:
         now = slice(self.pending, self.pending + len(Z))
@@ -119,8 +119,8 @@ class Ridge(Quadratic):
         V = self.whiten(Z)
         H = self._against(V)
         H[np.arange(self.pending)[:, None] >= known] = 0.0
-        said: Matrix = V @ self.base - H.T @ self._marks[: self.pending, STEPS:]
-        return said
+        predictions: Matrix = V @ self.base - H.T @ self._marks[: self.pending, STEPS:]
+        return predictions
 
     def predict(self, Z: Matrix) -> Matrix:
         """Predictions by all that was learned. Changes nothing."""

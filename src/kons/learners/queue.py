@@ -1,8 +1,8 @@
-"""Late targets: rows wait for theirs by identifier, at the border; nobody inside knows of it.
+"""Late targets: rows wait for theirs by identifier, at the border, with what their learner asks to be kept.
 
 ::
 
-    ask(x, id)      predict, and keep the row with what the learner saw at that time
+    ask(x, id)      predict, and keep the row with what the prediction was made from
     tell(id, y)     learn it, whenever and in whatever order targets come
     forget(id)      drop it: its target never comes
 
