@@ -212,7 +212,7 @@ class AutoKONS(StreamConsumer):
         return (None,), (1,)
 
     def learn_kept_row(self, kept: Kept, y: Any) -> None:
-        """Learn a row as it was predicted: with last targets and predictions of experts of that time."""
+        """Learn a row as it was predicted: with the last targets, and what the experts said, of that time."""
         number, point, value = int(kept[1][0]), self._as_point(kept[0])[0], self._known_target(y)
         at_once = value is not None and self._drift.left > 1  # nothing can fail
         if not (at_once and value is not None and self._drift.tell_row(number, point, value)):
