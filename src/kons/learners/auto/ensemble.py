@@ -227,7 +227,10 @@ class Ensemble(Part):
             F_learned = F
         before = F_learned, asked.centres[:count], self.bounds.clip(Y), w, known
         weights = np.zeros(m)
-        predictions = self.stacking.advance(F, centres, *before, self.largest_error, (LAST, weights))
+        # Of no matter where the last targets lie inside the bounds, as they nearly always do.
+        beyond = not (layout.classes or self.bounds.holds(rows[:, layout.width]).all())
+        watched = (LAST, weights) if beyond else None
+        predictions = self.stacking.advance(F, centres, *before, self.largest_error, watched)
         self._follow(predictions, weights, rows, inside, target_range)
         asked.predictions[len(queued) - m :] = predictions
         past = asked.predictions[:count]
