@@ -281,7 +281,7 @@ def test_a_forged_state_of_waiting_rows_is_refused():
     model.advance(X, X[:, 0])
     for name in ("numbers", "rows", "F", "centres", "predictions"):
         state = model.state()
-        waiting = state["drift"]["pending"]["records"]
+        waiting = state["targets"][0]["pending"]["records"]
         waiting[name] = waiting[name][:2]
         with pytest.raises(FileError, match="shape"):
             AutoKONS.from_state(model.parameters(), state)
@@ -331,9 +331,9 @@ def test_a_forged_state_is_refused():
     X = np.random.default_rng(0).normal(size=(200, 2))
     model = AutoKONS("classification", delay=5, max_atoms=20)
     model.advance(X, np.digitize(X[:, 0], [-0.5, 0.5]))
-    for forge in forgeries(model.state()["drift"]):
+    for forge in forgeries(model.state()["targets"][0]):
         state = model.state()
-        forge(state["drift"])
+        forge(state["targets"][0])
         with pytest.raises(FileError):
             AutoKONS.from_state(model.parameters(), state)
 

@@ -96,7 +96,7 @@ def test_rows_that_are_dropped_or_forgotten_leave_nothing_behind():
     assert (model.queue.pending, model.queue.dropped) == (3, 17)
     for id in model.queue.ids:
         model.forget(id)
-    before, after = (one.state()["drift"] for one in (other, model))
+    before, after = (one.state()["targets"][0] for one in (other, model))
     assert after["pending"].pop("asked") == 20
     before["pending"].pop("asked")
     assert_identical(after, before)

@@ -287,6 +287,6 @@ def test_a_chunk_with_more_rows_than_it_can_have_is_refused():
     model = model_of("regression")
     model.advance(X[:1130], y[:1130])  # 106 rows into a chunk
     state = model.state()
-    state["rows_seen"] = state["drift"]["current"]["rows"] = 1030
+    state["rows_seen"] = state["targets"][0]["current"]["rows"] = 1030
     with pytest.raises(FileError, match="chunk has no room for the 122 rows"):
         AutoKONS.from_state(model.parameters(), state)

@@ -49,16 +49,18 @@ def evaluate_several(
     told = as_learner(learner)
     if not told.multi_output:
         raise ConfigurationError(
-            f"{told.core.name} learns one target a row: use EmbeddedKONS, KONS or SketchedKONS, or evaluate "
-            "it on each target."
+            f"{told.core.name} learns one target a row: use AutoKONS, EmbeddedKONS, KONS or SketchedKONS, "
+            "or evaluate it on each target."
         )
     X = as_points(X) if told.accepts == "vectors" else X
     Y: Matrix = as_outputs(y, len(X), told.outputs)
-    columns = [_Column(learner, delay) for _ in range(Y.shape[1])]
+    own: int | None = told.delay
+    columns = [_Column(learner, delay if own is None else own) for _ in range(Y.shape[1])]
     engines = [Prequential(column, "regression", delay=delay, **choices) for column in columns]
     traces: list[Trace] = []
     seconds = 0.0
-    said = _by_blocks(told, X, Y, block) if delay == 0 else _row_by_row(told, X, Y, block, delay)
+    by_blocks = delay == 0 or own is not None  # it keeps targets back by itself
+    said = _by_blocks(told, X, Y, block) if by_blocks else _row_by_row(told, X, Y, block, delay)
     started = clock = wall_clock()
     for start, found in said:
         seconds += wall_clock() - clock

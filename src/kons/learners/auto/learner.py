@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +14,6 @@ from kons.arrays import (
     Vector,
     as_points,
     as_row_values,
-    as_targets,
     require_flag,
     require_integer,
     require_scale,
@@ -27,10 +28,10 @@ from kons.learners.auto.feature_map import Fixed
 from kons.learners.classifier import best_of, probabilities_of
 from kons.learners.labels import KnownLabels, Labels, as_label, as_labels
 from kons.learners.queue import Kept, Shapes
-from kons.learners.stream import StreamConsumer
+from kons.learners.stream import Outputs, StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Logistic
-from kons.state import Inner, Sizes, fields
+from kons.state import Inners, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["AutoKONS"]
@@ -39,6 +40,19 @@ __all__ = ["AutoKONS"]
 LARGEST_TARGET = 1e150
 # Of a row: sums over rows are still numbers.
 LARGEST_WEIGHT = 1e100
+# Columns of a trace that each target has.
+BY_TARGET = ("prediction", "slope", "weight", "inverse_form", "leverage", "expert")
+
+
+class _EachTarget(Inners):
+    """What each target has, as many as their number, which was loaded before, asks for."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        saved = stored.inners(key, part.outputs or 1)  # refused before as many are made
+        part._make_targets(len(saved))
+        for inner, state in zip(part._targets, saved, strict=True):
+            inner.load_state(state)
+        return part._targets
 
 
 class AutoKONS(StreamConsumer):
@@ -57,6 +71,11 @@ class AutoKONS(StreamConsumer):
     (:mod:`kons.learners.auto.stacking`). In blocks a row costs some 30 to 60 microseconds over thousands
     of rows, one by one up to twice that. After abrupt drift a fresh ensemble takes over
     (:mod:`kons.learners.auto.drift`).
+
+    With y of shape (n, k) there are k such models, that do not know of each other, and a row costs k times
+    as much: the metric, the bandwidth, the memories and the takeovers that fit one target do not fit another,
+    and finding them is what makes it accurate. Where k is large and one kernel does for all,
+    :class:`kons.EmbeddedKONS` learns them over one dictionary, at next to no cost for a target more.
 
     Parameters
     ----------
@@ -102,7 +121,7 @@ class AutoKONS(StreamConsumer):
 
     units = "raw"
     looks_back = True
-    STATE = fields(_labels=KnownLabels(), _drift=Inner())
+    STATE = fields(_outputs=Outputs(), _labels=KnownLabels(), _targets=_EachTarget())
 
     def __init__(
         self,
@@ -145,24 +164,28 @@ class AutoKONS(StreamConsumer):
         self._given_kernel = kernel
         self._labelled = task == "classification"
         self._labels = Labels()
-        self._drift = DriftAdaptation(
-            classes=self._labelled,
-            max_atoms=self.max_atoms,
-            experts=self.experts,
-            sample=spent.sample,
-            recent=spent.recent,
-            longest=spent.longest,
-            knots=spent.knots,
-            seed=self.seed,
-            fixed=Fixed(kernel, self.bandwidth, self.regularization),
-        )
+        #: An ensemble of its own for each target; for labels there is one.
+        self._targets = [
+            DriftAdaptation(
+                classes=self._labelled,
+                max_atoms=self.max_atoms,
+                experts=self.experts,
+                sample=spent.sample,
+                recent=spent.recent,
+                longest=spent.longest,
+                knots=spent.knots,
+                seed=self.seed,
+                fixed=Fixed(kernel, self.bandwidth, self.regularization),
+            )
+        ]
 
     # ---- learning
 
     def advance(self, X: Any, y: Any, sample_weight: Any = None) -> Trace:
         """Predict, then learn, each row of X in order; all of them or, after an error, none.
 
-        The trace's ``expert`` is the number in :attr:`expert_names` of the one that leads; ``weight``,
+        y is (n,), or (n, k) for k targets, whose losses add up; the first row says which, for good. The
+        trace's ``expert`` is the number in :attr:`expert_names` of the one that leads; ``weight``,
         ``slope``, ``inverse_form`` and ``leverage`` are its own, with A as it was at the start of the chunk.
         """
         points = self._as_points(X)
@@ -177,35 +200,43 @@ class AutoKONS(StreamConsumer):
         labels = as_labels(y, len(points)) if self._labelled else []
         values = np.empty(0) if self._labelled else self._as_numbers(y, len(points))
         with self._all_or_nothing(), single_threaded_blas():
+            self._begin(values.shape[1:])
             if self._labelled:
                 values = self._codes(labels)
-            outcomes = self._drift.advance(points, values, weights, self.delay)
+            columns = np.ascontiguousarray(values.reshape(len(points), -1).T)
+            outcomes = [
+                target.advance(points, column, weights, self.delay)
+                for target, column in zip(self._targets, columns, strict=True)
+            ]
             self._count(points, 0)
-        return self._trace(outcomes, values, weights)
+        traces = [self._trace(*found, weights) for found in zip(outcomes, columns, strict=True)]
+        return _together(traces) if self._outputs else traces[0]
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row: a block of one, in a tenth of the time; cheaper still right after its prediction."""
-        point, value = self._as_point(x), self._known_target(y)
-        if value is None:  # a class more
+        point, values = self._as_point(x), self._known_targets(y)
+        if values is None or self._outputs is None:  # a class more, or the first row
             self.advance(point, [y])
-        elif self._drift.left > 1:  # nothing can fail
-            self._learn_row(point, value)
+        elif self._nothing_can_fail:
+            self._learn_row(point, values)
         else:
             with self._all_or_nothing(), single_threaded_blas():
-                self._learn_row(point, value)
+                self._learn_row(point, values)
 
     # ---- late targets
 
     def row_to_keep(self, x: Any) -> Kept:
-        """The point, and the number under which all that was predicted of it waits."""
+        """The point, and the number under which all that was predicted of it waits: one for all targets."""
         point = self._as_point(x)
-        asked = self._drift.ask_row(point[0])
-        number = self._drift.ask(point)[1] if asked is None else asked[1]
+        for target in self._targets:
+            asked = target.ask_row(point[0])
+            number = target.ask(point)[1] if asked is None else asked[1]
         return point[0].copy(), np.array([float(number)])
 
     def release_kept_row(self, kept: Kept) -> None:
         """It is never learned."""
-        self._drift.pending.take([int(kept[1][0])])
+        for target in self._targets:
+            target.pending.take([int(kept[1][0])])
 
     def kept_shapes(self) -> Shapes:
         """The point, and a number."""
@@ -213,26 +244,52 @@ class AutoKONS(StreamConsumer):
 
     def learn_kept_row(self, kept: Kept, y: Any) -> None:
         """Learn a row as it was predicted: with the last targets, and what the experts said, of that time."""
-        number, point, value = int(kept[1][0]), self._as_point(kept[0])[0], self._known_target(y)
-        at_once = value is not None and self._drift.left > 1  # nothing can fail
-        if not (at_once and value is not None and self._drift.tell_row(number, point, value)):
+        number, point, values = int(kept[1][0]), self._as_point(kept[0])[0], self._known_targets(y)
+        if values is not None and self._outputs is not None and self._nothing_can_fail:
+            self._tell_row(number, point, values)
+        else:
             with self._all_or_nothing(), single_threaded_blas():
-                self._drift.tell(number, point, self._codes([as_label(y)])[0] if value is None else value)
-                self._width = len(point)
+                self._begin(() if self._labelled else np.shape(self._as_output(y)))
+                if values is None:
+                    values = self._codes([as_label(y)]).tolist()
+                self._tell_row(number, point, values)
         self._rows_seen += 1
+
+    def _begin(self, outputs: tuple[int, ...]) -> None:
+        """The first row says how many targets there are: () one number, (k,) a row of k."""
+        if self._outputs is None:
+            self._outputs = sum(outputs)
+            self._make_targets(self._outputs or 1)
+
+    def _make_targets(self, count: int) -> None:
+        """So many ensembles, where there is one that has learned nothing: what it was asked, all were."""
+        first = self._targets[0]
+        self._targets = [first, *(copy.deepcopy(first) for _ in range(count - 1))]
+
+    @property
+    def _nothing_can_fail(self) -> bool:
+        """While no chunk ends."""
+        return all(target.left > 1 for target in self._targets)
 
     def _codes(self, labels: list[Any]) -> Vector:
         """Of labels some of which may be new: there is an output more for each of these."""
         before, codes = len(self._labels), self._labels.learn(labels).astype(np.float64)
         for _ in range(len(self._labels) - before):
-            self._drift.add_output()
+            self._targets[0].add_output()
         return codes
 
-    def _learn_row(self, point: Matrix, value: float) -> None:
-        if not self._drift.learn_row(point[0], value, self.delay):
-            self._drift.advance(point, np.array([value]), np.ones(1), self.delay)
-            self._width = point.shape[1]
+    def _learn_row(self, point: Matrix, values: Sequence[float]) -> None:
+        for target, value in zip(self._targets, values, strict=True):
+            if not target.learn_row(point[0], value, self.delay):
+                target.advance(point, np.array([value]), np.ones(1), self.delay)
+        self._width = point.shape[1]
         self._rows_seen += 1
+
+    def _tell_row(self, number: int, point: Vector, values: Sequence[float]) -> None:
+        for target, value in zip(self._targets, values, strict=True):
+            if not target.tell_row(number, point, value):
+                target.tell(number, point, value)
+        self._width = len(point)
 
     def widen(self, columns: int = 1, samples: Any = None) -> None:
         """Rows have so many features more from now on, at their end.
@@ -249,8 +306,9 @@ class AutoKONS(StreamConsumer):
         values = np.zeros(columns)
         if samples is not None:
             values = np.median(as_points(samples, width=columns, name="samples"), axis=0)
-        if self._ensemble.layout.width:
-            self._drift.widen(values)
+        for target in self._targets:
+            if target.current.layout.width:
+                target.widen(values)
         if self._width is not None:
             self._width += columns
         self._widen_queue(values)
@@ -258,17 +316,25 @@ class AutoKONS(StreamConsumer):
     # ---- predicting
 
     def predict(self, X: Any, recent_targets: bool = False) -> NDArray[Any]:
-        """Predictions in units of the target, or labels. Changes nothing.
+        """Predictions in units of the target, (n,) or, of k targets, (n, k); or labels. Changes nothing.
 
         Away from the stream the experts without last targets answer; with ``recent_targets=True`` all do,
         each row as if it came next.
         """
         if self._labelled:
             return self.labels_of(self.decision_function(X, recent_targets))
-        return self._predicted(X, recent_targets)[0][:, 0]
+        points, recent = self._as_points(X), require_flag(recent_targets, "recent_targets")
+        each = [_predicted(target, points, recent)[0][:, 0] for target in self._targets]
+        return np.stack(each, axis=1) if self._outputs else each[0]
 
     def predict_one(self, x: Any) -> Any:
-        """The prediction for one row as if it came next; of a label, None before any class is known."""
+        """The prediction for one row as if it came next: a number, or an array of k of k targets.
+
+        Of a label, None before any class is known.
+        """
+        if self._outputs:
+            point = self._as_point(x)
+            return np.array([_predicted_row(target, point)[0] for target in self._targets])
         scores = self._scores_of_one(x)
         if not self._labelled:
             return float(scores[0])
@@ -279,7 +345,11 @@ class AutoKONS(StreamConsumer):
         self._require_classes()
         if not len(self._labels):
             raise InputError("no class is known yet: learn some rows first.")
-        return self._predicted(X, recent_targets)[1]
+        points, recent = self._as_points(X), require_flag(recent_targets, "recent_targets")
+        logits = _predicted(self._targets[0], points, recent)[1]
+        if self.delay:
+            logits[:, self._known_classes :] = np.nan
+        return logits
 
     def predict_proba(self, X: Any, recent_targets: bool = False) -> Matrix:
         """The probability of each class, columns in the order of :attr:`classes`."""
@@ -309,32 +379,46 @@ class AutoKONS(StreamConsumer):
         return list(self._labels.known)
 
     @property
-    def relevances(self) -> Vector:
-        """How much each feature counts, the most relevant 1."""
-        return self._ensemble.relevances()
+    def multi_output(self) -> bool:  # type: ignore[override]
+        """Whether it takes y of shape (n, k): of numbers."""
+        return not self._labelled
+
+    @property
+    def relevances(self) -> Vector | Matrix:
+        """How much each feature counts, the most relevant 1; (k, features) where rows have k targets."""
+        each = [target.current.relevances() for target in self._targets]
+        return np.array(each) if self._outputs else each[0]
 
     @property
     def expert_names(self) -> list[str]:
         """All that may be at work at some time, by their number in a trace; the mean of the targets is 0."""
-        return ["mean", "last target", *(spec.name for spec in self._ensemble.selection.all_specs)]
+        specs = self._targets[0].current.selection.all_specs
+        return ["mean", "last target", *(spec.name for spec in specs)]
 
     @property
-    def shares(self) -> dict[str, float]:
-        """The weight of each expert at work in the stacking, by name; what is left is the mean's."""
-        weights = self._ensemble.stacking.weights
-        names = ["last target", *(spec.name for spec in self._ensemble.pool.specs)]
+    def shares(self) -> Any:
+        """The weight of each expert at work in the stacking, by name; what is left is the mean's.
+
+        Where rows have k targets, a list of k of these.
+        """
+        each = [self._shares_in(target.current) for target in self._targets]
+        return each if self._outputs else each[0]
+
+    def _shares_in(self, ensemble: Ensemble) -> dict[str, float]:
+        weights = ensemble.stacking.weights
+        names = ["last target", *(spec.name for spec in ensemble.pool.specs)]
         mean = float(weights[0]) if self._labelled else 1.0 - float(weights[1:].sum())
         return {"mean": mean, **dict(zip(names, weights[1:].tolist(), strict=True))}
 
     @property
     def size(self) -> int:
         """The atoms of all experts."""
-        return self._ensemble.pool.size
+        return sum(target.current.pool.size for target in self._targets)
 
     @property
     def successions(self) -> int:
-        """How often a fresh ensemble took over after abrupt drift."""
-        return self._drift.successions
+        """How often a fresh ensemble took over after abrupt drift, over all targets."""
+        return sum(target.successions for target in self._targets)
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
@@ -354,55 +438,39 @@ class AutoKONS(StreamConsumer):
         """Take what was saved; of rows that wait, there is what was predicted."""
         super().load_state(stored, **sizes)
         numbers = [] if self._queue is None else [int(kept[1][0]) for kept, _ in self._queue.rows]
-        withheld = self._drift.withheld.tolist()
-        if sorted([*numbers, *withheld]) != sorted(self._drift.pending.records):
-            raise stored.error("other rows wait than those of which there are predictions")
+        for target in self._targets:
+            if sorted([*numbers, *target.withheld.tolist()]) != sorted(target.pending.records):
+                raise stored.error("other rows wait than those of which there are predictions")
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         super()._loaded(stored, sizes)
-        if self._labelled and self._ensemble.outputs != len(self._labels):
+        first = self._targets[0]
+        if self._labelled and (self._outputs or first.current.outputs != len(self._labels)):
             raise stored.error("it has not as many outputs as classes")
+        if len({(target.rows, target.pending.asked) for target in self._targets}) > 1:
+            raise stored.error("its targets are at different rows")
 
     # ---- inside
 
-    @property
-    def _ensemble(self) -> Ensemble:
-        """The one at work."""
-        return self._drift.current
-
-    def _predicted(self, X: Any, recent_targets: bool) -> tuple[Matrix, Matrix]:
-        points = self._as_points(X)
-        require_flag(recent_targets, "recent_targets")
-        block = 1024  # its kernel values fit into the cache
-        parts = [
-            self._drift.predict(points[start : start + block], recent_targets)
-            for start in range(0, len(points), block)
-        ]
-        predictions, logits = (np.concatenate(part) for part in zip(*parts, strict=True))
-        if self._labelled and self.delay:
-            logits[:, self._known_classes :] = np.nan
-        return predictions, logits
-
     def _scores_of_one(self, x: Any) -> Vector:
         """The logit of each class that is known, or the prediction; to be read at once."""
-        point = self._as_point(x)
-        scores = self._drift.predict_row(point[0])
-        scores = self._predicted(point, True)[1][0] if scores is None else scores
+        scores = _predicted_row(self._targets[0], self._as_point(x))
         return scores[: self._known_classes] if self._labelled and self.delay else scores
 
     @property
     def _known_classes(self) -> int:
         """Those of which a target is known: with a delay, a class may have come and still be hidden."""
-        return self._ensemble.known_classes
+        return self._targets[0].current.known_classes
 
-    def _known_target(self, y: Any) -> float | None:
-        """A target as the ensemble takes it; None for a class that is new."""
+    def _known_targets(self, y: Any) -> Sequence[float] | None:
+        """The targets of a row as ensembles take them; None for a class that is new."""
         if self._labelled:
             code = self._labels.code(as_label(y, "y[0]"))
-            return None if code is None else float(code)
-        if isinstance(y, (float, int)) and abs(y) <= LARGEST_TARGET:  # the common case, at once
-            return float(y)
-        return float(self._as_numbers([y], 1)[0])
+            return None if code is None else (float(code),)
+        if not self._outputs and isinstance(y, (float, int)) and abs(y) <= LARGEST_TARGET:
+            return (float(y),)  # the common case, at once
+        values: list[float] = self._as_numbers([y], 1).ravel().tolist()
+        return values
 
     def _trace(self, outcomes: list[Outcome], values: Vector, weights: Vector) -> Trace:
         lengths = [len(outcome.predictions) for outcome in outcomes]
@@ -435,12 +503,13 @@ class AutoKONS(StreamConsumer):
             expert=leaders,
         )
 
-    def _as_numbers(self, y: Any, rows: int) -> Vector:
-        targets = as_targets(y, rows)
+    def _as_numbers(self, y: Any, rows: int) -> NDArray[np.float64]:
+        targets: NDArray[np.float64] = self._as_outputs(y, rows)
         if np.abs(targets).max() > LARGEST_TARGET:
-            at = int(np.argmax(np.abs(targets)))
+            at = np.unravel_index(np.argmax(np.abs(targets)), targets.shape)
             raise TargetError(
-                f"y[{at}] is {targets[at]:g}, whose square is no number: scale the target down."
+                f"y{''.join(f'[{i}]' for i in at)} is {targets[at]:g}, whose square is no number: "
+                "scale the target down."
             )
         return targets
 
@@ -449,8 +518,34 @@ class AutoKONS(StreamConsumer):
             raise AttributeError("AutoKONS for regression predicts numbers and knows no classes.")
 
     def _facts(self) -> dict[str, str]:
-        leads = sorted(self.shares.items(), key=lambda share: -share[1])[:3]
-        return {
-            "leading experts": "; ".join(f"{name} {share:.2f}" for name, share in leads),
-            "successions": str(self.successions),
-        }
+        each = []
+        for target in self._targets:
+            leads = sorted(self._shares_in(target.current).items(), key=lambda share: -share[1])[:3]
+            each.append("; ".join(f"{name} {share:.2f}" for name, share in leads))
+        return {"leading experts": " | ".join(each), "successions": str(self.successions)}
+
+
+def _predicted(target: DriftAdaptation, points: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
+    """Predictions and logits."""
+    block = 1024  # its kernel values fit into the cache
+    starts = range(0, len(points), block)
+    parts = [target.predict(points[start : start + block], recent_targets) for start in starts]
+    predictions, logits = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return predictions, logits
+
+
+def _predicted_row(target: DriftAdaptation, point: Matrix) -> Vector:
+    """The prediction of one row as if it came next, or logits; to be read at once."""
+    scores = target.predict_row(point[0])
+    return target.predict(point, True)[1][0] if scores is None else scores
+
+
+def _together(traces: list[Trace]) -> Trace:
+    """Traces of the same rows, one of each target."""
+    by_target: Any = {name: np.stack([trace[name] for trace in traces], axis=1) for name in BY_TARGET}
+    return Trace(
+        kept=traces[0].kept,
+        size=np.sum([trace.size for trace in traces], axis=0),
+        loss=np.sum([trace["loss"] for trace in traces], axis=0),
+        **by_target,
+    )
