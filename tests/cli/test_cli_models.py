@@ -186,6 +186,16 @@ def test_inspect_labels_and_plain_objects(trained_on_labels, said):
     assert "not over yet" in said("inspect", "new.kons")
 
 
+def test_inspect_several_targets(said, file):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = kons.AutoKONS(max_atoms=4)
+    model.advance(X, np.stack([X[:, 0], X[:, 1]], axis=1))
+    kons.save(model, "two.kons")
+    out = said("inspect", "two.kons")
+    for words in ("y0: x0 1", "y1: x1 1", "y0: linear, features", "y1: linear, features"):
+        assert words in out
+
+
 def test_a_folder_without_a_model(capsys, tmp_path):
     (tmp_path / "out").mkdir()
     assert main(["inspect", "out"]) == 1

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kons.cli.files import find_model, open_model
 from kons.cli.screen import Sheet, print_json
 from kons.learners import Scaled
@@ -39,6 +41,9 @@ def _describe(path: Path) -> dict[str, Any]:
     plan = plan if isinstance(plan, dict) else {}
     features = list(Plan.from_dict(plan).features) if plan else None
     relevances = learner.relevances if learner.rows_seen else None
+    if relevances is not None:
+        each = [_by_name(features, row) for row in np.atleast_2d(relevances).tolist()]
+        relevances = _named_by_target(each if learner.outputs else each[0])
     core = learner.core
     parameters = {"value": repr(core)} if core.lacks("parameters") else core.parameters()
     return {
@@ -58,8 +63,8 @@ def _describe(path: Path) -> dict[str, Any]:
         "parameters": {name: _plain(value) for name, value in parameters.items()},
         "warming_up": learner.warming_up,
         "scaling": _scaling(thing, features),
-        "relevances": None if relevances is None else _by_name(features, relevances.tolist()),
-        "experts": learner.shares or None,
+        "relevances": relevances,
+        "experts": _named_by_target(learner.shares) or None,
         "classes": list(learner.classes) if learner.labelled else None,
         "features": features,
         "lags": [f"{name} {back} back" for name, back in plan.get("lags") or []],
@@ -73,6 +78,13 @@ def _plain(value: Any) -> Any:
 
 def _by_name(features: list[str] | None, values: list[Any]) -> dict[str, Any]:
     return dict(zip(features or [f"x{i}" for i in range(len(values))], values, strict=True))
+
+
+def _named_by_target(found: Any) -> Any:
+    """Amounts by name; of several targets the list of them in one."""
+    if not isinstance(found, list):
+        return found
+    return {f"y{k}: {name}": value for k, each in enumerate(found) for name, value in each.items()}
 
 
 def _scaling(thing: Any, names: list[str] | None) -> dict[str, Any] | None:
