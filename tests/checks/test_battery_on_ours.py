@@ -87,6 +87,8 @@ class Course(NamedTuple):
     delay: int
     met: dict[str, int]
     """What happens -> the rows after which it is seen first."""
+    elsewhere: tuple[str, ...] = ()
+    """What the battery looks at on another course, unless in a soak."""
 
     def make(self):
         return for_task(self.task, max_atoms=12, delay=self.delay)
@@ -94,16 +96,22 @@ class Course(NamedTuple):
     @property
     def stretches(self):
         """Ends of blocks and rows one by one on either side; in a soak more of them, and longer ones."""
-        ends = [*self.met.values(), WIDER]
+        ends = {**self.met, "wider": WIDER}
         if effort.is_soak():
-            ends += [64, 128, 512, 1024, 1152]
+            ends |= {f"chunk {end}": end for end in (64, 128, 512, 1024, 1152)}
+        skipped = () if effort.is_soak() else self.elsewhere
         longer = effort.amount(1, 5)
-        return [(0, 12), *((end - 7 * longer, end + 3 * longer) for end in ends)]
+        looked_at = [end for what, end in ends.items() if what not in skipped]
+        return [(0, 12), *((end - 7 * longer, end + 3 * longer) for end in looked_at)]
 
 
 COURSES = {
     "regression": Course(
-        "regression", turning, 0, {"takeover": 384, "the column counts": 576, "pruned": 832}
+        "regression",
+        turning,
+        0,
+        {"takeover": 384, "the column counts": 576, "pruned": 832},
+        ("takeover", "wider"),
     ),
     "regression, delay 7": Course(
         "regression",
@@ -122,6 +130,7 @@ COURSES = {
         turning_classes,
         7,
         {"takeover": 391, "the column counts": 455, "late class": 562},
+        ("the column counts",),
     ),
 }
 
