@@ -227,12 +227,13 @@ class Ridge:
         weighted = self.weights[:, None] * self.K
         return weighted.T @ self.K, weighted.T @ self.Y
 
-    def begin_chunk(self):
-        """A fit; the jitter is that of the sums now."""
+    def begin_chunk(self, fit=True):
+        """The jitter is that of the sums now."""
         gram, products = self.sums()
         self.prior = self.penalty + jitter_of(self.penalty + gram)
         self.at_start = self.prior + gram
-        self.fixed = np.linalg.solve(self.at_start, products)
+        if fit:
+            self.fixed = np.linalg.solve(self.at_start, products)
 
     def theta(self):
         """Of all rows so far; of an expert that learns in batches, of those before its last fit."""
@@ -251,11 +252,10 @@ class Ridge:
         self.prior = self.forgetting * self.prior
 
     def end_chunk(self, refit):
-        if refit or self.live:
-            self.begin_chunk()
+        self.begin_chunk(fit=refit or self.live)
 
     def inverse_form(self, row):
-        """k^T A^-1 k with A of the last fit."""
+        """k^T A^-1 k with A at the start of the chunk."""
         k = self.features(row)[0]
         return k @ np.linalg.solve(self.at_start, k)
 
@@ -294,10 +294,13 @@ class Logistic(Ridge):
         self.gradient = self.gradient + (K * weights[:, None]).T @ (Y - P)
 
     def step(self):
-        total = self.penalty + self.gram
-        self.at_start = total + jitter_of(total)
+        self.begin_chunk()
         self.fixed = self.fixed + np.linalg.solve(self.at_start, self.gradient)
         self.gradient = np.zeros(self.gradient.shape)
+
+    def begin_chunk(self):
+        total = self.penalty + self.gram
+        self.at_start = total + jitter_of(total)
 
     def predict(self, rows):
         return self.shares(self.features(rows))
@@ -311,6 +314,7 @@ class Logistic(Ridge):
             K, Y, weights = (np.array(part) for part in zip(*self.chunk, strict=True))
             self.fixed[-1, (self.fixed[-1] <= UNSEEN) & (Y > 0.0).any(axis=0)] = FIRST_SEEN
             self.count(K, Y, weights)
+        self.begin_chunk()
         if refit:
             self.step()
         self.chunk = []

@@ -8,7 +8,7 @@ from kons import AutoKONS
 from kons.errors import FileError
 from kons.learners.auto.reservoir import Reservoir
 from kons.means import Mean
-from kons.state import Array, Count, Inner, Items, Leading, Part, Whole, fields
+from kons.state import Array, Corner, Count, Inner, Items, Leading, Part, Whole, fields
 
 
 class Tally(Part):
@@ -67,6 +67,41 @@ def test_a_mark_is_gone_back_to_bit_for_bit():
 def test_what_does_not_fit_is_refused(changes, text):
     with pytest.raises(FileError, match=text):
         Tally().resume(Tally().learn().state() | changes)
+
+
+class Buffer(Part):
+    """Rows that are appended to a buffer, and what is between them."""
+
+    STATE = fields(_rows=Leading("count", 2), _below=Corner("count"), _narrow=Corner("count"))
+
+    def __init__(self, count=0):
+        self.count, self._rows = count, np.arange(8.0).reshape(4, 2)
+        self._below, self._narrow = np.arange(16.0).reshape(4, 4), np.zeros((4, 0))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_of_a_buffer_only_what_counts_is_saved(count):
+    state = Buffer(count).state()
+    assert {name: None if value is None else value.tolist() for name, value in state.items()} == {
+        "rows": [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]][:count] or None,
+        "below": [4.0, 8.0, 9.0] if count == 3 else None,
+        "narrow": None,
+    }
+    assert_identical(Buffer().resume(state).state(), state)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"rows": None}, r"below has the shape \(3,\), expected \(0,\)"),
+        ({"below": None}, "below is of type NoneType"),
+        ({"narrow": np.zeros(3)}, r"narrow has the shape \(3,\), expected \(0,\)"),
+        ({"rows": np.zeros((5, 2))}, "rows of rows: 5 is not within 0 and 4"),
+    ],
+)
+def test_a_buffer_with_other_rows_is_refused(changes, text):
+    with pytest.raises(FileError, match=text):
+        Buffer().resume(Buffer(3).state() | changes)
 
 
 # ---- what a mark refers to

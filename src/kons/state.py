@@ -238,30 +238,40 @@ class Leading(Field):
         self.count, self.trailing, self.at_least = count, trailing, at_least
 
     def save(self, part: Any, name: str) -> Any:
-        return getattr(part, name)[: getattr(part, self.count)].copy()
+        return _unless_empty(getattr(part, name)[: getattr(part, self.count)])
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         buffer = getattr(part, name)
         shape = (sizes.get(self.count), *(_known(n, sizes) for n in self.trailing))
-        value = stored.array(key, *shape, at_least=self.at_least)
+        value = self._found(stored, key, *shape)
         sizes[self.count] = stored.counted(len(value), f"rows of {key}", at_most=len(buffer))
         setattr(part, self.count, len(value))
         buffer[: len(value)] = value
         return buffer
 
+    def _found(self, stored: Stored, key: str, *shape: int | None) -> Any:
+        """Of this shape; None, where that leaves nothing: an array of nothing takes 400 bytes of a file."""
+        empty = tuple(n or 0 for n in shape)
+        if math.prod(empty) or not stored.is_nothing(key):
+            return stored.array(key, *shape, at_least=self.at_least)
+        stored.nothing(key)
+        return np.empty(empty)
+
 
 class Corner(Leading):
-    """As :class:`Leading` of a buffer with nothing beyond as many columns as there are rows."""
+    """As :class:`Leading` of a buffer of which only what is below the diagonal counts."""
 
     def save(self, part: Any, name: str) -> Any:
-        count = getattr(part, self.count)
-        return getattr(part, name)[:count, :count].copy()
+        return _unless_empty(getattr(part, name)[self._below(part, name, getattr(part, self.count))])
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        buffer, count = getattr(part, name), sizes[self.count]
-        value = stored.array(key, count, min(count, buffer.shape[1]), at_least=self.at_least)
-        buffer[: len(value), : value.shape[1]] = value
+        buffer, below = getattr(part, name), self._below(part, name, sizes[self.count])
+        buffer[below] = self._found(stored, key, len(below[0]))
         return buffer
+
+    @staticmethod
+    def _below(part: Any, name: str, count: int) -> tuple[Any, Any]:
+        return np.tril_indices(count, -1, min(count, getattr(part, name).shape[1]))
 
 
 class Growing(Field):
@@ -399,8 +409,8 @@ class Inners(Field):
             inner.restore(where)
 
 
-def fields(**declared: Field) -> Mapping[str, Field]:
-    """A declaration: attributes by name, in the order they are loaded."""
+def fields(**declared: Field | None) -> Mapping[str, Field | None]:
+    """A declaration: attributes by name, in the order they are loaded; None: not, as a base class does."""
     return MappingProxyType(declared)
 
 
@@ -424,7 +434,7 @@ class Part:
     kons.errors.FileError: the state of Mean cannot be used: totals has the shape (3,), expected (2,).
     """
 
-    STATE: ClassVar[Mapping[str, Field]] = fields()
+    STATE: ClassVar[Mapping[str, Field | None]] = fields()
     declared: ClassVar[dict[str, Field]] = {}
     """The fields of ``STATE`` by attribute, those of base classes first."""
     _undone: ClassVar[tuple[tuple[str, Field], ...]] = ()
@@ -433,7 +443,8 @@ class Part:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         declared = [vars(base).get("STATE", {}) for base in reversed(cls.__mro__)]
-        cls.declared = {name: field for fields in declared for name, field in fields.items()}
+        last = {name: field for fields in declared for name, field in fields.items()}
+        cls.declared = {name: field for name, field in last.items() if field is not None}
         cls._undone = tuple((name, field) for name, field in cls.declared.items() if field.undoes)
         cls._rarely_written = frozenset(
             name for name, field in cls.declared.items() if getattr(field, "written", "") == "rarely"
@@ -521,6 +532,10 @@ def bytes_in(tree: Any) -> int:
 
 def _key(name: str) -> str:
     return name.lstrip("_")
+
+
+def _unless_empty(array: Any) -> Any:
+    return array.copy() if array.size else None
 
 
 def _known(n: int | str | None, sizes: Sizes) -> int | None:

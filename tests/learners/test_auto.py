@@ -302,8 +302,9 @@ def forgeries(drift):
 
 def forged_ensembles(ensemble):
     yield lambda e: e["reservoir"]["kept"].__setitem__((3, TARGET_AT - OWN), 7.0)
-    yield lambda e: e["reservoir"]["last"].__setitem__((3, TARGET_AT - OWN), 0.5)
-    yield lambda e: e["reservoir"]["last"].__setitem__((3, WEIGHT_AT - OWN), -1.0)
+    yield lambda e: e["reservoir"]["times"].__setitem__(3, 4.0)
+    yield lambda e: e["reservoir"]["last"].__setitem__((1, TARGET_AT - OWN), 0.5)
+    yield lambda e: e["reservoir"]["last"].__setitem__((1, WEIGHT_AT - OWN), -1.0)
     yield lambda e: e.__setitem__("rows", e["rows"] - 1)
     yield lambda e: e.__setitem__("known_classes", 9)
     yield lambda e: e.__setitem__("layout", 99)

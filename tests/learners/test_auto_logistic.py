@@ -50,7 +50,7 @@ def test_the_first_fit_minimizes_the_penalized_log_loss():
         options={"gtol": 1e-8},
     )
     expert = expert_of(U, Y, atoms)
-    assert loss(expert.theta[:, 0]) < 1.001 * best.fun  # after five steps from nothing
+    assert loss(expert.coefficients()[:, 0]) < 1.001 * best.fun  # after five steps from nothing
     got = expert.predict(U)
     np.testing.assert_allclose(got.sum(axis=1), 1.0, atol=1e-12)  # two classes are one problem
 
@@ -60,7 +60,7 @@ def test_a_chunk_is_one_second_order_step(classes):
     U, Y = rows(364, classes)
     atoms = U[:15]
     expert = expert_of(U[:300], Y[:300], atoms)
-    theta, A = expert.theta.copy(), penalty_of(atoms) + np.tril(expert.S) + np.tril(expert.S, -1).T
+    theta, A = expert.coefficients().copy(), penalty_of(atoms) + np.tril(expert.S) + np.tril(expert.S, -1).T
     weights = np.random.default_rng(1).integers(0, 3, size=64).astype(float)
     said = expert.advance(U[300:], None, Y[300:], np.sqrt(weights), np.arange(64))
     expert.end_period(refit=True)
@@ -82,7 +82,7 @@ def test_classes_that_can_be_told_apart_stay_numbers():
     for _ in range(50):
         expert.advance(U[:64], None, Y[:64], np.ones(64), np.arange(64))
         expert.end_period(refit=True)
-    assert np.isfinite(expert.theta).all()
+    assert np.isfinite(expert.coefficients()).all()
     assert (expert.predict(U).argmax(axis=1) == Y.argmax(axis=1)).all()
 
 
@@ -96,7 +96,7 @@ def test_a_class_that_nobody_has_seen_changes_nothing_until_it_comes():
             assert expert.predict(U)[:, 2].max() == 0.0
             expert.advance(U[:64], None, np.pad(Y[:64], ((0, 0), (0, 1))), np.ones(64), np.arange(64))
             expert.end_period(refit=True)
-        assert ahead.theta.tolist() == known.theta.tolist()
+        assert ahead.coefficients().tolist() == known.coefficients().tolist()
     new = np.tile([0.0, 0.0, 1.0], (64, 1))
     for _ in range(5):
         ahead.advance(U[:64], None, new, np.ones(64), np.arange(64))

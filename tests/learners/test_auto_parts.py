@@ -92,6 +92,21 @@ def test_the_sample_of_a_history_is_uniform_and_does_not_depend_on_cuts():
     assert abs(whole.sampled().mean() - 2499.5) < 4 * 69.0
 
 
+@pytest.mark.parametrize("rows", [0, 3, 40, 130])
+def test_a_row_that_is_kept_twice_is_saved_once(rows):
+    history, again = Reservoir(30, 20, seed=1), Reservoir(30, 20, seed=1)
+    for row in range(rows):
+        history.extend(np.array([[row, -row]], dtype=float))
+        if row % 7 == 0:
+            history.sample_recent()
+    state = history.state()
+    saved = np.concatenate([state["kept"].reshape(-1, 2), state["last"].reshape(-1, 2)])
+    assert len(np.unique(saved, axis=0)) == len(saved)
+    again.load_state(Stored(state, "Reservoir"), columns=2)
+    np.testing.assert_array_equal(again.last(20), history.last(20))
+    np.testing.assert_array_equal(again.sampled(), history.sampled())
+
+
 def test_ranks_do_not_know_units():
     X = RNG.normal(size=(100, 1))  # fewer than are remembered: nothing is interpolated
     np.testing.assert_allclose(

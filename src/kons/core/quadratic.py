@@ -60,7 +60,8 @@ class _Factor(Lower):
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         if part.factor_is_of_sum:
             stored.nothing(key)
-            return factored(part.S, part.prior)
+            part.factor()
+            return part.L
         return super().load(stored, key, part, name, sizes)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from kons.arrays import Matrix
+from kons.arrays import Matrix, Vector
 from kons.core.cholesky import JITTER, factored, inverted
 from kons.core.quadratic import Quadratic
 from kons.core.quadratic_loops import STEPS
@@ -46,9 +46,12 @@ class Ridge(Quadratic):
     True
     """
 
+    #: S changes at the ends of periods alone; batched, L may lag behind, until it is asked for.
+    factor_is_of_sum = True
     STATE = fields(
+        rows=None,
+        totals=None,
         c=Array("size", "outputs"),
-        theta=Array("size", "outputs"),
         _Y=Leading("pending", "outputs"),
     )
 
@@ -64,19 +67,12 @@ class Ridge(Quadratic):
         self.online = online
         super().__init__(prior, forgetting, outputs=outputs, period=period)
         self.c: Matrix = np.zeros((len(self), outputs))
-        #: The fit at the last time that A was factored.
-        self.theta: Matrix = np.zeros((len(self), outputs))
 
     def _begin(self, size: int) -> None:
         super()._begin(size)
         self._Y = np.zeros((self.period, self.outputs))
         if not self.online:  # nothing is asked of the rows that wait
             self._V, self._C = np.zeros((self.period, 0)), np.zeros((self.period, 0))
-
-    @property
-    def factor_is_of_sum(self) -> bool:  # type: ignore[override]
-        """Online, every end of a period factors."""
-        return self.online
 
     @property
     def _most_pending(self) -> int:
@@ -88,7 +84,7 @@ class Ridge(Quadratic):
         """Predict and learn rows, each before the next; the predictions, (m, K)."""
         if not self.online:
             self._wait(Z, Y)
-            return Z @ self.theta
+            return Z @ self.base
         block, n, m = self.meet(Z), self.pending, len(Z)
         noise = self.forgetting ** np.arange(n + 1.0, n + m + 1.0)
         block.M.ravel()[:: m + 1] += noise
@@ -115,7 +111,7 @@ class Ridge(Quadratic):
     def predict_known(self, Z: Matrix, known: NDArray[np.int64]) -> Matrix:
         """Predictions of rows, for each by the first so many rows of the period, (m, K)."""
         if not self.online:
-            return Z @ self.theta
+            return Z @ self.base
         V = self.whiten(Z)
         H = self._against(V)
         H[np.arange(self.pending)[:, None] >= known] = 0.0
@@ -128,7 +124,7 @@ class Ridge(Quadratic):
 
     def coefficients(self) -> Matrix:
         """``theta`` after all rows so far; batched, that of the last fit."""
-        return self.u if self.online else self.theta
+        return self.u if self.online else self.base
 
     # ---- the end of a period
 
@@ -136,6 +132,7 @@ class Ridge(Quadratic):
         """Take rows into the sums, of which before only this part is kept."""
         self.add(Z, decay)
         self.c = decay * self.c + Z.T @ Y
+        self._factor_is_older = True
 
     def end_period(self, refit: bool = True) -> None:
         """Take the period's rows into the sums, and start the next one: with a new fit, or the old one."""
@@ -151,18 +148,31 @@ class Ridge(Quadratic):
             self.fit()
 
     def fit(self) -> None:
-        """Find theta from the sums."""
+        """Find theta from the sums; batched, ``base`` is theta itself, for A goes on until the next fit."""
         self.factor()
         self.base = np.ascontiguousarray(self.whiten(self.c.T).T)
         if not self.online:
-            self.theta = self.u
+            self.base = self.u
+
+    def factor(self) -> None:
+        """Find L from S."""
+        super().factor()
+        self._factor_is_older = False
+
+    def factored_forms(self, Z: Matrix) -> Vector:
+        """``z^T A^-1 z`` of rows, with A at the start of the period."""
+        if self._factor_is_older:
+            self.factor()
+        V = self.whiten(Z)
+        forms: Vector = np.einsum("ij,ij->i", V, V)
+        return forms
 
     # ---- outputs
 
     def add_output(self) -> None:
         """One output more, whose targets were all 0."""
         self.outputs += 1
-        for name in ("base", "c", "theta", "_Y", "_marks"):
+        for name in ("base", "c", "_Y", "_marks"):
             setattr(self, name, np.pad(getattr(self, name), ((0, 0), (0, 1))))
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:

@@ -19,6 +19,7 @@ from kons.core.cholesky import factored
 from kons.core.quadratic import PERIOD, Quadratic
 from kons.core.quadratic_loops import end_period, factor_rows
 from kons.errors import NumericalError
+from kons.state import fields
 from kons.stored import Stored
 
 __all__ = ["RowArrays", "Sequential"]
@@ -49,6 +50,8 @@ class Sequential(Quadratic):
     >>> A.u.round(2).ravel().tolist()
     [2.0, -1.0]
     """
+
+    STATE = fields(rows=None, totals=None)
 
     def __init__(self, prior: Matrix, outputs: int = 1) -> None:
         # About B: then a row of the period costs as much as its share of a factorization.

@@ -287,7 +287,7 @@ class LateTargets:
     how that is learned (:meth:`learn_kept_row`).
     """
 
-    STATE: ClassVar[Mapping[str, Field]] = fields(_queue=_QueueOf())
+    STATE: ClassVar[Mapping[str, Field | None]] = fields(_queue=_QueueOf())
 
     _queue: Queue | None = None
     supervised: bool = True

@@ -143,18 +143,15 @@ class SpanRidge(Ridge):
 
     def arrays_of_period(self) -> tuple[Matrix, ...]:
         """What a row that comes alone is predicted from, and appended to: all of them contiguous."""
-        base = self.base if self.online else self.theta
-        return self.L, base, self._Z, self._Y, self._V, self._C, self._marks
+        return self.L, self.base, self._Z, self._Y, self._V, self._C, self._marks
 
     def predict(self, U: Matrix) -> Matrix:
         """Predictions by all that was learned. Changes nothing."""
         return self.outputs_of(super().predict(self.features(U)))
 
     def last_forms(self) -> Vector:
-        """``k^T A^-1 k`` of the rows just predicted, with A as it was last factored."""
-        V = self.whiten(self._last)
-        forms: Vector = np.einsum("ij,ij->i", V, V)
-        return forms
+        """``k^T A^-1 k`` of the rows just predicted, with A at the start of the chunk."""
+        return self.factored_forms(self._last)
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on, what it was made of among it. A copy."""

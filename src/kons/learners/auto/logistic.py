@@ -36,7 +36,7 @@ class SpanLogistic(SpanRidge):
 
     Where errors are rare it tells classes apart better than :class:`SpanRidge`, which is as much concerned
     with rows that are far on the right side. Not for a finite memory, nor for numbers. Its c are the
-    residuals since the last fit.
+    residuals since the last fit; its ``base`` is theta.
 
     >>> import numpy as np
     >>> from kons.kernels import Gaussian
@@ -51,8 +51,8 @@ class SpanLogistic(SpanRidge):
     def learn_past(self, U: Matrix, Y: Matrix, roots: Vector) -> None:
         """Learn what came before the first chunk; roots are square roots of weights. It is needed once."""
         weights = roots**2
-        self.theta = np.zeros((len(self), Y.shape[1]))
-        self.theta[-1, ~(Y[weights > 0.0] > 0.0).any(axis=0)] = HIDDEN
+        self.base = np.zeros((len(self), Y.shape[1]))
+        self.base[-1, ~(Y[weights > 0.0] > 0.0).any(axis=0)] = HIDDEN
         some = slice(None, None, -(-len(U) // ROWS) or 1)
         share = float(weights.sum()) / max(float(weights[some].sum()), 1e-300)
         K = self.features(np.ascontiguousarray(U[some]))
@@ -69,19 +69,19 @@ class SpanLogistic(SpanRidge):
     def _forget(self) -> None:
         """Before a Newton step from theta to the best fit of some rows: the sums of none."""
         self.S = np.zeros(self.S.shape)
-        self.c = -self.prior @ np.where(self.theta[-1] <= HIDDEN, 0.0, self.theta)
+        self.c = -self.prior @ np.where(self.base[-1] <= HIDDEN, 0.0, self.base)
 
     def _count(self, K: Matrix, Y: Matrix, weights: Vector) -> None:
-        P = self.outputs_of(K @ self.theta)
+        P = self.outputs_of(K @ self.base)
         curvature = np.maximum((P * (1.0 - P)).max(axis=1), LEAST_CURVATURE)
         root = np.sqrt(weights * curvature)
         self.add_past(K * root[:, None], (Y - P) * (root / curvature)[:, None])
 
     def fit(self) -> None:
         """A step, and a new factor."""
-        before = self.theta
+        before = self.base
         super().fit()
-        self.theta = before + self.theta
+        self.base = before + self.base
         self.c = np.zeros(self.c.shape)
 
     def end_period(self, refit: bool = True) -> None:
@@ -94,10 +94,10 @@ class SpanLogistic(SpanRidge):
             roots = roots[used]
             K, Y = K[used] / roots[:, None], Y[used] / roots[:, None]
         if len(K):
-            first = (self.theta[-1] <= HIDDEN) & (Y > 0.0).any(axis=0)
+            first = (self.base[-1] <= HIDDEN) & (Y > 0.0).any(axis=0)
             if first.any():
-                self.theta = self.theta.copy()  # a mark may share it
-                self.theta[-1, first] = FIRST_SEEN
+                self.base = self.base.copy()  # a mark may share it
+                self.base[-1, first] = FIRST_SEEN
             self._count(K, Y, roots**2)
         self._next_period()
         if refit:
@@ -106,7 +106,7 @@ class SpanLogistic(SpanRidge):
     def add_output(self) -> None:
         """One output more, whose targets were all 0."""
         super().add_output()
-        self.theta[-1, -1] = HIDDEN
+        self.base[-1, -1] = HIDDEN
 
     def outputs_of(self, values: Matrix) -> Matrix:
         """Probabilities, of logits."""

@@ -16,15 +16,23 @@ __all__ = ["Reservoir"]
 
 
 class _Recent(Field):
-    """The last rows, in a buffer with room behind them."""
+    """The last rows, in a buffer with room behind them; a file has those that the sample does not have."""
 
     def save(self, part: Any, name: str) -> Any:
-        return part.last(part.recent).copy()
+        rows = part.last(part.recent)
+        return rows[np.isin(np.arange(part.rows - len(rows), part.rows), part._times, invert=True)]
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         rows = stored.rows(key, sizes["columns"])
-        if len(rows):
-            part._append(rows[-part.recent :])
+        times = np.arange(part.rows - min(part.rows, part.recent), part.rows)
+        besides = times[np.isin(times, part._times, invert=True)]
+        sampled = np.isin(part._times, times)
+        if len(rows) != len(besides) or len(rows) + sampled.sum() != len(times):
+            raise stored.error(f"{len(rows)} rows and its sample are not the last {len(times)} rows")
+        parts = [found for found in (rows, part._kept[sampled]) if len(found)]
+        if parts:
+            order = np.argsort(np.concatenate([besides, part._times[sampled]]))
+            part._append(np.concatenate(parts)[order])
         return part._last
 
 
@@ -113,8 +121,8 @@ class Reservoir(Part):
             self._kept = change(self._kept)
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        kept, last = len(self._kept), self._filled
-        if kept != min(self.sampled_rows, self.sample) or last != min(self.rows, self.recent):
-            raise stored.error(f"it keeps {kept} and {last} of {self.rows} rows")
+        kept = len(self._kept)
+        if kept != min(self.sampled_rows, self.sample):
+            raise stored.error(f"it keeps {kept} of {self.sampled_rows} rows")
         if self.rows - self.sampled_rows > self.recent:
             raise stored.error("rows are gone that were to take part in the sample")
