@@ -340,7 +340,7 @@ class EmbeddedKONS(NewtonLearner):
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row: a block of one."""
-        if self.loss.code is None or self._replaces or self._outputs is None:
+        if self.loss.code is None or self._replaces or not self._rows_seen:
             super().learn_one(x, y)
             return
         point, works, self_kernel = self._meet_row(x)
