@@ -163,15 +163,17 @@ def compile_all() -> list[Loop]:
     return list(_loops)
 
 
-@numba.extending.intrinsic
-def pointer_to(_: Any, address: Any) -> Any:
-    """An address (:func:`address_of`) as ``numba.carray`` takes it; in loops only."""
+def _pointer_to(_: Any, address: Any) -> Any:
     kind = numba.types.voidptr
 
     def convert(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(kind))
 
     return kind(numba.types.int64), convert
+
+
+#: An address (:func:`address_of`) as ``numba.carray`` takes it; in loops only.
+pointer_to: Any = numba.extending.intrinsic(_pointer_to)
 
 
 @compiled
@@ -181,7 +183,7 @@ def matrix_at(address: int, rows: int, columns: int) -> Any:
     For loops over many arrays of many sizes, which would otherwise be as many arguments. Whoever wrote the
     address down keeps the array alive.
     """
-    return numba.carray(pointer_to(address), (rows, columns), FLOAT64)  # type: ignore[attr-defined, call-arg]
+    return numba.carray(pointer_to(address), (rows, columns), FLOAT64)  # type: ignore[attr-defined]
 
 
 def address_of(array: Any) -> int:

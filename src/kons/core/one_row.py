@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Layout, Matrix, ReadVector, Vector
-from kons.compilation import address_of, compiled_sums, matrix_at, pointer_to
+from kons.compilation import compiled, compiled_sums, matrix_at, pointer_to
 from kons.core.embedding import Embedding
-from kons.core.ledger import LEDGER, RULES, TOTALS, Ledger, new_ledger
+from kons.core.ledger import LEDGER, RULES, TOTALS, Entries, Ledger, PackedRules, new_ledger
 from kons.core.quadratic import Quadratic, SquareSum
 from kons.core.quadratic_loops import ASKED, ENTERED, FAILED, STEPS, learn_row, outside_of, predict_row
-from kons.core.replay import check_sound
+from kons.core.replay import NO_MATRIX, check_sound
 
 __all__ = ["OneRow"]
 
@@ -56,25 +56,28 @@ class OneRow:
         self.ledger: Ledger = new_ledger(len(quadratics))
         self.targets: Vector = np.zeros(len(quadratics) + outputs - 1)
         self._work_shape = len(quadratics), 2 * size + first.period + outputs + 1
-        factor, atoms = embedding.factor, embedding.atoms.view
+        #: The new coordinate of the row that became an atom last.
+        self.pivot = 0.0
+        factor, atoms, inverse = embedding.factor, NO_MATRIX, NO_MATRIX
         rate = embedding.kernel.squared_exponential_rate
         #: The shape of points, where the loops take them: a Gaussian kernel, and a factor of one panel.
         self.point_shape: tuple[int, ...] | None = None
-        gaussian: tuple[Any, ...] = None, None, 0, 0.0
         if rate is not None and 0 < size <= factor.height:
+            atoms, inverse = embedding.atoms.view, factor.first_inverse
             self.point_shape = atoms.shape[1:]
-            gaussian = atoms, factor.first_inverse, factor.height, rate
-        # What the loops know by its address.
-        self._shared = self.ledger, rules, self.targets, None if sampler is None else sampler.L, *gaussian[:2]
-        self._common = (code or 0, *map(_address, self._shared), *gaussian[2:])
+        sample = NO_MATRIX if sampler is None else sampler.L
+        self._shared = (
+            *(code or 0, rate or 0.0, self.ledger, rules, self.targets),
+            *(sample, atoms, inverse),
+        )
         self._look()
 
     def _look(self) -> None:
         """Find the arrays of a period where they are now."""
-        self._arrays = [part.arrays_of_rows() for part in self.quadratics]
-        sizes = *self._first.base.shape, self._first.period
-        rows = [(*sizes, *map(_address, arrays), *self._common) for arrays in self._arrays]
-        self._tables: NDArray[np.void] = np.array(rows, TABLE)
+        self._arrays = [part.arrays_of_rows() for part in self.quadratics]  # keeps them alive
+        self._tables: NDArray[np.void] = np.zeros(len(self.quadratics), TABLE)
+        for o, arrays in enumerate(self._arrays):
+            write_down(self._tables[o : o + 1], *self._shared, *arrays)
 
     def __reduce__(self) -> Any:
         return type(None), ()  # a copy of the state has its arrays elsewhere
@@ -98,15 +101,15 @@ class OneRow:
         given = self._tables, scale, step_size, uniform, self_kernel
         pending = self._first.pending
         found: tuple[int, float, float] = learn(*given, math.nan, pending, works)
-        if found[0] == ASKED:
+        if found[0] == ASKED:  # where the loop cannot tell itself
             z = works[0, : len(self._first)]
             found = learn(*given, self._embedding.squared_coefficients(self_kernel, z), pending, works)
         if found[0] == FAILED:
             check_sound(-1 - int(found[1]), self.ledger)
         if found[0] == ENTERED:
-            pivot = outside_of(self.ledger, works[0, : len(self._first)])
+            self.pivot = outside_of(self.ledger, works[0, : len(self._first)])
             for part in self.quadratics:
-                part.extend_by_row(pivot)
+                part.extend_by_row(self.pivot)
         for part in self.quadratics:
             part.pass_row()
         if not self._first.pending:
@@ -114,8 +117,34 @@ class OneRow:
         return found
 
 
-def _address(array: Any) -> int:
-    return 0 if array is None else address_of(array)
+@compiled
+def write_down(
+    table: Tables,
+    code: int,
+    rate: float,
+    ledger: Entries,
+    rules: PackedRules,
+    targets: Vector,
+    sampler: Matrix,
+    atoms: Matrix,
+    inverse: Matrix,
+    L: Matrix,
+    base: Matrix,
+    Z: Matrix,
+    V: Matrix,
+    C: Matrix,
+    marks: Matrix,
+    totals: Vector,
+) -> None:
+    """Fill the table of one quadratic. Compiled, for Python takes a microsecond to tell one address."""
+    its = table[0]
+    its.code, its.rate, its.height = code, rate, inverse.shape[1]
+    its.size, its.outputs, its.period = len(L), base.shape[1], len(Z)
+    its.ledger, its.rules, its.targets = ledger.ctypes.data, rules.ctypes.data, targets.ctypes.data
+    its.sampler = sampler.ctypes.data if len(sampler) else 0
+    its.atoms, its.inverse = (atoms.ctypes.data, inverse.ctypes.data) if len(atoms) else (0, 0)
+    its.L, its.base, its.Z, its.V = L.ctypes.data, base.ctypes.data, Z.ctypes.data, V.ctypes.data
+    its.C, its.marks, its.totals = C.ctypes.data, marks.ctypes.data, totals.ctypes.data
 
 
 @compiled_sums
@@ -154,6 +183,19 @@ def predict(tables: Tables, x: ReadVector, pending: int, works: Matrix) -> bool:
 
 
 @compiled_sums
+def _squared_coefficients(inverse: Matrix, z: Vector) -> float:
+    """:meth:`Embedding.squared_coefficients` of a Gaussian kernel: ``|theta|^2``, theta = inverse^T z."""
+    n, total = len(z), 0.0
+    theta = np.zeros(n)
+    for i in range(n):
+        for j in range(i + 1):
+            theta[j] += inverse[i, j] * z[i]
+    for j in range(n):
+        total += theta[j] * theta[j]
+    return total
+
+
+@compiled_sums
 def learn(
     tables: Tables,
     scale: float,
@@ -172,6 +214,13 @@ def learn(
     targets = matrix_at(first.targets, 1, count + outputs - 1)[0]
     sampler = matrix_at(first.sampler, n if first.sampler else 0, n)
     before = np.empty((count, COUNTED))
+    free_slots = matrix_at(first.totals, 1, COUNTED)[0, TOTALS.free_slots]
+    if first.atoms != 0 and free_slots >= 1.0:
+        z, outside = works[0, :n], self_kernel
+        for i in range(n):
+            outside -= z[i] * z[i]
+        if outside > rules[0].tolerance * self_kernel:
+            coefficients = _squared_coefficients(matrix_at(first.inverse, n, first.height), z)
     logarithms, leverages, outcome = 0.0, 0.0, 0
     for o in range(count):
         table = tables[o]

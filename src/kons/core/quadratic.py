@@ -203,9 +203,8 @@ class Quadratic(SquareSum):
     def extend(self, coordinates: int) -> None:
         """New coordinates: A has alpha there, u has 0, and so have the rows that came before."""
         super().extend(coordinates)
-        self.base = np.pad(self.base, ((0, coordinates), (0, 0)))
-        self._Z = np.pad(self._Z, ((0, 0), (0, coordinates)))
-        self._V = np.pad(self._V, ((0, 0), (0, coordinates)))
+        self.base = _enlarged(self.base, coordinates, 0)
+        self._Z, self._V = _enlarged(self._Z, 0, coordinates), _enlarged(self._V, 0, coordinates)
 
     def project(self, Q: Matrix) -> None:
         """Move to fewer coordinates, z -> Q z with orthonormal rows Q, at the end of a period."""
@@ -396,9 +395,15 @@ def _each(product: Callable[..., Matrix], *given: Matrix) -> Matrix:
 
 def _bordered(A: Matrix, coordinates: int, diagonal: float) -> Matrix:
     """blockdiag(A, diagonal * I)."""
-    n = len(A)
-    bordered = np.zeros((n + coordinates, n + coordinates))
-    bordered[:n, :n] = A
-    new = np.arange(n, n + coordinates)
-    bordered[new, new] = diagonal
+    bordered = _enlarged(A, coordinates, coordinates)
+    for i in range(len(A), len(bordered)):
+        bordered[i, i] = diagonal
     return bordered
+
+
+def _enlarged(A: Matrix, rows: int, columns: int) -> Matrix:
+    """A with so many rows and columns of zeros more; ``np.pad`` takes tens of microseconds for it."""
+    n, m = A.shape
+    enlarged = np.zeros((n + rows, m + columns))
+    enlarged[:n, :m] = A
+    return enlarged

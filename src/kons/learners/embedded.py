@@ -23,7 +23,7 @@ from kons.core.ledger import (
 )
 from kons.core.one_row import OneRow
 from kons.core.quadratic import Quadratic, SquareSum
-from kons.core.quadratic_loops import ENTERED, PLAIN, outside_of
+from kons.core.quadratic_loops import ENTERED, PLAIN
 from kons.core.replay import NO_MATRIX, Derivatives, follow_all, replay
 from kons.core.storage import PointStore, copied
 from kons.core.threads import single_threaded_blas
@@ -363,7 +363,7 @@ class EmbeddedKONS(NewtonLearner):
         self._online_effective_dimension += leverages
         if outcome != PLAIN:
             self._kept += outcome == ENTERED
-            self._grow_by_point(self._as_point(x), rows.ledger, works)
+            self._grow_by_point(self._as_point(x), rows, works)
 
     def _as_floats(self, y: Any) -> Sequence[float]:
         """Several targets of one row, at the least cost where they are Python's own numbers."""
@@ -409,12 +409,14 @@ class EmbeddedKONS(NewtonLearner):
         assert works is not None  # the border has seen to it
         return None, works, float(self.kernel.evaluate_diagonal(point)[0])
 
-    def _grow_by_point(self, point: Any, row: Ledger, works: Matrix) -> None:
-        z = works[0, : len(self._embedding)]
-        entered = np.flatnonzero(row["entered"][:1])
-        new = np.array([[outside_of(row, z)]] if len(entered) else np.empty((0, 1)))
-        self._embedding.append(point, entered, z[None][entered], new)
-        self._grow_around(row[:1], np.hstack([z[None], new.reshape(1, -1)]))
+    def _grow_by_point(self, point: Any, rows: OneRow, works: Matrix) -> None:
+        """The row that was just learned became an atom, or its coin let it into the sample."""
+        Z = works[:1, : len(self._embedding)]
+        if rows.ledger[0]["entered"]:
+            self._embedding.append_one(point, Z[0], rows.pivot)
+            if self._sampler is not None:
+                Z = np.hstack([Z, [[rows.pivot]]])
+        self._grow_around(rows.ledger[:1], Z)
 
     def _arrays_changed(self) -> None:
         """What is known of single rows is of arrays that were replaced, or of rows before others."""
@@ -447,7 +449,7 @@ class EmbeddedKONS(NewtonLearner):
         outcome, _, _ = row.learn(scale, eta, uniform, self_kernel, works)
         ledger[:] = row.ledger
         if outcome != PLAIN:
-            self._grow_by_point(point, row.ledger, works)
+            self._grow_by_point(point, row, works)
         if self._shares_matrix:
             follow_all(rows[0], rows[1:], self._packed, works[0, -len(rows) : -1, None].copy(), ALONE)
         if self._replaces:
