@@ -161,12 +161,13 @@ def predict(tables: Tables, x: ReadVector, pending: int, works: Matrix) -> bool:
             if not np.isfinite(x[j]):
                 return False
         atoms, inverse = matrix_at(first.atoms, n, d), matrix_at(first.inverse, n, first.height)
+        rate = first.rate
         for i in range(n):
             total = 0.0
             for j in range(d):
                 difference = x[j] - atoms[i, j]
                 total += difference * difference
-            k[i] = np.exp(-first.rate * total)
+            k[i] = np.exp(-rate * total)
         for i in range(n):
             total = 0.0
             for j in range(i + 1):
@@ -174,8 +175,9 @@ def predict(tables: Tables, x: ReadVector, pending: int, works: Matrix) -> bool:
             z[i] = total
     for o in range(len(tables)):
         table, work = tables[o], works[o]
-        for i in range(n):
-            work[i] = z[i]
+        if o:
+            for i in range(n):
+                work[i] = z[i]
         V, C = matrix_at(table.V, period, n), matrix_at(table.C, period, period)
         marks = matrix_at(table.marks, period, STEPS + outputs)
         predict_row(matrix_at(table.L, n, n), matrix_at(table.base, n, outputs), V, C, marks, pending, work)

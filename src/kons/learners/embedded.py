@@ -346,7 +346,8 @@ class EmbeddedKONS(NewtonLearner):
                 self.loss.check_targets(target, self.bound)
             rows.targets[:] = targets
         else:
-            target = y if type(y) is float and math.isfinite(y) else as_scalar(y, name="y")
+            # NumPy's float64 among the floats: the targets of an array.
+            target = float(y) if isinstance(y, float) and math.isfinite(y) else as_scalar(y, name="y")
             self.loss.check_targets(target, self.bound)
             rows.targets[0] = target
         eta = self._constant_step or self.step_size(self._rows_seen + 1)
