@@ -8,6 +8,7 @@
 ``sampler``                          KORS's own preconditioner, over the points that it kept
 ``embedding``                        coordinates in the span of a dictionary
 ``quadratic``, ``quadratic_loops``   A and K functions in R^B, in periods: blocks, and one row in machine code
+``one_row``                          a row of a dictionary and K functions, in one compiled call by addresses
 ``ridge``, ``sequential``            the same in closed form; the same for loops over rows in machine code
 ``cholesky``, ``storage``            factors of sums of squares; arrays that grow
 ``threads``                          BLAS threads

@@ -121,6 +121,11 @@ class Embedding(Part):
             self.factor.append(Z, np.tril(new.T))
             self.atoms.append_rows(block, rows)
 
+    def append_one(self, point: Any, z: Vector, pivot: float) -> None:
+        """Make a point, a block of one, an atom: z its old coordinates, and the new one."""
+        self.factor.append_one(z, pivot)
+        self.atoms.append(point)
+
     def without(self, atom: int) -> tuple[Embedding, Matrix]:
         """The embedding of all atoms but one, and Q that takes old coordinates to its: z' = Q z.
 

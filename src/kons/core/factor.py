@@ -107,6 +107,17 @@ class PanelFactor:
             taken = rows.stop
             self.size = n + taken
 
+    def append_one(self, z: Vector, pivot: float) -> None:
+        """:meth:`append` of one row ``[z, pivot]``, at less cost where the panel has room."""
+        filled = self.size
+        if not 0 < filled < self.height:
+            self.append(z[None], np.array([[pivot]]))
+            return
+        inverse = self._inverses[0]
+        np.multiply(z @ inverse[:filled, :filled], -1.0 / pivot, out=inverse[filled, :filled])
+        inverse[filled, filled] = 1.0 / pivot
+        self.size += 1
+
     @property
     def first_inverse(self) -> Matrix:
         """The inverse of the first diagonal block, H x H: all of ``L^-1`` while L has one panel."""

@@ -13,6 +13,7 @@ from kons.arrays import Layout
 __all__ = [
     "EVERYTHING",
     "LEDGER",
+    "RULES",
     "SKETCH",
     "SPAN_DEPENDENCE",
     "SPAN_FIXED",
@@ -114,14 +115,14 @@ class Rules(NamedTuple):
 
 
 _KINDS = {float: "f8", int: "i8", bool: "?"}
-_RULES = np.dtype([(name, _KINDS[kind]) for name, kind in get_type_hints(Rules).items()])
+RULES = np.dtype([(name, _KINDS[kind]) for name, kind in get_type_hints(Rules).items()])
 #: Rules inside a compiled loop: ``rules[0].bound``.
-PackedRules = Annotated[Any, Layout(_RULES, 1)]
+PackedRules = Annotated[Any, Layout(RULES, 1)]
 
 
 @functools.lru_cache(maxsize=256)
 def _packed(rules: Rules) -> NDArray[np.void]:
-    return np.array([tuple(rules)], dtype=_RULES)
+    return np.array([tuple(rules)], dtype=RULES)
 
 
 def new_ledger(*shape: int) -> Ledger:

@@ -20,35 +20,26 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from kons.arrays import Matrix, Vector
 from kons.core.cholesky import factored
 from kons.core.ledger import TOTALS, Ledger
 from kons.core.quadratic_loops import (
-    ASKED,
-    ENTERED,
-    FAILED,
     GAINS,
     STEPS,
     WEIGHTS,
-    gaussian_row,
-    learn_row,
-    outside_of,
     predict_row,
 )
-from kons.core.replay import check_sound
 from kons.core.threads import single_threaded_blas
 from kons.state import Array, Corner, Count, Leading, Lower, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["NO_TARGETS", "Block", "Quadratic", "SquareSum"]
+__all__ = ["Block", "Quadratic", "SquareSum"]
 
 # Rows between two factorizations; forgetting acts at their ends, and shorter periods follow it more closely.
 PERIOD = 64
 FORGETTING_PERIOD = 32
-NO_TARGETS: Vector = np.empty(0)
 
 
 class _Factor(Lower):
@@ -213,9 +204,8 @@ class Quadratic(SquareSum):
     def extend(self, coordinates: int) -> None:
         """New coordinates: A has alpha there, u has 0, and so have the rows that came before."""
         super().extend(coordinates)
-        self.base = np.pad(self.base, ((0, coordinates), (0, 0)))
-        self._Z = np.pad(self._Z, ((0, 0), (0, coordinates)))
-        self._V = np.pad(self._V, ((0, 0), (0, coordinates)))
+        self.base = _enlarged(self.base, coordinates, 0)
+        self._Z, self._V = _enlarged(self._Z, 0, coordinates), _enlarged(self._V, 0, coordinates)
 
     def project(self, Q: Matrix) -> None:
         """Move to fewer coordinates, z -> Q z with orthonormal rows Q, at the end of a period."""
@@ -334,7 +324,7 @@ class Quadratic(SquareSum):
     # ---- one row
 
     def meet_row(self, z: Vector) -> Vector:
-        """z, v, h, f and q of one row behind each other, for :meth:`learn_row`: 2 B + T + K + 1 numbers."""
+        """z, v, h, f and q of one row behind each other, 2 B + T + K + 1 numbers."""
         work = self.room_for_row()
         work[: len(z)] = z
         predict_row(self.L, self.base, self._V, self._C, self._marks, self.pending, work)
@@ -344,65 +334,23 @@ class Quadratic(SquareSum):
         """Of :meth:`meet_row`, with anything in it: nobody else's, for several threads may predict."""
         return np.empty(2 * len(self.base) + self.period + self.outputs + 1)
 
-    def meet_gaussian_row(self, rate: float, x: Vector, atoms: Matrix, inverse: Matrix) -> Vector:
-        """:meth:`meet_row` of a point in the span of a Gaussian kernel's atoms, ``z = inverse k_D(x)``."""
-        work = self.room_for_row()
-        gaussian_row(
-            rate, x, atoms, inverse, self.L, self.base, self._V, self._C, self._marks, self.pending, work
-        )
-        return work
+    def arrays_of_rows(self) -> tuple[Vector | Matrix, ...]:
+        """What the loops of :mod:`kons.core.one_row` read and write, until the period ends."""
+        return self.L, self.base, self._Z, self._V, self._C, self._marks, self.totals
 
-    def learn_row(
-        self,
-        rows: Ledger,
-        target: float,
-        others: Vector,
-        work: Vector,
-        coefficients: Callable[[float, Vector], float],
-        code: int,
-        rules: NDArray[np.void],
-        sampler: Matrix,
-        scale: float,
-        step_size: float,
-        uniform: float,
-        self_kernel: float,
-    ) -> tuple[int, float]:
-        """Learn one row with a built-in loss, whose ``work`` is from :meth:`meet_row`.
-
-        ``others`` are the targets of outputs behind the first: only for the squared loss with the Hessian.
-        ``coefficients(self_kernel, z)`` is called where the row may become an atom: T of
-        :mod:`kons.core.replay`. Fills the ledger of one row. Returns what the row did besides, and w*q.
-        It stays aside until :meth:`pass_row`: before, :meth:`take_back_row` takes it back.
-        """
-        at, given = self.pending, (code, rows, rules, target, others, scale, step_size, uniform, self_kernel)
-        state = work, self.totals, self._V, self._Z, self._C, self._marks, at, sampler
-        outcome, mass = learn_row(*given, math.nan, *state)
-        if outcome == ASKED:
-            outcome, mass = learn_row(*given, coefficients(self_kernel, work[: len(self)]), *state)
-        if outcome == FAILED:
-            check_sound(-1, rows)
-        if outcome == ENTERED:
-            pivot = outside_of(rows, work[: len(self)])
-            self.extend(1)
-            self._Z[at, -1] = pivot
-            self._V[at, -1] = pivot / math.sqrt(self.prior)
-        return outcome, mass
+    def extend_by_row(self, pivot: float) -> None:
+        """A coordinate more, ``pivot`` in the row that was just learned; before :meth:`pass_row`."""
+        self.extend(1)
+        self._Z[self.pending, -1] = pivot
+        self._V[self.pending, -1] = pivot / math.sqrt(self.prior)
 
     def pass_row(self) -> None:
         """Count the row that was just learned."""
         self.pending += 1
         self.rows += 1
-        if self.at_period_end:
+        if self.rows % self.period == 0:
             with single_threaded_blas():
                 self._end_period()
-
-    def mark_row(self) -> dict[str, Any]:
-        """A mark that is cheap, for :meth:`take_back_row` before the next :meth:`pass_row`."""
-        return vars(self) | {"totals": self.totals.copy()}
-
-    def take_back_row(self, mark: dict[str, Any]) -> None:
-        """Go back to before the row that was not passed."""
-        vars(self).update(mark)
 
     # ---- the end of a period
 
@@ -448,9 +396,15 @@ def _each(product: Callable[..., Matrix], *given: Matrix) -> Matrix:
 
 def _bordered(A: Matrix, coordinates: int, diagonal: float) -> Matrix:
     """blockdiag(A, diagonal * I)."""
-    n = len(A)
-    bordered = np.zeros((n + coordinates, n + coordinates))
-    bordered[:n, :n] = A
-    new = np.arange(n, n + coordinates)
-    bordered[new, new] = diagonal
+    bordered = _enlarged(A, coordinates, coordinates)
+    for i in range(len(A), len(bordered)):
+        bordered[i, i] = diagonal
     return bordered
+
+
+def _enlarged(A: Matrix, rows: int, columns: int) -> Matrix:
+    """A with so many rows and columns of zeros more; ``np.pad`` takes tens of microseconds for it."""
+    n, m = A.shape
+    enlarged = np.zeros((n + rows, m + columns))
+    enlarged[:n, :m] = A
+    return enlarged

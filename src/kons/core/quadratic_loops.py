@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kons.arrays import Matrix, ReadVector, Vector
+from kons.arrays import Matrix, Vector
 from kons.compilation import compiled_sums
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.ledger import TOTALS, Entries, Ledger, PackedRules
@@ -39,7 +39,6 @@ __all__ = [
     "end_period",
     "factor_rows",
     "fit_rows",
-    "gaussian_row",
     "keep_row",
     "learn_row",
     "outside_of",
@@ -91,41 +90,6 @@ def predict_row(
             f[o] -= marks[s, STEPS + o] * total
         q -= marks[s, GAINS] * total * total
     work[-1] = q
-
-
-@compiled_sums
-def gaussian_row(
-    rate: float,
-    x: ReadVector,
-    atoms: Matrix,
-    inverse: Matrix,
-    L: Matrix,
-    base: Matrix,
-    V: Matrix,
-    C: Matrix,
-    marks: Matrix,
-    pending: int,
-    work: Vector,
-) -> None:
-    """:func:`predict_row` at ``z = inverse k_D(x)`` of a Gaussian kernel; f is NaN if x is not finite."""
-    n, d = atoms.shape
-    for j in range(d):
-        if not np.isfinite(x[j]):
-            work[-2] = np.nan
-            return
-    z, k = work[:n], work[n : 2 * n]
-    for i in range(n):
-        total = 0.0
-        for j in range(d):
-            difference = x[j] - atoms[i, j]
-            total += difference * difference
-        k[i] = np.exp(-rate * total)
-    for i in range(n):
-        total = 0.0
-        for j in range(i + 1):
-            total += inverse[i, j] * k[j]
-        z[i] = total
-    predict_row(L, base, V, C, marks, pending, work)
 
 
 @compiled_sums
@@ -294,11 +258,14 @@ def learn_row(
 ) -> tuple[int, float]:
     """One row in the coordinates it has before it is met, predicted. Returns what it did, and w*q.
 
-    Its ``coefficients`` (T of the replay) may be NaN: a row that needs them is ASKED for them, unlearned.
+    ``others`` are the targets of outputs behind the first: only for the squared loss with the Hessian. The
+    totals of a row that FAILED are the caller's to take back. Its ``coefficients`` (T of the replay) may be
+    NaN: a row that needs them is ASKED for them, unlearned.
     """
     n = V.shape[1]
     z = work[:n]
-    f, M, N, R, T = np.empty(1), np.empty((1, 1)), np.empty((1, 1)), np.empty((1, 1)), np.empty((1, 1))
+    cells = np.empty((5, 1, 1))
+    f, M, N, R, T = cells[0, 0], cells[1], cells[2], cells[3], cells[4]
     values = work[len(work) - 2 - len(others) : len(work) - 1]  # f of all outputs
     f[0], M[0, 0], N[0, 0], T[0, 0] = values[0], work[-1], 0.0, coefficients
     norm2 = 0.0
@@ -307,7 +274,6 @@ def learn_row(
     row = rows[0]
     row.target, row.scale, row.step_size = target, scale, step_size
     row.uniform, row.self_kernel, row.norm2 = uniform, self_kernel, norm2
-    before = totals.copy()
     R[0, 0] = row.self_kernel - norm2
     if np.isnan(coefficients):
         may_enter = totals[TOTALS.free_slots] >= 1.0 and R[0, 0] > rules[0].tolerance * self_kernel
@@ -327,8 +293,6 @@ def learn_row(
     for o in range(1, len(values)):
         sound = sound and np.isfinite(values[o])
     if not sound:
-        for i in range(len(totals)):  # a slice that is assigned to would take seconds to compile
-            totals[i] = before[i]
         return FAILED, 0.0
     for i in range(n):
         Z[pending, i] = z[i]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,10 +20,10 @@ from kons.core.ledger import (
     SPAN_LEVERAGE,
     TOTALS,
     Ledger,
-    new_ledger,
 )
-from kons.core.quadratic import NO_TARGETS, Quadratic, SquareSum
-from kons.core.quadratic_loops import ENTERED, PLAIN, outside_of
+from kons.core.one_row import OneRow
+from kons.core.quadratic import Quadratic, SquareSum
+from kons.core.quadratic_loops import ENTERED, PLAIN
 from kons.core.replay import NO_MATRIX, Derivatives, follow_all, replay
 from kons.core.storage import PointStore, copied
 from kons.core.threads import single_threaded_blas
@@ -48,8 +48,9 @@ LEAST_OUTSIDE = 1e-4
 ALONE = np.zeros((1, 1))
 #: Running totals that belong to the dictionary, not to a function.
 OF_DICTIONARY = [TOTALS.sampler_trace, TOTALS.free_slots]
-#: Of the row that was met last, its bytes and what was found of it: none.
-NOT_MET: tuple[bytes | None, list[Vector]] = (None, [])
+#: Of the row that was predicted last: its bytes, what was found of it, and k(x,x).
+Remembered = tuple[bytes | None, Matrix, float]
+NOT_MET: Remembered = (None, NO_MATRIX, 0.0)
 
 
 class _Candidate(Field):
@@ -193,12 +194,10 @@ class EmbeddedKONS(NewtonLearner):
         self._candidate: Any = None
         self._candidate_novelty = 0.0
         self._replaces = isinstance(policy, Dependence) and policy.when_full == "replace"
-        self._row = [new_ledger(1)]
         self._packed = self._rules.packed
         self._constant_step = self.step_size.value if isinstance(self.step_size, Constant) else None
-        self._hot: _Hot | None = None
-        self._last: tuple[bytes | None, list[Vector]] = NOT_MET
-        self._dictionary_changed()
+        self._last: Remembered = NOT_MET
+        self._one_row: OneRow | None = None
 
     def _follow(self, policy: Any) -> None:
         """Turn the policy into rules; a fixed dictionary is there from the start."""
@@ -274,7 +273,7 @@ class EmbeddedKONS(NewtonLearner):
             if (other.rows, other.pending) != (first.rows, first.pending):
                 raise stored.error("a function is at another row than the first")
             other.totals[OF_DICTIONARY] = first.totals[OF_DICTIONARY]
-        self._dictionary_changed()
+        self._arrays_changed()
 
     # ---- several functions
 
@@ -307,64 +306,65 @@ class EmbeddedKONS(NewtonLearner):
                 chosen.append(part)
             self._quadratics = chosen
         self._outputs = len(functions)
-        self._row = [new_ledger(1) for _ in self._quadratics]
-        self._last = NOT_MET
+        self._arrays_changed()
 
     def _make_functions(self, count: int) -> None:
         self.arrange([0] * count)
 
     def _restored(self) -> None:
-        self._dictionary_changed()
+        self._arrays_changed()
 
     # ---- one row at a time: the same update without the overhead of blocks
 
     def predict_one(self, x: Any) -> Any:
         """The clipped score of one row. What it found of x, ``learn_one`` on the same row reuses."""
-        works = self._meet_row(x)[1]
+        works = self._predict_row(x)[1]
         if not self._outputs:
-            return self._clipped_score(float(works[0][-2]), works[0])
-        return np.array([self._clipped_score(*found) for found in self._found(works)])
+            return self._clipped_score(works.item(-2), works)
+        of_each = slice(-1 - self._quadratics[0].outputs, -1)
+        return np.array([self._clipped_score(f, work) for work in works for f in work[of_each].tolist()])
 
-    def _found(self, works: list[Vector]) -> Iterator[tuple[float, Vector]]:
-        """f of each function, with the work it is from."""
-        for work, part in zip(works, self._quadratics, strict=True):
-            for value in work[-1 - part.outputs : -1].tolist():
-                yield value, work
-
-    def _clipped_score(self, value: float, work: Vector) -> float:
+    def _clipped_score(self, value: float, work: Matrix) -> float:
         if self.forward:
-            value /= 1.0 + 2.0 * float(work[-1])
+            value /= 1.0 + 2.0 * work.item(-1)
+        if -self.bound <= value <= self.bound:
+            return value
         if not math.isfinite(value):
             raise no_finite_score(self.kernel)
-        return min(max(value, -self.bound), self.bound)
+        return math.copysign(self.bound, value)
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row: a block of one."""
-        if self.loss.code is None or self._replaces or self._outputs is None:
+        if self._replaces or not self._rows_seen or self.loss.code is None:
             super().learn_one(x, y)
             return
-        point, works, self_kernel = self._meet_row(x)
+        _, works, self_kernel = self._predict_row(x)
+        rows = self._rows()
         if self._outputs:
             targets = self._as_floats(y)
+            for target in targets:
+                self.loss.check_targets(target, self.bound)
+            rows.targets[:] = targets
         else:
-            targets = (y if type(y) is float and math.isfinite(y) else as_scalar(y, name="y"),)
-        for target in targets:
+            # NumPy's float64 among the floats: the targets of an array.
+            target = float(y) if isinstance(y, float) and math.isfinite(y) else as_scalar(y, name="y")
             self.loss.check_targets(target, self.bound)
+            rows.targets[0] = target
         eta = self._constant_step or self.step_size(self._rows_seen + 1)
         uniform = self._coins[0].draw_one()
-        self._last = NOT_MET
         try:
-            outcome, masses = self._learn_row(
-                self._row, targets, 1.0, eta, uniform, point, works, self_kernel
-            )
+            outcome, logarithms, leverages = rows.learn(1.0, eta, uniform, self_kernel, works)
         except NumericalError:
             self._coins[0].take_back_one()
             raise
+        finally:
+            self._last = NOT_MET  # a row that is learned, or not, uses up what was found of it
         self._rows_seen += 1
-        self._kept += outcome == ENTERED
-        for mass in masses:
-            self._log_determinant += math.log1p(mass)
-            self._online_effective_dimension += mass / (1.0 + mass)
+        self._log_determinant += logarithms
+        self._online_effective_dimension += leverages
+        if outcome != PLAIN:
+            self._kept += outcome == ENTERED
+            self._grow_by_point(self._as_point(x), rows, works)
 
     def _as_floats(self, y: Any) -> Sequence[float]:
         """Several targets of one row, at the least cost where they are Python's own numbers."""
@@ -377,104 +377,58 @@ class EmbeddedKONS(NewtonLearner):
         targets: list[float] = as_outputs([y], 1, self._outputs)[0].tolist()
         return targets
 
-    def _learn_row(
-        self,
-        rows: Sequence[Ledger],
-        targets: Sequence[float],
-        scale: float,
-        eta: float,
-        uniform: float,
-        point: Any,
-        works: list[Vector],
-        self_kernel: float,
-    ) -> tuple[int, list[float]]:
-        """Learn a row that was met, with a built-in loss: what it did besides, and w*q of each A.
+    def _rows(self) -> OneRow:
+        rows = self._one_row
+        if rows is None:
+            parts = self._embedding, self._quadratics, self._sampler
+            self._one_row = rows = OneRow(*parts, self._packed, self.loss.code)
+        return rows
 
-        There is a ledger for each quadratic.
-        """
-        code, parts = self.loss.code, self._quadratics
-        assert code is not None
-        sampler = NO_MATRIX if self._sampler is None else self._sampler.L
-        given = code, self._packed, sampler, scale, eta, uniform, self_kernel
-        coefficients = self._embedding.squared_coefficients
-        others = NO_TARGETS if len(targets) == len(parts) else np.array(targets[1:])
-        if len(parts) == 1:
-            outcome, mass = parts[0].learn_row(rows[0], targets[0], others, works[0], coefficients, *given)
-            parts[0].pass_row()
-            masses = [mass]
-        else:
-            outcome, masses = self._learn_in_each(rows, targets, works, coefficients, given)
-        # Who enters depends on points and coins, not on targets: every function says the same.
-        if outcome != PLAIN:
-            self._grow_by_point(point, rows[0], works[0][: len(self._embedding)])
-        return outcome, masses
-
-    def _learn_in_each(
-        self, rows: Any, targets: Sequence[float], works: list[Vector], coefficients: Any, given: Any
-    ) -> tuple[int, list[float]]:
-        """:meth:`_learn_row` where each function has its own A: if one cannot learn it, none does."""
-        parts, masses = self._quadratics, []
-        before = [part.mark_row() for part in parts[:-1]]  # the last one undoes itself
-        try:
-            for part, row, target, work in zip(parts, rows, targets, works, strict=True):
-                outcome, mass = part.learn_row(row, target, NO_TARGETS, work, coefficients, *given)
-                masses.append(mass)
-        except NumericalError:
-            for part, mark in zip(parts, before, strict=False):
-                part.take_back_row(mark)
-            raise
-        for part in parts:
-            part.pass_row()
-        return outcome, masses
-
-    def _meet_row(self, x: Any) -> tuple[Any, list[Vector], float]:
-        """x as a block of one, what every function needs to learn it, and k(x,x); what was last met is kept.
-
-        Each work is as :meth:`~kons.core.quadratic.Quadratic.meet_row` has it.
-        """
+    def _predict_row(self, x: Any) -> Remembered:
+        """The bytes of x where it is remembered, what :meth:`OneRow.predict` found of it, and k(x,x)."""
         plain = type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1
-        known, works = self._last
-        if plain and known is not None and x.tobytes() == known:
-            return x[None], works, 1.0  # only a Gaussian kernel's points are remembered
-        hot, self._last = self._hot, NOT_MET
-        if hot is None:
-            point = self._as_point(x)
-            z = self._embedding.coordinates_of_one(point)
-            works = [part.meet_row(z) for part in self._quadratics]
-            return point, works, float(self.kernel.evaluate_diagonal(point)[0])
+        last = self._last
+        if plain and x.tobytes() == last[0]:
+            return last
+        rows, self._last = self._rows(), NOT_MET
+        if rows.point_shape is None:
+            return self._predict_point(self._as_point(x))
         # Machine code for strides may round differently.
-        if not (plain and x.shape == hot.shape and x.flags.c_contiguous):
+        if not (plain and x.shape == rows.point_shape and x.flags.c_contiguous):
             x = self._as_point(x)[0]
-        first = self._quadratics[0].meet_gaussian_row(hot.rate, x, hot.atoms, hot.inverse)
-        if first[-2] != first[-2]:
-            x = self._as_point(x)[0]  # it says what is wrong with x, if that is it
-        works = [first]
-        if len(self._quadratics) > 1:
-            works += [part.meet_row(first[: len(hot.atoms)]) for part in self._quadratics[1:]]
-        self._last = x.tobytes(), works
-        return x[None], works, 1.0
+        works = rows.predict(x)
+        if works is None:
+            return self._predict_point(self._as_point(x))  # it says what is wrong with x
+        last = self._last = x.tobytes(), works, 1.0
+        return last
 
-    def _grow_by_point(self, point: Any, row: Ledger, z: Vector) -> None:
-        entered = np.flatnonzero(row["entered"])
-        new = np.array([[outside_of(row, z)]] if len(entered) else np.empty((0, 1)))
-        self._embedding.append(point, entered, z[None][entered], new)
-        self._grow_around(row, np.hstack([z[None], new.reshape(1, -1)]))
+    def _predict_point(self, point: Any) -> Remembered:
+        """:meth:`_predict_row` of a block of one, for any kernel."""
+        rows = self._rows()
+        gaussian = rows.point_shape is not None
+        works = rows.predict(point[0] if gaussian else self._embedding.coordinates_of_one(point))
+        assert works is not None  # the border has seen to it
+        return None, works, float(self.kernel.evaluate_diagonal(point)[0])
 
-    def _dictionary_changed(self) -> None:
-        """Look up anew what the row loop reads: only a Gaussian kernel and one panel are compiled in."""
-        self._last = NOT_MET
-        self._hot = None
-        rate = self.kernel.squared_exponential_rate
-        factor, atoms = self._embedding.factor, self._embedding.atoms.view
-        if rate is not None and not self.forward and 0 < len(atoms) <= factor.height:
-            self._hot = _Hot(rate, atoms, factor.first_inverse, atoms.shape[1:])
+    def _grow_by_point(self, point: Any, rows: OneRow, works: Matrix) -> None:
+        """The row that was just learned became an atom, or its coin let it into the sample."""
+        Z = works[:1, : len(self._embedding)]
+        if rows.ledger[0]["entered"]:
+            self._embedding.append_one(point, Z[0], rows.pivot)
+            if self._sampler is not None:
+                Z = np.hstack([Z, [[rows.pivot]]])
+        self._grow_around(rows.ledger[:1], Z)
+
+    def _arrays_changed(self) -> None:
+        """What is known of single rows is of arrays that were replaced, or of rows before others."""
+        self._last, self._one_row = NOT_MET, None
 
     # ---- blocks
 
     def _learn_rows(
         self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
     ) -> None:
-        count, self._last = len(points), NOT_MET
+        count = len(points)
         with single_threaded_blas(limit is not None):
             start = 0
             while start < count:
@@ -488,19 +442,23 @@ class EmbeddedKONS(NewtonLearner):
 
     def _learn_in_place(self, point: Any, rows: Ledger) -> None:
         """One row of longer ledgers."""
-        self_kernel = float(self.kernel.evaluate_diagonal(point)[0])
-        z = self._embedding.coordinates_of_one(point)
-        works = [part.meet_row(z) for part in self._quadratics]
+        _, works, self_kernel = self._predict_point(point)
+        row, self._last = self._rows(), NOT_MET
+        ledger = rows[: len(works), 0]
+        row.ledger[:], row.targets[:] = ledger, rows["target"][:, 0]
         scale, eta, uniform = (float(rows[0, 0][name]) for name in ("scale", "step_size", "uniform"))
-        targets: list[float] = rows["target"][:, 0].tolist()
-        self._learn_row(list(rows), targets, scale, eta, uniform, point, works, self_kernel)
+        outcome, _, _ = row.learn(scale, eta, uniform, self_kernel, works)
+        ledger[:] = row.ledger
+        if outcome != PLAIN:
+            self._grow_by_point(point, row, works)
         if self._shares_matrix:
-            follow_all(rows[0], rows[1:], self._packed, works[0][-len(rows) : -1, None].copy(), ALONE)
+            follow_all(rows[0], rows[1:], self._packed, works[0, -len(rows) : -1, None].copy(), ALONE)
         if self._replaces:
             self._consider(point, rows[0])
 
     def _learn_block(self, block: Any, rows: Ledger, derivatives: int | Derivatives) -> int:
         """Replay up to the end of the period, or up to a restart; returns how many rows that were."""
+        self._arrays_changed()
         sampler, first = self._sampler, rows[0]
         rows["self_kernel"] = self.kernel.evaluate_diagonal(block)
         Z = self._embedding.coordinates(block)
@@ -567,11 +525,10 @@ class EmbeddedKONS(NewtonLearner):
             chosen = np.flatnonzero(rows["sampler_weight"] > 0.0)
             if len(chosen):
                 self._sampler.take_in(Z[chosen], rows["sampler_weight"][chosen])
-        if entered:
-            if self.on_growth == "restart":
-                for part in self._quadratics:
-                    part.reset(len(self._embedding))
-            self._dictionary_changed()
+        if entered and self.on_growth == "restart":
+            for part in self._quadratics:
+                part.reset(len(self._embedding))
+        self._arrays_changed()
 
     def _consider(self, block: Any, rows: Ledger) -> None:
         """Replacement: remember the most novel row, and let it in at the end of the period."""
@@ -606,7 +563,7 @@ class EmbeddedKONS(NewtonLearner):
         for part in self._quadratics:
             part.project(Q)
             part.extend(1)
-        self._dictionary_changed()
+        self._arrays_changed()
 
     # ---- inside
 
@@ -631,13 +588,4 @@ class EmbeddedKONS(NewtonLearner):
     def _widened(self, columns: int) -> None:
         if self._candidate is not None:
             self._candidate = np.pad(self._candidate, ((0, 0), (0, columns)))
-        self._dictionary_changed()
-
-
-class _Hot(NamedTuple):
-    """What the compiled row loop reads of a Gaussian dictionary."""
-
-    rate: float
-    atoms: Any
-    inverse: Any
-    shape: tuple[int, ...]
+        self._arrays_changed()
