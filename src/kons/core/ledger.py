@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from kons.arrays import Layout
 
 __all__ = [
+    "CURVATURES",
     "EVERYTHING",
+    "GRADIENT",
+    "HESSIAN",
     "LEDGER",
     "RULES",
     "SKETCH",
@@ -73,6 +76,13 @@ SPAN_DEPENDENCE = 3  # ... of atoms that were not in the span of those before
 SPAN_LEVERAGE = 4  # ... of atoms that a coin chose
 
 
+# What a row weighs in A, a case each in kons.core.replay.weigh.
+GRADIENT = 0  # eta*g^2, the paper's
+HESSIAN = 1  # the loss's second derivative
+#: By their words.
+CURVATURES = {"gradient": GRADIENT, "hessian": HESSIAN}
+
+
 class Totals(NamedTuple):
     """Places in the vector of running totals that the compiled loops add to."""
 
@@ -89,8 +99,8 @@ class Rules(NamedTuple):
 
     bound: float
     regularization: float
-    hessian: bool = False
-    """w is the loss's second derivative instead of eta*g^2."""
+    curvature: int = GRADIENT
+    """What a row weighs in A: see the constants."""
     projects: bool = True
     """h enters the update; it does not with the Hessian of the squared loss."""
     forward: bool = False

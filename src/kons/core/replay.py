@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
 from kons.core.entry import condition, decide, enter_sample, settle_inverse_form, toss
-from kons.core.ledger import SPAN_FIXED, TOTALS, Entries, Ledger, PackedRules, Rules
+from kons.core.ledger import HESSIAN, SPAN_FIXED, TOTALS, Entries, Ledger, PackedRules, Rules
 from kons.core.leverage import leverage
 from kons.errors import NumericalError
 from kons.losses.builtin import SQUARED, second_derivative_of, slope_of
@@ -100,7 +100,7 @@ def weigh(t: int, rows: Entries, rules: PackedRules, slope: float, second_deriva
     row = rows[t]
     # Loss c*l has slope c*l' and, by Assumption 2, curvature sigma/c: eta*g^2 grows by c, not c^2.
     row.slope = row.scale * slope
-    if rules[0].hessian:
+    if rules[0].curvature == HESSIAN:
         row.feature_weight = row.scale * second_derivative
     else:
         row.feature_weight = row.scale * row.step_size * slope * slope
@@ -155,7 +155,7 @@ def replay_compiled(
         if not meet(t, rows, rules, f, M, R, totals):
             return -1 - t
         at = rows[t].prediction if rules[0].projects else f[t]
-        second = second_derivative_of(code, at, rows[t].target) if rules[0].hessian else 0.0
+        second = second_derivative_of(code, at, rows[t].target) if rules[0].curvature == HESSIAN else 0.0
         weigh(t, rows, rules, slope_of(code, at, rows[t].target), second)
         verdict = learn(t, rows, rules, f, M, N, R, T, totals)
         if verdict == 2:

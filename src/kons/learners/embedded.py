@@ -15,6 +15,7 @@ from kons.core.embedding import Embedding
 from kons.core.entry import DEPENDENT
 from kons.core.function import cross_gram
 from kons.core.ledger import (
+    HESSIAN,
     SPAN_DEPENDENCE,
     SPAN_FIXED,
     SPAN_LEVERAGE,
@@ -175,7 +176,7 @@ class EmbeddedKONS(NewtonLearner):
             raise ConfigurationError(f'on_growth is {on_growth!r}, expected "carry" or "restart".')
         self.on_growth = on_growth
         self.forward = require_flag(forward, "forward")
-        if self.forward and not (self._rules.hessian and isinstance(loss, Squared)):
+        if self.forward and not (self._rules.curvature == HESSIAN and isinstance(loss, Squared)):
             raise ConfigurationError(
                 "forward=True is the Azoury-Warmuth-Vovk prediction of the squared loss: "
                 f'it needs Squared() and second_order="hessian", not {loss!r} and "{second_order}".'

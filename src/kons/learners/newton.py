@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector, as_row_values, as_scalar, require_integer, require_scale
 from kons.core.coins import Coins
-from kons.core.ledger import Ledger, Rules, new_ledger
+from kons.core.ledger import CURVATURES, HESSIAN, Ledger, Rules, new_ledger
 from kons.core.replay import Derivatives
 from kons.errors import ConfigurationError, NumericalError, notice
 from kons.kernels import Kernel
@@ -80,13 +80,13 @@ class NewtonLearner(StreamConsumer):
         )
         if step_size is None:
             _tell_of_flat_loss(loss, self.bound)
-        hessian = _is_hessian(second_order, loss)
+        curvature = _curvature(second_order, loss)
         self.second_order = second_order
         self._rules = Rules(
             bound=self.bound,
             regularization=self.regularization,
-            hessian=hessian,
-            projects=not (hessian and isinstance(loss, Squared)),
+            curvature=curvature,
+            projects=not (curvature == HESSIAN and isinstance(loss, Squared)),
         )
         #: Whether all functions have the same A: its weights know no target.
         self._shares_matrix = not self._rules.projects
@@ -154,7 +154,7 @@ class NewtonLearner(StreamConsumer):
         >>> round(learner.predict_one([1.0, 0.0]), 4)
         0.6667
         """
-        if self._rules.hessian:
+        if self._rules.curvature == HESSIAN:
             raise ConfigurationError('learn_slope sees no second derivative: use second_order="gradient".')
         if self._outputs:
             raise ConfigurationError(
@@ -271,7 +271,7 @@ class NewtonLearner(StreamConsumer):
         loss = self.loss
         if loss.code is not None:
             return loss.code
-        if self._rules.hessian:
+        if self._rules.curvature == HESSIAN:
             return lambda p, y: (float(loss.slope(p, y)), float(loss.second_derivative(p, y)))
         return lambda p, y: (float(loss.slope(p, y)), 0.0)
 
@@ -320,13 +320,15 @@ def _tell_of_flat_loss(loss: Loss, bound: float) -> None:
         )
 
 
-def _is_hessian(second_order: Any, loss: Loss) -> bool:
-    """Whether the curvature is the Hessian; refuses other words, and losses without one."""
-    if second_order not in ("gradient", "hessian"):
-        raise ConfigurationError(f'second_order is {second_order!r}, expected "gradient" or "hessian".')
-    if second_order == "hessian" and not loss.has_second_derivative:
+def _curvature(second_order: Any, loss: Loss) -> int:
+    """The rule that the word stands for; refuses other words, and losses that cannot follow it."""
+    curvature = CURVATURES.get(second_order) if isinstance(second_order, str) else None
+    if curvature is None:
+        words = " or ".join(f'"{word}"' for word in CURVATURES)
+        raise ConfigurationError(f"second_order is {second_order!r}, expected {words}.")
+    if curvature == HESSIAN and not loss.has_second_derivative:
         raise ConfigurationError(
             f'second_order="hessian" needs a second derivative and {loss!r} has none: '
             "give it one, or use Squared, Logistic or SquaredHinge."
         )
-    return bool(second_order == "hessian")
+    return curvature
