@@ -234,6 +234,27 @@ def test_an_error_at_the_end_of_a_chunk_leaves_no_trace(monkeypatch, rows, begin
     assert_identical(model.state(), whole.state())
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_an_error_inside_a_chunk_leaves_no_trace_where_rows_go_as_blocks(monkeypatch, late):
+    X, y = stream(rows=80)
+    model = model_of("regression", kernel=Laplace("auto"))  # which the loops of single rows do not know
+    model.advance(X[:70], y[:70])
+    model.ask(X[70], "late")
+    before = model.state()
+    honest = ExpertPool.advance
+
+    def fails(pool, *rows):
+        honest(pool, *rows)
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ExpertPool, "advance", fails)
+        with pytest.raises(MemoryError):
+            model.tell("late", y[70]) if late else model.learn_one(X[71], y[71])
+    assert_identical(model.state(), before)
+    model.tell("late", y[70])
+
+
 @effort.every_value(kind=["regression", "three"], delay=[0, 3])
 def test_new_features_in_the_middle_of_single_rows(kind, delay):
     X, y = stream(kind, effort.amount(480, ROWS))

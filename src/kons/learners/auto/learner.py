@@ -268,8 +268,8 @@ class AutoKONS(StreamConsumer):
 
     @property
     def _nothing_can_fail(self) -> bool:
-        """While no chunk ends."""
-        return all(target.left > 1 for target in self._targets)
+        """While no chunk ends, and rows do not go as blocks."""
+        return all(target.left > 1 and target.current.one_row is not None for target in self._targets)
 
     def _codes(self, labels: list[Any]) -> Vector:
         """Of labels some of which may be new: there is an output more for each of these."""
