@@ -276,7 +276,8 @@ def test_targets_of_several_outputs():
     assert as_outputs([[1.0, 2.0, 3.0]], 1).shape == (1, 3)
     assert as_outputs([1.0, 2.0], 2, 1).shape == (2, 1)
     assert as_outputs([[1.0], [2.0]], 2, 0).shape == (2,)
-    for y, rows, known in (([1.0, 2.0], 2, 2), (np.ones((2, 3)), 2, 2), (np.ones((2, 0)), 2, None)):
+    wrong = (([1.0, 2.0], 2, 2), (np.ones((2, 3)), 2, 2), (np.ones((2, 2)), 2, 1), (np.ones((2, 0)), 2, None))
+    for y, rows, known in wrong:
         with pytest.raises(errors.InputError, match=r"target\(s\) a row"):
             as_outputs(y, rows, known)
     with pytest.raises(errors.InputError, match="expected one"):

@@ -109,10 +109,51 @@ def test_rows_that_are_dropped_or_forgotten_leave_nothing_behind():
 def test_a_row_that_is_refused_waits_no_longer():
     model = AutoKONS(max_atoms=ATOMS)
     model.ask([0.0, 1.0], "first")
-    with pytest.raises(InputError, match="rows that wait have 2"):
-        model.ask([0.0, 1.0, 2.0], "second")
+    before = model.state()
+    for refused in (lambda: model.ask([0.0, 1.0, 2.0], "second"), lambda: model.learn_one([0.0], 1.0)):
+        with pytest.raises(InputError, match="has seen 2"):
+            refused()
+        assert_identical(model.state(), before)
     model.tell("first", 1.0)
     assert model.rows_seen == 1
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_files_while_rows_wait(task):
+    """Before any target is known, and where fewer may wait than do."""
+    model = AutoKONS(task, max_atoms=ATOMS)
+    for t in range(5):
+        model.ask([float(t), 0.0], t)
+    model.queue.most = 3
+    model = from_bytes(to_bytes(model))
+    model.tell(3, 1.0)
+    model = from_bytes(to_bytes(model))
+    model.ask([5.0, 0.0], 5)
+    assert (model.queue.ids, model.queue.dropped) == ([2, 4, 5], 2)
+
+
+def test_files_while_rows_of_several_targets_wait():
+    model = AutoKONS(max_atoms=ATOMS)
+    for t in range(3):  # the first answers are one number
+        model.ask([float(t)], t)
+    model.tell(0, (0.1, 0.2))
+    model.ask([3.0], 3)
+    model.tell(1, [0.1, 0.2])
+    model = from_bytes(to_bytes(model))
+    model.tell(0, np.array([0.1, 0.2]))
+    model.tell(2, [0.3, 0.4])
+    assert (model.queue.repeated, model.queue.ids, model.rows_seen) == (1, [3], 3)
+
+
+@pytest.mark.parametrize("outputs", [0, 2, 10**9, 2**62])
+def test_a_forged_number_of_outputs_is_refused(outputs):
+    X, y = walk(20)
+    model = AutoKONS(max_atoms=ATOMS)
+    model.advance(X, y)
+    state = model.state()
+    state["targets"][0]["current"]["outputs"] = outputs
+    with pytest.raises(FileError):
+        AutoKONS.from_state(model.parameters(), state)
 
 
 def test_a_forged_queue_is_refused():

@@ -271,7 +271,6 @@ def test_a_queue_that_does_not_fit_is_refused(name):
                 type(learner).from_state(parameters, {**state, "queue": with_leaf(queue, path, wrong)})
     others = {
         ("rows", "ids"): [[67, 67, 69], [0, 68, 69], [67, 68], [True, 68, 69], [2**256, 68, 69]],
-        ("most",): [2],
         ("rows", "kept"): [[np.zeros(3)], [np.zeros((2, 1))], ["a"]],
     }
     for path, values in others.items():

@@ -66,7 +66,7 @@ class _Rows(_ById):
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         saved = stored.inner(key)
-        ids = _identifiers(saved, "ids", part.most)
+        ids = _identifiers(saved, "ids")  # more than `most`, where that was lowered: the next row drops them
         answers = _values(saved, "answers", len(ids))
         points = part._unpacked(saved, "points", len(ids))
         pieces = []
@@ -92,7 +92,7 @@ class _Told(_ById):
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         saved = stored.inner(key)
-        ids = _identifiers(saved, "ids", part.most)
+        ids = _identifiers(saved, "ids")
         if not part._rows.keys().isdisjoint(ids):
             raise saved.error("a row that waits was told")
         targets = _values(saved, "targets", len(ids))
@@ -414,7 +414,7 @@ def _plain(y: Any) -> Any:
     if type(y) is float or type(y) is str:
         return y
     try:
-        if isinstance(y, (np.ndarray, list)):
+        if isinstance(y, (np.ndarray, list, tuple)):
             numbers = np.array(y, dtype=np.float64).ravel()
             return numbers if len(numbers) > 1 else float(numbers[0])
         return as_label(y)
@@ -449,14 +449,20 @@ def _values(stored: Stored, key: str, count: int) -> list[Any]:
     if not isinstance(values, list) or len(values) != count:
         raise stored.error(f"{key} are no list of {count}")
     try:
-        return [value if value is None else as_label(value, key) for value in values]
+        return [
+            stored.checked(value, key, None)
+            if isinstance(value, np.ndarray)
+            else None
+            if value is None
+            else as_label(value, key)
+            for value in values
+        ]
     except InputError as error:
         raise stored.error(str(error).rstrip(".")) from error
 
 
-def _identifiers(stored: Stored, key: str, most: int) -> list[Identifier]:
+def _identifiers(stored: Stored, key: str) -> list[Identifier]:
     ids = stored.items(key)
-    stored.counted(len(ids), f"number of {key}", at_most=most)
     for id in ids:
         if type(id) not in (int, str) or (type(id) is int and abs(id) >= LARGEST):
             raise stored.error(f"{key} holds {id!r}, expected text and integers")

@@ -397,8 +397,8 @@ class DriftAdaptation(Part):
             self._require_fit(self.previous, stored)
         if not set(self.withheld.tolist()) <= self.pending.records.keys():
             raise stored.error("targets are kept back of rows that do not wait")
-        if self.pending.records:
-            waiting = Asked.stacked(self.pending.records.values()).rows
+        if len(self.withheld):  # of others no target is there
+            waiting = Asked.stacked(self.pending.records[number] for number in self.withheld.tolist()).rows
             self.current.layout.require_codes(waiting, self.current.outputs, stored)
 
     def _require_fit(self, previous: Ensemble, stored: Stored) -> None:

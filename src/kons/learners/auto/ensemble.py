@@ -69,6 +69,15 @@ class Outcome(NamedTuple):
     """How many classes were known before each row."""
 
 
+class _Outputs(Count):
+    """One of numbers; of classes as many as there are: a forged number must not ask for all memory."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> int:
+        outputs = super().load(stored, key, part, name, sizes)
+        least, most = (0, 1_000_000) if part.layout.classes else (1, 1)
+        return stored.counted(outputs, key, at_least=least, at_most=most)
+
+
 class _Width(Field):
     """The layout of rows, by its width."""
 
@@ -101,7 +110,7 @@ class Ensemble(Part):
     STATE = fields(
         rows=Count(),
         due=Count(),
-        outputs=Count(binds="outputs"),
+        outputs=_Outputs(binds="outputs"),
         known_classes=Count(at_most="outputs"),
         layout=_Width(),
         losses=Array(2, at_least=0.0, written="always"),

@@ -228,6 +228,7 @@ class AutoKONS(StreamConsumer):
     def row_to_keep(self, x: Any) -> Kept:
         """The point, and the number under which all that was predicted of it waits: one for all targets."""
         point = self._as_point(x)
+        self._width = point.shape[1]
         for target in self._targets:
             asked = target.ask_row(point[0])
             number = target.ask(point)[1] if asked is None else asked[1]
@@ -236,7 +237,7 @@ class AutoKONS(StreamConsumer):
     def release_kept_row(self, kept: Kept) -> None:
         """It is never learned."""
         for target in self._targets:
-            target.pending.take([int(kept[1][0])])
+            target.pending.records.pop(int(kept[1][0]), None)
 
     def kept_shapes(self) -> Shapes:
         """The point, and a number."""

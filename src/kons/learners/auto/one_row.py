@@ -87,6 +87,7 @@ class OneRow:
         #: Of the last row that was asked: itself, what all predict, the predictions and calibrated scores.
         self.row, self.F = np.zeros(width + LAGS + OWN), np.zeros((len(pool) + BASELINES, outputs))
         self.predictions, self.scores = np.zeros(outputs), np.zeros(outputs)
+        self._columns = np.array(ensemble.selection.columns)
         self.look_again()
         # The features of that row, if it is still the next one.
         self._features: bytes | None = None
@@ -138,8 +139,10 @@ class OneRow:
         centre = 0.0 if ensemble.layout.classes else float(F[MEAN, 0])
         if asked is not None:
             row = asked.rows.copy()
-            ask_experts(row, self._pending, self._shared, self._maps, self._experts, F)
-            F = np.ascontiguousarray(asked.F[ensemble.selection.columns])
+            # What the experts hold is of this row, if it was asked last and none was learned since.
+            if row[WAITED_AT - OWN] != now or row[: -LAGS - OWN].tobytes() != self._features:
+                ask_experts(row, self._pending, self._shared, self._maps, self._experts, F)
+            F = np.ascontiguousarray(asked.F[self._columns])
             predictions, centre = asked.predictions, float(asked.centres)
         else:
             row[WEIGHT_AT - OWN] = 1.0
@@ -159,7 +162,8 @@ class OneRow:
 
     def asked(self) -> Asked:
         """The row that was last asked, as it is kept until its target is known. A copy."""
-        F = self._ensemble.selection.spread(self.F[None])[0]
+        F = np.zeros((len(self._ensemble.selection.all_specs) + BASELINES, self.F.shape[1]))
+        F[self._columns] = self.F
         centre = np.float64(0.0 if self._ensemble.layout.classes else self.F[MEAN, 0])
         return Asked(self.row.copy(), F, centre, self.predictions.copy())  # type: ignore[arg-type]
 
