@@ -62,6 +62,7 @@ MODULES = (
     "kons.learners.auto.stacking",
     "kons.learners.scaled",
     "kons.losses.builtin",
+    "kons.tables.levels",
 )
 # Lines that tell how far it is, on a terminal.
 PARTS = 5

@@ -1,0 +1,30 @@
+"""What a moment tells: how far along the stream it is, and where in the day, the week and the year."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MICROSECONDS_A_DAY", "NOT_A_TIME", "PARTS", "phase"]
+
+NOT_A_TIME = np.iinfo(np.int64).min
+MICROSECONDS_A_DAY = 86_400_000_000
+#: Parts of a date that come again: the time of day, the day of the week, the time of year.
+PARTS = ("hour", "weekday", "yearday")
+
+
+def phase(stamps: NDArray[np.int64], part: str) -> NDArray[np.float64]:
+    """The fraction of the part's period that has passed, in [0, 1), of microseconds since 1970.
+
+    >>> phase(np.array(["2024-01-01T06:00"], "datetime64[us]").view(np.int64), "hour").tolist()
+    [0.25]
+    """
+    days = stamps // MICROSECONDS_A_DAY
+    if part == "hour":
+        return np.asarray((stamps % MICROSECONDS_A_DAY) / MICROSECONDS_A_DAY)
+    if part == "weekday":
+        return np.asarray(((days + 3) % 7) / 7.0)  # 1970 began on a Thursday
+    years = stamps.view("datetime64[us]").astype("datetime64[Y]")
+    start, end = ((years + np.timedelta64(i, "Y")).astype("datetime64[D]").view(np.int64) for i in (0, 1))
+    passed = (days - start) + (stamps % MICROSECONDS_A_DAY) / MICROSECONDS_A_DAY
+    return np.asarray(passed / np.maximum(end - start, 1))  # NaT has no year: masked by who asks

@@ -1,0 +1,366 @@
+"""From a column to features, learned as rows come: a class a kind of column.
+
+============  =======================================================================================
+a column of   becomes
+============  =======================================================================================
+numbers       itself, a gap filled by the mean of the values so far; after the first gap, whether it is
+              missing; where one value has half of the rows and the others tell something that a line
+              does not see, the mean target of the value's rows (:mod:`kons.tables.levels`)
+text          an indicator a frequent level, up to 64; where there are more, the level's mean target
+dates         days since the first one; sine and cosine of hour, weekday and time of year, if they vary
+============  =======================================================================================
+
+A row is encoded with what the rows before it have told. What it tells itself is learned behind it, and may
+add features for the rows that follow: that is where a block is cut, so that blocks and rows are the same.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.state import Array, Count, Inner, Items, Number, Part, Sizes, fields
+from kons.stored import Stored
+from kons.tables.dates import MICROSECONDS_A_DAY, NOT_A_TIME, PARTS, phase
+from kons.tables.levels import FREQUENT, MOST_INDICATORS, Indicators, Levels, TargetStatistics
+
+__all__ = ["KINDS", "LOOKS", "ColumnFeatures", "DateFeatures", "NumberFeatures", "TextFeatures"]
+
+#: Rows with known targets after which columns of numbers are looked at as levels: once, and those that are
+#: mostly one value once more.
+LOOKS = (500, 2000)
+#: A value that has this share of the rows leaves the others no scale: all quartiles are the same.
+MOSTLY = 0.5
+#: Of the variance: what the levels of numbers must explain beyond a line to become features.
+GAIN = 0.01
+LARGEST = float(np.finfo(np.float64).max)
+STATISTIC = "mean target"
+
+
+class ColumnFeatures(Part, ABC):
+    """The features of a column: the i-th of them stands at ``slots[i]`` of a row and is for ``roles[i]``.
+
+    Blocks go through ``first_growth``, ``fill`` and, behind the rows, ``grow``; ``codes`` are those of the
+    levels of the rows, of columns that have levels.
+    """
+
+    kind: ClassVar[str]
+    STATE = fields(
+        slots=Items("a place", lambda slot: type(slot) is int and 0 <= slot < 2**31),
+        roles=Items("a role", lambda role: type(role) is str),
+        gaps=Count(),
+        levels=Inner(ends=True),
+        statistics=Inner(ends=True),
+        late_codes=Array(None, at_least=-1.0),
+    )
+
+    def __init__(self, outputs: int) -> None:
+        #: Of rows whose targets are not known yet, the levels.
+        self.late_codes: Vector = np.empty(0)
+        self.slots: list[int] = []
+        self.roles: list[str] = []
+        self.gaps = 0
+        self.levels: Levels | None = None
+        self.statistics: TargetStatistics | None = None
+
+    # ---- features
+
+    def label(self, name: str, i: int) -> str:
+        """What its i-th feature is called, where the column has this name."""
+        return name if self.roles[i] == "value" else f"{name} {self.roles[i]}"
+
+    def add(self, roles: dict[str, float], slot: int) -> None:
+        """Features for these roles stand from this place on."""
+        self.slots += range(slot, slot + len(roles))
+        self.roles += roles
+
+    def places(self, prefix: str) -> list[int]:
+        """Where features stand whose role begins so."""
+        return [slot for slot, role in zip(self.slots, self.roles, strict=True) if role.startswith(prefix)]
+
+    # ---- rows
+
+    def codes(self, values: Any) -> Any:
+        """Of levels that rows are about to teach, new ones among them; None of a column without levels."""
+        if self.levels is None:
+            return None
+        codes = self.levels.learn(self.as_levels(values))
+        self._reach()
+        return codes
+
+    def as_levels(self, values: Any) -> Any:
+        """Values as :class:`~kons.tables.levels.Levels` takes them."""
+        return values
+
+    def follow_targets(self, codes: Any, known: Matrix, before: Any, X: Matrix) -> None:
+        """Write the statistics of rows, of which ``before`` many of the ``known`` targets were known."""
+        assert self.statistics is not None
+        every = np.concatenate([self.late_codes, codes]).astype(np.int64)
+        found = self.statistics.follow(codes, every[: len(known)], known, before)
+        self.late_codes = every[len(known) :].astype(np.float64)
+        if places := self.places(STATISTIC):
+            X[:, places] = found[:, : len(places)]
+
+    @abstractmethod
+    def joins(self, value: Any, late: bool) -> dict[str, float]:
+        """The features that it begins with: roles, and what earlier rows, if it is late, have there."""
+
+    @abstractmethod
+    def first_growth(self, values: Any, codes: Any) -> int:
+        """The first row after which there are more features; the number of rows if there is none."""
+
+    @abstractmethod
+    def grow(self, value: Any) -> dict[str, float]:
+        """What joins behind this row: roles, and what earlier rows have there."""
+
+    @abstractmethod
+    def fill(self, values: Any, codes: Any, X: Matrix) -> None:
+        """Write the features of rows, each by those before it, which it then has learned."""
+
+    @abstractmethod
+    def look(self, values: Any, X: Matrix) -> None:
+        """Write the features of rows with what is known. Changes nothing."""
+
+    def missing_statistics(self) -> dict[str, float]:
+        """Roles of target statistics that have no place yet, if the column has any.
+
+        Earlier rows have 0 there: a level told nothing then.
+        """
+        there, outputs = len(self.places(STATISTIC)), 0 if self.statistics is None else self.statistics.outputs
+        if not there:
+            return {}
+        return {f"{STATISTIC} {k + 1}": 0.0 for k in range(there, outputs)}
+
+    def _reach(self) -> None:
+        if self.levels is not None and self.statistics is not None:
+            self.statistics.reach(len(self.levels))
+
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        if len(self.slots) != len(self.roles) or (self.statistics is None) is not (self.levels is None):
+            raise stored.error("its features do not fit its places")
+        self._reach()
+
+
+class NumberFeatures(ColumnFeatures):
+    """A column of numbers, NaN where there is none."""
+
+    kind = "number"
+    STATE = fields(total=Number(), count=Number(at_least=0.0))
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__(outputs)
+        self.total = self.count = 0.0
+        # Until it is known whether its values tell anything as levels.
+        self.levels, self.statistics = Levels(), TargetStatistics(outputs)
+
+    @property
+    def mean(self) -> float:
+        """What stands for a gap."""
+        mean = self.total / self.count if self.count else 0.0
+        return mean if math.isfinite(mean) else math.copysign(LARGEST, mean)
+
+    def as_levels(self, values: Vector) -> list[float | None]:
+        return [None if value != value else value for value in values.tolist()]
+
+    def joins(self, value: float, late: bool) -> dict[str, float]:
+        return {"value": value, "missing": 1.0} if late else {"value": value}
+
+    def first_growth(self, values: Vector, codes: Any) -> int:
+        missing = np.isnan(values)
+        return int(missing.argmax()) if "missing" not in self.roles and missing.any() else len(values)
+
+    def grow(self, value: float) -> dict[str, float]:
+        return {"missing": 0.0} if "missing" not in self.roles and value != value else {}
+
+    def fill(self, values: Vector, codes: Any, X: Matrix) -> None:
+        known = ~np.isnan(values)
+        with np.errstate(over="ignore"):
+            totals = np.cumsum(np.concatenate([[self.total], np.where(known, values, 0.0)]))
+        counts = np.cumsum(np.concatenate([[self.count], known]))
+        means = np.clip(totals[:-1] / np.maximum(counts[:-1], 1.0), -LARGEST, LARGEST)
+        self.total, self.count = float(np.clip(totals[-1], -LARGEST, LARGEST)), float(counts[-1])
+        self.gaps += int(np.count_nonzero(~known))
+        self._write(values, known, means, X)
+
+    def look(self, values: Vector, X: Matrix) -> None:
+        self._write(values, ~np.isnan(values), self.mean, X)
+        if places := self.places(STATISTIC):
+            assert self.levels is not None
+            assert self.statistics is not None
+            X[:, places] = self.statistics.look(self.levels.find(self.as_levels(values)))[:, : len(places)]
+
+    def _write(self, values: Vector, known: NDArray[np.bool_], means: Any, X: Matrix) -> None:
+        X[:, self.slots[0]] = np.where(known, values, means)
+        if places := self.places("missing"):
+            X[:, places[0]] = ~known
+
+    def consider_levels(self, final: bool) -> dict[str, float]:
+        """Keep its values as levels where they tell more than a line, or where it is too early to say."""
+        if self.levels is None or self.statistics is None or self.places(STATISTIC):
+            return {}
+        values = np.array([math.nan if value is None else value for value in self.levels.names], dtype=np.float64)
+        counts = self.statistics.counts[: len(values)]
+        mostly = len(values) > 2 and counts.max() >= MOSTLY * counts.sum()
+        if mostly and self.statistics.gain_over_line(values) >= GAIN:
+            return {f"{STATISTIC} {k + 1}": 0.0 for k in range(self.statistics.outputs)}
+        if final or not mostly:
+            self.levels = self.statistics = None
+        return {}
+
+
+class TextFeatures(ColumnFeatures):
+    """A column of text; a gap, None, is a level like others."""
+
+    kind = "text"
+    STATE = fields(indicators=Inner())
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__(outputs)
+        self.levels, self.indicators = Levels(), Indicators()
+        self.statistics = TargetStatistics(outputs)
+
+    def label(self, name: str, i: int) -> str:
+        if not self.roles[i].startswith("level"):
+            return super().label(name, i)
+        place = int(self.roles[i].removeprefix("level "))
+        code = np.flatnonzero(self.indicators.places == place)
+        assert self.levels is not None
+        names = self.levels.names
+        return f"{name}={_shown(names[code[0]]) if len(code) and code[0] < len(names) else '?'}"
+
+    def joins(self, value: str | None, late: bool) -> dict[str, float]:
+        return self._more_indicators()
+
+    def first_growth(self, values: Any, codes: Any) -> int:
+        if self.places(STATISTIC):  # after the last indicator there is nothing to add
+            return len(codes)
+        return self.indicators.first_growth(codes)
+
+    def grow(self, value: str | None) -> dict[str, float]:
+        assert self.levels is not None
+        assert self.statistics is not None
+        lacking = (self.indicators.counts >= FREQUENT) & (self.indicators.places < 0.0)
+        if self.places(STATISTIC) or not lacking.any():
+            return {}
+        if self.indicators.capacity < MOST_INDICATORS:
+            return self._more_indicators()
+        return {f"{STATISTIC} {k + 1}": 0.0 for k in range(self.statistics.outputs)}
+
+    def fill(self, values: Any, codes: Any, X: Matrix) -> None:
+        assert self.levels is not None
+        gap = self.levels.codes.get(None, -1)
+        self.gaps += int(np.count_nonzero(codes == gap)) if gap >= 0 else 0
+        self._write(self.indicators.learn(codes), X)
+
+    def look(self, values: Any, X: Matrix) -> None:
+        assert self.levels is not None
+        assert self.statistics is not None
+        codes = self.levels.find(values)
+        self._write(self.indicators.find(codes), X)
+        if places := self.places(STATISTIC):
+            X[:, places] = self.statistics.look(codes)[:, : len(places)]
+
+    def _write(self, columns: Any, X: Matrix) -> None:
+        slots = np.array(self.places("level"), dtype=np.int64)
+        X[:, slots] = 0.0
+        rows = np.flatnonzero(columns >= 0)
+        X[rows, slots[columns[rows]]] = 1.0
+
+    def _more_indicators(self) -> dict[str, float]:
+        before = self.indicators.capacity
+        return {f"level {place}": 0.0 for place in range(before, before + self.indicators.make_room())}
+
+    def _reach(self) -> None:
+        super()._reach()
+        assert self.levels is not None
+        self.indicators.reach(len(self.levels))
+
+
+class DateFeatures(ColumnFeatures):
+    """A column of moments, microseconds since 1970; the smallest integer where there is none."""
+
+    kind = "date"
+    STATE = fields(first=Number(), total=Number(), count=Number(at_least=0.0))
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__(outputs)
+        self.first = self.total = self.count = 0.0
+        """The first moment in microseconds, which floats hold exactly for 285 years around 1970."""
+
+    def joins(self, value: int, late: bool) -> dict[str, float]:
+        self.first = float(value)
+        return {"days": 0.0}
+
+    def first_growth(self, values: NDArray[np.int64], codes: Any) -> int:
+        known = values != NOT_A_TIME
+        rows = [len(values)]
+        for part in self._absent_parts():
+            differs = known & (phase(values, part) != self._first_phase(part))
+            rows.append(int(differs.argmax()) if differs.any() else len(values))
+        if "missing" not in self.roles and not known.all():
+            rows.append(int(known.argmin()))
+        return min(rows)
+
+    def grow(self, value: int) -> dict[str, float]:
+        if value == NOT_A_TIME:
+            return {} if "missing" in self.roles else {"missing": 0.0}
+        roles = {}
+        for part in self._absent_parts():
+            if phase(np.array([value]), part)[0] != self._first_phase(part):
+                angle = 2.0 * np.pi * self._first_phase(part)
+                roles |= {f"{part} sin": math.sin(angle), f"{part} cos": math.cos(angle)}
+        return roles
+
+    def fill(self, values: NDArray[np.int64], codes: Any, X: Matrix) -> None:
+        known = values != NOT_A_TIME
+        days = self._days(values, known)
+        totals = np.cumsum(np.concatenate([[self.total], days]))
+        counts = np.cumsum(np.concatenate([[self.count], known]))
+        self.total, self.count = float(totals[-1]), float(counts[-1])
+        self.gaps += int(np.count_nonzero(~known))
+        self._write(values, known, np.where(known, days, totals[:-1] / np.maximum(counts[:-1], 1.0)), X)
+
+    def look(self, values: NDArray[np.int64], X: Matrix) -> None:
+        known = values != NOT_A_TIME
+        mean = self.total / max(self.count, 1.0)
+        self._write(values, known, np.where(known, self._days(values, known), mean), X)
+
+    def _days(self, values: NDArray[np.int64], known: NDArray[np.bool_]) -> Vector:
+        return np.where(known, (values - self.first) / MICROSECONDS_A_DAY, 0.0)
+
+    def _write(self, values: NDArray[np.int64], known: NDArray[np.bool_], days: Vector, X: Matrix) -> None:
+        for slot, role in zip(self.slots, self.roles, strict=True):
+            if role == "days":
+                X[:, slot] = days
+            elif role == "missing":
+                X[:, slot] = ~known
+            else:
+                part, _, wave = role.partition(" ")
+                angle = 2.0 * np.pi * phase(values, part)
+                X[:, slot] = np.where(known, np.sin(angle) if wave == "sin" else np.cos(angle), 0.0)
+
+    def _absent_parts(self) -> list[str]:
+        return [part for part in PARTS if f"{part} sin" not in self.roles]
+
+    def _first_phase(self, part: str) -> float:
+        return float(phase(np.array([int(self.first)], dtype=np.int64), part)[0])
+
+
+def _shown(level: Any) -> str:
+    if level is None:
+        return "(missing)"
+    text = str(level)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+KINDS: dict[str, type[ColumnFeatures]] = {
+    "number": NumberFeatures,
+    "flag": NumberFeatures,
+    "text": TextFeatures,
+    "date": DateFeatures,
+}

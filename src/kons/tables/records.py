@@ -1,0 +1,151 @@
+"""Rows by column name, whoever has them: dicts, a frame, the chunk of a file."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Container, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from kons.errors import InputError, notice
+from kons.tables.dates import NOT_A_TIME
+
+__all__ = ["DictRecords", "Records", "kind_of", "typed"]
+
+# What other libraries write for a value that is not there, by name: none has to be imported.
+_ABSENT = ("NAType", "NaTType", "MaskedConstant")
+
+
+class Records(ABC):
+    """Rows whose columns have names; values are asked for by column, all rows at once."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def values(self, name: Any, kind: str) -> Any:
+        """A column as a kind: numbers (NaN), moments (the smallest integer), texts (None where missing)."""
+
+    @abstractmethod
+    def columns_at(self, row: int) -> dict[Any, str]:
+        """The columns that have a value in a row, in an order of their own, and the kind of each."""
+
+    @abstractmethod
+    def first_new(self, known: Container[Any], start: int) -> dict[Any, int]:
+        """The first row from ``start`` on with a value, of each column that is not among the known ones."""
+
+    @staticmethod
+    def of(rows: Iterable[Mapping[Any, Any]]) -> Records:
+        """Of dicts."""
+        return DictRecords(list(rows))
+
+
+class DictRecords(Records):
+    """Dicts: feature -> number, boolean, text or date; None, NaN and a key that is not there are gaps."""
+
+    def __init__(self, rows: Sequence[Mapping[Any, Any]]) -> None:
+        for row in rows:
+            if not isinstance(row, Mapping):
+                hint = ": use x.to_dict()" if hasattr(row, "to_dict") else ""
+                raise InputError(f"x is a {type(row).__name__}, expected a dict: column -> value{hint}.")
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def values(self, name: Any, kind: str) -> Any:
+        return typed([row.get(name) if type(row) is dict else dict(row).get(name) for row in self._rows], kind, name)
+
+    def columns_at(self, row: int) -> dict[Any, str]:
+        found = {name: kind_of(value, name) for name, value in self._rows[row].items()}
+        there = {name: kind for name, kind in found.items() if kind is not None}
+        # An order that does not depend on that of a dict: permuted columns are the same columns.
+        return dict(sorted(there.items(), key=lambda pair: (pair[1], type(pair[0]).__name__, str(pair[0]))))
+
+    def first_new(self, known: Container[Any], start: int) -> dict[Any, int]:
+        first: dict[Any, int] = {}
+        for i in range(start, len(self._rows)):
+            for name, value in self._rows[i].items():
+                if name not in known and name not in first and kind_of(value, name) is not None:
+                    first[name] = i
+        return first
+
+
+def kind_of(value: Any, name: Any) -> str | None:
+    """What a single value makes of its column; None for a gap."""
+    if value is None or type(value).__name__ in _ABSENT:
+        return None
+    if isinstance(value, (str, bytes)):
+        return "text"
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return kind_of(value.item(), name)
+    if isinstance(value, np.datetime64):
+        return None if np.isnat(value) else "date"
+    if isinstance(value, (datetime.date, datetime.datetime)):
+        return "date"
+    if isinstance(value, (numbers.Real, Decimal, np.bool_)):
+        return None if value != value else "number"
+    raise InputError(
+        f"the column {name!r} is {value!r} ({type(value).__name__}), expected a number, a boolean, text or a "
+        "date: turn it into one of these, or leave it out."
+    )
+
+
+def typed(values: Sequence[Any], kind: str, name: Any) -> Any:
+    """Single values of a column as the kind that the column is; what is of another kind is a gap, and told."""
+    if kind == "text":
+        return [_text(value, name) for value in values]
+    if kind == "date":
+        return np.array([_moment(value, name) for value in values], dtype=np.int64)
+    return np.array([_number(value, name) for value in values], dtype=np.float64)
+
+
+def _number(value: Any, name: Any) -> float:
+    if type(value) is float:
+        number = value
+    else:
+        kind = kind_of(value, name)
+        if kind is None:
+            return math.nan
+        try:
+            number = float(value) if kind == "number" else math.nan
+            if kind == "text":
+                number = float(value)
+        except (OverflowError, ValueError):
+            number = math.nan
+        if kind != "number":
+            _tell_other_kind(value, name, "a number")
+    if math.isinf(number):
+        raise InputError(f"the column {name!r} is {number}, expected a finite number: drop the value, or clip it.")
+    return number
+
+
+def _text(value: Any, name: Any) -> str | None:
+    if type(value) is str:
+        return value
+    if kind_of(value, name) is None:
+        return None
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _moment(value: Any, name: Any) -> int:
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(value, (datetime.date, np.datetime64)) and kind_of(value, name):
+        return int(np.datetime64(value, "us").view(np.int64))
+    if kind_of(value, name) is not None:
+        _tell_other_kind(value, name, "a date")
+    return NOT_A_TIME
+
+
+def _tell_other_kind(value: Any, name: Any, expected: str) -> None:
+    notice(
+        f"other kind {expected}",
+        f"the column {name!r} holds {value!r}, and was {expected} so far: what reads as one is taken as one, the "
+        "rest counts as missing. Told once.",
+    )
