@@ -15,7 +15,7 @@ import numpy as np
 from kons.errors import InputError, notice
 from kons.tables.dates import NOT_A_TIME
 
-__all__ = ["DictRecords", "Records", "kind_of", "typed"]
+__all__ = ["DictRecords", "Records", "TypedRecords", "kind_of", "typed"]
 
 # What other libraries write for a value that is not there, by name: none has to be imported.
 _ABSENT = ("NAType", "NaTType", "MaskedConstant")
@@ -64,8 +64,7 @@ class DictRecords(Records):
     def columns_at(self, row: int) -> dict[Any, str]:
         found = {name: kind_of(value, name) for name, value in self._rows[row].items()}
         there = {name: kind for name, kind in found.items() if kind is not None}
-        # An order that does not depend on that of a dict: permuted columns are the same columns.
-        return dict(sorted(there.items(), key=lambda pair: (pair[1], type(pair[0]).__name__, str(pair[0]))))
+        return _sorted(there)
 
     def first_new(self, known: Container[Any], start: int) -> dict[Any, int]:
         first: dict[Any, int] = {}
@@ -74,6 +73,57 @@ class DictRecords(Records):
                 if name not in known and name not in first and kind_of(value, name) is not None:
                     first[name] = i
         return first
+
+
+class TypedRecords(Records):
+    """Columns that have their kinds already, as :func:`typed` makes them."""
+
+    def __init__(self, columns: Mapping[Any, Any], kinds: Mapping[Any, str], rows: int) -> None:
+        self._columns, self._kinds, self._count = columns, kinds, rows
+
+    def __len__(self) -> int:
+        return self._count
+
+    def values(self, name: Any, kind: str) -> Any:
+        if name not in self._columns:
+            return typed([None] * self._count, kind, name)
+        if _alike(kind, self._kinds[name]):
+            return self._columns[name]
+        return typed([_single(value) for value in self._columns[name]], kind, name)
+
+    def columns_at(self, row: int) -> dict[Any, str]:
+        there = {n: self._kinds[n] for n, each in self._columns.items() if known(each[row : row + 1], self._kinds[n])[0]}
+        return _sorted(there)
+
+    def first_new(self, known_names: Container[Any], start: int) -> dict[Any, int]:
+        first = {}
+        for name, each in self._columns.items():
+            if name not in known_names and (there := known(each[start:], self._kinds[name])).any():
+                first[name] = start + int(there.argmax())
+        return first
+
+
+def known(values: Any, kind: str) -> Any:
+    """Which of the values of a column are there."""
+    if kind == "text":
+        return np.array([value is not None for value in values], dtype=bool)
+    return values != NOT_A_TIME if kind == "date" else ~np.isnan(values)
+
+
+def _alike(kind: str, other: str) -> bool:
+    return kind == other or {kind, other} == {"number", "flag"}
+
+
+def _single(value: Any) -> Any:
+    """A value of a typed column by itself."""
+    if isinstance(value, np.integer):
+        return None if value == NOT_A_TIME else np.datetime64(int(value), "us")
+    return value
+
+
+def _sorted(columns: dict[Any, str]) -> dict[Any, str]:
+    """In an order that is not that of a dict or a file: permuted columns are the same columns."""
+    return dict(sorted(columns.items(), key=lambda pair: (pair[1], type(pair[0]).__name__, str(pair[0]))))
 
 
 def kind_of(value: Any, name: Any) -> str | None:
