@@ -1,5 +1,7 @@
 """Compiled loops: one signature each, compiled in one go; with nowhere to keep them; the pause announced."""
 
+import ast
+import copy
 import os
 import re
 import subprocess
@@ -269,3 +271,36 @@ def test_each_thread_has_its_own_clock(monkeypatch):
         other.join()
     assert kons.compilation.wall_clock() - before == 100.0
     assert elsewhere == [0.0]
+
+
+def test_a_loop_that_sums_writes_no_array():
+    """Else the order of the sum depends on where in memory arrays happen to lie: bits differ between runs."""
+    looked_at = 0
+    for file in Path(kons.compilation.__file__).parent.rglob("*.py"):
+        for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(function, ast.FunctionDef) or "compiled_sums" not in [
+                getattr(decorator, "id", "") for decorator in function.decorator_list
+            ]:
+                continue
+            looked_at += 1
+            for loop in (node for node in ast.walk(function) if isinstance(node, ast.For)):
+                inside = [node for statement in loop.body for node in ast.walk(statement)]
+                if any(isinstance(node, (ast.For, ast.While)) for node in inside):
+                    continue  # only innermost loops are vectorized
+                writes = [n for n in inside if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
+                sums = [n for n in inside if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
+                assert not (writes and sums), f"{file.name}, {function.name}, line {loop.lineno}"
+    assert looked_at > 10
+
+
+def test_predictions_do_not_depend_on_where_arrays_lie():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(60, 2))
+    model = AutoKONS(max_atoms=20, experts=6)
+    for x in X[:22]:
+        model.learn_one(x, 1000.0 + x[0])
+    said, room = set(), []
+    for _ in range(300):
+        room = [*room[-20:], np.zeros(int(rng.integers(1, 60)))]
+        said.add(copy.deepcopy(model).predict_one(X[30]))
+    assert len(said) == 1

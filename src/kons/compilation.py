@@ -82,7 +82,9 @@ def compiled(function: Function) -> Function:
 def compiled_sums(function: Function) -> Function:
     """As :func:`compiled`, for scalar products: sums may be reordered, so that they vectorize.
 
-    The order is fixed by the machine code: the same arrays give the same bits.
+    The order is fixed by the machine code, so that the same numbers give the same bits, if a loop that sums
+    writes no array: else the machine code asks at run time whether the arrays lie apart, and sums one by one
+    where small ones are neighbours in memory.
     """
     return _loop(function, fastmath={"reassoc", "contract", "nsz"})
 

@@ -2,6 +2,7 @@
 
 import builtins
 import importlib
+import re
 
 import numpy as np
 import pytest
@@ -264,3 +265,28 @@ def test_several_targets_are_scored_one_by_one(delay):
     assert result.metrics["r2"] == pytest.approx(np.mean([single.metrics["r2"] for single in singles]))
     with pytest.raises(ConfigurationError, match="learns one target a row"):
         kons.evaluate(OnlineLinear(), (X, Y))
+
+
+def test_several_targets_say_what_is_summed_and_may_be_lists():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    Y = np.stack([100.0 * X[:, 0], X[:, 1]], axis=1)
+
+    def learner():
+        return kons.Scaled(kons.EmbeddedKONS(kons.Gaussian(), kons.Squared()), warmup=20, margin=9.0)
+
+    result, listed = (kons.evaluate(learner(), (X, y), window=30) for y in (Y, Y.tolist()))
+    assert listed.loss == result.loss
+    text = repr(result)
+    assert "mean squared error, sum over 2 targets" in text
+    assert re.search(r"mae +\S+ +mean of targets; \S+ over the last 30 rows", text)
+    assert "sum over" not in repr(result.targets[0])
+    assert result.plot().get_ylabel().startswith("mean squared error, sum over 2 targets")
+    with pytest.raises(InputError, match="y"):
+        kons.evaluate(learner(), (X[:2], [[1.0, 2.0], [3.0]]))
+
+
+def test_several_targets_of_a_warm_up_that_does_not_end():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    learner = kons.Scaled(kons.EmbeddedKONS(kons.Gaussian(), kons.Squared()), warmup=100)
+    (note,) = kons.evaluate(learner, (X, X), intervals=None).notes
+    assert "the learner has learned nothing yet" in note

@@ -38,11 +38,17 @@ def drifting():
     return prediction, prediction + size * rng.exponential(size=n)
 
 
+def late(intervals, prediction, target, start, stop, delay):
+    """Rows whose targets, and those of the rows before, become known so many rows late."""
+    known = np.maximum(np.arange(start, stop + 1) - delay, 0) - max(start - delay, 0)
+    return intervals.advance(prediction[start:stop], target[start:stop], known[:-1], int(known[-1]))
+
+
 @effort.every_value(cut=[1, 64, 1500], delay=[0, 3, 600])
 def test_it_is_the_definition(drifting, delay, cut):
     prediction, target = drifting
-    intervals = ResidualIntervals(0.8, delay)
-    parts = [intervals.advance(prediction[i : i + cut], target[i : i + cut]) for i in range(0, 1500, cut)]
+    intervals = ResidualIntervals(0.8)
+    parts = [late(intervals, prediction, target, i, min(i + cut, 1500), delay) for i in range(0, 1500, cut)]
     lower, upper = (np.concatenate(ends) for ends in zip(*parts, strict=True))
     expected = naive(prediction, target, 0.8, delay)
     assert np.array_equal(lower, expected[0], equal_nan=True)
@@ -64,15 +70,15 @@ def test_coverage_holds_while_errors_grow_and_shrink(level):
 
 def test_going_on_from_a_state_is_bit_for_bit(drifting):
     prediction, target = drifting
-    whole = ResidualIntervals(0.9, 5)
-    whole.advance(prediction[:900], target[:900])
-    resumed = ResidualIntervals(0.9, 5).resume(whole.state())
+    whole = ResidualIntervals(0.9)
+    late(whole, prediction, target, 0, 900, 5)
+    resumed = ResidualIntervals(0.9).resume(whole.state())
     for engine in (whole, resumed):
-        engine.ends = engine.advance(prediction[900:], target[900:])
+        engine.ends = late(engine, prediction, target, 900, 1500, 5)
     assert_identical(resumed.ends, whole.ends)
     assert_identical(resumed.state(), whole.state())
     with pytest.raises(FileError, match="ring"):
-        ResidualIntervals(0.9, 5).resume({**whole.state(), "ring": np.zeros(3)})
+        ResidualIntervals(0.9).resume({**whole.state(), "ring": np.zeros(3)})
 
 
 def test_equal_residuals_of_both_signs_of_zero_survive_a_state():

@@ -50,10 +50,10 @@ def delayed(baseline, X, targets, delay, cut):
     for start in range(0, len(X), cut):
         stop = min(start + cut, len(X))
         learned = slice(max(start - delay, 0), max(stop - delay, 0))
-        lead = max(delay - start, 0)
+        known = np.maximum(np.arange(start, stop) - delay, 0) - learned.start
         points = X[start:stop]
         rows = None if delay == 0 else X[learned]
-        parts.append(baseline.interleave(points, rows, targets[learned], lead))
+        parts.append(baseline.play(points, rows, targets[learned], known))
     return np.concatenate(parts)
 
 

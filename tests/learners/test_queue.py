@@ -412,6 +412,42 @@ def test_a_row_that_waits_keeps_what_its_learner_says():
             Lagged.from_state(learner.parameters(), forged)
 
 
+# ---- stopped from outside
+
+
+class Interrupted(EmbeddedKONS):
+    """Somebody presses Ctrl-C before a row is learned, or just behind."""
+
+    when = ""
+
+    def learn_kept_row(self, kept, y):
+        if self.when == "before":
+            raise KeyboardInterrupt
+        super().learn_kept_row(kept, y)
+        if self.when == "behind":
+            raise KeyboardInterrupt
+
+
+def test_a_row_is_settled_with_its_learning_or_not_at_all():
+    learner, twin = (Interrupted(Gaussian(), Squared(), max_atoms=9) for _ in range(2))
+    learner.queue.most = twin.queue.most = 2
+    for t in range(2):
+        learner.ask(X[t], t)
+        twin.ask(X[t], t)
+    learner.when = "before"
+    with pytest.raises(KeyboardInterrupt):
+        learner.tell(0, Y[0])
+    assert_identical(learner.state(), twin.state())
+    assert learner.queue.ids == [0, 1]
+    learner.when = "behind"
+    with pytest.raises(KeyboardInterrupt):
+        learner.tell(0, Y[0])
+    twin.tell(0, Y[0])
+    assert_identical(learner.state(), twin.state())
+    learner.tell(0, Y[0])  # again: it was learned
+    assert (learner.queue.ids, learner.queue.repeated, learner.rows_seen) == ([1], 1, 1)
+
+
 # ---- more features in between
 
 

@@ -389,6 +389,18 @@ def test_a_short_file_ends_in_a_model_that_has_learned(tmp_path):
     assert len(set(model.predict(table()[0][:50]).tolist())) > 10
 
 
+def test_the_summary_tells_of_rows_that_were_skipped(tmp_path):
+    lines = text(100).splitlines()
+    lines[7], lines[30] = "1,x,2", "1,y,2"
+    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    choices = {"reading": {"on_bad_row": "skip"}, "parameters": SMALL | {"warmup": 20}}
+    Run.start(Settings("rows.csv", "y", learner="embedded", **choices), tmp_path / "out").go()
+    summary = summary_of(tmp_path / "out")
+    assert (summary["rows"], summary["rows_skipped"]) == (98, 2)
+    (told,) = [note for note in summary["notes"] if note.startswith("skipped, bad row: ")]
+    assert "rows.csv, line 8, column 'b': 'x'" in told
+
+
 def test_labels_have_codes_in_the_trace(tmp_path):
     lines = [f"{i % 7},{'low' if i % 7 < 3 else 'high'}" for i in range(900)]
     (tmp_path / "rows.csv").write_text("a,kind\n" + "\n".join(lines) + "\n")

@@ -24,21 +24,25 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Vector, as_objects, as_scalar, as_targets
+from kons.arrays import Integers, Vector, as_objects, as_scalar, as_targets
 from kons.errors import InputError
 from kons.learners import Trace
 from kons.learners.labels import Codes, KnownLabels, Labels, as_labels
-from kons.learners.queue import Kept, LateTargets, Shapes
+from kons.learners.late import LateTargets
+from kons.learners.queue import Kept, Shapes
 from kons.means import Mean
 from kons.state import Count, Inner, Number, Part, Whole, fields
 
 __all__ = ["Baseline", "LabelBaseline", "LastLabel", "MajorityClass", "Persistence", "RunningMean"]
 
+# How many rows were learned before a single one: it is the first of its call.
+FIRST = np.zeros(1, dtype=np.int64)
+
 
 class Baseline(LateTargets, Part, ABC):
     """Predict, then learn, each row in order; what all baselines share.
 
-    A subclass plays a stretch of rows (:meth:`interleave`) and says what it would predict next. One row is
+    A subclass plays a stretch of rows (:meth:`play`) and says what it would predict next. One row is
     a stretch of one: blocks of any size give the same predictions. A call that raises changes nothing.
     """
 
@@ -56,11 +60,11 @@ class Baseline(LateTargets, Part, ABC):
         """Predict, then learn, each row of X in order. Keeps no points: ``size`` stays 0."""
         points = self._as_points(X)
         targets = self._as_targets(y, len(points))
-        return self._trace(self.interleave(points, None, targets), targets)
+        return self._trace(self.play(points, None, targets, np.arange(len(points))), targets)
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row."""
-        self.interleave(self._as_point(x), None, self._as_target(y))
+        self.play(self._as_point(x), None, self._as_target(y), FIRST)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """What would be predicted for each row if it came next. Changes nothing."""
@@ -71,22 +75,20 @@ class Baseline(LateTargets, Part, ABC):
         value = self._shown(self._foresee(self._as_point(x)))[0]
         return value.item() if isinstance(value, np.generic) else value
 
-    def interleave(
-        self, points: Any, learned: Any | None, targets: NDArray[Any], lead: int = 0
-    ) -> NDArray[Any]:
-        """Predict row 0, 1, ... of ``points``, and after row ``lead`` + j learn row j of ``learned``.
+    def play(self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers) -> NDArray[Any]:
+        """Predict the points in order; before point i, the first ``known[i]`` of the rows are learned.
 
-        Rows that are left over are learned at the end. ``learned`` None stands for the points themselves, as
-        in :meth:`advance`; rows that became known late make it prediction with delayed targets. Arrays are
-        trusted; labels come as codes 0, 1, ....
+        Those that are left are learned at the end. ``rows`` None stands for the points themselves, as in
+        :meth:`advance`; rows that became known late make it prediction with late targets. Arrays are
+        trusted; labels are codes 0, 1, ..., -1 for none.
         """
-        prediction = self._play(points, learned, targets, lead)
+        prediction = self._play(points, rows, targets, known)
         self._rows_seen += len(targets)
         return prediction
 
     @abstractmethod
-    def _play(self, points: Any, learned: Any | None, targets: NDArray[Any], lead: int) -> NDArray[Any]:
-        """The predictions of :meth:`interleave`."""
+    def _play(self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers) -> NDArray[Any]:
+        """The predictions of :meth:`play`."""
 
     @abstractmethod
     def _foresee(self, points: Any) -> NDArray[Any]:
@@ -142,11 +144,6 @@ class Baseline(LateTargets, Part, ABC):
         return f"{type(self).__name__}({inside})"
 
 
-def known_before(rows: int, known: int, lead: int) -> NDArray[np.int64]:
-    """How many of the ``known`` rows were learned before each row of :meth:`Baseline.interleave`."""
-    return np.clip(np.arange(rows) - lead, 0, known)
-
-
 class RunningMean(Baseline):
     """Predict the mean of all targets so far: the best constant, followed online.
 
@@ -170,11 +167,10 @@ class RunningMean(Baseline):
         self._origin = 0.0
         self._mean = Mean()
 
-    def _play(self, points: Any, learned: Any | None, targets: Vector, lead: int) -> Vector:
+    def _play(self, points: Any, rows: Any | None, targets: Vector, known: Integers) -> Vector:
         if self._rows_seen == 0 and len(targets):
             self._origin = float(targets[0])
         means = self._origin + self._mean.follow(targets - self._origin, np.ones(len(targets)))
-        known = known_before(len(points), len(targets), lead)
         return np.where(self._rows_seen + known > 0, means[known], 0.0)
 
     def _foresee(self, points: Any) -> Vector:
@@ -202,10 +198,10 @@ class Persistence(Baseline):
         super().__init__()
         self._last = 0.0
 
-    def _play(self, points: Any, learned: Any | None, targets: Vector, lead: int) -> Vector:
+    def _play(self, points: Any, rows: Any | None, targets: Vector, known: Integers) -> Vector:
         last = np.concatenate([[self._last], targets])
         self._last = float(last[-1])
-        return np.asarray(last[known_before(len(points), len(targets), lead)], dtype=np.float64)
+        return np.asarray(last[known], dtype=np.float64)
 
     def _foresee(self, points: Any) -> Vector:
         return np.full(len(points), self._last)
@@ -263,7 +259,7 @@ class MajorityClass(LabelBaseline):
         super().__init__()
         self._counts = np.zeros(0, dtype=np.int64)
 
-    def _play(self, points: Any, learned: Any | None, targets: Codes, lead: int) -> Codes:
+    def _play(self, points: Any, rows: Any | None, targets: Codes, known: Integers) -> Codes:
         width = max(len(self._counts), int(targets.max(initial=-1)) + 1)
         counts = np.zeros((len(targets) + 1, max(width, 1)), dtype=np.int64)
         counts[0, : len(self._counts)] = self._counts
@@ -271,7 +267,7 @@ class MajorityClass(LabelBaseline):
         np.cumsum(counts, axis=0, out=counts)
         best = np.where(counts.any(axis=1), counts.argmax(axis=1), -1)
         self._counts = counts[-1, :width].copy()
-        return best[known_before(len(points), len(targets), lead)]
+        return best[known]
 
     def _foresee(self, points: Any) -> Codes:
         return np.full(len(points), self._counts.argmax() if len(self._counts) else -1, dtype=np.int64)
@@ -291,10 +287,10 @@ class LastLabel(LabelBaseline):
         super().__init__()
         self._last = -1
 
-    def _play(self, points: Any, learned: Any | None, targets: Codes, lead: int) -> Codes:
+    def _play(self, points: Any, rows: Any | None, targets: Codes, known: Integers) -> Codes:
         last = np.concatenate([[self._last], targets])
         self._last = int(last[-1])
-        return last[known_before(len(points), len(targets), lead)]
+        return last[known]
 
     def _foresee(self, points: Any) -> Codes:
         return np.full(len(points), self._last, dtype=np.int64)

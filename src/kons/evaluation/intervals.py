@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from kons.arrays import Matrix, ReadVector, Vector, require_number
+from kons.arrays import Integers, Matrix, ReadIntegers, ReadVector, Vector, require_number
 from kons.compilation import compiled
 from kons.state import Array, Count, Number, Part, Sizes, fields
 from kons.stored import Stored
@@ -58,9 +58,8 @@ class ResidualIntervals(Part):
         _inside=Count(),
     )
 
-    def __init__(self, level: float = 0.9, delay: int = 0) -> None:
+    def __init__(self, level: float = 0.9) -> None:
         self.level = require_number(level, "level", above=0.0, below=1.0)
-        self.delay = delay
         self._ring = np.zeros(REMEMBERED)  # the known residuals as they came,
         self._sorted = np.zeros(REMEMBERED)  # and in order
         # Rows predicted but not used yet: what they missed by, and whether outside (-1: no interval).
@@ -70,9 +69,17 @@ class ResidualIntervals(Part):
         self._judged = 0
         self._inside = 0
 
-    def advance(self, prediction: Vector, target: Vector) -> tuple[Vector, Vector]:
-        """The ends of the interval of each row, from the residuals known before it came."""
+    def advance(
+        self, prediction: Vector, target: Vector, known: Integers | None = None, count: int | None = None
+    ) -> tuple[Vector, Vector]:
+        """The ends of the interval of each row, from the residuals known before it came.
+
+        Of those that wait and of these, the first ``known[i]`` are known before row i, and ``count`` behind
+        the last; by default all rows that came before.
+        """
         rows = len(prediction)
+        if known is None or count is None:
+            known, count = self._waiting.shape[1] + np.arange(rows), self._waiting.shape[1] + rows
         lower, upper = np.empty(rows), np.empty(rows)
         waiting = np.hstack([self._waiting, np.empty((2, rows))])
         self._known, self._missing, used = _follow(
@@ -84,8 +91,7 @@ class ResidualIntervals(Part):
             prediction,
             target,
             waiting,
-            self._waiting.shape[1],
-            self.delay,
+            np.append(known, count),
             lower,
             upper,
         )
@@ -131,20 +137,20 @@ def _follow(
     prediction: ReadVector,
     target: ReadVector,
     waiting: Matrix,
-    queued: int,
-    delay: int,
+    before: ReadIntegers,
     lower: Vector,
     upper: Vector,
 ) -> tuple[int, float, int]:
     """Fill ``lower`` and ``upper``; ``known`` counts all residuals ever known.
 
     ``waiting`` holds the queue of rows not known yet and is filled with the block's own rows; row i of the
-    block is predicted with what left the queue before.
+    block is predicted with the ``before[i]`` that left the queue before.
     """
     size = ring.shape[0]
+    queued = waiting.shape[1] - len(prediction)
     head = 0
-    for i in range(len(prediction)):
-        while queued + i - head > delay:
+    for i in range(len(prediction) + 1):
+        while head < before[i]:
             r, outside = waiting[0, head], waiting[1, head]
             head += 1
             if outside >= 0.0:
@@ -162,6 +168,8 @@ def _follow(
             ordered[at] = r
             ring[known % size] = r
             known += 1
+        if i == len(prediction):
+            break
         n = min(known, size)
         lower[i], upper[i] = np.nan, np.nan
         # + 0.0: no negative zeros, which the order of equal residuals would tell apart

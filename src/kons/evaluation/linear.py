@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Vector, require_number
+from kons.arrays import Integers, Vector, require_number
 from kons.evaluation.second_order import SecondOrder
 from kons.state import Array, Inner, fields
 
@@ -101,8 +101,8 @@ class OnlineLinear(SecondOrder):
         self._b = backward @ (self._b - shift[-1] * of_points) / ratio[-1]
         self._quadratic.solve(self._b)
 
-    def _play(self, points: Any, learned: Any | None, targets: NDArray[Any], lead: int) -> NDArray[Any]:
-        return self._clipped(super()._play(points, learned, targets, lead))
+    def _play(self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers) -> NDArray[Any]:
+        return self._clipped(super()._play(points, rows, targets, known))
 
     def _foresee(self, points: Any) -> Vector:
         return self._clipped(super()._foresee(points))

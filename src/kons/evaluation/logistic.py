@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Integers, Matrix, Vector
 from kons.core.sequential import Sequential
 from kons.evaluation.baselines import LabelBaseline
 from kons.evaluation.second_order import LARGEST, OTHERS, SecondOrder
@@ -105,8 +105,8 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
             self._early = np.vstack([self._early, rows[:room]])
             self._early_targets = np.append(self._early_targets, targets[:room].astype(np.int64))
 
-    def _play(self, points: Any, learned: Any | None, targets: NDArray[Any], lead: int) -> NDArray[Any]:
-        codes = SecondOrder._play(self, points, learned, targets.astype(np.float64), lead)
+    def _play(self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers) -> NDArray[Any]:
+        codes = SecondOrder._play(self, points, rows, targets.astype(np.float64), known)
         return codes.astype(np.int64)
 
     def _foresee(self, points: Any) -> Codes:
@@ -126,7 +126,8 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
         labels, early = self._quadratic.outputs, self._early
         self._quadratic = Sequential(self.regularization * np.eye(len(ratio) + 1), labels)
         self._known, targets = 0, self._early_targets[:rows].astype(np.float64)
-        self._run(early[:0], early[:rows], targets, targets[:0], OTHERS, 0, 0, False)
+        none = np.empty(0, dtype=np.int64)
+        self._run(early[:0], early[:rows], targets, none, targets[:0], OTHERS, 0, False)
         if rows == EARLY:
             self._early, self._early_targets = early[:0], self._early_targets[:0]
 

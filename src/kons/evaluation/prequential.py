@@ -4,56 +4,43 @@ With a delay of k rows, the target of row s becomes known after row s + k was pr
 
     row t is predicted by a learner that has learned rows 0 .. t-1-k, and nothing else,
 
-and so are the baselines and the intervals. With k = 0 this is the usual progressive evaluation, at the speed
-of the learner's blocks. With k > 0 what is known differs from row to row, so that rows are predicted and
-learned one by one; but a learner that keeps targets back by itself (one with a ``delay``, such as
-:class:`kons.AutoKONS`) is handed blocks with their targets all the same.
+and so are the baselines and the intervals (:mod:`kons.evaluation.delay`). With k = 0 this is the usual
+progressive evaluation, at the speed of the learner's blocks. With k > 0 what is known differs from row to
+row, so that rows are predicted and learned one by one; but a learner that keeps targets back by itself (one
+with a ``delay``, such as :class:`kons.AutoKONS`) is handed blocks with their targets all the same.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector, as_points, as_targets, require_flag, require_integer
+from kons.arrays import Vector, as_points, as_targets, require_flag, require_integer
 from kons.compilation import wall_clock
-from kons.core.storage import copied
 from kons.errors import ConfigurationError, InputError
-from kons.evaluation.baselines import Baseline, LastLabel, MajorityClass, Persistence, RunningMean
+from kons.evaluation.beside import BASELINES, Beside
+from kons.evaluation.delay import Delayed, Known
 from kons.evaluation.intervals import ResidualIntervals
-from kons.evaluation.linear import OnlineLinear
-from kons.evaluation.logistic import OnlineLogistic
 from kons.evaluation.metrics import make_metrics
 from kons.evaluation.result import Evaluation
 from kons.evaluation.scoreboard import Scoreboard
 from kons.learners import Trace
-from kons.learners.labels import KnownLabels, Labels, object_array
+from kons.learners.labels import KnownLabels, Labels
+from kons.learners.learner import Interleaved
 from kons.learners.protocol import as_learner
-from kons.learners.queue import Kept, Queue
-from kons.state import Field, Flag, Inner, Items, Number, Part, Sizes, fields
+from kons.state import Flag, Inner, Items, Number, Part, Sizes, fields
 from kons.stored import Stored
 from kons.streams import Block
 
 __all__ = ["Prequential", "Scored"]
 
-# The linear baselines keep a matrix of this width squared.
-MOST_FEATURES = 300
 # Where rows that nobody could have predicted make up more of the loss than this, it is said.
 LARGE_SHARE = 0.1
-
-BASELINES: dict[str, dict[str, Callable[[], Baseline]]] = {
-    "regression": {
-        "constant": RunningMean,
-        "persistence": Persistence,
-        "linear": partial(OnlineLinear, standardize=True),
-    },
-    "classification": {"constant": MajorityClass, "persistence": LastLabel, "linear": OnlineLogistic},
-}
 
 
 class Scored(NamedTuple):
@@ -76,32 +63,13 @@ class Scored(NamedTuple):
     baseline_losses: dict[str, Vector]
 
 
-class _Baselines(Field):
-    """By name; None before the first block, with which the board is made, too."""
-
-    undoes = True
-
-    def mark(self, part: Any, name: str) -> Any:
-        return {key: baseline.mark() for key, baseline in getattr(part, name).items()}
-
-    def restore(self, part: Any, name: str, mark: Any) -> None:
-        for key, where in mark.items():
-            getattr(part, name)[key].restore(where)
-
-    def save(self, part: Any, name: str) -> Any:
-        baselines = getattr(part, name)
-        return None if part._board is None else {key: b.state() for key, b in baselines.items()}
+class _Board(Inner):
+    """What is counted: made with the baselines, by the first block."""
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if not stored.is_nothing(key):
-            saved = stored.inner(key)
-            part._begin([known for known in BASELINES[part.task] if known in saved])
-            for known, baseline in part._baselines.items():
-                baseline.load_state(saved.inner(known))
-            saved.finish()
-            return part._baselines
-        stored.nothing(key)
-        return {}
+        if part._beside.each is not None:
+            part._board = part._new_board()
+        return super().load(stored, key, part, name, sizes)
 
 
 class Prequential(Part):
@@ -157,8 +125,8 @@ class Prequential(Part):
         notes=Items("text", lambda note: type(note) is str),
         _labels=KnownLabels(),
         _intervals=Inner(),
-        _baselines=_Baselines(),
-        _board=Inner(),
+        _beside=Inner(),
+        _board=_Board(),
         _late=Inner(),
         _finished=Flag(),
         _seconds=Number(at_least=0.0),
@@ -184,8 +152,7 @@ class Prequential(Part):
         self.window = require_integer(window, "window", at_least=1)
         self._labelled = task == "classification"
         own = self._learner.delay
-        self._delays_itself = own is not None
-        self._check_learner()
+        self._check_learner(by_rows=self.delay > 0 and own is None)
         if own is not None and own != self.delay:
             raise ConfigurationError(
                 f"delay is {self.delay}, and the learner was made for delay={own!r}: give both the same."
@@ -193,22 +160,18 @@ class Prequential(Part):
         self._metrics = make_metrics(task, metrics)
         self._intervals: ResidualIntervals | None = None
         if intervals is not None:
-            level = ResidualIntervals(intervals, self.delay)
+            level = ResidualIntervals(intervals)
             self._intervals = None if self._labelled else level
         self.notes: list[str] = []
-        self._wants_baselines = require_flag(baselines, "baselines")
-        # What depends on the features is made when the first block comes.
-        self._baselines: dict[str, Baseline] = {}
+        self._beside = Beside(task, require_flag(baselines, "baselines"))
+        # It counts the losses of baselines, and which there are depends on the features of the first block.
         self._board: Scoreboard | None = None
         self._labels = Labels()
-        # Rows predicted whose targets (or codes) are not known yet, by their number.
-        self._late: Queue = self._learner.new_queue()
-        self._late.most = self.delay + 1
+        self._late = Delayed(self._learner, self.delay)
         self._finished = False
         self._seconds = self._learner_seconds = 0.0
 
-    def _check_learner(self) -> None:
-        by_rows = self.delay > 0 and not self._delays_itself
+    def _check_learner(self, by_rows: bool) -> None:
         verbs = ["advance", "predict_one", "learn_one"] if by_rows else ["advance"]
         if self._labelled:
             verbs += ["classes", "probabilities"] + (["predict_proba_one"] if by_rows else [])
@@ -241,120 +204,60 @@ class Prequential(Part):
             X = as_points(X)
         if len(y) != len(X) or len(X) == 0:
             raise InputError(f"the block has {len(X)} row(s) and {len(y)} target(s).")
-        known, waiting = len(self._labels), self._late.mark()
-        if self._labelled:
-            targets: NDArray[Any] = self._labels.learn(y)
-            labels = y
-        else:
-            targets = labels = as_targets(y, len(X))
+        known = len(self._labels)
+        targets: NDArray[Any] = self._labels.learn(y) if self._labelled else as_targets(y, len(X))
         clock = wall_clock()
         try:
-            if self.delay == 0 or self._delays_itself:
-                outcome = self._by_blocks(X, labels)
-                known_rows = None if self.delay == 0 else self._wait(X, targets)
-            else:
-                outcome, known_rows = self._row_by_row(X, targets)
+            found, told = self._late.play(X, targets, self.rows, self._names)
         except BaseException:
             self._labels.truncate(known)
-            self._late.restore(waiting)
             raise
         self._learner_seconds += wall_clock() - clock
-        scored = self._score(X, y, targets, outcome, known_rows)
+        scored = self._score(X, y, targets, found, told)
         self._seconds += wall_clock() - started
         return scored
 
-    def _by_blocks(self, X: Any, labels: Any) -> _Outcome:
-        trace = self._learner.advance(X, labels)
-        probabilities = None
-        if self._labelled:
-            probabilities = np.nan_to_num(self._learner.probabilities(trace["scores"]))
-        return _Outcome(trace["prediction"], probabilities, trace["kept"], trace["size"], trace)
-
-    def _row_by_row(self, X: Any, targets: NDArray[Any]) -> tuple[_Outcome, _Known]:
-        """Each row is predicted, and waits; then the one whose target is known by that is learned."""
-        learner, late, delay = self._learner, self._late, self.delay
-        known, learn = _Known(delay - len(late)), self._learn
-        predictions: list[Any] = []
-        shares: list[dict[Any, float]] = []
-        sizes: list[int] = [learner.size or 0]
-        for row, (x, target) in enumerate(zip(X, _each(targets), strict=True), start=self.rows):
-            if self._labelled:
-                shares.append(learner.predict_proba_one(x))
-                predictions.append(self._most_likely(x, shares[-1]))
-            else:
-                predictions.append(learner.predict_one(x))
-            late.put(row, learner.row_to_keep(x), target)
-            if len(late) > delay:
-                known.rows.append(late.take_oldest())
-                learn(*known.rows[-1])
-            sizes.append(learner.size or 0)
-        kept, size = np.diff(sizes) > 0, np.array(sizes[1:], dtype=np.int64)
-        if not self._labelled:
-            return _Outcome(np.array(predictions, dtype=np.float64), None, kept, size, None), known
-        classes = Labels(learner.classes)
-        probabilities = np.zeros((len(X), len(classes)))
-        for i, share in enumerate(shares):
-            probabilities[i, classes.find(share)] = list(share.values())
-        return _Outcome(object_array(predictions), probabilities, kept, size, None), known
-
-    def _wait(self, X: Any, targets: NDArray[Any]) -> _Known:
-        """The rows that become known, of a learner that keeps targets back by itself: for the baselines."""
-        known = _Known(self.delay - len(self._late))
-        for row, (x, target) in enumerate(zip(copied(X), _each(targets), strict=True), start=self.rows):
-            self._late.put(row, (x,), target)
-            if len(self._late) > self.delay:
-                known.rows.append(self._late.take_oldest())
-        return known
-
-    def _learn(self, kept: Kept, target: Any) -> None:
-        self._learner.learn_kept_row(kept, self._labels.known[target] if self._labelled else target)
-
-    def _most_likely(self, x: Any, shares: dict[Any, float]) -> Any:
-        """What ``predict_one`` says: probabilities rise with scores, so only ties need to ask it."""
-        most = max(shares.values(), default=0.0)
-        best = [label for label, share in shares.items() if share == most]
-        return best[0] if len(best) == 1 else self._learner.predict_one(x)
+    @property
+    def _names(self) -> Callable[[Any], Any] | None:
+        """The labels of codes."""
+        return self._labels.decode if self._labelled else None
 
     # ---- scoring
 
-    def _score(
-        self,
-        X: Any,
-        y: Any,
-        targets: NDArray[Any],
-        outcome: _Outcome,
-        known: _Known | None,
-    ) -> Scored:
-        count = len(targets)
+    def _score(self, X: Any, y: Any, targets: NDArray[Any], found: Interleaved, known: Known) -> Scored:
+        count, trace = len(targets), found.trace
         lower = upper = np.full(count, math.nan)
         probability = None
         if self._labelled:
-            codes = self._labels.find(outcome.prediction)
-            truth, score, probability = self._probabilities(targets, codes, outcome.probabilities)
+            codes = self._labels.find(trace["prediction"])
+            truth, score, probability = self._probabilities(targets, codes, found)
             columns = [targets, codes, truth, score]
             loss = (codes != targets).astype(np.float64)
         else:
-            prediction = np.asarray(outcome.prediction, dtype=np.float64)
+            prediction = np.asarray(trace["prediction"], dtype=np.float64)
             loss = (prediction - targets) ** 2
             inside = np.full(count, -1.0)
             if self._intervals is not None:
-                lower, upper = self._intervals.advance(prediction, targets)
+                lower, upper = self._intervals.advance(prediction, targets, known.before, len(known.targets))
                 inside = np.where(np.isnan(lower), -1.0, (lower <= targets) & (targets <= upper))
             columns = [targets, prediction, inside]
-        board = self._board or self._begin(self._fitting_baselines(X))
-        losses = self._play_baselines(X, targets, known)
+        if self._board is None:
+            note = self._beside.begin(X)
+            self.notes += [note] if note else []
+            self._board = self._new_board()
+        board, losses = self._board, self._beside.play(X, targets, known)
         table = np.stack([*columns, loss, *losses.values()]).astype(np.float64)
-        board.record(table, outcome.size, self._labels.positive)
-        trace = outcome.trace
-        if trace is None:
-            trace = Trace(kept=outcome.kept, size=outcome.size, prediction=outcome.prediction, loss=loss)
+        board.record(table, trace.size, self._labels.positive)
+        if trace.loss is None:
+            trace = replace(trace, loss=loss)
         rows = np.arange(board.rows - count, board.rows)
-        return Scored(rows, y, outcome.prediction, lower, upper, loss, probability, trace, losses)
+        return Scored(rows, y, trace["prediction"], lower, upper, loss, probability, trace, losses)
 
     def _probabilities(
-        self, targets: NDArray[Any], codes: NDArray[Any], given: Matrix | None
+        self, targets: NDArray[Any], codes: NDArray[Any], found: Interleaved
     ) -> tuple[Vector, Vector, Vector]:
         """The probability of the label that came, of the label with code 1, and of the one predicted."""
+        given = found.probabilities
         assert given is not None
         # Columns are in the learner's order of labels; one more, of zeros, for labels it does not know.
         table = np.column_stack([given, np.zeros(len(given))])
@@ -365,54 +268,17 @@ class Prequential(Part):
         score = np.where(table.any(axis=1), table[:, second], 0.5)
         return table[rows, places[targets]], score, table[rows, places[codes]]
 
-    def _play_baselines(self, X: Any, targets: NDArray[Any], known: _Known | None) -> dict[str, Vector]:
-        if not self._baselines:
-            return {}
-        late = (None, targets, 0) if known is None else known.columns(X, targets)
-        losses = {}
-        for name, baseline in self._baselines.items():
-            prediction = baseline.interleave(X, *late)
-            if self._labelled:
-                losses[name] = (prediction != targets).astype(np.float64)
-            else:
-                losses[name] = (prediction - targets) ** 2
-        return losses
-
-    def _begin(self, baselines: Sequence[str]) -> Scoreboard:
-        """Make these baselines, and the board."""
-        self._baselines = {name: BASELINES[self.task][name]() for name in baselines}
-        self._board = Scoreboard(
-            self._metrics,
-            self.window,
-            baselines,
-            labelled=self._labelled,
-            blind=self.delay + 1,
-        )
-        return self._board
-
-    def _fitting_baselines(self, X: Any) -> list[str]:
-        names = [*BASELINES[self.task]] if self._wants_baselines else []
-        width = X.shape[1] if isinstance(X, np.ndarray) and X.ndim == 2 else None
-        if names and (width is None or width > MOST_FEATURES):
-            names.remove("linear")
-            self.notes.append(
-                "no linear baseline: the inputs are no rows of numbers."
-                if width is None
-                else "no linear baseline: its cost grows as the square of the features, and "
-                f"{width:,} are more than {MOST_FEATURES}."
-            )
-        return names
+    def _new_board(self) -> Scoreboard:
+        names, blind = [*(self._beside.each or {})], self.delay + 1
+        return Scoreboard(self._metrics, self.window, names, labelled=self._labelled, blind=blind)
 
     # ---- the end, and on from the middle
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        rows, codes = [self._late.find(row) for row in self._late.ids], range(len(self._labels))
-        shapes = self._learner.kept_shapes()
-        self._late.require_shapes(shapes[:1] if self._delays_itself else shapes, stored)
-        kinds = (float, np.ndarray)
-        fits = all(target in codes if self._labelled else type(target) in kinds for _, target in rows)
-        if not fits or self._late.ids != list(range(self.rows - len(rows), self.rows)[-self.delay :]):
-            raise stored.error(f"its rows that wait are none of the last {self.delay}")
+        codes, numbers = range(len(self._labels)), (float, np.ndarray)
+        self._late.require_rows(
+            self.rows, lambda value: value in codes if self._labelled else type(value) in numbers, stored
+        )
 
     def finish(self) -> None:
         """The stream has ended: with a delay, the learner learns the rows whose targets came too late."""
@@ -423,10 +289,7 @@ class Prequential(Part):
                 f"the learner has learned nothing yet: its warm-up is longer than these {self.rows:,} rows. "
                 "Set a shorter warmup (kons.Scaled, kons.recipes.for_task)."
             )
-        while len(self._late):
-            row = self._late.take_oldest()
-            if not self._delays_itself:
-                self._learn(*row)
+        self._late.finish(self._names)
         self._finished = True
 
     def result(self) -> Evaluation:
@@ -464,34 +327,3 @@ class Prequential(Part):
             classes=list(self._labels.known) if self._labelled else None,
             notes=notes,
         )
-
-
-class _Outcome(NamedTuple):
-    """What the learner said of a block."""
-
-    prediction: NDArray[Any]
-    probabilities: Matrix | None
-    kept: NDArray[np.bool_]
-    size: NDArray[np.int64]
-    trace: Trace | None
-
-
-class _Known:
-    """Rows whose targets became known in a block: row j after the prediction of row ``lead`` + j."""
-
-    def __init__(self, lead: int) -> None:
-        self.lead = lead
-        self.rows: list[tuple[Kept, Any]] = []
-
-    def columns(self, X: Any, targets: NDArray[Any]) -> tuple[Any, NDArray[Any], int]:
-        """Points, targets and lead, as :meth:`~kons.evaluation.baselines.Baseline.interleave` takes them."""
-        learned: Any = [kept[0] for kept, _ in self.rows]
-        if isinstance(X, np.ndarray):
-            learned = np.array(learned) if learned else X[:0]
-        known = np.array([target for _, target in self.rows], dtype=targets.dtype)
-        return learned, known.reshape(-1, *targets.shape[1:]), self.lead
-
-
-def _each(targets: NDArray[Any]) -> list[Any]:
-    """Targets one by one: numbers, codes, or rows of several numbers."""
-    return targets.tolist() if targets.ndim == 1 else [row.copy() for row in targets]

@@ -117,7 +117,7 @@ class Evaluation:
         if self.task == "regression" and positive:
             ax.set_yscale("log")
         ax.set_xlabel("rows")
-        ax.set_ylabel(f"{LOSS_NAMES[self.task]}, last {self.window:,} rows")
+        ax.set_ylabel(f"{self._loss_name}, last {self.window:,} rows")
         ax.legend(frameon=False)
         return ax
 
@@ -130,19 +130,24 @@ class Evaluation:
         """A heading, and lines of a name, a number, a remark."""
         late = f", targets {self.delay:,} rows late" if self.delay else ""
         head = f"{self.task} over {self.rows:,} rows{late}"
-        lines = [(self.learner_name, _number(self.loss), f"{LOSS_NAMES[self.task]}")]
+        lines = [(self.learner_name, _number(self.loss), self._loss_name)]
         for name, loss in sorted(self.baselines.items(), key=lambda item: item[1]):
             ratio = f"the learner has {self.loss / loss:.3g} x this" if loss > 0.0 else ""
             lines.append((f"  {name}", _number(loss), ratio))
         shown = {n: v for n, v in self.metrics.items() if n not in ("mse", "error_rate")}
         for name, value in shown.items():
-            last = self.curves[name][-1]
-            lines.append((name, _number(value), f"{_number(last)} over the last {self._span:,} rows"))
+            last = f"{_number(self.curves[name][-1])} over the last {self._span:,} rows"
+            lines.append((name, _number(value), last if self.targets is None else f"mean of targets; {last}"))
         if self.coverage is not None and self.level is not None:
             lines.append(("coverage", _number(self.coverage), f"aimed at {self.level:g}"))
         lines.append(("atoms", f"{self.atoms:,}", ""))
         lines.append(("time", f"{self.seconds:.3g} s", f"learner {self.microseconds_per_row:.3g} us a row"))
         return head, lines
+
+    @property
+    def _loss_name(self) -> str:
+        several = "" if self.targets is None else f", sum over {len(self.targets)} targets"
+        return f"{LOSS_NAMES[self.task]}{several}"
 
     @property
     def _span(self) -> int:

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import (
+    Integers,
     Matrix,
+    ReadIntegers,
     ReadMatrix,
     ReadVector,
     Vector,
@@ -31,7 +33,8 @@ from kons.compilation import compiled_sums
 from kons.core.quadratic_loops import STEPS, end_period, fit_rows, keep_row, predict_row, take_in_rows
 from kons.core.sequential import Sequential, no_factor
 from kons.evaluation.baselines import Baseline
-from kons.learners.queue import LateTargets, Shapes
+from kons.learners.late import LateTargets
+from kons.learners.queue import Shapes
 from kons.losses.builtin import implicit_slope
 from kons.state import Array, Field, Inner, Part, Sizes, fields
 from kons.stored import Stored
@@ -122,8 +125,8 @@ class SecondOrder(Baseline):
     def _expect(self, rows: Matrix, targets: Vector) -> None:
         """These are about to be learned."""
 
-    def _play(self, points: Any, learned: Any | None, targets: NDArray[Any], lead: int) -> NDArray[Any]:
-        same, rows = learned is None, points if learned is None else learned
+    def _play(self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers) -> NDArray[Any]:
+        same, rows = rows is None, points if rows is None else rows
         if self._width is None:
             self._begin((points if len(points) else rows).shape[1])
         self._expect(rows, targets)
@@ -133,17 +136,17 @@ class SecondOrder(Baseline):
             # The first row of all has no other to be compared with; what came before it was predicted as 0.
             first = np.append(rows[0], targets[0])[: self._units.values.shape[1]]
             self._units.values[CENTRE] = np.clip(first, -LARGEST, LARGEST)
-            i = min(lead + 1, len(points)) if self._known == NUMBERS else 0
+            i = int(np.searchsorted(known, 1)) if self._known == NUMBERS else 0
         while i < len(points) or j < len(targets):
             end, stop = len(points), len(targets)
             left = _next_renewal(seen + j) - seen - j if self.standardize else stop + 1
             renews = left <= stop - j
             if renews:
                 stop = j + left
-                end = min(lead + stop, end)
+                end = max(int(np.searchsorted(known, stop)), i)
             shift = i - j if same else OTHERS
-            given = points[i:end], rows[j:stop], targets[j:stop], out[i:end]
-            self._run(*given, shift, lead + j - i, seen + j, self.standardize)
+            given = points[i:end], rows[j:stop], targets[j:stop], known[i:end] - j, out[i:end]
+            self._run(*given, shift, seen + j, self.standardize)
             i, j = end, stop
             if renews:
                 self._renew(seen + j)
@@ -168,7 +171,8 @@ class SecondOrder(Baseline):
     def _foresee(self, points: Any) -> NDArray[Any]:
         out = np.zeros(len(points))
         if self._width is not None:
-            self._run(points, points[:0], out[:0], out, OTHERS, 0, 0, False)
+            none = np.zeros(len(points), dtype=np.int64)
+            self._run(points, points[:0], out[:0], none, out, OTHERS, 0, False)
         return out
 
     def _as_points(self, X: Any) -> Matrix:
@@ -206,13 +210,13 @@ def _rows(
     points: ReadMatrix,
     learned: ReadMatrix,
     targets: ReadVector,
+    before: ReadIntegers,
     out: Vector,
     shift: int,
-    lead: int,
     seen: int,
     counts: bool,
 ) -> tuple[int, int, bool]:
-    """Predict all points, and learn row j after point ``lead`` + j, with the quadratic changed in place.
+    """Predict all points, and learn rows, ``before[i]`` of them before point i; the quadratic is changed.
 
     Row j is point j - ``shift``, unless they are OTHERS. ``seen`` rows came before; with ``counts`` they are
     in the moments, and these get there. Returns what is pending and known, and whether A had its factors.
@@ -223,7 +227,7 @@ def _rows(
     z, f = work[:n], work[2 * n + len(Z) :]
     i, j, met = 0, 0, NOBODY
     while i < len(points) or j < len(targets):
-        learns = j < len(targets) and (j + lead < i or i >= len(points))
+        learns = j < len(targets) and (i >= len(points) or j < before[i])
         row = learned[j] if learns else points[i]
         if not (learns and shift >= 0 and met == j - shift):
             for k in range(width):

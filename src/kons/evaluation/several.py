@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,16 +10,17 @@ import numpy as np
 from kons.arrays import Matrix, as_outputs, as_points
 from kons.compilation import wall_clock
 from kons.errors import ConfigurationError
+from kons.evaluation.delay import Delayed
 from kons.evaluation.prequential import Prequential
 from kons.evaluation.result import Evaluation
 from kons.learners import Trace
-from kons.learners.protocol import Learner, as_learner
-from kons.learners.queue import LateTargets
+from kons.learners.learner import Learner
+from kons.learners.protocol import as_learner
 
 __all__ = ["evaluate_several"]
 
 
-class _Column(LateTargets, Learner):
+class _Column(Learner):
     """One target of a learner: hands on what that has said of a block, delay and all."""
 
     def __init__(self, learner: Any, delay: int) -> None:
@@ -54,23 +54,25 @@ def evaluate_several(
         )
     X = as_points(X) if told.accepts == "vectors" else X
     Y: Matrix = as_outputs(y, len(X), told.outputs)
-    own: int | None = told.delay
-    columns = [_Column(learner, delay if own is None else own) for _ in range(Y.shape[1])]
+    columns = [_Column(learner, delay if told.delay is None else told.delay) for _ in range(Y.shape[1])]
     engines = [Prequential(column, "regression", delay=delay, **choices) for column in columns]
+    late = Delayed(told, delay)
     traces: list[Trace] = []
-    seconds = 0.0
-    by_blocks = delay == 0 or own is not None  # it keeps targets back by itself
-    said = _by_blocks(told, X, Y, block) if by_blocks else _row_by_row(told, X, Y, block, delay)
-    started = clock = wall_clock()
-    for start, found in said:
+    seconds, started = 0.0, wall_clock()
+    for start in range(0, len(Y), block):
+        rows, clock = slice(start, start + block), wall_clock()
+        found = late.play(X[rows], Y[rows], start)[0].trace
         seconds += wall_clock() - clock
-        rows = slice(start, start + len(found))
+        if found["prediction"].ndim == 1:  # no row was learned yet: a number for all targets
+            found = replace(found, prediction=np.repeat(found["prediction"][:, None], Y.shape[1], axis=1))
         for k, (column, engine) in enumerate(zip(columns, engines, strict=True)):
             prediction = found["prediction"][:, k].copy()
             column.said = Trace(kept=found.kept, size=found.size, prediction=prediction)
             engine.advance((X[rows], Y[rows, k]))
+        if found.loss is None:
+            found = replace(found, loss=np.sum((found["prediction"] - Y[rows]) ** 2, axis=1))
         traces += [found] if trace else []
-        clock = wall_clock()
+    late.finish()
     for engine in engines:
         engine.finish()
     each = [replace(engine.result(), learner=learner) for engine in engines]
@@ -92,24 +94,3 @@ def evaluate_several(
         trace=Trace.concatenate(traces) if traces else None,
         targets=each,
     )
-
-
-def _by_blocks(learner: Any, X: Any, Y: Matrix, block: int) -> Iterator[tuple[int, Trace]]:
-    for start in range(0, len(Y), block):
-        yield start, learner.advance(X[start : start + block], Y[start : start + block])
-
-
-def _row_by_row(learner: Any, X: Any, Y: Matrix, block: int, delay: int) -> Iterator[tuple[int, Trace]]:
-    """Row t is predicted by what was learned of rows 0 .. t-1-delay; the last ones are learned at the end."""
-    for start in range(0, len(Y), block):
-        stop = min(start + block, len(Y))
-        predictions, sizes = np.zeros((stop - start, Y.shape[1])), [learner.size or 0]
-        for t in range(start, stop):
-            predictions[t - start] = learner.predict_one(X[t])
-            if t >= delay:
-                learner.learn_one(X[t - delay], Y[t - delay])
-            sizes.append(learner.size or 0)
-        loss = np.sum((predictions - Y[start:stop]) ** 2, axis=1)
-        kept, size = np.diff(sizes) > 0, np.array(sizes[1:], dtype=np.int64)
-        yield start, Trace(kept=kept, size=size, prediction=predictions, loss=loss)
-    learner.advance(X[-delay:], Y[-delay:])

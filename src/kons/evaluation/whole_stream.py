@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal, cast
 
+import numpy as np
+
 from kons import recipes
 from kons.arrays import as_targets
 from kons.errors import ConfigurationError, announce
@@ -55,8 +57,8 @@ def evaluate(
         of your own: ``predict_one`` and ``learn_one`` are enough (:mod:`kons.learners.protocol`).
     stream:
         A :class:`kons.streams.Stream`, a pair (X, y), an iterable of (x, y) or (dict, y), or anything that
-        :func:`kons.streams.open_stream` takes. With a pair whose y is an array of shape (n, k), k > 1, the
-        result has :attr:`~kons.evaluation.Evaluation.targets`, an evaluation of each; no callback is called.
+        :func:`kons.streams.open_stream` takes. With a pair whose y is of shape (n, k), k > 1, an array or a list
+        of lists, the result has :attr:`~kons.evaluation.Evaluation.targets`, an evaluation of each; no callback is called.
     metrics:
         Names from :data:`kons.evaluation.METRICS`; all of the task by default.
     delay:
@@ -168,8 +170,11 @@ def _all_numbers(y: Any) -> bool:
 
 
 def _several_targets(stream: Any) -> bool:
-    """Whether it is a pair (X, y) with y an array of shape (n, k), k > 1."""
+    """Whether it is a pair (X, y) with y of shape (n, k), k > 1: an array, or lists (a tuple is a label)."""
     if not (isinstance(stream, tuple) and len(stream) == 2):
         return False
-    shape: tuple[int, ...] = getattr(stream[1], "shape", ())
+    y = stream[1]
+    if isinstance(y, list) and y and all(isinstance(row, (list, np.ndarray)) for row in y):
+        return len({len(row) for row in y}) > 1 or len(y[0]) > 1  # of different lengths: refused there
+    shape: tuple[int, ...] = getattr(y, "shape", ())
     return len(shape) == 2 and shape[1] > 1

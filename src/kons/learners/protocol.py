@@ -1,4 +1,4 @@
-"""What a learner is, to all that take one; the one place that looks at what an object has.
+"""Learners of anybody's own: the one place that looks at what an object has.
 
 A learner of your own needs no base class. It has the verbs of one of the first two lines, and whatever else
 it likes::
@@ -17,158 +17,22 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import MappingProxyType
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Vector, as_objects, as_points, as_row, as_row_values, as_scalar, as_targets
+from kons.arrays import Vector, as_row_values, as_scalar, as_targets
 from kons.errors import ConfigurationError
 from kons.learners.labels import Labels, as_label, as_labels, object_array
-from kons.learners.queue import LateTargets
+from kons.learners.learner import Learner
 from kons.learners.trace import Trace
-from kons.policies import Fixed
 from kons.stored import Stored
 
 __all__ = ["Learner", "OwnLearner", "as_learner", "can_learn", "verbs_of"]
-
-
-class Learner:
-    """The facts about a learner, with what is assumed of one that does not say.
-
-    >>> from kons import AutoKONS
-    >>> AutoKONS().units, AutoKONS().delay, AutoKONS().warming_up
-    ('raw', 0, False)
-    """
-
-    kernel: Any = None
-    """None: it has none, and takes rows of numbers."""
-    loss: Any = None
-    """What it minimises; None: not told, its scores estimate means."""
-    bound: float = 1.0
-    """Inside :class:`kons.Scaled`, targets lie within plus and minus this."""
-    second_order: str | None = None
-    """The curvature of a Newton learner: certificates and :func:`kons.evaluation.fit_batch` need one."""
-    forgetting: float = 1.0
-    policy: Any = None
-    """Who becomes an atom."""
-    max_atoms: Any = None
-    """At most so many points are kept, of each expert if there are several; None: no limit."""
-    delay: int | None = None
-    """It keeps targets back by itself, so many rows; None: whoever evaluates it does."""
-    task: Any = "auto"
-    """What it is for: "regression", "classification", or "auto", what the stream looks like."""
-    units: str = "any"
-    """"scaled": it wants features and targets about 1, and :func:`kons.evaluate` wraps it in
-    :class:`kons.Scaled`; "raw": it finds units by itself; "any": it takes what comes."""
-    closed: bool = False
-    """Whether labels that it was not told of are refused."""
-    supervised: bool = True
-    """Whether it learns targets."""
-    looks_back: bool = False
-    """Whether ``predict`` takes ``recent_targets=True``: each row as if it came next in the stream."""
-    multi_output: bool = False
-    """Whether it takes y of shape (n, k)."""
-    outputs: Any = None
-    """How many targets a row has, where y is of shape (n, k); None: one number, or not known yet."""
-    shares_dictionary: bool = False
-    """Whether several targets are learned over one dictionary, whatever they are: it then has ``arrange``."""
-    saves: Any = True
-    """Whether it has ``parameters()``, ``state()`` and ``from_state``."""
-    trace_columns: Any = ()
-    """Columns of its traces besides prediction, loss, kept and size."""
-    rows_seen: Any = None
-    """How many rows were learned; None: not told."""
-    size: Any = None
-    """How many points it keeps; None: not told."""
-    warming_up: Any = False
-    """Whether rows are still only kept; ``finish_warmup()`` then ends that."""
-    targets_clipped: Any = 0
-    """How many targets were clipped for learning."""
-    expert_names: Any = ()
-    """All experts that may be at work at some time, by their number."""
-    shares: Any = MappingProxyType({})
-    """The weight of each expert at work, by name."""
-    relevances: Any = None
-    """How much each feature counts."""
-    online_effective_dimension: Any = None
-    """The sum of the leverages, where it has a preconditioner."""
-    log_determinant: Any = None
-    """log det(A/alpha), where it has a preconditioner."""
-    _width: int | None = None
-
-    @property
-    def accepts(self) -> Any:
-        """What a point is: "vectors", rows of numbers, or "objects"."""
-        return "vectors" if self.kernel is None else self.kernel.accepts
-
-    @property
-    def labelled(self) -> bool:
-        """Whether it predicts labels, and has ``classes`` and probabilities."""
-        return bool(self.task == "classification")
-
-    @property
-    def questions(self) -> tuple[str, ...]:
-        """The verbs by which it is asked about rows."""
-        of_labels = ("decision_function", "predict_proba", "predict_proba_one") if self.labelled else ()
-        return ("predict", "predict_one", *of_labels)
-
-    @property
-    def name(self) -> str:
-        """In a word."""
-        return type(self).__name__
-
-    @property
-    def core(self) -> Any:
-        """The learner of one problem inside all that wraps it."""
-        return self
-
-    # ---- verbs that all share
-
-    def lacks(self, *verbs: str) -> list[str]:
-        """Those of the verbs (or ``classes``) that it does not have."""
-        return [verb for verb in verbs if not hasattr(self, verb)]
-
-    def anew(
-        self, bandwidths: tuple[float, float] | None = None, move: Callable[[Any], Any] | None = None
-    ) -> Any:
-        """A new one of its kind, that has learned nothing.
-
-        In other units: ``bandwidths`` for those that are "auto", by distances and absolute ones; ``move`` for
-        atoms that were given.
-        """
-        return type(self)(**self._parameters_in(bandwidths, move))
-
-    def _parameters_in(
-        self, bandwidths: tuple[float, float] | None, move: Callable[[Any], Any] | None
-    ) -> dict[str, Any]:
-        told: Any = self
-        parameters: dict[str, Any] = dict(told.parameters())
-        if bandwidths is not None and self.kernel is not None:
-            parameters["kernel"] = self.kernel.resolved(*bandwidths)
-        policy = parameters.get("policy")
-        if move is not None and isinstance(policy, Fixed):
-            parameters["policy"] = Fixed(move(policy.atoms))
-        return parameters
-
-    def _facts(self) -> dict[str, str]:
-        """What a notebook shows beside the parameters."""
-        return {}
-
-    # ---- the border
-
-    def _as_points(self, X: Any) -> Any:
-        if self.accepts == "objects":
-            return as_objects(X)
-        return as_points(X, width=self._width)
-
-    def _as_point(self, x: Any) -> Any:
-        if self.accepts == "objects":
-            return as_objects([x], name="x")
-        return as_row(x, width=self._width)
 
 
 #: What a learner of one's own may say about itself, as attributes of these names.
@@ -187,13 +51,13 @@ VERBS = (
 QUEUE = "late targets"
 
 
-class OwnLearner(LateTargets, Learner):
+class OwnLearner(Learner):
     """Anybody's learner as kons asks it: the verbs that it lacks are made of those that it has.
 
     Rows and targets are checked before it sees them. One that kons has made for itself, inside of
     :class:`kons.Scaled` or :class:`kons.Classifier`, is put back as it was after an error, at the cost of a
     copy a call; one that was handed in keeps what it had learned up to then. Rows that were asked wait here,
-    and not in it: see :meth:`~kons.learners.queue.LateTargets.ask`.
+    and not in it: see :meth:`~kons.learners.late.LateTargets.ask`.
 
     >>> class Mean:
     ...     total, rows = 0.0, 0
@@ -208,7 +72,7 @@ class OwnLearner(LateTargets, Learner):
 
     def __init__(self, thing: Any, *, owned: bool = False) -> None:
         self.thing = thing
-        self._owned = owned
+        self._owned, self._marked = owned, False
         self._verbs = verbs_of(thing)
         self._has_classes = hasattr(thing, "classes")
         said = getattr(thing, "labelled", None)
@@ -285,13 +149,11 @@ class OwnLearner(LateTargets, Learner):
             options["sample_weight"] = weights
         by_blocks = "advance" in self._verbs and (not self._labelled or "probabilities" in self._verbs)
         with self._all_or_nothing():
+            if not by_blocks:
+                return self._by_rows(points, targets)
             before = self.size or 0
-            if by_blocks:
-                trace: Trace = self._traced(
-                    self.thing.advance(points, targets, **options), targets, weights, before
-                )
-            else:
-                trace = self._by_rows(points, targets, before)
+            said = self.thing.advance(points, targets, **options)
+            trace: Trace = self._traced(said, targets, weights, before)
         self._count(points)
         return trace
 
@@ -317,36 +179,37 @@ class OwnLearner(LateTargets, Learner):
     def _require_widenable(self, columns: int) -> None:
         raise ConfigurationError(f"{self.name} cannot take more features than it began with.")
 
-    def _by_rows(self, points: Any, targets: Any, before: int) -> Trace:
-        predictions: list[Any] = []
-        sizes = [before]
-        shares: list[Mapping[Any, float]] = []
-        for x, target in zip(points, targets, strict=True):
-            if self._labelled:
-                shares.append(self._shares_of(x))
-            predictions.append(self._predicted(x))
-            self.thing.learn_one(x, target if self._labelled else float(target))
-            sizes.append(self.size or 0)
-        kept, size = np.diff(sizes) > 0, np.array(sizes[1:], dtype=np.int64)
+    def _by_rows(self, points: Any, targets: Any) -> Trace:
+        found = self._row_by_row(points, [], targets, np.arange(len(points)))
         if not self._labelled:
-            return _plain_trace(self.name, predictions, targets, kept, size)
-        classes = Labels(self.classes)
-        scores = np.zeros((len(points), len(classes)))
-        for row, share in zip(scores, shares, strict=True):
-            row[classes.find(list(share))] = list(share.values())
-        wrong = np.array([p != y for p, y in zip(predictions, targets, strict=True)], dtype=np.float64)
-        return Trace(kept=kept, size=size, prediction=object_array(predictions), loss=wrong, scores=scores)
+            return replace(found.trace, loss=(found.trace["prediction"] - targets) ** 2)
+        pairs = zip(found.trace["prediction"], targets, strict=True)
+        wrong = np.array([predicted != label for predicted, label in pairs], dtype=np.float64)
+        return replace(found.trace, loss=wrong, scores=found.probabilities)
 
-    def _traced(self, said: Any, targets: Any, weights: Vector, before: int) -> Trace:
+    def _predicted_with_shares(self, x: Any) -> tuple[Any, Mapping[Any, float]]:
+        return self._predicted(x), self._shares_of(x) if self._labelled else {}
+
+    def _traced(self, said: Any, targets: Vector, weights: Vector, before: int) -> Trace:
         """What ``advance`` returned, as a trace."""
         if isinstance(said, Trace):
             if self._owned:  # inside Scaled, rows of the warm-up have none of the other columns
                 return Trace(kept=said.kept, size=said.size, prediction=said.prediction, loss=said.loss)
             return said
+        try:
+            values = np.array(said, dtype=np.float64)
+        except (TypeError, ValueError):
+            values = np.empty(0)
+        if values.shape != np.shape(targets):
+            raise ConfigurationError(
+                f"advance of {self.name} returned {type(said).__name__}, expected a kons.Trace, or the "
+                f"number predicted for each of {len(targets)} row(s) before it was learned."
+            )
         size = self.size or 0
         kept = np.zeros(len(weights), dtype=np.bool_)
         kept[-1] = size > before  # in some row of these
-        return _plain_trace(self.name, said, targets, kept, np.where(kept, size, before), weights)
+        loss = weights * (values - targets) ** 2
+        return Trace(kept=kept, size=np.where(kept, size, before), prediction=values, loss=loss)
 
     def _count(self, points: Any) -> None:
         self._rows += len(points)
@@ -442,13 +305,18 @@ class OwnLearner(LateTargets, Learner):
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        mark = self.mark() if self._owned else None
+        mark = self.mark() if self._owned and not self._marked else None
+        if mark is None:
+            yield
+            return
+        self._marked = True  # the rows of a block need no marks of their own
         try:
             yield
         except BaseException:
-            if mark is not None:
-                self.restore(mark)
+            self.restore(mark)
             raise
+        finally:
+            self._marked = False
 
     def _saved(self, verb: str) -> Any:
         if verb not in self._verbs:
@@ -515,23 +383,3 @@ def can_learn(thing: Any) -> bool:
     if isinstance(thing, type) or (isinstance(thing, Learner) and not thing.supervised):
         return False
     return not as_learner(thing).lacks("advance", "learn_one", "predict_one")
-
-
-def _plain_trace(
-    name: str,
-    predictions: Sequence[Any],
-    targets: Vector,
-    kept: NDArray[np.bool_],
-    size: NDArray[np.int64],
-    weights: Vector | float = 1.0,
-) -> Trace:
-    try:
-        values = np.array(predictions, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    if values.shape != targets.shape:
-        raise ConfigurationError(
-            f"advance of {name} returned {type(predictions).__name__}, expected a kons.Trace, or the number "
-            f"predicted for each of {len(targets)} row(s) before it was learned."
-        )
-    return Trace(kept=kept, size=size, prediction=values, loss=weights * (values - targets) ** 2)

@@ -15,8 +15,8 @@ from kons.arrays import Vector, as_outputs, as_scalar, require_integer
 from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, KonsError
 from kons.kernels import Kernel
-from kons.learners.protocol import Learner, as_learner, can_learn, described
-from kons.learners.queue import LateTargets
+from kons.learners.learner import Learner
+from kons.learners.protocol import as_learner, can_learn, described
 from kons.state import Count, Field, Part, Sizes, Width, fields
 from kons.stored import Stored
 
@@ -38,7 +38,7 @@ class Outputs(Field):
         return stored.integer(key, at_most=MOST_OUTPUTS)
 
 
-class StreamConsumer(LateTargets, Learner, Part, ABC):
+class StreamConsumer(Learner, Part, ABC):
     """Rows in order, each counted; a call that raises leaves everything exactly as it was."""
 
     STATE = fields(_width=Width(), _rows_seen=Count(), _kept=Count())

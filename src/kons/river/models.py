@@ -12,8 +12,9 @@ from river import base
 from kons.arrays import Matrix, Vector
 from kons.errors import ConfigurationError, InputError, notice
 from kons.kernels import Kernel
+from kons.learners.late import LateTargets
 from kons.learners.protocol import as_learner
-from kons.learners.queue import Identifier, Kept, LateTargets, Queue, Shapes
+from kons.learners.queue import Identifier, Kept, Queue, Shapes
 from kons.losses import Loss
 from kons.recipes import for_task, together
 from kons.recipes.registry import recipe_of

@@ -236,6 +236,7 @@ def stacked(
     total = centre
     for i in range(len(start)):
         work[i] = F[i, output] - centre
+    for i in range(len(start)):  # a loop of its own: see compiled_sums
         total += start[i] * work[i]
     _, _, L, base, _, V, C, marks = state
     predict_row(L, base, V, C, marks, pending, work)
