@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kons.errors import InputError
-from kons.streams.bytes import LONGEST, Feed, Source
-from kons.streams.chunks import Chunk
+from kons.streams.bytes import LONGEST, PIECE, Feed, Source
+from kons.streams.cells import ColumnFormat
+from kons.streams.chunks import Chunk, Tally
 from kons.streams.delimited import DelimitedReader, reworded
-from kons.streams.plan import Column
+from kons.streams.reader import distinct_names
 from kons.streams.text import Record
 from kons.streams.wording import shortened
 
@@ -30,7 +31,7 @@ class ArffReader(DelimitedReader):
 
     def _header(self, feed: Feed) -> int:
         names: list[str] = []
-        categories: list[str] = []
+        texts: list[int] = []
         self._zeros: list[str] = []
         for number, line in _lines(feed, self.name):
             word = line.split(None, 1)[0].lower() if line.strip() else ""
@@ -51,7 +52,7 @@ class ArffReader(DelimitedReader):
                     f"{shortened(kind)!r}, expected numeric, a list {{...}}, string or date."
                 )
             if kind.startswith("{") or kind.lower().startswith("string"):
-                categories.append(name)
+                texts.append(len(names))
             # What a sparse row leaves out is 0, or the first of the list.
             self._zeros.append(_first_of(kind) if kind.startswith("{") else "0")
             names.append(name)
@@ -60,7 +61,8 @@ class ArffReader(DelimitedReader):
             raise InputError(f"{self.name} {what}: expected an ARFF file.")
         if not names:
             raise InputError(f"{self.name} declares no @attribute before @data.")
-        self.columns, self.categories = self._named(names, number), categories
+        self.columns, self.notes = distinct_names(names)
+        self.categories = [self.columns[place] for place in texts]
         return number + 1
 
     def _end(self, data: bytes) -> int:
@@ -82,10 +84,10 @@ class ArffReader(DelimitedReader):
             else:
                 yield number, [cell.strip() for cell in cells]
 
-    def _at_once(self, data: bytes, line: int, wanted: Sequence[Column], decimal: str) -> Chunk | None:
+    def _at_once(self, data: bytes, line: int, wanted: Sequence[ColumnFormat], tally: Tally) -> Chunk | None:
         if any(sign in data for sign in (b"%", b"{", b'"', b"\\", b"\r")):
             return None
-        return super()._at_once(data, line, wanted, decimal)
+        return super()._at_once(data, line, wanted, tally)
 
     def _sparse(self, row: str) -> list[str]:
         if not row.endswith("}"):
@@ -103,19 +105,21 @@ class ArffReader(DelimitedReader):
 
 def _lines(feed: Feed, name: str) -> Iterator[tuple[int, str]]:
     """Lines with their numbers; what comes after the last one taken goes back into the feed."""
-    rest, number = b"", 0
+    rest, at, number = b"", 0, 0
     try:
         while True:
-            while b"\n" not in rest:
-                more = feed.read()
-                if not more:
-                    break
-                rest += more
+            while (end := rest.find(b"\n", at)) < 0:
+                rest, at = rest[at:], 0
+                more = feed.read(max(PIECE, len(rest)))
                 if b"\0" in more or len(rest) > LONGEST:
                     raise InputError(f"{name}, line {number + 1}: not text, but binary data.")
-            if not rest:
+                rest += more
+                if not more:
+                    end = len(rest)
+                    break
+            if at == len(rest):
                 return
-            line, _, rest = rest.partition(b"\n")
+            line, at = rest[at:end], min(end + 1, len(rest))
             number += 1
             try:
                 yield number, line.decode("utf-8")
@@ -124,7 +128,7 @@ def _lines(feed: Feed, name: str) -> Iterator[tuple[int, str]]:
                     f"{name}, line {number}: not UTF-8 text: save it as UTF-8, or set encoding."
                 ) from None
     finally:
-        feed.put_back(rest)
+        feed.put_back(rest[at:])
 
 
 def _fields(text: str, delimiter: str) -> list[str]:

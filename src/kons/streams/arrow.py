@@ -1,4 +1,4 @@
-"""NumPy and pyarrow arrays into each other, by their buffers.
+"""pyarrow's columns as ours, and NumPy and pyarrow arrays into each other, by their buffers.
 
 pyarrow's own ways import pandas where that is installed, which takes longer than reading a small file.
 """
@@ -11,7 +11,70 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["arrow_numbers", "arrow_texts", "numbers_of"]
+from kons.streams.cells import ColumnFormat
+from kons.streams.chunks import Fault, Texts, Values, converted, epochs
+from kons.streams.dates import NOT_A_TIME
+
+__all__ = ["arrow_numbers", "arrow_texts", "cells_of", "column_of", "numbers_of"]
+
+
+def column_of(column: Any, wanted: ColumnFormat) -> tuple[Values, list[Fault]]:
+    """A column of pyarrow as it is wanted, and its bad cells; each distinct text is converted once."""
+    array = column
+    if hasattr(column, "num_chunks"):
+        array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if not len(array):
+        return converted([], wanted)[0], []
+    fast = _values(array, wanted)
+    if fast is not None:
+        return fast, []
+    if str(array.type) in ("string", "large_string"):
+        array = array.dictionary_encode()
+    if str(array.type).startswith("dictionary"):
+        places = numbers_of(array.indices)
+        codes = np.where(np.isnan(places), -1, places).astype(np.int64)
+        cells = array.dictionary.to_pylist()
+    else:
+        cells, codes = cells_of(array), np.arange(len(array), dtype=np.int64)
+    distinct, bad = converted(cells, wanted)
+    if isinstance(distinct, Texts):
+        values: Values = distinct.take(codes)
+    else:
+        values = np.append(distinct, NOT_A_TIME if wanted.kind == "date" else np.nan)[codes]
+    rows = np.flatnonzero(np.isin(codes, list(bad))).tolist() if bad else []
+    return values, [
+        Fault(row, wanted.name, cells[codes[row]], bad[codes[row]].reason, bad[codes[row]].remedy)
+        for row in rows
+    ]
+
+
+def _values(array: Any, wanted: ColumnFormat) -> Values | None:
+    """Numbers, flags and moments by their buffers; None where cells must be looked at."""
+    kind = str(array.type)
+    if kind == "bool" and wanted.kind in ("number", "flag"):
+        return np.array(array.to_pylist(), dtype=np.float64)  # None becomes NaN
+    if kind in ("double", "float", "halffloat") or kind.startswith(("int", "uint")):
+        numbers = numbers_of(array).astype(np.float64, copy=False)
+        if wanted.kind == "date":
+            return epochs(numbers, wanted)
+        zero_or_one = wanted.kind == "flag" and np.isin(numbers[~np.isnan(numbers)], (0.0, 1.0)).all()
+        return numbers if wanted.kind == "number" or zero_or_one else None
+    if kind.startswith(("timestamp", "date")) and wanted.kind == "date":
+        import pyarrow
+
+        moments = array.cast(pyarrow.timestamp("us"), safe=False).view(pyarrow.int64())
+        return numbers_of(moments.fill_null(NOT_A_TIME))
+    return None
+
+
+def cells_of(array: Any) -> list[Any]:
+    """Python values; moments as NumPy has them, which knows nanoseconds and no time zones."""
+    if str(array.type).startswith("timestamp"):
+        import pyarrow
+
+        moments = array.cast(pyarrow.timestamp("us"), safe=False).view(pyarrow.int64())
+        return list(numbers_of(moments.fill_null(NOT_A_TIME)).view("datetime64[us]"))
+    return list(array.to_pylist())
 
 
 def numbers_of(array: Any) -> NDArray[Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import gzip
+import lzma
 import stat
 import sys
+import zipfile
 import zlib
 from collections.abc import Callable, Generator
 from hashlib import blake2b
@@ -15,31 +18,35 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from kons.errors import ConfigurationError, InputError
+from kons.errors import ConfigurationError, InputError, KonsError, MissingExtraError
 from kons.streams.wording import shortened
 
 __all__ = ["LONGEST", "Feed", "Source", "pieces"]
 
 LONGEST = 1 << 24  # bytes of one record; a "line" beyond is not text
 PIECE = 1 << 20
+DAMAGE = (zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 ENDS = 1 << 16  # bytes at each end of a file that its fingerprint digests
-PACKED = {
-    b"PK\x03\x04": "a zip archive",
-    b"BZh": "packed with bzip2",
-    b"\xfd7zXZ": "packed with xz",
-    b"\x28\xb5\x2f\xfd": "packed with zstandard",
-    b"7z\xbc\xaf": "a 7z archive",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+PACKED = {b"7z\xbc\xaf": "a 7z archive", b"\xd0\xcf\x11\xe0": "an old Excel workbook"}
+MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # begins with that of UTF-16
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
 }
 
 
 class Source:
-    """A file by its path, or ``"-"``, standard input. A file can be opened again, a pipe once."""
+    """A file by its path, or ``"-"``, standard input. A file can be opened again, a pipe once.
 
-    def __init__(self, path: str | Path, encoding: str | None = None) -> None:
+    ``header``: whether the first line of a table holds names; None, if that is to be noticed.
+    """
+
+    def __init__(self, path: str | Path, encoding: str | None = None, header: bool | None = None) -> None:
         self.name = "standard input" if path == "-" else str(path)
         self.path = None if path == "-" else Path(path)
         self.encoding = _known(encoding)
+        self.header = header
         self.bytes_total: int | None = None
         self.resumable = False
         self._only: Feed | None = None
@@ -111,8 +118,9 @@ class Feed:
         self._ended = False
         self.done = 0
         """Bytes taken from the file itself."""
-        self._unpacker: gzip.GzipFile | None = None
+        self._unpacker: Any = None
         self._decoder: codecs.IncrementalDecoder | None = None
+        self._encoding = ""
         self._started = False
         self.is_packed = False
 
@@ -125,18 +133,15 @@ class Feed:
         for mark, what in PACKED.items():
             if first.startswith(mark):
                 raise InputError(f"{self._source.name} is {what}: unpack it first, or pack it with gzip.")
-        if first[:2] == b"\x1f\x8b":
-            self._unpacker = gzip.GzipFile(fileobj=self._raw)
-            self.is_packed = True
+        self._unpacker = self._take(lambda: self._unpacked(first))
+        self.is_packed = self._unpacker is not None
         encoding = self._source.encoding
         head = b""
         while len(head) < 4 and (more := self._raw_read(4 - len(head))):
             head += more
-        if encoding is None and head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(
-                f"{self._source.name} is UTF-16 text: save it as UTF-8, or set encoding to utf-16."
-            )
+        encoding = encoding or next((name for mark, name in MARKS.items() if head.startswith(mark)), None)
         if encoding is not None:
+            self._encoding = encoding
             self._decoder = codecs.getincrementaldecoder(encoding)()
             head = self._decoded(head)
         self._back = head.removeprefix(codecs.BOM_UTF8) if len(head) >= 3 else head
@@ -175,11 +180,44 @@ class Feed:
             self.done = self._raw.tell()
         return data
 
-    def _take(self, read: Callable[[], bytes]) -> bytes:
+    def _unpacked(self, first: bytes) -> Any:
+        """What unpacks a file that begins so; None if it is not packed."""
+        if first.startswith(b"\x1f\x8b"):
+            return gzip.GzipFile(fileobj=self._raw)
+        if first.startswith(b"BZh"):
+            return bz2.BZ2File(self._raw)
+        if first.startswith(b"\xfd7zXZ"):
+            return lzma.LZMAFile(self._raw)
+        if first.startswith(b"PK\x03\x04"):
+            return self._only_member()
+        for mark, codec in {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}.items():
+            if first.startswith(mark):
+                try:
+                    import pyarrow
+                except ImportError:
+                    raise MissingExtraError(f"reading files packed with {codec}", "files") from None
+                return pyarrow.CompressedInputStream(pyarrow.PythonFile(self._raw, mode="r"), codec)
+        return None
+
+    def _only_member(self) -> Any:
+        name = self._source.name
+        if self._pipe:
+            raise InputError(f"{name} is a zip archive, which cannot be read from a pipe: give the file.")
+        archive = zipfile.ZipFile(self._raw)
+        if "[Content_Types].xml" in archive.namelist():
+            raise InputError(f"{name} is an Excel workbook: save its sheet as CSV.")
+        members = [member for member in archive.infolist() if not member.is_dir()]
+        if len(members) != 1:
+            raise InputError(f"{name} is a zip archive of {len(members)} files: unpack it, and give one.")
+        return archive.open(members[0])
+
+    def _take(self, read: Callable[[], Any]) -> Any:
         try:
             return read()
-        except (OSError, EOFError, ValueError, zlib.error) as error:
-            reason = getattr(error, "strerror", None) or error
+        except KonsError:
+            raise
+        except (OSError, EOFError, ValueError, RuntimeError, *DAMAGE) as error:
+            reason = getattr(error, "strerror", None) or shortened(error, 100)
             raise InputError(
                 f"{self._source.name}: cannot be read on ({reason}): is the file cut off or damaged?"
             ) from None
@@ -189,7 +227,7 @@ class Feed:
         try:
             return self._decoder.decode(raw, final=not raw).encode("utf-8")
         except (UnicodeError, ValueError):
-            raise InputError(f"{self._source.name} is not {self._source.encoding} text.") from None
+            raise InputError(f"{self._source.name} is not {self._encoding} text.") from None
 
 
 def pieces(
@@ -200,30 +238,40 @@ def pieces(
     ``end(data)`` is where the last whole record of ``data`` ends, 0 if there is none. Left early, what was
     read and not handed on goes back into the feed.
     """
-    rest = b""
+    rest: list[bytes] = []
+    held = tried = 0  # bytes of a record whose end has not come, and how many of them were searched for it
+    breaks = False
     try:
-        while data := feed.read(max(size, len(rest))):
+        while data := feed.read(max(size, held)):
+            rest.append(data)
+            held += len(data)
             if b"\0" in data:
-                bad = line + (rest + data[: data.index(b"\0")]).count(b"\n")
+                bad = line + b"".join(rest)[: held - len(data) + data.index(b"\0")].count(b"\n")
                 raise InputError(f"{name}, line {bad}: not text, but binary data.")
-            data = rest + data
+            # A pipe may come in drops: a long record is searched when twice as much is there.
+            breaks = breaks or b"\n" in data
+            if held <= LONGEST and (held < 2 * tried or not breaks):
+                continue
+            breaks = False
+            data = b"".join(rest)
             cut = end(data)
             if not cut:
-                if len(data) > LONGEST:
+                if held > LONGEST:
                     raise InputError(_too_long(name, line, data))
-                rest = data
+                rest, tried = [data], held
                 continue
-            rest, data = data[cut:], data[:cut]
+            data, rest = data[:cut], [data[cut:]] if cut < held else []
+            held, tried = held - cut, 0
             _require_text(name, line, data)
             yield data, line
             # Five times as fast as bytes.count on letters this frequent.
             line += int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == 10))
-        if rest:
-            _require_text(name, line, rest)
-            data, rest = rest, b""
+        if held:
+            data, rest = b"".join(rest), []
+            _require_text(name, line, data)
             yield data, line
     finally:
-        feed.put_back(rest)
+        feed.put_back(b"".join(rest))
 
 
 def _peek(raw: Any) -> bytes:

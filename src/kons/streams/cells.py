@@ -5,9 +5,12 @@ from __future__ import annotations
 import datetime
 import math
 import numbers
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,15 +20,23 @@ __all__ = [
     "FALSE",
     "MISSING_NUMBERS",
     "MISSING_TEXTS",
+    "PLAIN",
     "TRUE",
     "BadCell",
+    "ColumnFormat",
+    "Kind",
+    "NumberStyle",
     "converter",
     "is_date",
     "is_flag",
     "is_missing",
     "is_number_text",
     "is_real",
+    "number_style",
+    "numbers_of_gaps",
 ]
+
+Kind = Literal["number", "flag", "date", "text"]
 
 # Folded. A dash or the word "none" is a missing number, but may well be the name of a category.
 MISSING_NUMBERS = frozenset({"", "#n/a", "-", "-nan", "?", "n/a", "na", "nan", "nil", "none", "null"})
@@ -39,6 +50,41 @@ class BadCell(ValueError):  # noqa: N818  (never leaves this package)
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(reason)
         self.reason, self.remedy = reason, remedy
+
+
+@dataclass(frozen=True)
+class NumberStyle:
+    """How the numbers of a column are written.
+
+    ``signs``: with currencies (before or behind), percent signs, or parentheses around what is negative. They
+    are left away: "12.3 %" is 12.3 and "$5" is 5. The unit does not matter to a learner, that a column has
+    only one does.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    """Comma, point, space (of any width) or apostrophe between groups of digits; or nothing."""
+    signs: bool = False
+
+
+PLAIN = NumberStyle()
+
+
+@dataclass(frozen=True)
+class ColumnFormat:
+    """A column of a source and how its cells are read."""
+
+    name: str
+    kind: Kind
+    order: str = "year first"
+    """How its dates are written."""
+    style: NumberStyle = PLAIN
+    """How its numbers are written."""
+    na_values: tuple[str, ...] = ()
+    """Texts that mean a gap, beside the usual ones; those that are numbers mean all that are equal."""
+
+
+# ---- kinds of cells
 
 
 def is_missing(cell: Any) -> bool:
@@ -69,39 +115,142 @@ def is_date(cell: Any) -> bool:
     return isinstance(cell, (datetime.date, np.datetime64))
 
 
-def is_number_text(text: str, decimal: str = ".") -> bool:
+def is_number_text(text: str, style: NumberStyle = PLAIN) -> bool:
     """Whether a text is written as a number, finite or not."""
     try:
-        _float(text, decimal)
+        _float(text, style)
     except ValueError:
         return False
     return True
 
 
-def converter(kind: str, *, decimal: str = ".", order: str = "year first") -> Callable[[Any], Any]:
+# ---- numbers as people write them
+
+LONGEST_NUMBER = 64  # letters; no longer ones but plain
+CURRENCY = r"(?:[A-Z]{0,3}[$\u00a2-\u00a5\u0e3f\u20a0-\u20cf]|USD|EUR|GBP|JPY|CHF|CNY|INR|kr|zł)"
+WITH_SIGNS = re.compile(
+    rf"(\()? ?([-+])? ?{CURRENCY}? ?([-+])?(\d[\d.,' ]*(?:e[-+]?\d+)?|[.,]\d+) ?(?:{CURRENCY}|%)?(?(1) ?\))",
+    re.I,
+)
+ODD_SIGNS = str.maketrans("\u00a0\u2007\u2009\u202f\u2019\u02bc\u2212", "    ''-")
+STYLES = tuple(
+    NumberStyle(decimal, thousands, signs)
+    for decimal, thousands in [
+        (".", ""), (".", ","), (",", ""), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"),
+    ]
+    for signs in (False, True)
+)  # fmt: skip
+
+
+def number_style(cells: Iterable[Any], *, decimal: str | None = None) -> NumberStyle | None:
+    """The style in which most of the cells are numbers; None if that is less than half of those not missing.
+
+    All cells decide together: "1,234" is 1234 beside "2,500", and 1.234 beside "1,5". Where several styles
+    fit as many, ``decimal`` (what other columns of the file show) decides, then the plainest.
+
+    >>> number_style(["1,234", "7"]), number_style(["1,234", "1,5"]).decimal, number_style(["a", "b", "3"])
+    (NumberStyle(decimal='.', thousands=',', signs=False), ',', None)
+    """
+    present = [cell for cell in cells if not is_missing(cell)]
+    texts = [cell for cell in present if isinstance(cell, str)]
+    known = sum(is_real(cell) or is_flag(cell) for cell in present)
+    plain = sum(is_number_text(text) for text in texts)
+    if plain == len(texts):
+        return PLAIN if 2 * (known + plain) >= len(present) and present else None
+    # Most texts are no numbers in any style, and are not tried in each.
+    likely = [text for text in texts if len(text) <= LONGEST_NUMBER and WITH_SIGNS.fullmatch(_usual(text))]
+    best, most = PLAIN, plain
+    if len(likely) > plain or decimal == ",":
+        for style in sorted(STYLES[1:], key=lambda style: style.decimal != (decimal or style.decimal)):
+            fits = sum(is_number_text(text, style) for text in likely)
+            if fits > most or (fits == most and decimal == style.decimal != best.decimal):
+                best, most = style, fits
+    return best if 2 * (known + most) >= len(present) else None
+
+
+def _float(text: str, style: NumberStyle) -> float:
+    """The value of a text, or ValueError."""
+    if style == PLAIN:
+        if "_" in text:  # float() reads 1_2 as 12
+            raise ValueError
+        return float(text)
+    if len(text) > LONGEST_NUMBER:
+        raise ValueError
+    text, sign = _usual(text), 1.0
+    if style.signs and (match := WITH_SIGNS.fullmatch(text)):
+        if match[2] and match[3]:
+            raise ValueError
+        sign = -1.0 if (match[1] or "-" in (match[2], match[3])) else 1.0
+        text = match[4].strip()
+    if _pattern(style).fullmatch(text):
+        text = text.replace(style.thousands, "") if style.thousands else text
+        return sign * float(text.replace(style.decimal, "."))
+    if text.casefold().lstrip("+-") in ("nan", "inf", "infinity"):
+        return float(text)
+    raise ValueError
+
+
+def _usual(text: str) -> str:
+    return text.strip().translate(ODD_SIGNS)
+
+
+@lru_cache(maxsize=len(STYLES))
+def _pattern(style: NumberStyle) -> re.Pattern[str]:
+    point, between = re.escape(style.decimal), re.escape(style.thousands)
+    whole = r"\d+"
+    if style.thousands:
+        # Groups of three; with commas of two as well, but the last (1,23,456).
+        inner = r"\d{2,3}" if style.thousands == "," else r"\d{3}"
+        whole = rf"(?:[1-9]\d{{0,2}}(?:{between}{inner})*{between}\d{{3}}|\d+)"
+    return re.compile(rf"[-+]?(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+
+
+# ---- conversion
+
+
+@lru_cache(maxsize=64)
+def numbers_of_gaps(na_values: tuple[str, ...]) -> tuple[float, ...]:
+    """Those of the texts that are numbers."""
+    return tuple(float(text) for text in na_values if is_number_text(text))
+
+
+def converter(
+    kind: str, *, style: NumberStyle = PLAIN, order: str = "year first", na_values: Sequence[str] = ()
+) -> Callable[[Any], Any]:
     """The function from a cell of a column of this kind to a value, None if missing; may raise BadCell.
 
     A number or a flag becomes a float, a date microseconds since 1970, text stays text.
     """
-    if kind == "number":
-        return lambda cell: _number(cell, decimal)
-    if kind == "flag":
-        return _flag
-    if kind == "date":
-        return lambda cell: _date(cell, order)
-    return _text
+    convert: Callable[[Any], Any] = {
+        "number": lambda cell: _number(cell, style),
+        "flag": _flag,
+        "date": lambda cell: _date(cell, order),
+    }.get(kind, _text)
+    if not na_values:
+        return convert
+    folded = {text.strip().casefold() for text in na_values}
+    unknown = numbers_of_gaps(tuple(na_values))
+
+    def with_gaps(cell: Any) -> Any:
+        if isinstance(cell, str) and cell.strip().casefold() in folded:
+            return None
+        if is_real(cell) and cell in unknown:
+            return None
+        value = convert(cell)
+        return None if kind == "number" and value in unknown else value
+
+    return with_gaps
 
 
-def _number(cell: Any, decimal: str) -> float | None:
+def _number(cell: Any, style: NumberStyle) -> float | None:
     try:
-        value = _float(cell, decimal) if isinstance(cell, str) else _real(cell)
+        value = _float(cell, style) if isinstance(cell, str) else _real(cell)
     except ValueError:
         if isinstance(cell, str):
             if cell.strip().casefold() in MISSING_NUMBERS:
                 return None
-            other = "," if decimal == "." else "."
-            if is_number_text(cell, other):
-                raise BadCell("is not a number", f"write decimals with '{decimal}'") from None
+            if is_number_text(cell, NumberStyle("," if style.decimal == "." else ".")):
+                raise BadCell("is not a number", f"write decimals with '{style.decimal}'") from None
         elif is_missing(cell):
             return None
         raise BadCell("is not a number", "correct it") from None
@@ -110,16 +259,6 @@ def _number(cell: Any, decimal: str) -> float | None:
     if math.isnan(value):
         return None
     raise BadCell("is not finite", "correct it")
-
-
-def _float(text: str, decimal: str) -> float:
-    if decimal == ",":
-        if "." in text:
-            raise ValueError
-        text = text.replace(",", ".", 1)
-    if "_" in text:  # float() reads 1_2 as 12
-        raise ValueError
-    return float(text)
 
 
 def _real(cell: Any) -> float:

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.errors import InputError, KonsError
-from kons.streams.cells import BadCell, converter
-from kons.streams.dates import NOT_A_TIME
-from kons.streams.plan import Column
+from kons.streams.cells import BadCell, ColumnFormat, converter, numbers_of_gaps
+from kons.streams.dates import EPOCHS, NOT_A_TIME, epoch_stamps, iso_stamps
 from kons.streams.wording import shortened
 
-__all__ = ["Chunk", "Tally", "Texts", "bad_cell", "from_cells"]
+__all__ = [
+    "BadCells",
+    "Chunk",
+    "Fault",
+    "OnBadRow",
+    "Tally",
+    "Texts",
+    "bad_cell",
+    "converted",
+    "epochs",
+    "from_cells",
+    "settled",
+    "sound",
+]
+
+OnBadRow = Literal["gap", "skip", "error"]
+EXAMPLES = 3
 
 
 class Texts(NamedTuple):
@@ -31,17 +46,37 @@ class Texts(NamedTuple):
         codes = [-1 if text is None else places.setdefault(text, len(places)) for text in texts]
         return cls(np.array(codes, dtype=np.int64), list(places))
 
+    def take(self, codes: NDArray[np.int64]) -> Texts:
+        """Of places in this column, -1 for none, a column as long."""
+        return Texts(np.append(self.codes, -1)[codes], self.values)
+
 
 Values = NDArray[Any] | Texts
 """Float64 with NaN for a number or a flag, int64 with NOT_A_TIME for a date, Texts for text."""
 
 
+class BadCells(NamedTuple):
+    """Cells of a column that are not what it holds: how many, and (line, text) of the first three."""
+
+    number: int
+    examples: tuple[tuple[int, str], ...]
+
+
 @dataclass
 class Tally:
-    """Rows that were skipped, by reason, and the first complaint of each."""
+    """What is done about bad rows, which were skipped, by reason, and which cells were bad.
 
+    Under ``"gap"`` a bad cell of a feature becomes a missing value, under ``"skip"`` its row is left out,
+    under ``"error"`` it ends the rows. A bad cell of a ``required`` column (the target, the time) is an error
+    under ``"gap"``, too; a row with a wrong number of fields is left out unless under ``"error"``.
+    """
+
+    on_bad_row: OnBadRow = "error"
+    required: frozenset[str] = frozenset()
     counts: dict[str, int] = field(default_factory=dict)
     firsts: dict[str, str] = field(default_factory=dict)
+    """The first complaint of each reason."""
+    bad_cells: dict[str, BadCells] = field(default_factory=dict)
 
     def add(self, reason: str, count: int = 1, first: str = "") -> None:
         """Count some rows."""
@@ -49,6 +84,18 @@ class Tally:
             self.counts[reason] = self.counts.get(reason, 0) + count
             if first:
                 self.firsts.setdefault(reason, first)
+
+    def wants_examples(self, column: str, more: int) -> bool:
+        """Whether the text of a bad cell is needed, after so many more in this column."""
+        return len(self.bad_cells.get(column, BadCells(0, ())).examples) + more < EXAMPLES or (
+            not more and self.on_bad_row != "gap"
+        )
+
+    def add_cells(self, column: str, cells: Sequence[tuple[int, Any]]) -> None:
+        """Count bad cells, each with its line, in order."""
+        number, examples = self.bad_cells.get(column, BadCells(0, ()))
+        more = tuple((line, shortened(cell)) for line, cell in cells[: EXAMPLES - len(examples)])
+        self.bad_cells[column] = BadCells(number + len(cells), examples + more)
 
 
 @dataclass
@@ -76,58 +123,130 @@ class Chunk:
         return Chunk(self.lines[rows], columns, self.error, cell)
 
 
+class Fault(NamedTuple):
+    """A bad cell of a chunk."""
+
+    row: int
+    column: str
+    cell: Any
+    reason: str
+    remedy: str
+
+
 def bad_cell(where: str, column: str, cell: Any, reason: str, remedy: str) -> InputError:
     """The complaint about one cell: where, what was seen, what to do."""
     seen = repr(shortened(cell)) if isinstance(cell, str) else shortened(cell)
     return InputError(f"{where}, column {shortened(column)!r}: {seen} {reason}: {remedy}.")
 
 
+def converted(cells: Sequence[Any], column: ColumnFormat) -> tuple[Values, dict[int, BadCell]]:
+    """Cells as values, one by one; bad ones are missing values, and told by their place."""
+    if column.kind == "date" and column.order == "year first" and not column.na_values:
+        known = [cell for cell in cells if cell is not None and cell != ""]
+        if (fast := iso_stamps(known)) is not None:
+            stamps = np.full(len(cells), NOT_A_TIME, dtype=np.int64)
+            stamps[[cell is not None and cell != "" for cell in cells]] = fast
+            return stamps, {}
+    convert = converter(column.kind, style=column.style, order=column.order, na_values=column.na_values)
+    values: list[Any] = []
+    bad: dict[int, BadCell] = {}
+    for place, cell in enumerate(cells):
+        try:
+            values.append(convert(cell))
+        except BadCell as problem:
+            bad[place] = problem
+            values.append(None)
+    if column.kind == "text":
+        return Texts.of(values), bad
+    if column.kind == "date":
+        return np.array([NOT_A_TIME if v is None else v for v in values], dtype=np.int64), bad
+    return np.array(values, dtype=np.float64), bad  # None becomes NaN
+
+
 def from_cells(
     lines: Sequence[int],
     cells: Mapping[str, Sequence[Any]],
-    wanted: Sequence[Column],
+    wanted: Sequence[ColumnFormat],
     *,
     where: Callable[[int], str],
-    tally: Tally | None,
-    decimal: str = ".",
+    tally: Tally,
 ) -> Chunk:
-    """Convert cell by cell: slow, and exact about what is wrong.
-
-    With a ``tally`` rows with a bad cell are left out and counted; without, the chunk ends before the
-    first of them and carries the error.
-    """
-    values: dict[str, list[Any]] = {}
-    bad: dict[int, InputError] = {}
-    for column in wanted:
-        convert = converter(column.kind, decimal=decimal, order=column.order)
-        out: list[Any] = []
-        for row, cell in enumerate(cells[column.name]):
-            try:
-                out.append(convert(cell))
-            except BadCell as problem:
-                out.append(None)
-                remedy = f"{problem.remedy}, delete the row, drop the column, or skip bad rows (on_bad_row)"
-                if row not in bad:
-                    bad[row] = bad_cell(where(lines[row]), column.name, cell, problem.reason, remedy)
-        values[column.name] = out
+    """Convert cell by cell: slow, and exact about what is wrong."""
     columns: dict[str, Values] = {}
+    faults: list[Fault] = []
     for column in wanted:
-        out = values[column.name]
-        if column.kind == "text":
-            columns[column.name] = Texts.of(out)
-        elif column.kind == "date":
-            columns[column.name] = np.array([NOT_A_TIME if v is None else v for v in out], dtype=np.int64)
-        else:
-            columns[column.name] = np.array(out, dtype=np.float64)  # None becomes NaN
+        own = cells[column.name]
+        columns[column.name], bad = converted(own, column)
+        faults += [Fault(row, column.name, own[row], p.reason, p.remedy) for row, p in bad.items()]
     chunk = Chunk(np.array(lines, dtype=np.int64), columns, cell=lambda row, name: cells[name][row])
-    if not bad:
+    return settled(chunk, faults, where, tally)
+
+
+def settled(chunk: Chunk, faults: Sequence[Fault], where: Callable[[int], str], tally: Tally) -> Chunk:
+    """What is left of a chunk whose bad cells are missing values already, by ``tally.on_bad_row``."""
+    if not faults:
         return chunk
-    if tally is None:
-        first = min(bad)
-        chunk = chunk.chosen(slice(0, first))
-        chunk.error = bad[first]
+    fatal = [f for f in faults if tally.on_bad_row != "gap" or f.column in tally.required]
+    end = len(chunk)
+    first = min(fatal, key=lambda fault: fault.row) if fatal else None
+    if first is not None:
+        remedy = f"{first.remedy}, delete the row, drop the column, or skip bad rows (on_bad_row)"
+        error = bad_cell(where(int(chunk.lines[first.row])), first.column, first.cell, first.reason, remedy)
+        if tally.on_bad_row == "skip":
+            keep = np.ones(len(chunk), dtype=bool)
+            keep[[fault.row for fault in fatal]] = False
+            tally.add("bad row", int(np.count_nonzero(~keep)), str(error))
+        else:
+            end = first.row
+    found: dict[str, list[tuple[int, Any]]] = {}
+    for fault in sorted(faults, key=lambda fault: fault.row):
+        if fault.row < end:
+            found.setdefault(fault.column, []).append((int(chunk.lines[fault.row]), fault.cell))
+    for name, cells in found.items():
+        tally.add_cells(name, cells)
+    if first is None:
         return chunk
-    tally.add("bad row", len(bad), str(bad[min(bad)]))
-    keep = np.ones(len(chunk), dtype=bool)
-    keep[list(bad)] = False
-    return chunk.chosen(keep)
+    if tally.on_bad_row == "skip":
+        return chunk.chosen(keep)
+    chunk = chunk.chosen(slice(0, end))
+    chunk.error = error
+    return chunk
+
+
+def sound(chunk: Chunk, wanted: Sequence[ColumnFormat], where: Callable[[int], str], tally: Tally) -> Chunk:
+    """Numbers that mean a gap as gaps, infinite ones as bad cells: what all readers leave to the end."""
+    faults: list[Fault] = []
+    for column in wanted:
+        values: Any = chunk.columns[column.name]
+        if column.kind not in ("number", "flag"):
+            continue
+        unknown = numbers_of_gaps(column.na_values)
+        if unknown and (gaps := np.isin(values, unknown)).any():
+            values = chunk.columns[column.name] = np.where(gaps, np.nan, values)
+        if _sum_is_finite(values):
+            continue
+        infinite = np.isinf(values)
+        for more, row in enumerate(np.flatnonzero(infinite).tolist()):
+            cell = values[row]
+            if chunk.cell is not None and tally.wants_examples(column.name, more):
+                cell = chunk.cell(row, column.name)
+            faults.append(Fault(row, column.name, cell, "is not finite", "correct it"))
+        chunk.columns[column.name] = np.where(infinite, np.nan, values)
+    return settled(chunk, faults, where, tally)
+
+
+def epochs(numbers: NDArray[Any], column: ColumnFormat) -> NDArray[np.int64] | None:
+    """Moments of numbers, as the column's order says; None if it says another, or one of them is none."""
+    if column.order not in EPOCHS and column.order != "yyyymmdd":
+        return None
+    values = np.asarray(numbers, dtype=np.float64)
+    for unknown in numbers_of_gaps(column.na_values):
+        values = np.where(values == unknown, np.nan, values)
+    stamps = epoch_stamps(values, column.order)
+    return stamps if bool((np.isnan(values) | (stamps != NOT_A_TIME)).all()) else None
+
+
+def _sum_is_finite(values: Any) -> bool:
+    """True only if every value is finite; a sum that overflows is False too, which costs a closer look."""
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(values.sum()))

@@ -1,26 +1,30 @@
-"""CSV and its relatives: comma, semicolon, tab or bar, as the header shows; quotes; decimal commas.
+"""CSV and its relatives: comma, semicolon, tab, bar or spaces, as the first line shows; quotes.
 
-A piece of some thousand rows goes to pyarrow with the types of the plan. Whatever it stumbles over is read
-once more, record by record, by Python's own reader: that one knows which line and which cell is wrong.
+A piece of some thousand rows goes to pyarrow, plain numbers as numbers, all else as texts of which each
+distinct one is converted once. If a number is none, numbers are read as texts as well. Whatever has odd
+quotes or a wrong number of fields is read once more, record by record, by Python's own reader: that one
+knows which line is wrong.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.errors import ConfigurationError, InputError
-from kons.streams.arrow import numbers_of
+from kons.streams.arrow import column_of
 from kons.streams.bytes import LONGEST, Feed, Source
-from kons.streams.cells import MISSING_NUMBERS, BadCell, converter, is_number_text
-from kons.streams.chunks import Chunk, Texts, Values
-from kons.streams.dates import stamps
-from kons.streams.plan import Column
+from kons.streams.cells import MISSING_NUMBERS, PLAIN, ColumnFormat, number_style
+from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
+from kons.streams.dates import EPOCHS
+from kons.streams.reader import distinct_names
 from kons.streams.text import Record, TextReader, arrow
 
 __all__ = ["DelimitedReader", "reworded"]
@@ -29,10 +33,12 @@ DELIMITERS = ",;\t|"
 HEAD = 1 << 14  # bytes in which most headers end
 NULLS = sorted({change(text) for text in MISSING_NUMBERS for change in (str, str.upper, str.title)} | {"NaN"})
 NEWLINE, RETURN, SPACE = 10, 13, 32
+RUNS_OF_SPACES = re.compile(rb'(?:(?<=[ \t\n])|^)"[^"]*"|[ \t]+')
+ENDS_OF_LINES = re.compile(rb"^ | (?=\r?$)", re.M)
 
 
 class DelimitedReader(TextReader):
-    """A file with a header line, then rows of as many fields."""
+    """A header line, then rows of as many fields; or rows only, whose columns are c1, c2, ..."""
 
     quote = '"'
 
@@ -47,12 +53,12 @@ class DelimitedReader(TextReader):
 
     def _header(self, feed: Feed) -> int:
         data = b""
-        while (end := self._first_end(data)) == 0 and (more := feed.read(HEAD)):
+        # Twice as much each time, so that a name without an end costs no more than reading it.
+        while (end := self._first_end(data)) == 0 and (more := feed.read(max(HEAD, len(data)))):
             data += more
             if b"\0" in more or len(data) > LONGEST:
                 raise InputError(f"{self.name}, line 1: not text, but binary data.")
         end = end or len(data)
-        feed.put_back(data[end:])
         try:
             text = data[:end].decode("utf-8")
         except UnicodeDecodeError:
@@ -61,26 +67,48 @@ class DelimitedReader(TextReader):
             ) from None
         if not text.strip():
             raise InputError(f"{self.name} is empty: expected a line with the columns' names, then rows.")
-        # Names in quotes may hold any of the delimiters.
-        outside = "".join(text.split('"')[::2])
-        self.delimiter = self._asked or max(DELIMITERS, key=outside.count)
+        self._choose_delimiter(data[:end])
         try:
-            names = next(self._reader(text))
+            names = next(self._reader(self._tidied(text.encode()).decode()))
         except csv.Error as error:
             raise InputError(f"{self.name}, line 1: {reworded(error)}.") from None
-        columns = self._named(names, 1)
-        if all(is_number_text(name) for name in columns):
-            raise InputError(f"{self.name}, line 1: numbers only, expected a header with the columns' names.")
-        self.columns = columns
-        return 1 + text.count("\n")
+        header = self._source.header
+        if header is None:
+            header = not all(number_style([name]) is not None for name in names)
+        if header:
+            feed.put_back(data[end:])
+            self.columns, self.notes = distinct_names(names)
+            return 1 + text.count("\n")
+        feed.put_back(data)
+        self.columns = [f"c{i}" for i in range(1, len(names) + 1)]
+        self.notes = [f"no header: columns are called c1 to c{len(names)}"]
+        return 1
 
     def _first_end(self, data: bytes) -> int:
         """Where the first record ends; names in quotes may hold a line break."""
-        at = -1
-        while (at := data.find(b"\n", at + 1)) >= 0:
-            if data.count(b'"', 0, at) % 2 == 0:
-                return at + 1
-        return 0
+        at = 0
+        for start, stop in _quoted_fields(data, (self._asked or DELIMITERS).encode(), self.quote.encode()):
+            if (found := data.find(b"\n", at, start)) >= 0:
+                return found + 1
+            at = stop
+        return data.find(b"\n", at) + 1
+
+    def _choose_delimiter(self, line: bytes) -> None:
+        """The sign that is most frequent outside of quotes; if there is none, spaces."""
+        outside, at = [], 0
+        for start, stop in _quoted_fields(line, DELIMITERS.encode(), self.quote.encode()):
+            outside.append(line[at:start])
+            at = stop + 1
+        text = b"x".join([*outside, line[at:]]).decode("utf-8", "replace")
+        self.delimiter = self._asked or max(DELIMITERS, key=text.count)
+        if self._asked is None and self.delimiter not in text and len(text.split()) > 1:
+            self.delimiter = " "
+
+    def _tidied(self, data: bytes) -> bytes:
+        if self.delimiter != " ":
+            return data
+        data = RUNS_OF_SPACES.sub(lambda run: run[0] if run[0].startswith(b'"') else b" ", data)
+        return ENDS_OF_LINES.sub(b"", data)
 
     # ---- records
 
@@ -126,15 +154,43 @@ class DelimitedReader(TextReader):
 
     # ---- at once
 
-    def _at_once(self, data: bytes, line: int, wanted: Sequence[Column], decimal: str) -> Chunk | None:
-        pa, reading = arrow("pyarrow"), arrow("pyarrow.csv")
+    def _at_once(self, data: bytes, line: int, wanted: Sequence[ColumnFormat], tally: Tally) -> Chunk | None:
         layout = Layout(data, self.delimiter, self.quote)
         if not layout.tidy:
             return None
-        text, dictionary = pa.string(), pa.dictionary(pa.int32(), pa.string())
-        types = {"number": pa.float64(), "flag": dictionary, "text": dictionary, "date": text}
+        as_numbers = {c.name for c in wanted if _is_plain(c)}
+        table = self._parsed(data, layout, wanted, as_numbers)
+        if table is None and as_numbers:  # one of them is no number
+            table = self._parsed(data, layout, wanted, set())
+        records, lines = layout.records, line + layout.lines
+        if table is None or table.num_rows != len(lines):
+            return None
+        columns: dict[str, Values] = {}
+        faults: list[Fault] = []
+        for column in wanted:
+            values, bad = column_of(table[column.name], column)
+            columns[column.name] = values
+            faults += bad
+        known: dict[int, list[str]] = {}
+
+        def cell(row: int, name: str) -> str:
+            if row not in known:
+                known.clear()
+                start, stop = records[row]
+                known[row] = next(self._reader(data[start:stop].decode("utf-8")))
+            return known[row][list(self.columns).index(name)]
+
+        return settled(Chunk(lines, columns, cell=cell), faults, self.where, tally)
+
+    def _parsed(
+        self, data: bytes, layout: Layout, wanted: Sequence[ColumnFormat], as_numbers: set[str]
+    ) -> Any:
+        """A table of pyarrow, texts as dictionaries; None if it cannot be had."""
+        pa, reading = arrow("pyarrow"), arrow("pyarrow.csv")
+        text, number = pa.dictionary(pa.int32(), pa.string()), pa.float64()
+        gaps = set.intersection(*({*column.na_values} for column in wanted)) if wanted else set()
         try:
-            table = reading.read_csv(
+            return reading.read_csv(
                 pa.BufferReader(data),
                 read_options=reading.ReadOptions(
                     use_threads=False, column_names=self.columns, block_size=len(data) + 1
@@ -144,31 +200,12 @@ class DelimitedReader(TextReader):
                 ),
                 convert_options=reading.ConvertOptions(
                     include_columns=[c.name for c in wanted],
-                    column_types={c.name: types[c.kind] for c in wanted},
-                    null_values=NULLS,
-                    decimal_point=decimal,
+                    column_types={c.name: number if c.name in as_numbers else text for c in wanted},
+                    null_values=[*NULLS, *gaps],
                 ),
             )
         except (pa.ArrowException, ValueError, KeyError):
             return None
-        lines = line + layout.lines
-        if table.num_rows != len(lines):
-            return None
-        columns: dict[str, Values] = {}
-        for column in wanted:
-            values = _values(table[column.name], column)
-            if values is None:
-                return None
-            columns[column.name] = values
-        return Chunk(lines, columns, cell=lambda row, name: self._cell(data, int(lines[row]) - line, name))
-
-    def _cell(self, data: bytes, line: int, name: str) -> str:
-        """The cell of the record that begins on this line of a piece."""
-        place = list(self.columns).index(name)
-        for number, cells in self._records(data, 0):
-            if number == line and not isinstance(cells, InputError):
-                return str(cells[place])
-        return ""
 
 
 class Layout:
@@ -187,21 +224,22 @@ class Layout:
             self.ends = breaks[outside]
         self._data, self._view, self._breaks = data, view, breaks
 
-    @property
-    def lines(self) -> NDArray[np.int64]:
-        """For each record that is not blank, the line it begins on, counted from 0."""
+    @cached_property
+    def records(self) -> NDArray[np.int64]:
+        """(start, stop) of each record that is not blank."""
         starts = np.concatenate([[0], self.ends + 1])
         stops = np.concatenate([self.ends, [len(self._data)]])
-        if len(self._breaks) == len(self.ends):
-            numbers = np.arange(len(starts), dtype=np.int64)
-        else:
-            numbers = np.searchsorted(self._breaks, starts).astype(np.int64)
         lengths = stops - starts
         blank = lengths == 0
         short = np.flatnonzero(lengths == 1)
         blank[short] = self._view[starts[short]] == RETURN
-        lines: NDArray[np.int64] = numbers[~blank]
-        return lines
+        spans: NDArray[np.int64] = np.column_stack([starts, stops])[~blank]
+        return spans
+
+    @property
+    def lines(self) -> NDArray[np.int64]:
+        """For each record that is not blank, the line it begins on, counted from 0."""
+        return np.searchsorted(self._breaks, self.records[:, 0]).astype(np.int64)
 
     def _outside(
         self, data: bytes, view: NDArray[np.uint8], breaks: NDArray[np.int64], delimiter: str, quote: str
@@ -216,10 +254,9 @@ class Layout:
         if plain and len(quotes) % 2 == 0:
             return np.asarray(np.searchsorted(quotes, breaks) % 2 == 0)
         self.tidy = False
-        outside = np.ones(len(breaks), dtype=bool)
-        for start, stop in _quoted_fields(data, delimiter.encode(), quote.encode()):
-            outside[np.searchsorted(breaks, start) : np.searchsorted(breaks, stop)] = False
-        return outside
+        spans = np.array(list(_quoted_fields(data, delimiter.encode(), quote.encode())) or [(0, 0)])
+        before, after = np.searchsorted(spans[:, 0], breaks), np.searchsorted(spans[:, 1], breaks)
+        return np.asarray(before == after)
 
 
 def _returns_are_plain(data: bytes, view: NDArray[np.uint8]) -> bool:
@@ -230,13 +267,13 @@ def _returns_are_plain(data: bytes, view: NDArray[np.uint8]) -> bool:
     return bool(after[-1] < len(view) and (view[after] == NEWLINE).all())
 
 
-def _quoted_fields(data: bytes, delimiter: bytes, quote: bytes) -> Iterator[tuple[int, int]]:
+def _quoted_fields(data: bytes, delimiters: bytes, quote: bytes) -> Iterator[tuple[int, int]]:
     """(start, stop) of every field in quotes; a quote inside another field is a letter."""
-    starts = delimiter + b"\r\n"
+    starts = delimiters + b"\r\n"
     at = 0
     while (start := data.find(quote, at)) >= 0:
         before = start - 1
-        while before >= at and data[before] == SPACE:
+        while before >= at and data[before] == SPACE and SPACE not in delimiters:
             before -= 1
         if before >= 0 and data[before : before + 1] not in starts:
             at = start + 1
@@ -251,26 +288,11 @@ def _quoted_fields(data: bytes, delimiter: bytes, quote: bytes) -> Iterator[tupl
         at = stop + 1
 
 
-def _values(column: Any, wanted: Column) -> Values | None:
-    """A column of pyarrow as the plan wants it; None if a cell needs a closer look."""
-    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    if wanted.kind == "number":
-        return numbers_of(array)
-    convert = converter(wanted.kind, order=wanted.order)
-    if wanted.kind == "date":
-        texts = array.to_pylist()
-        return stamps(texts, wanted.order) if texts else np.empty(0, dtype=np.int64)
-    if hasattr(array, "chunks"):  # an empty one
-        return None
-    codes = numbers_of(array.indices).astype(np.int64)
-    try:
-        values = [convert(text) for text in array.dictionary.to_pylist()]
-    except BadCell:
-        return None
-    if wanted.kind == "flag":
-        return np.asarray(np.array([*values, None], dtype=np.float64)[codes])
-    texts = Texts.of(values)
-    return Texts(np.append(texts.codes, -1)[codes], texts.values)
+def _is_plain(column: ColumnFormat) -> bool:
+    """Whether pyarrow can read its cells as numbers."""
+    if column.kind == "date":
+        return column.order in EPOCHS or column.order == "yyyymmdd"
+    return column.kind == "number" and column.style == PLAIN
 
 
 def reworded(error: csv.Error) -> str:

@@ -1,19 +1,20 @@
-"""JSON lines: one object a line, its keys the columns; a key that is absent is a missing value."""
+"""JSON, one object a line or a list of objects: keys are columns, one that is absent is a missing value."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from kons.errors import InputError
-from kons.streams.bytes import Feed, Source, pieces
-from kons.streams.cells import is_missing
-from kons.streams.chunks import Chunk, Texts, Values
-from kons.streams.dates import stamps
-from kons.streams.plan import Column
+from kons.streams.arrow import column_of
+from kons.streams.bytes import LONGEST, PIECE, Feed, Source, pieces
+from kons.streams.cells import ColumnFormat
+from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
+from kons.streams.dates import EPOCHS
 from kons.streams.text import Record, TextReader, arrow
 from kons.streams.wording import shortened
 
@@ -23,7 +24,10 @@ LOOK = 1000
 
 
 class JsonLinesReader(TextReader):
-    """Columns are the keys of the first 1,000 objects; keys that come later are not read."""
+    """Columns are the keys of the first 1,000 objects; keys that come later are not read.
+
+    Rows of a list are counted, lines elsewhere. One object may have 16 MB of text.
+    """
 
     typed = True
 
@@ -31,6 +35,17 @@ class JsonLinesReader(TextReader):
         arrow("pyarrow.json")
         self.columns: Sequence[str] = ()
         super().__init__(source)
+
+    def _open(self) -> Feed:
+        feed = super()._open()
+        head = feed.read()
+        while not head.strip() and len(head) < LONGEST and (more := feed.read()):
+            head += more
+        feed.put_back(head)
+        if not head.lstrip().startswith(b"["):
+            return feed
+        self.unit = "row"
+        return ListFeed(feed, self.name)
 
     def _header(self, feed: Feed) -> int:
         if self.columns:
@@ -50,7 +65,7 @@ class JsonLinesReader(TextReader):
                     count += 1
                 if count >= LOOK:
                     break
-            if count >= LOOK:
+            if count >= LOOK or sum(map(len, taken)) > 4 * LONGEST:
                 break
         source.close()
         feed.put_back(b"".join(taken))
@@ -72,17 +87,16 @@ class JsonLinesReader(TextReader):
                 found = json.loads(text)
             except (ValueError, RecursionError):
                 seen = shortened(text[:200].decode("utf-8", "replace").strip())
-                yield number, InputError(f"{self.name}, line {number}: {seen!r} is not a JSON object.")
+                yield number, InputError(f"{self.where(number)}: {seen!r} is not a JSON object.")
                 continue
             if isinstance(found, dict):
                 yield number, found
             else:
-                hint = " (a file that is one list must be split into lines)" * isinstance(found, list)
                 yield (
                     number,
                     InputError(
-                        f"{self.name}, line {number}: a JSON {type(found).__name__}, expected an object "
-                        f'such as {{"a": 1}} on each line{hint}.'
+                        f"{self.where(number)}: a JSON {type(found).__name__}, expected an object "
+                        'such as {"a": 1}.'
                     ),
                 )
 
@@ -90,10 +104,15 @@ class JsonLinesReader(TextReader):
         for number, found in self._objects(data, line):
             yield number, found if isinstance(found, InputError) else [found.get(c) for c in self.columns]
 
-    def _at_once(self, data: bytes, line: int, wanted: Sequence[Column], decimal: str) -> Chunk | None:
+    def _at_once(self, data: bytes, line: int, wanted: Sequence[ColumnFormat], tally: Tally) -> Chunk | None:
         pa, reading = arrow("pyarrow"), arrow("pyarrow.json")
         types = {"number": pa.float64(), "flag": pa.bool_(), "text": pa.string(), "date": pa.string()}
-        schema = pa.schema([(c.name, types[c.kind]) for c in wanted])
+        schema = pa.schema(
+            [
+                (c.name, pa.float64() if c.order in EPOCHS and c.kind == "date" else types[c.kind])
+                for c in wanted
+            ]
+        )
         try:
             table = reading.read_json(
                 pa.BufferReader(data),
@@ -109,26 +128,121 @@ class JsonLinesReader(TextReader):
         if table.num_rows != len(lines):
             return None
         columns: dict[str, Values] = {}
+        faults: list[Fault] = []
         for column in wanted:
-            values = _values(table[column.name].combine_chunks(), column)
-            if values is None:
-                return None
-            columns[column.name] = values
-        return Chunk(
-            lines, columns, cell=lambda row, name: json.loads(texts[int(lines[row]) - line]).get(name)
-        )
+            columns[column.name], bad = column_of(table[column.name], column)
+            faults += bad
+
+        def cell(row: int, name: str) -> Any:
+            return json.loads(texts[int(lines[row]) - line]).get(name)
+
+        return settled(Chunk(lines, columns, cell=cell), faults, self.where, tally)
 
 
-def _values(array: Any, wanted: Column) -> Values | None:
-    if hasattr(array, "chunks"):  # no rows at all
-        array = array.combine_chunks() if array.num_chunks else None
-        if array is None:
-            return None
-    if wanted.kind == "number":
-        return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
-    cells = array.to_pylist()
-    if wanted.kind == "flag":
-        return np.array(cells, dtype=np.float64)
-    if wanted.kind == "date":
-        return stamps([cell or None for cell in cells], wanted.order)
-    return Texts.of([None if is_missing(cell) else cell.strip() for cell in cells])
+BETWEEN = re.compile(r"[\s,]*")
+
+
+class ListFeed(Feed):
+    """The elements of a JSON list, one a line.
+
+    An element whose end has not come yet is tried again when twice as much of it has, so that n bytes cost
+    n log n at most.
+    """
+
+    def __init__(self, feed: Feed, name: str) -> None:
+        self._feed, self._name = feed, name
+        self._decode = json.JSONDecoder().raw_decode
+        self._text = ""
+        self._bytes = b""  # of a letter that is not complete
+        self._back = b""
+        self._count = 0
+        self._opened = self._closed = False
+        self._problem: InputError | None = None
+
+    @property
+    def done(self) -> int:  # type: ignore[override]
+        return self._feed.done
+
+    @property
+    def is_packed(self) -> bool:  # type: ignore[override]
+        return self._feed.is_packed
+
+    def read(self, size: int = PIECE) -> bytes:
+        if self._back:
+            data, self._back = self._back, b""
+            return data
+        self._complain()
+        out: list[str] = []
+        while not out and not self._closed:
+            more = self._more(max(size, len(self._text)))
+            self._text += more
+            at = 0
+            if not self._opened:
+                at = len(self._text) - len(self._text.lstrip()) + 1
+                self._opened = True
+            at = self._elements(out, at, ended=not more)
+            self._text = self._text[at:]
+            if not out:
+                self._complain()
+        return "".join(out).encode()
+
+    def close(self) -> None:
+        self._feed.close()
+
+    def _complain(self) -> None:
+        """What is wrong with the list, once the elements before are handed on."""
+        if self._problem is not None:
+            raise self._problem
+
+    def _more(self, size: int) -> str:
+        """At least so many bytes as text, unless they end; none at the end only."""
+        parts, length = [self._bytes], 0
+        while length < size:
+            parts.append(self._feed.read(size))
+            length += len(parts[-1])
+            if not parts[-1]:
+                break
+        data = b"".join(parts)
+        if b"\0" in data:
+            raise InputError(f"{self._name}: not text, but binary data.")
+        try:
+            text = data.decode("utf-8")
+            self._bytes = b""
+        except UnicodeDecodeError as error:
+            if error.start < len(data) - 4 or length == 0:
+                raise InputError(
+                    f"{self._name}: not UTF-8 text: save it as UTF-8, or set encoding (latin-1, ...)."
+                ) from None
+            text, self._bytes = data[: error.start].decode("utf-8"), data[error.start :]
+        return text
+
+    def _elements(self, out: list[str], at: int, *, ended: bool) -> int:
+        """Take whole elements from the text on; where the rest begins."""
+        text = self._text
+        while True:
+            found = BETWEEN.match(text, at)
+            at = found.end() if found else at
+            if at < len(text) and text[at] == "]":
+                self._closed = True
+                if text[at + 1 :].strip():
+                    self._problem = InputError(f"{self._name}: text follows the end of the JSON list.")
+                return at
+            try:
+                if at == len(text):
+                    raise ValueError
+                _, end = self._decode(text, at)
+                # A number may go on in the next piece.
+                if end == len(text) and not ended:
+                    raise ValueError
+            except (ValueError, RecursionError) as error:
+                if ended or len(text) - at > LONGEST or isinstance(error, RecursionError):
+                    self._closed = True
+                    seen = shortened(text[at : at + 200])
+                    what = f"{seen!r} is not a JSON object, and nothing behind it can be read"
+                    if at == len(text):
+                        what = "the JSON list has no end: is the file cut off?"
+                    self._problem = InputError(f"{self._name}, row {self._count + 1:,}: {what}.")
+                return at
+            self._count += 1
+            out.append(text[at:end].replace("\n", " ").replace("\r", " ") + "\n")
+            at = end

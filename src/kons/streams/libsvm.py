@@ -9,8 +9,8 @@ import numpy as np
 
 from kons.errors import InputError
 from kons.streams.bytes import Feed, Source, pieces
-from kons.streams.chunks import Chunk, Texts, Values
-from kons.streams.plan import Column
+from kons.streams.cells import ColumnFormat
+from kons.streams.chunks import Chunk, Tally, Values, converted
 from kons.streams.text import Record, TextReader
 from kons.streams.wording import shortened
 
@@ -28,12 +28,17 @@ class LibsvmReader(TextReader):
     Of a pipe only the first 1,000 rows are known then: a larger index later is a bad row.
     """
 
-    implied_target = TARGET
+    implied_target: str = TARGET
 
     def __init__(self, source: Source) -> None:
         self.columns: Sequence[str] = ()
         self._first = 1
         super().__init__(source)
+
+    def call_target(self, name: str) -> None:
+        """Give the labels, which have none, a name, unless it is another column or a place."""
+        if name not in self.columns and not re.fullmatch(r"-?\d+|[cx]\d+", name):
+            self.columns, self.implied_target = [*self.columns[:-1], name], name
 
     def _header(self, feed: Feed) -> int:
         if self.columns:
@@ -62,7 +67,7 @@ class LibsvmReader(TextReader):
                 f"{self.name}: no 'index:value' in it, expected lines such as '1 1:0.5 7:2' (libsvm)."
             )
         self._first = 0 if zero else 1
-        self.columns = [*(f"x{i}" for i in range(self._first, largest + 1)), TARGET]
+        self.columns = [*(f"x{i}" for i in range(self._first, largest + 1)), self.implied_target]
         return 1
 
     def _end(self, data: bytes) -> int:
@@ -115,7 +120,7 @@ class LibsvmReader(TextReader):
                 cells[place] = value
             yield number, [*cells, label]
 
-    def _at_once(self, data: bytes, line: int, wanted: Sequence[Column], decimal: str) -> Chunk | None:
+    def _at_once(self, data: bytes, line: int, wanted: Sequence[ColumnFormat], tally: Tally) -> Chunk | None:
         texts = data.decode("utf-8").split("\n")
         X = np.zeros((len(texts), len(self.columns) - 1))
         lines: list[int] = []
@@ -134,15 +139,12 @@ class LibsvmReader(TextReader):
         at = {name: i for i, name in enumerate(self.columns)}
         columns: dict[str, Values] = {}
         for column in wanted:
-            if column.name != TARGET:
-                columns[column.name] = X[: len(lines), at[column.name]]
-            elif column.kind == "number":
-                try:
-                    columns[TARGET] = np.array([float(label) for label in labels])
-                except ValueError:
-                    return None
-            elif column.kind == "text":
-                columns[TARGET] = Texts.of(labels)
-            else:
+            place = at[column.name]
+            if place < X.shape[1] and column.kind == "number":
+                columns[column.name] = X[: len(lines), place]
+                continue
+            cells = labels if place == X.shape[1] else X[: len(lines), place].tolist()
+            columns[column.name], bad = converted(cells, column)
+            if bad:
                 return None
         return Chunk(np.array(lines, dtype=np.int64), columns)

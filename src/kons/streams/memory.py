@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from kons.arrays import as_points
 from kons.errors import InputError, MissingExtraError
+from kons.streams.cells import ColumnFormat
 from kons.streams.chunks import Chunk, Tally, Texts, Values, from_cells
-from kons.streams.plan import Column
 from kons.streams.reader import Reader
 from kons.streams.wording import shortened
 
@@ -59,9 +59,7 @@ class ArrayReader(Reader):
         cells = [column.tolist() for column in self._X[:rows].T]
         return dict(zip(self.columns, [*cells, self._y[:rows].tolist()], strict=True))
 
-    def chunks(
-        self, wanted: Sequence[Column], tally: Tally | None, decimal: str
-    ) -> Generator[Chunk, None, None]:
+    def raw_chunks(self, wanted: Sequence[ColumnFormat], tally: Tally) -> Generator[Chunk, None, None]:
         places = {name: i for i, name in enumerate(self.columns[:-1])}
         for start in range(0, len(self._X), ROWS):
             rows = slice(start, start + ROWS)
@@ -79,7 +77,6 @@ class ArrayReader(Reader):
                     [column],
                     where=self.where,
                     tally=tally,
-                    decimal=decimal,
                 )
                 kept = np.isin(lines, part.lines)
                 columns = {name: np.asarray(values)[kept] for name, values in columns.items()}
@@ -136,14 +133,12 @@ class FrameReader(Reader):
     def look(self, rows: int) -> dict[str, list[Any]]:
         return {name: self._cells(name, slice(0, rows)) for name in self.columns}
 
-    def chunks(
-        self, wanted: Sequence[Column], tally: Tally | None, decimal: str
-    ) -> Generator[Chunk, None, None]:
+    def raw_chunks(self, wanted: Sequence[ColumnFormat], tally: Tally) -> Generator[Chunk, None, None]:
         for start in range(0, len(self._frame), ROWS):
             rows = slice(start, min(start + ROWS, len(self._frame)))
             lines = np.arange(rows.start + 1, rows.stop + 1, dtype=np.int64)
             columns: dict[str, Values] = {}
-            slow: list[Column] = []
+            slow: list[ColumnFormat] = []
             for column in wanted:
                 values = self._fast(column, rows)
                 if values is None:
@@ -153,7 +148,7 @@ class FrameReader(Reader):
             chunk = Chunk(lines, columns, cell=partial(self._cell, start))
             if slow:
                 cells = {column.name: self._cells(column.name, rows) for column in slow}
-                part = from_cells(lines.tolist(), cells, slow, where=self.where, tally=tally, decimal=decimal)
+                part = from_cells(lines.tolist(), cells, slow, where=self.where, tally=tally)
                 if len(part) < len(chunk):
                     chunk = chunk.chosen(np.isin(lines, part.lines))
                 chunk = Chunk(part.lines, {**chunk.columns, **part.columns}, part.error, chunk.cell)
@@ -166,7 +161,7 @@ class FrameReader(Reader):
             digest.update(repr((name, self._cells(name, slice(None, None, step)))).encode())
         return {"rows": len(self._frame), "columns": len(self.columns), "digest": digest.hexdigest()}
 
-    def _fast(self, column: Column, rows: slice) -> Values | None:
+    def _fast(self, column: ColumnFormat, rows: slice) -> Values | None:
         """The values by the library's own conversion; None where cells must be looked at one by one."""
         if self._extra is not None and column.name == self.implied_target:
             return None
@@ -181,7 +176,11 @@ class FrameReader(Reader):
                 return np.asarray(series.to_numpy()).astype(np.float64, copy=False)
             except (TypeError, ValueError):
                 return None
-        if column.kind == "text" and dtype in (self._nw.String, self._nw.Categorical, self._nw.Enum):
+        if (
+            column.kind == "text"
+            and not column.na_values
+            and dtype in (self._nw.String, self._nw.Categorical, self._nw.Enum)
+        ):
             try:
                 return Texts.of(
                     [None if t is None or t != t or not t.strip() else t.strip() for t in series.to_list()]
@@ -246,9 +245,7 @@ class PairReader(Reader):
                 cells[name].append(cell)
         return cells
 
-    def chunks(
-        self, wanted: Sequence[Column], tally: Tally | None, decimal: str
-    ) -> Generator[Chunk, None, None]:
+    def raw_chunks(self, wanted: Sequence[ColumnFormat], tally: Tally) -> Generator[Chunk, None, None]:
         if self.resumable:
             rows: Iterator[Any] = iter(self._source)
         else:
@@ -267,14 +264,14 @@ class PairReader(Reader):
                 try:
                     table.append(self._row(pair, number))
                 except InputError as problem:
-                    if tally is None:
+                    if tally.on_bad_row == "error":
                         error = problem
                         break
                     tally.add("bad row", 1, str(problem))
                     continue
                 lines.append(number)
             cells = {c.name: [row[places[c.name]] for row in table] for c in wanted}
-            chunk = from_cells(lines, cells, wanted, where=self.where, tally=tally, decimal=decimal)
+            chunk = from_cells(lines, cells, wanted, where=self.where, tally=tally)
             chunk.error = chunk.error or error
             yield chunk
 

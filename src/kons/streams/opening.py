@@ -15,7 +15,7 @@ from kons.errors import ConfigurationError, InputError, announce
 from kons.streams.arff import ArffReader
 from kons.streams.bytes import Source
 from kons.streams.cells import is_missing
-from kons.streams.chunks import Tally
+from kons.streams.chunks import OnBadRow, Tally
 from kons.streams.delimited import DelimitedReader
 from kons.streams.json_lines import JsonLinesReader
 from kons.streams.libsvm import LibsvmReader
@@ -26,9 +26,10 @@ from kons.streams.reader import Reader
 from kons.streams.stream import Stream
 from kons.streams.wording import listed, nearest, shortened
 
-__all__ = ["FORMATS", "Format", "open_stream", "reader_of"]
+__all__ = ["FORMATS", "Format", "open_stream", "reader_of", "resolve_column"]
 
 LOOK = 1000
+PACKED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
 SECOND_LOOK = 2_000_000  # rows, for the target alone
 LIBSVM = re.compile(rb"[-+]?[\w.]+(?:\s+\d+:[-+\w.]+)+\s*(?:#.*)?$")
 
@@ -75,18 +76,20 @@ FORMATS: dict[str, Format] = {
 
 def open_stream(
     source: Any,
-    target: str | None = None,
+    target: str | int | None = None,
     *,
-    columns: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
-    time: str | None = None,
+    columns: Sequence[str | int] | None = None,
+    drop: Sequence[str | int] = (),
+    time: str | int | None = None,
     lag: Any = None,
     horizon: int = 0,
     missing: str = "error",
-    on_bad_row: str = "error",
+    on_bad_row: OnBadRow = "error",
+    na_values: Sequence[Any] = (),
     task: str = "auto",
     format: str = "auto",
     delimiter: str | None = None,
+    header: bool | None = None,
     encoding: str | None = None,
     block_size: int = 512,
     plan: Plan | Mapping[str, Any] | None = None,
@@ -97,13 +100,15 @@ def open_stream(
     Parameters
     ----------
     source
-        The path of a CSV or TSV file, Parquet, JSON lines, libsvm or ARFF, text also packed with gzip;
-        ``"-"``, standard input; a pandas or polars frame; a pair ``(X, y)``; an iterable of pairs ``(x, y)``
-        with x a sequence of numbers or, as River has them, a dict.
+        The path of a CSV or TSV file, Parquet, JSON (lines, or a list of objects), libsvm or ARFF, text also
+        packed with gzip, bzip2, xz, zstandard or lz4, or as the only file of a zip archive; ``"-"``, standard
+        input; a pandas or polars frame; a pair ``(X, y)``; an iterable of pairs ``(x, y)`` with x a sequence
+        of numbers or, as River has them, a dict.
     target
-        The column to predict. Arrays and pairs know it by themselves.
+        The column to predict, by its name, or by its place: 9 is the ninth, -1 the last. Arrays, pairs and
+        libsvm files know it by themselves.
     columns, drop
-        The columns to use (else all), and those to leave out.
+        The columns to use (else all), and those to leave out, by name or place.
     time
         A column by which the rows must be in order; if it holds dates, they become features too.
     lag
@@ -116,7 +121,11 @@ def open_stream(
         ``"error"``, ``"skip"`` the row, or ``"mean"``: the mean of what was seen in the column before; text
         and dates then are all zeros. A missing target is refused or skipped.
     on_bad_row
-        ``"error"`` or ``"skip"``: a cell that is not what its column holds, a wrong number of fields.
+        What becomes of a cell that is not what its column holds: ``"error"``; ``"skip"`` the row; ``"gap"``:
+        it is a missing value, counted in ``stream.bad_cells``, unless it is the target's. A row with a wrong
+        number of fields is skipped unless under ``"error"``.
+    na_values
+        Texts and numbers that mean a missing value, beside the usual ones: ``["unknown", -999]``.
     task
         ``"regression"`` or ``"classification"``; by itself, text, true and false, or two distinct values
         mean classification. If the first targets are all the same, more of them are looked at.
@@ -124,7 +133,10 @@ def open_stream(
         One of :data:`FORMATS` (csv, tsv, parquet, jsonl, libsvm, arff), if neither the name nor the content
         shows it.
     delimiter, encoding
-        For text files, if not comma, semicolon, tab or bar, or not UTF-8.
+        For text files, if not comma, semicolon, tab, bar or spaces, or neither UTF-8 nor marked as UTF-16.
+    header
+        Whether the first line holds the columns' names; by itself, unless all of them are numbers. Columns
+        without names are called c1, c2, ...
     block_size
         Rows in a block.
     plan
@@ -149,17 +161,20 @@ def open_stream(
     if isinstance(source, Stream):
         return source
     _require(missing, "missing", ("error", "skip", "mean"))
-    _require(on_bad_row, "on_bad_row", ("error", "skip"))
+    _require(on_bad_row, "on_bad_row", ("gap", "skip", "error"))
     _require(task, "task", ("auto", "regression", "classification"))
     _require(format, "format", ("auto", *FORMATS))
     horizon = require_integer(horizon, "horizon", at_least=0)
     block_size = require_integer(block_size, "block_size", at_least=1)
-    columns, drop = _names(columns, "columns"), _names(drop, "drop") or []
+    asked, dropped = _names(columns, "columns"), _names(drop, "drop") or []
+    gaps = _names(na_values, "na_values") or []
     lags = lag_pairs(lag)
-    reader = reader_of(source, target, format=format, delimiter=delimiter, encoding=encoding)
+    given = Plan.from_dict(plan) if isinstance(plan, Mapping) else plan
+    if given is not None and target is None:
+        target = given.target
+    reader = reader_of(source, target, format=format, delimiter=delimiter, header=header, encoding=encoding)
     cells = reader.look(LOOK)
-    if plan is not None:
-        given = plan if isinstance(plan, Plan) else Plan.from_dict(plan)
+    if given is not None:
         with_target = _fits(reader, given)
         return Stream(
             reader,
@@ -170,8 +185,16 @@ def open_stream(
             block_size=block_size,
             with_target=with_target,
         )
-    chosen = target if reader.implied_target is None else reader.implied_target
-    if chosen is None:
+    names = list(reader.columns)
+
+    def found(word: str | int) -> str:
+        return resolve_column(names, word, reader.name)
+
+    if reader.implied_target is not None and (target is None or not isinstance(source, (str, Path))):
+        chosen = reader.implied_target
+    elif target is not None:
+        chosen = found(target)
+    else:
         raise ConfigurationError(
             f"target is missing: which column of {reader.name} is to be predicted? "
             f"There are {listed(list(reader.columns))}.",
@@ -182,16 +205,17 @@ def open_stream(
         list(reader.columns),
         cells,
         target=chosen,
-        columns=columns,
-        drop=drop,
-        time=time,
-        lags=lags,
+        columns=None if asked is None else list(map(found, asked)),
+        drop=list(map(found, dropped)),
+        time=None if time is None else found(time),
+        lags=[(name if name == "target" else found(name), back) for name, back in lags],
         horizon=horizon,
         task=task,
         typed=reader.typed,
-        delimiter=reader.delimiter,
         categories=reader.categories,
+        na_values=gaps,
     )
+    notes = [*reader.notes, *notes]
     if task == "auto" and made.task == "regression":
         made, more = _second_look(reader, made, cells[chosen])
         notes += more
@@ -201,17 +225,43 @@ def open_stream(
     return Stream(reader, made, notes, missing=missing, on_bad_row=on_bad_row, block_size=block_size)
 
 
+def resolve_column(names: Sequence[str], word: str | int, source: str = "the source") -> str:
+    """The column that is meant: a name, else its place: 9 or c9 is the ninth, -1 the last.
+
+    >>> resolve_column(["age", "2", "height"], "-1"), resolve_column(["age", "2", "height"], "2")
+    ('height', '2')
+    >>> resolve_column(["age", "height"], 1), resolve_column(["age", "height"], "c2")
+    ('age', 'height')
+    """
+    if str(word) in names:
+        return str(word)
+    match = re.fullmatch(r"c?([1-9]\d{0,8})|(-[1-9]\d{0,8})", str(word).strip())
+    if match is None:
+        raise ConfigurationError(f"{source} has no column {shortened(word)!r}{nearest(str(word), names)}")
+    place = int(match[1]) - 1 if match[1] else len(names) + int(match[2])
+    if not 0 <= place < len(names):
+        raise ConfigurationError(
+            f"{source} has no column {shortened(word)!r}, by name or by place: there are {len(names):,}, "
+            f"{listed(names)}."
+        )
+    return names[place]
+
+
 def reader_of(
     source: Any,
-    target: str | None = None,
+    target: str | int | None = None,
     *,
     format: str = "auto",
     delimiter: str | None = None,
+    header: bool | None = None,
     encoding: str | None = None,
 ) -> Reader:
     """The reader that a source needs."""
     if isinstance(source, (str, Path)):
-        return _file_reader(source, target, format=format, delimiter=delimiter, encoding=encoding)
+        return _file_reader(
+            source, target, format=format, delimiter=delimiter, header=header, encoding=encoding
+        )
+    target = None if target is None else str(target)
     if is_frame(source):
         return FrameReader(source)
     if isinstance(source, tuple) and len(source) == 2 and not isinstance(source[0], (Mapping, tuple)):
@@ -227,18 +277,26 @@ def reader_of(
 
 
 def _file_reader(
-    path: str | Path, target: str | None, *, format: str, delimiter: str | None, encoding: str | None
+    path: str | Path,
+    target: str | int | None,
+    *,
+    format: str,
+    delimiter: str | None,
+    header: bool | None,
+    encoding: str | None,
 ) -> Reader:
-    source = Source(path, encoding)
+    source = Source(path, encoding, header)
     if format == "auto":
         names = [ending.lower() for ending in Path(path).suffixes]
-        names = names[:-1] if names and names[-1] == ".gz" else names
+        names = names[:-1] if names and names[-1] in PACKED else names
         known = (name for name, kind in FORMATS.items() if names and names[-1] in kind.endings)
         format = next(known, "auto")
     if format == "auto":
         head = source.head()
         format = next((name for name, kind in FORMATS.items() if kind.recognises(head)), "csv")
     read = FORMATS[format].read(source, delimiter)
+    if isinstance(read, LibsvmReader) and isinstance(target, str):
+        read.call_target(target)
     return read if isinstance(read, Reader) else reader_of(read, target)
 
 
@@ -252,7 +310,7 @@ def _second_look(reader: Reader, plan: Plan, cells: Sequence[Any]) -> tuple[Plan
         return plan, [f"task: regression, though {first}: say so if these are labels (task)"]
     seen: set[float] = set()
     rows = 0
-    chunks = reader.chunks([target], Tally(), plan.decimal)
+    chunks = reader.chunks([target], Tally("skip"))
     for chunk in chunks:
         values: Any = chunk.columns[plan.target]
         seen.update(np.unique(values[np.isfinite(values)])[:3].tolist())

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from kons.errors import InputError
+from kons.streams.arrow import cells_of, column_of
 from kons.streams.bytes import Source
-from kons.streams.cells import is_missing
-from kons.streams.chunks import Chunk, Tally, Texts, Values, from_cells
-from kons.streams.plan import Column
+from kons.streams.cells import ColumnFormat
+from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
 from kons.streams.reader import Reader
 from kons.streams.text import arrow
 from kons.streams.wording import shortened
@@ -50,19 +50,17 @@ class ParquetReader(Reader):
         with self._opened() as file:
             for batch in self._batches(file, rows, None):
                 part = batch.slice(0, rows)
-                return {name: _cells(part.column(i)) for i, name in enumerate(batch.schema.names)}
+                return {name: cells_of(part.column(i)) for i, name in enumerate(batch.schema.names)}
         raise InputError(f"{self.name} has no rows; expected at least one.")
 
-    def chunks(
-        self, wanted: Sequence[Column], tally: Tally | None, decimal: str
-    ) -> Generator[Chunk, None, None]:
+    def raw_chunks(self, wanted: Sequence[ColumnFormat], tally: Tally) -> Generator[Chunk, None, None]:
         names = [column.name for column in wanted]
         size = max(64, min(ROWS, CELLS // max(1, len(names))))
         first = 0
         with self._opened() as file:
             for batch in self._batches(file, size, names):
                 if batch.num_rows:
-                    yield self._chunk(batch, first, wanted, tally, decimal)
+                    yield self._chunk(batch, first, wanted, tally)
                 first += batch.num_rows
                 self.bytes_done = int((self.bytes_total or 0) * first / self._rows)
 
@@ -81,62 +79,20 @@ class ParquetReader(Reader):
         except (self._pa.ArrowException, OSError, ValueError) as error:
             raise InputError(f"{self.name} is no sound Parquet file ({_first_line(error)}).") from None
 
-    def _chunk(
-        self, batch: Any, first: int, wanted: Sequence[Column], tally: Tally | None, decimal: str
-    ) -> Chunk:
-        lines = np.arange(first + 1, first + 1 + batch.num_rows, dtype=np.int64)
+    def _chunk(self, batch: Any, first: int, wanted: Sequence[ColumnFormat], tally: Tally) -> Chunk:
         columns: dict[str, Values] = {}
-        slow: list[Column] = []
+        faults: list[Fault] = []
         for column in wanted:
-            values = self._fast(batch.column(batch.schema.get_field_index(column.name)), column)
-            if values is None:
-                slow.append(column)
-            else:
-                columns[column.name] = values
+            columns[column.name], bad = column_of(
+                batch.column(batch.schema.get_field_index(column.name)), column
+            )
+            faults += bad
+        lines = np.arange(first + 1, first + 1 + batch.num_rows, dtype=np.int64)
 
         def cell(row: int, name: str) -> Any:
-            return _cells(batch.column(batch.schema.get_field_index(name)).slice(row, 1))[0]
+            return cells_of(batch.column(batch.schema.get_field_index(name)).slice(row, 1))[0]
 
-        chunk = Chunk(lines, columns, cell=cell)
-        if not slow:
-            return chunk
-        cells = {c.name: _cells(batch.column(batch.schema.get_field_index(c.name))) for c in slow}
-        part = from_cells(lines.tolist(), cells, slow, where=self.where, tally=tally, decimal=decimal)
-        chunk = chunk.chosen(np.isin(lines, part.lines))
-        return Chunk(part.lines, {**chunk.columns, **part.columns}, part.error, chunk.cell)
-
-    def _fast(self, array: Any, column: Column) -> Values | None:
-        kind, types = array.type, self._pa.types
-        if column.kind in ("number", "flag") and (types.is_integer(kind) or types.is_floating(kind)):
-            if array.null_count and types.is_integer(kind):
-                array = array.cast(self._pa.float64(), safe=False)
-            return np.asarray(array.to_numpy(zero_copy_only=False)).astype(np.float64, copy=False)
-        if column.kind == "flag" and types.is_boolean(kind):
-            return np.array(array.to_pylist(), dtype=np.float64)
-        if column.kind == "text" and types.is_dictionary(kind) and types.is_string(kind.value_type):
-            texts = Texts.of([None if is_missing(t) else t.strip() for t in array.dictionary.to_pylist()])
-            codes = array.indices.fill_null(len(texts.codes)).to_numpy(zero_copy_only=False)
-            return Texts(np.append(texts.codes, -1)[codes], texts.values)
-        if column.kind == "text" and (types.is_string(kind) or types.is_large_string(kind)):
-            return self._fast(array.dictionary_encode().cast(_dictionary(self._pa)), column)
-        if column.kind == "date" and types.is_timestamp(kind):
-            return np.asarray(
-                array.cast(self._pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
-            ).view(np.int64)
-        return None
-
-
-def _dictionary(pa: Any) -> Any:
-    return pa.dictionary(pa.int32(), pa.string())
-
-
-def _cells(array: Any) -> list[Any]:
-    """Python values; moments as NumPy has them, which knows nanoseconds and no time zones."""
-    import pyarrow as pa
-
-    if pa.types.is_timestamp(array.type):
-        return list(array.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False))
-    return list(array.to_pylist())
+        return settled(Chunk(lines, columns, cell=cell), faults, self.where, tally)
 
 
 def _first_line(error: BaseException) -> str:

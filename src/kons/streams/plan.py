@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -28,31 +28,33 @@ from kons.errors import ConfigurationError, InputError
 from kons.streams.cells import (
     FALSE,
     MISSING_NUMBERS,
+    PLAIN,
     TRUE,
+    BadCell,
+    ColumnFormat,
+    Kind,
+    NumberStyle,
+    converter,
     is_date,
     is_flag,
     is_missing,
     is_number_text,
     is_real,
+    number_style,
 )
-from kons.streams.dates import NOT_A_TIME, date_order, stamp
+from kons.streams.dates import NOT_A_TIME, date_order, epoch_unit, stamp
 from kons.streams.wording import listed, nearest, shortened
 
 __all__ = ["Column", "Plan", "lag_pairs", "make_plan"]
 
-Kind = Literal["number", "flag", "date", "text"]
 Task = Literal["regression", "classification"]
 WIDTH = 8
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of the source and how it is read."""
+class Column(ColumnFormat):
+    """A column of the source, how it is read, and what becomes of it."""
 
-    name: str
-    kind: Kind
-    order: str = "year first"
-    """How its dates are written."""
     parts: tuple[str, ...] = ()
     """Which parts of its dates become features."""
     salt: int = 0
@@ -88,7 +90,8 @@ class Plan:
     lags: tuple[tuple[str, int], ...] = ()
     horizon: int = 0
     time: str | None = None
-    decimal: str = "."
+    target_style: NumberStyle = PLAIN
+    na_values: tuple[str, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -99,7 +102,7 @@ class Plan:
     @property
     def target_column(self) -> Column:
         """The target as a column to read."""
-        return Column(self.target, self.target_kind)
+        return Column(self.target, self.target_kind, style=self.target_style, na_values=self.na_values)
 
     def read(self, *, with_target: bool = True) -> tuple[Column, ...]:
         """All columns that are read, each once."""
@@ -116,7 +119,14 @@ class Plan:
             columns, extras = (
                 tuple(
                     Column(
-                        **{**c, "name": str(c["name"]), "parts": tuple(c["parts"]), "salt": int(c["salt"])}
+                        **{
+                            **c,
+                            "name": str(c["name"]),
+                            "style": NumberStyle(**c["style"]),
+                            "na_values": tuple(c["na_values"]),
+                            "parts": tuple(c["parts"]),
+                            "salt": int(c["salt"]),
+                        }
                     )
                     for c in tree[part]
                 )
@@ -129,6 +139,8 @@ class Plan:
                     "extras": extras,
                     "lags": tuple((str(name), int(back)) for name, back in tree["lags"]),
                     "horizon": int(tree["horizon"]),
+                    "target_style": NumberStyle(**tree["target_style"]),
+                    "na_values": tuple(tree["na_values"]),
                 }
             )
         except (TypeError, KeyError, ValueError, AttributeError):
@@ -184,8 +196,8 @@ def make_plan(
     horizon: int,
     task: str,
     typed: bool,
-    delimiter: str = ",",
     categories: Sequence[str] = (),
+    na_values: Sequence[str] = (),
 ) -> tuple[Plan, list[str]]:
     """The plan for a source whose first rows hold these cells, and what was chosen, in words.
 
@@ -198,22 +210,28 @@ def make_plan(
         raise ConfigurationError(f"column {target!r} is the target: it cannot be dropped as well.")
     rows = len(cells[target])
     told = _Told(rows)
-    decimal = _decimal(cells, delimiter) if not typed else "."
-    if decimal == ",":
-        told.say("decimals are written with a comma")
+    unknown = {text.strip().casefold() for text in na_values}
+    if unknown:
+        cells = {
+            name: [None if str(cell).strip().casefold() in unknown else cell for cell in column]
+            for name, column in cells.items()
+        }
+    decimal = None if typed else _decimal(cells)
 
     def described(name: str) -> Column | None:
-        return _described(name, cells[name], decimal, typed=typed, category=name in categories)
+        found = _described(name, cells[name], decimal, typed=typed, category=name in categories)
+        return None if found is None else replace(found, na_values=tuple(na_values))
 
     answer = described(target)
+    style = PLAIN if answer is None else answer.style
     target_kind = _target_kind(source, target, answer, cells[target], typed=typed)
     if task == "regression" and answer is not None and answer.kind == "flag":
         target_kind = "flag"  # yes and no as 1 and 0, as true and false are
-    mixed = not typed and target_kind == "number" and _some_text(cells[target], decimal)
+    mixed = not typed and target_kind == "number" and _some_text(cells[target], style)
     if mixed and task == "classification":
         target_kind = "text"  # labels, of which most look like numbers: 12, 13, 3x
     if task == "auto":
-        task, reason = _task(cells[target], target_kind, decimal)
+        task, reason = _task(cells[target], target_kind, style)
         if task == "classification":
             told.say(f"task: classification, since {target!r} {reason}")
     elif task not in ("regression", "classification"):
@@ -245,7 +263,7 @@ def make_plan(
         if name not in cells:
             raise ConfigurationError(f"{source} has no column {shortened(name)!r}{nearest(name, names)}")
         column = next((c for c in features if c.name == name), None) or (
-            Column(target, target_kind) if name == target else described(name)
+            Column(target, target_kind, style=style) if name == target else described(name)
         )
         kinds = ("number", "date") if name == time else ("number", "flag")
         if column is None or column.kind not in kinds:
@@ -272,8 +290,11 @@ def make_plan(
         lags=tuple(lags),
         horizon=horizon,
         time=time,
-        decimal=decimal,
+        target_style=style,
+        na_values=tuple(na_values),
     )
+    for column in (*features, plan.target_column):
+        told.written(column)
     return plan, told.notes()
 
 
@@ -303,6 +324,18 @@ class _Told:
             order = f"dates ({column.order}) as sine and cosine of {parts}: "
             self._groups.setdefault(order, []).append(column.name)
 
+    def written(self, column: Column) -> None:
+        style = column.style
+        if column.kind != "number" or style == PLAIN:
+            return
+        words = ["decimals are written with a comma"] if style.decimal == "," else []
+        if style.thousands:
+            signs = {" ": "a space", "'": "an apostrophe", ",": "a comma", ".": "a point"}
+            words.append(f"thousands are written with {signs[style.thousands]}")
+        if style.signs:
+            words.append("currency, percent and parentheses are left away")
+        self._groups.setdefault(f"{', '.join(words)}: ", []).append(column.name)
+
     def notes(self) -> list[str]:
         return [
             *self._said,
@@ -311,7 +344,7 @@ class _Told:
 
 
 def _described(
-    name: str, cells: Sequence[Any], decimal: str, *, typed: bool, category: bool
+    name: str, cells: Sequence[Any], decimal: str | None, *, typed: bool, category: bool
 ) -> Column | None:
     """The column by its first cells; None if there is nothing in it that can be used."""
     present = [cell for cell in cells if not is_missing(cell)]
@@ -322,8 +355,9 @@ def _described(
         folded = {cell.strip().casefold() for cell in present[:1000]}
         if folded <= TRUE | FALSE and (folded & TRUE or folded & FALSE):
             return Column(name, "flag")
-        if not typed and not category and sum(is_number_text(cell, decimal) for cell in present) >= half:
-            return Column(name, "number")
+        style = None if typed or category else number_style(present, decimal=decimal)
+        if style is not None:
+            return _numbers(name, present, style)
         order = None if category else date_order(present)
         if order is not None:
             return _dated(name, [stamp(cell, order) for cell in present], order)
@@ -331,7 +365,7 @@ def _described(
     if all(is_flag(cell) for cell in present):
         return Column(name, "flag")
     if sum(is_real(cell) or is_flag(cell) for cell in present) >= half:
-        return Column(name, "number")
+        return _numbers(name, present, PLAIN)
     if sum(is_date(cell) for cell in present) >= half:
         return _dated(name, [stamp(cell, "year first") for cell in present], "year first")
     if sum(isinstance(cell, str) for cell in present) >= half:
@@ -355,15 +389,23 @@ def _all_different(cells: Sequence[Any]) -> bool:
     return len(present) > 1 and len(set(present)) == len(present)
 
 
-def _decimal(cells: Mapping[str, Sequence[Any]], delimiter: str) -> str:
-    """A comma, where fields are not delimited by one and some column holds numbers only if it is."""
-    if delimiter == ",":
-        return "."
+def _numbers(name: str, present: Sequence[Any], style: NumberStyle) -> Column:
+    """A column of numbers, which may be moments if its name says so."""
+    values = [value for cell in present if (value := _value(cell, style)) is not None]
+    unit = epoch_unit(name, values) if style == PLAIN and len(values) == len(present) else None
+    if unit is None:
+        return Column(name, "number", style=style)
+    return _dated(name, [stamp(value, unit) for value in values], unit)
+
+
+def _decimal(cells: Mapping[str, Sequence[Any]]) -> str | None:
+    """A comma, where some column holds numbers only if it is the decimal sign."""
     for column in cells.values():
         texts = [cell for cell in column if isinstance(cell, str) and "," in cell]
-        if texts and sum(is_number_text(text, ",") for text in texts) > len(texts) / 2:
+        style = number_style(texts) if texts else None
+        if style is not None and style.decimal == ",":
             return ","
-    return "."
+    return None
 
 
 def _target_kind(
@@ -383,26 +425,28 @@ def _target_kind(
     return column.kind
 
 
-def _some_text(cells: Sequence[Any], decimal: str) -> bool:
+def _some_text(cells: Sequence[Any], style: NumberStyle) -> bool:
     texts = (cell for cell in cells if isinstance(cell, str))
     return any(
-        not is_number_text(text, decimal) and text.strip().casefold() not in MISSING_NUMBERS for text in texts
+        not is_number_text(text, style) and text.strip().casefold() not in MISSING_NUMBERS for text in texts
     )
 
 
-def _task(cells: Sequence[Any], kind: Kind, decimal: str) -> tuple[str, str]:
+def _task(cells: Sequence[Any], kind: Kind, style: NumberStyle) -> tuple[str, str]:
     if kind == "text":
         return "classification", "holds text"
     if kind == "flag":
         return "classification", "holds true and false"
-    values = {_value(cell, decimal) for cell in cells if not is_missing(cell)} - {None}
+    values = {_value(cell, style) for cell in cells if not is_missing(cell)} - {None}
     if len(values) == 2:
         low, high = sorted(v for v in values if v is not None)
         return "classification", f"has just two values in the first {len(cells):,} row(s): {low:g}, {high:g}"
     return "regression", ""
 
 
-def _value(cell: Any, decimal: str) -> float | None:
-    if isinstance(cell, str):
-        return float(cell.replace(decimal, ".", 1)) if is_number_text(cell, decimal) else None
-    return float(cell) if is_real(cell) or is_flag(cell) else None
+def _value(cell: Any, style: NumberStyle) -> float | None:
+    try:
+        value = converter("number", style=style)(cell)
+    except BadCell:
+        return None
+    return None if value is None else float(value)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
+from contextlib import closing
 from typing import Any
 
-from kons.streams.chunks import Chunk, Tally
-from kons.streams.plan import Column
+from kons.streams.cells import ColumnFormat
+from kons.streams.chunks import Chunk, Tally, sound
+from kons.streams.wording import listed
 
-__all__ = ["Reader"]
+__all__ = ["Reader", "distinct_names"]
 
 
 class Reader(ABC):
@@ -18,7 +20,9 @@ class Reader(ABC):
     name: str
     """For people: a file's path, or what the object is."""
     columns: Sequence[str]
-    """The names of all columns, in order."""
+    """The names of all columns, in order, each once."""
+    notes: Sequence[str] = ()
+    """What was chosen in opening it, in words."""
     unit = "row"
     """What its rows are counted in: lines of a file, or rows."""
     typed = True
@@ -36,11 +40,15 @@ class Reader(ABC):
     def look(self, rows: int) -> dict[str, list[Any]]:
         """The first cells of every column, as they stand."""
 
+    def chunks(self, wanted: Sequence[ColumnFormat], tally: Tally) -> Generator[Chunk, None, None]:
+        """All rows, the wanted columns only; what becomes of bad ones, the tally says and counts."""
+        with closing(self.raw_chunks(wanted, tally)) as parts:
+            for chunk in parts:
+                yield sound(chunk, wanted, self.where, tally)
+
     @abstractmethod
-    def chunks(
-        self, wanted: Sequence[Column], tally: Tally | None, decimal: str
-    ) -> Generator[Chunk, None, None]:
-        """All rows, the wanted columns only. With a tally bad rows are counted and left out."""
+    def raw_chunks(self, wanted: Sequence[ColumnFormat], tally: Tally) -> Generator[Chunk, None, None]:
+        """The same, in which numbers may be infinite."""
 
     @property
     def total_rows(self) -> int | None:
@@ -54,3 +62,27 @@ class Reader(ABC):
     def where(self, line: int) -> str:
         """How a message names a row."""
         return f"{self.name}, {self.unit} {line:,}" if self.unit == "row" else f"{self.name}, line {line}"
+
+
+def distinct_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Names as columns have them, none empty, none twice; and a note about those that were changed.
+
+    >>> distinct_names(["a", " b", "a", "", "a"])
+    (['a', 'b', 'a.1', 'column 4', 'a.2'], ['columns of the same name, renamed: a.1, a.2'])
+    """
+    columns = [str(name).strip() or f"column {i}" for i, name in enumerate(names, start=1)]
+    taken = set(columns)
+    if len(taken) == len(columns):
+        return columns, []
+    counts: dict[str, int] = {}
+    renamed = []
+    for i, name in enumerate(columns):
+        if name not in counts:
+            counts[name] = 0
+            continue
+        while (other := f"{name}.{counts[name] + 1}") in taken:
+            counts[name] += 1
+        taken.add(other)
+        columns[i] = other
+        renamed.append(other)
+    return columns, [f"columns of the same name, renamed: {listed(renamed)}"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, require_integer
 from kons.errors import ConfigurationError, InputError
-from kons.streams.chunks import Tally
+from kons.streams.chunks import BadCells, OnBadRow, Tally
 from kons.streams.plan import Plan, Task
 from kons.streams.reader import Reader
 from kons.streams.rows import Assembler, Rows
@@ -57,7 +57,7 @@ class Stream:
         notes: list[str],
         *,
         missing: str,
-        on_bad_row: str,
+        on_bad_row: OnBadRow,
         block_size: int,
         with_target: bool = True,
     ) -> None:
@@ -135,6 +135,11 @@ class Stream:
         return dict(self._tally.firsts)
 
     @property
+    def bad_cells(self) -> dict[str, BadCells]:
+        """Cells of the last reading that are not what their column holds, by column: count, and examples."""
+        return dict(self._tally.bad_cells)
+
+    @property
     def total_rows(self) -> int | None:
         """How many rows there are: known in memory, estimated for files of text, else None."""
         return self._reader.total_rows
@@ -181,7 +186,8 @@ class Stream:
             yield Block(max(next_row, start), X[cut].copy(), y[cut].copy(), lines[cut].copy())
 
     def _rows(self) -> Iterator[Rows]:
-        tally = self._tally = Tally()
+        required = frozenset({self.plan.target, *filter(None, [self.plan.time])})
+        tally = self._tally = Tally(self._on_bad_row, required)
         reader = self._reader
         assembler = Assembler(
             self.plan,
@@ -193,8 +199,7 @@ class Stream:
         )
         used = 0
         wanted = self.plan.read(with_target=self._with_target)
-        skipping = tally if self._on_bad_row == "skip" else None
-        for chunk in reader.chunks(wanted, skipping, self.plan.decimal):
+        for chunk in reader.chunks(wanted, tally):
             rows, error = assembler.rows(chunk)
             if len(rows[1]):
                 used += len(rows[1])

@@ -10,10 +10,9 @@ import numpy as np
 
 from kons.errors import InputError, MissingExtraError
 from kons.streams.bytes import PIECE, Feed, Source, pieces
+from kons.streams.cells import ColumnFormat
 from kons.streams.chunks import Chunk, Tally, from_cells
-from kons.streams.plan import Column
 from kons.streams.reader import Reader
-from kons.streams.wording import shortened
 
 __all__ = ["TextReader", "arrow"]
 
@@ -71,9 +70,23 @@ class TextReader(Reader):
     def _records(self, data: bytes, line: int) -> Iterator[Record]:
         """All records, one by one."""
 
-    def _at_once(self, data: bytes, line: int, wanted: Sequence[Column], decimal: str) -> Chunk | None:
+    def _at_once(self, data: bytes, line: int, wanted: Sequence[ColumnFormat], tally: Tally) -> Chunk | None:
         """All records by a fast library, or None if it cannot or something is odd about them."""
         return None
+
+    def _open(self) -> Feed:
+        """The bytes from the start."""
+        feed = self._source.open()
+        try:
+            feed.start()
+        except BaseException:
+            feed.close()
+            raise
+        return feed
+
+    def _tidied(self, data: bytes) -> bytes:
+        """A piece as the two ways of reading it want it, line by line the same."""
+        return data
 
     # ---- the same for all
 
@@ -89,14 +102,14 @@ class TextReader(Reader):
             for data, line in source:
                 taken.append(data)
                 length += len(data)
-                for _, cells in self._records(data, line):
+                for _, cells in self._records(self._tidied(data), line):
                     if isinstance(cells, InputError):
                         problem = problem or cells
                     else:
                         table.append(cells)
                     if len(table) >= rows:
                         break
-                if len(table) >= rows:
+                if len(table) >= rows or length > LARGEST_PIECE:
                     break
                 self._row_bytes = length / max(1, len(table))
             else:
@@ -114,9 +127,7 @@ class TextReader(Reader):
         self._all_rows = len(table) if ended else None
         return {name: [row[i] for row in table] for i, name in enumerate(self.columns)}
 
-    def chunks(
-        self, wanted: Sequence[Column], tally: Tally | None, decimal: str
-    ) -> Generator[Chunk, None, None]:
+    def raw_chunks(self, wanted: Sequence[ColumnFormat], tally: Tally) -> Generator[Chunk, None, None]:
         if self._used and not self.resumable:
             raise InputError(f"{self.name} was read already, and can be read only once.")
         self._used = True
@@ -124,8 +135,9 @@ class TextReader(Reader):
         try:
             for data, line in pieces(feed, self.name, self._first_line, self._end, self._piece):
                 self.bytes_done = feed.done
-                chunk = self._at_once(data, line, wanted, decimal)
-                yield chunk if chunk is not None else self._one_by_one(data, line, wanted, tally, decimal)
+                data = self._tidied(data)
+                chunk = self._at_once(data, line, wanted, tally)
+                yield chunk if chunk is not None else self._one_by_one(data, line, wanted, tally)
         finally:
             feed.close()
 
@@ -145,9 +157,8 @@ class TextReader(Reader):
         """The feed, at the first line of data."""
         if self._feed is not None:
             return self._feed
-        feed = self._source.open()
+        feed = self._open()
         try:
-            feed.start()
             self._first_line = self._header(feed)
         except BaseException:
             feed.close()
@@ -171,9 +182,7 @@ class TextReader(Reader):
             self._row_bytes = length / max(1, table)
         self._piece = int(min(LARGEST_PIECE, max(PIECE, ROWS_A_PIECE * (self._row_bytes or 0))))
 
-    def _one_by_one(
-        self, data: bytes, line: int, wanted: Sequence[Column], tally: Tally | None, decimal: str
-    ) -> Chunk:
+    def _one_by_one(self, data: bytes, line: int, wanted: Sequence[ColumnFormat], tally: Tally) -> Chunk:
         lines: list[int] = []
         table: list[list[Any]] = []
         error: InputError | None = None
@@ -181,24 +190,13 @@ class TextReader(Reader):
             if not isinstance(cells, InputError):
                 lines.append(number)
                 table.append(cells)
-            elif tally is None:
+            elif tally.on_bad_row == "error":
                 error = cells
                 break
             else:
                 tally.add("bad row", 1, str(cells))
         at = {name: i for i, name in enumerate(self.columns)}
         columns = {c.name: [row[at[c.name]] for row in table] for c in wanted}
-        chunk = from_cells(lines, columns, wanted, where=self.where, tally=tally, decimal=decimal)
+        chunk = from_cells(lines, columns, wanted, where=self.where, tally=tally)
         chunk.error = chunk.error or error
         return chunk
-
-    def _named(self, names: Sequence[str], line: int) -> list[str]:
-        """Names as columns have them: none empty, none twice."""
-        columns = [name.strip() or f"column {i}" for i, name in enumerate(names, start=1)]
-        if len(set(columns)) < len(columns):
-            seen: set[str] = set()
-            for name in columns:
-                if name in seen:
-                    raise InputError(f"{self.name}, line {line}: two columns are called {shortened(name)!r}.")
-                seen.add(name)
-        return columns
