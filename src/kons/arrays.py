@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.errors import ConfigurationError, InputError, MissingExtraError, notice
+from kons.errors import ConfigurationError, InputError, MissingExtraError, MissingValueError, notice
 
 __all__ = [
     "Integers",
@@ -375,9 +375,10 @@ def _require_width(seen: int, width: int | None, name: str) -> None:
 def _require_finite(array: NDArray[np.float64], name: str) -> None:
     if np.isfinite(array).all():
         return
-    position = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    fault = np.isinf(array) if np.isinf(array).any() else np.isnan(array)
+    position = tuple(int(i) for i in np.argwhere(fault)[0])
     where = "".join(f"[{i}]" for i in position)
-    raise InputError(
+    raise (MissingValueError if np.isnan(array[position]) else InputError)(
         f"{name}{where} is {array[position]}, expected finite numbers: "
         "drop the row or fill the missing value."
     )

@@ -4,7 +4,8 @@
 
     KonsError
     ├── InputError (ValueError)            the data handed in
-    │   └── TargetError                    a target the loss or the bound cannot take
+    │   ├── TargetError                    a target the loss or the bound cannot take
+    │   └── MissingValueError              NaN, where values that are not known are not taken
     ├── ConfigurationError (ValueError)    a parameter, or two that do not fit together
     ├── NumericalError (ArithmeticError)   a kernel or loss that breaks its own contract
     ├── FileError (ValueError)             a saved file or state that cannot be written or trusted
@@ -32,6 +33,7 @@ __all__ = [
     "KonsError",
     "KonsWarning",
     "MissingExtraError",
+    "MissingValueError",
     "NumericalError",
     "TargetError",
     "announce",
@@ -54,6 +56,10 @@ class InputError(KonsError, ValueError):
 
 class TargetError(InputError):
     """A target outside what the loss, or its bound, can take."""
+
+
+class MissingValueError(InputError):
+    """NaN among the features, for a learner or a way in that does not take it."""
 
 
 class ConfigurationError(KonsError, ValueError):

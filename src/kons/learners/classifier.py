@@ -251,7 +251,7 @@ class Classifier(Wrapper):
 
     # ---- inside
 
-    def widen(self, columns: int = 1) -> None:
+    def widen(self, columns: int = 1, samples: Any = None) -> None:
         """More features from now on, 0 in all that was kept: see :meth:`StreamConsumer.widen`."""
         self._require_widenable(columns)
         if self._width is not None:

@@ -15,6 +15,7 @@ from kons.arrays import Vector, as_outputs, as_scalar, require_integer
 from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, KonsError
 from kons.kernels import Kernel
+from kons.learners.door import TakesTables
 from kons.learners.learner import Learner
 from kons.learners.protocol import as_learner, can_learn, described
 from kons.state import Count, Field, Part, Sizes, Width, fields
@@ -38,7 +39,7 @@ class Outputs(Field):
         return stored.integer(key, at_most=MOST_OUTPUTS)
 
 
-class StreamConsumer(Learner, Part, ABC):
+class StreamConsumer(TakesTables, Learner, Part, ABC):
     """Rows in order, each counted; a call that raises leaves everything exactly as it was."""
 
     STATE = fields(_width=Width(), _rows_seen=Count(), _kept=Count())
@@ -78,12 +79,13 @@ class StreamConsumer(Learner, Part, ABC):
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
 
-    def widen(self, columns: int = 1) -> None:
+    def widen(self, columns: int = 1, samples: Any = None) -> None:
         """Rows have so many features more from now on, at their end; all that was kept has 0 there.
 
         A coordinate in which all points are 0 changes no kernel of distances or of products between them, so
         this is exactly the learner whose rows had 0 there from the start. Any other kernel is refused.
-        Before the first row nothing is to be done. Costs a copy of the points. Rows that wait for their
+        Before the first row nothing is to be done. Costs a copy of the points; ``samples`` are for learners
+        that scale. Rows that wait for their
         targets have 0 there, too.
 
         >>> from kons import KONS, Gaussian, Squared

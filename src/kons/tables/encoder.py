@@ -12,7 +12,7 @@ from kons.arrays import Matrix, Vector, require_integer
 from kons.state import Array, Count, Field, Flag, Part, Sizes, fields
 from kons.stored import Stored
 from kons.tables.features import KINDS, LOOKS, ColumnFeatures, NumberFeatures
-from kons.tables.records import Records
+from kons.tables.records import Records, kind_of
 
 __all__ = ["Encoder", "Growth", "Piece"]
 
@@ -65,6 +65,34 @@ class _Columns(Field):
             column.restore(where)
 
 
+class _Asked(Field):
+    """Records that wait for their targets, by identifier: what each column had."""
+
+    undoes = True
+
+    def save(self, part: Any, name: str) -> Any:
+        return [(id, list(record.items())) for id, record in getattr(part, name).items()]
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        waiting = {}
+        for entry in stored.items(key):
+            if not (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[1], list)):
+                raise stored.error(f"{key} holds something else than records")
+            try:
+                waiting[entry[0]] = dict(entry[1])
+                for column, value in waiting[entry[0]].items():
+                    kind_of(value, column)
+            except (TypeError, ValueError) as error:
+                raise stored.error(f"{key} holds no record: {error}") from None
+        return waiting
+
+    def mark(self, part: Any, name: str) -> Any:
+        return dict(getattr(part, name))
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        setattr(part, name, mark)
+
+
 class Encoder(Part):
     """Records to rows of numbers: a row is encoded by the rows before it, and by targets known by then.
 
@@ -111,6 +139,7 @@ class Encoder(Part):
         _looked=Count(at_most=len(LOOKS)),
         _known=Count(),
         grows=Flag(),
+        _asked=_Asked(),
     )
 
     def __init__(
@@ -133,8 +162,19 @@ class Encoder(Part):
         self._late: Matrix = np.empty((0, 1 if labelled else outputs))
         self._looked = 0
         self._known = 0
+        self._asked: dict[Any, dict[Any, Any]] = {}
 
     # ---- looking
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether its columns are those of arrays, by number."""
+        return bool(self.columns) and all(type(name) is int for name in self.columns)
+
+    @property
+    def gaps(self) -> dict[Any, int]:
+        """How many values were missing in the rows learned, of each column where some were."""
+        return {name: column.gaps for name, column in self.columns.items() if column.gaps}
 
     @property
     def features(self) -> list[str]:
@@ -197,6 +237,33 @@ class Encoder(Part):
                     growth = Growth(self.width - before, np.array(earlier))
             yield Piece(rows, X, growth)
             start = stop
+
+    def begin_unnamed(self, totals: Vector, rows: int) -> None:
+        """The columns of an array, of which so many rows, without a gap, had these sums."""
+        for name, total in enumerate(totals.tolist()):
+            column = self.columns[name] = NumberFeatures(1)
+            column.levels = column.statistics = None
+            self._add(column, column.joins(0.0, late=False))
+            column.total, column.count = total, float(rows)
+
+    def keep_features(self, width: int) -> None:
+        """No features beyond these: what joined behind them is given up, and nothing joins any more."""
+        self.grows = False
+        for name, column in list(self.columns.items()):
+            column.give_up(width)
+            if not column.slots:
+                del self.columns[name]
+        self.width = width
+
+    # ---- rows that wait for their targets
+
+    def ask(self, id: Any, record: dict[Any, Any]) -> None:
+        """Keep a record until its target is known, or it is forgotten."""
+        self._asked[id] = record
+
+    def answered(self, id: Any) -> dict[Any, Any] | None:
+        """The record that was kept, which is no longer."""
+        return self._asked.pop(id, None)
 
     # ---- one piece
 

@@ -79,6 +79,12 @@ class ColumnFeatures(Part, ABC):
         self.slots += range(slot, slot + len(roles))
         self.roles += roles
 
+    def give_up(self, width: int) -> None:
+        """Features from this place on are no more."""
+        there = [slot < width for slot in self.slots]
+        self.roles = [role for role, stays in zip(self.roles, there, strict=True) if stays]
+        self.slots = [slot for slot in self.slots if slot < width]
+
     def places(self, prefix: str) -> list[int]:
         """Where features stand whose role begins so."""
         return [slot for slot, role in zip(self.slots, self.roles, strict=True) if role.startswith(prefix)]

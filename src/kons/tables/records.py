@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from kons.errors import InputError, notice
+from kons.errors import InputError, MissingExtraError, notice
+from kons.arrays import Matrix
 from kons.tables.dates import NOT_A_TIME
 
-__all__ = ["DictRecords", "Records", "TypedRecords", "kind_of", "typed"]
+__all__ = ["DictRecords", "Records", "TypedRecords", "is_table", "kind_of", "records_of", "typed"]
 
 # What other libraries write for a value that is not there, by name: none has to be imported.
 _ABSENT = ("NAType", "NaTType", "MaskedConstant")
@@ -75,6 +76,25 @@ class DictRecords(Records):
         return first
 
 
+class ArrayRecords(Records):
+    """Rows of an array, whose columns are known by their number; NaN is a gap."""
+
+    def __init__(self, X: Matrix) -> None:
+        self._X = X
+
+    def __len__(self) -> int:
+        return len(self._X)
+
+    def values(self, name: Any, kind: str) -> Any:
+        return np.ascontiguousarray(self._X[:, name])
+
+    def columns_at(self, row: int) -> dict[Any, str]:
+        return dict.fromkeys(range(self._X.shape[1]), "number")
+
+    def first_new(self, known: Container[Any], start: int) -> dict[Any, int]:
+        return {}
+
+
 class TypedRecords(Records):
     """Columns that have their kinds already, as :func:`typed` makes them."""
 
@@ -124,6 +144,69 @@ def _single(value: Any) -> Any:
 def _sorted(columns: dict[Any, str]) -> dict[Any, str]:
     """In an order that is not that of a dict or a file: permuted columns are the same columns."""
     return dict(sorted(columns.items(), key=lambda pair: (pair[1], type(pair[0]).__name__, str(pair[0]))))
+
+
+def is_table(X: Any) -> bool:
+    """Whether rows have names: a frame, a dict, or a list of dicts."""
+    if isinstance(X, np.ndarray):
+        return False
+    if isinstance(X, (list, tuple)):
+        return bool(X) and isinstance(X[0], Mapping)
+    return isinstance(X, Mapping) or hasattr(X, "columns") or hasattr(X, "collect_schema")
+
+
+def records_of(X: Any, known: Mapping[Any, Any] | None = None) -> Records:
+    """The rows of a frame, of dicts, or of an array; a frame must have the columns that are known."""
+    if isinstance(X, np.ndarray):
+        return ArrayRecords(X)
+    if isinstance(X, Mapping):
+        return DictRecords([X])
+    if isinstance(X, (list, tuple)):
+        return DictRecords(X)
+    return _of_frame(X, known or {})
+
+
+def _of_frame(X: Any, known: Mapping[Any, Any]) -> TypedRecords:
+    if hasattr(X, "collect"):
+        raise InputError(f"X is a {type(X).__name__}, expected its rows: use X.collect().")
+    try:
+        import narwhals as nw
+    except ImportError:
+        raise MissingExtraError(f"X, a {type(X).__name__},", "frames") from None
+    try:
+        frame = nw.from_native(X, eager_only=True)
+        names = list(frame.columns)
+    except Exception as error:  # whatever the frame's own library thinks of it
+        raise InputError(f"X is a {type(X).__name__} that cannot be read ({str(error).splitlines()[0]}).") from None
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"X has the column {twice[0]!r} more than once, expected each name once.")
+    if missing := [name for name in known if name not in names]:
+        others = [name for name in names if name not in known]
+        renamed = f": was {others[0]!r} renamed?" if others else "."
+        raise InputError(f"X has no column {missing[0]!r}, which the model has learned from{renamed}")
+    columns, kinds = {}, {}
+    for name in names:
+        values, kind = _of_series(frame[name], name, nw)
+        if kind is not None:
+            columns[name], kinds[name] = values, kind
+    return TypedRecords(columns, kinds, len(frame))
+
+
+def _of_series(series: Any, name: Any, nw: Any) -> tuple[Any, str | None]:
+    """A column of a frame as its type says; one of objects as its first value does."""
+    dtype = series.dtype
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        if series.null_count() or dtype == nw.Decimal:
+            series = series.cast(nw.Float64)
+        values = np.asarray(series.to_numpy()).astype(np.float64)
+        if np.isinf(values).any():
+            raise InputError(f"the column {name!r} holds infinity, expected finite numbers: drop the row, or clip it.")
+        return values, "number"
+    if dtype in (nw.Datetime, nw.Date) and getattr(dtype, "time_zone", None) is None:
+        return np.asarray(series.to_numpy()).astype("datetime64[us]").view(np.int64), "date"
+    values = series.to_list()
+    kind = next((kind for value in values if (kind := kind_of(value, name)) is not None), None)
+    return (None, None) if kind is None else (typed(values, kind, name), kind)
 
 
 def kind_of(value: Any, name: Any) -> str | None:

@@ -31,7 +31,7 @@ from kons.learners.queue import Kept, Shapes
 from kons.learners.stream import Outputs, StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Logistic
-from kons.state import Inners, Sizes, fields
+from kons.state import Array, Inners, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["AutoKONS"]
@@ -40,6 +40,8 @@ __all__ = ["AutoKONS"]
 LARGEST_TARGET = 1e150
 # Of a row: sums over rows are still numbers.
 LARGEST_WEIGHT = 1e100
+# Of a column: sums stay finite numbers.
+LARGEST_SUM = 1e300
 # Columns of a trace that each target has.
 BY_TARGET = ("prediction", "slope", "weight", "inverse_form", "leverage", "expert")
 
@@ -121,7 +123,10 @@ class AutoKONS(StreamConsumer):
 
     units = "raw"
     looks_back = True
-    STATE = fields(_outputs=Outputs(), _labels=KnownLabels(), _targets=_EachTarget())
+    allows_missing = True
+    STATE = fields(
+        _outputs=Outputs(), _labels=KnownLabels(), _targets=_EachTarget(), column_totals=Array(None)
+    )
 
     def __init__(
         self,
@@ -161,6 +166,8 @@ class AutoKONS(StreamConsumer):
         self.regularization = (
             None if regularization is None else require_scale(regularization, "regularization")
         )
+        #: The sums of the columns over the rows learned: what fills the first gap.
+        self.column_totals: Vector = np.empty(0)
         self._given_kernel = kernel
         self._labelled = task == "classification"
         self._labels = Labels()
@@ -208,6 +215,7 @@ class AutoKONS(StreamConsumer):
                 target.advance(points, column, weights, self.delay)
                 for target, column in zip(self._targets, columns, strict=True)
             ]
+            self._add_to_totals(points)
             self._count(points, 0)
         traces = [self._trace(*found, weights) for found in zip(outcomes, columns, strict=True)]
         return _together(traces) if self._outputs else traces[0]
@@ -283,6 +291,7 @@ class AutoKONS(StreamConsumer):
         for target, value in zip(self._targets, values, strict=True):
             if not target.learn_row(point[0], value, self.delay):
                 target.advance(point, np.array([value]), np.ones(1), self.delay)
+        self._add_to_totals(point)
         self._width = point.shape[1]
         self._rows_seen += 1
 
@@ -290,7 +299,16 @@ class AutoKONS(StreamConsumer):
         for target, value in zip(self._targets, values, strict=True):
             if not target.tell_row(number, point, value):
                 target.tell(number, point, value)
+        self._add_to_totals(point[None])
         self._width = len(point)
+
+    def _add_to_totals(self, points: Matrix) -> None:
+        """Until an encoder, that keeps its own, is there. Row after row: how they are cut does not matter."""
+        if self._encoder is None:
+            before = self.column_totals if len(self.column_totals) else np.zeros(points.shape[1])
+            with np.errstate(over="ignore"):
+                totals = np.add.reduce(np.concatenate([before[None], points]), axis=0)
+            self.column_totals = np.clip(totals, -LARGEST_SUM, LARGEST_SUM)
 
     def widen(self, columns: int = 1, samples: Any = None) -> None:
         """Rows have so many features more from now on, at their end.
@@ -312,6 +330,7 @@ class AutoKONS(StreamConsumer):
                 target.widen(values)
         if self._width is not None:
             self._width += columns
+            self.column_totals = np.concatenate([self.column_totals, self._rows_seen * values])
         self._widen_queue(values)
 
     # ---- predicting

@@ -1,0 +1,280 @@
+"""Tables at the border of a learner: frames, dicts and gaps go through one encoder, which is a part of it.
+
+Every verb that takes rows takes, instead of an array of numbers,
+
+    a frame, of pandas or any library that narwhals knows      rows by column name
+    a dict, or a list of dicts                                 the same, row by row; keys may be missing
+    an array with NaN, where the learner allows missing ones   columns by their number
+
+From the first of these on the learner has an :class:`~kons.tables.Encoder`: it remembers names and kinds, and
+is saved, undone and copied with the learner. An array of numbers then holds rows that are encoded already,
+unless the encoder's columns are numbers themselves.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from kons.arrays import Vector, as_outputs, as_row_values
+from kons.errors import ConfigurationError, InputError, MissingValueError, notice
+from kons.learners.labels import Labels
+from kons.learners.trace import Trace
+from kons.state import Field, Inner, Sizes, fields
+from kons.stored import Stored
+from kons.tables import Encoder, Growth, Records, is_table, records_of
+
+__all__ = ["TakesTables"]
+
+#: Verbs that ask about rows, and about one.
+ABOUT_ROWS = ("predict", "predict_proba", "decision_function", "novelty")
+ABOUT_ONE = ("predict_one", "predict_proba_one", "row_to_keep")
+
+
+class _EncoderOf(Inner):
+    """The encoder of a learner that has met a table; before, a file has none."""
+
+    left_out = True
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        if key not in stored:
+            return None
+        encoder = part._new_encoder()
+        encoder.load_state(stored.inner(key))
+        return encoder
+
+
+class TakesTables:
+    """The verbs of every class that derives from it are wrapped, so that no learner can forget a table."""
+
+    STATE: ClassVar[Mapping[str, Field | None]] = fields(_encoder=_EncoderOf())
+
+    allows_missing: bool = False
+    """Whether arrays may hold NaN, for a value that is not known."""
+    _encoder: Encoder | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        wraps: dict[str, Callable[[Any], Any]] = {"advance": _advancing, "learn_one": _learning_one}
+        wraps |= dict.fromkeys(ABOUT_ROWS, _asking) | dict.fromkeys(ABOUT_ONE, _asking_one)
+        for name, wrap in wraps.items():
+            if name in vars(cls):
+                setattr(cls, name, wrap(vars(cls)[name]))
+
+    # ---- looking
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """From records to rows; None, where only arrays of numbers have come."""
+        return self._encoder
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """What the places of a row are called, where columns have names."""
+        return None if self._encoder is None or self._encoder.unnamed else self._encoder.features
+
+    def take_encoder(self, encoder: Encoder) -> None:
+        """Let the encoder of a stream be a part of the learner, which then takes raw rows, too."""
+        self._encoder = encoder
+
+    # ---- targets that come late
+
+    def ask(self, x: Any, id: Any) -> Any:
+        """As of rows of numbers; a record is learned by the encoder when its target is told."""
+        told: Any = super()
+        answer = told.ask(x, id)
+        if self._records(x) is not None and self._encoder is not None:
+            self._encoder.ask(id, {name: _plain(value) for name, value in x.items()} if isinstance(x, Mapping) else {})
+        return answer
+
+    def tell(self, id: Any, y: Any) -> None:
+        """As of rows of numbers."""
+        told: Any = super()
+        told.tell(id, y)
+        record = None if self._encoder is None else self._encoder.answered(id)
+        if record is not None:
+            for piece in self._encoder.learn(records_of(record), self._as_codes([y])):  # type: ignore[union-attr]
+                self._grow(piece.growth)
+
+    def forget(self, id: Any) -> None:
+        """As of rows of numbers."""
+        told: Any = super()
+        told.forget(id)
+        if self._encoder is not None:
+            self._encoder.answered(id)
+
+    def _point_to_keep(self, x: Any) -> Any:
+        records = self._records(x)
+        told: Any = super()
+        return told._point_to_keep(x if records is None else self._look(records)[0])
+
+    # ---- inside
+
+    def _new_encoder(self) -> Encoder:
+        told: Any = self
+        return Encoder(labelled=told.labelled, outputs=told.outputs or 1, delay=told.delay or 0)
+
+    def _records(self, X: Any) -> Records | None:
+        """Rows that the encoder is for; None for those that are taken as they are."""
+        if type(X) is np.ndarray and (self._encoder is None or not self._encoder.unnamed):
+            return None
+        told: Any = self
+        if told.accepts == "objects":
+            return None
+        if is_table(X):
+            return records_of(X, None if self._encoder is None else self._encoder.columns)
+        if self._encoder is not None and self._encoder.unnamed:
+            array = np.atleast_2d(np.asarray(X, dtype=np.float64))
+            if array.shape[1] != len(self._encoder.columns):
+                raise InputError(f"X has {array.shape[1]} features, expected the {len(self._encoder.columns)} so far.")
+            if np.isinf(array).any():
+                raise InputError("X holds infinity, expected finite numbers, or NaN for what is not known.")
+            return records_of(array)
+        return None
+
+    def _look(self, records: Records) -> Any:
+        """Rows as if each came next; before any was learned there is nothing to know them by."""
+        return np.zeros((len(records), 1)) if self._encoder is None else self._encoder.look(records)
+
+    def _filled(self, X: Any) -> Any:
+        """An array without its gaps, where no row before had one."""
+        told: Any = self
+        array = np.asarray(X, dtype=np.float64)
+        return np.where(np.isnan(array), told.column_totals / max(told.rows_seen, 1), array)
+
+    def _as_codes(self, y: Any) -> Any:
+        told: Any = self
+        if told.labelled:
+            return Labels(told.classes).learn(y)
+        return as_outputs(y, len(y), None)
+
+    def _grow(self, growth: Growth | None) -> None:
+        """Let the learner follow features that joined; one that cannot goes on with those it has."""
+        if growth is None or self._encoder is None:
+            return
+        told: Any = self
+        try:
+            told.widen(growth.columns, growth.earlier[None])
+        except ConfigurationError as error:
+            self._encoder.keep_features(self._encoder.width - growth.columns)
+            notice("features refused", f"what came late is left out: {error} Told once.")
+
+    def _learn_records(self, records: Records, y: Any, learn: Callable[[Any, slice], Any]) -> list[Any]:
+        """Learn rows piece by piece, all of them or, after an error, none."""
+        told: Any = self
+        found = []
+        with told._all_or_nothing():
+            if self._encoder is None:
+                self._encoder = self._new_encoder()
+            for piece in self._encoder.learn(records, self._as_codes(y)):
+                found.append(learn(piece.X, piece.rows))
+                self._grow(piece.growth)
+        return found
+
+
+def _plain(value: Any) -> Any:
+    """A value as a file can hold it."""
+    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
+
+
+def _asking(verb: Any) -> Any:
+    @functools.wraps(verb)
+    def ask(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        records = self._records(X)
+        if records is not None:
+            return verb(self, self._look(records), *args, **options)
+        try:
+            return verb(self, X, *args, **options)
+        except MissingValueError:
+            if not self.allows_missing:
+                raise
+        return verb(self, self._filled(X), *args, **options)
+
+    return ask
+
+
+def _asking_one(verb: Any) -> Any:
+    @functools.wraps(verb)
+    def ask(self: Any, x: Any, *args: Any, **options: Any) -> Any:
+        records = self._records(x)
+        if records is not None:
+            return verb(self, self._look(records)[0], *args, **options)
+        try:
+            return verb(self, x, *args, **options)
+        except MissingValueError:
+            if not self.allows_missing:
+                raise
+        return verb(self, self._filled(x), *args, **options)
+
+    return ask
+
+
+def _advancing(verb: Any) -> Any:
+    signature = inspect.signature(verb)
+
+    @functools.wraps(verb)
+    def advance(self: Any, X: Any, y: Any, *args: Any, **options: Any) -> Trace:
+        records = self._records(X)
+        if records is None:
+            try:
+                return verb(self, X, y, *args, **options)  # type: ignore[no-any-return]
+            except MissingValueError:
+                if not self.allows_missing or np.isnan(np.asarray(y, dtype=object if self.labelled else float)).any():
+                    raise
+            return _from_first_gap(self, advance, X, y, *args, **options)
+        given = dict(signature.bind(self, X, y, *args, **options).arguments)
+        given = {name: value for name, value in given.items() if name not in ("self", "X", "y")}
+        weights = given.pop("sample_weight", None)
+        if len(y) != len(records):
+            raise InputError(f"y has {len(y)} value(s), X has {len(records)} row(s): expected one per row.")
+        if weights is not None:
+            weights = as_row_values(weights, len(records), name="sample_weight", minimum=0.0)
+        targets = y if isinstance(y, (list, np.ndarray)) else list(y)
+
+        def learn(rows: Any, which: slice) -> Any:
+            weigh = {} if weights is None else {"sample_weight": weights[which]}
+            return verb(self, rows, targets[which], **given, **weigh)
+
+        return Trace.concatenate(self._learn_records(records, targets, learn))
+
+    return advance
+
+
+def _learning_one(verb: Any) -> Any:
+    @functools.wraps(verb)
+    def learn_one(self: Any, x: Any, y: Any) -> None:
+        records = self._records(x)
+        if records is None:
+            try:
+                verb(self, x, y)
+                return
+            except MissingValueError:
+                if not self.allows_missing or y != y:
+                    raise
+            _from_first_gap(self, type(self).advance, np.atleast_2d(np.asarray(x, dtype=np.float64)), [y])
+            return
+        self._learn_records(records, [y], lambda rows, _: verb(self, rows[0], y))
+
+    return learn_one
+
+
+def _from_first_gap(self: Any, advance: Any, X: Any, y: Any, *args: Any, **options: Any) -> Any:
+    """Learn rows of which some have gaps, where none had before: from there on an encoder fills them."""
+    array = np.asarray(X, dtype=np.float64)
+    first = int(np.isnan(array).any(axis=1).argmax())
+    weights = options.pop("sample_weight", None)
+    traces = []
+    with self._all_or_nothing():
+        for rows in (slice(0, first), slice(first, None)):
+            if rows.start == first:
+                self._encoder = self._new_encoder()
+                totals: Vector = self.column_totals if self.rows_seen else np.zeros(array.shape[1])
+                self._encoder.begin_unnamed(totals, self.rows_seen)
+            if len(array[rows]):
+                weigh = {} if weights is None else {"sample_weight": np.asarray(weights)[rows]}
+                traces.append(advance(self, array[rows], y[rows], *args, **options, **weigh))
+    return Trace.concatenate(traces)
