@@ -62,11 +62,11 @@ _CHANGEABLE = (np.ndarray, list, dict, set, bytearray)
 LARGEST_DENSE = 1 << 27  # numbers, a gigabyte; what a sparse matrix may become
 
 
-def as_points(X: Any, *, width: int | None = None, name: str = "X") -> Matrix:
+def as_points(X: Any, *, width: int | None = None, name: str = "X", gaps: bool = False) -> Matrix:
     """Rows of numbers as a C-contiguous float64 array of shape (rows, features).
 
-    ``width`` is the number of features seen so far, or None. May return the caller's own memory:
-    whoever keeps it must copy.
+    ``width`` is the number of features seen so far, or None; with ``gaps``, NaN stands for what is not known.
+    May return the caller's own memory: whoever keeps it must copy.
     """
     array = _numbers(X, name)
     if array.shape == (0,):
@@ -82,7 +82,8 @@ def as_points(X: Any, *, width: int | None = None, name: str = "X") -> Matrix:
     if array.shape[1] == 0:
         raise InputError(f"{name} has no columns; expected at least one feature.")
     _require_width(array.shape[1], width, name)
-    _require_finite(array, name)
+    if not gaps or np.isinf(array).any():
+        _require_finite(array, name)
     return np.ascontiguousarray(array)
 
 

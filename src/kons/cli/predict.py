@@ -57,11 +57,11 @@ def _predict(learner: Any, stream: Stream, file: Any, reading: dict[str, Any]) -
     # Where rows may be left out, their numbers do not say which line of the file they are.
     numbered = bool(stream.plan.lags) or "skip" in reading.values() or reading.get("missing") == "mean"
     header = True
-    for block in stream:
+    for block in stream.records():
         columns: dict[str, Any] = {"row": np.arange(block.first, block.first + len(block.lines))}
-        columns["prediction"] = np.asarray(learner.predict(block.X))
+        columns["prediction"] = np.asarray(learner.predict(block.records))
         if stream.task == "classification" and not learner.lacks("predict_proba"):
-            shares = learner.predict_proba(block.X)
+            shares = learner.predict_proba(block.records)
             columns |= {f"p({label})": shares[:, i] for i, label in enumerate(learner.classes)}
         if numbered:
             columns["line"] = block.lines

@@ -14,7 +14,7 @@ from kons.evaluation.baselines import Baseline, LastLabel, MajorityClass, Persis
 from kons.evaluation.delay import Known
 from kons.evaluation.linear import OnlineLinear
 from kons.evaluation.logistic import OnlineLogistic
-from kons.state import Field, Part, Sizes, fields
+from kons.state import Count, Field, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["BASELINES", "Beside"]
@@ -70,10 +70,12 @@ class Beside(Part):
     ['constant', 'persistence']
     """
 
-    STATE = fields(each=_ByName())
+    STATE = fields(each=_ByName(), width=Count())
 
     def __init__(self, task: str, wanted: bool) -> None:
         self.task, self._wanted = task, wanted
+        #: The features of the first block: those that join later are not the linear baseline's.
+        self.width = 0
         self.each: dict[str, Baseline] | None = None
 
     def make(self, names: Sequence[str]) -> None:
@@ -84,6 +86,7 @@ class Beside(Part):
         """Make those that fit these rows; returns what is to be said about it, if anything."""
         names = [*BASELINES[self.task]] if self._wanted else []
         width = X.shape[1] if isinstance(X, np.ndarray) and X.ndim == 2 else None
+        self.width = width or 0
         fits = not names or (width is not None and width <= MOST_FEATURES)
         self.make(names if fits else [name for name in names if name != "linear"])
         if fits:
@@ -99,6 +102,9 @@ class Beside(Part):
         """The loss of each on these rows, with what was known before each."""
         if not self.each:
             return {}
+        if self.width and X.shape[1] > self.width:
+            waited = [(kept[0][: self.width],) for kept in known.waited]
+            X, known = np.ascontiguousarray(X[:, : self.width]), known._replace(waited=waited)
         rows, losses = known.points(X), {}
         for name, baseline in self.each.items():
             prediction = baseline.play(X, rows, known.targets, known.before)

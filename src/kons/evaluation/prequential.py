@@ -202,6 +202,8 @@ class Prequential(Part):
         X, y = block[1:3] if isinstance(block, Block) else block
         if self._learner.accepts == "vectors":
             X = as_points(X)
+        if isinstance(block, Block) and block.encoder is not None and self._learner.encoder is None:
+            self._learner.take_encoder(block.encoder)
         if len(y) != len(X) or len(X) == 0:
             raise InputError(f"the block has {len(X)} row(s) and {len(y)} target(s).")
         known = len(self._labels)
@@ -214,6 +216,9 @@ class Prequential(Part):
             raise
         self._learner_seconds += wall_clock() - clock
         scored = self._score(X, y, targets, found, told)
+        if isinstance(block, Block) and block.growth is not None:
+            self._learner.grow(block.growth)
+            self._late.queue.widen(block.growth.earlier)
         self._seconds += wall_clock() - started
         return scored
 

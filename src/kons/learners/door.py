@@ -98,7 +98,7 @@ class TakesTables:
         record = None if self._encoder is None else self._encoder.answered(id)
         if record is not None:
             for piece in self._encoder.learn(records_of(record), self._as_codes([y])):  # type: ignore[union-attr]
-                self._grow(piece.growth)
+                self.grow(piece.growth)
 
     def forget(self, id: Any) -> None:
         """As of rows of numbers."""
@@ -122,6 +122,8 @@ class TakesTables:
         """Rows that the encoder is for; None for those that are taken as they are."""
         if type(X) is np.ndarray and (self._encoder is None or not self._encoder.unnamed):
             return None
+        if isinstance(X, Records):
+            return X
         told: Any = self
         if told.accepts == "objects":
             return None
@@ -152,14 +154,16 @@ class TakesTables:
             return Labels(told.classes).learn(y)
         return as_outputs(y, len(y), None)
 
-    def _grow(self, growth: Growth | None) -> None:
+    def grow(self, growth: Growth | None) -> None:
         """Let the learner follow features that joined; one that cannot goes on with those it has."""
-        if growth is None or self._encoder is None:
+        if growth is None:
             return
         told: Any = self
         try:
             told.widen(growth.columns, growth.earlier[None])
         except ConfigurationError as error:
+            if self._encoder is None:
+                raise
             self._encoder.keep_features(self._encoder.width - growth.columns)
             notice("features refused", f"what came late is left out: {error} Told once.")
 
@@ -172,7 +176,7 @@ class TakesTables:
                 self._encoder = self._new_encoder()
             for piece in self._encoder.learn(records, self._as_codes(y)):
                 found.append(learn(piece.X, piece.rows))
-                self._grow(piece.growth)
+                self.grow(piece.growth)
         return found
 
 

@@ -22,6 +22,7 @@ from kons.learners.late import LateTargets
 from kons.learners.queue import Kept
 from kons.learners.trace import Trace
 from kons.policies import Fixed
+from kons.tables import Encoder, Growth
 
 __all__ = ["Interleaved", "Learner"]
 
@@ -98,6 +99,17 @@ class Learner(LateTargets):
     log_determinant: Any = None
     """log det(A/alpha), where it has a preconditioner."""
     _width: int | None = None
+
+    encoder: Any = None
+    """From records to rows, of a learner that has met a table."""
+
+    def take_encoder(self, encoder: Encoder) -> None:
+        """Let the encoder of a stream be a part of the learner; one that takes no tables lets it be."""
+
+    def grow(self, growth: Growth) -> None:
+        """Features joined: rows are wider from now on."""
+        told: Any = self
+        told.widen(growth.columns, growth.earlier[None])
 
     @property
     def accepts(self) -> Any:

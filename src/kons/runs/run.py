@@ -250,7 +250,8 @@ class Run:
 
     def _blocks(self, stop: Callable[[], bool] | None) -> Iterator[Block]:
         """Blocks of rows, with a word about when they are waited for."""
-        blocks = self.settings.blocks(self.stream, self.engine.rows)
+        encoder = as_learner(self.engine.learner).encoder
+        blocks = self.settings.blocks(self.stream, self.engine.rows, encoder)
         while True:
             try:
                 self.is_reading = True

@@ -12,6 +12,7 @@ from kons.errors import ConfigurationError, InputError
 from kons.evaluation import Prequential
 from kons.recipes import RECIPES, Recipe, for_task, warmup_for
 from kons.streams import Block, Stream, open_stream
+from kons.tables import Encoder
 
 __all__ = ["READING", "Settings", "require_learner"]
 
@@ -78,14 +79,10 @@ class Settings:
         reading = {name: value for name, value in self.reading.items() if name not in DECIDED}
         return open_stream(self.source, self.target, plan=plan, quiet=quiet, **reading)
 
-    def blocks(self, stream: Stream, start: int = 0) -> Iterator[Block]:
-        """Its blocks from row ``start`` on, up to the limit on rows."""
-        for block in stream.blocks(start):
-            left = len(block.y) if self.rows is None else self.rows - block.first
-            if left > 0:
-                yield Block(block.first, block.X[:left], block.y[:left], block.lines[:left])
-            if left <= len(block.y) and self.rows is not None:
-                return
+    def blocks(self, stream: Stream, start: int = 0, encoder: Encoder | None = None) -> Iterator[Block]:
+        """Its blocks from row ``start`` on, up to the limit on rows; see :meth:`Stream.blocks`."""
+        for block in stream.blocks(start, late=self.delay, encoder=encoder, stop=self.rows):
+            yield block
 
     def rows_of(self, stream: Stream) -> int | None:
         """About how many rows the run will see, if that is known."""

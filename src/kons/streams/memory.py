@@ -35,12 +35,14 @@ def pair_reader(X: Any, y: Any, target: str | None) -> Reader:
     name = target or getattr(y, "name", None) or "y"
     if is_frame(X):
         return FrameReader(X, extra=(str(name), y))
-    points = as_points(X)
+    points = as_points(X, gaps=True)
     return ArrayReader(points, _one_dimension(y, len(points)), str(name))
 
 
 class ArrayReader(Reader):
-    """X and y as arrays."""
+    """X and y as arrays; NaN in X is a gap."""
+
+    named = False
 
     def __init__(self, X: NDArray[np.float64], y: NDArray[Any], target: str) -> None:
         self.name = f"an array of {len(X):,} rows"

@@ -83,9 +83,11 @@ def open_stream(
     time: str | int | None = None,
     lag: Any = None,
     horizon: int = 0,
-    missing: str = "error",
-    on_bad_row: OnBadRow = "error",
+    missing: str = "fill",
+    on_bad_row: OnBadRow = "gap",
     na_values: Sequence[Any] = (),
+    categorical: Sequence[str | int] = (),
+    numeric: Sequence[str | int] = (),
     task: str = "auto",
     format: str = "auto",
     delimiter: str | None = None,
@@ -118,14 +120,16 @@ def open_stream(
         Predict the target so many rows ahead. It is then known ``horizon`` rows later: evaluate with a
         delay of ``stream.delay``. The last rows have no target and are left out.
     missing
-        ``"error"``, ``"skip"`` the row, or ``"mean"``: the mean of what was seen in the column before; text
-        and dates then are all zeros. A missing target is refused or skipped.
+        ``"fill"``: by what the encoder has learned of the column (:mod:`kons.tables.features`); ``"skip"`` the
+        row; ``"error"``. A row without a target is skipped, or refused.
     on_bad_row
         What becomes of a cell that is not what its column holds: ``"error"``; ``"skip"`` the row; ``"gap"``:
         it is a missing value, counted in ``stream.bad_cells``, unless it is the target's. A row with a wrong
         number of fields is skipped unless under ``"error"``.
     na_values
         Texts and numbers that mean a missing value, beside the usual ones: ``["unknown", -999]``.
+    categorical, numeric
+        Columns that are text, or numbers, whatever they look like.
     task
         ``"regression"`` or ``"classification"``; by itself, text, true and false, or two distinct values
         mean classification. If the first targets are all the same, more of them are looked at.
@@ -160,7 +164,7 @@ def open_stream(
     """
     if isinstance(source, Stream):
         return source
-    _require(missing, "missing", ("error", "skip", "mean"))
+    _require(missing, "missing", ("fill", "skip", "error"))
     _require(on_bad_row, "on_bad_row", ("gap", "skip", "error"))
     _require(task, "task", ("auto", "regression", "classification"))
     _require(format, "format", ("auto", *FORMATS))
@@ -212,7 +216,8 @@ def open_stream(
         horizon=horizon,
         task=task,
         typed=reader.typed,
-        categories=reader.categories,
+        categories=[*reader.categories, *map(found, _names(categorical, "categorical") or [])],
+        numeric=list(map(found, _names(numeric, "numeric") or [])),
         na_values=gaps,
     )
     notes = [*reader.notes, *notes]

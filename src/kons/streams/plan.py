@@ -1,29 +1,17 @@
-"""What becomes of each column, decided once from the first rows and kept for the whole stream.
+"""How each column is read, decided once from the first rows and kept for the whole stream.
 
-=====================  ==================================================================
-a column of            becomes
-=====================  ==================================================================
-numbers                itself, as float64
-true and false         1 and 0 (yes and no as well)
-dates and times        sine and cosine of hour, weekday and time of year
-text                   a one-hot of 8 columns, by a hash (`kons.encoding.HashedOneHot`)
-all different text     nothing: it is left out, and so is a column without any value
-=====================  ==================================================================
-
-A column is of numbers if at least half of its first values are: the others are bad cells. Constant columns
-are kept; they may vary later.
+A column is of numbers if at least half of its first values are: the others are bad cells. What becomes of a
+column then is up to the encoder (:mod:`kons.tables.features`). Left out are texts that are different in every
+row, and whole numbers that only count the rows. A column that the first rows leave empty is what its first
+values are, when they come.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
-from kons.encoding import HashedOneHot, parts_that_vary
 from kons.errors import ConfigurationError, InputError
 from kons.streams.cells import (
     FALSE,
@@ -42,42 +30,28 @@ from kons.streams.cells import (
     is_real,
     number_style,
 )
-from kons.streams.dates import NOT_A_TIME, date_order, epoch_unit, stamp
+from kons.streams.dates import date_order, epoch_unit
 from kons.streams.wording import listed, nearest, shortened
 
 __all__ = ["Column", "Plan", "lag_pairs", "make_plan"]
 
 Task = Literal["regression", "classification"]
-WIDTH = 8
+#: Rows from which on whole numbers that only grow by one are taken for the number of the row.
+COUNTED = 10
+#: Different whole numbers from which on, none coming twice, they are said to look like identifiers.
+IDENTIFIERS = 50
 
-
-@dataclass(frozen=True)
-class Column(ColumnFormat):
-    """A column of the source, how it is read, and what becomes of it."""
-
-    parts: tuple[str, ...] = ()
-    """Which parts of its dates become features."""
-    salt: int = 0
-    """Of the hash of its texts."""
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The names of what it becomes."""
-        if self.kind == "text":
-            return tuple(f"{self.name}#{i}" for i in range(WIDTH))
-        if self.kind == "date":
-            return tuple(f"{self.name} {part} {wave}" for part in self.parts for wave in ("sin", "cos"))
-        return (self.name,)
+Column = ColumnFormat
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that turns rows of a source into X and y; as a dict it fits into JSON.
+    """Everything that turns rows of a source into records and targets; as a dict it fits into JSON.
 
     >>> from kons.streams import Plan, open_stream
     >>> plan = open_stream([({"color": c}, i) for i, c in enumerate(["red", "blue", "red"])], quiet=True).plan
-    >>> plan.columns[0].kind, len(plan.features), Plan.from_dict(plan.to_dict()) == plan
-    ('text', 8, True)
+    >>> plan.columns[0].kind, Plan.from_dict(plan.to_dict()) == plan
+    ('text', True)
     """
 
     target: str
@@ -87,6 +61,8 @@ class Plan:
     """Those that become features, in order."""
     extras: tuple[Column, ...] = ()
     """Those read for a lag or for the order in time only."""
+    late: tuple[Column, ...] = ()
+    """Those that the first rows leave empty, read as text until they have values."""
     lags: tuple[tuple[str, int], ...] = ()
     horizon: int = 0
     time: str | None = None
@@ -94,10 +70,9 @@ class Plan:
     na_values: tuple[str, ...] = ()
 
     @property
-    def features(self) -> tuple[str, ...]:
-        """The names of the columns of X."""
-        own = tuple(name for column in self.columns for name in column.features)
-        return own + tuple(f"{name} lag {back}" for name, back in self.lags)
+    def lag_names(self) -> tuple[str, ...]:
+        """What the lags are called."""
+        return tuple(f"{name} lag {back}" for name, back in self.lags)
 
     @property
     def target_column(self) -> Column:
@@ -106,7 +81,16 @@ class Plan:
 
     def read(self, *, with_target: bool = True) -> tuple[Column, ...]:
         """All columns that are read, each once."""
-        return (*self.columns, *self.extras, *((self.target_column,) if with_target else ()))
+        return (*self.columns, *self.late, *self.extras, *((self.target_column,) if with_target else ()))
+
+    def resolve(self, column: Column, texts: Sequence[str | None]) -> Column | None:
+        """What a late column is by some of its values; None while there is none."""
+        return _described(column.name, texts, None, typed=False, category=False, na_values=column.na_values)
+
+    def with_late(self, resolved: Mapping[str, Column]) -> Plan:
+        """With late columns that have had values since."""
+        late = tuple(column for column in self.late if column.name not in resolved)
+        return replace(self, columns=(*self.columns, *resolved.values()), late=late)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as a tree of plain values, for a file."""
@@ -116,7 +100,7 @@ class Plan:
     def from_dict(cls, tree: Mapping[str, Any]) -> Plan:
         """The inverse of :meth:`to_dict`."""
         try:
-            columns, extras = (
+            columns, extras, late = (
                 tuple(
                     Column(
                         **{
@@ -124,19 +108,18 @@ class Plan:
                             "name": str(c["name"]),
                             "style": NumberStyle(**c["style"]),
                             "na_values": tuple(c["na_values"]),
-                            "parts": tuple(c["parts"]),
-                            "salt": int(c["salt"]),
                         }
                     )
                     for c in tree[part]
                 )
-                for part in ("columns", "extras")
+                for part in ("columns", "extras", "late")
             )
             plan = cls(
                 **{
                     **tree,
                     "columns": columns,
                     "extras": extras,
+                    "late": late,
                     "lags": tuple((str(name), int(back)) for name, back in tree["lags"]),
                     "horizon": int(tree["horizon"]),
                     "target_style": NumberStyle(**tree["target_style"]),
@@ -197,11 +180,13 @@ def make_plan(
     task: str,
     typed: bool,
     categories: Sequence[str] = (),
+    numeric: Sequence[str] = (),
     na_values: Sequence[str] = (),
 ) -> tuple[Plan, list[str]]:
     """The plan for a source whose first rows hold these cells, and what was chosen, in words.
 
-    ``typed``: texts are texts, even where they look like numbers. ``categories``: columns of text for sure.
+    ``typed``: texts are texts, even where they look like numbers. ``categories`` and ``numeric``: columns that
+    are text, or numbers, for sure.
     """
     for name in (target, *(columns or ()), *drop, *((time,) if time else ())):
         if name not in cells:
@@ -219,8 +204,9 @@ def make_plan(
     decimal = None if typed else _decimal(cells)
 
     def described(name: str) -> Column | None:
-        found = _described(name, cells[name], decimal, typed=typed, category=name in categories)
-        return None if found is None else replace(found, na_values=tuple(na_values))
+        texts = typed and name not in numeric
+        category = name in categories and name not in numeric
+        return _described(name, cells[name], decimal, typed=texts, category=category, na_values=tuple(na_values))
 
     answer = described(target)
     style = PLAIN if answer is None else answer.style
@@ -244,18 +230,23 @@ def make_plan(
 
     lags = [(target if name == "target" and name not in cells else name, back) for name, back in lags]
     chosen = list(names) if columns is None else [name for name in names if name in set(columns)]
-    left_out, features = set(drop), []
+    left_out, features, late = set(drop), [], []
     for name in chosen:
         if name == target or name in left_out:
             continue
         column = described(name)
         if column is None:
-            told.left_out("no number, date or text in", name)
+            told.waits(name)
+            late.append(Column(name, "text", na_values=tuple(na_values)))
         elif name == time and column.kind == "number":
             told.left_out("the order in time, which only grows:", name)
         elif column.kind == "text" and columns is None and _all_different(cells[name]):
             told.left_out("text that is different in every row:", name)
+        elif columns is None and name not in numeric and _counts_rows(column, cells[name]):
+            told.left_out("the number of the row (numeric keeps it):", name)
         else:
+            if name not in numeric and _looks_like_identifiers(column, cells[name]):
+                told.identifiers(name)
             told.becomes(column)
             features.append(column)
     extras = []
@@ -273,7 +264,7 @@ def make_plan(
             extras.append(column)
     if time == target:
         raise ConfigurationError(f"column {target!r} is the target: it cannot give the order in time.")
-    if not features and not lags:
+    if not features and not lags and not late:
         reason = "".join(f" ({text})" for text in told.notes() if "left out" in text)
         raise InputError(f"{source} has no column left to predict {target!r} from{reason}.")
     if lags:
@@ -287,6 +278,7 @@ def make_plan(
         target_kind=target_kind,
         columns=tuple(features),
         extras=tuple(extras),
+        late=tuple(late),
         lags=tuple(lags),
         horizon=horizon,
         time=time,
@@ -312,17 +304,20 @@ class _Told:
     def left_out(self, reason: str, name: str) -> None:
         self._groups.setdefault(f"left out, {reason} ", []).append(name)
 
+    def waits(self, name: str) -> None:
+        self._groups.setdefault("empty so far, and taken when it has values: ", []).append(name)
+
+    def identifiers(self, name: str) -> None:
+        words = "whole numbers of which none comes twice, perhaps identifiers (categorical, or drop): "
+        self._groups.setdefault(words, []).append(name)
+
     def becomes(self, column: Column) -> None:
         if column.kind == "flag":
             self._groups.setdefault("true and false as 1 and 0: ", []).append(column.name)
         elif column.kind == "text":
-            self._groups.setdefault(f"text as a one-hot of {WIDTH} columns, by a hash: ", []).append(
-                column.name
-            )
+            self._groups.setdefault("text, by its levels: ", []).append(column.name)
         elif column.kind == "date":
-            parts = " and ".join(column.parts) or "nothing, since it never varies"
-            order = f"dates ({column.order}) as sine and cosine of {parts}: "
-            self._groups.setdefault(order, []).append(column.name)
+            self._groups.setdefault(f"dates ({column.order}): ", []).append(column.name)
 
     def written(self, column: Column) -> None:
         style = column.style
@@ -344,9 +339,22 @@ class _Told:
 
 
 def _described(
-    name: str, cells: Sequence[Any], decimal: str | None, *, typed: bool, category: bool
+    name: str,
+    cells: Sequence[Any],
+    decimal: str | None,
+    *,
+    typed: bool,
+    category: bool,
+    na_values: tuple[str, ...] = (),
 ) -> Column | None:
     """The column by its first cells; None if there is nothing in it that can be used."""
+    found = _by_cells(name, cells, decimal, typed=typed, category=category)
+    return None if found is None else replace(found, na_values=na_values)
+
+
+def _by_cells(
+    name: str, cells: Sequence[Any], decimal: str | None, *, typed: bool, category: bool
+) -> Column | None:
     present = [cell for cell in cells if not is_missing(cell)]
     if not present:
         return None
@@ -360,28 +368,39 @@ def _described(
             return _numbers(name, present, style)
         order = None if category else date_order(present)
         if order is not None:
-            return _dated(name, [stamp(cell, order) for cell in present], order)
-        return _text(name, present)
+            return Column(name, "date", order=order)
+        return Column(name, "text")
     if all(is_flag(cell) for cell in present):
         return Column(name, "flag")
+    if category:
+        return Column(name, "text")
     if sum(is_real(cell) or is_flag(cell) for cell in present) >= half:
         return _numbers(name, present, PLAIN)
     if sum(is_date(cell) for cell in present) >= half:
-        return _dated(name, [stamp(cell, "year first") for cell in present], "year first")
+        return Column(name, "date", order="year first")
     if sum(isinstance(cell, str) for cell in present) >= half:
-        return _text(name, [cell for cell in present if isinstance(cell, str)])
+        return Column(name, "text")
     return None
 
 
-def _text(name: str, present: Sequence[str]) -> Column:
-    frequent = [text for text, _ in Counter(cell.strip() for cell in present).most_common()]
-    return Column(name, "text", salt=HashedOneHot.without_clashes(frequent, WIDTH).salt)
+def _counts_rows(column: Column, cells: Sequence[Any]) -> bool:
+    """Whether the column only says which row it is."""
+    if column.kind != "number" or len(cells) < COUNTED:
+        return False
+    values = [_value(cell, column.style) for cell in cells]
+    return all(
+        before is not None and after is not None and after - before == 1.0
+        for before, after in zip(values, values[1:], strict=False)
+    )
 
 
-def _dated(name: str, moments: Sequence[int | None], order: str) -> Column:
-    known = np.array([m for m in moments if m is not None and m != NOT_A_TIME], dtype=np.int64)
-    parts = ("hour",) if order == "time only" else parts_that_vary(known.view("datetime64[us]"))
-    return Column(name, "date", order=order, parts=parts)
+def _looks_like_identifiers(column: Column, cells: Sequence[Any]) -> bool:
+    """Whether whole numbers, of which none comes twice, are perhaps names."""
+    if column.kind != "number" or len(cells) < IDENTIFIERS:
+        return False
+    values = [_value(cell, column.style) for cell in cells]
+    whole = all(value is not None and value.is_integer() for value in values)
+    return whole and len(set(values)) == len(values)
 
 
 def _all_different(cells: Sequence[Any]) -> bool:
@@ -395,7 +414,7 @@ def _numbers(name: str, present: Sequence[Any], style: NumberStyle) -> Column:
     unit = epoch_unit(name, values) if style == PLAIN and len(values) == len(present) else None
     if unit is None:
         return Column(name, "number", style=style)
-    return _dated(name, [stamp(value, unit) for value in values], unit)
+    return Column(name, "date", order=unit)
 
 
 def _decimal(cells: Mapping[str, Sequence[Any]]) -> str | None:

@@ -25,6 +25,8 @@ class Reader(ABC):
     """What was chosen in opening it, in words."""
     unit = "row"
     """What its rows are counted in: lines of a file, or rows."""
+    named = True
+    """Whether its columns have names of their own: those of an array have none, and are numbers."""
     typed = True
     """Whether texts are texts even where they look like numbers."""
     resumable = True

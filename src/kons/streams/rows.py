@@ -1,8 +1,8 @@
-"""From chunks of columns to rows of numbers: missing values, order in time, lags, the horizon.
+"""From chunks of a source to records with targets: which rows count, order in time, lags, the horizon.
 
-At source row t a learner may know: all features of rows up to t, all targets of rows before t. So
+At source row t a learner may know: all columns of rows up to t, all targets of rows before t. So
 
-    X[t] = (features of row t, lag k of a feature = its value at row t - k, lag k of the target = y at t - k)
+    record t = (columns of row t, lag k of a column = its value at row t - k, lag k of the target = y at t - k)
     y[t] = the target of row t + horizon
 
 and that target is known only when row t + horizon has been predicted: learning from such a stream needs a
@@ -11,30 +11,59 @@ delay of ``horizon`` rows. Rows are counted after skipping: a lag goes back over
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector
-from kons.encoding import HashedOneHot, date_parts
+from kons.arrays import Vector
 from kons.errors import InputError, KonsError
-from kons.means import Mean
-from kons.streams.cells import is_missing
+from kons.streams.cells import BadCell, converter, is_missing
 from kons.streams.chunks import Chunk, Tally, Texts, bad_cell
 from kons.streams.dates import NOT_A_TIME
-from kons.streams.plan import WIDTH, Column, Plan
+from kons.streams.plan import Column, Plan
+from kons.tables.records import Records, TypedRecords
 
-__all__ = ["Assembler"]
+__all__ = ["Assembler", "Rows"]
 
-Rows = tuple[Matrix, NDArray[Any], NDArray[np.int64]]
-"""X, y and the line of each row."""
+
+class Rows(NamedTuple):
+    """Some rows in a row: columns by name, as :class:`~kons.tables.Records` have them, targets and lines."""
+
+    columns: dict[str, Any]
+    kinds: dict[str, str]
+    y: NDArray[Any]
+    lines: NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.lines)
+
+    @property
+    def records(self) -> Records:
+        """Without the targets."""
+        return TypedRecords(self.columns, self.kinds, self.count)
+
+    def cut(self, rows: Any) -> Rows:
+        """Some of them: a slice."""
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return Rows(columns, self.kinds, self.y[rows], self.lines[rows])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """One behind the other."""
+        if len(parts) == 1:
+            return parts[0]
+        parts = _alike(list(parts))
+        columns = {name: _joined([part.columns[name] for part in parts]) for name in parts[0].columns}
+        y, lines = (np.concatenate([getattr(part, name) for part in parts]) for name in ("y", "lines"))
+        return cls(columns, parts[0].kinds, y, lines)
 
 
 class Assembler:
-    """Carries what the next rows depend on: running means, the last rows for lags, rows without a target."""
+    """Carries what the next rows depend on: the last time, the last rows for lags, rows without a target."""
 
     def __init__(
         self,
@@ -48,38 +77,35 @@ class Assembler:
     ) -> None:
         self._plan, self._where, self._tally = plan, where, tally
         self._missing, self._skip_bad, self._with_target = missing, on_bad_row == "skip", with_target
-        self._features = len(plan.features)
-        self._encoders = {c.name: HashedOneHot(WIDTH, c.salt) for c in plan.columns if c.kind == "text"}
-        self._numeric = [c.name for c in (*plan.columns, *plan.extras) if c.kind in ("number", "flag")]
-        self._means = {name: Mean() for name in self._numeric}
         self._last_time: float | int | None = None
         longest = max((back for _, back in plan.lags), default=0)
         self._past = {name: np.full(longest, np.nan) for name, _ in plan.lags}
-        self._waiting: list[Matrix] = []
-        self._waiting_lines: list[NDArray[np.int64]] = []
+        self._without_past = longest
+        self._kinds = {column.name: column.kind for column in plan.columns}
+        self._kinds |= dict.fromkeys(plan.lag_names, "number")
+        self._waiting: list[Rows] = []
+        #: Columns that were empty in the first rows, since they have values.
+        self.resolved: dict[str, Column] = {}
 
     def rows(self, chunk: Chunk) -> tuple[Rows, KonsError | None]:
         """The rows that this chunk completes, and the error to raise after them."""
         chunk = self._sound(chunk)
         chunk = self._in_order(chunk)
-        chunk = self._filled(chunk)
-        X, y = self._features_of(chunk), self._target_of(chunk)
-        return self._shifted(X, y, chunk.lines), chunk.error
+        chunk = self._without_gaps(chunk)
+        rows = Rows(self._columns_of(chunk), self._kinds, self._target_of(chunk), chunk.lines)
+        return self._with_past(self._shifted(rows)), chunk.error
 
     def finish(self) -> None:
         """Count the rows whose target has not come."""
-        left = sum(map(len, self._waiting_lines))
-        self._tally.add("no target yet", left)
+        self._tally.add("no target yet", sum(part.count for part in self._waiting))
 
     # ---- cells that are not what they should be
 
     def _sound(self, chunk: Chunk) -> Chunk:
-        """Without infinities, and without rows that have no target."""
+        """Without targets that are infinite, and without rows that have none."""
         plan = self._plan
         bad = np.zeros(len(chunk), dtype=bool)
-        names = [*self._numeric]
-        if self._with_target and plan.target_kind != "text":
-            names.append(plan.target)
+        names = [plan.target] if self._with_target and plan.target_kind != "text" else []
         for name in names:
             values: Any = chunk.columns[name]
             if not _sum_is_finite(values):
@@ -121,11 +147,8 @@ class Assembler:
         return chunk, kept
 
     def _infinite(self, chunk: Chunk, row: int) -> InputError:
-        names = [*self._numeric, self._plan.target]
-        columns = {name: chunk.columns[name] for name in names if name in chunk.columns}
-        name = next(n for n, v in columns.items() if not isinstance(v, Texts) and np.isinf(v[row]))
-        remedy = "correct it, delete the row, drop the column, or skip bad rows (on_bad_row)"
-        return self._complaint(chunk, row, name, "is not finite", remedy)
+        remedy = "correct it, delete the row, or skip bad rows (on_bad_row)"
+        return self._complaint(chunk, row, self._plan.target, "is not finite", remedy)
 
     def _no_target(self, chunk: Chunk, row: int) -> InputError:
         remedy = "fill it, delete the row, or set missing to skip"
@@ -133,7 +156,7 @@ class Assembler:
 
     def _incomplete(self, chunk: Chunk, row: int) -> InputError:
         name = next(c.name for c in self._plan.read(with_target=False) if _blank(chunk, c)[row])
-        remedy = "fill it, delete the row, drop the column, or set missing to skip or mean"
+        remedy = "fill it, delete the row, drop the column, or set missing to skip or fill"
         return self._complaint(chunk, row, name, "is a missing value", remedy)
 
     def _complaint(self, chunk: Chunk, row: int, name: str, reason: str, remedy: str) -> InputError:
@@ -174,61 +197,44 @@ class Assembler:
         name = str(self._plan.time)
         return self._complaint(chunk, row, name, "is earlier than the row before", "sort the rows by it")
 
-    # ---- missing values
+    # ---- gaps
 
-    def _filled(self, chunk: Chunk) -> Chunk:
-        """Missing features refused, skipped, or set to the mean of what was seen before that row."""
-        plan = self._plan
-        if self._missing != "mean":
-            fault = np.zeros(len(chunk), dtype=bool)
-            for column in plan.read(with_target=False):
-                if column.kind not in ("number", "flag") or not _sum_is_finite(chunk.columns[column.name]):
-                    fault |= _blank(chunk, column)
-            if fault.any():
-                skip = self._missing == "skip"
-                chunk, _ = self._without(chunk, fault, "missing", skip=skip, complain=self._incomplete)
+    def _without_gaps(self, chunk: Chunk) -> Chunk:
+        """Where gaps are not filled, rows that have one are refused or skipped."""
+        if self._missing == "fill":
             return chunk
-        empty = np.zeros(len(chunk), dtype=bool)
-        for name in self._numeric:
-            values: Any = chunk.columns[name]
-            known = ~np.isnan(values)
-            means = self._means[name].follow(np.where(known, values, 0.0), known.astype(np.float64), math.nan)
-            if not known.all():
-                chunk.columns[name] = np.where(known, values, means[:-1])
-                empty |= ~known & ~np.isfinite(means[:-1])
-        if empty.any():  # nothing seen yet to take the mean of
-            chunk, _ = self._without(chunk, empty, "missing", skip=True, complain=self._incomplete)
+        fault = np.zeros(len(chunk), dtype=bool)
+        for column in self._plan.read(with_target=False):
+            if column.kind not in ("number", "flag") or not _sum_is_finite(chunk.columns[column.name]):
+                fault |= _blank(chunk, column)
+        if fault.any():
+            skip = self._missing == "skip"
+            chunk, _ = self._without(chunk, fault, "missing", skip=skip, complain=self._incomplete)
         return chunk
 
-    # ---- numbers
+    # ---- columns
 
-    def _features_of(self, chunk: Chunk) -> Matrix:
-        X = np.empty((len(chunk), self._features))
-        at = 0
-        for column in self._plan.columns:
-            values: Any = chunk.columns[column.name]
-            if column.kind == "text":
-                places = self._encoders[column.name].places(values.values)
-                hot = X[:, at : at + WIDTH]
-                hot[:] = 0.0
-                known = np.flatnonzero(values.codes >= 0)
-                hot[known, places[values.codes[known]]] = 1.0
-                at += WIDTH
-            elif column.kind == "date":
-                width = 2 * len(column.parts)
-                X[:, at : at + width] = date_parts(values.view("datetime64[us]"), column.parts)
-                at += width
-            else:
-                X[:, at] = values
-                at += 1
-        for name, back in self._plan.lags:
-            X[:, at] = self._lagged(chunk, name, back)
-            at += 1
+    def _columns_of(self, chunk: Chunk) -> dict[str, Any]:
+        columns = {column.name: _values(chunk.columns[column.name]) for column in self._plan.columns}
+        for column in self._plan.late:
+            self._take_late(column, _values(chunk.columns[column.name]), columns)
+        for (name, back), lag in zip(self._plan.lags, self._plan.lag_names, strict=True):
+            columns[lag] = self._lagged(chunk, name, back)
         for name, past in self._past.items():
             if len(past):
                 both = np.concatenate([past, self._numbers(chunk, name)])
                 self._past[name] = both[len(both) - len(past) :]
-        return X
+        return columns
+
+    def _take_late(self, column: Column, texts: list[str | None], columns: dict[str, Any]) -> None:
+        """A column that the first rows left empty is what its first values are, from their chunk on."""
+        if column.name not in self.resolved:
+            found = self._plan.resolve(column, texts)
+            if found is None:
+                return
+            self.resolved[column.name] = found
+            self._kinds = {**self._kinds, column.name: found.kind}
+        columns[column.name] = as_kind(texts, self.resolved[column.name])
 
     def _lagged(self, chunk: Chunk, name: str, back: int) -> Vector:
         past = self._past[name]
@@ -258,25 +264,69 @@ class Assembler:
 
     # ---- horizon
 
-    def _shifted(self, X: Matrix, y: NDArray[Any], lines: NDArray[np.int64]) -> Rows:
-        """Each row with the target of ``horizon`` rows later, then without rows that lack a past."""
+    def _shifted(self, rows: Rows) -> Rows:
+        """Each row with the target of ``horizon`` rows later."""
         horizon = self._plan.horizon
-        if horizon and self._with_target:
-            waiting = sum(map(len, self._waiting))
-            self._waiting.append(X)
-            self._waiting_lines.append(lines)
-            ready = max(0, waiting + len(X) - horizon)
-            if not ready:
-                return X[:0], y[:0], lines[:0]
-            every, numbers = np.concatenate(self._waiting), np.concatenate(self._waiting_lines)
-            self._waiting, self._waiting_lines = [every[ready:].copy()], [numbers[ready:].copy()]
-            X, lines, y = every[:ready], numbers[:ready], y[len(y) - ready :]
-        if self._plan.lags:
-            known = ~np.isnan(X[:, -len(self._plan.lags) :]).any(axis=1)
-            if not known.all():
-                self._tally.add("no past", int(np.count_nonzero(~known)))
-                X, y, lines = X[known], y[known], lines[known]
-        return X, y, lines
+        if not (horizon and self._with_target):
+            return rows
+        waiting = sum(part.count for part in self._waiting)
+        every = Rows.joined([*self._waiting, rows])
+        ready = max(0, waiting + rows.count - horizon)
+        self._waiting = [every.cut(slice(ready, None))]
+        return every.cut(slice(0, ready))._replace(y=rows.y[rows.count - ready :])
+
+    def _with_past(self, rows: Rows) -> Rows:
+        """Without the first rows, that lack a past."""
+        left = min(self._without_past, rows.count)
+        self._without_past -= left
+        self._tally.add("no past", left)
+        return rows.cut(slice(left, None)) if left else rows
+
+
+def as_kind(texts: Sequence[str | None], column: Column) -> Any:
+    """Texts of a column as its kind has them; what is none of it is a gap."""
+    convert = converter(column.kind, style=column.style, order=column.order, na_values=column.na_values)
+    values = []
+    for text in texts:
+        try:
+            values.append(None if text is None else convert(text))
+        except BadCell:
+            values.append(None)
+    if column.kind == "text":
+        return values
+    if column.kind == "date":
+        return np.array([NOT_A_TIME if value is None else value for value in values], dtype=np.int64)
+    return np.array(values, dtype=np.float64)
+
+
+def _values(values: Any) -> Any:
+    """A column of a chunk as records have it: texts one by one."""
+    if isinstance(values, Texts):
+        names = [*values.values, None]
+        return [names[code] for code in values.codes.tolist()]
+    return values
+
+
+def _joined(parts: list[Any]) -> Any:
+    return [value for part in parts for value in part] if isinstance(parts[0], list) else np.concatenate(parts)
+
+
+def _alike(parts: list[Rows]) -> list[Rows]:
+    """With the columns of the last: one that came late was empty before."""
+    last = parts[-1]
+    missing = {"text": lambda n: [None] * n, "date": lambda n: np.full(n, NOT_A_TIME)}
+    return [
+        part._replace(
+            kinds=last.kinds,
+            columns={
+                name: part.columns[name]
+                if name in part.columns
+                else missing.get(last.kinds[name], lambda n: np.full(n, np.nan))(part.count)
+                for name in last.columns
+            },
+        )
+        for part in parts
+    ]
 
 
 def _blank(chunk: Chunk, column: Column) -> NDArray[np.bool_]:

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, require_integer
 from kons.errors import ConfigurationError, InputError
+from kons.learners.labels import Labels
 from kons.streams.chunks import BadCells, OnBadRow, Tally
 from kons.streams.plan import Plan, Task
 from kons.streams.reader import Reader
 from kons.streams.rows import Assembler, Rows
+from kons.tables import Encoder, Growth, Records
 
-__all__ = ["Block", "Stream"]
+__all__ = ["Block", "RawBlock", "Stream"]
 
 
 class Block(NamedTuple):
@@ -33,13 +35,27 @@ class Block(NamedTuple):
     """Float64 targets, or labels as objects (str, bool, int)."""
     lines: NDArray[np.int64]
     """The line (or row, from 1) of the source that each row came from."""
+    growth: Growth | None = None
+    """Features that the rows behind these have more: learners are to be widened by them."""
+    encoder: Encoder | None = None
+    """What encoded them, where columns have names: a part of the model that learns them."""
+
+
+class RawBlock(NamedTuple):
+    """Rows before they are encoded, as :class:`Block` has them after."""
+
+    first: int
+    records: Records
+    y: NDArray[Any]
+    lines: NDArray[np.int64]
 
 
 class Stream:
     """Rows of numbers in blocks; :func:`open_stream` makes one.
 
     Iterating reads from the start, in constant memory; a source that can be read once only (a pipe, an
-    iterator) says so the second time. Blocks end at multiples of ``block_size``.
+    iterator) says so the second time. Records become numbers by an encoder (:mod:`kons.tables`), which learns
+    as they come. Blocks end at multiples of ``block_size``, and where features join.
 
     >>> import numpy as np
     >>> from kons.streams import open_stream
@@ -64,16 +80,30 @@ class Stream:
         self._reader = reader
         self._missing, self._on_bad_row, self._with_target = missing, on_bad_row, with_target
         self._tally = Tally()
-        self.plan = plan
-        """What becomes of each column: ``open_stream(other, plan=stream.plan)`` reads alike."""
+        self._plan = plan
+        self._assembler: Assembler | None = None
+        self.encoder: Encoder | None = None
+        """From records to rows, as far as they were read: a part of the model that learns them."""
         self.notes = notes
         """What was chosen, in words."""
         self.block_size = block_size
 
     @property
+    def plan(self) -> Plan:
+        """How each column is read: ``open_stream(other, plan=stream.plan)`` reads alike."""
+        return self._plan if self._assembler is None else self._plan.with_late(self._assembler.resolved)
+
+    @property
     def features(self) -> tuple[str, ...]:
-        """The names of the columns of X."""
-        return self.plan.features
+        """The names of the columns of X, as far as there are any; before, those of the source."""
+        if self.encoder is None or not self.encoder.width:
+            return (*(column.name for column in self.plan.columns), *self.plan.lag_names)
+        return tuple(self.encoder.features)
+
+    @property
+    def gaps(self) -> dict[str, int]:
+        """How many values were missing, of each column where some were."""
+        return {} if self.encoder is None else {str(name): n for name, n in self.encoder.gaps.items()}
 
     @property
     def target(self) -> str:
@@ -161,36 +191,65 @@ class Stream:
     def __iter__(self) -> Iterator[Block]:
         return self.blocks()
 
-    def blocks(self, start: int = 0) -> Generator[Block, None, None]:
-        """Blocks from row number ``start`` on. Earlier rows are read and dropped, so means and lags agree."""
+    def blocks(
+        self, start: int = 0, *, stop: int | None = None, late: int = 0, encoder: Encoder | None = None
+    ) -> Generator[Block, None, None]:
+        """Blocks from row number ``start`` on, up to ``stop``, encoded by rows before them.
+
+        ``late``: targets are known so many rows later than they could be. ``encoder``: one that has learned
+        the rows before ``start``; without, these are encoded, too, and dropped.
+        """
         start = require_integer(start, "start", at_least=0)
+        labels = Labels()
+        labelled = self.task == "classification"
+        self.encoder = encoder or Encoder(
+            labelled=labelled, delay=late + self.delay, levels=self._reader.named
+        )
+        for raw in self.records(stop):
+            codes = labels.learn(raw.y) if labelled else raw.y
+            skipped = min(max(0, start - raw.first), len(raw.lines))
+            if encoder is not None and skipped:
+                if skipped == len(raw.lines):
+                    continue
+                raw = RawBlock(raw.first + skipped, raw.records.rest(skipped), raw.y[skipped:], raw.lines[skipped:])
+                codes, skipped = codes[skipped:], 0
+            for rows, X, growth in self.encoder.learn(raw.records, codes):
+                if rows.stop <= skipped:
+                    continue
+                first = max(rows.start, skipped)
+                own = slice(first, rows.stop)
+                X = X[first - rows.start :]
+                own_encoder = self.encoder if self._reader.named else None
+                yield Block(raw.first + first, X, raw.y[own].copy(), raw.lines[own].copy(), growth, own_encoder)
+
+    def records(self, stop: int | None = None) -> Generator[RawBlock, None, None]:
+        """All rows, or the first of them, as records, cut at multiples of ``block_size``."""
         held: list[Rows] = []
         count, next_row = 0, 0  # rows held, number of the first of them
-        for X, y, lines in self._rows():
-            held.append((X, y, lines))
-            count += len(y)
+        for rows in self._rows():
+            if stop is not None and next_row + count >= stop:
+                break
+            if stop is not None:
+                rows = rows.cut(slice(0, stop - next_row - count))
+            held.append(rows)
+            count += rows.count
             if next_row // self.block_size == (next_row + count) // self.block_size:
                 continue
-            X, y, lines = held[0] if len(held) == 1 else _joined(held)
-            done = 0
+            every, done = Rows.joined(held), 0
             while (size := self.block_size - next_row % self.block_size) <= count:
-                if next_row + size > start:
-                    cut = slice(done + max(0, start - next_row), done + size)
-                    first = max(next_row, start)
-                    yield Block(first, X[cut].copy(), y[cut].copy(), lines[cut].copy())
+                yield _raw(next_row, every.cut(slice(done, done + size)))
                 done, next_row, count = done + size, next_row + size, count - size
-            held = [(X[done:].copy(), y[done:].copy(), lines[done:].copy())]
-        if count and next_row + count > start:
-            X, y, lines = _joined(held)
-            cut = slice(max(0, start - next_row), None)
-            yield Block(max(next_row, start), X[cut].copy(), y[cut].copy(), lines[cut].copy())
+            held = [every.cut(slice(done, None))]
+        if count:
+            yield _raw(next_row, Rows.joined(held))
 
     def _rows(self) -> Iterator[Rows]:
-        required = frozenset({self.plan.target, *filter(None, [self.plan.time])})
+        wanted = self._plan.read(with_target=self._with_target)
+        required = frozenset(name for name in (self._plan.target, self._plan.time) if name is not None)
         tally = self._tally = Tally(self._on_bad_row, required)
         reader = self._reader
-        assembler = Assembler(
-            self.plan,
+        assembler = self._assembler = Assembler(
+            self._plan,
             reader.where,
             missing=self._missing,
             on_bad_row=self._on_bad_row,
@@ -198,11 +257,10 @@ class Stream:
             tally=tally,
         )
         used = 0
-        wanted = self.plan.read(with_target=self._with_target)
         for chunk in reader.chunks(wanted, tally):
             rows, error = assembler.rows(chunk)
-            if len(rows[1]):
-                used += len(rows[1])
+            if rows.count:
+                used += rows.count
                 yield rows
             if error is not None:
                 raise error
@@ -224,6 +282,5 @@ class Stream:
         )
 
 
-def _joined(parts: list[Rows]) -> Rows:
-    X, y, lines = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return X, y, lines
+def _raw(first: int, rows: Rows) -> RawBlock:
+    return RawBlock(first, rows.records, rows.y, rows.lines)

@@ -113,10 +113,10 @@ class Encoder(Part):
         How many targets a row has.
     delay
         How many rows late targets are known.
-    horizon
-        The target of a row is that of the row so many later.
     grows
         Whether features may join after the first row.
+    levels
+        Whether the values of numbers may be levels, too.
 
     Examples
     --------
@@ -148,12 +148,11 @@ class Encoder(Part):
         labelled: bool = False,
         outputs: int = 1,
         delay: int = 0,
-        horizon: int = 0,
         grows: bool = True,
+        levels: bool = True,
     ) -> None:
-        self.labelled, self.grows = labelled, grows
+        self.labelled, self.grows, self._levels = labelled, grows, levels
         self.delay = require_integer(delay, "delay", at_least=0)
-        self.horizon = require_integer(horizon, "horizon", at_least=0)
         self.width = 0
         #: How many have statistics: targets, or known classes but the first.
         self.outputs = 0 if labelled else min(outputs, MOST_OUTPUTS)
@@ -269,11 +268,11 @@ class Encoder(Part):
 
     def _pairs(self, count: int) -> int:
         """How many pairs of row and target are known once so many rows more have come."""
-        return max(0, len(self._late) + count - self.delay - self.horizon)
+        return max(0, len(self._late) + count - self.delay)
 
     def _first_growth(self, values: Any, codes: Any, y: Matrix, start: int, new: int) -> int:
         """Where a piece ends: behind the first row after which there are more features, if there is one."""
-        late, left = self.delay + self.horizon - len(self._late), len(y) - start
+        late, left = self.delay - len(self._late), len(y) - start
         rows = [new - start]
         for name, column in self.columns.items():
             level = None if codes[name] is None else codes[name][start:]
@@ -281,7 +280,7 @@ class Encoder(Part):
         if self._looked < len(LOOKS):
             rows.append(LOOKS[self._looked] - self._known + late - 1)
         if self.labelled and self.outputs < MOST_OUTPUTS:
-            known = np.concatenate([self._late, y[start:]])[self.horizon :, 0][: self._pairs(left)]
+            known = np.concatenate([self._late, y[start:]])[: self._pairs(left), 0]
             more = np.flatnonzero(known > self.outputs)
             rows += [int(more[0]) + late] if len(more) else []
         return start + min(left, max(0, min(rows)) + 1)
@@ -290,12 +289,12 @@ class Encoder(Part):
         """Encode and learn rows; returns the largest of the codes that became known."""
         pairs = self._pairs(len(X))
         every = np.concatenate([self._late, y[rows]])
-        raw = every[self.horizon : self.horizon + pairs]
+        raw = every[:pairs]
         known = raw
         if self.labelled:
             known = (raw == np.arange(1.0, 1.0 + max(self.outputs, 1))).astype(np.float64)
         known = np.ascontiguousarray(known[:, : max(self.outputs, 1)])
-        first = len(self._late) - self.delay - self.horizon
+        first = len(self._late) - self.delay
         before = np.clip(np.arange(first, first + len(X)), 0, pairs)
         for name, column in self.columns.items():
             level = None if codes[name] is None else codes[name][rows]
@@ -326,6 +325,8 @@ class Encoder(Part):
     def _join(self, name: Any, kind: str, first: Any, *, late: bool) -> list[float]:
         """A column more, with the one row that it came with; what earlier rows have in its features."""
         column = self.columns[name] = KINDS[kind](max(self.outputs, 1))
+        if not self._levels and isinstance(column, NumberFeatures):
+            column.levels = column.statistics = None
         earlier = self._add(column, column.joins(first[0], late))
         column.late_codes = np.full(len(self._late), -1.0)
         if late:  # that row is over, and was encoded without it

@@ -28,7 +28,7 @@ __all__ = ["FREQUENT", "MOST_INDICATORS", "MOST_LEVELS", "Indicators", "Levels",
 #: Columns that the levels of one column may take; beyond, its target statistics join.
 MOST_INDICATORS = 64
 #: Rows of a level before it gets a column: so that identifiers, which never come again, take none.
-FREQUENT = 5
+FREQUENT = 2
 #: Columns for levels are asked for in steps from this one on, doubling: each tells the learner once.
 FIRST_CAPACITY = 4
 #: Levels that are remembered by name; later ones share :data:`BUCKETS`, so that memory stays flat.

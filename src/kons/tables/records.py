@@ -40,6 +40,10 @@ class Records(ABC):
     def first_new(self, known: Container[Any], start: int) -> dict[Any, int]:
         """The first row from ``start`` on with a value, of each column that is not among the known ones."""
 
+    def rest(self, start: int) -> Records:
+        """Those from one on."""
+        raise NotImplementedError
+
     @staticmethod
     def of(rows: Iterable[Mapping[Any, Any]]) -> Records:
         """Of dicts."""
@@ -111,9 +115,13 @@ class TypedRecords(Records):
             return self._columns[name]
         return typed([_single(value) for value in self._columns[name]], kind, name)
 
+    def rest(self, start: int) -> Records:
+        columns = {name: each[start:] for name, each in self._columns.items()}
+        return TypedRecords(columns, self._kinds, self._count - start)
+
     def columns_at(self, row: int) -> dict[Any, str]:
-        there = {n: self._kinds[n] for n, each in self._columns.items() if known(each[row : row + 1], self._kinds[n])[0]}
-        return _sorted(there)
+        kinds = self._kinds
+        return {n: kinds[n] for n, each in self._columns.items() if known(each[row : row + 1], kinds[n])[0]}
 
     def first_new(self, known_names: Container[Any], start: int) -> dict[Any, int]:
         first = {}
