@@ -63,6 +63,8 @@ def robust(X):
     """Median 0 and interquartile range 1, far tails drawn in by a logarithm."""
     low, median, high = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
     unit = np.where(high > low, high - low, X.std(axis=0))
+    two = [len(np.unique(column)) == 2 for column in X.T]
+    unit = np.where((high > low) | ~np.array(two), unit, X.max(axis=0) - X.min(axis=0))
     constant = unit <= 1e-14 * np.abs(X).max(axis=0)
     unit = np.where(constant, np.where(median == 0.0, 1.0, np.abs(median)), unit)
 

@@ -34,10 +34,17 @@ def test_medians_and_interquartile_ranges():
 
 def test_half_of_the_values_the_same():
     X = np.zeros((100, 1))
-    X[:10] = 3.0
+    X[:10], X[10] = 3.0, 6.0
     scaling = RobustScaling.fit(X)
     assert scaling.rare.tolist() == [True]
-    assert scaling.spreads[0] == pytest.approx(math.sqrt(0.1 * 9.0 - 0.3**2))
+    assert scaling.spreads[0] == pytest.approx(math.sqrt((10 * 9.0 + 36.0) / 100 - 0.36**2))
+
+
+@pytest.mark.parametrize("count", [1, 10, 24])
+def test_two_values_are_one_unit_apart_however_rare_one_of_them_is(count):
+    X = np.full((100, 1), 2.0)
+    X[:count] = 5.0
+    assert RobustScaling.fit(X).transform(np.array([[5.0], [2.0]])).ravel().tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(("value", "unit"), [(0.0, 1.0), (-3.5, 3.5), (1e300, 1e300), (1e-320, 1.0)])

@@ -40,7 +40,7 @@ class RobustScaling:
     """Features to median 0 and interquartile range 1, their far tails drawn in.
 
     Where half of a feature's values are the same, that range is 0 and the standard deviation is taken
-    instead (``rare``). A feature with one value only (``constant``) tells no scale: if it moves later, it is
+    instead (``rare``); of two values, their difference, however rare one of them is. A feature with one value only (``constant``) tells no scale: if it moves later, it is
     measured in units of that value, or as it is where that value is 0. Monotone in every feature, and finite
     for every finite number.
 
@@ -54,7 +54,7 @@ class RobustScaling:
 
     medians: Vector
     spreads: Vector
-    """Interquartile ranges, or standard deviations; 0 for constant features."""
+    """Interquartile ranges, standard deviations or differences; 0 for constant features."""
     rare: NDArray[np.bool_]
     limit: float = LIMIT
     halves: tuple[Vector, Vector] = field(init=False, repr=False)
@@ -85,6 +85,10 @@ class RobustScaling:
         means = np.average(half / units, axis=0, weights=weights)
         deviations = np.sqrt(np.average((half / units - means) ** 2, axis=0, weights=weights))
         spreads = np.where(rare, deviations * units, spreads)
+        # A rare level, one deviation of which is far less than the way to it, would be far from everything.
+        least, most = half.min(axis=0), half.max(axis=0)
+        two = rare & ((half == least) | (half == most)).all(axis=0)
+        spreads = np.where(two, most - least, spreads)
         constant = spreads <= np.maximum(ROUNDING * sizes, SMALLEST)
         with np.errstate(over="ignore"):
             spreads = np.minimum(2.0 * spreads, LARGEST)

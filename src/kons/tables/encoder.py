@@ -277,7 +277,7 @@ class Encoder(Part):
         for name, column in self.columns.items():
             level = None if codes[name] is None else codes[name][start:]
             rows.append(column.first_growth(values[name][start:], level))
-        if self._looked < len(LOOKS):
+        if self._looked < len(LOOKS) and any(column.undecided for column in self.columns.values()):
             rows.append(LOOKS[self._looked] - self._known + late - 1)
         if self.labelled and self.outputs < MOST_OUTPUTS:
             known = np.concatenate([self._late, y[start:]])[: self._pairs(left), 0]

@@ -33,7 +33,7 @@ __all__ = ["KINDS", "LOOKS", "ColumnFeatures", "DateFeatures", "NumberFeatures",
 
 #: Rows with known targets after which columns of numbers are looked at as levels: once, and those that are
 #: mostly one value once more.
-LOOKS = (500, 2000)
+LOOKS = (512, 2048)
 #: A value that has this share of the rows leaves the others no scale: all quartiles are the same.
 MOSTLY = 0.5
 #: Of the variance: what the levels of numbers must explain beyond a line to become features.
@@ -88,6 +88,11 @@ class ColumnFeatures(Part, ABC):
     def places(self, prefix: str) -> list[int]:
         """Where features stand whose role begins so."""
         return [slot for slot, role in zip(self.slots, self.roles, strict=True) if role.startswith(prefix)]
+
+    @property
+    def undecided(self) -> bool:
+        """Whether its values may still become levels."""
+        return False
 
     # ---- rows
 
@@ -169,6 +174,10 @@ class NumberFeatures(ColumnFeatures):
         """What stands for a gap."""
         mean = self.total / self.count if self.count else 0.0
         return mean if math.isfinite(mean) else math.copysign(LARGEST, mean)
+
+    @property
+    def undecided(self) -> bool:
+        return self.levels is not None and not self.places(STATISTIC)
 
     def as_levels(self, values: Vector) -> list[float | None]:
         return [None if value != value else value for value in values.tolist()]
