@@ -22,7 +22,7 @@ export NUMBA_CACHE_DIR := $(CURDIR)/$(LOOPS)
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    run exact KONS on a chaotic series (sets up $(VENV) first)"
+	@echo "make demo    kons run on an untidy table, with a report (sets up $(VENV) first)"
 	@echo "make test    run the tests and the doctests: a few minutes, on WORKERS=2 processes"
 	@echo "make soak    the same with every case there is: kills by the hundred, long streams; an hour or more"
 	@echo "make portability   the tests under other processors, users, signals and folders; ONLY=name for one"
@@ -41,8 +41,8 @@ $(VENV)/bin/python:
 
 # The demo needs only the command line; tests and benchmarks need everything.
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
-	@echo "==> installing kons with its command line (under a minute on a good connection)"
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[cli]'
+	@echo "==> installing kons with its command line and report (a minute on a good connection)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[cli,report]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python

@@ -12,6 +12,7 @@ from cyclopts import App, CycloptsError
 
 from kons import __version__
 from kons.cli import USAGE, fail, options
+from kons.errors import ConfigurationError
 
 __all__ = ["app", "dispatch"]
 
@@ -260,23 +261,35 @@ def learners(*, json: options.Json = False) -> int:
 @app.command(sort_key=8)
 def demo(
     *,
+    theory: bool = False,
     rows: options.FewRows = 5000,
     seed: options.Natural = 0,
+    out: Path | None = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Predict a chaotic series one step ahead, beside the trivial baselines.
+    """Run the default learner along an untidy table made on the spot, beside the trivial baselines.
 
     Parameters
     ----------
+    theory
+        Instead: exact KONS on a chaotic series, and the quantities of its regret bound.
     rows
         How many rows to predict and learn, 10 to 20000. Exact KONS keeps rows^2/2 numbers.
     seed
-        Which stretch of the Mackey-Glass series.
+        Of the table, or which stretch of the series.
+    out
+        The folder for the table and the run; kons-demo, which is written over, if none is named.
     """
+    if theory:
+        from kons.cli import theory_demo
+
+        if out is not None:
+            raise ConfigurationError("--out is not for --theory, which writes nothing.")
+        return theory_demo.start(rows, seed, json=json, quiet=quiet)
     from kons.cli import demo
 
-    return demo.start(rows, seed, json=json, quiet=quiet)
+    return demo.start(rows, seed, out, json=json, quiet=quiet)
 
 
 @app.command(sort_key=9)
