@@ -28,6 +28,7 @@ from benchmarks import (
     time_order,
     tradeoff,
     unseen,
+    untidy_tables,
 )
 from benchmarks.measuring import environment
 from benchmarks.reporting import RESULTS
@@ -57,6 +58,7 @@ BENCHMARKS = {
         auto_rows,
         robust,
         unseen,
+        untidy_tables,
         river_adapter,
     )
 }

@@ -35,6 +35,9 @@ def pair_reader(X: Any, y: Any, target: str | None) -> Reader:
     name = target or getattr(y, "name", None) or "y"
     if is_frame(X):
         return FrameReader(X, extra=(str(name), y))
+    if isinstance(X, (list, tuple)) and X and isinstance(X[0], Mapping):
+        targets = _one_dimension(y, len(X)).tolist()
+        return PairReader(list(zip(X, targets, strict=True)), target)
     points = as_points(X, gaps=True)
     return ArrayReader(points, _one_dimension(y, len(points)), str(name))
 
