@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kons.errors import ConfigurationError, InputError
 from kons.streams.arrow import column_of
 from kons.streams.bytes import LONGEST, Feed, Source
-from kons.streams.cells import MISSING_NUMBERS, PLAIN, ColumnFormat, number_style
+from kons.streams.cells import MISSING_NUMBERS, PLAIN, ColumnFormat, NumberStyle, number_style
 from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
 from kons.streams.dates import EPOCHS
 from kons.streams.reader import distinct_names
@@ -158,8 +158,10 @@ class DelimitedReader(TextReader):
         layout = Layout(data, self.delimiter, self.quote)
         if not layout.tidy:
             return None
-        as_numbers = {c.name for c in wanted if _is_plain(c)}
-        table = self._parsed(data, layout, wanted, as_numbers)
+        styles = [c.style for c in wanted if c.kind == "number"]
+        style = max(PLAIN, NumberStyle(","), key=styles.count)
+        as_numbers = {c.name for c in wanted if _is_plain(c, style)}
+        table = self._parsed(data, layout, wanted, as_numbers, style.decimal)
         if table is None and as_numbers:  # one of them is no number
             table = self._parsed(data, layout, wanted, set())
         records, lines = layout.records, line + layout.lines
@@ -177,13 +179,21 @@ class DelimitedReader(TextReader):
             if row not in known:
                 known.clear()
                 start, stop = records[row]
-                known[row] = next(self._reader(data[start:stop].decode("utf-8")))
+                try:
+                    known[row] = next(self._reader(data[start:stop].decode("utf-8")))
+                except csv.Error:  # pyarrow reads fields of any length
+                    known[row] = [data[start:stop].decode("utf-8")] * len(self.columns)
             return known[row][list(self.columns).index(name)]
 
         return settled(Chunk(lines, columns, cell=cell), faults, self.where, tally)
 
     def _parsed(
-        self, data: bytes, layout: Layout, wanted: Sequence[ColumnFormat], as_numbers: set[str]
+        self,
+        data: bytes,
+        layout: Layout,
+        wanted: Sequence[ColumnFormat],
+        as_numbers: set[str],
+        decimal: str = ".",
     ) -> Any:
         """A table of pyarrow, texts as dictionaries; None if it cannot be had."""
         pa, reading = arrow("pyarrow"), arrow("pyarrow.csv")
@@ -202,6 +212,7 @@ class DelimitedReader(TextReader):
                     include_columns=[c.name for c in wanted],
                     column_types={c.name: number if c.name in as_numbers else text for c in wanted},
                     null_values=[*NULLS, *gaps],
+                    decimal_point=decimal,
                 ),
             )
         except (pa.ArrowException, ValueError, KeyError):
@@ -288,11 +299,11 @@ def _quoted_fields(data: bytes, delimiters: bytes, quote: bytes) -> Iterator[tup
         at = stop + 1
 
 
-def _is_plain(column: ColumnFormat) -> bool:
-    """Whether pyarrow can read its cells as numbers."""
+def _is_plain(column: ColumnFormat, style: NumberStyle) -> bool:
+    """Whether pyarrow, which knows one decimal sign at a time, can read its cells as numbers."""
     if column.kind == "date":
         return column.order in EPOCHS or column.order == "yyyymmdd"
-    return column.kind == "number" and column.style == PLAIN
+    return column.kind == "number" and column.style == style
 
 
 def reworded(error: csv.Error) -> str:

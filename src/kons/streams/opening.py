@@ -212,6 +212,7 @@ def open_stream(
         horizon=horizon,
         task=task,
         typed=reader.typed,
+        delimiter=reader.delimiter,
         categories=reader.categories,
         na_values=gaps,
     )

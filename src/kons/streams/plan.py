@@ -196,6 +196,7 @@ def make_plan(
     horizon: int,
     task: str,
     typed: bool,
+    delimiter: str = ",",
     categories: Sequence[str] = (),
     na_values: Sequence[str] = (),
 ) -> tuple[Plan, list[str]]:
@@ -216,7 +217,7 @@ def make_plan(
             name: [None if str(cell).strip().casefold() in unknown else cell for cell in column]
             for name, column in cells.items()
         }
-    decimal = None if typed else _decimal(cells)
+    decimal = None if typed or delimiter == "," else _decimal(cells)
 
     def described(name: str) -> Column | None:
         found = _described(name, cells[name], decimal, typed=typed, category=name in categories)
