@@ -306,6 +306,7 @@ def test_memory_does_not_grow_with_the_file(file, monkeypatch, name):
 
 CELLS = st.one_of(
     st.sampled_from(["1", "2.5", " 3 ", "-4e3", "+5", "", "NA", "nan", "?", "-", "inf", "1e999", "x", "1_0"]),
+    st.sampled_from(["1,5", "1,234", "$5", "5 %", "20240101", "3 Mar 2016", "unknown"]),
     st.sampled_from(
         ["true", "No", "red", "2024-01-01", "2024-1-2 3:04", "a,b", 'q"q', '"', "a\nb", "\r", " "]
     ),
@@ -317,7 +318,10 @@ CELLS = st.one_of(
 @st.composite
 def tables(draw):
     columns = draw(st.integers(1, 4))
-    usual = [draw(st.sampled_from(["1.5", "red", "true", "2024-01-31", "7"])) for _ in range(columns)]
+    usual = [
+        draw(st.sampled_from(["1.5", "red", "true", "2024-01-31", "7", "1,500", "$7"]))
+        for _ in range(columns)
+    ]
     rows = [
         [draw(CELLS) if draw(st.integers(0, 9)) == 0 else cell for cell in usual]
         for _ in range(draw(st.integers(1, 12)))
@@ -343,8 +347,8 @@ def outcome(path, **options):
         stream = open_stream(path, "y", quiet=True, **options)
         X, y, lines = whole(stream)
     except KonsError as error:
-        return str(error), None if stream is None else stream.skipped
-    return X.tolist(), y.tolist(), lines.tolist(), stream.skipped
+        return str(error), *((None, None) if stream is None else (stream.skipped, stream.bad_cells))
+    return X.tolist(), y.tolist(), lines.tolist(), stream.skipped, stream.bad_cells
 
 
 @pytest.fixture(scope="module")
@@ -353,18 +357,19 @@ def scratch(tmp_path_factory):
 
 
 @effort.examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(tables(), st.sampled_from(["error", "skip", "mean"]), st.sampled_from(["error", "skip"]))
+@given(tables(), st.sampled_from(["error", "skip", "mean"]), st.sampled_from(["gap", "error", "skip"]))
 @example('c0,y\n"a\nb",1\n', "error", "error")
 @example("c0,y\n1.5,0\n\r,1\n", "skip", "skip")
 def test_the_fast_way_equals_the_careful_one(scratch, text, missing, on_bad_row):
     scratch.write_bytes(text.encode())
-    fast = outcome(scratch, missing=missing, on_bad_row=on_bad_row)
+    options = {"missing": missing, "on_bad_row": on_bad_row, "na_values": ["unknown"]}
+    fast = outcome(scratch, **options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pyarrow.csv.read_csv", cannot)  # so the careful way is taken
-        assert outcome(scratch, missing=missing, on_bad_row=on_bad_row) == fast
+        assert outcome(scratch, **options) == fast
         patch.setattr("kons.streams.text.PIECE", 7)
         patch.setattr("kons.streams.text.ROWS_A_PIECE", 1)
-        cut = outcome(scratch, missing=missing, on_bad_row=on_bad_row)
+        cut = outcome(scratch, **options)
         assert cut == fast
 
 

@@ -247,9 +247,7 @@ def test_a_bad_cell_is_a_gap_counted_by_column(tmp_path):
         skipping = open_stream(source, "y", on_bad_row="skip", quiet=True)
         assert len(whole(skipping)[1]) == 1094
         assert skipping.skipped == {"bad row": 6}
-        with pytest.raises(
-            InputError, match="11, column .a.: .oops 0. is not a number|12, column .a.: .oops 0. is"
-        ):
+        with pytest.raises(InputError, match=r"1[12], column 'a': 'oops 0' is not a number"):
             whole(open_stream(source, "y", quiet=True))
 
 

@@ -166,6 +166,8 @@ def number_style(cells: Iterable[Any], *, decimal: str | None = None) -> NumberS
             fits = sum(is_number_text(text, style) for text in likely)
             if fits > most or (fits == most and decimal == style.decimal != best.decimal):
                 best, most = style, fits
+            if most == len(likely):
+                break
     return best if 2 * (known + most) >= len(present) else None
 
 

@@ -164,7 +164,7 @@ class DelimitedReader(TextReader):
         table = self._parsed(data, layout, wanted, as_numbers, style.decimal)
         if table is None and as_numbers:  # one of them is no number
             table = self._parsed(data, layout, wanted, set())
-        records, lines = layout.records, line + layout.lines
+        lines = line + layout.lines
         if table is None or table.num_rows != len(lines):
             return None
         columns: dict[str, Values] = {}
@@ -178,7 +178,7 @@ class DelimitedReader(TextReader):
         def cell(row: int, name: str) -> str:
             if row not in known:
                 known.clear()
-                start, stop = records[row]
+                start, stop = layout.records[row]
                 try:
                     known[row] = next(self._reader(data[start:stop].decode("utf-8")))
                 except csv.Error:  # pyarrow reads fields of any length
@@ -236,21 +236,29 @@ class Layout:
         self._data, self._view, self._breaks = data, view, breaks
 
     @cached_property
-    def records(self) -> NDArray[np.int64]:
-        """(start, stop) of each record that is not blank."""
+    def _spans(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        """Where each record starts and stops, and whether there is something in it."""
         starts = np.concatenate([[0], self.ends + 1])
         stops = np.concatenate([self.ends, [len(self._data)]])
         lengths = stops - starts
         blank = lengths == 0
         short = np.flatnonzero(lengths == 1)
         blank[short] = self._view[starts[short]] == RETURN
-        spans: NDArray[np.int64] = np.column_stack([starts, stops])[~blank]
-        return spans
+        return starts, stops, ~blank
+
+    @cached_property
+    def records(self) -> NDArray[np.int64]:
+        """(start, stop) of each record that is not blank."""
+        starts, stops, filled = self._spans
+        return np.column_stack([starts[filled], stops[filled]])
 
     @property
     def lines(self) -> NDArray[np.int64]:
         """For each record that is not blank, the line it begins on, counted from 0."""
-        return np.searchsorted(self._breaks, self.records[:, 0]).astype(np.int64)
+        starts, _, filled = self._spans
+        if len(self._breaks) == len(self.ends):
+            return np.flatnonzero(filled)
+        return np.searchsorted(self._breaks, starts[filled]).astype(np.int64)
 
     def _outside(
         self, data: bytes, view: NDArray[np.uint8], breaks: NDArray[np.int64], delimiter: str, quote: str

@@ -42,7 +42,7 @@ from kons.streams.cells import (
     is_real,
     number_style,
 )
-from kons.streams.dates import NOT_A_TIME, date_order, epoch_unit, stamp
+from kons.streams.dates import NOT_A_TIME, date_order, epoch_unit, says_time, stamp
 from kons.streams.wording import listed, nearest, shortened
 
 __all__ = ["Column", "Plan", "lag_pairs", "make_plan"]
@@ -392,10 +392,13 @@ def _all_different(cells: Sequence[Any]) -> bool:
 
 def _numbers(name: str, present: Sequence[Any], style: NumberStyle) -> Column:
     """A column of numbers, which may be moments if its name says so."""
+    number = Column(name, "number", style=style)
+    if style != PLAIN or not says_time(name):
+        return number
     values = [value for cell in present if (value := _value(cell, style)) is not None]
-    unit = epoch_unit(name, values) if style == PLAIN and len(values) == len(present) else None
+    unit = epoch_unit(name, values) if len(values) == len(present) else None
     if unit is None:
-        return Column(name, "number", style=style)
+        return number
     return _dated(name, [stamp(value, unit) for value in values], unit)
 
 
