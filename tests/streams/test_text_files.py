@@ -283,14 +283,16 @@ def test_if_nothing_is_left_it_says_why(file):
         whole(open_stream(path, "y", missing="mean", lag="y:5", quiet=True))
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.json"])
 def test_memory_does_not_grow_with_the_file(file, monkeypatch, name):
     monkeypatch.setattr("kons.streams.text.PIECE", 20_000)
-    line = {"t.csv": "1.5,2.5,3\n", "t.jsonl": '{"a": 1.5, "y": 2}\n'}[name]
-    head = "a,b,y\n" if name == "t.csv" else ""
+    monkeypatch.setattr("kons.streams.json_lines.PIECE", 20_000)
+    line = {"t.csv": "1.5,2.5,3\n", "t.jsonl": '{"a": 1.5, "y": 2}\n', "t.json": ', {"a": 1, "y": 2}\n'}[name]
+    head = {"t.csv": "a,b,y\n", "t.jsonl": "", "t.json": "["}[name]
+    tail = "]" if name == "t.json" else ""
 
     def peak(rows):
-        stream = open_stream(file(head + line * rows, name), "y", quiet=True)
+        stream = open_stream(file(head + line * rows + tail, name), "y", quiet=True)
         tracemalloc.start()
         count = sum(len(block.y) for block in stream)
         highest = tracemalloc.get_traced_memory()[1]
