@@ -56,7 +56,9 @@ def run(settings: Settings) -> Report:
         value = statistics.mean(losses)
         micro, width = statistics.mean(us for _, us, _ in played), played[0][2]
         table.append([name, value, min(losses), max(losses), micro, width])
-        figures.append(at_most(file.goal, name, value, "error rate, or root mean squared error; mean of seeds"))
+        figures.append(
+            at_most(file.goal, name, value, "error rate, or root mean squared error; mean of seeds")
+        )
     for name, (X, y, goal) in made_up(20_000).items():
         loss, micro, width = play((X, y), "y", 0, last=1000)
         table.append([name, loss**2, loss**2, loss**2, micro, width])

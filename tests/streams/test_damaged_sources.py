@@ -1,8 +1,10 @@
 """Damaged files: whatever the bytes, rows of finite numbers or one line that says what is wrong."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +47,11 @@ FILES = {
     "t.csv": CSV.encode(),
     "quoted.csv": QUOTED.encode(),
     "t.csv.gz": gzip.compress(CSV.encode()),
+    "t.csv.bz2": bz2.compress(CSV.encode()),
+    "t.csv.xz": lzma.compress(CSV.encode()),
+    "spaces.csv": CSV.replace(",", "  ").encode(),
     "t.jsonl": JSON.encode(),
+    "list.jsonl": json.dumps(TABLE, indent=1).encode(),
     "t.libsvm": LIBSVM.encode(),
     "t.arff": ARFF.encode(),
     "t.parquet": parquet(),
@@ -83,7 +89,7 @@ def damaged(data, rng):
 def attempt(path, rng):
     options = {
         "missing": ("error", "skip", "mean")[rng.integers(0, 3)],
-        "on_bad_row": ("error", "skip")[rng.integers(0, 2)],
+        "on_bad_row": ("error", "skip", "gap")[rng.integers(0, 3)],
     }
     rows = 0
     try:

@@ -283,14 +283,16 @@ def test_if_nothing_is_left_it_says_why(file):
         whole(open_stream(path, "y", missing="mean", lag="y:5", quiet=True))
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.json"])
 def test_memory_does_not_grow_with_the_file(file, monkeypatch, name):
     monkeypatch.setattr("kons.streams.text.PIECE", 20_000)
-    line = {"t.csv": "1.5,2.5,3\n", "t.jsonl": '{"a": 1.5, "y": 2}\n'}[name]
-    head = "a,b,y\n" if name == "t.csv" else ""
+    monkeypatch.setattr("kons.streams.json_lines.PIECE", 20_000)
+    line = {"t.csv": "1.5,2.5,3\n", "t.jsonl": '{"a": 1.5, "y": 2}\n', "t.json": ', {"a": 1, "y": 2}\n'}[name]
+    head = {"t.csv": "a,b,y\n", "t.jsonl": "", "t.json": "["}[name]
+    tail = "]" if name == "t.json" else ""
 
     def peak(rows):
-        stream = open_stream(file(head + line * rows, name), "y", quiet=True)
+        stream = open_stream(file(head + line * rows + tail, name), "y", quiet=True)
         tracemalloc.start()
         count = sum(len(block.y) for block in stream)
         highest = tracemalloc.get_traced_memory()[1]
@@ -306,6 +308,7 @@ def test_memory_does_not_grow_with_the_file(file, monkeypatch, name):
 
 CELLS = st.one_of(
     st.sampled_from(["1", "2.5", " 3 ", "-4e3", "+5", "", "NA", "nan", "?", "-", "inf", "1e999", "x", "1_0"]),
+    st.sampled_from(["1,5", "1,234", "$5", "5 %", "20240101", "3 Mar 2016", "unknown"]),
     st.sampled_from(
         ["true", "No", "red", "2024-01-01", "2024-1-2 3:04", "a,b", 'q"q', '"', "a\nb", "\r", " "]
     ),
@@ -317,7 +320,10 @@ CELLS = st.one_of(
 @st.composite
 def tables(draw):
     columns = draw(st.integers(1, 4))
-    usual = [draw(st.sampled_from(["1.5", "red", "true", "2024-01-31", "7"])) for _ in range(columns)]
+    usual = [
+        draw(st.sampled_from(["1.5", "red", "true", "2024-01-31", "7", "1,500", "$7"]))
+        for _ in range(columns)
+    ]
     rows = [
         [draw(CELLS) if draw(st.integers(0, 9)) == 0 else cell for cell in usual]
         for _ in range(draw(st.integers(1, 12)))
@@ -343,8 +349,8 @@ def outcome(path, **options):
         stream = open_stream(path, "y", quiet=True, **options)
         X, y, lines = whole(stream)
     except KonsError as error:
-        return str(error), None if stream is None else stream.skipped
-    return X.tolist(), y.tolist(), lines.tolist(), stream.skipped
+        return str(error), *((None, None) if stream is None else (stream.skipped, stream.bad_cells))
+    return X.tolist(), y.tolist(), lines.tolist(), stream.skipped, stream.bad_cells
 
 
 @pytest.fixture(scope="module")
@@ -353,18 +359,19 @@ def scratch(tmp_path_factory):
 
 
 @effort.examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(tables(), st.sampled_from(["error", "skip", "mean"]), st.sampled_from(["error", "skip"]))
+@given(tables(), st.sampled_from(["error", "skip", "mean"]), st.sampled_from(["gap", "error", "skip"]))
 @example('c0,y\n"a\nb",1\n', "error", "error")
 @example("c0,y\n1.5,0\n\r,1\n", "skip", "skip")
 def test_the_fast_way_equals_the_careful_one(scratch, text, missing, on_bad_row):
     scratch.write_bytes(text.encode())
-    fast = outcome(scratch, missing=missing, on_bad_row=on_bad_row)
+    options = {"missing": missing, "on_bad_row": on_bad_row, "na_values": ["unknown"]}
+    fast = outcome(scratch, **options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pyarrow.csv.read_csv", cannot)  # so the careful way is taken
-        assert outcome(scratch, missing=missing, on_bad_row=on_bad_row) == fast
+        assert outcome(scratch, **options) == fast
         patch.setattr("kons.streams.text.PIECE", 7)
         patch.setattr("kons.streams.text.ROWS_A_PIECE", 1)
-        cut = outcome(scratch, missing=missing, on_bad_row=on_bad_row)
+        cut = outcome(scratch, **options)
         assert cut == fast
 
 

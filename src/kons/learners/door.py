@@ -88,7 +88,9 @@ class TakesTables:
         told: Any = super()
         answer = told.ask(x, id)
         if self._records(x) is not None and self._encoder is not None:
-            self._encoder.ask(id, {name: _plain(value) for name, value in x.items()} if isinstance(x, Mapping) else {})
+            self._encoder.ask(
+                id, {name: _plain(value) for name, value in x.items()} if isinstance(x, Mapping) else {}
+            )
         return answer
 
     def tell(self, id: Any, y: Any) -> None:
@@ -132,7 +134,9 @@ class TakesTables:
         if self._encoder is not None and self._encoder.unnamed:
             array = np.atleast_2d(np.asarray(X, dtype=np.float64))
             if array.shape[1] != len(self._encoder.columns):
-                raise InputError(f"X has {array.shape[1]} features, expected the {len(self._encoder.columns)} so far.")
+                raise InputError(
+                    f"X has {array.shape[1]} features, expected the {len(self._encoder.columns)} so far."
+                )
             if np.isinf(array).any():
                 raise InputError("X holds infinity, expected finite numbers, or NaN for what is not known.")
             return records_of(array)
@@ -227,7 +231,10 @@ def _advancing(verb: Any) -> Any:
             try:
                 return verb(self, X, y, *args, **options)  # type: ignore[no-any-return]
             except MissingValueError:
-                if not self.allows_missing or np.isnan(np.asarray(y, dtype=object if self.labelled else float)).any():
+                if (
+                    not self.allows_missing
+                    or np.isnan(np.asarray(y, dtype=object if self.labelled else float)).any()
+                ):
                     raise
             return _from_first_gap(self, advance, X, y, *args, **options)
         given = dict(signature.bind(self, X, y, *args, **options).arguments)

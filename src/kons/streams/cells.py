@@ -156,7 +156,8 @@ def number_style(cells: Iterable[Any], *, decimal: str | None = None) -> NumberS
     known = sum(is_real(cell) or is_flag(cell) for cell in present)
     plain = sum(is_number_text(text) for text in texts)
     if plain == len(texts):
-        return PLAIN if 2 * (known + plain) >= len(present) and present else None
+        style = PLAIN if decimal is None or any("." in text for text in texts) else NumberStyle(decimal)
+        return style if 2 * (known + plain) >= len(present) and present else None
     # Most texts are no numbers in any style, and are not tried in each.
     likely = [text for text in texts if len(text) <= LONGEST_NUMBER and WITH_SIGNS.fullmatch(_usual(text))]
     best, most = PLAIN, plain
@@ -165,6 +166,8 @@ def number_style(cells: Iterable[Any], *, decimal: str | None = None) -> NumberS
             fits = sum(is_number_text(text, style) for text in likely)
             if fits > most or (fits == most and decimal == style.decimal != best.decimal):
                 best, most = style, fits
+            if most == len(likely):
+                break
     return best if 2 * (known + most) >= len(present) else None
 
 

@@ -30,7 +30,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EPOCHS", "NOT_A_TIME", "date_order", "epoch_stamps", "epoch_unit", "iso_stamps", "stamp"]
+__all__ = [
+    "EPOCHS",
+    "NOT_A_TIME",
+    "date_order",
+    "epoch_stamps",
+    "epoch_unit",
+    "iso_stamps",
+    "says_time",
+    "stamp",
+]
 
 NOT_A_TIME = np.iinfo(np.int64).min
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -103,6 +112,12 @@ SAYS_TIME = {
 FIRST, LAST = 631_152_000, 2_871_763_200  # seconds: 1990 and 2061
 
 
+def says_time(name: str) -> bool:
+    """Whether a column's name says that it holds moments."""
+    words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).casefold())
+    return not SAYS_TIME.isdisjoint(words)
+
+
 def epoch_unit(name: str, numbers: Any) -> str | None:
     """The order of a column of numbers that are moments: a key of :data:`EPOCHS`, ``"yyyymmdd"``, or None.
 
@@ -114,8 +129,7 @@ def epoch_unit(name: str, numbers: Any) -> str | None:
     ('s', 'yyyymmdd')
     >>> epoch_unit("population", [1609459200, 1609545600])
     """
-    words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).casefold())
-    if SAYS_TIME.isdisjoint(words):
+    if not says_time(name):
         return None
     values = np.asarray(numbers, dtype=np.float64)
     values = np.unique(values[~np.isnan(values)])

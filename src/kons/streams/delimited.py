@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from kons.errors import ConfigurationError, InputError
 from kons.streams.arrow import column_of
 from kons.streams.bytes import LONGEST, Feed, Source
-from kons.streams.cells import MISSING_NUMBERS, PLAIN, ColumnFormat, number_style
+from kons.streams.cells import MISSING_NUMBERS, PLAIN, ColumnFormat, NumberStyle, number_style
 from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
 from kons.streams.dates import EPOCHS
 from kons.streams.reader import distinct_names
@@ -158,11 +158,13 @@ class DelimitedReader(TextReader):
         layout = Layout(data, self.delimiter, self.quote)
         if not layout.tidy:
             return None
-        as_numbers = {c.name for c in wanted if _is_plain(c)}
-        table = self._parsed(data, layout, wanted, as_numbers)
+        styles = [c.style for c in wanted if c.kind == "number"]
+        style = max(PLAIN, NumberStyle(","), key=styles.count)
+        as_numbers = {c.name for c in wanted if _is_plain(c, style)}
+        table = self._parsed(data, layout, wanted, as_numbers, style.decimal)
         if table is None and as_numbers:  # one of them is no number
             table = self._parsed(data, layout, wanted, set())
-        records, lines = layout.records, line + layout.lines
+        lines = line + layout.lines
         if table is None or table.num_rows != len(lines):
             return None
         columns: dict[str, Values] = {}
@@ -176,14 +178,22 @@ class DelimitedReader(TextReader):
         def cell(row: int, name: str) -> str:
             if row not in known:
                 known.clear()
-                start, stop = records[row]
-                known[row] = next(self._reader(data[start:stop].decode("utf-8")))
+                start, stop = layout.records[row]
+                try:
+                    known[row] = next(self._reader(data[start:stop].decode("utf-8")))
+                except csv.Error:  # pyarrow reads fields of any length
+                    known[row] = [data[start:stop].decode("utf-8")] * len(self.columns)
             return known[row][list(self.columns).index(name)]
 
         return settled(Chunk(lines, columns, cell=cell), faults, self.where, tally)
 
     def _parsed(
-        self, data: bytes, layout: Layout, wanted: Sequence[ColumnFormat], as_numbers: set[str]
+        self,
+        data: bytes,
+        layout: Layout,
+        wanted: Sequence[ColumnFormat],
+        as_numbers: set[str],
+        decimal: str = ".",
     ) -> Any:
         """A table of pyarrow, texts as dictionaries; None if it cannot be had."""
         pa, reading = arrow("pyarrow"), arrow("pyarrow.csv")
@@ -202,6 +212,7 @@ class DelimitedReader(TextReader):
                     include_columns=[c.name for c in wanted],
                     column_types={c.name: number if c.name in as_numbers else text for c in wanted},
                     null_values=[*NULLS, *gaps],
+                    decimal_point=decimal,
                 ),
             )
         except (pa.ArrowException, ValueError, KeyError):
@@ -225,21 +236,29 @@ class Layout:
         self._data, self._view, self._breaks = data, view, breaks
 
     @cached_property
-    def records(self) -> NDArray[np.int64]:
-        """(start, stop) of each record that is not blank."""
+    def _spans(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        """Where each record starts and stops, and whether there is something in it."""
         starts = np.concatenate([[0], self.ends + 1])
         stops = np.concatenate([self.ends, [len(self._data)]])
         lengths = stops - starts
         blank = lengths == 0
         short = np.flatnonzero(lengths == 1)
         blank[short] = self._view[starts[short]] == RETURN
-        spans: NDArray[np.int64] = np.column_stack([starts, stops])[~blank]
-        return spans
+        return starts, stops, ~blank
+
+    @cached_property
+    def records(self) -> NDArray[np.int64]:
+        """(start, stop) of each record that is not blank."""
+        starts, stops, filled = self._spans
+        return np.column_stack([starts[filled], stops[filled]])
 
     @property
     def lines(self) -> NDArray[np.int64]:
         """For each record that is not blank, the line it begins on, counted from 0."""
-        return np.searchsorted(self._breaks, self.records[:, 0]).astype(np.int64)
+        starts, _, filled = self._spans
+        if len(self._breaks) == len(self.ends):
+            return np.flatnonzero(filled)
+        return np.searchsorted(self._breaks, starts[filled]).astype(np.int64)
 
     def _outside(
         self, data: bytes, view: NDArray[np.uint8], breaks: NDArray[np.int64], delimiter: str, quote: str
@@ -288,11 +307,11 @@ def _quoted_fields(data: bytes, delimiters: bytes, quote: bytes) -> Iterator[tup
         at = stop + 1
 
 
-def _is_plain(column: ColumnFormat) -> bool:
-    """Whether pyarrow can read its cells as numbers."""
+def _is_plain(column: ColumnFormat, style: NumberStyle) -> bool:
+    """Whether pyarrow, which knows one decimal sign at a time, can read its cells as numbers."""
     if column.kind == "date":
         return column.order in EPOCHS or column.order == "yyyymmdd"
-    return column.kind == "number" and column.style == PLAIN
+    return column.kind == "number" and column.style == style
 
 
 def reworded(error: csv.Error) -> str:

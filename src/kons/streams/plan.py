@@ -30,7 +30,7 @@ from kons.streams.cells import (
     is_real,
     number_style,
 )
-from kons.streams.dates import date_order, epoch_unit
+from kons.streams.dates import date_order, epoch_unit, says_time
 from kons.streams.wording import listed, nearest, shortened
 
 __all__ = ["Column", "Plan", "lag_pairs", "make_plan"]
@@ -179,6 +179,7 @@ def make_plan(
     horizon: int,
     task: str,
     typed: bool,
+    delimiter: str = ",",
     categories: Sequence[str] = (),
     numeric: Sequence[str] = (),
     na_values: Sequence[str] = (),
@@ -201,12 +202,14 @@ def make_plan(
             name: [None if str(cell).strip().casefold() in unknown else cell for cell in column]
             for name, column in cells.items()
         }
-    decimal = None if typed else _decimal(cells)
+    decimal = None if typed or delimiter == "," else _decimal(cells)
 
     def described(name: str) -> Column | None:
         texts = typed and name not in numeric
         category = name in categories and name not in numeric
-        return _described(name, cells[name], decimal, typed=texts, category=category, na_values=tuple(na_values))
+        return _described(
+            name, cells[name], decimal, typed=texts, category=category, na_values=tuple(na_values)
+        )
 
     answer = described(target)
     style = PLAIN if answer is None else answer.style
@@ -410,10 +413,13 @@ def _all_different(cells: Sequence[Any]) -> bool:
 
 def _numbers(name: str, present: Sequence[Any], style: NumberStyle) -> Column:
     """A column of numbers, which may be moments if its name says so."""
+    number = Column(name, "number", style=style)
+    if style != PLAIN or not says_time(name):
+        return number
     values = [value for cell in present if (value := _value(cell, style)) is not None]
-    unit = epoch_unit(name, values) if style == PLAIN and len(values) == len(present) else None
+    unit = epoch_unit(name, values) if len(values) == len(present) else None
     if unit is None:
-        return Column(name, "number", style=style)
+        return number
     return Column(name, "date", order=unit)
 
 

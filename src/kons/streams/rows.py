@@ -308,7 +308,9 @@ def _values(values: Any) -> Any:
 
 
 def _joined(parts: list[Any]) -> Any:
-    return [value for part in parts for value in part] if isinstance(parts[0], list) else np.concatenate(parts)
+    return (
+        [value for part in parts for value in part] if isinstance(parts[0], list) else np.concatenate(parts)
+    )
 
 
 def _alike(parts: list[Rows]) -> list[Rows]:

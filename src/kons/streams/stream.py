@@ -211,7 +211,9 @@ class Stream:
             if encoder is not None and skipped:
                 if skipped == len(raw.lines):
                     continue
-                raw = RawBlock(raw.first + skipped, raw.records.rest(skipped), raw.y[skipped:], raw.lines[skipped:])
+                raw = RawBlock(
+                    raw.first + skipped, raw.records.rest(skipped), raw.y[skipped:], raw.lines[skipped:]
+                )
                 codes, skipped = codes[skipped:], 0
             for rows, X, growth in self.encoder.learn(raw.records, codes):
                 if rows.stop <= skipped:
@@ -220,7 +222,9 @@ class Stream:
                 own = slice(first, rows.stop)
                 X = X[first - rows.start :]
                 own_encoder = self.encoder if self._reader.named else None
-                yield Block(raw.first + first, X, raw.y[own].copy(), raw.lines[own].copy(), growth, own_encoder)
+                yield Block(
+                    raw.first + first, X, raw.y[own].copy(), raw.lines[own].copy(), growth, own_encoder
+                )
 
     def records(self, stop: int | None = None) -> Generator[RawBlock, None, None]:
         """All rows, or the first of them, as records, cut at multiples of ``block_size``."""

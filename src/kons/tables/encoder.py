@@ -225,7 +225,10 @@ class Encoder(Part):
             largest = self._fill(values, codes, y, rows, X)
             growth = None
             if self.grows:
-                before, earlier = self.width, self._grow({n: each[stop - 1] for n, each in values.items()}, largest)
+                before, earlier = (
+                    self.width,
+                    self._grow({n: each[stop - 1] for n, each in values.items()}, largest),
+                )
                 for name in [name for name, row in new.items() if row == stop - 1]:
                     kind = records.columns_at(stop - 1)[name]
                     column = records.values(name, kind)

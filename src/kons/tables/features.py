@@ -142,7 +142,10 @@ class ColumnFeatures(Part, ABC):
 
         Earlier rows have 0 there: a level told nothing then.
         """
-        there, outputs = len(self.places(STATISTIC)), 0 if self.statistics is None else self.statistics.outputs
+        there, outputs = (
+            len(self.places(STATISTIC)),
+            0 if self.statistics is None else self.statistics.outputs,
+        )
         if not there:
             return {}
         return {f"{STATISTIC} {k + 1}": 0.0 for k in range(there, outputs)}
@@ -218,7 +221,9 @@ class NumberFeatures(ColumnFeatures):
         """Keep its values as levels where they tell more than a line, or where it is too early to say."""
         if self.levels is None or self.statistics is None or self.places(STATISTIC):
             return {}
-        values = np.array([math.nan if value is None else value for value in self.levels.names], dtype=np.float64)
+        values = np.array(
+            [math.nan if value is None else value for value in self.levels.names], dtype=np.float64
+        )
         counts = self.statistics.counts[: len(values)]
         mostly = len(values) > 2 and counts.max() >= MOSTLY * counts.sum()
         if mostly and self.statistics.gain_over_line(values) >= GAIN:

@@ -107,9 +107,7 @@ class Levels(Part):
         codes = self.codes
         known = [codes.get(value, -1) for value in values]
         if full:
-            known = [
-                code if code >= 0 else _bucket(value) for code, value in zip(known, values, strict=True)
-            ]
+            known = [code if code >= 0 else _bucket(value) for code, value in zip(known, values, strict=True)]
         return np.array(known, dtype=np.int64)
 
 
@@ -285,7 +283,9 @@ class TargetStatistics(Part):
             return -np.inf
         spread = np.sqrt(np.average((values - np.average(values, weights=n)) ** 2, weights=n))
         mode = values[n.argmax()]
-        features = np.stack([np.ones(met), np.clip((values - mode) / (spread or 1.0), -5.0, 5.0), values != mode])
+        features = np.stack(
+            [np.ones(met), np.clip((values - mode) / (spread or 1.0), -5.0, 5.0), values != mode]
+        )
         gains = []
         for k in range(self.outputs):
             at = PER_OUTPUT + OUTPUT_TOTALS * k

@@ -64,7 +64,9 @@ class DictRecords(Records):
         return len(self._rows)
 
     def values(self, name: Any, kind: str) -> Any:
-        return typed([row.get(name) if type(row) is dict else dict(row).get(name) for row in self._rows], kind, name)
+        return typed(
+            [row.get(name) if type(row) is dict else dict(row).get(name) for row in self._rows], kind, name
+        )
 
     def columns_at(self, row: int) -> dict[Any, str]:
         found = {name: kind_of(value, name) for name, value in self._rows[row].items()}
@@ -185,7 +187,9 @@ def _of_frame(X: Any, known: Mapping[Any, Any]) -> TypedRecords:
         frame = nw.from_native(X, eager_only=True)
         names = list(frame.columns)
     except Exception as error:  # whatever the frame's own library thinks of it
-        raise InputError(f"X is a {type(X).__name__} that cannot be read ({str(error).splitlines()[0]}).") from None
+        raise InputError(
+            f"X is a {type(X).__name__} that cannot be read ({str(error).splitlines()[0]})."
+        ) from None
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"X has the column {twice[0]!r} more than once, expected each name once.")
     if missing := [name for name in known if name not in names]:
@@ -208,7 +212,9 @@ def _of_series(series: Any, name: Any, nw: Any) -> tuple[Any, str | None]:
             series = series.cast(nw.Float64)
         values = np.asarray(series.to_numpy()).astype(np.float64)
         if np.isinf(values).any():
-            raise InputError(f"the column {name!r} holds infinity, expected finite numbers: drop the row, or clip it.")
+            raise InputError(
+                f"the column {name!r} holds infinity, expected finite numbers: drop the row, or clip it."
+            )
         return values, "number"
     if dtype in (nw.Datetime, nw.Date) and getattr(dtype, "time_zone", None) is None:
         return np.asarray(series.to_numpy()).astype("datetime64[us]").view(np.int64), "date"
@@ -262,7 +268,9 @@ def _number(value: Any, name: Any) -> float:
         if kind != "number":
             _tell_other_kind(value, name, "a number")
     if math.isinf(number):
-        raise InputError(f"the column {name!r} is {number}, expected a finite number: drop the value, or clip it.")
+        raise InputError(
+            f"the column {name!r} is {number}, expected a finite number: drop the value, or clip it."
+        )
     return number
 
 
