@@ -61,11 +61,14 @@ class Labels:
         except TypeError:  # a label that cannot be looked up: refused where labels are learned
             return np.full(len(values), -1, dtype=np.int64)
 
-    def learn(self, labels: Any) -> Codes:
-        """The codes of labels; new ones get the next. None and NaN are refused."""
+    def learn(self, labels: Any, closed: bool = False) -> Codes:
+        """The codes of labels; new ones get the next, or are refused. So are None and NaN."""
         codes = self.find(labels)
         if codes.min(initial=0) < 0:
             plain = as_labels(labels, len(codes))
+            if closed:
+                new = next(label for label in plain if label not in self._codes)
+                raise InputError(f"y holds {new!r}, which is not among classes={self.known!r}.")
             for label in plain:
                 self._add(label)
             codes = self.find(plain)

@@ -173,8 +173,8 @@ class Learner(LateTargets):
             # Before the first row tells how many targets there are, a number stands for all.
             shape = max((np.shape(prediction) for prediction in predictions), default=())
             found = np.empty((len(X), *shape))
-            for row, prediction in enumerate(predictions):
-                found[row] = prediction
+            for i, prediction in enumerate(predictions):
+                found[i] = prediction
             return Interleaved(Trace(kept=kept_rows, size=size, prediction=found), None, left)
         told: Any = self
         classes = Labels(told.classes)
