@@ -13,7 +13,6 @@ from kons.arrays import (
     Vector,
     as_points,
     as_row_values,
-    as_scalar,
     require_flag,
     require_integer,
     require_number,
@@ -24,14 +23,7 @@ from kons.learners.labels import Labels, as_labels, object_array
 from kons.learners.scores import OfLabels, best_of
 from kons.learners.stream import Outputs, Wrapper
 from kons.learners.trace import Trace
-from kons.learners.units import (
-    LARGEST_TARGET,
-    Bandwidths,
-    FeatureScales,
-    TargetScale,
-    TargetUnits,
-    scale_row,
-)
+from kons.learners.units import Bandwidths, FeatureScales, TargetScale, TargetUnits, scale_row
 from kons.learners.warmup import LabelWarmUp, WarmUp
 from kons.policies import Fixed
 from kons.scaling import RobustScaling, median_bandwidth
@@ -189,22 +181,9 @@ class Scaled(OfLabels, Wrapper):
                 self._begin(targets)
                 self._warm_up(points, targets, np.ones(1))
             return
-        row, outside = self._row(x), 0
-        if self._labelled:
-            self._inner.learn_one(row, y)
-        elif self._target.signs is not None and not self._outputs:
-            self._inner.learn_one(row, as_scalar(y, name="y"))
-        elif self._outputs:
-            targets, outside = self._target.to_learn(self._as_targets([y], 1)[0], self.warmup)
-            self._inner.learn_one(row, targets.tolist())
-        else:
-            if not (isinstance(y, float) and abs(y) <= LARGEST_TARGET):
-                y = self._as_targets([y], 1)[0]
-            y = float(y)
-            target = self._target.scaling.scale(y)
-            if not abs(target) <= self._target.bound:
-                target, outside = self._target.to_learn(y, self.warmup)
-            self._inner.learn_one(row, float(target))
+        row = self._row(x)
+        target, outside = (y, 0) if self._labelled else self._one_target(y)
+        self._inner.learn_one(row, target)
         self._targets_clipped += outside
         self._rows_seen += 1
 
@@ -434,6 +413,15 @@ class Scaled(OfLabels, Wrapper):
         return replace(
             trace, prediction=predictions, loss=weights * self._target.losses(predictions, targets)
         )
+
+    def _one_target(self, y: Any) -> tuple[Any, int]:
+        """What the learner is taught of one row, and how many targets were clipped for it."""
+        if isinstance(y, float) and not self._outputs and self._target.signs is None:
+            target = self._target.scaling.scale(float(y))
+            if abs(target) <= self._target.bound:
+                return target, 0
+        scaled, outside = self._target.to_learn(self._as_targets([y], 1)[0], self.warmup)
+        return scaled.tolist(), outside
 
     # ---- inside: both
 
