@@ -133,7 +133,8 @@ class Learner(LateTargets):
         ``y`` are the targets of the first of these rows, those that wait among them; before row i of X the
         first ``known[i]`` are learned, behind the last row the rest of ``y``. With none that wait and
         ``known`` = 0, 1, 2, ... this is ``advance``, at its speed. Else rows are taken one by one, and an
-        error leaves the rows before it learned.
+        error leaves the rows before it learned. Rows that are not learned yet are handed back, to be kept by
+        the caller (they are not in :attr:`queue`, nor in files) and given again.
 
         >>> import numpy as np
         >>> from kons import EmbeddedKONS, Gaussian, Squared
