@@ -25,6 +25,8 @@ __all__ = [
 ]
 
 Codes = Integers
+#: Types of labels that are plain Python values already.
+PLAIN = frozenset({str, int, bool})
 
 
 class Labels:
@@ -123,7 +125,7 @@ class KnownLabels(Field):
 
 def as_label(value: Any, name: str = "y") -> Any:
     """A label as a plain Python value; None, NaN and what cannot be looked up are refused."""
-    if type(value) in (str, int, bool):
+    if type(value) in PLAIN:
         return value
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
@@ -170,7 +172,9 @@ def as_labels(y: Any, rows: int, name: str = "y") -> list[Any]:
         raise InputError(f"{name} has {len(values)} label(s), X has {rows} row(s): expected one per row.")
     if isinstance(y, np.ndarray) and (y.dtype.kind in "biuU" or (y.dtype.kind == "f" and _plain(y))):
         return values  # nothing to refuse among them
-    return [as_label(value, f"{name}[{i}]") for i, value in enumerate(values)]
+    return [
+        value if type(value) in PLAIN else as_label(value, f"{name}[{i}]") for i, value in enumerate(values)
+    ]
 
 
 def _plain(y: NDArray[Any]) -> bool:
