@@ -60,7 +60,7 @@ MODULES = (
     "kons.learners.auto.quantile_scaling",
     "kons.learners.auto.row_loops",
     "kons.learners.auto.stacking",
-    "kons.learners.scaled",
+    "kons.learners.units",
     "kons.losses.builtin",
     "kons.tables.levels",
 )

@@ -412,6 +412,43 @@ def test_a_row_that_waits_keeps_what_its_learner_says():
             Lagged.from_state(learner.parameters(), forged)
 
 
+# ---- interleaved
+
+
+@pytest.mark.parametrize("make", [small, lambda: Classifier(small()), lambda: AutoKONS(max_atoms=9), Own])
+def test_rows_are_interleaved_as_they_become_known(make):
+    """Some targets at once, then none for a while; rows left over are handed back, and learned later."""
+    told, live_one = as_learner(make()), as_learner(make())
+    known = np.array([0, 0, 0, 3, 3, 3, 3, 5, 6, 6])
+    first = told.interleave(X[:10], [], Y[:7], known)
+    assert len(first.waiting) == 3
+    second = told.interleave(X[10:12], first.waiting, Y[7:11], np.array([1, 3]))
+    assert len(second.waiting) == 1
+    said, learned = [], 0
+    for t, count in enumerate([*known.tolist(), 8, 10]):
+        for row in range(learned, count):
+            live_one.tell(row, Y[row])
+        learned = count
+        said.append(live_one.ask(X[t], t))
+    live_one.tell(10, Y[10])
+    assert [*first.trace.prediction, *second.trace.prediction] == said
+    assert told.rows_seen == live_one.rows_seen == 11
+    assert told.predict_one(X[20]) == live_one.predict_one(X[20])
+    if told.labelled:
+        assert first.probabilities.shape == (10, 2)
+        assert first.probabilities[:3].tolist() == [[0.0, 0.0]] * 3  # no class was known
+        np.testing.assert_allclose(first.probabilities[3:].sum(axis=1), 1.0)
+
+
+def test_nothing_late_is_advance():
+    for make in (small, lambda: Classifier(small())):
+        told, twin = make(), make()
+        found, trace = told.interleave(X[:30], [], Y[:30], np.arange(30)), twin.advance(X[:30], Y[:30])
+        assert_identical(found.trace.columns, trace.columns)
+        assert found.waiting == []
+        assert_identical(told.state(), twin.state())
+
+
 # ---- stopped from outside
 
 

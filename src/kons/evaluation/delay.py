@@ -80,7 +80,7 @@ class Delayed(Part):
             name = labels or _same
             if self._itself:
                 found = self._learner.interleave(X, [], name(targets), np.arange(len(X)))
-                waiting: Sequence[Kept] = [(x,) for x in copied(X)[own:]]
+                waiting: Sequence[Kept] = [(x,) for x in copied(X[own:])]
             else:
                 found = self._learner.interleave(X, known.waited, name(values), counts)
                 waiting = found.waiting

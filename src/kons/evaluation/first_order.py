@@ -81,12 +81,15 @@ class KernelGradientDescent(ExpansionLearner):
         self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
     ) -> None:
         # A step of eta*g is the Newton step on eta times the loss while nothing enters A = I (w = 0).
-        scale = rows["scale"].copy()
-        rows["scale"] *= rows["step_size"]
+        scale, steps = rows["scale"].copy(), rows["step_size"].copy()
+        rows["scale"] *= steps
         rows["step_size"] = 0.0
         super()._learn_rows(points, rows, derivatives, limit)
         rows["scale"] = scale
-        rows["slope"] = scale * self.loss.slope(rows["prediction"], rows["target"])
+        if steps.all():
+            rows["slope"] /= steps  # the loss need not be asked again
+        else:
+            rows["slope"] = scale * self.loss.slope(rows["prediction"], rows["target"])
         rows["kept"] = rows["coefficient"] != 0.0
 
 

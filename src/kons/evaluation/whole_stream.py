@@ -57,8 +57,9 @@ def evaluate(
         of your own: ``predict_one`` and ``learn_one`` are enough (:mod:`kons.learners.protocol`).
     stream:
         A :class:`kons.streams.Stream`, a pair (X, y), an iterable of (x, y) or (dict, y), or anything that
-        :func:`kons.streams.open_stream` takes. With a pair whose y is of shape (n, k), k > 1, an array or a list
-        of lists, the result has :attr:`~kons.evaluation.Evaluation.targets`, an evaluation of each; no callback is called.
+        :func:`kons.streams.open_stream` takes. With a pair whose y is of shape (n, k), k > 1, an array or a
+        list of lists, the result has :attr:`~kons.evaluation.Evaluation.targets`, an evaluation of each; no
+        callback is called.
     metrics:
         Names from :data:`kons.evaluation.METRICS`; all of the task by default.
     delay:

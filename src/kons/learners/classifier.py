@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector, as_row_values, require_integer
 from kons.errors import ConfigurationError, InputError, TargetError
 from kons.learners.labels import Codes, KnownLabels, Labels, as_label, as_labels
+from kons.learners.scores import OfLabels, best_of
 from kons.learners.separate import Separate
 from kons.learners.stream import Wrapper
 from kons.learners.trace import Trace
-from kons.losses import Logistic, Loss
 from kons.state import Inner, Sizes, fields
 from kons.stored import Stored
 
@@ -29,7 +29,7 @@ class _Functions(Inner):
         return super().load(stored, key, part, name, sizes)
 
 
-class Classifier(Wrapper):
+class Classifier(OfLabels, Wrapper):
     """Classes of any kind and number by one-vs-rest: each has its own score, the highest is predicted.
 
     ::
@@ -183,32 +183,15 @@ class Classifier(Wrapper):
             raise InputError("no class is known yet: learn some rows first, or give classes=.")
         return self._scores_of(self._functions.predict(points))
 
-    def predict_proba(self, X: Any) -> Matrix:
-        """The probability of each class, columns in the order of :attr:`classes`.
-
-        The logistic loss gives 1/(1 + exp(-score)); other losses, whose score estimates the mean of a
-        target -1 or +1, (1 + score)/2 within 0 and 1. Each row is divided by its sum; where that is 0, all
-        classes are alike.
-        """
-        return self.probabilities(self.decision_function(X))
-
-    def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """The probability of each class of one row; empty before any class is known."""
+    def _scores_of_one(self, x: Any) -> Matrix:
         if not len(self._labels):
             self._as_point(x)
-            return {}
-        scores = self._scores_of(self._functions.predict_one(x)[None])
-        return dict(zip(self._labels.known, self.probabilities(scores)[0].tolist(), strict=True))
-
-    # ---- from scores to labels and probabilities
+            return np.empty((1, 0))
+        return self._scores_of(self._functions.predict_one(x)[None])
 
     def labels_of(self, scores: Matrix) -> NDArray[Any]:
         """The label with the highest score in each row, as objects; None where all are NaN."""
         return self._labels.decode(best_of(scores))
-
-    def probabilities(self, scores: Matrix) -> Matrix:
-        """What :meth:`predict_proba` makes of scores; 0 where a score is NaN."""
-        return probabilities_of(scores, self.loss)
 
     # ---- looking
 
@@ -266,13 +249,8 @@ class Classifier(Wrapper):
 
     def _codes(self, labels: list[Any]) -> Codes:
         """The numbers of the rows' labels; new classes are let in, unless the set is closed."""
-        before = len(self._labels)
-        codes = self._labels.learn(labels)
-        new = len(self._labels) - before
-        if new and self._given is not None:
-            seen = self._labels.known[before]
-            raise InputError(f"y holds {seen!r}, which is not among classes={self._labels.known[:before]!r}.")
-        if new:
+        before, codes = len(self._labels), self._labels.learn(labels, self.closed)
+        if len(self._labels) > before:
             self._arrange(len(self._labels))
         return codes
 
@@ -300,36 +278,3 @@ class Classifier(Wrapper):
 
     def _facts(self) -> dict[str, str]:
         return {"classes": ", ".join(map(repr, self._labels.known[:20]))}
-
-
-def best_of(scores: Matrix) -> NDArray[np.intp]:
-    """The column of the highest score in each row, -1 where all are NaN."""
-    known = np.where(np.isnan(scores), -np.inf, scores)
-    best: NDArray[np.intp] = np.argmax(known, axis=1)
-    best[np.isnan(scores).all(axis=1)] = -1
-    return best
-
-
-def probabilities_of(scores: Matrix, loss: Loss | None) -> Matrix:
-    """Each row of scores as probabilities of the classes."""
-    p = np.clip(0.5 + 0.5 * scores, 0.0, 1.0)
-    if isinstance(loss, Logistic):
-        small = np.exp(-np.abs(scores))  # of a negative number only: no overflow
-        p = np.where(scores > 0.0, 1.0, small) / (1.0 + small)
-    known = ~np.isnan(scores)
-    p[~known] = 0.0
-    totals = p.sum(axis=1, keepdims=True)
-    alike = known / np.maximum(known.sum(axis=1, keepdims=True), 1)
-    probabilities: Matrix = np.divide(p, totals, out=alike, where=totals > 0.0)
-    return probabilities
-
-
-def scores_of(probabilities: Matrix, loss: Loss | None, bound: float) -> Matrix:
-    """The scores within the bound that stand for these probabilities."""
-    if isinstance(loss, Logistic):
-        with np.errstate(divide="ignore"):
-            scores = np.log(probabilities) - np.log1p(-probabilities)
-    else:
-        scores = 2.0 * probabilities - 1.0
-    clipped: Matrix = np.clip(scores, -bound, bound)
-    return clipped

@@ -25,6 +25,8 @@ __all__ = [
 ]
 
 Codes = Integers
+#: Types of labels that are plain Python values already.
+PLAIN = frozenset({str, int, bool})
 
 
 class Labels:
@@ -61,11 +63,14 @@ class Labels:
         except TypeError:  # a label that cannot be looked up: refused where labels are learned
             return np.full(len(values), -1, dtype=np.int64)
 
-    def learn(self, labels: Any) -> Codes:
-        """The codes of labels; new ones get the next. None and NaN are refused."""
+    def learn(self, labels: Any, closed: bool = False) -> Codes:
+        """The codes of labels; new ones get the next, or are refused. So are None and NaN."""
         codes = self.find(labels)
         if codes.min(initial=0) < 0:
             plain = as_labels(labels, len(codes))
+            if closed:
+                new = next(label for label in plain if label not in self._codes)
+                raise InputError(f"y holds {new!r}, which is not among classes={self.known!r}.")
             for label in plain:
                 self._add(label)
             codes = self.find(plain)
@@ -120,7 +125,7 @@ class KnownLabels(Field):
 
 def as_label(value: Any, name: str = "y") -> Any:
     """A label as a plain Python value; None, NaN and what cannot be looked up are refused."""
-    if type(value) in (str, int, bool):
+    if type(value) in PLAIN:
         return value
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
@@ -167,7 +172,9 @@ def as_labels(y: Any, rows: int, name: str = "y") -> list[Any]:
         raise InputError(f"{name} has {len(values)} label(s), X has {rows} row(s): expected one per row.")
     if isinstance(y, np.ndarray) and (y.dtype.kind in "biuU" or (y.dtype.kind == "f" and _plain(y))):
         return values  # nothing to refuse among them
-    return [as_label(value, f"{name}[{i}]") for i, value in enumerate(values)]
+    return [
+        value if type(value) in PLAIN else as_label(value, f"{name}[{i}]") for i, value in enumerate(values)
+    ]
 
 
 def _plain(y: NDArray[Any]) -> bool:

@@ -145,7 +145,8 @@ class Learner(LateTargets):
         ``y`` are the targets of the first of these rows, those that wait among them; before row i of X the
         first ``known[i]`` are learned, behind the last row the rest of ``y``. With none that wait and
         ``known`` = 0, 1, 2, ... this is ``advance``, at its speed. Else rows are taken one by one, and an
-        error leaves the rows before it learned.
+        error leaves the rows before it learned. Rows that are not learned yet are handed back, to be kept by
+        the caller (they are not in :attr:`queue`, nor in files) and given again.
 
         >>> import numpy as np
         >>> from kons import EmbeddedKONS, Gaussian, Squared
@@ -185,8 +186,8 @@ class Learner(LateTargets):
             # Before the first row tells how many targets there are, a number stands for all.
             shape = max((np.shape(prediction) for prediction in predictions), default=())
             found = np.empty((len(X), *shape))
-            for row, prediction in enumerate(predictions):
-                found[row] = prediction
+            for i, prediction in enumerate(predictions):
+                found[i] = prediction
             return Interleaved(Trace(kept=kept_rows, size=size, prediction=found), None, left)
         told: Any = self
         classes = Labels(told.classes)

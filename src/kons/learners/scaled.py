@@ -10,27 +10,23 @@ from numpy.typing import NDArray
 
 from kons.arrays import (
     Matrix,
-    ReadVector,
     Vector,
     as_points,
     as_row_values,
-    as_scalar,
     require_flag,
     require_integer,
     require_number,
 )
-from kons.compilation import compiled
-from kons.errors import ConfigurationError, InputError, TargetError, notice
-from kons.learners.classifier import best_of, probabilities_of, scores_of
+from kons.errors import ConfigurationError, InputError
 from kons.learners.embedded import FLOAT64
 from kons.learners.labels import Labels, as_labels, object_array
+from kons.learners.scores import OfLabels, best_of
 from kons.learners.stream import Outputs, Wrapper
 from kons.learners.trace import Trace
-from kons.learners.warmup import Majority, WarmUp
-from kons.losses import Logistic, Loss, SquaredHinge
-from kons.means import Mean, Means
+from kons.learners.units import Bandwidths, FeatureScales, TargetScale, TargetUnits, scale_row
+from kons.learners.warmup import LabelWarmUp, WarmUp
 from kons.policies import Fixed
-from kons.scaling import RobustScaling, TargetScaling, median_bandwidth
+from kons.scaling import RobustScaling, median_bandwidth
 from kons.state import Count, Field, Inner, Sizes, fields
 from kons.stored import Stored
 
@@ -38,24 +34,6 @@ __all__ = ["Scaled"]
 
 # Times the median distance: what did best over seven public regression sets, 1 and 2 being near.
 WIDER = 1.5
-# Of the target: smaller, and the scale of a target would be no number.
-SMALLEST_REACH = 1e-320
-# Of a target: its squared error is still a number.
-LARGEST_TARGET = 1e150
-
-
-class _Scales(Field):
-    """Of features, where these are scaled and the warm-up is over; else None."""
-
-    def save(self, part: Any, name: str) -> Any:
-        scaling = getattr(part, name)
-        return None if scaling is None else scaling.state()
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if part._warm is not None or not part._scales:
-            stored.nothing(key)
-            return None
-        return RobustScaling.from_stored(stored.inner(key), sizes["width"] or 1)
 
 
 class _Warm(Inner):
@@ -64,34 +42,6 @@ class _Warm(Inner):
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         part._warm = part._new_warmup()
         return super().load(stored, key, part, name, sizes)
-
-
-class _TargetScale(Field):
-    """Centre and reach of each target."""
-
-    def save(self, part: Any, name: str) -> Any:
-        return np.array([part._target.centre, part._target.reach])
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        several = part._outputs and part._warm is None
-        centre, reach = stored.array(key, 2, *([part._outputs] if several else []))
-        if np.min(reach) < SMALLEST_REACH:
-            raise stored.error(f"the reach of its target is {np.min(reach):g}")
-        return TargetScaling(centre, reach) if several else TargetScaling(float(centre), float(reach))
-
-
-class _Bandwidths(Field):
-    """By distances and by absolute ones, where they were to be found and the warm-up is over; else None."""
-
-    def save(self, part: Any, name: str) -> Any:
-        bandwidths = getattr(part, name)
-        return None if bandwidths is None else np.array(bandwidths)
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if part._warm is not None or part._resolved:
-            stored.nothing(key)
-            return None
-        return tuple(stored.array(key, 2, at_least=1e-300).tolist())
 
 
 class _Resolved(Field):
@@ -108,7 +58,7 @@ class _Resolved(Field):
         return part._in_scaled_units().resume(stored.take(key))
 
 
-class Scaled(Wrapper):
+class Scaled(OfLabels, Wrapper):
     """Features and targets in any units: what the learner needs is read off the first rows.
 
     ::
@@ -160,9 +110,9 @@ class Scaled(Wrapper):
         _outputs=Outputs(),
         _targets_clipped=Count(),
         _warm=_Warm(ends=True),
-        _features=_Scales(),
-        _target=_TargetScale(),
-        _bandwidths=_Bandwidths(),
+        _features=FeatureScales(),
+        _target=TargetScale(),
+        _bandwidths=Bandwidths(),
         _inner=_Resolved(),
     )
 
@@ -186,18 +136,16 @@ class Scaled(Wrapper):
         self._labelled = pattern.labelled
         self.task = "classification" if self._labelled else "regression"
         self.closed: bool = pattern.closed
-        self._bound: float = pattern.core.bound
-        self._room = 0.2 if pattern.core.second_order == "gradient" else 1.0
-        if self.margin is not None:
-            self._room = self.margin
-        # A learner of one problem whose targets are -1 and +1 already.
-        self._signs = not self._labelled and _takes_labels(pattern.loss)
+        self.multi_output: bool = pattern.multi_output
+        room = 0.2 if pattern.core.second_order == "gradient" else 1.0
+        # Labels become the Classifier's targets inside.
+        own_loss = None if self._labelled else pattern.loss
+        self._target = TargetUnits(own_loss, pattern.core.bound, room if self.margin is None else self.margin)
         self._targets_clipped = 0
         self._inner: Any = None
         self._features: RobustScaling | None = None
-        self._target: TargetScaling = TargetScaling()
         self._bandwidths: tuple[float, float] | None = None
-        self._warm: WarmUp | None = self._new_warmup()
+        self._warm: Any = self._new_warmup()
 
     # ---- learning
 
@@ -234,24 +182,9 @@ class Scaled(Wrapper):
                 self._warm_up(points, targets, np.ones(1))
             return
         row = self._row(x)
-        if self._labelled:
-            self._inner.learn_one(row, y)
-        elif self._outputs:
-            targets = self._target.scale(self._as_targets([y], 1)[0])
-            targets, outside = self._clipped(targets)
-            self._inner.learn_one(row, targets.tolist())
-            self._targets_clipped += outside
-        elif self._signs:
-            self._inner.learn_one(row, as_scalar(y, name="y"))
-        else:
-            if not (isinstance(y, float) and abs(y) <= LARGEST_TARGET):
-                y = self._as_targets([y], 1)[0]
-            y = float(y)
-            target, outside = self._target.scale(y), 0
-            if not abs(target) <= self._bound:
-                target, outside = self._clipped(target)
-            self._inner.learn_one(row, float(target))
-            self._targets_clipped += outside
+        target, outside = (y, 0) if self._labelled else self._one_target(y)
+        self._inner.learn_one(row, target)
+        self._targets_clipped += outside
         self._rows_seen += 1
 
     def finish_warmup(self) -> None:
@@ -298,64 +231,54 @@ class Scaled(Wrapper):
         """Predictions in units of the target, or labels, each row as if it came next. Changes nothing."""
         points = self._as_points(X)
         if self._labelled:
-            return self._labels_of(self._scores(points))
+            return object_array(self.classes)[best_of(self._scores(points))]
         if self._warm is not None:
-            mean = np.asarray(self._running_mean())
+            mean = np.asarray(self._warm.predict())
             return np.broadcast_to(mean, (len(points), *mean.shape)).copy()
-        predictions: NDArray[Any] = self._target.unscale(self._inner.predict(self._scaled(points)))
+        predictions: NDArray[Any] = self._target.scaling.unscale(self._inner.predict(self._scaled(points)))
         return predictions
 
     def predict_one(self, x: Any) -> Any:
         """The prediction for one row; of a label, None before any class is known."""
         if self._warm is None:
             value = self._inner.predict_one(self._row(x))
-            return value if self._labelled else self._target.unscale(value)
+            return value if self._labelled else self._target.scaling.unscale(value)
         self._as_point(x)
-        if not self._labelled:
-            return self._running_mean()
-        known = self.classes
-        return known[int(np.argmax(self._shares()))] if known else None
+        return self._warm.predict()
 
     def decision_function(self, X: Any) -> Matrix:
         """The score of each row and class, columns in the order of :attr:`classes`."""
         self._require_classes()
         return self._scores(self._as_points(X))
 
-    def predict_proba(self, X: Any) -> Matrix:
-        """The probability of each class, columns in the order of :attr:`classes`; shares in the warm-up."""
-        return self.probabilities(self.decision_function(X))
-
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """The probability of each class of one row; empty before any class is known."""
         self._require_classes()
-        if self._warm is None:
-            probabilities: dict[Any, float] = self._inner.predict_proba_one(self._row(x))
-            return probabilities
-        points = self._as_point(x)
-        if not self.classes:
-            return {}
-        return dict(zip(self.classes, self.probabilities(self._scores(points))[0].tolist(), strict=True))
+        if self._warm is not None:
+            return super().predict_proba_one(x)
+        probabilities: dict[Any, float] = self._inner.predict_proba_one(self._row(x))
+        return probabilities
 
     def probabilities(self, scores: Matrix) -> Matrix:
         """What :meth:`predict_proba` makes of scores; 0 where a score is NaN."""
         self._require_classes()
-        return probabilities_of(scores, self.loss)
+        return super().probabilities(scores)
 
     @property
     def classes(self) -> list[Any]:
         """The labels, in order of first appearance."""
         self._require_classes()
+        return list(self._inner.classes if self._warm is None else self._warm.labels.known)
+
+    def novelty(self, X: Any) -> Vector:
+        """How new each point is, where the learner knows; NaN in the warm-up."""
+        points = self._as_points(X)
         if self._warm is not None:
-            return list(self._warm_labels().known)
-        known: list[Any] = self._inner.classes
-        return known
+            return np.full(len(points), np.nan)
+        novelty: Vector = self._inner.novelty(self._scaled(points))
+        return novelty
 
     # ---- looking
-
-    @property
-    def multi_output(self) -> bool:  # type: ignore[override]
-        """Whether the learner takes y of shape (n, k)."""
-        return bool(self._pattern.multi_output)
 
     @property
     def inner(self) -> Any:
@@ -392,14 +315,6 @@ class Scaled(Wrapper):
         """Of the learner inside, where it has one."""
         return None if self._inner is None else self._inner.log_determinant
 
-    def novelty(self, X: Any) -> Vector:
-        """How new each point is, where the learner knows; NaN in the warm-up."""
-        points = self._as_points(X)
-        if self._warm is not None:
-            return np.full(len(points), np.nan)
-        novelty: Vector = self._inner.novelty(self._scaled(points))
-        return novelty
-
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
         return {
@@ -423,11 +338,9 @@ class Scaled(Wrapper):
     # ---- inside: the warm-up
 
     def _new_warmup(self) -> WarmUp:
-        known = self._pattern.classes if self._labelled else []
         if self._labelled:
-            return WarmUp(self.accepts, Majority(Labels(known)))
-        outputs = self._outputs or 0
-        return WarmUp(self.accepts, Means(outputs) if outputs else Mean(), outputs)
+            return LabelWarmUp(self.accepts, self._target, Labels(self._pattern.classes), self.loss)
+        return WarmUp(self.accepts, self._target, self._outputs or 0)
 
     def _begin(self, targets: Any) -> None:
         """The first row says how many targets there are."""
@@ -435,7 +348,7 @@ class Scaled(Wrapper):
             return
         self._outputs = 0 if self._labelled or targets.ndim == 1 else targets.shape[1]
         if self._outputs:
-            if not self._pattern.multi_output:
+            if not self.multi_output:
                 raise ConfigurationError(
                     f"{self._pattern.name} learns one target a row, and y has {self._outputs}: use "
                     "EmbeddedKONS, KONS or SketchedKONS, or make a learner for each."
@@ -445,20 +358,11 @@ class Scaled(Wrapper):
     def _warm_up(self, points: Any, targets: Any, weights: Vector) -> Trace:
         """Keep rows, at most as many as the warm-up still takes; at its end, learn them."""
         warm, count = self._warm, len(points)
-        assert warm is not None
+        if self._labelled:
+            targets = warm.labels.learn(targets, self.closed)
         unknown = np.full(count, np.nan)
         columns: dict[str, Any] = {name: unknown.copy() for name in self._pattern.trace_columns}
-        if isinstance(warm.record, Majority):
-            codes = self._codes(targets, warm.record.labels)
-            shares = warm.take(points, codes, weights)
-            columns["scores"] = scores_of(shares, self.loss, self._bound)
-            best = best_of(shares)
-            columns["prediction"] = warm.record.labels.decode(best)
-            columns["loss"] = weights * (best != codes)
-        else:
-            predictions = warm.take(points, targets, weights)
-            columns["prediction"] = predictions
-            columns["loss"] = weights * self._losses(predictions, targets)
+        columns |= warm.learn(points, targets, weights)
         self._count(points, 0)
         size = np.zeros(count, np.int64)
         if self._rows_seen == self.warmup:
@@ -479,13 +383,7 @@ class Scaled(Wrapper):
                 plain = median_bandwidth(points, weights=weights)
                 absolute = median_bandwidth(points, absolute=True, weights=weights)
                 self._bandwidths = WIDER * plain, WIDER * absolute
-        targets: Any = warm.targets
-        if isinstance(warm.record, Majority):
-            targets = warm.record.labels.decode(targets)
-        elif not self._signs:
-            self._target = TargetScaling.fit(targets, self._room, self._bound, weights)
-            targets = self._target.scale(targets)
-        inner = self._in_scaled_units()
+        targets, inner = warm.to_learn(), self._in_scaled_units()
         inner.advance(points, targets, sample_weight=weights)
         self._inner, self._warm = inner, None
 
@@ -503,42 +401,27 @@ class Scaled(Wrapper):
 
     def _advance(self, points: Any, targets: Any, weights: Vector, block_size: int | None) -> Trace:
         """Rows behind the warm-up."""
-        if self._labelled:
-            trace: Trace = self._inner.advance(self._scaled(points), targets, block_size, weights)
-            self._count(points, 0)
-            return trace
-        scaled, outside = self._clipped(self._target.scale(targets))
-        trace = self._inner.advance(self._scaled(points), scaled, block_size, weights)
+        scaled, outside = targets, 0
+        if not self._labelled:
+            scaled, outside = self._target.to_learn(targets, self.warmup)
+        trace: Trace = self._inner.advance(self._scaled(points), scaled, block_size, weights)
         self._targets_clipped += outside
         self._count(points, 0)
-        predictions = self._target.unscale(trace["prediction"])
-        return replace(trace, prediction=predictions, loss=weights * self._losses(predictions, targets))
+        if self._labelled:
+            return trace
+        predictions = self._target.scaling.unscale(trace["prediction"])
+        return replace(
+            trace, prediction=predictions, loss=weights * self._target.losses(predictions, targets)
+        )
 
-    def _clipped(self, scaled: Any) -> tuple[Any, int]:
-        """Scaled targets within the bound, and how many were not."""
-        if self._signs:
-            return scaled, 0
-        outside = int(np.count_nonzero(np.abs(scaled) > self._bound * (1.0 + 1e-9)))
-        if outside:
-            low, high = (self._target.unscale(end) for end in (-self._bound, self._bound))
-            if self._outputs:
-                at = np.argwhere(np.abs(scaled) > self._bound * (1.0 + 1e-9))[0][-1]
-                low, high = low[at], high[at]
-            notice(
-                "Scaled target",
-                f"a target lies outside [{low:g}, {high:g}], what the warm-up of {self.warmup:,} rows and "
-                "margin leave room for: it is clipped for learning, and counted in targets_clipped. If there "
-                "are many, raise margin or warmup.",
-            )
-        return np.clip(scaled, -self._bound, self._bound), outside
-
-    def _losses(self, predictions: Vector, targets: Vector) -> Any:
-        """In units of the target, whatever is learned; for labels -1 and +1, the learner's own loss."""
-        if self._signs:
-            losses = self.loss.value(np.clip(predictions, -self._bound, self._bound), targets)
-        else:
-            losses = (predictions - targets) ** 2
-        return losses.sum(axis=1) if self._outputs else losses
+    def _one_target(self, y: Any) -> tuple[Any, int]:
+        """What the learner is taught of one row, and how many targets were clipped for it."""
+        if isinstance(y, float) and not self._outputs and self._target.signs is None:
+            target = self._target.scaling.scale(float(y))
+            if abs(target) <= self._target.bound:
+                return target, 0
+        scaled, outside = self._target.to_learn(self._as_targets([y], 1)[0], self.warmup)
+        return scaled.tolist(), outside
 
     # ---- inside: both
 
@@ -561,59 +444,25 @@ class Scaled(Wrapper):
             z = np.empty(len(x))
             if scale_row(np.ascontiguousarray(x), *features.halves, features.limit, z):
                 return z
-        point = self._as_point(x)[0]
-        return point if self._features is None else self._features.transform(point)
+        return self._scaled(self._as_point(x)[0])
 
     def _as_targets(self, y: Any, rows: int) -> Any:
         if self._labelled:
             return as_labels(y, rows)
         targets = self._as_outputs(y, rows)
-        if self._signs:
-            self.loss.check_targets(targets, self._bound)
-        elif np.abs(targets).max() > LARGEST_TARGET:
-            at = np.unravel_index(np.argmax(np.abs(targets)), targets.shape)
-            where = "".join(f"[{i}]" for i in at)
-            raise TargetError(
-                f"y{where} is {targets[at]:g}, whose square is no number: scale the target down."
-            )
+        self._target.check(targets)
         return targets
 
-    def _codes(self, labels: list[Any], known: Labels) -> Vector:
-        before = len(known)
-        codes = known.learn(labels)
-        if self.closed and len(known) > before:
-            raise InputError(f"y holds {known.known[before]!r}, which is not among {known.known[:before]!r}.")
-        return codes.astype(np.float64)
-
     def _scores(self, points: Any) -> Matrix:
-        if self._warm is None:
-            scores: Matrix = self._inner.decision_function(self._scaled(points))
-            return scores
-        if not self.classes:
-            raise InputError("no class is known yet: learn some rows first.")
-        return np.repeat(scores_of(self._shares(), self.loss, self._bound), len(points), axis=0)
+        if self._warm is not None:
+            return np.asarray(self._warm.scores(len(points)))
+        scores: Matrix = self._inner.decision_function(self._scaled(points))
+        return scores
 
-    def _labels_of(self, scores: Matrix) -> NDArray[Any]:
-        return object_array(self.classes)[best_of(scores)]
-
-    def _running_mean(self) -> Any:
-        assert self._warm is not None
-        assert isinstance(self._warm.record, (Mean, Means))
-        mean = self._warm.record.value
-        if not self._signs:
-            return mean
-        clipped = np.clip(mean, -self._bound, self._bound)
-        return clipped if self._outputs else float(clipped)
-
-    def _warm_labels(self) -> Labels:
-        assert self._warm is not None
-        assert isinstance(self._warm.record, Majority)
-        return self._warm.record.labels
-
-    def _shares(self) -> Matrix:
-        assert self._warm is not None
-        assert isinstance(self._warm.record, Majority)
-        return self._warm.record.probabilities
+    def _scores_of_one(self, x: Any) -> Matrix:
+        """In the warm-up."""
+        points = self._as_point(x)
+        return self._scores(points) if self.classes else np.empty((1, 0))
 
     def _require_classes(self) -> None:
         if not self._labelled:
@@ -628,17 +477,3 @@ class Scaled(Wrapper):
         if self._warm is not None:
             return {"warm-up": f"{len(self._warm):,} of {self.warmup:,} rows"}
         return {"targets clipped": f"{self._targets_clipped:,}", **self._inner._facts()}
-
-
-@compiled
-def scale_row(x: ReadVector, medians: Vector, spreads: Vector, limit: float, z: Vector) -> bool:
-    """As RobustScaling.transform, in a microsecond. False: not finite, or beyond the linear part."""
-    for j in range(len(x)):
-        z[j] = (0.5 * x[j] - medians[j]) / spreads[j]
-        if not (np.isfinite(x[j]) and abs(z[j]) <= limit):
-            return False
-    return True
-
-
-def _takes_labels(loss: Loss | None) -> bool:
-    return isinstance(loss, (Logistic, SquaredHinge)) or getattr(loss, "targets", None) is not None

@@ -9,13 +9,17 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.core.storage import GrowingArray, point_store
+from kons.errors import InputError
 from kons.learners.labels import KnownLabels, Labels
+from kons.learners.scores import best_of, scores_of
+from kons.learners.units import TargetUnits
+from kons.losses import Loss
 from kons.means import Mean, Means
 from kons.scaling import RobustScaling
 from kons.state import Array, Field, Growing, Inner, Part, Points, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["Majority", "WarmUp"]
+__all__ = ["LabelWarmUp", "WarmUp"]
 
 
 class _Since(Field):
@@ -45,10 +49,10 @@ class WarmUp(Part):
         record=Inner(),
     )
 
-    def __init__(self, accepts: str, record: Mean | Means | Majority, outputs: int = 0) -> None:
-        self.outputs = outputs
+    def __init__(self, accepts: str, units: TargetUnits, outputs: int = 0) -> None:
+        self.outputs, self._units = outputs, units
         self.points = point_store(accepts)
-        self.record = record
+        self.record: Any = Means(outputs) if outputs else Mean()
         self._since: dict[int, int] = {}
         self._targets = GrowingArray()
         self._weights = GrowingArray()
@@ -67,7 +71,21 @@ class WarmUp(Part):
         """A copy."""
         return self._weights.view.copy()
 
-    def take(self, points: Any, targets: Vector | Matrix, weights: Vector) -> Any:
+    def learn(self, points: Any, targets: Any, weights: Vector) -> dict[str, Any]:
+        """Keep rows; returns columns of their trace."""
+        predictions = self._take(points, targets, weights)
+        return {"prediction": predictions, "loss": weights * self._units.losses(predictions, targets)}
+
+    def predict(self) -> Any:
+        """The mean of the targets so far: a number, or an array of several."""
+        mean = self._units.possible(self.record.value)
+        return mean if self.outputs else float(mean)
+
+    def to_learn(self) -> Any:
+        """The targets of the rows kept, for the learner behind the warm-up: in units found from them."""
+        return self._units.fit(self.targets, self.weights)
+
+    def _take(self, points: Any, targets: Vector | Matrix, weights: Vector) -> Any:
         """Keep rows; returns what the record predicted before each."""
         predictions = self.record.follow(targets, weights)[:-1]
         self.points.append(points)
@@ -99,8 +117,48 @@ class WarmUp(Part):
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         if len(self._targets) != len(self) * max(self.outputs, 1):
             raise stored.error(f"{len(self._targets)} targets are not those of {len(self)} rows")
-        if isinstance(self.record, Majority):
-            self.record.check(self.targets, stored)
+
+
+class LabelWarmUp(WarmUp):
+    """Rows with labels, of which the most frequent is predicted."""
+
+    def __init__(self, accepts: str, units: TargetUnits, labels: Labels, loss: Loss | None) -> None:
+        super().__init__(accepts, units)
+        self.record, self._loss = Majority(labels), loss
+
+    @property
+    def labels(self) -> Labels:
+        """Those that came, and those that were given."""
+        labels: Labels = self.record.labels
+        return labels
+
+    def learn(self, points: Any, targets: Any, weights: Vector) -> dict[str, Any]:
+        """Keep rows, targets by their codes; returns columns of their trace."""
+        shares = self._take(points, targets.astype(np.float64), weights)
+        best = best_of(shares)
+        return {
+            "prediction": self.labels.decode(best),
+            "loss": weights * (best != targets),
+            "scores": scores_of(shares, self._loss, self._units.bound),
+        }
+
+    def predict(self) -> Any:
+        """The label that came most often; None before any is known."""
+        return self.labels.known[int(np.argmax(self.record.probabilities))] if len(self.labels) else None
+
+    def scores(self, rows: int) -> Matrix:
+        """The score of each class, the same for so many rows."""
+        if not len(self.labels):
+            raise InputError("no class is known yet: learn some rows first.")
+        return np.repeat(scores_of(self.record.probabilities, self._loss, self._units.bound), rows, axis=0)
+
+    def to_learn(self) -> Any:
+        """The labels of the rows kept."""
+        return self.labels.decode(self.targets)
+
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        super()._loaded(stored, sizes)
+        self.record.check(self.targets, stored)
 
 
 #: Of a column that no row has had yet.

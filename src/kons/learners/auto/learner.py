@@ -25,9 +25,9 @@ from kons.learners.auto.drift import DriftAdaptation
 from kons.learners.auto.effort import effort_of
 from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.feature_map import Fixed
-from kons.learners.classifier import best_of, probabilities_of
 from kons.learners.labels import KnownLabels, Labels, as_label, as_labels
 from kons.learners.queue import Kept, Shapes
+from kons.learners.scores import best_of, probabilities_of
 from kons.learners.stream import Outputs, StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Logistic
