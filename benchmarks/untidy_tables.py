@@ -1,9 +1,9 @@
 """How well does the default learner predict tables as people have them, and what does the encoder cost?
 
 Files of a folder ``raw`` beside the data, read as ``kons run FILE --target COLUMN`` reads them, nothing else
-said: text, dates, gaps. Rows in one fixed permutation, the first 20,000, unless they are in order of time; the
-first 50 are not counted. And made-up tables whose answer is known: 30 levels that decide the target, 5,000
-levels, a gap that is the signal, a gap by chance, text without signal.
+said: text, dates, gaps. Rows in one fixed permutation, the first 20,000, unless they are in order of time;
+the first 50 are not counted. And made-up tables whose answer is known: 30 levels that decide the target,
+5,000 levels, a gap that is the signal, a gap by chance, text without signal.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def as_points(X: Any, *, width: int | None = None, name: str = "X", gaps: bool =
         raise InputError(f"{name} has no columns; expected at least one feature.")
     _require_width(array.shape[1], width, name)
     if not gaps or np.isinf(array).any():
-        _require_finite(array, name)
+        _require_finite(array, name, MissingValueError)
     return np.ascontiguousarray(array)
 
 
@@ -103,7 +103,7 @@ def as_row(x: Any, *, width: int | None = None, name: str = "x") -> Matrix:
     if array.shape[0] == 0:
         raise InputError(f"{name} has no features; expected at least one.")
     _require_width(array.shape[0], width, name)
-    _require_finite(array, name)
+    _require_finite(array, name, MissingValueError)
     return np.ascontiguousarray(array).reshape(1, -1)
 
 
@@ -373,13 +373,14 @@ def _require_width(seen: int, width: int | None, name: str) -> None:
         )
 
 
-def _require_finite(array: NDArray[np.float64], name: str) -> None:
+def _require_finite(array: NDArray[np.float64], name: str, missing: type[InputError] = InputError) -> None:
+    """Refuse infinity, and NaN by the error for what is missing."""
     if np.isfinite(array).all():
         return
     fault = np.isinf(array) if np.isinf(array).any() else np.isnan(array)
     position = tuple(int(i) for i in np.argwhere(fault)[0])
     where = "".join(f"[{i}]" for i in position)
-    raise (MissingValueError if np.isnan(array[position]) else InputError)(
+    raise (missing if np.isnan(array[position]) else InputError)(
         f"{name}{where} is {array[position]}, expected finite numbers: "
         "drop the row or fill the missing value."
     )

@@ -13,7 +13,6 @@ from kons.cli.files import find_model, open_model
 from kons.cli.screen import Sheet, print_json
 from kons.learners import Scaled
 from kons.learners.protocol import as_learner
-from kons.streams import Plan
 
 __all__ = ["show"]
 
@@ -39,7 +38,7 @@ def _describe(path: Path) -> dict[str, Any]:
     thing, told = open_model(path)
     learner, plan = as_learner(thing), told.get("plan")
     plan = plan if isinstance(plan, dict) else {}
-    features = list(Plan.from_dict(plan).features) if plan else None
+    features = learner.feature_names
     relevances = learner.relevances if learner.rows_seen else None
     if relevances is not None:
         each = [_by_name(features, row) for row in np.atleast_2d(relevances).tolist()]

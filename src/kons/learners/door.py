@@ -88,9 +88,8 @@ class TakesTables:
         told: Any = super()
         answer = told.ask(x, id)
         if self._records(x) is not None and self._encoder is not None:
-            self._encoder.ask(
-                id, {name: _plain(value) for name, value in x.items()} if isinstance(x, Mapping) else {}
-            )
+            record = dict(x) if isinstance(x, Mapping) else {}
+            self._encoder.ask(id, {name: _plain(value) for name, value in record.items()})
         return answer
 
     def tell(self, id: Any, y: Any) -> None:
@@ -229,14 +228,13 @@ def _advancing(verb: Any) -> Any:
         records = self._records(X)
         if records is None:
             try:
-                return verb(self, X, y, *args, **options)  # type: ignore[no-any-return]
+                trace: Trace = verb(self, X, y, *args, **options)
+                return trace
             except MissingValueError:
-                if (
-                    not self.allows_missing
-                    or np.isnan(np.asarray(y, dtype=object if self.labelled else float)).any()
-                ):
+                if not self.allows_missing:
                     raise
-            return _from_first_gap(self, advance, X, y, *args, **options)
+            found: Trace = _from_first_gap(self, advance, X, y, *args, **options)
+            return found
         given = dict(signature.bind(self, X, y, *args, **options).arguments)
         given = {name: value for name, value in given.items() if name not in ("self", "X", "y")}
         weights = given.pop("sample_weight", None)
@@ -264,7 +262,7 @@ def _learning_one(verb: Any) -> Any:
                 verb(self, x, y)
                 return
             except MissingValueError:
-                if not self.allows_missing or y != y:
+                if not self.allows_missing:
                     raise
             _from_first_gap(self, type(self).advance, np.atleast_2d(np.asarray(x, dtype=np.float64)), [y])
             return

@@ -120,8 +120,8 @@ def open_stream(
         Predict the target so many rows ahead. It is then known ``horizon`` rows later: evaluate with a
         delay of ``stream.delay``. The last rows have no target and are left out.
     missing
-        ``"fill"``: by what the encoder has learned of the column (:mod:`kons.tables.features`); ``"skip"`` the
-        row; ``"error"``. A row without a target is skipped, or refused.
+        ``"fill"``: by what the encoder has learned of the column (:mod:`kons.tables.features`); ``"skip"``
+        the row; ``"error"``. A row without a target is skipped, or refused.
     on_bad_row
         What becomes of a cell that is not what its column holds: ``"error"``; ``"skip"`` the row; ``"gap"``:
         it is a missing value, counted in ``stream.bad_cells``, unless it is the target's. A row with a wrong

@@ -11,7 +11,7 @@ delay of ``horizon`` rows. Rows are counted after skipping: a lag goes back over
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,19 +32,19 @@ class Rows(NamedTuple):
     """Some rows in a row: columns by name, as :class:`~kons.tables.Records` have them, targets and lines."""
 
     columns: dict[str, Any]
-    kinds: dict[str, str]
+    kinds: Mapping[str, str]
     y: NDArray[Any]
     lines: NDArray[np.int64]
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """How many there are."""
         return len(self.lines)
 
     @property
     def records(self) -> Records:
         """Without the targets."""
-        return TypedRecords(self.columns, self.kinds, self.count)
+        return TypedRecords(self.columns, self.kinds, self.size)
 
     def cut(self, rows: Any) -> Rows:
         """Some of them: a slice."""
@@ -81,7 +81,7 @@ class Assembler:
         longest = max((back for _, back in plan.lags), default=0)
         self._past = {name: np.full(longest, np.nan) for name, _ in plan.lags}
         self._without_past = longest
-        self._kinds = {column.name: column.kind for column in plan.columns}
+        self._kinds: dict[str, str] = {column.name: column.kind for column in plan.columns}
         self._kinds |= dict.fromkeys(plan.lag_names, "number")
         self._waiting: list[Rows] = []
         #: Columns that were empty in the first rows, since they have values.
@@ -97,7 +97,7 @@ class Assembler:
 
     def finish(self) -> None:
         """Count the rows whose target has not come."""
-        self._tally.add("no target yet", sum(part.count for part in self._waiting))
+        self._tally.add("no target yet", sum(part.size for part in self._waiting))
 
     # ---- cells that are not what they should be
 
@@ -269,15 +269,15 @@ class Assembler:
         horizon = self._plan.horizon
         if not (horizon and self._with_target):
             return rows
-        waiting = sum(part.count for part in self._waiting)
+        waiting = sum(part.size for part in self._waiting)
         every = Rows.joined([*self._waiting, rows])
-        ready = max(0, waiting + rows.count - horizon)
+        ready = max(0, waiting + rows.size - horizon)
         self._waiting = [every.cut(slice(ready, None))]
-        return every.cut(slice(0, ready))._replace(y=rows.y[rows.count - ready :])
+        return every.cut(slice(0, ready))._replace(y=rows.y[rows.size - ready :])
 
     def _with_past(self, rows: Rows) -> Rows:
         """Without the first rows, that lack a past."""
-        left = min(self._without_past, rows.count)
+        left = min(self._without_past, rows.size)
         self._without_past -= left
         self._tally.add("no past", left)
         return rows.cut(slice(left, None)) if left else rows
@@ -316,19 +316,22 @@ def _joined(parts: list[Any]) -> Any:
 def _alike(parts: list[Rows]) -> list[Rows]:
     """With the columns of the last: one that came late was empty before."""
     last = parts[-1]
-    missing = {"text": lambda n: [None] * n, "date": lambda n: np.full(n, NOT_A_TIME)}
     return [
         part._replace(
             kinds=last.kinds,
             columns={
-                name: part.columns[name]
-                if name in part.columns
-                else missing.get(last.kinds[name], lambda n: np.full(n, np.nan))(part.count)
+                name: part.columns[name] if name in part.columns else _gaps(last.kinds[name], part.size)
                 for name in last.columns
             },
         )
         for part in parts
     ]
+
+
+def _gaps(kind: str, count: int) -> Any:
+    if kind == "text":
+        return [None] * count
+    return np.full(count, NOT_A_TIME) if kind == "date" else np.full(count, np.nan)
 
 
 def _blank(chunk: Chunk, column: Column) -> NDArray[np.bool_]:

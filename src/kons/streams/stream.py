@@ -236,7 +236,7 @@ class Stream:
             if stop is not None:
                 rows = rows.cut(slice(0, stop - next_row - count))
             held.append(rows)
-            count += rows.count
+            count += rows.size
             if next_row // self.block_size == (next_row + count) // self.block_size:
                 continue
             every, done = Rows.joined(held), 0
@@ -263,8 +263,8 @@ class Stream:
         used = 0
         for chunk in reader.chunks(wanted, tally):
             rows, error = assembler.rows(chunk)
-            if rows.count:
-                used += rows.count
+            if rows.size:
+                used += rows.size
                 yield rows
             if error is not None:
                 raise error

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector, require_integer
 from kons.state import Array, Count, Field, Flag, Part, Sizes, fields

@@ -329,7 +329,7 @@ class DateFeatures(ColumnFeatures):
     def grow(self, value: int) -> dict[str, float]:
         if value == NOT_A_TIME:
             return {} if "missing" in self.roles else {"missing": 0.0}
-        roles = {}
+        roles: dict[str, float] = {}
         for part in self._absent_parts():
             if phase(np.array([value]), part)[0] != self._first_phase(part):
                 angle = 2.0 * np.pi * self._first_phase(part)

@@ -322,8 +322,9 @@ def _statistic(code: int, k: int, counts: Vector, sums: Matrix, totals: Vector) 
         else:
             shrinkage = max(within / between, LEAST_SHRINKAGE)
     if code < 0 or code >= len(counts):
-        return mean + totals[at + ORIGIN]
-    return (sums[code, k] + shrinkage * mean) / (counts[code] + shrinkage) + totals[at + ORIGIN]
+        return float(mean + totals[at + ORIGIN])
+    drawn = (sums[code, k] + shrinkage * mean) / (counts[code] + shrinkage)
+    return float(drawn + totals[at + ORIGIN])
 
 
 @compiled

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from kons.errors import InputError, MissingExtraError, notice
 from kons.arrays import Matrix
+from kons.errors import InputError, MissingExtraError, notice
 from kons.tables.dates import NOT_A_TIME
 
 __all__ = ["DictRecords", "Records", "TypedRecords", "is_table", "kind_of", "records_of", "typed"]
@@ -286,7 +286,8 @@ def _moment(value: Any, name: Any) -> int:
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         value = value.astimezone(datetime.UTC).replace(tzinfo=None)
     if isinstance(value, (datetime.date, np.datetime64)) and kind_of(value, name):
-        return int(np.datetime64(value, "us").view(np.int64))
+        moment: Any = np.datetime64(value)
+        return int(moment.astype("datetime64[us]").view(np.int64))
     if kind_of(value, name) is not None:
         _tell_other_kind(value, name, "a date")
     return NOT_A_TIME
