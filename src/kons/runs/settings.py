@@ -81,8 +81,7 @@ class Settings:
 
     def blocks(self, stream: Stream, start: int = 0, encoder: Encoder | None = None) -> Iterator[Block]:
         """Its blocks from row ``start`` on, up to the limit on rows; see :meth:`Stream.blocks`."""
-        for block in stream.blocks(start, late=self.delay, encoder=encoder, stop=self.rows):
-            yield block
+        return stream.blocks(start, late=self.delay, encoder=encoder, stop=self.rows)
 
     def rows_of(self, stream: Stream) -> int | None:
         """About how many rows the run will see, if that is known."""
