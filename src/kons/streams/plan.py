@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 from kons.errors import ConfigurationError, InputError
@@ -186,8 +187,8 @@ def make_plan(
 ) -> tuple[Plan, list[str]]:
     """The plan for a source whose first rows hold these cells, and what was chosen, in words.
 
-    ``typed``: texts are texts, even where they look like numbers. ``categories`` and ``numeric``: columns that
-    are text, or numbers, for sure.
+    ``typed``: texts are texts, even where they look like numbers. ``categories`` and ``numeric``: columns
+    that are text, or numbers, for sure.
     """
     for name in (target, *(columns or ()), *drop, *((time,) if time else ())):
         if name not in cells:
@@ -393,7 +394,7 @@ def _counts_rows(column: Column, cells: Sequence[Any]) -> bool:
     values = [_value(cell, column.style) for cell in cells]
     return all(
         before is not None and after is not None and after - before == 1.0
-        for before, after in zip(values, values[1:], strict=False)
+        for before, after in pairwise(values)
     )
 
 

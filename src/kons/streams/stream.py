@@ -19,6 +19,9 @@ from kons.tables import Encoder, Growth, Records
 
 __all__ = ["Block", "RawBlock", "Stream"]
 
+#: Rows that the encoder makes room by before the first of them.
+PREPARED = 1000
+
 
 class Block(NamedTuple):
     """Some rows in a row: ``first`` is the number of the first of them, from 0, after skipping.
@@ -206,6 +209,8 @@ class Stream:
             labelled=labelled, delay=late + self.delay, levels=self._reader.named
         )
         for raw in self.records(stop):
+            if not self.encoder.width:
+                self.encoder.prepare(self._first_rows)
             codes = labels.learn(raw.y) if labelled else raw.y
             skipped = min(max(0, start - raw.first), len(raw.lines))
             if encoder is not None and skipped:
@@ -264,6 +269,8 @@ class Stream:
         for chunk in reader.chunks(wanted, tally):
             rows, error = assembler.rows(chunk)
             if rows.size:
+                if not used:
+                    self._first_rows = rows.cut(slice(0, PREPARED)).records
                 used += rows.size
                 yield rows
             if error is not None:
