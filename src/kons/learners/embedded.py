@@ -22,9 +22,8 @@ from kons.core.ledger import (
     TOTALS,
     Ledger,
 )
-from kons.core.one_row import OneRow
+from kons.core.one_row import ENTERED, PLAIN, OneRow
 from kons.core.quadratic import Quadratic, SquareSum
-from kons.core.quadratic_loops import ENTERED, PLAIN
 from kons.core.replay import NO_MATRIX, Derivatives, follow_all, replay
 from kons.core.storage import PointStore, copied
 from kons.core.threads import single_threaded_blas
@@ -414,10 +413,12 @@ class EmbeddedKONS(NewtonLearner):
     def _grow_by_point(self, point: Any, rows: OneRow, works: Matrix) -> None:
         """The row that was just learned became an atom, or its coin let it into the sample."""
         Z = works[:1, : len(self._embedding)]
-        if rows.ledger[0]["entered"]:
+        if rows.ledger["entered"][0]:
             self._embedding.append_one(point, Z[0], rows.pivot)
-            if self._sampler is not None:
-                Z = np.hstack([Z, [[rows.pivot]]])
+            if self._sampler is None and self.on_growth == "carry":
+                rows.take_atom(point)
+                return
+            Z = np.hstack([Z, [[rows.pivot]]])
         self._grow_around(rows.ledger[:1], Z)
 
     def _arrays_changed(self) -> None:
