@@ -13,12 +13,14 @@ from typing import Any
 
 import numba
 import numpy as np
+from numpy import ndarray
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, ReadVector, Vector
-from kons.compilation import address_of, compiled_sums, matrix_at, pointer_to
+from kons.arrays import FLOAT64, Matrix, ReadVector, Vector
+from kons.compilation import address_of, compiled, compiled_sums, matrix_at, pointer_to
 from kons.core.embedding import Embedding
 from kons.core.entry import KERNEL_ACCURACY
+from kons.core.exponential import exponentials
 from kons.core.factor import apply_triangle
 from kons.core.ledger import LEDGER, RULES, TOTALS, Ledger, new_ledger
 from kons.core.quadratic import Quadratic, SquareSum
@@ -37,6 +39,8 @@ TABLE = np.dtype(
     + [("inverse", "i8"), ("height", "i8"), ("rate", "f8"), ("root", "f8")]
 )
 COUNTED = len(TOTALS)
+#: Of the point that was asked last: the array, its bytes then, and what was found of it.
+NOT_ASKED: tuple[Any, bytes | None, Matrix] = (NO_MATRIX, None, NO_MATRIX)
 
 
 class OneRow:
@@ -56,12 +60,15 @@ class OneRow:
         code: int | None,
     ) -> None:
         self._embedding, self.quadratics, self._sampler = embedding, quadratics, sampler
-        self._first, self._rules, self._code = quadratics[0], rules, code or 0
+        self._first, self._period, self._code = quadratics[0], quadratics[0].period, code or 0
         self.ledger: Ledger = new_ledger(len(quadratics))
         self.targets: Vector = np.zeros(len(quadratics) + quadratics[0].outputs - 1)
         self._rate = embedding.kernel.squared_exponential_rate
+        self._of_all = self.ledger, rules, self.targets
+        self._stay = tuple(map(address_of, self._of_all))
         #: The new coordinate of the row that became an atom last.
         self.pivot = 0.0
+        self._last = NOT_ASKED
         self._look()
 
     def _look(self) -> None:
@@ -77,29 +84,53 @@ class OneRow:
             atoms = np.zeros((points.shape[1], width))  # by columns, and with room for those to come
             atoms[:, :size] = points.T
         sampler = NO_MATRIX if self._sampler is None else self._sampler.L
-        shared = self.ledger, self._rules, self.targets, sampler, atoms, inverse
-        addresses = tuple(address_of(array) if array.size else 0 for array in shared)
+        shared = sampler, atoms, inverse
         numbers = factor.height, self._rate or 0.0, math.sqrt(first.prior)  # type: ignore[arg-type]
+        of_all = *self._stay, *(matrix_address(array) if array.size else 0 for array in shared), *numbers
         self._held, tables = [shared], []
         for part in self.quadratics:
-            arrays = part.arrays_of_rows()
+            *arrays, totals = part.arrays_of_rows()
             self._held.append(arrays)
             sizes = len(part.base), width, part.outputs, part.period, self._code
-            tables.append((*map(address_of, arrays), *sizes, *addresses, *numbers))
+            tables.append((*map(matrix_address, arrays), address_of(totals), *sizes, *of_all))
         self._atoms, self._tables = atoms, np.array(tables, TABLE)
-        self._found = address_of(self._tables), len(tables)
+        self._address, self._count = address_of(self._tables), len(tables)
         self._work_shape = len(tables), 2 * width + first.period + first.outputs + 1
 
     def __reduce__(self) -> Any:
         return type(None), ()  # a copy of the state has its arrays elsewhere
 
-    def predict(self, x: Vector) -> Matrix | None:
+    def predict(self, x: Any) -> Matrix | None:
         """z, v, h, f and q of one row behind each other, a row for each quadratic: for :meth:`learn`.
 
-        x is the point, or its coordinates: see :attr:`point_shape`. None: it is not finite.
+        None: the loops do not take this point, or it is not finite. One that is asked again, before any was
+        learned, costs nothing.
         """
+        last = self._last
+        if x is last[0] and x.tobytes() == last[1]:  # most who learn a row have just predicted it
+            return last[2]
+        # Machine code for strides may round differently.
+        if (
+            type(x) is not ndarray
+            or x.dtype is not FLOAT64
+            or x.shape != self.point_shape
+            or not x.flags.c_contiguous
+        ):
+            return None
+        features = x.tobytes()
+        if features == last[1]:
+            return last[2]
         works, first = np.empty(self._work_shape), self._first  # nobody else's: several threads may predict
-        return works if predict(*self._found, first._size, first.pending, x, works) else None
+        if not predict(self._address, self._count, first._size, first.pending, x, works):
+            return None
+        self._last = x, features, works
+        return works
+
+    def predict_coordinates(self, z: Vector) -> Matrix:
+        """:meth:`predict`, where the loops take no points."""
+        works, first = np.empty(self._work_shape), self._first
+        predict(self._address, self._count, first._size, first.pending, z, works)
+        return works
 
     def learn(
         self, scale: float, step_size: float, uniform: float, self_kernel: float, works: Matrix
@@ -109,32 +140,45 @@ class OneRow:
         Fills the ledger. Returns what the row did besides, and the sums over all A of log(1 + w*q) and of the
         leverages. Where it became an atom, :meth:`take_atom` is next.
         """
-        first = self._first
-        given = *self._found, first._size, first.pending, scale, step_size, uniform, self_kernel
-        found: tuple[int, float, float] = learn(*given, math.nan, works)
-        if found[0] != PLAIN:
-            z = works[0, : len(first)]
-            if found[0] == ASKED:  # where the loop cannot tell itself
-                found = learn(*given, self._embedding.squared_coefficients(self_kernel, z), works)
-            if found[0] == FAILED:
-                check_sound(-1 - int(found[1]), self.ledger)
-            if found[0] == ENTERED:
-                self.pivot = math.sqrt(self.ledger["norm2"][0] - z @ z)
-                for part in self.quadratics:
-                    part.extend_by_row(self.pivot)
+        first, table, count = self._first, self._address, self._count
+        size, pending, c = first._size, first.pending, math.nan
+        self._last = NOT_ASKED  # a row that is learned, or not, uses up what was found of it
+        found: tuple[int, float, float]
+        found = learn(table, count, size, pending, scale, step_size, uniform, self_kernel, c, works)
+        if found[0] == ASKED:  # the loop cannot tell itself
+            c = self._embedding.squared_coefficients(self_kernel, works[0, :size])
+            found = learn(table, count, size, pending, scale, step_size, uniform, self_kernel, c, works)
+        if found[0] == FAILED:
+            check_sound(-1 - int(found[1]), self.ledger)
+        if found[0] == ENTERED:
+            z = works[0, :size]
+            self.pivot = math.sqrt(self.ledger["norm2"][0] - z @ z)
+            for part in self.quadratics:
+                part.extend_by_row(self.pivot)
         for part in self.quadratics:
-            part.pass_row()
-        if not first.pending and found[0] != ENTERED:
-            self._look()
+            part.pending += 1
+            part.rows += 1
+        if first.rows % self._period == 0:
+            for part in self.quadratics:
+                part.end_period_of_rows()
+            if found[0] != ENTERED:
+                self._look()
         return found
 
     def take_atom(self, x: Vector) -> None:
         """The row that was just learned is an atom of the embedding now."""
-        size, width = len(self._embedding), self._first._Z.shape[1]
-        if self._atoms.shape[1] == width and self._first.pending and size <= self._embedding.factor.height:
-            self._atoms[:, size - 1] = x
+        factor, first = self._embedding.factor, self._first
+        if self._atoms.shape[1] == first._Z.shape[1] and first.pending and factor.size <= factor.height:
+            self._atoms[:, factor.size - 1] = x
         else:
             self._look()
+
+
+@compiled
+def matrix_address(matrix: Matrix) -> int:
+    """Where it begins in memory: Python takes a microsecond to tell."""
+    address: int = matrix.ctypes.data
+    return address
 
 
 @compiled_sums
@@ -159,7 +203,8 @@ def predict(address: int, count: int, size: int, pending: int, x: ReadVector, wo
                 difference = x[j] - atoms[j, i]
                 k[i] += difference * difference
         for i in range(size):
-            k[i] = np.exp(-first.rate * k[i])
+            k[i] *= -first.rate
+        exponentials(k, z)
         apply_triangle(matrix_at(first.inverse, size, first.height), k, z)
     for o in range(count):
         table, work = tables[o], works[o]

@@ -286,18 +286,18 @@ class Quadratic(SquareSum):
         n, B = self.pending, len(self)
         L, start = self._whole_factor(), _enlarged(self.base, B - len(self.base), 0)
 
-        def weights(base: Matrix, steps: Matrix) -> Matrix:
+        def weights(base: Vector, steps: Vector) -> Vector:
             if n:
                 # The steps by the A from before the period: gather, of :mod:`kons.core.replay`.
-                base = base - self._V[:n, :B].T @ blas.dtrsm(1.0, self._C[:n, :n].T, steps, diag=1)
-            u: Matrix = blas.dtrsm(1.0, L.T, base)
+                base = base - blas.dtrsv(self._C[:n, :n].T, steps, diag=1) @ self._V[:n, :B]
+            u: Vector = blas.dtrsv(L.T, base)
             return u
 
         return _each(weights, start, self._marks[:n, STEPS:]) if B else start
 
     def _whitened(self, u: Matrix) -> Matrix:
         """``L^T u``."""
-        return _each(lambda u: blas.dtrmm(1.0, self.L.T, u), u) if len(u) else u
+        return _each(lambda u: blas.dtrmv(self.L.T, u), u) if len(u) else u
 
     def running_sum(self) -> Matrix:
         """A with the rows of the current period. A copy."""
@@ -346,7 +346,7 @@ class Quadratic(SquareSum):
         now = slice(n, n + m)
         gains = rows["weight"] / (1.0 + rows["weight"] * rows["inverse_form"])
         # What is left of M: row s holds the forms of row s and those behind it, as row s met A.
-        C = np.tril(block.M[:m, :m].T * gains, -1)
+        C = block.M[:m, :m].T * gains
         self._keep(block, C, rows["weight"], gains, ledgers["step"].T)
         if len(new):
             self._Z[now, old : len(self)] = new.T
@@ -356,12 +356,11 @@ class Quadratic(SquareSum):
             self._end_period()
 
     def _keep(self, block: Block, C: Matrix, weights: Vector, gains: Vector, steps: Matrix) -> None:
-        """The first rows of a block are learned; C is between them, with 0 on its diagonal."""
+        """The first rows of a block are learned; C is between them, and counts below its diagonal."""
         m, n, old = len(C), self.pending, block.Z.shape[1]
         now = slice(n, n + m)
         self._Z[now, :old], self._V[now, :old] = block.Z[:m], block.V[:m]
         self._Z[now, old:], self._V[now, old:] = 0.0, 0.0
-        self._C[now] = 0.0
         self._C[now, :n] = block.H[:, :m].T * self._marks[:n, GAINS]
         self._C[now, now] = C
         self._marks[now, WEIGHTS], self._marks[now, GAINS], self._marks[now, STEPS:] = weights, gains, steps
@@ -387,19 +386,16 @@ class Quadratic(SquareSum):
         return self.L, self.base, self._Z, self._V, self._C, self._marks, self.totals
 
     def extend_by_row(self, pivot: float) -> None:
-        """A coordinate more, ``pivot`` in the row that was just learned; before :meth:`pass_row`."""
+        """A coordinate more, ``pivot`` in the row that was just learned and is not counted yet."""
         n = len(self)
         self._make_room(n + 1)
         self._Z[self.pending, n] = pivot
         self._V[self.pending, n] = pivot / math.sqrt(self.prior)  # type: ignore[arg-type]
 
-    def pass_row(self) -> None:
-        """Count the row that was just learned."""
-        self.pending += 1
-        self.rows += 1
-        if self.rows % self.period == 0:
-            with single_threaded_blas():
-                self._end_period()
+    def end_period_of_rows(self) -> None:
+        """The row that was just learned, and counted, is the last of its period."""
+        with single_threaded_blas():
+            self._end_period()
 
     # ---- the end of a period
 
@@ -414,7 +410,7 @@ class Quadratic(SquareSum):
             A = self.running_sum()
             c = decay * _each(lambda u: A @ u, u)
             self.take_in(Z, decay * weights, decay)
-            self.base = _each(lambda c: self.whiten(c.T).T, c)
+            self.base = _each(lambda c: self.whiten(c[None])[0], c)
         else:
             self.take_in(Z, weights)
             self.base = self._whitened(u)
@@ -443,13 +439,11 @@ class Quadratic(SquareSum):
             raise stored.error("a row has a negative weight")
 
 
-def _each(product: Callable[..., Matrix], *given: Matrix) -> Matrix:
+def _each(product: Callable[..., Vector], *given: Matrix) -> Matrix:
     """A product with matrices (n, K), output by output: those beside one would change its rounding."""
     outputs = given[0].shape[1]
-    columns = [
-        product(*(np.ascontiguousarray(matrix[:, o : o + 1]) for matrix in given)) for o in range(outputs)
-    ]
-    return np.ascontiguousarray(np.hstack(columns) if outputs > 1 else columns[0])
+    columns = [product(*(np.ascontiguousarray(m[:, o]) for m in given)) for o in range(outputs)]
+    return np.ascontiguousarray(np.transpose(columns)) if outputs > 1 else columns[0].reshape(-1, 1)
 
 
 def _bordered(A: Matrix, coordinates: int, diagonal: float) -> Matrix:

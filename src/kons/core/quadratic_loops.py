@@ -53,10 +53,15 @@ def predict_row(
     f = work[len(work) - 1 - outputs :]
     q = 0.0
     for i in range(start):
+        v[i] = 1.0 / L[i, i]
+    last = 0.0
+    for i in range(start):
+        # The last product apart, and no division: a row waits for nothing else of the row before it.
         total = z[i]
-        for j in range(i):
+        for j in range(i - 1):
             total -= L[i, j] * v[j]
-        v[i] = total / L[i, i]
+        last = v[i] * (total - L[i, max(i - 1, 0)] * last)
+        v[i] = last
     for i in range(n):
         q += v[i] * v[i]
     for o in range(outputs):
@@ -91,8 +96,8 @@ def keep_row(
     gain: float = weight / (1.0 + weight * (root * root * max(work[-1], 0.0)))
     for i in range(n):
         V[pending, i] = root * v[i]
-    for s in range(C.shape[1]):
-        C[pending, s] = marks[s, GAINS] * root * h[s] if s < pending else 0.0
+    for s in range(pending):
+        C[pending, s] = marks[s, GAINS] * root * h[s]
     marks[pending, WEIGHTS], marks[pending, GAINS] = weight, gain
     return gain
 
