@@ -85,9 +85,10 @@ class OneRow:
             atoms[:, :size] = points.T
         sampler = NO_MATRIX if self._sampler is None else self._sampler.L
         shared = sampler, atoms, inverse
-        numbers = factor.height, self._rate or 0.0, math.sqrt(first.prior)  # type: ignore[arg-type]
+        numbers = factor.height, self._rate or 0.0, math.sqrt(first.prior)
         of_all = *self._stay, *(matrix_address(array) if array.size else 0 for array in shared), *numbers
-        self._held, tables = [shared], []
+        tables: list[tuple[Any, ...]] = []
+        self._held: list[Any] = [shared]  # what the loops know by its address
         for part in self.quadratics:
             *arrays, totals = part.arrays_of_rows()
             self._held.append(arrays)

@@ -247,7 +247,7 @@ class Quadratic(SquareSum):
 
     def _whole_factor(self) -> Matrix:
         new = len(self) - len(self.L)
-        return _bordered(self.L, new, math.sqrt(self.prior)) if new else self.L  # type: ignore[arg-type]
+        return _bordered(self.L, new, math.sqrt(self.prior)) if new else self.L
 
     def project(self, Q: Matrix) -> None:
         """Move to fewer coordinates, z -> Q z with orthonormal rows Q, at the end of a period."""
@@ -373,7 +373,7 @@ class Quadratic(SquareSum):
         work, start, width = self.room_for_row(), len(self.base), self._V.shape[1]
         work[: 2 * width] = 0.0
         work[: len(z)] = z
-        work[width + start : width + len(z)] = z[start:] / math.sqrt(self.prior)  # type: ignore[arg-type]
+        work[width + start : width + len(z)] = z[start:] / math.sqrt(self.prior)
         predict_row(self.L, self.base, self._V, self._C, self._marks, self.pending, work)
         return work
 
@@ -390,7 +390,7 @@ class Quadratic(SquareSum):
         n = len(self)
         self._make_room(n + 1)
         self._Z[self.pending, n] = pivot
-        self._V[self.pending, n] = pivot / math.sqrt(self.prior)  # type: ignore[arg-type]
+        self._V[self.pending, n] = pivot / math.sqrt(self.prior)
 
     def end_period_of_rows(self) -> None:
         """The row that was just learned, and counted, is the last of its period."""

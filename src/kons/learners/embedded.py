@@ -9,16 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kons.arrays import (
-    FLOAT64,
-    Matrix,
-    Vector,
-    as_outputs,
-    as_scalar,
-    require_flag,
-    require_integer,
-    require_number,
-)
+from kons.arrays import Matrix, Vector, as_outputs, as_scalar, require_flag, require_integer, require_number
 from kons.core.coins import Coins
 from kons.core.embedding import Embedding
 from kons.core.entry import DEPENDENT
@@ -47,6 +38,7 @@ from kons.stored import Stored
 
 __all__ = ["EmbeddedKONS"]
 
+FLOAT64 = np.dtype(np.float64)
 # Fewer rows than this are learned one by one: a block's overhead in Python is that of some rows.
 FEWEST_IN_BLOCK = 6
 # A coin may choose a point that the span all but holds: its coordinate would carry next to nothing, and be in
