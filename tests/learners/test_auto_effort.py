@@ -53,9 +53,8 @@ def test_the_bytes_of_a_file_are_those_of_the_formula(word, rows):
     for name, expert in begun.items():
         B, u = expert["atoms"].shape
         b = B + 1
-        numbers += B * u + 2 * b + b * (b + 1) // 2 + p * (b + 4) + (u**2 if "linear" in name else 0)
-        numbers += p * b + p * (p - 1) // 2 if expert["online"] else 0
-    expected = 8 * numbers + 400 * (42 + (10 if p else 5) * len(begun))
+        numbers += B * u + 2 * b + b * (b + 1) // 2 + 3 * p + (u**2 if "linear" in name else 0)
+    expected = 8 * numbers + 400 * (42 + (6 if p else 5) * len(begun))
     assert len(to_bytes(model)) == pytest.approx(expected, rel=0.03)
 
 

@@ -8,6 +8,7 @@ the ends of chunks (:mod:`~kons.learners.auto.schedule`) experts are fitted and 
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ from kons.learners.auto.target_range import (
     Targets,
     bounds_around,
 )
-from kons.state import Array, Count, Field, Inner, Number, Part, Sizes, fields
+from kons.state import Array, Count, Field, Inner, Items, Number, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Ensemble", "Outcome"]
@@ -116,6 +117,7 @@ class Ensemble(Part):
         losses=Array(2, at_least=0.0, written="always"),
         bounds=_Bounds(),
         largest_error=Number(at_least=0.0),
+        cuts=Items("the length of a block, or 0", lambda cut: isinstance(cut, int) and cut >= 0),
         selection=Inner(),
         calibration=Inner(),
         targets=Inner(),
@@ -148,6 +150,8 @@ class Ensemble(Part):
         self.losses: Vector = np.zeros(2)
         # For a chunk each: targets beyond are not learned from; squared errors beyond weigh less in stacking.
         self.bounds, self.largest_error = NO_BOUNDS, NO_BOUNDS.high
+        #: How the chunk's rows were cut: the length of each block, 0 for a row by itself.
+        self.cuts: list[int] = []
         self.calibration = Calibration()
         self.targets = Targets(classes)
         self.reservoir = Reservoir(sample, recent, seed)
@@ -195,6 +199,7 @@ class Ensemble(Part):
         """
         assert self._one_row is not None
         self._one_row.learn(y, now, asked)
+        self.cuts.append(0)
         ended = self.rows == next_boundary(self.rows - 1, self.longest)
         if ended:
             self._one_row = None
@@ -264,6 +269,8 @@ class Ensemble(Part):
             classes_before,
         )
         self.rows += count
+        if count:
+            self.cuts.append(count)
         if count and self.rows == next_boundary(self.rows - 1, self.longest):
             self._end_chunk()
         return outcome, asked.part(slice(count, None)) if len(queued) > count else None
@@ -309,7 +316,7 @@ class Ensemble(Part):
     # ---- the end of a chunk
 
     def _end_chunk(self) -> None:
-        t = self.rows
+        t, self.cuts = self.rows, []
         self.reservoir.sample_recent()
         self._set_bounds()
         ended = chunk_before(t, self.longest)
@@ -403,9 +410,34 @@ class Ensemble(Part):
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         if not self.layout.classes and (self.outputs, self.known_classes) != (1, 0):
             raise stored.error(f"numbers have {self.outputs} outputs and {self.known_classes} classes")
-        if any(expert.pending + self.left > LONGEST for expert in self.pool.experts):
-            raise stored.error(f"an expert's chunk has no room for the {self.left} rows that it still takes")
+        come = chunk_before(self.rows + self.left, self.longest) - self.left
+        if any(came != come for came in (sum(max(cut, 1) for cut in self.cuts), *self.pool.pending)):
+            raise stored.error(f"its chunk has other rows than the {come} that came since the last one's end")
+        if 0 in self.cuts and not OneRow.can(self):
+            raise stored.error("a row came by itself, where rows go as blocks")
         if self.reservoir.rows != self.rows:
             raise stored.error(f"{self.reservoir.rows} of {self.rows} rows were kept")
         for rows in (self.reservoir.sampled(), self.reservoir.last(self.reservoir.recent)):
             self.layout.require_codes(rows, self.outputs, stored)
+        self._learn_chunk_again()
+
+    def _learn_chunk_again(self) -> None:
+        """What the chunk's rows built in experts is in no file: the same calls find it, bit for bit."""
+        nobody, none, start = np.zeros((0, len(self.pool) + BASELINES, self.outputs)), np.zeros(0, np.int64), 0
+        rows = self.reservoir.last(sum(max(cut, 1) for cut in self.cuts))
+        with ExitStack() as experts:
+            for expert in self.pool.experts:
+                experts.enter_context(expert.begin_again())
+            for cut in self.cuts:
+                part = rows[start : start + max(cut, 1)]
+                start += len(part)
+                if not cut:
+                    one = self.one_row
+                    assert one is not None
+                    one.learn_again(part[0])
+                    continue
+                self._one_row = None
+                shown, Y = self.layout.shown(part, self.bounds), self.layout.outputs(part, self.outputs)
+                roots = np.sqrt(self.layout.believed(part, self.bounds))
+                self.pool.advance(shown[:0], shown, Y, roots, none, self.layout, nobody)
+        self._one_row = None

@@ -437,7 +437,8 @@ class AutoKONS(StreamConsumer):
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved; of rows that wait, there is what was predicted."""
-        super().load_state(stored, **sizes)
+        with single_threaded_blas():  # as it was learned: bits depend on the number of threads
+            super().load_state(stored, **sizes)
         numbers = [] if self._queue is None else [int(kept[1][0]) for kept, _ in self._queue.rows]
         for target in self._targets:
             if sorted([*numbers, *target.withheld.tolist()]) != sorted(target.pending.records):
