@@ -310,7 +310,7 @@ def test_a_chunk_with_more_rows_than_it_can_have_is_refused():
     model = model_of("regression")
     model.advance(X[:1130], y[:1130])  # 106 rows into a chunk
     state = model.state()
-    state["rows_seen"] = state["targets"][0]["current"]["rows"] = 1030
+    state["rows_seen"] = state["targets"][0]["drift"]["current"]["rows"] = 1030
     with pytest.raises(FileError, match="chunk has other rows than the 6 that came"):
         AutoKONS.from_state(model.parameters(), state)
 
@@ -347,6 +347,6 @@ def test_rows_that_came_by_themselves_are_refused_where_rows_go_as_blocks():
     model = AutoKONS(kernel=Matern("auto", smoothness=2.5), max_atoms=20)
     model.advance(X[:70], y[:70])
     state = model.state()
-    state["targets"][0]["current"]["cuts"] = [0] * 6
+    state["targets"][0]["drift"]["current"]["cuts"] = [0] * 6
     with pytest.raises(FileError, match="rows go as blocks"):
         AutoKONS.from_state(model.parameters(), state)

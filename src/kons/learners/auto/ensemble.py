@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.learners.auto.calibration import Calibration
-from kons.learners.auto.feature_map import Fixed
+from kons.learners.auto.effort import Settings
 from kons.learners.auto.metric_learning import relevances
 from kons.learners.auto.one_row import OneRow
 from kons.learners.auto.pending import Asked
@@ -117,28 +117,17 @@ class Ensemble(Part):
         losses=Array(2, at_least=0.0, written="always"),
         bounds=_Bounds(),
         largest_error=Number(at_least=0.0),
-        cuts=Items("the length of a block, or 0", lambda cut: isinstance(cut, int) and cut >= 0),
+        cuts=Items("the length of a block, or 0", lambda cut: type(cut) is int and cut >= 0),
         selection=Inner(),
         calibration=Inner(),
         targets=Inner(),
         reservoir=Inner(),
     )
 
-    def __init__(
-        self,
-        *,
-        classes: bool,
-        max_atoms: int,
-        experts: int,
-        sample: int,
-        recent: int,
-        longest: int,
-        knots: int,
-        seed: int,
-        fixed: Fixed,
-    ) -> None:
+    def __init__(self, settings: Settings) -> None:
+        classes, effort = settings.classes, settings.effort
         #: Rows of the longest chunk.
-        self.longest = longest
+        self.longest = effort.longest
         self.layout = Layout(0, classes)
         self.outputs = 0 if classes else 1
         self.known_classes = 0
@@ -154,16 +143,8 @@ class Ensemble(Part):
         self.cuts: list[int] = []
         self.calibration = Calibration()
         self.targets = Targets(classes)
-        self.reservoir = Reservoir(sample, recent, seed)
-        self.selection = Selection(
-            self.reservoir,
-            classes=classes,
-            max_atoms=max_atoms,
-            experts=experts,
-            knots=knots,
-            seed=seed,
-            fixed=fixed,
-        )
+        self.reservoir = Reservoir(effort.sample, effort.recent, settings.seed)
+        self.selection = Selection(settings, self.reservoir)
         # The rows of this chunk that come one by one; None where an array of the state may be another one.
         self._one_row: OneRow | None = None
 
@@ -423,7 +404,11 @@ class Ensemble(Part):
 
     def _learn_chunk_again(self) -> None:
         """What the chunk's rows built in experts is in no file: the same calls find it, bit for bit."""
-        nobody, none, start = np.zeros((0, len(self.pool) + BASELINES, self.outputs)), np.zeros(0, np.int64), 0
+        nobody, none, start = (
+            np.zeros((0, len(self.pool) + BASELINES, self.outputs)),
+            np.zeros(0, np.int64),
+            0,
+        )
         rows = self.reservoir.last(sum(max(cut, 1) for cut in self.cuts))
         with ExitStack() as experts:
             for expert in self.pool.experts:

@@ -21,10 +21,10 @@ from kons.arrays import (
 from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, InputError, TargetError
 from kons.kernels import Gaussian, Kernel
-from kons.learners.auto.drift import DriftAdaptation
-from kons.learners.auto.effort import effort_of
+from kons.learners.auto.effort import Settings, effort_of
 from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.feature_map import Fixed
+from kons.learners.auto.one_target import OneTarget
 from kons.learners.classifier import best_of, probabilities_of
 from kons.learners.labels import KnownLabels, Labels, as_label, as_labels
 from kons.learners.queue import Kept, Shapes
@@ -166,16 +166,13 @@ class AutoKONS(StreamConsumer):
         self._labels = Labels()
         #: An ensemble of its own for each target; for labels there is one.
         self._targets = [
-            DriftAdaptation(
-                classes=self._labelled,
-                max_atoms=self.max_atoms,
-                experts=self.experts,
-                sample=spent.sample,
-                recent=spent.recent,
-                longest=spent.longest,
-                knots=spent.knots,
-                seed=self.seed,
-                fixed=Fixed(kernel, self.bandwidth, self.regularization),
+            OneTarget(
+                Settings(
+                    self._labelled,
+                    spent._replace(max_atoms=self.max_atoms, experts=self.experts),
+                    self.seed,
+                    Fixed(kernel, self.bandwidth, self.regularization),
+                )
             )
         ]
 
@@ -229,10 +226,8 @@ class AutoKONS(StreamConsumer):
         """The point, and the number under which all that was predicted of it waits: one for all targets."""
         point = self._as_point(x)
         self._width = point.shape[1]
-        for target in self._targets:
-            asked = target.ask_row(point[0])
-            number = target.ask(point)[1] if asked is None else asked[1]
-        return point[0].copy(), np.array([float(number)])
+        numbers = [target.ask(point[0]) for target in self._targets]
+        return point[0].copy(), np.array([float(numbers[0])])
 
     def release_kept_row(self, kept: Kept) -> None:
         """It is never learned."""
@@ -270,7 +265,7 @@ class AutoKONS(StreamConsumer):
     @property
     def _nothing_can_fail(self) -> bool:
         """While no chunk ends, and rows do not go as blocks."""
-        return all(target.left > 1 and target.current.one_row is not None for target in self._targets)
+        return not any(target.can_fail for target in self._targets)
 
     def _codes(self, labels: list[Any]) -> Vector:
         """Of labels some of which may be new: there is an output more for each of these."""
@@ -281,15 +276,13 @@ class AutoKONS(StreamConsumer):
 
     def _learn_row(self, point: Matrix, values: Sequence[float]) -> None:
         for target, value in zip(self._targets, values, strict=True):
-            if not target.learn_row(point[0], value, self.delay):
-                target.advance(point, np.array([value]), np.ones(1), self.delay)
+            target.learn_row(point[0], value, self.delay)
         self._width = point.shape[1]
         self._rows_seen += 1
 
     def _tell_row(self, number: int, point: Vector, values: Sequence[float]) -> None:
         for target, value in zip(self._targets, values, strict=True):
-            if not target.tell_row(number, point, value):
-                target.tell(number, point, value)
+            target.tell(number, point, value)
         self._width = len(point)
 
     def widen(self, columns: int = 1, samples: Any = None) -> None:
@@ -335,7 +328,7 @@ class AutoKONS(StreamConsumer):
         """
         if self._outputs:
             point = self._as_point(x)
-            return np.array([_predicted_row(target, point)[0] for target in self._targets])
+            return np.array([target.predict_row(point[0])[0] for target in self._targets])
         scores = self._scores_of_one(x)
         if not self._labelled:
             return float(scores[0])
@@ -419,7 +412,7 @@ class AutoKONS(StreamConsumer):
     @property
     def successions(self) -> int:
         """How often a fresh ensemble took over after abrupt drift, over all targets."""
-        return sum(target.successions for target in self._targets)
+        return sum(target.drift.successions for target in self._targets)
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
@@ -456,7 +449,7 @@ class AutoKONS(StreamConsumer):
 
     def _scores_of_one(self, x: Any) -> Vector:
         """The logit of each class that is known, or the prediction; to be read at once."""
-        scores = _predicted_row(self._targets[0], self._as_point(x))
+        scores = self._targets[0].predict_row(self._as_point(x)[0])
         return scores[: self._known_classes] if self._labelled and self.delay else scores
 
     @property
@@ -527,19 +520,13 @@ class AutoKONS(StreamConsumer):
         return {"leading experts": " | ".join(each), "successions": str(self.successions)}
 
 
-def _predicted(target: DriftAdaptation, points: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
+def _predicted(target: OneTarget, points: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
     """Predictions and logits."""
     block = 1024  # its kernel values fit into the cache
     starts = range(0, len(points), block)
     parts = [target.predict(points[start : start + block], recent_targets) for start in starts]
     predictions, logits = (np.concatenate(part) for part in zip(*parts, strict=True))
     return predictions, logits
-
-
-def _predicted_row(target: DriftAdaptation, point: Matrix) -> Vector:
-    """The prediction of one row as if it came next, or logits; to be read at once."""
-    scores = target.predict_row(point[0])
-    return target.predict(point, True)[1][0] if scores is None else scores
 
 
 def _together(traces: list[Trace]) -> Trace:

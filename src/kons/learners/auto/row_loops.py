@@ -27,7 +27,18 @@ from kons.learners.auto.stacking import learn_weights, stacked, weight_of
 from kons.learners.auto.target_range import FOLLOWED, MARGIN
 from kons.scaling import LARGEST
 
-__all__ = ["EXPERT", "FEATURE_MAP", "GAUSSIAN", "LINEAR", "MATERN", "SHARED", "append", "ask_experts", "learn", "stack"]
+__all__ = [
+    "EXPERT",
+    "FEATURE_MAP",
+    "GAUSSIAN",
+    "LINEAR",
+    "MATERN",
+    "SHARED",
+    "append",
+    "ask_experts",
+    "learn",
+    "stack",
+]
 
 LINEAR, GAUSSIAN, MATERN = range(3)
 FEATURE_MAP = np.dtype(

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix
-from kons.learners.auto.feature_map import SCALINGS, CachedFeatures, FeatureMap, Fixed
+from kons.learners.auto.effort import Settings
+from kons.learners.auto.feature_map import SCALINGS, CachedFeatures, FeatureMap
 from kons.learners.auto.feature_maps import FeatureMaps
 from kons.learners.auto.pool import ExpertPool, fit_expert
 from kons.learners.auto.reservoir import Reservoir
@@ -67,26 +68,16 @@ class ChunkEnd(NamedTuple):
 class Selection:
     """The expert pool, its feature maps and its stacking."""
 
-    def __init__(
-        self,
-        reservoir: Reservoir,
-        *,
-        classes: bool,
-        max_atoms: int,
-        experts: int,
-        knots: int,
-        seed: int,
-        fixed: Fixed,
-    ) -> None:
+    def __init__(self, settings: Settings, reservoir: Reservoir) -> None:
         self._reservoir = reservoir
-        self._seed, self._fixed = seed, fixed
-        self._max_atoms = max_atoms
-        linear = fixed.kernel is None
+        self._seed, self._fixed = settings.seed, settings.fixed
+        self._max_atoms = settings.effort.max_atoms
+        linear = settings.fixed.kernel is None
         #: All that may ever be at work, in the order of their numbers.
-        self.all_specs = first_specs(experts, linear=linear, classes=classes)
+        self.all_specs = first_specs(settings.effort.experts, linear=linear, classes=settings.classes)
         self.pool = ExpertPool(self.all_specs)
         self.stacking = self._new_stacking()
-        self.feature_maps = FeatureMaps(fixed, knots)
+        self.feature_maps = FeatureMaps(settings.fixed, settings.effort.knots)
         #: The column of the expert with the largest weight; that of the mean before any has begun.
         self.leader = MEAN
 
