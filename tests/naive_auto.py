@@ -39,7 +39,6 @@ from naive_experts import (
     Stacking,
     View,
     gradient_products,
-    half_median_distance,
     improved,
 )
 
@@ -177,7 +176,7 @@ class Pool:
         self.coins, self.reservoir = Coins(seed), []
         self.targets, self.weights = np.empty((0, self.outputs)), np.empty(0)  # those inside the fence
         self.low, self.high = np.inf, -np.inf
-        self.fence, self.wild = NO_FENCE, NO_LIMIT
+        self.fence, self.wild, self.follows = NO_FENCE, NO_LIMIT, False
         self.loss = self.loss_rows = 0.0
         self.calibration, self.curvature = np.array(CALIBRATION), np.zeros((2, 2))
         specs = [spec for spec in EXPERTS if classes or not spec.logistic]
@@ -211,7 +210,7 @@ class Pool:
         with_lags = [LAST] + [i + FIRST for i, member in enumerate(self.members) if member.spec.lags]
         weights = self.stacking.weights(absent=[] if lags else with_lags)
         row.stacked = np.clip(row.centre + weights @ (forecasts - row.centre), *inner)
-        if lags and not self.classes and weights[LAST] > FOLLOWED:
+        if lags and self.follows:
             row.stacked = np.clip(row.stacked + row.last[0] - np.clip(row.last[0], *self.fence), low, high)
 
     def scores(self, row):
@@ -364,6 +363,7 @@ class Pool:
         ended, variance = self.rows - self.schedule["end of a chunk"].before(self.rows), self.variance()
         late = np.mean([row.waited for row in self.last(ended)])
         self.stacking.end_chunk(ended, variance * (1.0 + late))
+        self.follows = not self.classes and self.stacking.weights()[LAST] > FOLLOWED
         self.loss, self.loss_rows = FORGETTING**ended * self.loss, FORGETTING**ended * self.loss_rows
         told = not self.classes and self.rows >= 64 and self.usual_error() > NO_ERROR * variance
         self.wild = WILD * self.usual_error() if told else NO_LIMIT
@@ -509,10 +509,6 @@ class Pool:
         seen, alpha = self.columns(rows, spec.lags, view.flags, view.features), view.alpha
         if spec.kernel == "linear":
             view, alpha = replace(view, metric=np.eye(seen.shape[1])), LINEAR_ALPHA
-        elif spec.logistic:  # the square root of the metric
-            metric = view.metric / np.sqrt(np.linalg.norm(view.metric, axis=0))
-            unit = half_median_distance(view.scale(seen), metric, random)
-            view = replace(view, metric=metric, bandwidth=view.ratio * unit)
         U, most = view.coordinates(seen), max_atoms // 2 if spec.memory else max_atoms
         newest = random.permutation(min(len(U), max(spec.memory, most)) if spec.memory else len(U))
         atoms = U[np.sort(len(U) - 1 - newest[: max(most, 1)])]
