@@ -36,6 +36,7 @@ from kons.learners.auto.selection import ChunkEnd, Selection
 from kons.learners.auto.spec import BASELINES, LAST, MEAN
 from kons.learners.auto.stacking import FORGETTING, Stacking
 from kons.learners.auto.target_range import (
+    FOLLOWED,
     NO_BOUNDS,
     ROUNDING,
     OutlierBounds,
@@ -43,15 +44,13 @@ from kons.learners.auto.target_range import (
     Targets,
     bounds_around,
 )
-from kons.state import Array, Count, Field, Flag, Inner, Items, Number, Part, Sizes, fields
+from kons.state import Array, Count, Field, Inner, Items, Number, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Ensemble", "Outcome"]
 
 # A squared error so many times the usual one weighs as much less in stacking: one row is no evidence.
 WILD = 100.0
-# A weight of the last target from which on it is followed beyond the outlier bounds: a smaller one is chance.
-FOLLOWED = 0.1
 
 
 class Outcome(NamedTuple):
@@ -118,7 +117,6 @@ class Ensemble(Part):
         losses=Array(2, at_least=0.0, written="always"),
         bounds=_Bounds(),
         largest_error=Number(at_least=0.0),
-        follows=Flag(),
         cuts=Items("the length of a block, or 0", lambda cut: type(cut) is int and cut >= 0),
         selection=Inner(),
         calibration=Inner(),
@@ -141,8 +139,6 @@ class Ensemble(Part):
         self.losses: Vector = np.zeros(2)
         # For a chunk each: targets beyond are not learned from; squared errors beyond weigh less in stacking.
         self.bounds, self.largest_error = NO_BOUNDS, NO_BOUNDS.high
-        #: Whether predictions follow the last target beyond the bounds: if it has a weight in stacking.
-        self.follows = False
         #: How the chunk's rows were cut: the length of each block, 0 for a row by itself.
         self.cuts: list[int] = []
         self.calibration = Calibration()
@@ -225,8 +221,12 @@ class Ensemble(Part):
         else:
             F_learned = F
         before = F_learned, asked.centres[:count], self.bounds.clip(Y), w, known
-        predictions = self.stacking.advance(F, centres, *before, self.largest_error)
-        self._clip(predictions, rows, inside, target_range, self.follows)
+        weights = np.zeros(m)
+        # Of no matter where the last targets lie inside the bounds, as they nearly always do.
+        beyond = not (layout.classes or self.bounds.holds(rows[:, layout.width]).all())
+        watched = (LAST, weights) if beyond else None
+        predictions = self.stacking.advance(F, centres, *before, self.largest_error, watched)
+        self._follow(predictions, weights, rows, inside, target_range)
         asked.predictions[len(queued) - m :] = predictions
         past = asked.predictions[:count]
         logits, classes_before = predictions, np.zeros(m, dtype=np.int64)
@@ -256,18 +256,23 @@ class Ensemble(Part):
             self._end_chunk()
         return outcome, asked.part(slice(count, None)) if len(queued) > count else None
 
-    def _clip(
-        self, predictions: Matrix, rows: Matrix, inside: TargetRange, seen: TargetRange, follows: bool
+    def _follow(
+        self,
+        predictions: Matrix,
+        weight: Vector | float,
+        rows: Matrix,
+        inside: TargetRange,
+        target_range: TargetRange,
     ) -> None:
-        """Inside the outlier bounds; where the last target lies beyond them, and is followed, as far out.
+        """Inside the outlier bounds; where the last target lies beyond them and has a weight, as far out.
 
         No expert has learned from a target there, and it may be the level from now on.
         """
         inside.clip(predictions)
-        if follows:
+        if not self.layout.classes:
             last = rows[:, self.layout.width]
-            predictions += (last - self.bounds.clip(last))[:, None]
-            seen.clip(predictions)
+            predictions += np.where(weight > FOLLOWED, last - self.bounds.clip(last), 0.0)[:, None]
+            target_range.clip(predictions)
 
     # ---- more classes, more features
 
@@ -300,7 +305,6 @@ class Ensemble(Part):
         # and the prior with it.
         waited = Layout.waited(self.reservoir.last(ended))
         self.stacking.end_chunk(ended, self.targets.variance * (1.0 + float(waited.mean())))
-        self.follows = not self.layout.classes and bool(self.stacking.weights[LAST] > FOLLOWED)
         self.losses *= FORGETTING**ended
         self._set_largest_error()
         due = is_selection_step(t) or t == self.due
@@ -352,7 +356,8 @@ class Ensemble(Part):
         centre = 0.0 if layout.classes else float(target_range.means[0, 0])
         absent = [] if recent_targets else self.pool.columns_with_lags
         predictions = self.stacking.combine(F, centre, absent)
-        self._clip(predictions, rows, inside, target_range, self.follows and recent_targets)
+        weight = self.stacking.weights[LAST] * recent_targets
+        self._follow(predictions, weight, rows, inside, target_range)
         logits = self.calibration.logits(2.0 * predictions - 1.0) if layout.classes else predictions
         return predictions, logits
 

@@ -56,8 +56,8 @@ class FeatureMaps:
         rows: int,
         pool: ExpertPool,
         random: np.random.Generator,
-    ) -> dict[Key, float]:
-        """Refit the feature maps in use after so many rows; returns the errors of the old ones on ``some``.
+    ) -> None:
+        """Refit the feature maps in use after so many rows.
 
         Scalings are read off the rows ``kept``, everything else off ``some`` of them, all with weights above
         0.
@@ -68,7 +68,7 @@ class FeatureMaps:
         Y = _normalized(layout.outputs(some, outputs), weights)
         seen = {spec.lags for spec in specs}
         wanted = {self.key(spec) for spec in specs if not spec.alternative and spec.kernel != "linear"}
-        before, scratch = {}, Scratch()
+        scratch = Scratch()
         for lags in (False, True):
             errors = {}
             for name in SCALINGS:
@@ -115,17 +115,16 @@ class FeatureMaps:
                     gradients = pool.gradients(old, kept, layout, random)
                 if gradients is not None and not lags:
                     steps = 1
-                feature_map, before[key] = better(old, steps=steps, gradients=gradients)
+                feature_map = better(old, steps=steps, gradients=gradients)
                 if rows in FRESH_AT and leads and name == self.better[lags]:
                     # Whatever was found on few rows: once more from the uniform metric.
-                    fresh, _ = better(None, steps=2)
+                    fresh = better(None, steps=2)
                     if fresh.error < 0.98 * feature_map.error:  # clearly: it starts anew
                         feature_map = fresh
                 self.current[key] = replace(feature_map, flags=flags, features=layout.width)
                 errors[name] = feature_map.error
             if errors:
                 self.better[lags] = min(errors, key=lambda name: errors[name])
-        return before
 
     def _from_fewer_columns(self, key: Key, width: int) -> FeatureMap | None:
         """A feature map of more columns starts from that of fewer, new columns counting like the best."""

@@ -66,7 +66,7 @@ class AutoKONS(StreamConsumer):
         classes     one output each, in one A; scores made probabilities by logistic regression
 
     Feature maps (scaling, metric from the model's own gradients, bandwidth, regularization) are refitted at
-    4, 8, ..., 1024 and 4096 rows, then at eight times as many, on rows that were kept. Stacking competes with
+    4, 8, ..., 1024 and 4096 rows, on rows that were kept. Stacking competes with
     the best *linear* combination of the experts, with logarithmic regret
     (:mod:`kons.learners.auto.stacking`). In blocks a row costs some 30 to 60 microseconds over thousands
     of rows, one by one up to twice that. After abrupt drift a fresh ensemble takes over

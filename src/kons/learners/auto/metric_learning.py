@@ -66,8 +66,6 @@ class SpanFit:
     regularization: float
     error: float
     """Mean squared leave-one-out error."""
-    first: float
-    """The same with the bandwidth and regularization that the search started from."""
     gradients: Matrix | None
     """The average gradient outer product, d x d, or its diagonal, in coordinates of the rows; if asked."""
 
@@ -161,8 +159,7 @@ def fit_span(
 
     penalty = fill(kernel or Gaussian("auto"), bandwidth)
     gram = K.T @ K
-    first, theta = leave_one_out(K, regularization * penalty, Y, gram, work)
-    error = first
+    error, theta = leave_one_out(K, regularization * penalty, Y, gram, work)
     K, spare = spare, K  # the best so far is in the spare array
     for factor in (1.0 / 1.41, 1.41):
         taken = 0
@@ -188,13 +185,13 @@ def fit_span(
         if taken:
             break
     if not with_gradients:
-        return SpanFit(metric, bandwidth, regularization, error, first, None)
+        return SpanFit(metric, bandwidth, regularization, error, None)
     if kernel is not None:
         penalty = fill(Gaussian("auto"), bandwidth)
         theta = leave_one_out(K, regularization * penalty, Y, None, work)[1]
         K, spare = spare, K
     gradients = mean_gradients(U, A, spare, theta, bandwidth, metric, roots)
-    return SpanFit(metric, bandwidth, regularization, error, first, gradients)
+    return SpanFit(metric, bandwidth, regularization, error, gradients)
 
 
 def mean_gradients(

@@ -99,7 +99,7 @@ class OneRow:
         ensemble = self._ensemble
         outputs, targets = ensemble.outputs, ensemble.targets
         weights, logits = ensemble.stacking.moved, ensemble.calibration.moved
-        sizes = ensemble.layout.classes, ensemble.known_classes, ensemble.follows, len(self.F), outputs
+        sizes = ensemble.layout.classes, ensemble.known_classes, len(self.F), outputs
         bounds = np.array([*ensemble.bounds, ensemble.largest_error])
         numbers = bounds, targets.moments, targets.totals, ensemble.losses, np.zeros(outputs)
         stacking = (ensemble.stacking.start, *weights.arrays(), weights.room_for_row())

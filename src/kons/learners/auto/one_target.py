@@ -94,9 +94,10 @@ class OneTarget(Part):
     def predict_row(self, x: Vector) -> Vector:
         """Scores for one row as if it came next: the prediction, or logits."""
         one = self.current.one_row
-        if one is None:
-            return self.predict(x[None], True)[1][0]
-        return one.ask(x, self.last_targets.tail, self.rows)
+        if one is not None:
+            return one.ask(x, self.last_targets.tail, self.rows)
+        scores: Vector = self.predict(x[None], True)[1][0]
+        return scores
 
     def learn_row(self, x: Vector, y: float, delay: int) -> None:
         """Predict one row, then learn the one that becomes known after it; with weight 1."""

@@ -23,8 +23,8 @@ from kons.learners.auto.quantile_scaling import interpolated
 from kons.learners.auto.rows import ERROR_AT, LAGS, OWN, TARGET_AT, WEIGHT_AT
 from kons.learners.auto.schedule import LONGEST
 from kons.learners.auto.spec import BASELINES, LAST, MEAN
-from kons.learners.auto.stacking import learn_weights, stacked
-from kons.learners.auto.target_range import MARGIN
+from kons.learners.auto.stacking import learn_weights, stacked, weight_of
+from kons.learners.auto.target_range import FOLLOWED, MARGIN
 from kons.scaling import LARGEST
 
 __all__ = [
@@ -58,7 +58,7 @@ EXPERT = np.dtype(
 )
 SHARED = np.dtype(
     [
-        *((name, "i8") for name in ("classes", "known_classes", "follows", "columns", "outputs")),
+        *((name, "i8") for name in ("classes", "known_classes", "columns", "outputs")),
         # Addresses: low, high and largest error; of targets; of losses; a row's goal.
         *((name, "i8") for name in ("bounds", "moments", "totals", "losses", "goal")),
         # Of the stacking: where weights start, kons.core.sequential.RowArrays, a row's work; rows pending.
@@ -150,7 +150,7 @@ def stack(
     low, high = max(least, bounds[0]), min(most, bounds[1])
     if classes:
         low, high, least, most = 0.0, 1.0, 0.0, 1.0
-    elif its.follows:
+    elif not bounds[0] <= last <= bounds[1] and weight_of(LAST, start, state, its.pending, work) > FOLLOWED:
         beyond = last - min(max(last, bounds[0]), bounds[1])
     for o in range(outputs):
         F[MEAN, o] = totals[o] / weight

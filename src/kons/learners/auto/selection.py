@@ -3,7 +3,7 @@
 At selection steps, on rows that were kept:
 
 - every feature map in use is refitted (scaling, metric, bandwidth, regularization) and kept if it was better;
-- experts move to a feature map that is clearly better: new atoms, all kept rows learned again;
+- experts are fitted in it: new atoms, all kept rows learned again;
 - experts that add nothing to stacking are pruned, and what they cost is spent on the atoms of others.
 
 Experts with a finite memory besides take new atoms, from the rows they remember, once in a memory's length.
@@ -24,7 +24,7 @@ from kons.learners.auto.feature_maps import FeatureMaps
 from kons.learners.auto.pool import ExpertPool, fit_expert
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import Layout
-from kons.learners.auto.schedule import LONGEST, SETTLED, doubled
+from kons.learners.auto.schedule import LATE, LONGEST, SETTLED, doubled
 from kons.learners.auto.spec import (
     BASELINES,
     LAST,
@@ -39,9 +39,9 @@ from kons.stored import Stored
 
 __all__ = ["ChunkEnd", "Selection"]
 
-# From EARLY on some rows more or less no longer matter: experts with an endless memory learn at the end of
-# chunks, and those of a series may be pruned; from LATE on others are pruned, too.
-EARLY, LATE = 512, 4096
+# From here on some rows more or less no longer matter: experts with an endless memory learn at the end of
+# chunks, and those of a series may be pruned.
+EARLY = 512
 # An expert counts that is worth this part of the best one in stacking: weaker ones neither move nor grow.
 COUNTS = 0.1
 # How many times max_atoms an expert may take that others left room for: its cost grows as the square.
@@ -142,7 +142,7 @@ class Selection:
             return
         if now.rows >= EARLY and doubled(now.rows):
             self._prune(now)
-        before = self.feature_maps.refit(
+        self.feature_maps.refit(
             kept,
             some,
             layout=now.layout,
@@ -152,24 +152,13 @@ class Selection:
             pool=self.pool,
             random=random,
         )
-        # On rows in order, atoms are chosen anew from all of them; else only a better map is worth it.
-        exchangeable, seen = now.rows > SETTLED and self._exchangeable, CachedFeatures(kept, now.layout)
-        counting = self._counting()
+        seen, counting = CachedFeatures(kept, now.layout), self._counting()
         room = self._room(now, len(counting))
         for i, slot in enumerate(self.pool.slots):
-            key = self.feature_maps.key(slot.spec)
-            feature_map = self.feature_maps.current.get(key)
-            if now.rows < slot.spec.start or feature_map is None:
-                continue
-            if exchangeable and slot.expert is not None and slot.feature_map is not None:
-                better = key in before and feature_map.error < 0.97 * before[key]  # worth a new fit
-                grown = slot.spec.kernel != "linear" and room > 1.1 * len(slot.expert.atoms)
-                moves = (i in counting and (better or grown)) or (slot.spec == STEADY and better)
-                if feature_map.features == slot.feature_map.features and not moves:
-                    continue
-            memory = slot.spec.memory
-            learned = self._remembered(memory, now) if memory else seen
-            self._fit(i, now, learned, room if i in counting and not memory else self._max_atoms)
+            memory, known = slot.spec.memory, self.feature_maps.key(slot.spec) in self.feature_maps.current
+            if known and now.rows >= slot.spec.start:
+                learned = self._remembered(memory, now) if memory else seen
+                self._fit(i, now, learned, room if i in counting and not memory else self._max_atoms)
 
     def _remembered(self, memory: int, now: ChunkEnd) -> CachedFeatures:
         """The rows that an expert with a finite memory starts from."""
@@ -191,19 +180,17 @@ class Selection:
             random=np.random.default_rng([self._seed, now.rows, i]),
         )
 
-    @property
-    def _exchangeable(self) -> bool:
-        """Whether rows come in no order, as far as experts can tell."""
-        return not any(spec.memory for spec in self.pool.specs)
-
     def _counting(self) -> set[int]:
         """The slots worth some work: those whose removal costs a tenth of what that of the best one costs."""
         costs = [self.stacking.removal_cost([i + BASELINES]) for i in range(len(self.pool))]
         return {i for i, cost in enumerate(costs) if cost >= COUNTS * max(costs)}
 
     def _room(self, now: ChunkEnd, count: int) -> int:
-        """Atoms of each of so many that count: to them is given on what others cost that were pruned."""
-        if now.rows < SETTLED or not self._exchangeable:
+        """Atoms of each of so many that count: to them is given on what others cost that were pruned.
+
+        Not where rows come in an order that matters, as far as experts with a finite memory can tell.
+        """
+        if now.rows < SETTLED or any(spec.memory for spec in self.pool.specs):
             return self._max_atoms
         others = len(self.pool) - count
         # An expert's cost grows with the square of its atoms.

@@ -32,7 +32,7 @@ from kons.core.sequential import RowArrays, Sequential
 from kons.state import Array, Inner, Number, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["FORGETTING", "Stacking", "learn_weights", "stacked"]
+__all__ = ["FORGETTING", "Stacking", "learn_weights", "stacked", "weight_of"]
 
 #: Rows, experts, outputs.
 Cube = Annotated[NDArray[np.float64], Layout(FLOAT64, 3)]
@@ -97,12 +97,14 @@ class Stacking(Part):
         scales: Vector | None = None,
         known: NDArray[np.int64] | None = None,
         largest: float = np.inf,
+        watched: tuple[int, Vector] | None = None,
     ) -> Matrix:
         """Predict from F (rows, experts, outputs); learn Y (rows, outputs) from the predictions F_learned.
 
         ``known`` says how many of the learned rows are learned before each prediction: by default one is
         learned after each. ``scales`` are weights of the learned rows; one whose squared error is beyond
-        ``largest`` weighs as much less.
+        ``largest`` weighs as much less. ``watched`` are the number of an expert, and where its weight in each
+        prediction is written.
         """
         predictions = np.empty((len(F), F.shape[2]))
         known = np.arange(len(F)) if known is None else known
@@ -111,7 +113,8 @@ class Stacking(Part):
         learned = F_learned, centres_learned, Y, scales, known, largest
         state, work = self.moved.arrays(), self.moved.room_for_row()
         self.moved.pending = _follow(
-            F, centres, *learned, self.start, state, self.moved.pending, work, predictions
+            *(F, centres, *learned, self.start, state, self.moved.pending, work, predictions),
+            *((-1, np.empty(0)) if watched is None else watched),
         )
         return predictions
 
@@ -175,6 +178,8 @@ def _follow(
     pending: int,
     work: Vector,
     predictions: Matrix,
+    expert: int,
+    weights: Vector,
 ) -> int:
     rows, _, outputs = F.shape
     learned = 0
@@ -194,9 +199,27 @@ def _follow(
             )
             learned += 1
         if t < rows:
+            if expert >= 0:
+                weights[t] = weight_of(expert, start, state, pending, work)
             for k in range(outputs):
                 predictions[t, k] = stacked(F[t], k, centres[t], start, state, pending, work)
     return pending
+
+
+@compiled_sums
+def weight_of(
+    expert: int,
+    start: Vector,
+    state: RowArrays,
+    pending: int,
+    work: Vector,
+) -> float:
+    """The weight of one expert: what is made of a prediction of 1 by it, and of 0 by all others."""
+    for i in range(len(start)):
+        work[i] = 1.0 if i == expert else 0.0
+    _, _, L, base, _, V, C, marks = state
+    predict_row(L, base, V, C, marks, pending, work)
+    return float(start[expert] + work[-2])
 
 
 @compiled_sums

@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.state import Array, Part, fields
 
-__all__ = ["MARGIN", "NO_BOUNDS", "OutlierBounds", "TargetRange", "Targets", "bounds_around"]
+__all__ = ["FOLLOWED", "MARGIN", "NO_BOUNDS", "OutlierBounds", "TargetRange", "Targets", "bounds_around"]
 
 # Deviations below this part of the mean are rounding.
 ROUNDING = 1e-12
 # How far beyond the range seen a prediction may go, as a part of that range.
 MARGIN = 0.05
+#: A weight of the last target from which on predictions follow it beyond the outlier bounds: a smaller one is
+#: chance, and times a wild target it would be harm.
+FOLLOWED = 0.1
+
 
 MOMENTS = ("weight", "squares", "low", "high")
 
