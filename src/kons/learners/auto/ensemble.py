@@ -22,7 +22,7 @@ from kons.learners.auto.one_row import OneRow
 from kons.learners.auto.pending import Asked
 from kons.learners.auto.pool import ExpertPool
 from kons.learners.auto.reservoir import Reservoir
-from kons.learners.auto.rows import LAGS, MOST_CLASSES, OWN, Layout
+from kons.learners.auto.rows import LAGS, MOST_CLASSES, OWN, ChunkEnd, Layout
 from kons.learners.auto.schedule import (
     CHUNK,
     LONGEST,
@@ -32,7 +32,7 @@ from kons.learners.auto.schedule import (
     next_boundary,
     refits,
 )
-from kons.learners.auto.selection import ChunkEnd, Selection
+from kons.learners.auto.selection import Selection
 from kons.learners.auto.spec import BASELINES, LAST, MEAN
 from kons.learners.auto.stacking import FORGETTING, Stacking
 from kons.learners.auto.target_range import (

@@ -10,7 +10,7 @@ import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.kernels import Kernel
-from kons.learners.auto.metric_learning import MOST_ROTATED, Scratch, SpanFit, fit_span, moved, next_metric
+from kons.learners.auto.metric_learning import MOST_ROTATED, SpanFit, fit_span, moved, next_metric
 from kons.learners.auto.quantile_scaling import QuantileScaling
 from kons.learners.auto.rows import MOST_CLASSES, Layout
 from kons.scaling import RobustScaling
@@ -121,7 +121,6 @@ def learn_metric(
     atoms: int,
     steps: int,
     random: np.random.Generator,
-    scratch: Scratch,
     gradients: Matrix | None = None,
 ) -> FeatureMap:
     """A feature map at least as good on these rows, by leave-one-out, as the one before.
@@ -153,7 +152,6 @@ def learn_metric(
             ),
             kernel=fixed.kernel,
             roots=roots,
-            scratch=scratch,
             with_gradients=step < steps and gradients is None,
         )
         ratio, alpha = fit.bandwidth / unit, fit.regularization

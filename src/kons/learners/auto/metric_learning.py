@@ -24,7 +24,6 @@ from kons.kernels import Gaussian, Kernel
 from kons.kernels.distances import squared_distances
 
 __all__ = [
-    "Scratch",
     "SpanFit",
     "fit_span",
     "mean_gradients",
@@ -37,23 +36,6 @@ __all__ = [
 FLOOR = 0.02
 #: Beyond so many features the metric stays diagonal: rotations would cost d^3, and be noise.
 MOST_ROTATED = 128
-
-
-class Scratch:
-    """Large arrays that are used again: fresh ones cost as much in page faults as the arithmetic on them."""
-
-    def __init__(self) -> None:
-        self._memory: list[Vector] = []
-
-    def arrays(self, count: int, rows: int, columns: int) -> list[Matrix]:
-        """So many arrays of this shape, with anything in them."""
-        size = rows * columns
-        while len(self._memory) < count:
-            self._memory.append(np.empty(0))
-        for i in range(count):
-            if len(self._memory[i]) < size:
-                self._memory[i] = np.empty(size)
-        return [memory[:size].reshape(rows, columns) for memory in self._memory[:count]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +98,6 @@ def fit_span(
     steps: tuple[int, int] = (4, 4),
     kernel: Kernel | None = None,
     roots: Vector | None = None,
-    scratch: Scratch | None = None,
     with_gradients: bool = True,
 ) -> SpanFit:
     """The ridge fit with the smallest leave-one-out error near a bandwidth and a regularization.
@@ -135,7 +116,7 @@ def fit_span(
     """
     U, A = moved(X, metric), moved(atoms, metric)
     n, size = len(U), len(A) + 1
-    K, spare, work, squares = (scratch or Scratch()).arrays(4, n, size)
+    K, spare, work, squares = (np.empty((n, size)) for _ in range(4))
     # One matrix of distances serves every bandwidth; behind it 0, of which k is 1.
     squared_distances(U, A, out=squares)
     squares[:, -1] = 0.0

@@ -78,7 +78,7 @@ class OneTarget(Part):
         last = self.last_targets.follow(targets[:count], known, first=self.rows == 0)
         rows = self.current.layout.join(X, last, y, weights)
         outcomes, waiting = self._interleave(rows, known, waiting, count)
-        kept = [] if waiting is None else self.pending.keep(waiting)
+        kept = [] if waiting is None else [self.pending.keep(record) for record in waiting.one_by_one()]
         self.withheld = np.array(kept, dtype=np.int64)
         return outcomes
 
@@ -111,7 +111,7 @@ class OneTarget(Part):
             return
         record = one.asked()
         record.rows[TARGET_AT - OWN], record.rows[WEIGHT_AT - OWN] = y, 1.0
-        self.withheld = np.append(self.withheld, self.pending.keep_one(record))
+        self.withheld = np.append(self.withheld, self.pending.keep(record))
         if len(self.withheld) > delay:
             number, self.withheld = int(self.withheld[0]), self.withheld[1:]
             record = self.pending.records.pop(number)
@@ -122,12 +122,12 @@ class OneTarget(Part):
         one = self.current.one_row
         if one is not None:
             one.ask(x, self.last_targets.tail, self.rows)
-            return self.pending.keep_one(one.asked())
+            return self.pending.keep(one.asked())
         nothing = np.zeros(1)
         rows = self.current.layout.join(x[None], self.last_targets.next(1), nothing, nothing)
         asked = self._interleave(rows, np.zeros(1, dtype=np.int64), None, 0)[1]
         assert asked is not None
-        return self.pending.keep(asked)[0]
+        return self.pending.keep(asked.one_by_one()[0])
 
     def tell(self, number: int, x: Vector, y: float) -> None:
         """Learn the row that waits under this number; x are its features, as they are known now."""

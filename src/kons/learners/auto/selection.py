@@ -12,18 +12,17 @@ Experts with a finite memory besides take new atoms, from the rows they remember
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.feature_map import SCALINGS, CachedFeatures, FeatureMap
 from kons.learners.auto.feature_maps import FeatureMaps
 from kons.learners.auto.pool import ExpertPool, fit_expert
 from kons.learners.auto.reservoir import Reservoir
-from kons.learners.auto.rows import Layout
+from kons.learners.auto.rows import ChunkEnd, Layout
 from kons.learners.auto.schedule import LATE, LONGEST, SETTLED, doubled
 from kons.learners.auto.spec import (
     BASELINES,
@@ -34,10 +33,10 @@ from kons.learners.auto.spec import (
     stored_specs,
 )
 from kons.learners.auto.stacking import Stacking
-from kons.learners.auto.target_range import OutlierBounds
+from kons.state import Inner, Part, fields
 from kons.stored import Stored
 
-__all__ = ["ChunkEnd", "Selection"]
+__all__ = ["Selection"]
 
 # From here on some rows more or less no longer matter: experts with an endless memory learn at the end of
 # chunks, and those of a series may be pruned.
@@ -48,25 +47,10 @@ COUNTS = 0.1
 MOST_GROWN = 1.75
 
 
-class ChunkEnd(NamedTuple):
-    """What is known at the end of a chunk."""
-
-    rows: int
-    layout: Layout
-    outputs: int
-    flags: int
-    """Classes that last targets are flagged by."""
-    bounds: OutlierBounds
-    error: float
-    """The usual squared error of the stacking."""
-
-    def believed(self, rows: Matrix) -> Matrix:
-        """Those that are learned from, as experts are shown them."""
-        return self.layout.shown(rows[self.layout.believed(rows, self.bounds) > 0.0], self.bounds)
-
-
-class Selection:
+class Selection(Part):
     """The expert pool, its feature maps and its stacking."""
+
+    STATE = fields(pool=Inner(), stacking=Inner(), feature_maps=Inner())  # what is taken back
 
     def __init__(self, settings: Settings, reservoir: Reservoir) -> None:
         self._reservoir = reservoir
@@ -142,16 +126,7 @@ class Selection:
             return
         if now.rows >= EARLY and doubled(now.rows):
             self._prune(now)
-        self.feature_maps.refit(
-            kept,
-            some,
-            layout=now.layout,
-            outputs=now.outputs,
-            flags=now.flags,
-            rows=now.rows,
-            pool=self.pool,
-            random=random,
-        )
+        self.feature_maps.refit(now, kept, some, self.pool, random)
         seen, counting = CachedFeatures(kept, now.layout), self._counting()
         room = self._room(now, len(counting))
         for i, slot in enumerate(self.pool.slots):
@@ -221,18 +196,7 @@ class Selection:
         self.stacking.remove(columns)
         self.pool.remove(columns)
 
-    # ---- going back, and on from a file
-
-    def mark(self) -> Any:
-        """Where everything stands, for :meth:`restore`."""
-        return self.leader, self.pool.mark(), self.stacking.mark(), self.feature_maps.mark()
-
-    def restore(self, mark: Any) -> None:
-        """Go back to an earlier mark, bit for bit."""
-        self.leader, pool, stacking, feature_maps = mark
-        self.pool.restore(pool)
-        self.stacking.restore(stacking)
-        self.feature_maps.restore(feature_maps)
+    # ---- on from a file
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
