@@ -39,6 +39,7 @@ from naive_experts import (
     Stacking,
     View,
     gradient_products,
+    half_median_distance,
     improved,
 )
 
@@ -499,6 +500,10 @@ class Pool:
         seen, alpha = self.columns(rows, spec.lags, view.flags, view.features), view.alpha
         if spec.kernel == "linear":
             view, alpha = replace(view, metric=np.eye(seen.shape[1])), LINEAR_ALPHA
+        elif spec.logistic:  # the square root of the metric
+            metric = view.metric / np.sqrt(np.linalg.norm(view.metric, axis=0))
+            unit = half_median_distance(view.scale(seen), metric, random)
+            view = replace(view, metric=metric, bandwidth=view.ratio * unit)
         U, most = view.coordinates(seen), max_atoms // 2 if spec.memory else max_atoms
         newest = random.permutation(min(len(U), max(spec.memory, most)) if spec.memory else len(U))
         atoms = U[np.sort(len(U) - 1 - newest[: max(most, 1)])]

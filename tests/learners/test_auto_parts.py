@@ -253,6 +253,17 @@ def test_a_row_is_predicted_without_its_own_target_to_the_last_bit():
     assert predictions[0][41] != predictions[1][41]
 
 
+def test_a_square_root_metric_has_the_bandwidth_of_its_own_distances():
+    X = RNG.normal(size=(200, 2))
+    whole = FeatureMap(QuantileScaling.fit(X), np.diag([1.0, 0.04]), ratio=2.0)
+    root = whole.with_square_root_metric(X, np.random.default_rng(0))
+    assert np.abs(root.metric) == pytest.approx(np.diag([1.0, 0.2]))
+    # The bandwidth is in units of half the median distance, which grows with the metric.
+    pairs = X[:, None] - X
+    middle = np.median(np.sqrt(np.sum((pairs[~np.eye(200, dtype=bool)] * [1.0, 0.2]) ** 2, axis=1)))
+    assert root.bandwidth == pytest.approx(middle, rel=0.2)  # the median of 256 pairs
+
+
 def test_a_saved_scaling_with_more_in_it_is_refused():
     state = QuantileScaling.fit(RNG.normal(size=(50, 2))).state()
     assert QuantileScaling.from_stored(Stored(state, "a scaling"), 2).state().keys() == state.keys()

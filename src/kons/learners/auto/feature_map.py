@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +49,16 @@ class FeatureMap:
     """Columns that each of the last targets takes, of more than two classes."""
     features: int = 0
     """How many features it knows: those that came later are not seen until it is refitted."""
+
+    def with_square_root_metric(self, scaled: Matrix, random: np.random.Generator) -> FeatureMap:
+        """Half way back to features that count alike; the bandwidth is in the same units, of these rows.
+
+        For logistic regression: with the whole metric its error on ``cod-rna`` was 3 % larger.
+        """
+        sizes = np.abs(self.metric) if self.metric.ndim == 1 else np.sqrt(np.sum(self.metric**2, axis=0))
+        metric = self.metric / np.sqrt(sizes)
+        bandwidth = self.ratio * half_median_distance(scaled, metric, random)
+        return replace(self, metric=metric, bandwidth=bandwidth)
 
     def state(self) -> dict[str, Any]:
         """All there is to it. A copy."""

@@ -220,6 +220,8 @@ def fit_expert(
             features=feature_map.features,
         )
         alpha = fixed.regularization or feature_map.regularization
+    elif spec.logistic:
+        feature_map = feature_map.with_square_root_metric(scaled, random)
     if spec.logistic and fixed.regularization is None:
         alpha /= 16.0  # where targets go from 0 to 1, logits go from about -2 to 2
     U = kept.coordinates(feature_map, spec.lags)
