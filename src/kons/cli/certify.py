@@ -227,7 +227,7 @@ def _remarks(certificate: RegretCertificate, document: dict[str, Any]) -> list[s
             "a dictionary. The bound holds all the same; the best of all functions may lose a little less. "
             "The effective dimension is an upper estimate."
         )
-    if certificate.regret < 0.0:
+    if certificate.cumulative_loss < certificate.best_loss:  # what the table calls regret
         remarks.append(
             "The regret is negative: your run lost less than the best fixed function, against which its "
             "size counts as well (the ridge)."

@@ -24,11 +24,14 @@ from kons.arrays import Matrix, Vector, as_points, as_targets, require_flag, req
 from kons.compilation import wall_clock
 from kons.core.storage import copied
 from kons.errors import ConfigurationError, InputError
+from kons.evaluation.away import AwayFromStream
 from kons.evaluation.baselines import Baseline, LastLabel, MajorityClass, Persistence, RunningMean
+from kons.evaluation.class_weights import BalancedWeights
 from kons.evaluation.intervals import ResidualIntervals
 from kons.evaluation.linear import OnlineLinear
 from kons.evaluation.logistic import OnlineLogistic
 from kons.evaluation.metrics import make_metrics
+from kons.evaluation.order import TargetOrder
 from kons.evaluation.result import Evaluation
 from kons.evaluation.scoreboard import Scoreboard
 from kons.learners import Trace
@@ -43,8 +46,6 @@ __all__ = ["Prequential", "Scored"]
 
 # The linear baselines keep a matrix of this width squared.
 MOST_FEATURES = 300
-# Where rows that nobody could have predicted make up more of the loss than this, it is said.
-LARGE_SHARE = 0.1
 
 BASELINES: dict[str, dict[str, Callable[[], Baseline]]] = {
     "regression": {
@@ -74,6 +75,10 @@ class Scored(NamedTuple):
     trace: Trace
     """Of the learner; of one that was delayed row by row only prediction, loss, kept and size."""
     baseline_losses: dict[str, Vector]
+    scored: NDArray[np.bool_]
+    """Whether the row is in the figures: not if it came before any target was known."""
+    probabilities: Matrix | None = None
+    """Classification: of each label, in the learner's order of ``classes``, as far as they were known."""
 
 
 class _Baselines(Field):
@@ -134,7 +139,16 @@ class Prequential(Part):
         False leaves them out.
     intervals:
         The share of rows that prediction intervals should hold; None for no intervals.
+    positive:
+        Two labels: the one, as text, that F1, precision, recall and average precision are about; by default
+        the rarer one.
+    class_weight:
+        ``"balanced"``: rows of rare labels count more,
+        :class:`kons.evaluation.class_weights.BalancedWeights`.
 
+    The first rows, predicted before any target was known (one, and as many more as targets are late), are
+    in no figure. Of a learner that looks back some rows are also predicted without last targets
+    (:mod:`kons.evaluation.away`); only this figure depends a little on how the stream is cut into blocks.
     An error in a block leaves everything as it was, except that with a delay, or one of your own, the learner
     may have learned some of the rows before the bad one.
 
@@ -160,6 +174,9 @@ class Prequential(Part):
         _baselines=_Baselines(),
         _board=Inner(),
         _late=Inner(),
+        _away=Inner(),
+        _order=Inner(),
+        _weights=Inner(),
         _finished=Flag(),
         _seconds=Number(at_least=0.0),
         _learner_seconds=Number(at_least=0.0),
@@ -175,6 +192,8 @@ class Prequential(Part):
         window: int = 1000,
         baselines: bool = True,
         intervals: float | None = 0.9,
+        positive: str | None = None,
+        class_weight: str | None = None,
     ) -> None:
         if task not in BASELINES:
             raise ConfigurationError(f'task is {task!r}, expected "regression" or "classification".')
@@ -191,6 +210,12 @@ class Prequential(Part):
                 f"delay is {self.delay}, and the learner was made for delay={own!r}: give both the same."
             )
         self._metrics = make_metrics(task, metrics)
+        self.positive = positive
+        self._weights = None if class_weight is None else self._balanced(class_weight)
+        names = [metric.name for metric in self._metrics]
+        looks_back = self._learner.looks_back and own is not None
+        self._away = AwayFromStream(task, names, positive) if looks_back else None
+        self._order = TargetOrder(labelled=self._labelled)
         self._intervals: ResidualIntervals | None = None
         if intervals is not None:
             level = ResidualIntervals(intervals, self.delay)
@@ -206,6 +231,14 @@ class Prequential(Part):
         self._late.most = self.delay + 1
         self._finished = False
         self._seconds = self._learner_seconds = 0.0
+
+    def _balanced(self, class_weight: str) -> BalancedWeights:
+        if class_weight != "balanced":
+            raise ConfigurationError(f'class_weight is {class_weight!r}, expected None or "balanced".')
+        if not self._labelled or (self.delay and not self._delays_itself):
+            why = "is for labels" if not self._labelled else "is not for this learner with a delay"
+            raise ConfigurationError(f'class_weight="balanced" {why}: leave it out.')
+        return BalancedWeights()
 
     def _check_learner(self) -> None:
         by_rows = self.delay > 0 and not self._delays_itself
@@ -225,6 +258,11 @@ class Prequential(Part):
         return 0 if self._board is None else self._board.rows
 
     @property
+    def target_order(self) -> TargetOrder:
+        """What the targets look like in their order."""
+        return self._order
+
+    @property
     def loss(self) -> float:
         """The mean loss over all rows so far: squared error, or share of wrong labels."""
         return math.nan if self._board is None else self._board.losses[0]
@@ -242,6 +280,7 @@ class Prequential(Part):
         if len(y) != len(X) or len(X) == 0:
             raise InputError(f"the block has {len(X)} row(s) and {len(y)} target(s).")
         known, waiting = len(self._labels), self._late.mark()
+        weights = None if self._weights is None else self._weights.mark()
         if self._labelled:
             targets: NDArray[Any] = self._labels.learn(y)
             labels = y
@@ -250,21 +289,27 @@ class Prequential(Part):
         clock = wall_clock()
         try:
             if self.delay == 0 or self._delays_itself:
-                outcome = self._by_blocks(X, labels)
+                outcome = self._by_blocks(X, labels, targets)
                 known_rows = None if self.delay == 0 else self._wait(X, targets)
             else:
                 outcome, known_rows = self._row_by_row(X, targets)
         except BaseException:
             self._labels.truncate(known)
             self._late.restore(waiting)
+            if self._weights is not None:
+                self._weights.restore(weights)
             raise
         self._learner_seconds += wall_clock() - clock
         scored = self._score(X, y, targets, outcome, known_rows)
         self._seconds += wall_clock() - started
         return scored
 
-    def _by_blocks(self, X: Any, labels: Any) -> _Outcome:
-        trace = self._learner.advance(X, labels)
+    def _by_blocks(self, X: Any, labels: Any, targets: NDArray[Any]) -> _Outcome:
+        options = {} if self._weights is None else {"sample_weight": self._weights.follow(targets)}
+        if self._away is None:
+            trace = self._learner.advance(X, labels, **options)
+        else:
+            trace = self._away.advance(self._learner, X, labels, self.rows, **options)
         probabilities = None
         if self._labelled:
             probabilities = np.nan_to_num(self._learner.probabilities(trace["scores"]))
@@ -344,12 +389,20 @@ class Prequential(Part):
         board = self._board or self._begin(self._fitting_baselines(X))
         losses = self._play_baselines(X, targets, known)
         table = np.stack([*columns, loss, *losses.values()]).astype(np.float64)
-        board.record(table, outcome.size, self._labels.positive)
+        board.record(table, outcome.size, self._asked_positive)
+        self._order.follow(targets)
         trace = outcome.trace
         if trace is None:
             trace = Trace(kept=outcome.kept, size=outcome.size, prediction=outcome.prediction, loss=loss)
         rows = np.arange(board.rows - count, board.rows)
-        return Scored(rows, y, outcome.prediction, lower, upper, loss, probability, trace, losses)
+        told = (rows, y, outcome.prediction, lower, upper, loss, probability, trace, losses)
+        return Scored(*told, rows >= board.blind, outcome.probabilities)
+
+    @property
+    def _asked_positive(self) -> int | None:
+        """The code of the label that was asked for, among the first two."""
+        texts = [str(label) for label in self._labels.known[:2]]
+        return texts.index(self.positive) if self.positive in texts else None
 
     def _probabilities(
         self, targets: NDArray[Any], codes: NDArray[Any], given: Matrix | None
@@ -435,15 +488,10 @@ class Prequential(Part):
         if board is None:
             raise InputError("no row was evaluated yet.")
         rows, curves = board.curves()
-        losses, informed = board.losses, board.informed_losses
+        losses, away = board.losses, self._away
         notes = list(self.notes)
-        share = 1.0 - informed[0] * (board.rows - board.blind) / (losses[0] * board.rows or 1.0)
-        if not self._labelled and share > LARGE_SHARE:
-            what, verb = ("row", "makes") if board.blind == 1 else (f"{board.blind:,} rows", "make")
-            notes.append(
-                f"the first {what}, predicted before any target was known, {verb} up {share:.1%} of the "
-                f"loss: without, it is {informed[0]:.4g}. See `informed`, or the windowed metrics."
-            )
+        if self.positive is not None and self._asked_positive is None:
+            notes.append(f"positive is {self.positive!r}, and no such label was among the first two.")
         return Evaluation(
             rows=board.rows,
             task=self.task,
@@ -451,7 +499,6 @@ class Prequential(Part):
             loss=losses[0],
             metrics={metric.name: metric.value for metric in board.metrics},
             baselines=dict(zip(board.baselines, losses[1:], strict=True)),
-            informed=dict(zip(("learner", *board.baselines), informed, strict=True)),
             checkpoints=rows,
             curves=curves,
             coverage=None if self._intervals is None else self._intervals.coverage,
@@ -462,6 +509,10 @@ class Prequential(Part):
             seconds=self._seconds,
             learner_seconds=self._learner_seconds,
             classes=list(self._labels.known) if self._labelled else None,
+            positive=self._labels.known[board.positive] if len(self._labels) == 2 else None,
+            away=None if away is None or not away.figures.rows else away.figures.figures(),
+            away_rows=0 if away is None else away.figures.rows,
+            order=self._order.found,
             notes=notes,
         )
 

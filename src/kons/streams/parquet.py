@@ -16,7 +16,7 @@ from kons.streams.reader import Reader
 from kons.streams.text import arrow
 from kons.streams.wording import shortened
 
-__all__ = ["ParquetReader"]
+__all__ = ["ParquetReader", "cells_of"]
 
 ROWS = 8192
 CELLS = 2_000_000  # of a batch
@@ -50,7 +50,7 @@ class ParquetReader(Reader):
         with self._opened() as file:
             for batch in self._batches(file, rows, None):
                 part = batch.slice(0, rows)
-                return {name: _cells(part.column(i)) for i, name in enumerate(batch.schema.names)}
+                return {name: cells_of(part.column(i)) for i, name in enumerate(batch.schema.names)}
         raise InputError(f"{self.name} has no rows; expected at least one.")
 
     def chunks(
@@ -95,12 +95,12 @@ class ParquetReader(Reader):
                 columns[column.name] = values
 
         def cell(row: int, name: str) -> Any:
-            return _cells(batch.column(batch.schema.get_field_index(name)).slice(row, 1))[0]
+            return cells_of(batch.column(batch.schema.get_field_index(name)).slice(row, 1))[0]
 
         chunk = Chunk(lines, columns, cell=cell)
         if not slow:
             return chunk
-        cells = {c.name: _cells(batch.column(batch.schema.get_field_index(c.name))) for c in slow}
+        cells = {c.name: cells_of(batch.column(batch.schema.get_field_index(c.name))) for c in slow}
         part = from_cells(lines.tolist(), cells, slow, where=self.where, tally=tally, decimal=decimal)
         chunk = chunk.chosen(np.isin(lines, part.lines))
         return Chunk(part.lines, {**chunk.columns, **part.columns}, part.error, chunk.cell)
@@ -130,7 +130,7 @@ def _dictionary(pa: Any) -> Any:
     return pa.dictionary(pa.int32(), pa.string())
 
 
-def _cells(array: Any) -> list[Any]:
+def cells_of(array: Any) -> list[Any]:
     """Python values; moments as NumPy has them, which knows nanoseconds and no time zones."""
     import pyarrow as pa
 

@@ -71,6 +71,11 @@ class Stream:
         self.block_size = block_size
 
     @property
+    def reader(self) -> Reader:
+        """What reads the source."""
+        return self._reader
+
+    @property
     def features(self) -> tuple[str, ...]:
         """The names of the columns of X."""
         return self.plan.features
