@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kons.cli.screen import Cell, Sheet
+from kons.cli.wording import with_flags
 from kons.report.folder import RunFolder
 from kons.report.history import History
 from kons.report.numbers import count, duration, number, percent, plural
@@ -40,7 +41,12 @@ def print_outcome(summary: dict[str, Any], source: str, folder: Path | None, fil
     late = summary["rows"] > span
     heads = ("", "all rows", f"last {span:,}", "") if late else ()
     sheet.table("nvvd", (*_metrics(known, late=late), *_facts(summary)), heads, indent=2)
-    sheet.notes([plain(note) for note in worth_knowing(known, History(summary["rows"], summary["window"]))])
+    sheet.notes(
+        [
+            with_flags(plain(note))
+            for note in worth_knowing(known, History(summary["rows"], summary["window"]))
+        ]
+    )
     if tried := suggestions(known):
         sheet.say(("\nWhat to try", "bold"))
         for sentence in tried:

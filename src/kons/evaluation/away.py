@@ -7,6 +7,9 @@ learned: one in eight, by the model as it stood up to 64 rows before,
     of the first 2,048 rows 8 out of 64, of later ones 64 out of 512,
 
 and as long as there are no more than 2,048, where one in eight would be too few to judge by, all of them.
+Where the stream is found to be sorted by its target that is no better, since experts that forget know where
+it is: then it is 1,024 rows from all over the stream, as the learner predicts them at its end.
+
 Where a caller's blocks end elsewhere, by the model as it stood when they began. It costs some percent of the
 learner's own time (14 % of the first 2,048 rows, 4 % of later ones, as measured); a learner that never
 looks back has one figure, and no such cost.
@@ -23,9 +26,10 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix
 from kons.evaluation.held_out import HeldOut
 from kons.learners import Trace
+from kons.learners.labels import Labels
 from kons.state import Flag, Inner, Part, fields
 
-__all__ = ["AwayFromStream"]
+__all__ = ["AwayFromStream", "sampled_figures"]
 
 # Rows that are predicted at once, how many lie between two such stretches, and from where on.
 SPAN, APART, EARLY = 64, 512, 2048
@@ -89,6 +93,21 @@ class AwayFromStream(Part):
         few = slice(0, max(0, SPAN // EVERY - row % SPAN))
         prediction, shares, classes = said
         self._even.record(y[few], prediction[few], None if shares is None else shares[few], classes)
+
+
+def sampled_figures(learner: Any, rows: Matrix, labels: Labels, task: str, positive: str | None) -> HeldOut:
+    """Of rows from all over a stream, targets (or codes) last, as the learner predicts them at its end.
+
+    In a sorted stream, whatever comes next is near what came last. These rows were learned once, so that new
+    ones are not predicted better.
+    """
+    figures, X = HeldOut(task, positive=positive), np.ascontiguousarray(rows[:, :-1])
+    if task == "regression":
+        figures.record(rows[:, -1].copy(), np.asarray(learner.predict(X), dtype=np.float64))
+    elif learner.classes:
+        shares = None if learner.lacks("predict_proba") else np.nan_to_num(learner.predict_proba(X))
+        figures.record(labels.decode(rows[:, -1]), learner.predict(X), shares, learner.classes)
+    return figures
 
 
 def _parts(first: int, count: int) -> Iterator[tuple[int, int]]:

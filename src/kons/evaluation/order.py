@@ -9,8 +9,7 @@ random walk, or any series, goes back about as often, and as far, as it goes on.
 neighbours are left aside, and these are one row in twenty at most. A series whose labels persist has many
 more.
 
-Ranks and blocks are those of a sample, one row out of each of at most 4,096 equal stretches, at a place that
-a coin picks: what repeats itself in the stream cannot fall into step with it.
+Ranks and blocks are those of a sample of at most 4,096 rows.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Vector
-from kons.state import Array, Count, Number, Part, fields
+from kons.evaluation.sample import StratifiedSample
+from kons.state import Count, Inner, Number, Part, fields
 
 __all__ = ["TargetOrder"]
 
@@ -55,12 +55,11 @@ class TargetOrder(Part):
     ['ascending', None, None]
     """
 
-    STATE = fields(rows=Count(), _kept=Array(None), _last=Number(), _rises=Count(), _falls=Count())
+    STATE = fields(_sample=Inner(), _last=Number(), _rises=Count(), _falls=Count())
 
     def __init__(self, *, labelled: bool) -> None:
         self.labelled = labelled
-        self.rows = 0
-        self._kept: Vector = np.empty(0)
+        self._sample = StratifiedSample(MOST)
         self._last = 0.0
         # Steps from one row to the next.
         self._rises = self._falls = 0
@@ -74,26 +73,16 @@ class TargetOrder(Part):
         self._rises += int(np.count_nonzero(steps > 0.0))
         self._falls += int(np.count_nonzero(steps < 0.0))
         self._last = float(values[-1])
-        self._sample(values)
+        self._sample.follow(len(values), lambda places: values[places, None])
 
-    def _sample(self, targets: Vector) -> None:
-        first, self.rows = self.rows, self.rows + len(targets)
-        level = _level(first)
-        while _level(self.rows) > level:
-            # Up to where stretches become longer, and one of each two is left.
-            cut = (MOST << level) - first
-            self._keep(targets[:cut], first, level)
-            targets, first, level = targets[cut:], first + cut, level + 1
-            pairs = self._kept.reshape(-1, 2)
-            self._kept = pairs[np.arange(len(pairs)), _drawn(np.arange(len(pairs)), 1)].copy()
-        self._keep(targets, first, level)
+    @property
+    def rows(self) -> int:
+        """How many came."""
+        return self._sample.rows
 
-    def _keep(self, targets: Vector, first: int, level: int) -> None:
-        """One row of each stretch of 2^level rows, where it is among these."""
-        stretches = np.arange(first >> level, (first + len(targets) + (1 << level) - 1) >> level)
-        places = (stretches << level) + _drawn(stretches, level)
-        inside = places[(places >= first) & (places < first + len(targets))] - first
-        self._kept = np.append(self._kept, targets[inside])
+    @property
+    def _kept(self) -> Vector:
+        return self._sample.kept.ravel()
 
     @property
     def constant(self) -> bool:
@@ -120,19 +109,6 @@ class TargetOrder(Part):
             if (steps >= STEPS and other <= REVERSED * steps) or _ascends(towards):
                 return order
         return None
-
-
-def _level(rows: int) -> int:
-    """The stretches of so many rows are 2^level long."""
-    return (max(rows - 1, 0) // MOST).bit_length()
-
-
-def _drawn(stretches: NDArray[np.int64], level: int) -> NDArray[np.int64]:
-    """A number below 2^level for each stretch, always the same (the finalizer of splitmix64)."""
-    z = (stretches.astype(np.uint64) + np.uint64((level + 1) << 56)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((z ^ (z >> np.uint64(31))) & np.uint64((1 << level) - 1)).astype(np.int64)
 
 
 def _ranks(values: Vector) -> Vector:

@@ -24,7 +24,7 @@ from kons.arrays import Matrix, Vector, as_points, as_targets, require_flag, req
 from kons.compilation import wall_clock
 from kons.core.storage import copied
 from kons.errors import ConfigurationError, InputError
-from kons.evaluation.away import AwayFromStream
+from kons.evaluation.away import AwayFromStream, sampled_figures
 from kons.evaluation.baselines import Baseline, LastLabel, MajorityClass, Persistence, RunningMean
 from kons.evaluation.class_weights import BalancedWeights
 from kons.evaluation.intervals import ResidualIntervals
@@ -33,6 +33,7 @@ from kons.evaluation.logistic import OnlineLogistic
 from kons.evaluation.metrics import make_metrics
 from kons.evaluation.order import TargetOrder
 from kons.evaluation.result import Evaluation
+from kons.evaluation.sample import StratifiedSample
 from kons.evaluation.scoreboard import Scoreboard
 from kons.learners import Trace
 from kons.learners.labels import KnownLabels, Labels, object_array
@@ -46,6 +47,8 @@ __all__ = ["Prequential", "Scored"]
 
 # The linear baselines keep a matrix of this width squared.
 MOST_FEATURES = 300
+# Rows from all over the stream that are kept.
+SAMPLED = 1024
 
 BASELINES: dict[str, dict[str, Callable[[], Baseline]]] = {
     "regression": {
@@ -176,6 +179,7 @@ class Prequential(Part):
         _late=Inner(),
         _away=Inner(),
         _order=Inner(),
+        _sample=Inner(),
         _weights=Inner(),
         _finished=Flag(),
         _seconds=Number(at_least=0.0),
@@ -216,6 +220,8 @@ class Prequential(Part):
         looks_back = self._learner.looks_back and own is not None
         self._away = AwayFromStream(task, names, positive) if looks_back else None
         self._order = TargetOrder(labelled=self._labelled)
+        # Rows from all over the stream: if it is sorted, only these say what the learner is worth elsewhere.
+        self._sample = StratifiedSample(SAMPLED)
         self._intervals: ResidualIntervals | None = None
         if intervals is not None:
             level = ResidualIntervals(intervals, self.delay)
@@ -391,6 +397,8 @@ class Prequential(Part):
         table = np.stack([*columns, loss, *losses.values()]).astype(np.float64)
         board.record(table, outcome.size, self._asked_positive)
         self._order.follow(targets)
+        if isinstance(X, np.ndarray) and X.ndim == 2:
+            self._sample.follow(count, lambda at: np.column_stack([X[at], targets[at]]))
         trace = outcome.trace
         if trace is None:
             trace = Trace(kept=outcome.kept, size=outcome.size, prediction=outcome.prediction, loss=loss)
@@ -488,7 +496,10 @@ class Prequential(Part):
         if board is None:
             raise InputError("no row was evaluated yet.")
         rows, curves = board.curves()
-        losses, away = board.losses, self._away
+        losses, order = board.losses, self._order.found
+        away = None if self._away is None else self._away.figures
+        if order is not None and len(self._sample.kept) and not self._learner.lacks("predict"):
+            away = sampled_figures(self._learner, self._sample.kept, self._labels, self.task, self.positive)
         notes = list(self.notes)
         if self.positive is not None and self._asked_positive is None:
             notes.append(f"positive is {self.positive!r}, and no such label was among the first two.")
@@ -510,9 +521,9 @@ class Prequential(Part):
             learner_seconds=self._learner_seconds,
             classes=list(self._labels.known) if self._labelled else None,
             positive=self._labels.known[board.positive] if len(self._labels) == 2 else None,
-            away=None if away is None or not away.figures.rows else away.figures.figures(),
-            away_rows=0 if away is None else away.figures.rows,
-            order=self._order.found,
+            away=None if away is None or not away.rows else away.figures(),
+            away_rows=0 if away is None else away.rows,
+            order=order,
             notes=notes,
         )
 

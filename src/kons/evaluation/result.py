@@ -65,7 +65,8 @@ class Evaluation:
     """Of two labels, the one that F1, precision, recall and average precision are about."""
     away: dict[str, float] | None = None
     """The metrics without last targets, over ``away_rows`` rows, see :mod:`kons.evaluation.away`: what
-    ``predict`` reaches away from the stream. None for a learner that never looks back."""
+    ``predict`` reaches away from the stream. None for a learner that never looks back, unless the stream is
+    sorted."""
     away_rows: int = 0
     order: str | None = None
     """Where the rows are sorted by their target: ``ascending``, ``descending`` or, of labels, ``blocks``. All

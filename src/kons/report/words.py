@@ -252,10 +252,11 @@ def worth_knowing(folder: RunFolder, history: History) -> list[list[str]]:
     if (away := without_last_targets(folder)) is not None:
         name, shown = loss_name(folder), loss_text(folder, away[0])
         along = as_number(folder.group("online").get("loss"))
+        places = " from all over it, by the model at its end" if is_sorted(folder) else ""
         said.append(
             [
                 f"Without last targets, as kons predict has to do for rows away from the stream, the {name} "
-                f"is {shown} ({plural(away[1], 'row')}); along the stream it is {loss_text(folder, along)}."
+                f"is {shown} ({plural(away[1], 'row')}{places}); along the stream it is {loss_text(folder, along)}."
             ]
         )
     values = folder.texts("few_values")

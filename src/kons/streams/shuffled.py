@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -161,10 +162,11 @@ class _ShuffledText(_Shuffled):
             np.concatenate(each) for each in zip(*groups, strict=True)
         )
         self._length = at
-        self._file = inner._source.open_raw() if copy is None else copy
-        self._origin = 0 if copy is not None else os.fstat(self._file.fileno()).st_size - at
-        if copy is not None:
-            copy.flush()
+        with inner._source.open_raw() if copy is None else copy as file:
+            file.flush()
+            self._file = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self._file)
+        self._origin = 0 if copy is not None else os.fstat(self._file).st_size - at
         return rows + waiting.shape[1]
 
     def _records_of(self, data: bytes) -> NDArray[np.int64]:
@@ -200,7 +202,7 @@ class _ShuffledText(_Shuffled):
         return found
 
     def _read(self, at: int, size: int) -> bytes:
-        data = os.pread(self._file.fileno(), size, self._origin + at)
+        data = os.pread(self._file, size, self._origin + at)
         if len(data) < size:
             raise InputError(f"{self.name} has become shorter while it was read.")
         return data
@@ -237,15 +239,15 @@ class _ShuffledParquet(_Shuffled):
 
     def _index(self) -> int:
         pa, ipc = arrow("pyarrow"), arrow("pyarrow.ipc")
-        self._file = tempfile.NamedTemporaryFile(suffix=".arrow")  # noqa: SIM115 - as long as the reader
         writer = None
-        with self._inner._opened() as file:
+        with tempfile.NamedTemporaryFile(suffix=".arrow") as copy, self._inner._opened() as file:
             for batch in self._inner._batches(file, ROWS, None):
-                writer = writer or ipc.new_file(self._file.name, batch.schema)
+                writer = writer or ipc.new_file(copy.name, batch.schema)
                 writer.write_batch(batch)
-        assert writer is not None
-        writer.close()
-        self._table = ipc.open_file(pa.memory_map(self._file.name)).read_all()
+            assert writer is not None
+            writer.close()
+            # Mapped, it outlives its name.
+            self._table = ipc.open_file(pa.memory_map(copy.name)).read_all()
         return int(self._table.num_rows)
 
     def _taken(self, rows: NDArray[Any], names: list[str] | None) -> Any:
