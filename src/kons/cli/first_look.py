@@ -51,8 +51,8 @@ def read_labelled(
     names = sorted({str(label) for label in labels})
     if len(names) != 2:
         raise InputError(
-            f"column {target!r} holds {len(names)} labels ({', '.join(names[:5])}), and a bound is proven for "
-            "two, or for numbers."
+            f"column {target!r} holds {len(names)} labels ({', '.join(names[:5])}), and a bound is proven "
+            "for two, or for numbers."
         )
     y = np.array([float(str(label) == names[1]) for label in labels])
     return Table(stream.features, stream.target, X, y), names

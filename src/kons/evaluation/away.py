@@ -8,7 +8,7 @@ learned: one in eight, by the model as it stood up to 64 rows before,
 
 and as long as there are no more than 2,048, where one in eight would be too few to judge by, all of them.
 Where the stream is found to be sorted by its target that is no better, since experts that forget know where
-it is: then it is 1,024 rows from all over the stream, as the learner predicts them at its end.
+it is: then it is 256 to 512 rows from all over the stream, as the learner predicts them at its end.
 
 Where a caller's blocks end elsewhere, by the model as it stood when they began. It costs some percent of the
 learner's own time (14 % of the first 2,048 rows, 4 % of later ones, as measured); a learner that never

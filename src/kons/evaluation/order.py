@@ -9,7 +9,7 @@ random walk, or any series, goes back about as often, and as far, as it goes on.
 neighbours are left aside, and these are one row in twenty at most. A series whose labels persist has many
 more.
 
-Ranks and blocks are those of a sample of at most 4,096 rows.
+Ranks and blocks are those of a sample of at most 2,048 rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kons.state import Count, Inner, Number, Part, fields
 __all__ = ["TargetOrder"]
 
 # Targets that are kept at most: half of them always are.
-MOST = 4096
+MOST = 2048
 # Rows below which an order may be chance.
 FEWEST = 200
 # Different whole numbers that may well be classes.
@@ -44,7 +44,7 @@ MORE = 2
 
 
 class TargetOrder(Part):
-    """Looks at targets, or codes of labels, as they come; 32 kB, some nanoseconds a row.
+    """Looks at targets, or codes of labels, as they come; 16 kB, a tenth of a microsecond a row.
 
     >>> import numpy as np
     >>> y = np.random.default_rng(0).normal(size=5000)

@@ -48,7 +48,7 @@ __all__ = ["Prequential", "Scored"]
 # The linear baselines keep a matrix of this width squared.
 MOST_FEATURES = 300
 # Rows from all over the stream that are kept.
-SAMPLED = 1024
+SAMPLED = 512
 
 BASELINES: dict[str, dict[str, Callable[[], Baseline]]] = {
     "regression": {

@@ -139,11 +139,9 @@ def is_sorted(folder: RunFolder) -> bool:
 def verdict(folder: RunFolder) -> Verdict:
     """The loss beside that of the best trivial predictor.
 
-    Where rows are sorted by their target, the last one again is no predictor but the order: it is left aside.
+    Where rows are sorted by their target, none is: along the rows the baselines know their order, too.
     """
-    losses = folder.numbers("baselines")
-    if is_sorted(folder):
-        losses.pop("persistence", None)
+    losses = {} if is_sorted(folder) else folder.numbers("baselines")
     best = min((name for name in BASELINES if name in losses), key=lambda name: losses[name], default=None)
     return Verdict(folder.number("loss"), best, losses[best] if best else None)
 
@@ -256,7 +254,8 @@ def worth_knowing(folder: RunFolder, history: History) -> list[list[str]]:
         said.append(
             [
                 f"Without last targets, as kons predict has to do for rows away from the stream, the {name} "
-                f"is {shown} ({plural(away[1], 'row')}{places}); along the stream it is {loss_text(folder, along)}."
+                f"is {shown} ({plural(away[1], 'row')}{places}); along the stream it is "
+                f"{loss_text(folder, along)}."
             ]
         )
     values = folder.texts("few_values")
