@@ -42,7 +42,7 @@ def show(
         return 0
     sheet = Sheet()
     left = f", {plural(document['skipped'], 'row')} left out" if document["skipped"] else ""
-    told = f"{document['task']}, {plural(document['rows'], 'row')} that it has not learned{left}"
+    told = f"{document['task']}, {plural(document['rows'], 'row')}{left}"
     sheet.title(f"{stream.source}, scoring {stream.target!r}", told)
     known = RunFolder(Path(), {}, document)
     name = "error_rate" if document["task"] == "classification" else "mse"

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix
+from kons.compilation import wall_clock
 from kons.evaluation.held_out import HeldOut
 from kons.learners import Trace
 from kons.learners.labels import Labels
@@ -49,6 +50,8 @@ class AwayFromStream(Part):
     def __init__(self, task: str, names: Iterable[str] | None = None, positive: str | None = None) -> None:
         self._early, self._even = (HeldOut(task, names, positive) for _ in range(2))
         self._is_long = False
+        self.seconds = 0.0
+        """Spent in asking, in the last block: no part of what the learner takes."""
 
     @property
     def figures(self) -> HeldOut:
@@ -58,13 +61,16 @@ class AwayFromStream(Part):
     def advance(self, learner: Any, X: Any, y: Any, first: int, **options: Any) -> Trace:
         """What ``learner.advance`` returns; ``first`` rows came before. All rows are learned, or none."""
         parts = list(_parts(first, len(y)))
+        self.seconds = 0.0
         mark = learner.mark() if len(parts) > 1 else None
         before, traces = self.mark(), []
         try:
             for start, stop in parts:
                 self._is_long = self._is_long or first + stop > EARLY
                 rows = slice(start, start + _asked(first + start, stop - start))
+                began = wall_clock()
                 said = self._ask(learner, X[rows])
+                self.seconds += wall_clock() - began
                 weights = {name: value[start:stop] for name, value in options.items()}
                 traces.append(learner.advance(X[start:stop], y[start:stop], **weights))
                 if said is not None:  # only now are the targets known to be sound

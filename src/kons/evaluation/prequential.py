@@ -305,7 +305,8 @@ class Prequential(Part):
             if self._weights is not None:
                 self._weights.restore(weights)
             raise
-        self._learner_seconds += wall_clock() - clock
+        asking = 0.0 if self._away is None else self._away.seconds
+        self._learner_seconds += wall_clock() - clock - asking
         scored = self._score(X, y, targets, outcome, known_rows)
         self._seconds += wall_clock() - started
         return scored
