@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix
-from kons.state import Array, Count, Part, fields
+from kons.state import Array, Count, Part, Sizes, fields
+from kons.stored import Stored
 
 __all__ = ["StratifiedSample"]
 
@@ -24,7 +25,7 @@ class StratifiedSample(Part):
     >>> values = np.arange(100.0)[:, None]
     >>> sample.follow(100, lambda places: values[places])
     >>> len(sample.kept), bool((np.diff(sample.kept[:, 0]) > 0).all())
-    (4, True)
+    (3, True)
     """
 
     STATE = fields(rows=Count(), kept=Array(None, None))
@@ -47,6 +48,12 @@ class StratifiedSample(Part):
             pairs = np.arange(len(self.kept) // 2)
             self.kept = self.kept[2 * pairs + _drawn(pairs, 1)]
         self._keep(done, count, first, level, rows)
+
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        level = self._level(self.rows)
+        # Of the last stretch the row that was drawn may be still to come.
+        if len(self.kept) - (self.rows >> level) not in (0, int(self.rows % (1 << level) > 0)):
+            raise stored.error(f"{len(self.kept)} rows of {self.rows} were kept")
 
     def _level(self, rows: int) -> int:
         return (max(rows - 1, 0) // self.most).bit_length()
