@@ -342,8 +342,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(capsys, arguments, words):
     ("content", "words"),
     [
         ("a,y\n1,2\nred,3\n", "houses.csv, line 3, column 'a': 'red' is not a number"),
-        ("a,y\n1,2\n,3\n", "line 3, column 'a': '' is a missing value"),
-        ("a,y\n1,2\n3,nan\n", "line 3, column 'y': 'nan' is a missing value"),
+        ("a,y\n1,red\n2,blue\n3,green\n", "holds 3 labels (blue, green, red)"),
         ("a,y\n1,2\n3\n", "line 3: 1 field(s)"),
         ("a,y\n", "no rows"),
         ("", "is empty"),
@@ -419,3 +418,25 @@ def test_help(capsys, words):
     assert words == ["--help"] or all(
         option in out for option in ("--target", "--drop", "--picture", "--bandwidth", "houses.csv")
     )
+
+
+def test_text_labels_and_gaps_are_taken(capsys, file):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    cells = ["" if i in (7, 30) else f"{value:.3f}" for i, value in enumerate(x)]
+    labels = ["yes" if value + 0.3 * rng.normal() > 0 else "no" for value in x]
+    labels[9] = ""
+    file.write_text("a,y\n" + "".join(f"{a},{b}\n" for a, b in zip(cells, labels, strict=True)))
+    assert main(["certify", "houses.csv", "--target", "y", "--json", "--quiet"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["settings"]["labels"] == ["no", "yes"]
+    assert found["rows"] == 59
+    assert main(["certify", "houses.csv", "--target", "y", "--quiet"]) == 0
+    assert "no as -1, yes as +1" in capsys.readouterr().out
+
+
+def test_what_is_said_of_the_regret_is_about_the_figure_in_the_table(capsys, file):
+    assert main(["certify", "houses.csv", "--target", "price", "--quiet"]) == 0
+    out = capsys.readouterr().out
+    shown = next(line for line in out.splitlines() if line.startswith("regret"))
+    assert ("regret is negative" in out) == (float(shown.split()[1].replace(",", "")) < 0.0)

@@ -54,12 +54,12 @@ def test_predict_reads_columns_as_the_run_did(trained, houses, tmp_path, capsys)
     (tmp_path / "new.csv").write_text(without(houses, "price", "dear"))
     assert main(["predict", "out/model.kons", "new.csv", "--quiet"]) == 0
     found = columns(capsys.readouterr().out)
-    assert list(found) == ["row", "prediction"]
+    assert list(found) == ["line", "prediction"]
     model = kons.load("out/model.kons")
     stream = open_stream("houses.csv", "price", drop=["dear"], quiet=True)
     expected = np.concatenate([model.predict(block.X) for block in stream])
     np.testing.assert_array_equal(found["prediction"], expected)
-    np.testing.assert_array_equal(found["row"], np.arange(700))
+    np.testing.assert_array_equal(found["line"], np.arange(2, 702))
     assert main(["predict", "out", "new.csv", "--out", "predicted.csv", "--quiet"]) == 0
     with open("predicted.csv") as written:
         np.testing.assert_array_equal(columns(written.read())["prediction"], expected)
@@ -100,9 +100,9 @@ def test_predict_labels_with_probabilities(trained_on_labels, houses, tmp_path, 
     (tmp_path / "new.csv").write_text(without(houses, "dear", rows=30))
     assert main(["predict", "out", "new.csv"]) == 0
     found = columns(capsys.readouterr().out)
-    assert set(found) == {"row", "prediction", "p(yes sir)", "p(no sir)"}
-    np.testing.assert_allclose(found["p(yes sir)"] + found["p(no sir)"], 1.0)
-    np.testing.assert_array_equal(found["prediction"] == "yes sir", found["p(yes sir)"] > 0.5)
+    assert set(found) == {"line", "prediction", "p_yes sir", "p_no sir"}
+    np.testing.assert_allclose(found["p_yes sir"] + found["p_no sir"], 1.0)
+    np.testing.assert_array_equal(found["prediction"] == "yes sir", found["p_yes sir"] > 0.5)
 
 
 def test_predict_where_the_target_is_empty(trained, houses, tmp_path, capsys):
@@ -110,14 +110,14 @@ def test_predict_where_the_target_is_empty(trained, houses, tmp_path, capsys):
     blanked = [",".join([*line.split(",")[:4], "", "no sir"]) for line in lines[:20]]
     (tmp_path / "new.csv").write_text("\n".join([header, *blanked]) + "\n")
     assert main(["predict", "out", "new.csv"]) == 0
-    assert len(columns(capsys.readouterr().out)["row"]) == 20
+    assert len(columns(capsys.readouterr().out)["line"]) == 20
 
 
 def test_predict_with_lags_and_a_horizon(answer, refused, file, no_report, houses, tmp_path, capsys):
     answer(*RUN, "--lag", "target:2", "--horizon", "3")
     assert main(["predict", "out", "houses.csv"]) == 0
     found = columns(capsys.readouterr().out)
-    assert list(found) == ["row", "prediction", "line"]
+    assert list(found) == ["line", "prediction"]
     assert found["line"].tolist() == list(range(4, 702))  # the last rows too: their targets need not come
     (tmp_path / "new.csv").write_text(without(houses, "price"))
     assert "no column 'price', whose earlier values are features" in refused(

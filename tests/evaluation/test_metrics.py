@@ -7,7 +7,23 @@ import pytest
 from sklearn import metrics as referee
 
 from kons.errors import ConfigurationError, FileError
-from kons.evaluation.metrics import AUC, F1, MAE, METRICS, MSE, R2, RMSE, LogLoss, Rows, Total, make_metrics
+from kons.evaluation.metrics import (
+    AUC,
+    F1,
+    MAE,
+    METRICS,
+    MSE,
+    R2,
+    RMSE,
+    AveragePrecision,
+    LogLoss,
+    MedianAbsoluteError,
+    Precision,
+    Recall,
+    Rows,
+    Total,
+    make_metrics,
+)
 
 CUTS = [1, 7, 100, 1000]
 
@@ -94,6 +110,41 @@ def test_f1_is_about_the_positive_label():
     assert F1.over(rows._replace(positive=0)) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("positive", [0, 1])
+def test_precision_and_recall_are_about_the_positive_label(positive):
+    rows, _ = labels(2)
+    rows = rows._replace(positive=positive)
+    for metric, judge in ((Precision, referee.precision_score), (Recall, referee.recall_score)):
+        expected = judge(rows.target, rows.prediction, pos_label=positive)
+        assert metric.over(rows) == pytest.approx(expected)
+        assert fed(metric(), rows, 7).value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("positive", [0, 1])
+def test_average_precision(ties, positive):
+    rows, _ = labels(2, n=3000, ties=ties)
+    rows = rows._replace(positive=positive)
+    score = rows.score if positive else 1.0 - rows.score
+    expected = referee.average_precision_score(rows.target == positive, score)
+    assert AveragePrecision.over(rows) == pytest.approx(expected, rel=1e-9)
+    # Scores that share one of 8,192 bins count as ties.
+    assert fed(AveragePrecision(), rows, 100).value == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_the_median_of_errors_in_any_unit(scale):
+    rng = np.random.default_rng(0)
+    rows = Rows(scale * rng.normal(size=999), scale * rng.normal(size=999))
+    expected = referee.median_absolute_error(rows.target, rows.prediction)
+    assert MedianAbsoluteError.over(rows) == pytest.approx(expected, rel=1e-12)
+    metric = fed(MedianAbsoluteError(), rows, 10)
+    assert metric.value == pytest.approx(expected, rel=1.0 / 32.0)  # the width of a bin
+    assert MedianAbsoluteError().resume(metric.state()).value == metric.value
+    assert MedianAbsoluteError.over(Rows(np.ones(3), np.ones(3))) == 0.0
+    assert fed(MedianAbsoluteError(), Rows(np.ones(3), np.ones(3)), 1).value == 0.0
+
+
 def test_f1_of_a_window_without_a_third_label_is_still_a_mean_over_labels():
     rows = Rows(np.array([0, 1, 1]), np.array([0, 1, 0]), classes=3)
     assert F1.over(rows) == pytest.approx(referee.f1_score([0, 1, 1], [0, 1, 0], average="macro"))
@@ -177,6 +228,6 @@ def test_a_forged_histogram_is_refused():
 def test_metrics_by_name():
     assert [m.name for m in make_metrics("regression", ["mae", "mse", "mae"])] == ["mae", "mse"]
     assert [m.name for m in make_metrics("regression", "r2")] == ["r2"]
-    with pytest.raises(ConfigurationError, match="there are mse, rmse, mae, r2"):
+    with pytest.raises(ConfigurationError, match="there are mse, rmse, mae, medae, r2"):
         make_metrics("regression", ["auc"])
     assert repr(fed(MAE(), Rows(np.ones(2), np.zeros(2)), 1)) == "MAE(mae=1)"

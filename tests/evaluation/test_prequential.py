@@ -94,15 +94,23 @@ def test_regression_is_the_plain_loop(numbers, delay, step):
     assert engine.learner.predict(X) == pytest.approx(twin.predict(X), rel=1e-9)
 
     assert result.rows == ROWS
-    assert result.loss == pytest.approx(referee.mean_squared_error(y, predictions))
-    assert result.metrics == pytest.approx(
-        {
-            "mse": referee.mean_squared_error(y, predictions),
-            "rmse": referee.root_mean_squared_error(y, predictions),
-            "mae": referee.mean_absolute_error(y, predictions),
-            "r2": referee.r2_score(y, predictions),
-        }
-    )
+    # Rows that came before any target was known are in no figure.
+    blind = delay + 1
+    if blind < ROWS:
+        told, said = y[blind:], predictions[blind:]
+        assert result.loss == pytest.approx(referee.mean_squared_error(told, said))
+        typical = result.metrics.pop("medae")
+        assert typical == pytest.approx(referee.median_absolute_error(told, said), rel=0.03)
+        assert result.metrics == pytest.approx(
+            {
+                "mse": referee.mean_squared_error(told, said),
+                "rmse": referee.root_mean_squared_error(told, said),
+                "mae": referee.mean_absolute_error(told, said),
+                "r2": referee.r2_score(told, said),
+            }
+        )
+    else:
+        assert np.isnan([result.loss, *result.metrics.values()]).all()
     known = [y[: max(t - delay, 0)] for t in range(ROWS)]
     baselines = {
         "constant": np.array([part.mean() if len(part) else 0.0 for part in known]),
@@ -111,7 +119,8 @@ def test_regression_is_the_plain_loop(numbers, delay, step):
     }
     assert list(result.baselines) == list(baselines)
     for name, forecast in baselines.items():
-        assert result.baselines[name] == pytest.approx(np.mean((forecast - y) ** 2), rel=1e-9)
+        expected = np.mean((forecast - y)[blind:] ** 2) if blind < ROWS else np.nan
+        assert result.baselines[name] == pytest.approx(expected, rel=1e-9, nan_ok=True)
         losses = np.concatenate([part.baseline_losses[name] for part in scored])
         assert losses == pytest.approx((forecast - y) ** 2, rel=1e-6, abs=1e-6)
 
@@ -119,13 +128,19 @@ def test_regression_is_the_plain_loop(numbers, delay, step):
     lower, upper = column(scored, "lower"), column(scored, "upper")
     inside = np.where(np.isnan(lower), np.nan, (lower <= y) & (y <= upper))
     for i, end in enumerate(result.checkpoints):
-        last = slice(max(end - WINDOW, 0), end)
+        last = slice(max(end - WINDOW, blind), end)
         curves = {name: values[i] for name, values in result.curves.items()}
+        if end <= blind:
+            assert all(np.isnan(value) for name, value in curves.items() if name != "atoms")
+            continue
         assert curves["rmse"] == pytest.approx(referee.root_mean_squared_error(y[last], predictions[last]))
-        assert curves["r2"] == pytest.approx(referee.r2_score(y[last], predictions[last]))
-        assert curves["running_loss"] == pytest.approx(np.mean((predictions - y)[:end] ** 2))
+        assert curves["medae"] == pytest.approx(referee.median_absolute_error(y[last], predictions[last]))
+        if end > blind + 1:
+            assert curves["r2"] == pytest.approx(referee.r2_score(y[last], predictions[last]))
+        assert curves["running_loss"] == pytest.approx(np.mean((predictions - y)[blind:end] ** 2))
         assert curves["linear"] == pytest.approx(np.mean((baselines["linear"] - y)[last] ** 2))
-        assert curves["running_constant"] == pytest.approx(np.mean((baselines["constant"] - y)[:end] ** 2))
+        constant = (baselines["constant"] - y)[blind:end]
+        assert curves["running_constant"] == pytest.approx(np.mean(constant**2))
         judged = inside[last][~np.isnan(inside[last])]
         assert curves["coverage"] == pytest.approx(judged.mean() if len(judged) else np.nan, nan_ok=True)
         if delay:
@@ -149,35 +164,41 @@ def test_classification_is_the_plain_loop(words, delay, step):
         max(share.get(label, 0.0), np.finfo(float).eps) for share, label in zip(shares, labels, strict=True)
     ]
     predicted = [str(p) for p in predictions]
-    assert result.loss == wrong.mean()
-    assert result.metrics["error_rate"] == pytest.approx(wrong.mean())
-    assert result.metrics["log_loss"] == pytest.approx(-np.mean(np.log(truth)))
-    assert result.metrics["f1"] == pytest.approx(
-        referee.f1_score(labels.tolist(), predicted, average="macro", labels=["low", "high", "out"])
-    )
+    blind = delay + 1
+    if blind < ROWS:
+        assert result.loss == pytest.approx(wrong[blind:].mean())
+        assert result.metrics["error_rate"] == pytest.approx(wrong[blind:].mean())
+        assert result.metrics["log_loss"] == pytest.approx(-np.mean(np.log(truth[blind:])))
+        each = {"average": "macro", "labels": ["low", "high", "out"], "zero_division": 0.0}
+        both = labels[blind:].tolist(), predicted[blind:]
+        assert result.metrics["f1"] == pytest.approx(referee.f1_score(*both, **each))
+        assert result.metrics["precision"] == pytest.approx(referee.precision_score(*both, **each))
+        assert result.metrics["recall"] == pytest.approx(referee.recall_score(*both, **each))
     assert np.isnan(result.metrics["auc"])  # three labels
     assert result.classes == list(dict.fromkeys(labels))
     codes = np.array([result.classes.index(label) for label in labels])
     known = [codes[: max(t - delay, 0)] for t in range(ROWS)]
-    assert result.baselines == pytest.approx(
-        {
-            "constant": np.mean(
-                [not len(k) or np.bincount(k).argmax() != c for k, c in zip(known, codes, strict=True)]
-            ),
-            "persistence": np.mean([not len(k) or k[-1] != c for k, c in zip(known, codes, strict=True)]),
-            "linear": np.mean(naive.logistic(X, codes, delay) != codes),
-        }
-    )
+    wrongs = {
+        "constant": [not len(k) or np.bincount(k).argmax() != c for k, c in zip(known, codes, strict=True)],
+        "persistence": [not len(k) or k[-1] != c for k, c in zip(known, codes, strict=True)],
+        "linear": naive.logistic(X, codes, delay) != codes,
+    }
+    expected = {name: np.mean(each[blind:]) if blind < ROWS else np.nan for name, each in wrongs.items()}
+    assert result.baselines == pytest.approx(expected, nan_ok=True)
     for i, end in enumerate(result.checkpoints):
-        last = slice(max(end - WINDOW, 0), end)
+        last = slice(max(end - WINDOW, blind), end)
+        if end <= blind:
+            continue
         assert result.windowed["error_rate"][i] == pytest.approx(wrong[last].mean())
         if end <= 300 and len(set(labels[last])) == 2:
-            # While there are two labels, "low" is the larger; its score is its probability.
+            # While there are two labels, the scores of one are the probabilities of it.
             score = [share.get("low", 0.0) if share else 0.5 for share in shares[last]]
             assert result.windowed["auc"][i] == pytest.approx(
                 referee.roc_auc_score(labels[last] == "low", score), abs=1e-6
             )
-            right = labels[last] == "low", np.array(predicted)[last] == "low"
+            counts = {label: np.count_nonzero(labels[blind:end] == label) for label in result.classes[:2]}
+            rarer = min(reversed(counts), key=lambda label: counts[label])  # of equals the later one
+            right = labels[last] == rarer, np.array(predicted)[last] == rarer
             assert result.windowed["f1"][i] == pytest.approx(referee.f1_score(*right))
     assert result.coverage is None
     assert np.isnan(column(scored, "lower")).all()

@@ -10,7 +10,7 @@ import pytest
 from kons.report.folder import RunFolder, as_text
 from kons.report.history import History
 from kons.report.proof import proof
-from kons.report.words import headline, plain, remark, suggestions, verdict, worth_knowing
+from kons.report.words import headline, meaning, plain, remark, suggestions, verdict, worth_knowing
 
 
 def folder(summary=None, run=None):
@@ -58,15 +58,61 @@ def test_the_headline_says_so_when_a_trivial_predictor_is_as_good(loss, words, k
     assert suggestions(found)
 
 
-def test_what_is_said_of_the_error_is_about_the_rows_of_the_headline():
-    """Rows that were predicted before any target was known are left aside in both, or in neither."""
-    metrics = {"rmse": 3.5, "r2": 0.4}
-    assert "off by 3.5," in remark(folder({"metrics": metrics}))
-    informed = {"learner": 0.04, "constant": 9.0, "linear": 2.0, "persistence": 3.0}
-    found = folder({"metrics": metrics, "informed": informed})
-    assert "0.04 once a target was known" in said(found)
-    assert "off by 0.2," in remark(found)
-    assert "explained" not in remark(found)
+def test_what_a_prediction_is_typically_off_by_is_the_median():
+    assert "off by 1.5," in remark(folder({"metrics": {"rmse": 3.5, "medae": 1.5, "r2": 0.4}}))
+
+
+def sorted_rows(**more):
+    away = {"loss": 60.0, "metrics": {"mse": 60.0}, "rows": 1500}
+    online = {"loss": 0.5, "metrics": {"mse": 0.5}}
+    baselines = {"constant": 90.0, "linear": 80.0, "persistence": 0.01}
+    settings = {"settings": {"learner": "auto", "parameters": {}}}
+    figures = {"without_last_targets": away, "online": online, "loss": 60.0, "baselines": baselines}
+    summary = {"order": "ascending", "headline": "without last targets", **figures, **more}
+    return folder(summary, settings)
+
+
+def test_sorted_rows_are_said_first_and_judged_without_their_order():
+    found = sorted_rows()
+    assert said(found).startswith(
+        "The rows are sorted by price: a figure along them tells more about the order"
+    )
+    assert "without last targets, with a mean squared error of 60, at 21 microseconds" in said(found)
+    assert "trivial" not in said(found) + remark(found)  # baselines know the order, too
+    (only,) = suggestions(found)
+    assert only[-1] == "kons run 'my data/houses.csv' --target price --shuffle"
+    assert "come in blocks of the same price" in said(sorted_rows(order="blocks"))
+    assert "sorted" not in said(sorted_rows(order=None))
+
+
+def test_the_figure_without_last_targets_is_always_told():
+    text = told(sorted_rows(order=None), History(12_000, 1000))
+    assert "Without last targets, as kons predict has to do" in text
+    assert "60 (1,500 rows); along the stream it is 0.5" in text
+    assert "last targets" not in told(folder(), History(12_000, 1000))
+
+
+def test_a_constant_target_is_named():
+    found = folder({"constant_target": True})
+    assert said(found) == "price is the same in every row: there is nothing to predict."
+    assert suggestions(found) == []
+
+
+def test_few_whole_numbers_may_be_classes():
+    assert "--task classification" in told(folder({"few_values": [1, 2, 3]}), History(12_000, 1000))
+
+
+def test_the_last_rows_are_as_many_as_the_window():
+    summary = {"window": 1000, "windowed": {"loss": 6.0}, "online": {"loss": 12.34}}
+    text = told(folder(summary), History(12_000, 960))
+    assert "In the last 1,000 rows the mean squared error was 6, below that of the whole run" in text
+    assert "In the last" not in told(folder({**summary, "windowed": {"loss": 12.0}}), History(12_000, 960))
+
+
+def test_the_positive_label_is_named():
+    found = folder({"positive": "yes", "classes": ["no", "yes"]})
+    assert "F1 of 'yes'" in meaning(found, "f1")
+    assert "the mean over labels" in meaning(folder({"classes": ["a", "b", "c"]}), "f1")
 
 
 def test_a_perfect_baseline_divides_nothing():
@@ -96,23 +142,17 @@ def test_without_baselines_cost_or_loss():
     assert "No row" in said(folder({"rows": 0}))
 
 
-@pytest.mark.parametrize(
-    ("best", "words"),
-    [("persistence", "--lag"), ("linear", "max_atoms=400"), ("constant", "regularization=10")],
-)
-def test_what_to_try_depends_on_what_won(best, words):
+@pytest.mark.parametrize("best", ["persistence", "linear", "constant"])
+def test_what_to_try_is_short_and_can_be_typed(best):
     found = folder({"baselines": {best: 1.0}})
     text = " ".join(plain(sentence) for sentence in suggestions(found))
-    assert words in text
-    # Can be typed as it stands, and runs the learner that it is about.
-    assert "kons run 'my data/houses.csv' --target price --learner embedded" in text
     assert "kons run 'my data/houses.csv' --target price --learner auto" in text
-    settings = {"settings": {"learner": "auto", "parameters": {}}}
-    chooses = folder({"baselines": {best: 1.0}}, run=settings)
-    text = " ".join(plain(sentence) for sentence in suggestions(chooses))
-    assert words not in text  # it has lags, linear experts and ridges of its own
-    assert "--learner auto" not in text
-    assert "kons compare 'my data/houses.csv' --target price --learners auto,embedded" in text
+    assert "--lag" not in text
+    assert len(suggestions(found)) == (2 if best == "constant" else 1)
+    chooses = folder({"baselines": {best: 1.0}}, run={"settings": {"learner": "auto", "parameters": {}}})
+    (only,) = suggestions(chooses)
+    assert ("say little" in plain(only)) == (best == "constant")
+    assert "--learner auto" not in plain(only)  # it has lags, linear experts and ridges of its own
 
 
 def test_labels_are_not_lagged():

@@ -70,16 +70,18 @@ def test_predictions_are_those_of_the_learner_alone(settings, tmp_path):
     traces = [learner.advance(X[block], y[block]) for block in blocks]
     expected = np.concatenate([trace.prediction for trace in traces])
     found = cells(tmp_path / "out" / "predictions.csv")
-    assert list(found) == ["row", "target", "prediction", "lower", "upper", "loss", "novelty"]
+    named = ["line", "row", "target", "prediction", "lower", "upper", "loss", "scored", "novelty"]
+    assert list(found) == named
+    np.testing.assert_array_equal(found["line"], np.arange(2, ROWS + 2))
     np.testing.assert_array_equal(found["row"], np.arange(ROWS))
     np.testing.assert_array_equal(found["target"], y)
     np.testing.assert_array_equal(found["prediction"], expected)  # to the last digit
     np.testing.assert_array_equal(found["loss"], (expected - y) ** 2)
-    assert summary["loss"] == pytest.approx(np.mean((expected - y) ** 2), rel=1e-12)
+    assert summary["loss"] == pytest.approx(np.mean((expected - y)[1:] ** 2), rel=1e-12)
     means = np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, ROWS)])
-    assert summary["baselines"]["constant"] == pytest.approx(np.mean((means - y) ** 2), rel=1e-9)
+    assert summary["baselines"]["constant"] == pytest.approx(np.mean((means - y)[1:] ** 2), rel=1e-9)
     last = np.concatenate([[0.0], y[:-1]])
-    assert summary["baselines"]["persistence"] == pytest.approx(np.mean((last - y) ** 2), rel=1e-9)
+    assert summary["baselines"]["persistence"] == pytest.approx(np.mean((last - y)[1:] ** 2), rel=1e-9)
     assert summary["rows"] == ROWS
     assert summary["atoms"] == learner.size
     np.testing.assert_array_equal(
@@ -412,8 +414,12 @@ def test_labels_have_codes_in_the_trace(tmp_path):
         np.testing.assert_array_equal(names[trace["target"]], found["target"])
         predicted = np.where(found["prediction"] == "", None, found["prediction"])
         np.testing.assert_array_equal(names[trace["prediction"]], predicted)
-        assert list(found) == ["row", "target", "prediction", "loss", "probability", "novelty"]
-        assert summary["loss"] == pytest.approx(np.mean(found["loss"]))
+        assert list(found) == [
+            *("line", "row", "target", "prediction", "loss", "scored", "probability", "novelty"),
+            *(f"p_{label}" for label in load(tmp_path / "out" / "model.kons").classes),
+        ]
+        assert summary["loss"] == pytest.approx(np.mean(found["loss"][1:]))
+        assert found["scored"].tolist() == [0, *[1] * 899]
 
 
 def test_exact_learners_are_refused_what_memory_cannot_hold(monkeypatch, caplog):

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
+from kons.cli.wording import with_flags
 from kons.errors import ConfigurationError, KonsError, MissingExtraError, logger
 
 __all__ = ["FAILED", "USAGE", "fail", "main"]
@@ -73,5 +74,5 @@ def _give_up_output() -> None:
 def fail(message: str, code: int = FAILED) -> int:
     """One line on standard error; returns the exit code."""
     with suppress(OSError):  # a standard error that is full: the code still says it
-        print("kons: " + " ".join(message.split()), file=sys.stderr, flush=True)
+        print("kons: " + with_flags(" ".join(message.split())), file=sys.stderr, flush=True)
     return code

@@ -58,6 +58,7 @@ def run(
     learner: str = "auto",
     effort: options.Effort = None,
     set: options.Texts = None,
+    id: options.Id = None,
     out: Path | None = None,
     force: options.Flag = False,
     json: options.Json = False,
@@ -78,7 +79,7 @@ def run(
 
     kons run houses.csv --target price --set max_atoms=400 --out runs/first
 
-    kons run hourly.csv --target load --time when --lag target:1,24 --horizon 24
+    kons run sorted.csv --target price --shuffle
 
     tail -f log.csv | kons run - --target status --json
 
@@ -103,7 +104,7 @@ def run(
         options.asked(columns, reading),
         together({"effort": effort}, assignments(set or ()), "--set"),
     )
-    settings = Settings(file, target, learner, chosen, reading=read, **vars(evaluating))
+    settings = Settings(file, target, learner, chosen, id=id, reading=read, **vars(evaluating))
     return run.start(settings, out, force=force, json=json, quiet=quiet, command=_typed)
 
 
@@ -112,7 +113,7 @@ def resume(folder: Path, /, *, json: options.Json = False, quiet: options.Quiet 
     """Finish a run that was interrupted, from its last checkpoint on.
 
     Its file must be unchanged. The predictions are then, byte for byte, those of
-    a run that was never interrupted.
+    a run that was never interrupted. Of a finished run what is missing is written.
 
     For example:
 
@@ -190,6 +191,8 @@ def predict(
     /,
     *,
     out: Path | None = None,
+    id: options.Id = None,
+    continue_: options.Continue = False,
     force: options.Flag = False,
     quiet: options.Flag = False,
     reading: options.Reading = options.Reading(),  # noqa: B008 - frozen
@@ -197,7 +200,9 @@ def predict(
     """Predict the rows of another file with the model of a run.
 
     Its columns are read as those that the model learned from; the target may be
-    absent. Prints CSV: row,prediction and, for classes, the probability of each.
+    absent, or empty in some rows. Prints CSV: line,prediction and, for classes,
+    p_<class>, the probability of each. Where targets are there, how good the
+    predictions are is told on standard error.
 
     For example:
 
@@ -214,7 +219,42 @@ def predict(
     """
     from kons.cli import predict
 
-    return predict.write(model, file, out, reading=options.asked(reading), force=force, quiet=quiet)
+    asked = options.asked(reading)
+    return predict.write(model, file, out, id=id, recent=continue_, reading=asked, force=force, quiet=quiet)
+
+
+@app.command(sort_key=4.5)
+def score(
+    model: options.Model,
+    file: options.Source,
+    /,
+    *,
+    continue_: options.Continue = False,
+    positive: str | None = None,
+    json: options.Json = False,
+    quiet: options.Flag = False,
+    reading: options.Reading = options.Reading(),  # noqa: B008 - frozen
+) -> int:
+    """Say how good the model of a run is on rows that it has not learned.
+
+    Predicts the rows of a file as kons predict does, and compares with its
+    target; rows without one are left out.
+
+    For example:
+
+    kons score runs/first/model.kons held_out.csv
+
+    Parameters
+    ----------
+    positive
+        Of two labels, the one that F1, precision and recall are about. Default: the rarer one.
+    quiet
+        No notices.
+    """
+    from kons.cli import score
+
+    asked = options.asked(reading)
+    return score.show(model, file, recent=continue_, positive=positive, reading=asked, json=json, quiet=quiet)
 
 
 @app.command(sort_key=5)

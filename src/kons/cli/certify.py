@@ -12,7 +12,7 @@ from rich.console import Console
 from kons.arrays import Vector
 from kons.cli import fail
 from kons.cli.files import require_picture, save_picture
-from kons.cli.first_look import BOUND, prepare
+from kons.cli.first_look import BOUND, prepare, read_labelled
 from kons.cli.options import Certifying
 from kons.cli.screen import Cell, Sheet, notices, print_json, progress_bar
 from kons.errors import ConfigurationError, announce
@@ -23,7 +23,7 @@ from kons.losses import Loss
 from kons.recipes import LOSSES
 from kons.report.numbers import plural
 from kons.scaling import median_bandwidth, sampled_rows
-from kons.streams import column_names, read_table
+from kons.streams import column_names
 from kons.streams.wording import listed
 from kons.theory import RegretCertificate, certify
 
@@ -75,7 +75,7 @@ def _run(
         )
     with progress_bar(console, quiet=quiet) as bar:
         task = bar.add_task(f"reading {file.name}", total=None, facts="")
-        table = read_table(
+        table, names = read_labelled(
             file,
             asked.target,
             drop=asked.drop or (),
@@ -93,6 +93,8 @@ def _run(
                 "--rows looks at the first ones only."
             )
         X, y, chosen = prepare(table, asked.loss)
+        if names is not None and chosen["labels"] is not None:
+            chosen["labels"] = names
         bandwidth = asked.bandwidth or median_bandwidth(X)
         learner = _learner(asked, LOSSES[chosen["loss"].replace("-", "_")], bandwidth)
         bar.update(task, total=1, completed=1, visible=False)
@@ -196,7 +198,7 @@ def _told(chosen: dict[str, Any], asked: Certifying) -> list[tuple[str, str]]:
         target = f"({chosen['target']} - {middle:g})/{reach:g}, so that all lie in [-1, 1]"
     else:
         low, high = chosen["labels"]
-        target = f"{low:g} as -1, {high:g} as +1"
+        target = f"{_plain(low)} as -1, {_plain(high)} as +1"
         target += "" if asked.loss else ": just two values (else: --loss squared)"
     sampled = chosen["bandwidth_from_rows"]
     origin = f"median distance of {sampled:,} rows (--bandwidth)" if sampled else "as given"
@@ -214,6 +216,10 @@ def _told(chosen: dict[str, Any], asked: Certifying) -> list[tuple[str, str]]:
     ]
 
 
+def _plain(label: Any) -> str:
+    return label if isinstance(label, str) else f"{label:g}"
+
+
 def _remarks(certificate: RegretCertificate, document: dict[str, Any]) -> list[str]:
     chosen, idle, remarks = document["settings"], document["idle_loss"], []
     if chosen["labels"] is None:
@@ -227,7 +233,7 @@ def _remarks(certificate: RegretCertificate, document: dict[str, Any]) -> list[s
             "a dictionary. The bound holds all the same; the best of all functions may lose a little less. "
             "The effective dimension is an upper estimate."
         )
-    if certificate.regret < 0.0:
+    if certificate.cumulative_loss < certificate.best_loss:  # what the table calls regret
         remarks.append(
             "The regret is negative: your run lost less than the best fixed function, against which its "
             "size counts as well (the ridge)."

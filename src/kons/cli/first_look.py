@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -10,14 +11,51 @@ import numpy as np
 from kons.arrays import Matrix, Vector
 from kons.errors import ConfigurationError, InputError
 from kons.scaling import RobustScaling
-from kons.streams import Table
+from kons.streams import Table, open_stream, read_table
 
-__all__ = ["BOUND", "prepare"]
+__all__ = ["BOUND", "prepare", "read_labelled"]
 
 BOUND = 1.0
 LARGEST = 1e100  # of a scaled feature: its square is still a number
 
 LossName = Literal["squared", "logistic", "squared-hinge"]
+
+
+def read_labelled(
+    source: Any,
+    target: str,
+    *,
+    drop: Sequence[str],
+    rows: int | None,
+    tell: Callable[[int], object],
+) -> tuple[Table, list[str] | None]:
+    """All rows as numbers: gaps of features at the mean so far, rows without target left out, two texts as
+    0, 1.
+
+    Returns the table, and the two texts.
+    """
+    stream = open_stream(source, target, drop=drop, missing="mean", quiet=True)
+    if stream.plan.target_kind == "number":
+        table = read_table(source, target, drop=drop, rows=rows, tell=tell, missing="mean")
+        return table, None
+    parts, count = [], 0
+    blocks = stream.blocks()
+    for block in blocks:
+        parts.append(block)
+        count += len(block.y)
+        tell(count)
+        if rows is not None and count >= rows:
+            blocks.close()
+            break
+    X, labels = (np.concatenate([getattr(part, name) for part in parts])[:rows] for name in ("X", "y"))
+    names = sorted({str(label) for label in labels})
+    if len(names) != 2:
+        raise InputError(
+            f"column {target!r} holds {len(names)} labels ({', '.join(names[:5])}), and a bound is proven "
+            "for two, or for numbers."
+        )
+    y = np.array([float(str(label) == names[1]) for label in labels])
+    return Table(stream.features, stream.target, X, y), names
 
 
 def prepare(table: Table, loss: LossName | None) -> tuple[Matrix, Vector, dict[str, Any]]:

@@ -12,8 +12,8 @@ from cyclopts import Group, Parameter, Token, validators
 from kons.cli.values import names
 
 __all__ = [
-    "DASH", "Certifying", "Columns", "Counting", "Effort", "Evaluating", "FewRows", "Flag", "Json", "Model",
-    "Names", "Natural", "Positive", "Quiet", "Reading", "Source", "Target", "Texts", "asked",
+    "DASH", "Certifying", "Columns", "Continue", "Counting", "Effort", "Evaluating", "FewRows", "Flag", "Id",
+    "Json", "Model", "Names", "Natural", "Positive", "Quiet", "Reading", "Source", "Target", "Texts", "asked",
 ]  # fmt: skip
 
 # Standard input is "-", which looks like an option; no argument can hold a zero byte.
@@ -50,6 +50,11 @@ Target = Annotated[str | None, Parameter(help="The column to predict.")]
 Effort = Annotated[
     str | None, Parameter(help="Of auto: tiny (models of at most 100 kB for ten columns) or normal.")
 ]
+Id = Annotated[str | None, Parameter(help="A column that predictions are named by; it is no input.")]
+Continue = Annotated[
+    Flag,
+    Parameter(name="--continue", help="Take the rows as coming next in the stream, with the last targets."),
+]
 Json = Annotated[Flag, Parameter(help="Print one JSON object instead of tables.")]
 Quiet = Annotated[Flag, Parameter(help="No progress bar and no notices.")]
 READING = Group("Reading the file", sort_key=10)
@@ -65,13 +70,19 @@ class Evaluating:
     scale: Literal["auto", "none"] = "auto"
     """none leaves the columns as they are."""
     seed: Natural = 0
-    """Of a learner's coins, where it tosses some."""
+    """Of a learner's coins, where it tosses some, and of --shuffle."""
     delay: Natural = 0
     """Targets become known so many rows late."""
     window: Counting = 1000
     """Windowed metrics are over the last so many rows."""
     rows: Counting | None = None
     """Only the first so many rows. Default: all."""
+    shuffle: Flag = False
+    """Take the rows in an order that --seed decides: for a file sorted by its target."""
+    positive: str | None = None
+    """Of two labels, the one that F1, precision and recall are about. Default: the rarer one."""
+    class_weight: Literal["balanced"] | None = None
+    """balanced: rows of rare labels count more."""
 
 
 @Parameter(name="*", group=READING)

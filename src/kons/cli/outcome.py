@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from kons.cli.screen import Cell, Sheet
+from kons.cli.wording import with_flags
 from kons.report.folder import RunFolder
 from kons.report.history import History
 from kons.report.numbers import count, duration, number, percent, plural
 from kons.report.run import beside
-from kons.report.words import METRICS, Command, headline, plain, remark, suggestions, worth_knowing
+from kons.report.words import Command, headline, meaning, plain, remark, suggestions, worth_knowing
 from kons.streams.wording import listed
 
 __all__ = ["print_outcome"]
@@ -39,8 +40,13 @@ def print_outcome(summary: dict[str, Any], source: str, folder: Path | None, fil
     span = min(summary["window"], summary["rows"])
     late = summary["rows"] > span
     heads = ("", "all rows", f"last {span:,}", "") if late else ()
-    sheet.table("nvvd", (*_metrics(summary, late=late), *_facts(summary)), heads, indent=2)
-    sheet.notes([plain(note) for note in worth_knowing(known, History(summary["rows"], summary["window"]))])
+    sheet.table("nvvd", (*_metrics(known, late=late), *_facts(summary)), heads, indent=2)
+    sheet.notes(
+        [
+            with_flags(plain(note))
+            for note in worth_knowing(known, History(summary["rows"], summary["window"]))
+        ]
+    )
     if tried := suggestions(known):
         sheet.say(("\nWhat to try", "bold"))
         for sentence in tried:
@@ -53,12 +59,13 @@ def print_outcome(summary: dict[str, Any], source: str, folder: Path | None, fil
     sheet.say()
 
 
-def _metrics(summary: dict[str, Any], *, late: bool) -> Iterator[tuple[str, str, str, str]]:
-    for name, value in summary["metrics"].items():
+def _metrics(known: RunFolder, *, late: bool) -> Iterator[tuple[str, str, str, str]]:
+    """Along the stream, whatever the headline is."""
+    summary = known.summary
+    for name, value in summary["online"]["metrics"].items():
         shown = percent if name == "error_rate" else number
         last = summary["windowed"].get(name)
-        meaning = METRICS.get(name, "")
-        yield name.replace("_", " "), shown(value), shown(last) if late else "", meaning
+        yield name.replace("_", " "), shown(value), shown(last) if late else "", meaning(known, name)
 
 
 def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -39,9 +40,26 @@ def start(
 def resume(folder: Path, *, json: bool, quiet: bool) -> int:
     """The run in a folder, from its last checkpoint on; returns the exit code."""
     with notices(quiet=quiet) as console, Stopping() as stopping:
+        if (summary := Run.finished(folder)) is not None:
+            return _finished(folder, summary, json=json)
         run = Run.resume(folder)
         announce(f"continuing after {run.engine.rows:,} rows.")
         return _go(run, console, stopping, json=json, quiet=quiet)
+
+
+def _finished(folder: Path, summary: dict[str, Any], *, json: bool) -> int:
+    """Nothing is left to do but what a kill at the very end may have left."""
+    from kons.report import REPORT
+
+    files = [name for name in FILES if (folder / name).exists()]
+    announce(f"the run in {folder} is finished.")
+    files += [REPORT] if (folder / REPORT).exists() else with_report(folder)
+    if json:
+        print_json(summary)
+    else:
+        source = summary.get("settings", {}).get("source", folder)
+        print_outcome(summary, str(source), folder, files)
+    return 0
 
 
 def _go(run: Run, console: Console, stopping: Stopping, *, json: bool, quiet: bool) -> int:

@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from kons.cli.wording import with_flags
 from kons.errors import KonsWarning
 from kons.runs.summary import finite
 
@@ -38,7 +39,7 @@ class _ToConsole(logging.Handler):
         self._shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        message = record.getMessage()
+        message = with_flags(record.getMessage())
         if message not in self._shown:
             self._shown.add(message)
             self.console.print(message, style="dim", markup=False, highlight=False)

@@ -12,6 +12,7 @@ from kons.arrays import Integers
 from kons.core.storage import copied
 from kons.learners.learner import Interleaved
 from kons.learners.queue import Kept, Queue
+from kons.learners.trace import Trace
 from kons.state import Inner, Part, fields
 from kons.stored import Stored
 
@@ -63,11 +64,17 @@ class Delayed(Part):
         self.queue.most = delay + 1
 
     def play(
-        self, X: Any, targets: NDArray[Any], first: int, labels: Callable[[Any], Any] | None = None
+        self,
+        X: Any,
+        targets: NDArray[Any],
+        first: int,
+        labels: Callable[[Any], Any] | None = None,
+        advance: Callable[[Any, Any], Trace] | None = None,
     ) -> tuple[Interleaved, Known]:
         """Predict a block of rows, numbered from ``first``, and learn what becomes known on the way.
 
-        ``labels`` makes labels of codes. After an error the rows that waited still do.
+        ``labels`` makes labels of codes. ``advance`` takes the place of the learner's own where rows are
+        learned as they come. After an error the rows that waited still do.
         """
         queue, mark = self.queue, self.queue.mark()
         before, count = len(queue), max(len(queue) + len(X) - self.delay, 0)
@@ -78,9 +85,15 @@ class Delayed(Part):
             counts = np.clip(np.arange(len(X)) + before - self.delay, 0, count)
             known = Known([kept for kept, _ in waited], values, counts)
             name = labels or _same
-            if self._itself:
+            if advance is not None and (self._itself or not self.delay):
+                trace, learner = advance(X, name(targets)), self._learner
+                labelled = learner.labelled
+                shares = np.nan_to_num(learner.probabilities(trace["scores"])) if labelled else None
+                found = Interleaved(trace, shares, [])
+                waiting: Sequence[Kept] = [(x,) for x in copied(X)[own:]]
+            elif self._itself:
                 found = self._learner.interleave(X, [], name(targets), np.arange(len(X)))
-                waiting: Sequence[Kept] = [(x,) for x in copied(X[own:])]
+                waiting = [(x,) for x in copied(X[own:])]
             else:
                 found = self._learner.interleave(X, known.waited, name(values), counts)
                 waiting = found.waiting

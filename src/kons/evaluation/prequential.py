@@ -20,14 +20,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Vector, as_points, as_targets, require_flag, require_integer
+from kons.arrays import Matrix, Vector, as_points, as_targets, require_flag, require_integer
 from kons.compilation import wall_clock
 from kons.errors import ConfigurationError, InputError
+from kons.evaluation.away import AwayFromStream, sampled_figures
 from kons.evaluation.beside import BASELINES, Beside
+from kons.evaluation.class_weights import BalancedWeights
 from kons.evaluation.delay import Delayed, Known
 from kons.evaluation.intervals import ResidualIntervals
 from kons.evaluation.metrics import make_metrics
+from kons.evaluation.order import TargetOrder
 from kons.evaluation.result import Evaluation
+from kons.evaluation.sample import StratifiedSample
 from kons.evaluation.scoreboard import Scoreboard
 from kons.learners import Trace
 from kons.learners.labels import KnownLabels, Labels
@@ -39,8 +43,8 @@ from kons.streams import Block
 
 __all__ = ["Prequential", "Scored"]
 
-# Where rows that nobody could have predicted make up more of the loss than this, it is said.
-LARGE_SHARE = 0.1
+# Rows from all over the stream that are kept.
+SAMPLED = 512
 
 
 class Scored(NamedTuple):
@@ -61,6 +65,10 @@ class Scored(NamedTuple):
     trace: Trace
     """Of the learner; of one that was delayed row by row only prediction, loss, kept and size."""
     baseline_losses: dict[str, Vector]
+    scored: NDArray[np.bool_]
+    """Whether the row is in the figures: not if it came before any target was known."""
+    probabilities: Matrix | None = None
+    """Classification: of each label, in the learner's order of ``classes``, as far as they were known."""
 
 
 class _Board(Inner):
@@ -102,7 +110,16 @@ class Prequential(Part):
         False leaves them out.
     intervals:
         The share of rows that prediction intervals should hold; None for no intervals.
+    positive:
+        Two labels: the one, as text, that F1, precision, recall and average precision are about; by default
+        the rarer one.
+    class_weight:
+        ``"balanced"``: rows of rare labels count more,
+        :class:`kons.evaluation.class_weights.BalancedWeights`.
 
+    The first rows, predicted before any target was known (one, and as many more as targets are late), are
+    in no figure. Of a learner that looks back some rows are also predicted without last targets
+    (:mod:`kons.evaluation.away`); only this figure depends a little on how the stream is cut into blocks.
     An error in a block leaves everything as it was, except that with a delay, or one of your own, the learner
     may have learned some of the rows before the bad one.
 
@@ -128,6 +145,10 @@ class Prequential(Part):
         _beside=Inner(),
         _board=_Board(),
         _late=Inner(),
+        _away=Inner(),
+        _order=Inner(),
+        _sample=Inner(),
+        _weights=Inner(),
         _finished=Flag(),
         _seconds=Number(at_least=0.0),
         _learner_seconds=Number(at_least=0.0),
@@ -143,6 +164,8 @@ class Prequential(Part):
         window: int = 1000,
         baselines: bool = True,
         intervals: float | None = 0.9,
+        positive: str | None = None,
+        class_weight: str | None = None,
     ) -> None:
         if task not in BASELINES:
             raise ConfigurationError(f'task is {task!r}, expected "regression" or "classification".')
@@ -158,6 +181,14 @@ class Prequential(Part):
                 f"delay is {self.delay}, and the learner was made for delay={own!r}: give both the same."
             )
         self._metrics = make_metrics(task, metrics)
+        self.positive = positive
+        self._weights = None if class_weight is None else self._balanced(class_weight)
+        names = [metric.name for metric in self._metrics]
+        looks_back = self._learner.looks_back and own is not None
+        self._away = AwayFromStream(task, names, positive) if looks_back else None
+        self._order = TargetOrder(labelled=self._labelled)
+        # Rows from all over the stream: if it is sorted, only these say what the learner is worth elsewhere.
+        self._sample = StratifiedSample(SAMPLED)
         self._intervals: ResidualIntervals | None = None
         if intervals is not None:
             level = ResidualIntervals(intervals)
@@ -170,6 +201,14 @@ class Prequential(Part):
         self._late = Delayed(self._learner, self.delay)
         self._finished = False
         self._seconds = self._learner_seconds = 0.0
+
+    def _balanced(self, class_weight: str) -> BalancedWeights:
+        if class_weight != "balanced":
+            raise ConfigurationError(f'class_weight is {class_weight!r}, expected None or "balanced".')
+        if not self._labelled or (self.delay and self._learner.delay is None):
+            why = "is for labels" if not self._labelled else "is not for this learner with a delay"
+            raise ConfigurationError(f'class_weight="balanced" {why}: leave it out.')
+        return BalancedWeights()
 
     def _check_learner(self, by_rows: bool) -> None:
         verbs = ["advance", "predict_one", "learn_one"] if by_rows else ["advance"]
@@ -186,6 +225,11 @@ class Prequential(Part):
     def rows(self) -> int:
         """How many rows were predicted."""
         return 0 if self._board is None else self._board.rows
+
+    @property
+    def target_order(self) -> TargetOrder:
+        """What the targets look like in their order."""
+        return self._order
 
     @property
     def loss(self) -> float:
@@ -207,20 +251,35 @@ class Prequential(Part):
         if len(y) != len(X) or len(X) == 0:
             raise InputError(f"the block has {len(X)} row(s) and {len(y)} target(s).")
         known = len(self._labels)
+        weights = None if self._weights is None else self._weights.mark()
         targets: NDArray[Any] = self._labels.learn(y) if self._labelled else as_targets(y, len(X))
         clock = wall_clock()
         try:
-            found, told = self._late.play(X, targets, self.rows, self._names)
+            found, told = self._late.play(X, targets, self.rows, self._names, self._advancing(targets))
         except BaseException:
             self._labels.truncate(known)
+            if self._weights is not None:
+                self._weights.restore(weights)
             raise
-        self._learner_seconds += wall_clock() - clock
+        asking = 0.0 if self._away is None else self._away.seconds
+        self._learner_seconds += wall_clock() - clock - asking
         scored = self._score(X, y, targets, found, told)
         if isinstance(block, Block) and block.growth is not None:
             self._learner.grow(block.growth)
             self._late.queue.widen(block.growth.earlier)
+            self._sample.widen(block.growth.earlier)
         self._seconds += wall_clock() - started
         return scored
+
+    def _advancing(self, targets: NDArray[Any]) -> Callable[[Any, Any], Trace] | None:
+        """How rows that are learned as they come are, where more is asked of them than to advance."""
+        if self._away is None and self._weights is None:
+            return None
+        options = {} if self._weights is None else {"sample_weight": self._weights.follow(targets)}
+        learner, away = self._learner, self._away
+        if away is None:
+            return lambda X, labels: learner.advance(X, labels, **options)
+        return lambda X, labels: away.advance(learner, X, labels, self.rows, **options)
 
     @property
     def _names(self) -> Callable[[Any], Any] | None:
@@ -252,11 +311,21 @@ class Prequential(Part):
             self._board = self._new_board()
         board, losses = self._board, self._beside.play(X, targets, known)
         table = np.stack([*columns, loss, *losses.values()]).astype(np.float64)
-        board.record(table, trace.size, self._labels.positive)
+        board.record(table, trace.size, self._asked_positive)
+        self._order.follow(targets)
+        if isinstance(X, np.ndarray) and X.ndim == 2:
+            self._sample.follow(count, lambda at: np.column_stack([targets[at], X[at]]))
         if trace.loss is None:
             trace = replace(trace, loss=loss)
         rows = np.arange(board.rows - count, board.rows)
-        return Scored(rows, y, trace["prediction"], lower, upper, loss, probability, trace, losses)
+        told = (rows, y, trace["prediction"], lower, upper, loss, probability, trace, losses)
+        return Scored(*told, rows >= board.blind, found.probabilities)
+
+    @property
+    def _asked_positive(self) -> int | None:
+        """The code of the label that was asked for, among the first two."""
+        texts = [str(label) for label in self._labels.known[:2]]
+        return texts.index(self.positive) if self.positive in texts else None
 
     def _probabilities(
         self, targets: NDArray[Any], codes: NDArray[Any], found: Interleaved
@@ -303,15 +372,13 @@ class Prequential(Part):
         if board is None:
             raise InputError("no row was evaluated yet.")
         rows, curves = board.curves()
-        losses, informed = board.losses, board.informed_losses
+        losses, order = board.losses, self._order.found
+        away = None if self._away is None else self._away.figures
+        if order is not None and len(self._sample.kept) and not self._learner.lacks("predict"):
+            away = sampled_figures(self._learner, self._sample.kept, self._labels, self.task, self.positive)
         notes = list(self.notes)
-        share = 1.0 - informed[0] * (board.rows - board.blind) / (losses[0] * board.rows or 1.0)
-        if not self._labelled and share > LARGE_SHARE:
-            what, verb = ("row", "makes") if board.blind == 1 else (f"{board.blind:,} rows", "make")
-            notes.append(
-                f"the first {what}, predicted before any target was known, {verb} up {share:.1%} of the "
-                f"loss: without, it is {informed[0]:.4g}. See `informed`, or the windowed metrics."
-            )
+        if self.positive is not None and self._asked_positive is None:
+            notes.append(f"positive is {self.positive!r}, and no such label was among the first two.")
         return Evaluation(
             rows=board.rows,
             task=self.task,
@@ -319,7 +386,6 @@ class Prequential(Part):
             loss=losses[0],
             metrics={metric.name: metric.value for metric in board.metrics},
             baselines=dict(zip(board.baselines, losses[1:], strict=True)),
-            informed=dict(zip(("learner", *board.baselines), informed, strict=True)),
             checkpoints=rows,
             curves=curves,
             coverage=None if self._intervals is None else self._intervals.coverage,
@@ -330,5 +396,9 @@ class Prequential(Part):
             seconds=self._seconds,
             learner_seconds=self._learner_seconds,
             classes=list(self._labels.known) if self._labelled else None,
+            positive=self._labels.known[board.positive] if len(self._labels) == 2 else None,
+            away=None if away is None or not away.rows else away.figures(),
+            away_rows=0 if away is None else away.rows,
+            order=order,
             notes=notes,
         )

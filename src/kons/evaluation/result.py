@@ -29,7 +29,7 @@ class Evaluation:
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2))
     >>> result = evaluate("embedded", (X, 100 + 5 * np.sin(3 * X[:, 0])))
     >>> result.rows, sorted(result.metrics), sorted(result.baselines)
-    (2000, ['mae', 'mse', 'r2', 'rmse'], ['constant', 'linear', 'persistence'])
+    (2000, ['mae', 'medae', 'mse', 'r2', 'rmse'], ['constant', 'linear', 'persistence'])
     >>> bool(result.loss < min(result.baselines.values()))
     True
     """
@@ -39,14 +39,12 @@ class Evaluation:
     learner: Any
     """As it is after the stream."""
     loss: float
-    """Over all rows: the mean squared error in units of the target, or the error rate."""
+    """The mean squared error in units of the target, or the error rate; over all rows but the first
+    ``delay`` + 1, which were predicted before any target was known and are in no figure."""
     metrics: dict[str, float]
-    """Over all rows. NaN where one is not defined."""
+    """Over the same rows. NaN where one is not defined."""
     baselines: dict[str, float]
     """The same ``loss`` of ``constant``, ``persistence`` and ``linear`` on the same rows."""
-    informed: dict[str, float]
-    """The losses of ``learner`` and baselines without the first ``delay`` + 1 rows, which were predicted
-    before any target was known (as 0): with targets of 1e6 +- 1 these would be all there is to see."""
     checkpoints: NDArray[np.int64] = field(repr=False)
     """The curves' points: how many rows had come. At most 513 of them."""
     curves: dict[str, Vector] = field(repr=False)
@@ -63,6 +61,16 @@ class Evaluation:
     """Spent in the evaluation, the learner included; not in reading the stream."""
     learner_seconds: float = 0.0
     classes: list[Any] | None = None
+    positive: Any = None
+    """Of two labels, the one that F1, precision, recall and average precision are about."""
+    away: dict[str, float] | None = None
+    """The metrics without last targets, over ``away_rows`` rows, see :mod:`kons.evaluation.away`: what
+    ``predict`` reaches away from the stream. None for a learner that never looks back, unless the stream is
+    sorted."""
+    away_rows: int = 0
+    order: str | None = None
+    """Where the rows are sorted by their target: ``ascending``, ``descending`` or, of labels, ``blocks``. All
+    figures but ``away`` then are about the order more than about the learner."""
     notes: list[str] = field(default_factory=list)
     trace: Trace | None = field(default=None, repr=False)
     """Of all rows, if it was asked for."""
@@ -129,8 +137,15 @@ class Evaluation:
     def _table(self) -> tuple[str, list[tuple[str, str, str]]]:
         """A heading, and lines of a name, a number, a remark."""
         late = f", targets {self.delay:,} rows late" if self.delay else ""
-        head = f"{self.task} over {self.rows:,} rows{late}"
+        order = {None: "", "blocks": ", in blocks of labels"}.get(
+            self.order, f", sorted by target ({self.order})"
+        )
+        head = f"{self.task} over {self.rows:,} rows{late}{order}"
         lines = [(self.learner_name, _number(self.loss), self._loss_name)]
+        if self.away is not None:
+            name = "mse" if self.task == "regression" else "error_rate"
+            if name in self.away:
+                lines.append(("  without last targets", _number(self.away[name]), f"{self.away_rows:,} rows"))
         for name, loss in sorted(self.baselines.items(), key=lambda item: item[1]):
             ratio = f"the learner has {self.loss / loss:.3g} x this" if loss > 0.0 else ""
             lines.append((f"  {name}", _number(loss), ratio))

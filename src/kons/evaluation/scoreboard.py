@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.evaluation.metrics import Metric, Rows, Total
 from kons.evaluation.window import Curves, Window
-from kons.state import Count, Inner, Inners, Part, fields
+from kons.state import Count, Inner, Inners, Part, Whole, fields
 
 __all__ = ["Scoreboard"]
 
@@ -27,7 +27,8 @@ class Scoreboard(Part):
     """Metrics over all rows and over the last ``window`` rows, of a learner and the losses of baselines.
 
     Rows come as a table with a row per column of :data:`NUMBERS` or :data:`LABELS`, then the loss, then the
-    losses of the baselines. Curves are at row numbers that do not depend on how rows are cut into tables.
+    losses of the baselines. The first ``blind`` rows, predicted before any target was known, are in no
+    figure. Curves are at row numbers that do not depend on how rows are cut into tables.
     """
 
     STATE = fields(
@@ -35,11 +36,11 @@ class Scoreboard(Part):
         classes=Count(),
         metrics=Inners(),
         _losses=Inners(),
-        _blind_losses=Inners(),
         _window=Inner(),
         _curves=Inner(),
         _atoms=Count(),
         _positive=Count(at_most=1),
+        _came=Whole(2),
     )
 
     def __init__(
@@ -59,11 +60,12 @@ class Scoreboard(Part):
         self.rows = 0
         self.classes = 0
         self._losses = [Total() for _ in ("loss", *baselines)]
-        self._blind_losses = [Total() for _ in ("loss", *baselines)]
         self._window = Window(window, len(LABELS if labelled else NUMBERS) + len(self._losses))
         self._curves = Curves(self._names())
         self._atoms = 0
         self._positive = 1
+        # Rows of the first two labels.
+        self._came = np.zeros(2, dtype=np.int64)
 
     def _names(self) -> list[str]:
         names = ["loss", *(metric.name for metric in self.metrics)]
@@ -72,56 +74,66 @@ class Scoreboard(Part):
         return [*names, *(f"running_{name}" for name in ("loss", *self.baselines)), "atoms"]
 
     @property
-    def losses(self) -> list[float]:
-        """The mean loss over all rows, of the learner and of each baseline."""
-        return [total.value / self.rows if self.rows else math.nan for total in self._losses]
+    def scored(self) -> int:
+        """Rows that are in the figures."""
+        return max(self.rows - self.blind, 0)
 
     @property
-    def informed_losses(self) -> list[float]:
-        """The same without the rows that were predicted before any target was known."""
-        rows = self.rows - self.blind
-        parts = zip(self._losses, self._blind_losses, strict=True)
-        return [(all_.value - blind.value) / rows if rows > 0 else math.nan for all_, blind in parts]
+    def positive(self) -> int:
+        """The code of the label that F1 is about."""
+        return self._positive
 
-    def record(self, table: Matrix, atoms: NDArray[np.int64], positive: int = 1) -> None:
-        """Count rows in, with the number of atoms after each and the code of the positive label."""
-        self._positive = positive
+    @property
+    def losses(self) -> list[float]:
+        """The mean loss of the learner and of each baseline."""
+        return [total.value / self.scored if self.scored else math.nan for total in self._losses]
+
+    def record(self, table: Matrix, atoms: NDArray[np.int64], positive: int | None = None) -> None:
+        """Count rows in, with the number of atoms after each; the positive label is by default the rarer."""
         for start in range(0, table.shape[1], PIECE):
-            self._record(table[:, start : start + PIECE], atoms[start : start + PIECE])
+            self._record(table[:, start : start + PIECE], atoms[start : start + PIECE], positive)
 
-    def _record(self, table: Matrix, atoms: NDArray[np.int64]) -> None:
+    def _record(self, table: Matrix, atoms: NDArray[np.int64], positive: int | None) -> None:
         count, before = table.shape[1], self.rows
+        early = max(min(self.blind - before, count), 0)
         classes = np.zeros(count, dtype=np.int64)
         if self.labelled:
             # Codes are in the order of first appearance: the largest so far counts the labels.
             classes = np.maximum(np.maximum.accumulate(table[0]).astype(np.int64) + 1, self.classes)
         self.classes = int(classes[-1])
+        table = table[:, early:]
         self._window.append(table)
-        for metric in self.metrics:
-            metric.update(self._rows_of(table, self.classes))
-        losses = table[-len(self._losses) :]
-        sums = np.cumsum(losses, axis=1)
+        sums = np.cumsum(table[-len(self._losses) :], axis=1)
+        came = self._came[:, None] + np.cumsum(table[0] == np.arange(2)[:, None], axis=1)
         while (row := self._curves.next_row) <= before + count:
-            at = row - before - 1
+            at = row - before - 1 - early  # the last row of the table that counts here
+            self._choose_positive(came[:, at] if at >= 0 else self._came, positive)
             running = [
-                (total.value + float(part[at])) / row for total, part in zip(self._losses, sums, strict=True)
+                (total.value + (float(part[at]) if at >= 0 else 0.0)) / max(row - self.blind, 1)
+                if row > self.blind
+                else math.nan
+                for total, part in zip(self._losses, sums, strict=True)
             ]
-            seen = self._window.last(back=count - 1 - at)
-            self._curves.add(self._point(seen, int(classes[at]), running, int(atoms[at])))
-        # Apart, since such a loss may be larger than all others together: their sum would lose digits.
-        early = max(min(self.blind - before, count), 0)
-        for total, blind, loss in zip(self._losses, self._blind_losses, losses, strict=True):
-            total.add(float(loss[:early].sum()))
-            blind.add(float(loss[:early].sum()))
-            total.add(float(loss[early:].sum()))
+            seen = self._window.last(back=table.shape[1] - 1 - max(at, -1))
+            self._curves.add(self._point(seen, int(classes[at + early]), running, int(atoms[at + early])))
+        if table.shape[1]:
+            self._came = came[:, -1].copy()
+            self._choose_positive(self._came, positive)
+            for metric in self.metrics:
+                metric.update(self._rows_of(table, self.classes))
+            for total, part in zip(self._losses, sums, strict=True):
+                total.add(float(part[-1]))
         self.rows += count
         self._atoms = int(atoms[-1])
+
+    def _choose_positive(self, came: NDArray[np.int64], asked: int | None) -> None:
+        self._positive = asked if asked is not None else int(came[0] >= came[1])
 
     def _point(self, table: Matrix, classes: int, running: list[float], atoms: int) -> list[float]:
         """What the curves show of a window of rows."""
         length = table.shape[1]
         rows = self._rows_of(table, classes)
-        means: list[float] = (table[-len(self._losses) :].sum(axis=1) / length).tolist()
+        means: list[float] = (table[-len(self._losses) :].sum(axis=1) / (length or math.nan)).tolist()
         values = [means[0], *(metric.over(rows) for metric in self.metrics)]
         if not self.labelled:
             judged = np.count_nonzero(table[2] >= 0.0)

@@ -36,6 +36,8 @@ def evaluate(
     scale: str = "auto",
     baselines: bool = True,
     intervals: float | None = 0.9,
+    positive: str | None = None,
+    class_weight: str | None = None,
     trace: bool = False,
     callback: Callable[[Prequential, Scored], None] | None = None,
 ) -> Evaluation:
@@ -71,7 +73,7 @@ def evaluate(
     scale:
         "auto" wraps a core learner that has learned nothing yet in :class:`kons.Scaled` (labels: around a
         :class:`kons.Classifier`), and says so. "none" leaves units as they are, and is not for "auto".
-    baselines, intervals:
+    baselines, intervals, positive, class_weight:
         As in :class:`kons.evaluation.Prequential`.
     trace:
         Keep the learner's :class:`kons.Trace` in memory, up to a million rows.
@@ -108,7 +110,15 @@ def evaluate(
     chosen = looks_like if asked == "auto" else asked
     ready, note = in_raw_units(learner, chosen, scale, length, delay)
     engine = Prequential(
-        ready, chosen, metrics=metrics, delay=delay, window=window, baselines=baselines, intervals=intervals
+        ready,
+        chosen,
+        metrics=metrics,
+        delay=delay,
+        window=window,
+        baselines=baselines,
+        intervals=intervals,
+        positive=positive,
+        class_weight=class_weight,
     )
     if note:
         announce(f"kons: {note}")

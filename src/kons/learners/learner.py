@@ -92,6 +92,8 @@ class Learner(LateTargets):
     """All experts that may be at work at some time, by their number."""
     shares: Any = MappingProxyType({})
     """The weight of each expert at work, by name."""
+    answers_away: Any = ()
+    """Those experts at work that need no last targets: they answer ``predict`` away from the stream."""
     relevances: Any = None
     """How much each feature counts."""
     online_effective_dimension: Any = None

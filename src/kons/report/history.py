@@ -82,12 +82,13 @@ def read_history(folder: RunFolder) -> History:
     for first, arrays in folder.trace():
         columns: dict[str, Any] = {name: _drawable(values) for name, values in arrays.items()}
         at = np.arange(first, first + len(columns["loss"]))
+        _count(found, columns)
+        _leave_out(columns)
         if "shares" in columns:
             _add_parts(shares, rows, columns.pop("share_rows").astype(int), columns.pop("shares"))
-        _count(found, columns)
         for name, values in _binned(columns).items():
             bins[name].add(at, values)
-        names = ("target", "prediction", "lower", "upper", "loss", "novelty")
+        names = ("target", "prediction", "lower", "upper", "loss", "novelty", "line")
         shown = {name: columns.get(name, np.full(len(at), np.nan)) for name in names}
         shown["row"] = at.astype(np.float64)
         found.recent = {name: values[-RECENT:] for name, values in _joined(found.recent, shown).items()}
@@ -119,6 +120,14 @@ def _count(found: History, columns: Table) -> None:
         count = len(found.confusion)
         known = (target >= 0) & (target < count) & (prediction >= 0) & (prediction < count)
         np.add.at(found.confusion, (target[known].astype(int), prediction[known].astype(int)), 1)
+
+
+def _leave_out(columns: Table) -> None:
+    """Losses of rows that nobody could predict, which are in no figure."""
+    if "scored" in columns:
+        for name in ("loss", *(f"baseline_{name}" for name in BASELINES)):
+            if name in columns:
+                columns[name] = np.where(columns["scored"] > 0.0, columns[name], np.nan)
 
 
 def _binned(columns: Table) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = ["beside", "describe_run"]
 
 MOST_BARS = 20
 MOST_LABELS = 10
+MOST_LETTERS = 160  # of the cells of a row
 
 
 def describe_run(folder: RunFolder) -> dict[str, Any]:
@@ -49,8 +50,12 @@ def describe_run(folder: RunFolder) -> dict[str, Any]:
 def _cards(folder: RunFolder) -> list[tuple[str, str, str]]:
     found = words.verdict(folder)
     over = f"over {plural(folder.rows, 'row')}"
-    over += "" if found.loss == folder.number("loss") else ", once a target was known"
+    away = words.without_last_targets(folder)
+    if folder.summary.get("headline") == "without last targets" and away is not None:
+        over = f"without last targets, over {plural(away[1], 'row')}"
     cards = [(words.loss_name(folder), words.loss_text(folder, found.loss), over)]
+    if away is not None and folder.summary.get("headline") != "without last targets":
+        cards.append(("without last targets", words.loss_text(folder, away[0]), "as kons predict does"))
     if found.best is not None:
         trivial = words.baseline_names(folder.task)[found.best]
         change = found.change.removesuffix(" as much")
@@ -103,29 +108,31 @@ def _losses(folder: RunFolder, history: History) -> list[Shown]:
 
 
 def beside(folder: RunFolder, name: str) -> Table:
-    """The loss of the learner and of the baselines, least first, and how many times as large.
+    """The loss of the learner, with and without last targets, and of the baselines, least first.
 
-    Where the very first rows weigh much, a column more is about the rows after them, and so is the order.
+    And how many times that of the headline it is.
     """
-    found: list[Mapping[str, float | None]]
-    found = [{"learner": folder.number("loss"), **folder.numbers("baselines")}]
-    if words.verdict(folder).loss != folder.number("loss"):
-        found.append(folder.numbers("informed"))
+    along = as_number(folder.group("online").get("loss"))
+    losses: dict[str, float | None] = {"learner": folder.number("loss") if along is None else along}
+    losses |= folder.numbers("baselines")
     names = {"learner": f"{name} (this run)", **words.baseline_names(folder.task)}
-    judged = found[-1]
-    keys = sorted((key for key in names if key in found[0]), key=lambda key: or_infinite(judged.get(key)))
-    own = judged.get("learner")
-    ratios = [loss / own if own and (loss := judged.get(key)) is not None else None for key in keys]
-    texts = [words.loss_texts(folder, [losses.get(key) for key in keys]) for losses in found]
-    columns = [[names[key] for key in keys], *texts, column(ratios, 3, by_least=True)]
-    heads = ["predictor", words.loss_name(folder), "targets known", "times this run's"]
-    heads = heads if len(found) > 1 else [*heads[:2], heads[3]]
-    return Table(heads, [list(row) for row in zip(*columns, strict=True)], [False, *[True] * len(heads[1:])])
+    if (away := words.without_last_targets(folder)) is not None:
+        names["away"], losses["away"] = f"{name}, without last targets", away[0]
+    keys = sorted((key for key in names if key in losses), key=lambda key: or_infinite(losses[key]))
+    own = folder.number("loss")
+    ratios = [loss / own if own and (loss := losses[key]) is not None else None for key in keys]
+    columns = [
+        [names[key] for key in keys],
+        words.loss_texts(folder, [losses[key] for key in keys]),
+        column(ratios, 3, by_least=True),
+    ]
+    heads = ["predictor", words.loss_name(folder), "times this run's"]
+    return Table(heads, [list(row) for row in zip(*columns, strict=True)], [False, True, True])
 
 
 def _measures(folder: RunFolder) -> Table | None:
     known = [
-        [words.METRICS.get(key, key), number(value)]
+        [words.meaning(folder, key), number(value)]
         for key, value in folder.numbers("metrics").items()
         if key not in ("mse", "error_rate")
     ]
@@ -157,7 +164,7 @@ def _recent(folder: RunFolder, history: History) -> list[Shown]:
         shown = [Shown("The last rows", said, pictures.recent_values(recent, folder.target, asked))]
     worst = _listed(folder, history.worst, "loss", "squared error")
     if worst:
-        caption = "The rows that cost most. Numbered from 0, as in predictions.csv."
+        caption = "The rows that cost most, with their cells; predictions.csv has all, by the same line."
         shown.append(Shown("Worst predicted", caption, table=worst))
     return shown
 
@@ -230,7 +237,7 @@ def _novelty(folder: RunFolder, history: History) -> list[Shown]:
     if table:
         start = history.novel_from
         caption = f"From row {count(start)} on, since at the start every row is new. " if start else ""
-        caption += "Rows are numbered from 0, as in predictions.csv."
+        caption += "By the line of the source, as in predictions.csv."
         shown.append(Shown("Most novel rows", caption, table=table))
     return shown
 
@@ -244,8 +251,30 @@ def _listed(folder: RunFolder, rows: list[dict[str, float]], by: str, name: str)
     both = [*targets, *predictions]
     shown = column(both) if numeric else [labels.get(code, "unknown") for code in both]
     amounts = column([row[by] for row in rows], 3)
-    cells = [[count(row["row"]), shown[i], shown[len(rows) + i], amounts[i]] for i, row in enumerate(rows)]
-    return Table(["row", folder.target, "predicted", name], cells, [True, numeric, numeric, True])
+    by_line = all(np.isfinite(row.get("line", np.nan)) for row in rows)
+    place = "line" if by_line else "row"
+    cells = [[count(row[place]), shown[i], shown[len(rows) + i], amounts[i]] for i, row in enumerate(rows)]
+    table = Table([place, folder.target, "predicted", name], cells, [True, numeric, numeric, True])
+    known = folder.group("worst_cells")
+    if by != "loss" or not by_line or not known:
+        return table
+    asked = folder.settings.get("id")
+    for row, found in zip(rows, cells, strict=True):
+        raw = known.get(str(int(row["line"])))
+        raw = {as_text(key): as_text(value) for key, value in raw.items()} if isinstance(raw, dict) else {}
+        if asked:
+            found.insert(1, raw.pop(as_text(asked), ""))
+        raw.pop(folder.target, None)
+        found.append(_shortened(", ".join(f"{key} {value}" for key, value in raw.items())))
+    heads, numbers = [*table.heads, "cells"], [*table.numbers, False]
+    if asked:
+        heads.insert(1, as_text(asked))
+        numbers.insert(1, False)
+    return Table(heads, cells, numbers)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}..."
 
 
 def _reliance(folder: RunFolder, history: History) -> list[Shown]:

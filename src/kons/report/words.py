@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from kons.report.folder import RunFolder, as_text
+from kons.report.folder import RunFolder, as_number, as_text
 from kons.report.history import BASELINES, History
 from kons.report.numbers import UNKNOWN, column, count, duration, number, percent, plural
 
 __all__ = [
     "METRICS", "TOO_FEW", "Code", "Command", "Verdict", "baseline_names", "command", "compared",
-    "headline", "loss_name", "loss_text", "loss_texts", "plain", "remark", "suggestions",
-    "verdict", "worth_knowing",
+    "headline", "loss_name", "loss_text", "loss_texts", "meaning", "plain", "remark",
+    "suggestions", "verdict", "worth_knowing",
 ]  # fmt: skip
 
-BLIND = 0.01  # the part of the loss in rows before any target was known that is worth a word
 SAME = 0.005  # losses closer than this part are the same to a reader
 FEW_ROWS = 500
 TOO_FEW = 100  # rows below which a comparison is mostly chance
@@ -29,11 +27,15 @@ METRICS = {
     "mse": "mean squared error",
     "rmse": "root mean squared error, in the target's units",
     "mae": "mean absolute error",
+    "medae": "median absolute error: half of the predictions are nearer",
     "r2": "part of the variance that is explained",
     "error_rate": "wrong labels",
     "log_loss": "mean of -log(probability of the label that came)",
     "auc": "area under the ROC curve",
-    "f1": "F1",
+    "average_precision": "mean precision over the rows of the positive label",
+    "f1": "F1 of the positive label: between precision and recall",
+    "precision": "of rows predicted to be of the positive label, those that were",
+    "recall": "of rows of the positive label, those that were found",
 }
 
 
@@ -118,31 +120,50 @@ def loss_texts(folder: RunFolder, losses: Sequence[float | None]) -> list[str]:
     return column(losses, 3, by_least=True)
 
 
+def meaning(folder: RunFolder, metric: str) -> str:
+    """What a metric is, in words; of two labels, the positive one by its name."""
+    positive = folder.summary.get("positive")
+    words = METRICS.get(metric, metric)
+    if positive is None and len(folder.classes) > 2:
+        return words.replace(" of the positive label", ", the mean over labels")
+    return words.replace(
+        "the positive label", "the positive label" if positive is None else repr(as_text(positive))
+    )
+
+
+def is_sorted(folder: RunFolder) -> bool:
+    """Whether the rows were found to be in the order of their target."""
+    return folder.summary.get("order") in ("ascending", "descending", "blocks")
+
+
 def verdict(folder: RunFolder) -> Verdict:
     """The loss beside that of the best trivial predictor.
 
-    Rows predicted before any target was known are left aside where they weigh much: all predictors, the
-    trivial ones included, are equally wrong there, and any difference would drown.
+    Where rows are sorted by their target, none is: along the rows the baselines know their order, too.
     """
-    losses, own, informed = folder.numbers("baselines"), folder.number("loss"), folder.numbers("informed")
-    if own and informed.get("learner", math.inf) < (1.0 - BLIND) * own:
-        losses, own = informed, informed["learner"]
+    losses = {} if is_sorted(folder) else folder.numbers("baselines")
     best = min((name for name in BASELINES if name in losses), key=lambda name: losses[name], default=None)
-    return Verdict(own, best, losses[best] if best else None)
+    return Verdict(folder.number("loss"), best, losses[best] if best else None)
 
 
 def headline(folder: RunFolder) -> list[str]:
-    """One sentence that says whether it works, how well, and what it costs."""
+    """One sentence that says whether it works, how well, and what it costs; first, why no figure can."""
     if not folder.rows:
         return ["No row was predicted: ", Code(folder.target), " has no report yet."]
+    if folder.summary.get("constant_target"):
+        return [Code(folder.target), " is the same in every row: there is nothing to predict."]
     found = verdict(folder)
     if found.loss is None:
         return ["The loss of predicting ", Code(folder.target), " is not a finite number."]
     text = loss_text(folder, found.loss)
     name = loss_name(folder)
-    aside = "" if found.loss == folder.number("loss") else " once a target was known"
-    words = ["Predicts ", Code(folder.target), f" with {_article(name)} {name} of {text}{aside}"]
-    return [*words, *compared(folder, found, folder.number("microseconds_per_row"))]
+    end = compared(folder, found, folder.number("microseconds_per_row"))
+    if not is_sorted(folder):
+        return ["Predicts ", Code(folder.target), f" with {_article(name)} {name} of {text}", *end]
+    order = {"blocks": "come in blocks of the same "}.get(str(folder.summary["order"]), "are sorted by ")
+    away = "without last targets, " if folder.summary.get("headline") == "without last targets" else ""
+    said = f": a figure along them tells more about the order than about new rows. Predicts, {away}with"
+    return ["The rows ", order, Code(folder.target), f"{said} {_article(name)} {name} of {text}", *end]
 
 
 def compared(folder: RunFolder, found: Verdict, cost: float | None) -> list[str]:
@@ -174,13 +195,10 @@ def remark(folder: RunFolder) -> str:
     if kind == "same":
         return "It has not earned its cost yet. What to try stands below."
     metrics = folder.numbers("metrics")
-    rmse, explained = metrics.get("rmse"), metrics.get("r2")
-    if found.loss is not None and found.loss != folder.number("loss"):
-        # The headline leaves rows aside that were predicted before any target was known: so does this.
-        rmse, explained = math.sqrt(found.loss), None
+    typical, explained = metrics.get("medae"), metrics.get("r2")
     said = []
-    if folder.task == "regression" and rmse is not None:
-        said.append(f"A prediction is typically off by {number(rmse)}, in units of {folder.target}")
+    if folder.task == "regression" and typical is not None:
+        said.append(f"A prediction is typically off by {number(typical)}, in units of {folder.target}")
     if explained is not None and explained > 0.0:
         said.append(f"{percent(explained)} of the target's variance is explained")
     if folder.task == "classification" and "auc" in metrics:
@@ -188,42 +206,62 @@ def remark(folder: RunFolder) -> str:
     return "; ".join(said) + "." if said else ""
 
 
+def without_last_targets(folder: RunFolder) -> tuple[float, int] | None:
+    """The loss without last targets, and of how many rows; None for a learner that never looks back."""
+    found = folder.group("without_last_targets")
+    loss, rows = as_number(found.get("loss")), as_number(found.get("rows"))
+    return None if loss is None or rows is None else (loss, int(rows))
+
+
 def suggestions(folder: RunFolder) -> list[list[str]]:
-    """What to try when a trivial predictor is as good or better; nothing otherwise."""
-    found = verdict(folder)
-    if found.kind not in ("worse", "same"):
-        return []
+    """What would help on this file; nothing where the learner is better than all that is trivial."""
     asked = [folder.source, "--target", folder.target]
     learner = folder.settings.get("learner") or DEFAULT
     chooses = learner == DEFAULT  # it has lags, ridges and linear experts already
-
-    def again(*options: str) -> Command:
-        return Command(command("run", *asked, *([] if chooses else ["--learner", learner]), *options))
-
+    if is_sorted(folder):
+        own = [] if chooses else ["--learner", learner]
+        again = Command(command("run", *asked, *own, "--shuffle"))
+        return [["Take the rows in another order; if theirs is that of time, nothing is wrong: ", again]]
+    if folder.summary.get("constant_target"):
+        return []
+    found = verdict(folder)
+    if found.kind not in ("worse", "same"):
+        return []
     tried: list[list[str]] = []
     if folder.rows < FEW_ROWS:
         tried.append([f"Give it more rows than {folder.rows:,}: they are few to learn from."])
-    if found.best == "persistence" and folder.task == "regression" and not chooses:  # a label has no lag
-        said = "The stream has a memory that its columns do not show. Add the last targets as inputs: "
-        tried.append([said, again("--lag", "target:1")])
-    if found.best == "linear" and not chooses:
-        said = "A straight line fits well here. A wider kernel is nearer to one, and more points follow more "
-        tried.append([said, "detail: ", again("--set", "max_atoms=400")])
     if found.best == "constant":
-        noise = " is the column you mean, or leave out columns of noise"
+        noise = " is the column you mean, or leave out columns of noise (--drop)."
         tried.append(["The columns may say little about the target. Check that ", Code(folder.target), noise])
-        smoother = [", or smooth more: ", again("--set", "regularization=10")]
-        tried[-1] += ["."] if chooses else smoother
     if not chooses:
         said = "Let scale, memory and forgetting be chosen while it learns: "
         tried.append([said, Command(command("run", *asked, "--learner", DEFAULT))])
-    compare = Command(command("compare", *asked, "--learners", "auto,embedded,sketched"))
-    return [*tried, ["See which learner suits the stream: ", compare]]
+    elif not tried:
+        trivial = baseline_names(folder.task)[found.best or "constant"]
+        tried.append(
+            [f"Nothing that kons has: {trivial} is what this file allows, or more columns are needed."]
+        )
+    return tried
 
 
 def worth_knowing(folder: RunFolder, history: History) -> list[list[str]]:
     """Facts that change how the figures are read."""
     said: list[list[str]] = []
+    if (away := without_last_targets(folder)) is not None:
+        name, shown = loss_name(folder), loss_text(folder, away[0])
+        along = as_number(folder.group("online").get("loss"))
+        places = " from all over it, by the model at its end" if is_sorted(folder) else ""
+        said.append(
+            [
+                f"Without last targets, as kons predict has to do for rows away from the stream, the {name} "
+                f"is {shown} ({plural(away[1], 'row')}{places}); along the stream it is "
+                f"{loss_text(folder, along)}."
+            ]
+        )
+    values = folder.texts("few_values")
+    if values and folder.task == "regression":
+        few = f" takes only the values {', '.join(values)}: if these are classes, "
+        said.append([Code(folder.target), few, Code("--task classification"), "."])
     if history.unknown:
         rows = plural(history.unknown, "row")
         said.append(
@@ -254,6 +292,25 @@ def worth_knowing(folder: RunFolder, history: History) -> list[list[str]]:
 
 def _about_time(folder: RunFolder, history: History) -> list[str]:
     """Where the loss was worst, and whether it is better or worse at the end."""
+    return [*_at_the_end(folder), *_where_worst(folder, history)]
+
+
+def _at_the_end(folder: RunFolder) -> list[str]:
+    """The last rows, exactly as many as the window has, beside the whole run along the stream."""
+    window = int(folder.number("window") or 0)
+    whole, last = as_number(folder.group("online").get("loss")), folder.numbers("windowed").get("loss")
+    if not 0 < window < folder.rows or not whole or last is None or abs(last / whole - 1.0) <= 0.1:
+        return []
+    compared, reason = "above", "the end is harder, or the stream has changed"
+    if last < whole:
+        compared, reason = "below", "it is still learning, or the end is easier"
+    return [
+        f"In the last {plural(window, 'row')} the {loss_name(folder)} was {loss_text(folder, last)}, "
+        f"{compared} that of the whole run: {reason}."
+    ]
+
+
+def _where_worst(folder: RunFolder, history: History) -> list[str]:
     rows, values = history.windowed.get("learner", (np.empty(0), np.empty(0)))
     if len(values) < 10:
         return []
@@ -267,15 +324,6 @@ def _about_time(folder: RunFolder, history: History) -> list[str]:
             f"The loss was worst in rows {count(first)} to {count(rows[peak])}: "
             f"{loss_text(folder, float(values[peak]))}, {number(float(values[peak]) / usual, 2)} times that "
             "of a usual window. Look there for a change in the data."
-        )
-    loss = folder.number("loss")
-    if loss is not None and loss > 0.0 and abs(values[-1] / loss - 1.0) > 0.1:
-        compared, meaning = "above", "the end is harder, or the stream has changed"
-        if values[-1] < loss:
-            compared, meaning = "below", "it is still learning, or the end is easier"
-        said.append(
-            f"In the last {plural(history.window, 'row')} the {loss_name(folder)} was "
-            f"{loss_text(folder, float(values[-1]))}, {compared} that of the whole run: {meaning}."
         )
     return said
 

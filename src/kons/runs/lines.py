@@ -2,44 +2,100 @@
 
 from __future__ import annotations
 
+import csv
 import io
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kons.arrays import Matrix
 from kons.errors import MissingExtraError
 from kons.evaluation import Scored
-from kons.learners.labels import Labels
+from kons.learners.labels import Labels, object_array
 from kons.streams.arrow import arrow_numbers, arrow_texts
 
-__all__ = ["as_csv", "as_table", "as_trace", "joined"]
+__all__ = ["as_csv", "as_table", "as_trace", "completed", "joined", "shares_by_class"]
+
+#: Columns of predictions that no id may be called.
+FIXED = ("line", "row", "target", "prediction", "lower", "upper", "loss", "scored", "probability", "novelty")
 
 #: What a trace file takes of a learner's trace, besides what every row has.
 TRACED = ("leverage", "novelty", "size", "kept", "weight", "slope", "inverse_form", "expert")
 
 
-def as_csv(scored: Scored, *, header: bool) -> bytes:
-    """Lines ``row,target,prediction,lower,upper,loss[,probability][,novelty]``; what is not known is empty.
+def as_csv(
+    scored: Scored,
+    lines: NDArray[np.int64],
+    ids: tuple[str, list[Any]] | None = None,
+    classes: Sequence[Any] = (),
+    *,
+    header: bool,
+) -> bytes:
+    """Lines of CSV that begin with the line of the source, and the ``ids`` asked for, by the column's name.
 
-    Numbers have the fewest digits that give them back exactly.
+    ::
+
+        line[,id],row,target,prediction[,lower,upper],loss,scored[,probability][,novelty][,p_<class> ...]
+
+    ``scored`` is 0 where no target was known yet: such a row is in no figure. What is not known is empty.
+    Numbers have the fewest digits that give them back exactly. Classes that come later have their columns
+    behind those of the header, until :func:`completed` puts them there, too.
     """
-    columns = {"row": scored.row, "target": scored.target, "prediction": scored.prediction}
+    columns: dict[str, NDArray[Any]] = {"line": lines}
+    if ids is not None:
+        columns[ids[0] if ids[0] not in FIXED else f"id_{ids[0]}"] = object_array(ids[1])
+    columns |= {"row": scored.row, "target": scored.target, "prediction": scored.prediction}
     if scored.probability is None:
         columns |= {"lower": scored.lower, "upper": scored.upper}
-    columns["loss"] = scored.loss
+    columns |= {"loss": scored.loss, "scored": scored.scored.astype(np.int64)}
     if scored.probability is not None:
         columns["probability"] = scored.probability
     if scored.trace.novelty is not None:
         columns["novelty"] = scored.trace.novelty
+    if scored.probabilities is not None:
+        columns |= shares_by_class(scored.probabilities, classes)
     return as_table(columns, header=header)
+
+
+def shares_by_class(probabilities: Matrix, classes: Sequence[Any]) -> dict[str, NDArray[Any]]:
+    """A column ``p_<class>`` for each class."""
+    return {f"p_{label}": probabilities[:, i] for i, label in enumerate(classes[: probabilities.shape[1]])}
+
+
+def completed(text: Iterable[bytes], classes: Sequence[Any]) -> Iterator[bytes]:
+    r"""The records of a file of predictions, all of them with a column for each of the classes.
+
+    >>> list(completed([b"line,p_a\n", b"1,1\n", b"2,0.5,0.5\n"], ["a", "b"]))
+    [b'line,p_a,p_b\n', b'1,1,\n', b'2,0.5,0.5\n']
+    """
+    width, record = 0, b""
+    for line in text:
+        record += line
+        if record.count(b'"') % 2:  # a label with a line break
+            continue
+        fields = next(csv.reader(io.StringIO(record.decode("utf-8"), newline="")))
+        end = record.rstrip(b"\r\n")
+        if not width:
+            there = {name for name in fields if name.startswith("p_")}
+            more = [name for label in classes if (name := f"p_{label}") not in there]
+            width = len(fields) + len(more)
+            yield (
+                end
+                + "".join(f",{_quoted(name)}" for name in more).encode("utf-8", "backslashreplace")
+                + b"\n"
+            )
+        else:
+            yield end + b"," * (width - len(fields)) + b"\n"
+        record = b""
 
 
 def as_table(columns: dict[str, NDArray[Any]], *, header: bool) -> bytes:
     """Columns of numbers or labels as lines of CSV."""
     try:
         import pyarrow
-        from pyarrow import csv
+        from pyarrow import csv as writing
     except ImportError:
         raise MissingExtraError("Writing CSV", "files") from None
     stream = io.BytesIO()
@@ -47,7 +103,7 @@ def as_table(columns: dict[str, NDArray[Any]], *, header: bool) -> bytes:
         stream.write((",".join(map(_quoted, columns)) + "\n").encode("utf-8", "backslashreplace"))
     arrays = [_cells(pyarrow, values) for values in columns.values()]
     table = pyarrow.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
-    csv.write_csv(table, stream, csv.WriteOptions(include_header=False))
+    writing.write_csv(table, stream, writing.WriteOptions(include_header=False))
     return stream.getvalue()
 
 
@@ -62,7 +118,7 @@ def _cells(pyarrow: Any, values: NDArray[Any]) -> Any:
     return arrow_numbers(pyarrow, values)
 
 
-def as_trace(scored: Scored, labels: Labels) -> dict[str, NDArray[Any]]:
+def as_trace(scored: Scored, lines: NDArray[np.int64], labels: Labels) -> dict[str, NDArray[Any]]:
     """Columns for a trace file; labels as their codes, -1 for none. ``labels`` learns new ones."""
     columns = {
         "target": _numbers(scored.target, labels),
@@ -70,6 +126,8 @@ def as_trace(scored: Scored, labels: Labels) -> dict[str, NDArray[Any]]:
         "lower": scored.lower,
         "upper": scored.upper,
         "loss": scored.loss,
+        "scored": scored.scored,
+        "line": lines,
     }
     if scored.probability is not None:
         columns["probability"] = scored.probability

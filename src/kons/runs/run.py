@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kons.errors import (
     ConfigurationError,
@@ -32,6 +33,7 @@ from kons.learners.labels import Labels, stored_labels
 from kons.learners.protocol import as_learner
 from kons.runs.circumstances import blas_threads, using_threads, versions
 from kons.runs.compiled import load_loops
+from kons.runs.finished import complete_predictions, require_finished
 from kons.runs.folder import (
     CHECKPOINT,
     MODEL,
@@ -45,9 +47,11 @@ from kons.runs.folder import (
 from kons.runs.lines import as_csv, as_trace, joined
 from kons.runs.memory import require_memory
 from kons.runs.pacing import Pacing
+from kons.runs.raw_cells import RawCells, rows_at
 from kons.runs.settings import Settings
 from kons.runs.source import as_found_from, require_unchanged
 from kons.runs.summary import about_run, shares_of, summarize
+from kons.runs.worst import Worst
 from kons.state import bytes_in
 from kons.stored import Stored
 from kons.streams import Block, Stream
@@ -120,6 +124,8 @@ class Run:
         self._pacing = Pacing()
         self._counted: tuple[int, int] | None = None
         self._fingerprint = stream.fingerprint()
+        self._ids = None if settings.id is None else RawCells(stream, [settings.id])
+        self._worst = Worst()
         self._started = time.perf_counter()
         self._seconds_before = 0.0
 
@@ -192,12 +198,18 @@ class Run:
                     "versions differ from those that the run began with: predictions may differ in last "
                     "digits."
                 )
+            run._worst.resume(saved.take("worst"))
             length, traces = saved.integer("length"), saved.integer("traces")
             saved.finish()
         except FileError as error:
             raise FileError(f"{error} The run cannot be continued: start it again.") from error
         run.folder = FolderWriter.reopen(folder, length=length, traces=traces)
         return run
+
+    @staticmethod
+    def finished(folder: Path) -> dict[str, Any] | None:
+        """The summary of a run that is finished; what a kill kept it from writing is written. Else None."""
+        return require_finished(folder)
 
     # ---- running
 
@@ -226,7 +238,7 @@ class Run:
         try:
             with using_threads(self.threads):
                 for block in self._blocks(stop):
-                    self._take(self.engine.advance(block))
+                    self._take(self.engine.advance(block), block.lines)
                     if progress is not None:
                         progress(self._progress())
                     if stop is not None and stop():
@@ -273,13 +285,20 @@ class Run:
                 return
             yield block
 
-    def _take(self, scored: Scored) -> None:
+    def _take(self, scored: Scored, lines: NDArray[np.int64]) -> None:
         if self.folder is None and self._place is not None:
             self.folder = FolderWriter.create(self._place, {RUN: self._document()}, force=self._force)
             self.folder.open_predictions()
         if self.folder is not None:
-            self.folder.append(as_csv(scored, header=self.folder.length == 0))
-            self._traced.append(as_trace(scored, self._labels))
+            ids = (
+                None
+                if self._ids is None
+                else (str(self.settings.id), self._ids.of(lines)[str(self.settings.id)])
+            )
+            classes = [] if scored.probabilities is None else as_learner(self.engine.learner).classes
+            self.folder.append(as_csv(scored, lines, ids, classes, header=self.folder.length == 0))
+            self._traced.append(as_trace(scored, lines, self._labels))
+            self._worst.follow(scored.loss, scored.scored, lines)
             if shares := shares_of(self.engine.learner):
                 self._shares.append((self.engine.rows - 1, list(shares.values())))
 
@@ -326,6 +345,7 @@ class Run:
                     "length": self.folder.length,
                     "traces": self.folder.traces,
                     "labels": list(self._labels.known),
+                    "worst": self._worst.state(),
                     "resumed": self.resumed,
                     "seconds": self.seconds,
                     "versions": versions(),
@@ -381,9 +401,19 @@ class Run:
                 "loss_name": summary["loss_name"],
             }
             save(learner, self.folder.path / MODEL, about=about)
+            summary["worst_cells"] = self._worst_cells()
             self.folder.write_json(SUMMARY, summary)
             self.folder.close(finished=True)
+            complete_predictions(self.folder.path, summary)
         return summary
+
+    def _worst_cells(self) -> dict[str, dict[str, str]]:
+        """The cells of the rows that cost most, by their line, as far as the source can be read again."""
+        if self.stream.task == "classification":
+            return {}
+        with suppress(KonsError):  # a run is not worth less without them
+            return {str(line): cells for line, cells in rows_at(self.stream, self._worst.lines).items()}
+        return {}
 
     @property
     def changed_notes(self) -> list[str]:

@@ -56,6 +56,14 @@ class Settings:
     window: int = 1000
     rows: int | None = None
     """Only the first so many rows."""
+    shuffle: bool = False
+    """Take the rows in an order that the seed decides."""
+    id: str | None = None
+    """A column that predictions are named by."""
+    positive: str | None = None
+    """Of two labels, the one that F1, precision and recall are about."""
+    class_weight: str | None = None
+    """"balanced": rows of rare labels count more."""
     reading: dict[str, Any] = field(default_factory=dict)
     """How the source is read, by the names in :data:`READING`."""
 
@@ -64,9 +72,10 @@ class Settings:
             require_integer(getattr(self, name), name, at_least=least)
         if self.rows is not None:
             require_integer(self.rows, "rows", at_least=1)
-        texts = (self.source, self.learner, self.task, self.scale, self.target or "")
-        if not all(isinstance(text, str) for text in texts):
-            raise ConfigurationError("source, target, learner, task and scale are text.")
+        told = (self.target, self.id, self.positive, self.class_weight)
+        texts = (self.source, self.learner, self.task, self.scale, *(text or "" for text in told))
+        if not all(isinstance(text, str) for text in texts) or not isinstance(self.shuffle, bool):
+            raise ConfigurationError("source, target, learner, task, scale, id and positive are text.")
         if not isinstance(self.parameters, dict) or not isinstance(self.reading, dict):
             raise ConfigurationError("parameters and reading are dicts.")
         if unknown := self.reading.keys() - set(READING):
@@ -74,9 +83,14 @@ class Settings:
 
     def open(self, *, plan: Mapping[str, Any] | None = None, quiet: bool = False) -> Stream:
         """The stream; with the plan of an earlier run, read as it was then."""
+        reading = dict(self.reading)
+        if self.id is not None and plan is None:
+            reading["drop"] = [*reading.get("drop", ()), self.id]
+        if self.shuffle:
+            reading["shuffle"] = self.seed
         if plan is None:
-            return open_stream(self.source, self.target, task=self.task, quiet=quiet, **self.reading)
-        reading = {name: value for name, value in self.reading.items() if name not in DECIDED}
+            return open_stream(self.source, self.target, task=self.task, quiet=quiet, **reading)
+        reading = {name: value for name, value in reading.items() if name not in DECIDED}
         return open_stream(self.source, self.target, plan=plan, quiet=quiet, **reading)
 
     def blocks(self, stream: Stream, start: int = 0, encoder: Encoder | None = None) -> Iterator[Block]:
@@ -101,7 +115,15 @@ class Settings:
     def make_engine(self, stream: Stream, learner: Any, *, baselines: bool = True) -> Prequential:
         """What evaluates a learner along the stream."""
         delay = self.total_delay(stream)
-        return Prequential(learner, stream.task, delay=delay, window=self.window, baselines=baselines)
+        return Prequential(
+            learner,
+            stream.task,
+            delay=delay,
+            window=self.window,
+            baselines=baselines,
+            positive=self.positive if stream.task == "classification" else None,
+            class_weight=self.class_weight,
+        )
 
     @property
     def recipe(self) -> Recipe:

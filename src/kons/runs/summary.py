@@ -51,16 +51,30 @@ def summarize(run: Run) -> dict[str, Any]:
     most = learner.core.max_atoms
     if experts or (most is not None and most >= UNLIMITED):
         most = None
+    online: dict[str, Any] = {"loss": result.loss, "metrics": result.metrics}
+    away: dict[str, Any] | None = None
+    if result.away is not None:
+        loss = result.away["mse" if result.task == "regression" else "error_rate"]
+        away = {"loss": loss, "metrics": result.away, "rows": result.away_rows}
+    headline = away if result.order is not None and away is not None else online
     document = {
         "rows": result.rows,
         "learner": run.settings.learner,
         "task": result.task,
         "target": run.stream.target,
-        "loss": result.loss,
+        # Where rows are sorted by their target, figures along them are about the order.
+        "headline": "online" if headline is online else "without last targets",
+        "loss": headline["loss"],
         "loss_name": LOSS_NAMES[result.task],
-        "metrics": result.metrics,
+        "metrics": headline["metrics"],
+        "online": online,
+        "without_last_targets": away,
         "baselines": result.baselines,
-        "informed": result.informed,
+        "scored": max(result.rows - result.delay - 1, 0),
+        "order": result.order,
+        "positive": result.positive,
+        "constant_target": run.engine.target_order.constant,
+        "few_values": run.engine.target_order.few_values,
         "coverage": result.coverage,
         "interval_level": result.level,
         "window": result.window,

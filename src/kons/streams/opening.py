@@ -23,6 +23,7 @@ from kons.streams.memory import FrameReader, PairReader, is_frame, pair_reader
 from kons.streams.parquet import ParquetReader
 from kons.streams.plan import Plan, lag_pairs, make_plan
 from kons.streams.reader import Reader
+from kons.streams.shuffled import shuffled
 from kons.streams.stream import Stream
 from kons.streams.wording import listed, nearest, shortened
 
@@ -95,6 +96,7 @@ def open_stream(
     encoding: str | None = None,
     block_size: int = 512,
     plan: Plan | Mapping[str, Any] | None = None,
+    shuffle: int | None = None,
     quiet: bool = False,
 ) -> Stream:
     r"""Open a file, a pipe, a frame, arrays or an iterator as a stream of blocks of numbers.
@@ -146,6 +148,9 @@ def open_stream(
     plan
         That of another stream, to read a file alike: its columns, encoders, lags and horizon. The target
         may then be absent.
+    shuffle
+        A seed: the rows of a file come in an order that it decides, by an index of 8 bytes a row. Refused for
+        what can only be read from its start.
     quiet
         Do not announce the choices; they stay in ``stream.notes``.
 
@@ -177,6 +182,12 @@ def open_stream(
     if given is not None and target is None:
         target = given.target
     reader = reader_of(source, target, format=format, delimiter=delimiter, header=header, encoding=encoding)
+    if shuffle is not None:
+        if time is not None or lags:
+            raise ConfigurationError(
+                "shuffled rows have no order in time: leave out shuffle, or time and lag."
+            )
+        reader = shuffled(reader, require_integer(shuffle, "shuffle", at_least=0))
     cells = reader.look(LOOK)
     if given is not None:
         with_target = _fits(reader, given)

@@ -16,7 +16,7 @@ from kons.streams.reader import Reader
 from kons.streams.text import arrow
 from kons.streams.wording import shortened
 
-__all__ = ["ParquetReader"]
+__all__ = ["ParquetReader", "cells_of"]
 
 ROWS = 8192
 CELLS = 2_000_000  # of a batch

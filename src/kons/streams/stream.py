@@ -92,6 +92,11 @@ class Stream:
         self.block_size = block_size
 
     @property
+    def reader(self) -> Reader:
+        """What reads the source."""
+        return self._reader
+
+    @property
     def plan(self) -> Plan:
         """How each column is read: ``open_stream(other, plan=stream.plan)`` reads alike."""
         return self._plan if self._assembler is None else self._plan.with_late(self._assembler.resolved)

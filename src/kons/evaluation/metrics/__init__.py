@@ -1,17 +1,21 @@
 r"""How far off were the predictions: metrics that run along a stream, and over its last rows.
 
-==============  ==============  ===============================================  ==============
-name            task            over n rows                                      running memory
-==============  ==============  ===============================================  ==============
-``mse``         regression      mean (y - p)^2                                   two numbers
-``rmse``        regression      sqrt(mse)                                        two numbers
-``mae``         regression      mean \|y - p\|                                   two numbers
-``r2``          regression      1 - sum (y - p)^2 / sum (y - mean y)^2           five numbers
-``error_rate``  classification  share of wrong labels                            two numbers
-``log_loss``    classification  mean -log P(the true label)                      two numbers
-``auc``         classification  P(score of a positive > score of a negative)     16,386 counts
-``f1``          classification  2 tp/(2 tp + fp + fn); their mean, many classes  three counts a class
-==============  ==============  ===============================================  ==============
+=====================  ==============  ===============================================  ==============
+name                   task            over n rows                                      running memory
+=====================  ==============  ===============================================  ==============
+``mse``                regression      mean (y - p)^2                                   two numbers
+``rmse``               regression      sqrt(mse)                                        two numbers
+``mae``                regression      mean \|y - p\|                                   two numbers
+``medae``              regression      median \|y - p\|                                 65,536 counts
+``r2``                 regression      1 - sum (y - p)^2 / sum (y - mean y)^2           five numbers
+``error_rate``         classification  share of wrong labels                            two numbers
+``log_loss``           classification  mean -log P(the true label)                      two numbers
+``auc``                classification  P(score of a positive > score of a negative)     16,386 counts
+``average_precision``  classification  mean precision over the positive rows            16,386 counts
+``f1``                 classification  2 tp/(2 tp + fp + fn); their mean, many classes  three counts a class
+``precision``          classification  tp/(tp + fp), likewise                           three counts a class
+``recall``             classification  tp/(tp + fn), likewise                           three counts a class
+=====================  ==============  ===============================================  ==============
 
 A metric is told of blocks of rows and knows its value over all of them; :meth:`Metric.over` is the same
 quantity over given rows, which is how windows are measured. All are exact but the
@@ -25,8 +29,16 @@ from collections.abc import Iterable
 
 from kons.errors import ConfigurationError
 from kons.evaluation.metrics.base import Metric, Rows, Total
-from kons.evaluation.metrics.classification import AUC, F1, ErrorRate, LogLoss
-from kons.evaluation.metrics.regression import MAE, MSE, R2, RMSE
+from kons.evaluation.metrics.classification import (
+    AUC,
+    F1,
+    AveragePrecision,
+    ErrorRate,
+    LogLoss,
+    Precision,
+    Recall,
+)
+from kons.evaluation.metrics.regression import MAE, MSE, R2, RMSE, MedianAbsoluteError
 
 __all__ = [
     "AUC",
@@ -36,9 +48,13 @@ __all__ = [
     "MSE",
     "R2",
     "RMSE",
+    "AveragePrecision",
     "ErrorRate",
     "LogLoss",
+    "MedianAbsoluteError",
     "Metric",
+    "Precision",
+    "Recall",
     "Rows",
     "Total",
     "make_metrics",
@@ -46,7 +62,21 @@ __all__ = [
 
 #: Every metric by its name.
 METRICS: dict[str, type[Metric]] = {
-    cls.name: cls for cls in (MSE, RMSE, MAE, R2, ErrorRate, LogLoss, AUC, F1)
+    cls.name: cls
+    for cls in (
+        MSE,
+        RMSE,
+        MAE,
+        MedianAbsoluteError,
+        R2,
+        ErrorRate,
+        LogLoss,
+        AUC,
+        AveragePrecision,
+        F1,
+        Precision,
+        Recall,
+    )
 }
 
 
@@ -54,7 +84,7 @@ def make_metrics(task: str, names: Iterable[str] | None = None) -> list[Metric]:
     """Fresh metrics by name; all those of the task if no names are given.
 
     >>> [metric.name for metric in make_metrics("classification")]
-    ['error_rate', 'log_loss', 'auc', 'f1']
+    ['error_rate', 'log_loss', 'auc', 'average_precision', 'f1', 'precision', 'recall']
     """
     fitting = {name: cls for name, cls in METRICS.items() if cls.task == task}
     if names is None:

@@ -6,12 +6,14 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Vector
-from kons.state import Count, Inner, Number, Part, fields
+from kons.state import Array, Count, Inner, Number, Part, Sizes, fields
+from kons.stored import Stored
 
-__all__ = ["MeanMetric", "Metric", "Rows", "Total"]
+__all__ = ["Filled", "MeanMetric", "Metric", "Rows", "Total"]
 
 
 class Rows(NamedTuple):
@@ -33,7 +35,7 @@ class Rows(NamedTuple):
     score: Vector | None = None
     """Two classes: the probability, or any score in [0, 1], of the label with code 1."""
     positive: int = 1
-    """Two classes: the code of the label that F1 is about."""
+    """Two classes: the code of the label that F1, precision, recall and average precision are about."""
     classes: int = 2
     """How many labels are known: what came in these rows alone may be fewer."""
 
@@ -105,6 +107,23 @@ class Total(Part):
         """The sum so far."""
         # Beyond the range of floats what was lost is NaN, and says nothing.
         return self._total + self._lost if math.isfinite(self._total) else self._total
+
+
+class Filled(Array):
+    """Counts, of which only those that are not 0 are saved: their places, and they."""
+
+    def save(self, part: Any, name: str) -> Any:
+        counts = getattr(part, name).ravel()
+        places = np.flatnonzero(counts)
+        return np.array([places, counts[places]], dtype=np.float64)
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        places, found = stored.array(key, 2, None, at_least=0.0).astype(np.int64)
+        counts = getattr(part, name)
+        if places.max(initial=0) >= counts.size:
+            raise stored.error(f"{key} has the place {places.max()}, there are {counts.size}")
+        counts.ravel()[places] = found
+        return counts
 
 
 class MeanMetric(Metric):

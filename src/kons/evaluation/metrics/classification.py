@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Vector
-from kons.evaluation.metrics.base import MeanMetric, Metric, Rows
-from kons.state import Array, Count, Flag, Sizes, Whole, fields
-from kons.stored import Stored
+from kons.evaluation.metrics.base import Filled, MeanMetric, Metric, Rows
+from kons.state import Count, Flag, Whole, fields
 
-__all__ = ["AUC", "F1", "ErrorRate", "LogLoss"]
+__all__ = ["AUC", "F1", "AveragePrecision", "ErrorRate", "LogLoss", "Precision", "Recall"]
 
 # The least probability that a logarithm is taken of: that of scikit-learn.
 SMALLEST = float(np.finfo(np.float64).eps)
@@ -49,23 +49,6 @@ class LogLoss(MeanMetric):
         return -np.log(np.maximum(rows.truth, SMALLEST))
 
 
-class _Filled(Array):
-    """Counts, of which only those that are not 0 are saved: their places, and they."""
-
-    def save(self, part: Any, name: str) -> Any:
-        counts = getattr(part, name).ravel()
-        places = np.flatnonzero(counts)
-        return np.array([places, counts[places]], dtype=np.float64)
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        places, found = stored.array(key, 2, None, at_least=0.0).astype(np.int64)
-        counts = getattr(part, name)
-        if places.max(initial=0) >= counts.size:
-            raise stored.error(f"{key} has the place {places.max()}, there are {counts.size}")
-        counts.ravel()[places] = found
-        return counts
-
-
 class AUC(Metric):
     """The probability that a positive scores above a negative, ties counting half; for two classes.
 
@@ -79,7 +62,7 @@ class AUC(Metric):
     """
 
     name, task = "auc", "classification"
-    STATE = fields(_counts=_Filled(2, BINS + 1, written="always"), _many_classes=Flag())
+    STATE = fields(_counts=Filled(2, BINS + 1, written="always"), _many_classes=Flag())
 
     def __init__(self) -> None:
         # Scores of the rows with code 0 and with code 1.
@@ -138,20 +121,73 @@ def _bins(score: Vector) -> NDArray[np.int64]:
     return np.rint(np.clip(position, 0, BINS)).astype(np.int64)
 
 
-class F1(Metric):
-    """``2 tp/(2 tp + fp + fn)``: of the positive label for two classes, else the mean over the labels.
+class AveragePrecision(AUC):
+    """The mean precision over the positive rows, each at the score that it has; for two classes.
 
-    The positive label is the larger of the two (True, 1, "yes"). With three classes or more, labels that
-    neither came nor were predicted do not count. NaN where no positive came and none was predicted.
+    ::
+
+        AP = sum over thresholds of  (recall - recall at the next higher threshold) * precision
+
+    Where one label is rare it says more than AUC: a worthless score has the share of positive rows. The
+    positive label is :attr:`Rows.positive`. Exact over given rows; running, scores in one of 8,192 bins
+    share a threshold. Once a third class came it is NaN.
     """
 
-    name, task = "f1", "classification"
+    name = "average_precision"
+    STATE = fields(_positive=Count(at_most=1))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._positive = 1
+
+    def update(self, rows: Rows) -> None:
+        """Count these rows in."""
+        super().update(rows)
+        self._positive = rows.positive
+
+    @property
+    def value(self) -> float:
+        """Over all rows so far."""
+        if self._pairs == 0 or self._many_classes:
+            return math.nan
+        negative, positive = self._counts if self._positive == 1 else self._counts[::-1, ::-1]
+        return _average_precision(positive[::-1], negative[::-1])
+
+    @classmethod
+    def over(cls, rows: Rows) -> float:
+        """Over these rows alone, exactly."""
+        if rows.score is None or rows.classes > 2:
+            return math.nan
+        positive = rows.target == rows.positive
+        if positive.all() or not positive.any():
+            return math.nan
+        scores = rows.score if rows.positive == 1 else -rows.score
+        _, places = np.unique(-scores, return_inverse=True)
+        return _average_precision(np.bincount(places, positive), np.bincount(places, ~positive))
+
+
+def _average_precision(positive: NDArray[Any], negative: NDArray[Any]) -> float:
+    """Of counts by threshold, the highest score first."""
+    right = np.cumsum(positive)
+    found = right + np.cumsum(negative)
+    return float(positive @ (right / np.maximum(found, 1)) / right[-1])
+
+
+class _OfLabels(Metric):
+    """What counts right, predicted and came of each label: of the positive one, or the mean over them."""
+
+    task = "classification"
     STATE = fields(_counts=Whole(3, None), _positive=Count(at_most=1))
 
     def __init__(self) -> None:
         # Rows: right, predicted, came; a column per label.
         self._counts = np.zeros((3, 2), dtype=np.int64)
         self._positive = 1
+
+    @classmethod
+    @abstractmethod
+    def beside(cls, predicted: NDArray[Any], came: NDArray[Any]) -> NDArray[Any]:
+        """What the number of right rows is divided by."""
 
     def update(self, rows: Rows) -> None:
         """Count these rows in."""
@@ -167,8 +203,55 @@ class F1(Metric):
     def value(self) -> float:
         """Over all rows so far."""
         right, predicted, came = self._counts
-        mentioned = predicted + came
-        there = mentioned > 0
+        there = predicted + came > 0
         if len(came) == 2:
             there = there & (np.arange(2) == self._positive)
-        return float(np.mean(2.0 * right[there] / mentioned[there])) if there.any() else math.nan
+        below = self.beside(predicted[there], came[there])
+        if not there.any() or (len(came) == 2 and not below.any()):
+            return math.nan
+        return float(np.mean(right[there] / np.maximum(below, 0.5)))
+
+
+class F1(_OfLabels):
+    """``2 tp/(2 tp + fp + fn)``: of the positive label for two classes, else the mean over the labels.
+
+    The positive label is :attr:`Rows.positive`; along a stream the rarer one, if no other is asked for. With
+    three classes or more, labels that neither came nor were predicted do not count. NaN where no positive
+    came and none was predicted.
+    """
+
+    name = "f1"
+
+    @classmethod
+    def beside(cls, predicted: NDArray[Any], came: NDArray[Any]) -> NDArray[Any]:
+        """The mean of both."""
+        mean: NDArray[Any] = 0.5 * (predicted + came)
+        return mean
+
+
+class Precision(_OfLabels):
+    """``tp/(tp + fp)``: of the rows predicted to be of the positive label, those that were; as :class:`F1`.
+
+    NaN while none was predicted; with three classes or more such a label counts 0.
+    """
+
+    name = "precision"
+
+    @classmethod
+    def beside(cls, predicted: NDArray[Any], came: NDArray[Any]) -> NDArray[Any]:
+        """Those predicted."""
+        return predicted
+
+
+class Recall(_OfLabels):
+    """``tp/(tp + fn)``: of the rows of the positive label, those that were found; as :class:`F1`.
+
+    NaN while none came; with three classes or more such a label counts 0.
+    """
+
+    name = "recall"
+
+    @classmethod
+    def beside(cls, predicted: NDArray[Any], came: NDArray[Any]) -> NDArray[Any]:
+        """Those that came."""
+        return came

@@ -7,10 +7,13 @@ import math
 import numpy as np
 
 from kons.arrays import Vector
-from kons.evaluation.metrics.base import MeanMetric, Metric, Rows, Total
+from kons.evaluation.metrics.base import Filled, MeanMetric, Metric, Rows, Total
 from kons.state import Count, Inner, Number, fields
 
-__all__ = ["MAE", "MSE", "R2", "RMSE"]
+__all__ = ["MAE", "MSE", "R2", "RMSE", "MedianAbsoluteError"]
+
+# Of the histogram of errors.
+BINS = 1 << 16
 
 
 class MSE(MeanMetric):
@@ -47,6 +50,44 @@ class MAE(MeanMetric):
         return np.asarray(np.abs(rows.target - rows.prediction))
 
 
+class MedianAbsoluteError(Metric):
+    """The median of ``|y - p|``: half of the predictions are nearer. What a prediction is typically off by.
+
+    Over given rows it is exact. Running, it is read from a histogram with 32 bins from each power of two to
+    the next, even within a bin: off by at most 3 %, in constant memory.
+    """
+
+    name, task = "medae", "regression"
+    STATE = fields(_counts=Filled(BINS, written="always"))
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(BINS, dtype=np.int64)
+
+    def update(self, rows: Rows) -> None:
+        """Count these rows in."""
+        errors = np.ascontiguousarray(MAE.each(rows), dtype=np.float64)
+        # The sign, which is 0, the exponent and five digits: 16 bits, that rise with the number.
+        bins = (errors.view(np.uint64) >> np.uint64(47)).astype(np.int64)
+        np.add.at(self._counts, bins, 1)
+
+    @property
+    def value(self) -> float:
+        """Over all rows so far, to within 3 %."""
+        sums = np.cumsum(self._counts)
+        if not sums[-1]:
+            return math.nan
+        half = 0.5 * float(sums[-1])
+        place = int(np.searchsorted(sums, half))
+        low, high = (np.array([place, place + 1], dtype=np.uint64) << np.uint64(47)).view(np.float64).tolist()
+        part = (half - float(sums[place] - self._counts[place])) / float(self._counts[place])
+        return float(low + part * (high - low)) if place else 0.0
+
+    @classmethod
+    def over(cls, rows: Rows) -> float:
+        """Over these rows alone, exactly."""
+        return float(np.median(MAE.each(rows))) if len(rows.target) else math.nan
+
+
 class R2(Metric):
     """``1 - sum (y - p)^2 / sum (y - mean y)^2``: 1 is perfect, 0 no better than the mean in hindsight.
 
@@ -77,6 +118,11 @@ class R2(Metric):
         self._spread.add(float(around @ around) + shift * shift * (self._rows * n / whole))
         self._mean += shift * (n / whole)
         self._rows = whole
+
+    @property
+    def variance(self) -> float:
+        """Of the targets: the mean squared error of their mean."""
+        return self._spread.value / self._rows if self._rows else math.nan
 
     @property
     def value(self) -> float:

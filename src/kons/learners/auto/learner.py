@@ -417,6 +417,12 @@ class AutoKONS(StreamConsumer):
         each = [self._shares_in(target.current) for target in self._targets]
         return each if self._outputs else each[0]
 
+    @property
+    def answers_away(self) -> list[str]:
+        """The experts at work that need no last targets, of the first target where there are several."""
+        specs = self._targets[0].current.pool.specs
+        return ["mean", *(spec.name for spec in specs if not spec.lags)]
+
     def _shares_in(self, ensemble: Ensemble) -> dict[str, float]:
         weights = ensemble.stacking.weights
         names = ["last target", *(spec.name for spec in ensemble.pool.specs)]

@@ -1,0 +1,38 @@
+"""Messages of the library in the words of the command line: flags instead of arguments."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["with_flags"]
+
+# What the library says, and what is typed.
+WORDS = (
+    (r"set missing to skip or mean\b", "--missing skip or mean"),
+    (r"set missing to (\w+)", r"--missing \1"),
+    (r"skip bad rows \(on_bad_row\)", "skip bad rows (--on-bad-row skip)"),
+    (r"set encoding to (\S+)\.", r"--encoding \1."),
+    (r"set encoding \(latin-1, \.\.\.\)", "--encoding latin-1 or another"),
+    (r"save it as UTF-8, or set encoding\.", "save it as UTF-8, or --encoding latin-1 or another."),
+    (r"say so if these are labels \(task\)", "--task classification if these are labels"),
+    (r"whose earlier values are features \(lag\)", "whose earlier values are features (--lag)"),
+    (r"leave out shuffle, or time and lag", "leave out --shuffle, or --time and --lag"),
+    (r"Set a shorter warmup \(kons\.Scaled, kons\.recipes\.for_task\)", "--set warmup=20 makes it shorter"),
+    (
+        r"use lags of the target above (\d+), or a shorter delay",
+        r"use --lag target:N above \1, or a shorter --delay",
+    ),
+    (r"\bdelimiter is ", "--delimiter is "),
+    (r"\bformat is ", "--format is "),
+)
+
+
+def with_flags(message: str) -> str:
+    """The same message, as somebody reads it who typed a command.
+
+    >>> with_flags("line 3, column 'a': '' is a missing value: fill it, or set missing to skip.")
+    "line 3, column 'a': '' is a missing value: fill it, or --missing skip."
+    """
+    for said, typed in WORDS:
+        message = re.sub(said, typed, message)
+    return message
