@@ -30,6 +30,7 @@ from kons.recipes import for_task, kernel_of, together
 from kons.recipes.registry import recipe_of
 from kons.scaling import RobustScaling, median_bandwidth
 from kons.stored import Stored
+from kons.tables import ArrayRecords, Encoder, Records, is_table, records_of
 
 try:
     from sklearn.base import (
@@ -39,7 +40,7 @@ try:
         RegressorMixin,
         TransformerMixin,
     )
-    from sklearn.utils import check_random_state
+    from sklearn.utils import check_random_state, compute_class_weight
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError:
@@ -151,6 +152,11 @@ class _Estimator(_Saved):
         self.warmup = warmup
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _model(self, seed: int, classes: Sized = ()) -> Any:
         """A model that has seen nothing; it is told of the places of the classes if it can be."""
         named = {name: getattr(self, name) for name in _NAMED} | {"seed": seed}
@@ -159,20 +165,24 @@ class _Estimator(_Saved):
         given = together(named, self.options, "options")
         return as_learner(for_task(self._task, self.learner, **given))  # type: ignore[arg-type]
 
-    def _weighed(self, X: Matrix, y: Any, sample_weight: Any) -> tuple[Matrix, Any, Vector | None]:
+    def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Vector | None]:
         """The rows that weigh something, and their weights: others are as good as not there."""
         if sample_weight is None:
             return X, y, None
-        weights: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights: Vector = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
         there = weights > 0.0
         if not there.any():
             raise InputError("sample_weight is zero in every row: there is nothing to learn from.")
-        return X[there], y[there], weights[there]
+        return X.take(there) if isinstance(X, Records) else X[there], y[there], weights[there]
 
-    def _learn(self, X: Matrix, y: Any, weights: Vector | None, classes: Sized = (), *, first: bool) -> None:
+    def _learn(self, X: Any, y: Any, weights: Vector | None, classes: Sized = (), *, first: bool) -> None:
         """Let the model, a new one at first, learn rows."""
         seed = _seed_of(self.random_state) if first else self.seed_
         model = self._model(seed, classes) if first else self.model_
+        if first and not isinstance(X, Records) and not model.allows_missing:
+            encoder = Encoder(labelled=model.labelled)  # a gap may come at any time
+            encoder.begin_unnamed(np.zeros(X.shape[1]), 0)
+            model.take_encoder(encoder)
         model.advance(X, y.tolist(), sample_weight=weights)
         self.seed_, self.model_ = seed, model  # now that nothing was refused
 
@@ -218,7 +228,10 @@ class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
         Rows that the scales are read off; None for 500. ``fit`` does with fewer; ``partial_fit`` waits for
         them, and the mean is predicted meanwhile. Not for ``"auto"``, which waits for nothing.
     random_state:
-        Of the coins, where the algorithm tosses some.
+        Of the coins, where the algorithm tosses some; None is 0: the same rows give the same model.
+
+    Frames may hold text, dates and gaps, arrays NaN (:mod:`kons.tables.features` says what becomes of them).
+    Columns of a frame are known by name: in another order they are the same columns.
 
     Rows to be predicted are taken as exchangeable: no expert looks at the targets learned last.
 
@@ -248,14 +261,14 @@ class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
         return self._take(X, y, sample_weight, first=not hasattr(self, "model_"))
 
     def _take(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Self:
-        X, y = _rows(self, X, y, y_numeric=True, reset=first)
+        X, y = _table(self, X, y, y_numeric=True, reset=first)
         self._learn(*self._weighed(X, y.astype(np.float64), sample_weight), first=first)
         return self
 
     def predict(self, X: Any) -> Vector:
         """The predicted targets."""
         check_is_fitted(self, "model_")
-        predictions: Vector = self.model_.predict(_rows(self, X, reset=False))
+        predictions: Vector = self.model_.predict(_table(self, X, reset=False))
         return predictions
 
 
@@ -265,6 +278,14 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
     Parameters are those of :class:`KONSRegressor`; ``loss=None`` is the logistic loss, whose scores are
     probabilities (``"auto"``: squared, its scores made probabilities). Labels may be of any kind
     scikit-learn takes.
+
+    Parameters
+    ----------
+    class_weight:
+        None, ``"balanced"`` (rows weigh ``n/(K n_c)``, with the counts of the rows so far in ``partial_fit``) or
+        a weight by label, times ``sample_weight``.
+    learner, kernel, bandwidth, loss, regularization, max_atoms, forgetting, options, scale, warmup, random_state:
+        As in :class:`KONSRegressor`.
 
     Attributes
     ----------
@@ -284,6 +305,28 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
     """
 
     _task = "classification"
+    class_counts_: Vector
+    """How many rows of each class were learned."""
+
+    def __init__(
+        self,
+        learner: str = "auto",
+        *,
+        kernel: str | Kernel | None = None,
+        bandwidth: float | str = "auto",
+        loss: Any = None,
+        regularization: float | None = None,
+        max_atoms: int | None = None,
+        forgetting: float | None = None,
+        options: dict[str, Any] | None = None,
+        scale: str = "auto",
+        warmup: int | None = None,
+        class_weight: str | dict[Any, float] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name not in ("self", "__class__", "class_weight")}
+        super().__init__(**given)
+        self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the rows in one pass, from nothing. A class whose rows all weigh 0 is not there."""
@@ -302,7 +345,7 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         return self._take(X, y, sample_weight, named, first=first)
 
     def _take(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, first: bool) -> Self:
-        X, y = _rows(self, X, y, reset=first)
+        X, y = _table(self, X, y, reset=first)
         _require_labels(y)
         X, y, weights = self._weighed(X, y, sample_weight)
         known = _sorted(y, "y") if classes is None else classes
@@ -311,9 +354,18 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
             raise InputError(
                 f"y holds {y[new].tolist()[0]!r}, which is not among the classes {known.tolist()!r}."
             )
+        counts = np.bincount(codes, minlength=len(known)) + (0.0 if first else self.class_counts_)
+        if self.class_weight is not None:
+            weights = (1.0 if weights is None else weights) * self._class_weights(known, counts)[codes]
         self._learn(X, codes, weights, known, first=first)
-        self.classes_ = known
+        self.classes_, self.class_counts_ = known, counts
         return self
+
+    def _class_weights(self, known: Any, counts: Vector) -> Vector:
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            return np.asarray(counts.sum() / (np.count_nonzero(counts) * np.maximum(counts, 1.0)))
+        weights: Vector = compute_class_weight(self.class_weight, classes=known, y=known)
+        return weights
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label with the highest score."""
@@ -339,7 +391,7 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> Matrix:
         """A column per class; one that was named and never met has a score that leaves it no probability."""
-        scores: Matrix = self.model_.decision_function(_rows(self, X, reset=False))
+        scores: Matrix = self.model_.decision_function(_table(self, X, reset=False))
         met = self.model_.classes
         if met == list(range(len(self.classes_))):
             return scores
@@ -353,6 +405,7 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
 
     def _learned(self) -> dict[str, Any]:
         classes = {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
+        classes["class_counts"] = self.class_counts_.copy()
         return super()._learned() | classes
 
     def _load(self, stored: Stored) -> None:
@@ -366,6 +419,7 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
             self.classes_ = object_array(labels) if kind.kind == "O" else np.array(labels, dtype=kind)
         except (TypeError, ValueError, OverflowError) as error:
             raise stored.error(f"classes cannot be of type {dtype!r}: {error}") from error
+        self.class_counts_ = stored.array("class_counts", len(labels), at_least=0.0)
         super()._load(stored)
         places = range(len(labels))
         if not all(type(place) is int and place in places for place in self.model_.classes):
@@ -502,10 +556,27 @@ def _rows(estimator: Any, X: Any, y: Any = "no_validation", **more: Any) -> Any:
     """X, and y if there is one, as scikit-learn checks them; sparse rows are made dense, which is told."""
     checked = validate_data(estimator, X, y, accept_sparse=("csr", "csc"), dtype=np.float64, **more)
     if isinstance(y, str) and y == "no_validation":
-        return as_points(checked)
-    return as_points(checked[0]), checked[1]
+        return _dense(checked)
+    return _dense(checked[0]), checked[1]
 
 
+def _dense(X: Any) -> Matrix:
+    return X if type(X) is np.ndarray else as_points(X)
+
+
+def _table(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool, **more: Any) -> Any:
+    """As :func:`_rows`, with gaps; the rows of a frame as they are, its columns known by name."""
+    names = _names_of(X)
+    if names is None or (not reset and not hasattr(estimator, "feature_names_in_")):
+        rows = _rows(estimator, X, y, reset=reset, ensure_all_finite="allow-nan", **more)
+        encoder = None if reset else estimator.model_.encoder
+        if encoder is None or encoder.unnamed:
+            return rows
+        raise InputError("X is an array, and the model was fitted on columns with names: pass a frame of these.")
+    known = None if reset else estimator.feature_names_in_
+    if known is not None:
+        _require_names(names, known)
+    ...
 def _sorted(labels: Any, name: str) -> NDArray[Any]:
     """The different labels, in order."""
     with _in_order(name):
@@ -529,6 +600,8 @@ def _in_order(name: str) -> Iterator[None]:
 
 
 def _seed_of(random_state: Any) -> int:
+    if random_state is None:
+        return 0
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))

@@ -180,7 +180,11 @@ class TakesTables:
 
     def _look(self, records: Records) -> Any:
         """Rows as if each came next; before any was learned there is nothing to know them by."""
-        return np.zeros((len(records), 1)) if self._encoder is None else self._encoder.look(records)
+        if self._encoder is not None:
+            return self._encoder.look(records)
+        if len(records):
+            self._new_encoder().begin(records)  # which refuses what is no value
+        return np.zeros((len(records), 1))
 
     def _filled(self, X: Any) -> Any:
         """An array without its gaps, where no row before had one."""
@@ -202,7 +206,10 @@ class TakesTables:
                 return told.classes.index(y)
             except ValueError:  # a new one, or none
                 return int(self._as_codes([y])[0])
-        return y if type(y) is float and y - y == 0.0 else as_outputs([y], 1, None)[0]
+        if type(y) is float and y - y == 0.0:
+            return y
+        targets: Any = as_outputs([y], 1, None)[0]
+        return targets if targets.ndim else float(targets)
 
     def _grow(self, growth: Growth | None) -> None:
         """Let the learner follow features that joined; one that cannot goes on with those it has."""

@@ -209,21 +209,21 @@ def _of_frame(X: Any, known: Mapping[Any, Any], complete: bool) -> TypedRecords:
         import narwhals as nw
     except ImportError:
         raise MissingExtraError(f"X, a {type(X).__name__},", "frames") from None
+    names = list(getattr(X, "column_names", X.columns))  # of Arrow, columns are those themselves
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"X has the column {twice[0]!r} more than once, expected each name once.")
     try:
         frame = nw.from_native(X, eager_only=True)
-        names = list(frame.columns)
     except Exception as error:  # whatever the frame's own library thinks of it
         seen = str(error).split("\n")[0]
         raise InputError(f"X is a {type(X).__name__} that cannot be read ({seen}), expected a frame.") from None
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise InputError(f"X has the column {twice[0]!r} more than once, expected each name once.")
     if complete and (missing := [name for name in known if name not in names]):
         others = [name for name in names if name not in known]
         renamed = f": was {others[0]!r} renamed?" if others else "."
         raise InputError(f"X has no column {missing[0]!r}, which the model has learned from{renamed}")
     columns, kinds = {}, {}
     for name in names:
-        values, kind = _of_series(frame[name], name, known[name].kind if name in known else None, nw)
+        values, kind = _of_series(frame.get_column(name), name, known[name].kind if name in known else None, nw)
         if kind is not None:
             columns[name], kinds[name] = values, kind
     return TypedRecords(columns, kinds, len(frame))
