@@ -251,7 +251,9 @@ def test_infinity_in_a_new_feature_is_refused_when_it_would_be_learned():
     played(model, rows(a=A.tolist(), b=B.tolist())[:40])
     before = model.state()
     row = {"a": 1.0, "b": 1.0, "new": math.inf}
-    assert model.predict_one(row) == model.predict_one({"a": 1.0, "b": 1.0})  # what is not known tells nothing
+    assert model.predict_one(row) == model.predict_one(
+        {"a": 1.0, "b": 1.0}
+    )  # what is not known tells nothing
     with pytest.raises(InputError, match="'new' is inf"):
         model.learn_one(row, 1.0)
     assert_identical(model.state(), before)

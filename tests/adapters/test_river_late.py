@@ -1,4 +1,4 @@
-"""Dicts whose targets come late: refereed by a learner of rows that were encoded by hand when they were asked."""
+"""Dicts whose targets come late: refereed by a learner of rows encoded by hand when they were asked."""
 
 import copy
 import datetime
@@ -44,7 +44,9 @@ def test_a_row_that_waited_is_learned_as_it_was_predicted(make):
     core = for_task("regression" if numbers else "classification", "embedded", warmup=30, max_atoms=20)
     naive = Naive()
     stream = [(x, y if numbers else str(y > 1.0)) for x, y in rows()]
-    plain = [{name: str(value) if name == "c" else float(value) for name, value in x.items()} for x, _ in stream]
+    plain = [
+        {name: str(value) if name == "c" else float(value) for name, value in x.items()} for x, _ in stream
+    ]
     for t, (x, _) in enumerate(stream):
         answer, expected = model.ask(x, t), core.ask(naive.encode(plain[t]), t)
         assert answer == (pytest.approx(expected, rel=1e-9) if numbers else expected)

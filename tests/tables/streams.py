@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kons.tables import Encoder, records_of
 
-START = datetime.datetime(2024, 2, 27, 22)  # noqa: DTZ001 - as most tables have it
+START = datetime.datetime(2024, 2, 27, 22)
 
 NUMBERS = st.one_of(
     st.floats(-1e6, 1e6), st.integers(-3, 3), st.sampled_from([0.0, 0.0, 0.0, 1.0, 1.7e308, -1.7e308])

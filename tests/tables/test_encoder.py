@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.learners import assert_identical
-from kons.tables import Encoder, records_of
+from kons.tables import Encoder
 from tables.streams import mixed, records, taught, taught_singly
 
 pytestmark = pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
@@ -54,4 +54,6 @@ def test_a_long_stream_is_the_same_in_blocks_rows_and_single_dicts(setting):
     if setting.get("grows", True):
         assert sum(name.startswith("word=") for name in names) == 64
         assert {"word mean target 1", "late", "late missing", "when hour sin"} <= set(names)
-        assert ("mostly mean target 1" in names) is not bool(setting.get("horizon"))  # of other rows it tells nothing
+        assert ("mostly mean target 1" in names) is not bool(
+            setting.get("horizon")
+        )  # of other rows it tells nothing

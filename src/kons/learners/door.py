@@ -165,14 +165,16 @@ class TakesTables:
         if is_table(X):
             if self._encoder is None and told.rows_seen:
                 raise InputError(
-                    "X has named columns, and the rows learned so far were arrays without names: pass arrays of "
-                    "the same columns, such as X.to_numpy()."
+                    "X has named columns, and the rows learned so far were arrays without names: pass arrays "
+                    "of the same columns, such as X.to_numpy()."
                 )
             return records_of(X, None if self._encoder is None else self._encoder.columns)
         if self._encoder is not None and self._encoder.unnamed:
             array = np.atleast_2d(np.asarray(X, dtype=np.float64))
             if array.shape[1] != len(self._encoder.columns):
-                raise InputError(f"X has {array.shape[1]} features, expected the {len(self._encoder.columns)} so far.")
+                raise InputError(
+                    f"X has {array.shape[1]} features, expected the {len(self._encoder.columns)} so far."
+                )
             if np.isinf(array).any():
                 raise InputError("X holds infinity, expected finite numbers, or NaN for what is not known.")
             return records_of(array)
@@ -279,9 +281,9 @@ def _advancing(verb: Any) -> Any:
             try:
                 return verb(self, X, y, *args, **options)  # type: ignore[no-any-return]
             except MissingValueError:
-                if not self.allows_missing or np.isnan(np.asarray(y, dtype=object if self.labelled else float)).any():
+                if not self.allows_missing or not _has_gaps(X):
                     raise
-            return _from_first_gap(self, advance, X, y, *args, **options)
+            return _from_first_gap(self, advance, X, y, *args, **options)  # type: ignore[no-any-return]
         given = dict(signature.bind(self, X, y, *args, **options).arguments)
         given = {name: value for name, value in given.items() if name not in ("self", "X", "y")}
         weights = given.pop("sample_weight", None)
@@ -317,13 +319,18 @@ def _learning_one(verb: Any) -> Any:
                 verb(self, x, y)
                 return
             except MissingValueError:
-                if not self.allows_missing or y != y:
+                if not self.allows_missing or not _has_gaps(x):
                     raise
             _from_first_gap(self, type(self).advance, np.atleast_2d(np.asarray(x, dtype=np.float64)), [y])
             return
         self._learn_records(records, [y], lambda rows, _: verb(self, rows[0], y))
 
     return learn_one
+
+
+def _has_gaps(X: Any) -> bool:
+    """Whether it is the rows, and not their targets, that lack something."""
+    return bool(np.isnan(np.asarray(X, dtype=np.float64)).any())
 
 
 def _from_first_gap(self: Any, advance: Any, X: Any, y: Any, *args: Any, **options: Any) -> Any:

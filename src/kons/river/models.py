@@ -61,7 +61,9 @@ class OnDicts:
         named = {name: getattr(self, name) for name in _NAMED}
         if "warmup" in recipe_of(learner).accepts:
             named["warmup"] = WARMUP if warmup is None else warmup
-        self._core: Any = as_learner(for_task(self._task, learner, **together(named, parameters, "parameters")))
+        self._core: Any = as_learner(
+            for_task(self._task, learner, **together(named, parameters, "parameters"))
+        )
 
     # ---- learning
 
@@ -123,7 +125,9 @@ class OnDicts:
         records = self._records(X)
         if not (self.rows_seen and len(records)):
             return None
-        return getattr(self._core, verb)(records, **({"recent_targets": True} if self._core.looks_back else {}))
+        return getattr(self._core, verb)(
+            records, **({"recent_targets": True} if self._core.looks_back else {})
+        )
 
     # ---- looking
 
@@ -173,8 +177,8 @@ class KONSRegressor(OnDicts, base.MiniBatchRegressor):
     by their running mean.
 
     Gaps are counted in ``model.core.encoder.gaps``. A value of another kind than its column is read as that
-    kind, or else is a gap, which is told once as a :class:`~kons.errors.KonsWarning`. Infinity and values that
-    are neither numbers, booleans, text nor dates are refused, and a call that raises changes nothing.
+    kind, or else is a gap, which is told once as a :class:`~kons.errors.KonsWarning`. Infinity and values
+    that are neither numbers, booleans, text nor dates are refused, and a call that raises changes nothing.
 
     A row costs O(B^2) with B atoms, and the default has several dictionaries: row by row some hundred
     microseconds (``learn_many`` takes less), where ``learner="embedded"`` takes some ten. Not for sparse

@@ -6,7 +6,6 @@ from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector, require_integer
 from kons.state import Array, Count, Field, Flag, Part, Sizes, fields
@@ -139,7 +138,8 @@ class Encoder(Part):
     --------
     >>> from kons.tables import Encoder, Records
     >>> encoder = Encoder()
-    >>> rows = Records.of([{"size": 1.0, "colour": "red"}, {"colour": "blue"}, {"size": 3.0, "colour": "red"}])
+    >>> first, second = {"size": 1.0, "colour": "red"}, {"colour": "blue"}
+    >>> rows = Records.of([first, second, {"size": 3.0, "colour": "red"}])
     >>> for piece in encoder.learn(rows, [1.0, 2.0, 3.0]):
     ...     print(piece.X.tolist())
     [[1.0, 0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0]]
@@ -296,7 +296,10 @@ class Encoder(Part):
             largest = self._fill(values, codes, y, rows, X)
             growth = None
             if self.grows:
-                before, earlier = self.width, self._grow({n: each[stop - 1] for n, each in values.items()}, largest)
+                before, earlier = (
+                    self.width,
+                    self._grow({n: each[stop - 1] for n, each in values.items()}, largest),
+                )
                 for name in [name for name, row in new.items() if row == stop - 1]:
                     kind = records.columns_at(stop - 1)[name]
                     column = records.values(name, kind)
@@ -414,7 +417,9 @@ class Encoder(Part):
     def _join(self, name: Any, kind: str, first: Any, *, late: bool) -> list[float]:
         """A column more, with the one row that it came with; what earlier rows have in its features."""
         column = self.columns[name] = KINDS[kind](max(self.outputs, 1))
-        if isinstance(column, NumberFeatures) and self._looked == len(LOOKS):  # nobody will look at its levels
+        if isinstance(column, NumberFeatures) and self._looked == len(
+            LOOKS
+        ):  # nobody will look at its levels
             column.levels = column.statistics = None
         earlier = self._add(column, column.joins(first[0], late))
         column.late_codes = np.full(len(self._late), -1.0)

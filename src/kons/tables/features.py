@@ -146,7 +146,10 @@ class ColumnFeatures(Part, ABC):
 
         Earlier rows have 0 there: a level told nothing then.
         """
-        there, outputs = len(self.places(STATISTIC)), 0 if self.statistics is None else self.statistics.outputs
+        there, outputs = (
+            len(self.places(STATISTIC)),
+            0 if self.statistics is None else self.statistics.outputs,
+        )
         if not there:
             return {}
         return {f"{STATISTIC} {k + 1}": 0.0 for k in range(there, outputs)}
@@ -236,7 +239,9 @@ class NumberFeatures(ColumnFeatures):
         """Keep its values as levels where they tell more than a line, or where it is too early to say."""
         if self.levels is None or self.statistics is None or self.places(STATISTIC):
             return {}
-        values = np.array([math.nan if value is None else value for value in self.levels.names], dtype=np.float64)
+        values = np.array(
+            [math.nan if value is None else value for value in self.levels.names], dtype=np.float64
+        )
         counts = self.statistics.counts[: len(values)]
         # Of levels with known targets: a block may hold others, that come later in it.
         mostly = np.count_nonzero(counts) > 2 and counts.max() >= MOSTLY * counts.sum()
@@ -347,7 +352,7 @@ class DateFeatures(ColumnFeatures):
     def grow(self, value: int) -> dict[str, float]:
         if value == NOT_A_TIME:
             return {} if "missing" in self.roles else {"missing": 0.0}
-        roles = {}
+        roles: dict[str, float] = {}
         for part in self._absent_parts():
             if phase(np.array([value]), part)[0] != self._first_phase(part):
                 angle = 2.0 * np.pi * self._first_phase(part)
@@ -386,7 +391,9 @@ class DateFeatures(ColumnFeatures):
                 part, _, wave = role.partition(" ")
                 if part not in angles:
                     angles[part] = 2.0 * np.pi * phase(values, part)
-                X[:, slot] = np.where(known, np.sin(angles[part]) if wave == "sin" else np.cos(angles[part]), 0.0)
+                X[:, slot] = np.where(
+                    known, np.sin(angles[part]) if wave == "sin" else np.cos(angles[part]), 0.0
+                )
 
     def _absent_parts(self) -> list[str]:
         return [part for part in PARTS if f"{part} sin" not in self.roles]

@@ -107,9 +107,7 @@ class Levels(Part):
         codes = self.codes
         known = [codes.get(value, -1) for value in values]
         if full:
-            known = [
-                code if code >= 0 else _bucket(value) for code, value in zip(known, values, strict=True)
-            ]
+            known = [code if code >= 0 else _bucket(value) for code, value in zip(known, values, strict=True)]
         return np.array(known, dtype=np.int64)
 
 
@@ -276,7 +274,9 @@ class TargetStatistics(Part):
     def learn_one(self, code: int, known: Vector) -> None:
         """Learn a row of this level, whose targets are known."""
         one, none = np.array([code]), np.empty(0, dtype=np.int64)
-        _follow(none, one, known[None], none, self.counts, self.sums, self.totals, np.empty((0, self.outputs)))
+        _follow(
+            none, one, known[None], none, self.counts, self.sums, self.totals, np.empty((0, self.outputs))
+        )
 
     def look(self, codes: Any) -> Matrix:
         """The statistics as they are now. Changes nothing."""
@@ -306,7 +306,9 @@ class TargetStatistics(Part):
             return -np.inf
         spread = np.sqrt(np.average((values - np.average(values, weights=n)) ** 2, weights=n))
         mode = values[n.argmax()]
-        features = np.stack([np.ones(met), np.clip((values - mode) / (spread or 1.0), -5.0, 5.0), values != mode])
+        features = np.stack(
+            [np.ones(met), np.clip((values - mode) / (spread or 1.0), -5.0, 5.0), values != mode]
+        )
         gains = []
         for k in range(self.outputs):
             at = PER_OUTPUT + OUTPUT_TOTALS * k
@@ -343,8 +345,8 @@ def _statistic(code: int, k: int, counts: Vector, sums: Matrix, totals: Vector) 
         else:
             shrinkage = max(within / between, LEAST_SHRINKAGE)
     if code < 0 or code >= len(counts):
-        return mean + totals[at + ORIGIN]
-    return (sums[code, k] + shrinkage * mean) / (counts[code] + shrinkage) + totals[at + ORIGIN]
+        return float(mean + totals[at + ORIGIN])
+    return float((sums[code, k] + shrinkage * mean) / (counts[code] + shrinkage) + totals[at + ORIGIN])
 
 
 @compiled

@@ -64,7 +64,7 @@ class Records(ABC):
 class DictRecords(Records):
     """Dicts: feature -> number, boolean, text or date; None, NaN and a key that is not there are gaps."""
 
-    def __init__(self, rows: Sequence[Mapping[Any, Any]]) -> None:
+    def __init__(self, rows: Sequence[Any]) -> None:
         for row in rows:
             if not isinstance(row, Mapping):
                 hint = ": use x.to_dict()" if hasattr(row, "to_dict") else ""
@@ -75,7 +75,9 @@ class DictRecords(Records):
         return len(self._rows)
 
     def values(self, name: Any, kind: str) -> Any:
-        return typed([row.get(name) if type(row) is dict else dict(row).get(name) for row in self._rows], kind, name)
+        return typed(
+            [row.get(name) if type(row) is dict else dict(row).get(name) for row in self._rows], kind, name
+        )
 
     def columns_at(self, row: int) -> dict[Any, str]:
         found = {name: kind_of(value, name) for name, value in self._rows[row].items()}
@@ -133,7 +135,11 @@ class TypedRecords(Records):
         return typed([_single(value) for value in self._columns[name]], kind, name)
 
     def columns_at(self, row: int) -> dict[Any, str]:
-        there = {n: self._kinds[n] for n, each in self._columns.items() if known(each[row : row + 1], self._kinds[n])[0]}
+        there = {
+            n: self._kinds[n]
+            for n, each in self._columns.items()
+            if known(each[row : row + 1], self._kinds[n])[0]
+        }
         return _sorted(there)
 
     def first_new(self, known_names: Container[Any], start: int) -> dict[Any, int]:
@@ -216,14 +222,18 @@ def _of_frame(X: Any, known: Mapping[Any, Any], complete: bool) -> TypedRecords:
         frame = nw.from_native(X, eager_only=True)
     except Exception as error:  # whatever the frame's own library thinks of it
         seen = str(error).split("\n")[0]
-        raise InputError(f"X is a {type(X).__name__} that cannot be read ({seen}), expected a frame.") from None
+        raise InputError(
+            f"X is a {type(X).__name__} that cannot be read ({seen}), expected a frame."
+        ) from None
     if complete and (missing := [name for name in known if name not in names]):
         others = [name for name in names if name not in known]
         renamed = f": was {others[0]!r} renamed?" if others else "."
         raise InputError(f"X has no column {missing[0]!r}, which the model has learned from{renamed}")
     columns, kinds = {}, {}
     for name in names:
-        values, kind = _of_series(frame.get_column(name), name, known[name].kind if name in known else None, nw)
+        values, kind = _of_series(
+            frame.get_column(name), name, known[name].kind if name in known else None, nw
+        )
         if kind is not None:
             columns[name], kinds[name] = values, kind
     return TypedRecords(columns, kinds, len(frame))
@@ -237,7 +247,9 @@ def _of_series(series: Any, name: Any, expected: str | None, nw: Any) -> tuple[A
             series = series.cast(nw.Float64)
         values = np.asarray(series.to_numpy()).astype(np.float64)
         if np.isinf(values).any():
-            raise InputError(f"the column {name!r} holds infinity, expected finite numbers: drop the row, or clip it.")
+            raise InputError(
+                f"the column {name!r} holds infinity, expected finite numbers: drop the row, or clip it."
+            )
         return values, "number"
     if dtype in (nw.Datetime, nw.Date) and getattr(dtype, "time_zone", None) is None:
         return np.asarray(series.to_numpy()).astype("datetime64[us]").view(np.int64), "date"
@@ -267,7 +279,7 @@ def kind_of(value: Any, name: Any) -> str | None:
 
 
 def typed(values: Sequence[Any], kind: str, name: Any) -> Any:
-    """Single values of a column as the kind that the column is; what is of another kind is a gap, and told."""
+    """Single values of a column as the kind that it is; what is of another kind is a gap, and told."""
     if kind == "text":
         return [_text(value, name) for value in values]
     if kind == "date":
@@ -295,7 +307,9 @@ def as_number(value: Any, name: Any) -> float:
         if kind == "text" and math.isinf(number):
             return math.nan
     if math.isinf(number):
-        raise InputError(f"the column {name!r} is {number}, expected a finite number: drop the value, or clip it.")
+        raise InputError(
+            f"the column {name!r} is {number}, expected a finite number: drop the value, or clip it."
+        )
     return number
 
 
@@ -311,11 +325,12 @@ def _text(value: Any, name: Any) -> str | None:
 
 
 def _moment(value: Any, name: Any) -> int:
-    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
-    if isinstance(value, (datetime.date, np.datetime64)) and kind_of(value, name):
+    kind = kind_of(value, name)
+    if kind == "date":
+        if getattr(value, "tzinfo", None) is not None:
+            value = value.astimezone(datetime.UTC).replace(tzinfo=None)
         return int(np.datetime64(value, "us").view(np.int64))
-    if kind_of(value, name) is not None:
+    if kind is not None:
         _tell_other_kind(value, name, "a date")
     return NOT_A_TIME
 
@@ -323,8 +338,8 @@ def _moment(value: Any, name: Any) -> int:
 def _tell_other_kind(value: Any, name: Any, expected: str) -> None:
     notice(
         f"other kind {expected}",
-        f"the column {name!r} holds {value!r}, and was {expected} so far: what reads as one is taken as one, the "
-        "rest counts as missing. Told once.",
+        f"the column {name!r} holds {value!r}, and was {expected} so far: what reads as one is taken as one, "
+        "the rest counts as missing. Told once.",
     )
 
 
@@ -335,9 +350,11 @@ def record_to_keep(x: Any) -> dict[Any, Any]:
     >>> record_to_keep({"a": np.float32(0.5), "b": None, "c": 4, "d": datetime.date(1970, 1, 2)})
     {'a': 0.5, 'c': 4, 'd': numpy.datetime64('1970-01-02T00:00:00.000000')}
     """
-    items = x.items() if isinstance(x, Mapping) else enumerate(np.asarray(x, dtype=np.float64).ravel().tolist())
-    record = {}
-    for name, value in items:
+    plain_row = (
+        x if isinstance(x, Mapping) else dict(enumerate(np.asarray(x, dtype=np.float64).ravel().tolist()))
+    )
+    record: dict[Any, Any] = {}
+    for name, value in plain_row.items():
         kind = kind_of(value, name)
         if kind == "text":
             record[name] = _text(value, name)

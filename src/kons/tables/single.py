@@ -2,9 +2,9 @@
 
 ::
 
-    reading = single.read(x, target)      the row, and what the columns read in it; None: the row adds features
-    ... the learner learns reading.row, and may refuse ...
-    single.learn(reading, target)         cannot fail
+    reading = single.read(x)         the row, and what the columns read in it; None: the row adds features
+    ...                              the learner learns reading.row, and may refuse it
+    single.learn(reading, known)     cannot fail
 
 so that nothing has to be marked and put back. A row after which features join goes the way of blocks.
 """
@@ -77,7 +77,9 @@ class SingleRecords:
             other.learn(value, known)
 
     def _read(self, x: dict[Any, Any]) -> Reading:
-        row, numbers, others = [0.0] * self._width, [], []
+        row = [0.0] * self._width
+        numbers: list[float] = []
+        others: list[Any] = []
         get = x.get
         for name, slot, column in self._numbers:
             value = get(name)
