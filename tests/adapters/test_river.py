@@ -141,7 +141,6 @@ def test_parameters_reach_the_learner():
         ({"scale": "none"}, "scale='none' does not apply to 'auto'"),
         ({"forgetting": 0.9}, "'auto' takes no parameter 'forgetting'"),
         ({"bandwidth": np.ones(2)}, "bandwidth is array"),
-        ({"text_width": 0}, "width"),
         ({"learner": "embedded", "warmup": 0}, "warmup"),
     ],
 )
@@ -257,26 +256,34 @@ def test_saved_and_loaded_it_goes_on_bit_for_bit(tmp_path, kind, at):
 
 def forgeries(state):
     """States that cannot be, each by one change of a good one."""
-    columns = state["columns"]
-    kinds = columns["is_text"]
+    core = state["core"]
+    encoder = core["encoder"]
+    columns = encoder["columns"]
+    name, kind, column = columns[0]
     for key, value in {
         "width": 99,
-        "sums": [*columns["sums"], 1.0],
-        "counts": [-1, *columns["counts"][1:]],
-        "is_text": [*kinds, ("one more", False)],
-        "waiting": [("w", [])],
-        "ignored": [["a", "list"]],
+        "columns": [*columns, ("one more", kind, column)],
+        "outputs": 99,
+        "late": [1.0],
+        "looked": 7,
+        "known": -1,
+        "grows": "yes",
+        "asked": [("a", [("b", [1.0])])],
     }.items():
-        yield state | {"columns": columns | {key: value}}
-    yield state | {"columns": columns | {"sums": [float("nan"), *columns["sums"][1:]]}}
-    yield state | {"columns": columns | {"is_text": [([], kinds[0][1]), *kinds[1:]]}}
-    yield state | {"columns": columns | {"is_text": [("a", "b")]}}
-    yield state | {"columns": columns | {"is_text": kinds[:-1]}}
-    yield state | {"columns": columns | {"waiting": ["ab"]}}
-    yield state | {"columns": columns | {"waiting": [("w", [1.0, "text"])]}}
-    yield state | {"columns": KONSRegressor().state()["columns"]}
+        yield state | {"core": core | {"encoder": encoder | {key: value}}}
+    for forged in (
+        [("no kind", "colour", column), *columns[1:]],
+        [([], kind, column), *columns[1:]],
+        [(name, "text", column), *columns[1:]],
+        [(name, kind, column | {"total": float("nan")}), *columns[1:]],
+        [(name, kind, column | {"slots": [0, 1, 2]}), *columns[1:]],
+        columns[:-1],
+        ["ab"],
+    ):
+        yield state | {"core": core | {"encoder": encoder | {"columns": forged}}}
+    yield state | {"core": core | {"encoder": None}}
     yield state | {"core": None}
-    yield {"core": state["core"]}
+    yield {}
 
 
 def test_forged_states_are_refused():

@@ -9,8 +9,7 @@ import pytest
 from river import evaluate, metrics
 
 from contracts.learners import assert_identical
-from kons import AutoKONS, errors
-from kons.errors import KonsWarning
+from kons import AutoKONS
 from kons.files import from_bytes, to_bytes
 from kons.recipes import for_task
 from kons.river import KONSClassifier, KONSRegressor
@@ -80,22 +79,18 @@ def test_frames_are_rows_one_by_one():
             np.testing.assert_allclose(many, single, rtol=1e-7)
 
 
-def test_a_feature_that_comes_late_gets_a_column_after_fifty_values(monkeypatch):
-    monkeypatch.setattr(errors, "told", {"river missing"})
+def test_a_feature_that_comes_late_is_used_from_the_next_row_on():
     late = RNG.uniform(50.0, 90.0, size=COUNT)
     rows = [x | {"late": late[i]} if i >= 30 else x for i, x in enumerate(ROWS)]
     model, alone = KONSRegressor(**SMALL), core("regression")
-    with pytest.warns(KonsWarning, match=r"'late' came late: its scale was read off its first 50 values"):
-        found = played(model, rows)
-    since = 30 + 49
-    expected = alone.advance(X[:since], Y[:since]).prediction.tolist()
-    expected.append(alone.predict_one(X[since]))
-    alone.widen(1, late[30 : since + 1, None])
-    wide = np.column_stack([X, late])
-    alone.learn_one(wide[since], Y[since])
-    expected += alone.advance(wide[since + 1 :], Y[since + 1 :]).prediction.tolist()
+    found = played(model, rows)
+    expected = alone.advance(X[:31], Y[:31]).prediction.tolist()
+    alone.widen(2, [[late[30], 1.0]])  # what it was, and that it was missing
+    wide = np.column_stack([X, late, np.zeros(COUNT)])
+    expected += alone.advance(wide[31:], Y[31:]).prediction.tolist()
     np.testing.assert_allclose(found, expected, rtol=1e-7)
-    assert model.core.relevances.shape == (3,)
+    assert model.core.relevances.shape == (4,)
+    assert model.core.feature_names == ["a", "b", "late", "late missing"]
 
 
 @pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")

@@ -1,14 +1,18 @@
-"""Dicts whose targets come late: refereed by a model that is handed each row when its target is there."""
+"""Dicts whose targets come late: refereed by a learner of rows encoded by hand when they were asked."""
 
 import copy
+import datetime
 
 import numpy as np
 import pytest
 
 import kons
+from contracts.learners import assert_identical
 from contracts.test_forged_states import leaves, with_leaf
 from kons.errors import FileError, InputError, TargetError
+from kons.recipes import for_task
 from kons.river import KONSClassifier, KONSRegressor
+from tables.naive import Naive
 
 
 def rows(count=260, new=90):
@@ -34,20 +38,53 @@ MODELS = {
 
 @pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
-def test_a_row_that_waited_is_learned_as_if_it_came_then(make):
-    model, later = make(), make()
-    stream = [(x, y if isinstance(model, KONSRegressor) else str(y > 1.0)) for x, y in rows()]
+def test_a_row_that_waited_is_learned_as_it_was_predicted(make):
+    model = make()
+    numbers = isinstance(model, KONSRegressor)
+    core = for_task("regression" if numbers else "classification", "embedded", warmup=30, max_atoms=20)
+    naive = Naive()
+    stream = [(x, y if numbers else str(y > 1.0)) for x, y in rows()]
+    plain = [
+        {name: str(value) if name == "c" else float(value) for name, value in x.items()} for x, _ in stream
+    ]
     for t, (x, _) in enumerate(stream):
-        assert model.ask(x, t) == later.predict_one(x)
+        answer, expected = model.ask(x, t), core.ask(naive.encode(plain[t]), t)
+        assert answer == (pytest.approx(expected, rel=1e-9) if numbers else expected)
+        assert model.ask(dict(reversed(x.items())), t) == answer
         if t >= 6:
             model.tell(t - 6, stream[t - 6][1])
-            later.learn_one(*stream[t - 6])
+            core.tell(t - 6, stream[t - 6][1])
+            if earlier := naive.learn(plain[t - 6]):
+                core.widen(len(earlier), [earlier])
         if t == 140:
             model = kons.files.from_bytes(kons.files.to_bytes(model))
         if t == 200:
             model = copy.deepcopy(model)
     assert model.queue.ids == list(range(254, 260))
-    assert model.rows_seen == later.rows_seen == 254
+    assert model.rows_seen == 254
+    assert model.core.feature_names[:4] == ["a", "b", "c=u", "c=v"]
+    assert "new" in model.core.feature_names
+
+
+def test_rows_that_made_room_are_forgotten_by_the_encoder_too():
+    model = KONSRegressor("embedded", warmup=30)
+    model.queue.most = 3
+    for t, (x, _) in enumerate(rows(20)):
+        model.ask(x, t)
+    assert model.queue.dropped == 17
+    assert [id for id, _ in model.state()["core"]["encoder"]["asked"]] == [17, 18, 19]
+
+
+def test_dates_wait_in_files():
+    model = KONSRegressor("embedded", warmup=2)
+    for day in range(1, 6):
+        model.ask({"when": datetime.date(2024, 1, day)}, day)
+    twin = kons.files.from_bytes(kons.files.to_bytes(model))
+    for day in range(1, 6):
+        for each in (model, twin):
+            each.tell(day, float(day))
+    assert_identical(twin.state(), model.state())
+    assert model.core.feature_names[:3] == ["when days", "when weekday sin", "when weekday cos"]
 
 
 def test_auto_learns_a_row_as_it_was_predicted():
@@ -89,7 +126,7 @@ def test_a_row_that_is_refused_leaves_no_trace():
         with pytest.raises(InputError):
             model.ask(bad, 1)
     assert model.queue.pending == 0
-    assert model.state()["columns"] == KONSRegressor("embedded").state()["columns"]
+    assert "encoder" not in model.state()["core"]
     x = {"a": 1.0}
     model.ask(x, 1)
     x["a"] = 2.0
@@ -98,20 +135,20 @@ def test_a_row_that_is_refused_leaves_no_trace():
     assert model.ask({"a": 1.0}, 1) == 0.0
 
 
-def test_a_queue_that_does_not_fit_is_refused():
+def test_records_that_were_never_asked_are_refused():
     model = KONSRegressor("embedded")
     for t, (x, _) in enumerate(rows(3)):
         model.ask(x, t)
-    state, parameters = model.state(), {"learner": "embedded"}
-    points = state["queue"]["rows"]["points"]
+    state, parameters, where = model.state(), {"learner": "embedded"}, ("core", "encoder", "asked")
+    asked = state["core"]["encoder"]["asked"]
     assert KONSRegressor.from_state(parameters, state).queue.ids == [0, 1, 2]
-    for path, value in leaves(points):
+    for path, value in leaves(asked):
         for wrong in ([], float("nan"), float("inf"), b"bytes", 10**400):
             if path[-1] == 1 or isinstance(wrong, list):
-                forged = with_leaf(state, ("queue", "rows", "points", *path), wrong)
+                forged = with_leaf(state, (*where, *path), wrong)
                 with pytest.raises(FileError, match="cannot be used"):
                     KONSRegressor.from_state(parameters, forged)
         assert value is not None
-    for wrong in (points[:2], "text", [*points[:2], "text"], [*points[:2], ["text"]]):
+    for wrong in ("text", [*asked[:2], "text"], [*asked[:2], (2, ["text"])], [(0, [("a", ("moment", "x"))])]):
         with pytest.raises(FileError, match="cannot be used"):
-            KONSRegressor.from_state(parameters, with_leaf(state, ("queue", "rows", "points"), wrong))
+            KONSRegressor.from_state(parameters, with_leaf(state, where, wrong))

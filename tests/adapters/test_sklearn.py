@@ -36,11 +36,18 @@ WEIGHTS = (
     "check_sample_weight_equivalence_on_dense_data",
     "check_sample_weight_equivalence_on_sparse_data",
 )
+# Columns are known by name: the check wants those in another order to be refused.
+NAMES = {"check_dataframe_column_names_consistency": "columns in another order are the same columns"}
 EXPECTED_FAILURES = {
     "KONSRegressor()": dict.fromkeys(WEIGHTS, CHOICES),
     "KONSClassifier()": dict.fromkeys(WEIGHTS, CHOICES),
     "KONSClassifier(learner='embedded')": dict.fromkeys(WEIGHTS, ORDER),
 }
+
+
+def expected_failures(estimator):
+    named = {} if isinstance(estimator, KORSFeatures) else NAMES
+    return named | EXPECTED_FAILURES.get(repr(estimator), {})
 
 
 # The adapter is the same code for every learner: of the two estimators one is the default, and one whose rows
@@ -60,7 +67,7 @@ OTHERS = [
 
 @parametrize_with_checks(
     SAMPLE + OTHERS if effort.is_soak() else SAMPLE,
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(repr(estimator), {}),
+    expected_failed_checks=expected_failures,
 )
 @pytest.mark.filterwarnings("ignore:X is sparse:kons.errors.KonsWarning")
 def test_scikit_learn_s_checks(estimator, check):
@@ -276,13 +283,131 @@ def test_frames_in_and_out(frame):
     estimator = KONSRegressor().fit(table, series)
     assert estimator.feature_names_in_.tolist() == ["speed", "drift"]
     np.testing.assert_array_equal(estimator.predict(table), estimator.predict(table))
-    with pytest.raises(ValueError, match="feature names"):
-        estimator.predict(table[["drift", "speed"]])
+    assert_identical(estimator.predict(table[["drift", "speed"]]), estimator.predict(table))
+    for renamed in (frame({"speed": X[:, 0], "draft": X[:, 1]}), table[["speed"]]):
+        with pytest.raises(ValueError, match="now missing:\n- drift"):
+            estimator.predict(renamed)
     features = KORSFeatures(random_state=1).set_output(transform="pandas").fit(table)
     out = features.transform(table)
     assert isinstance(out, pd.DataFrame)
     assert out.columns.tolist() == features.get_feature_names_out().tolist()
     assert out.columns[0] == "korsfeatures0"
+
+
+# ---- tables as people have them
+
+
+def untidy(count=400):
+    """Numbers with gaps, text, dates, flags; and a target that needs all of them."""
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame(
+        {
+            "size": rng.normal(size=count) * 100.0,
+            "colour": rng.choice(["red", "green", "blue"], size=count),
+            "when": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 1000, size=count), unit="h"),
+            "open": rng.random(count) < 0.5,
+        }
+    )
+    y = (
+        table["size"].to_numpy()
+        + 200.0 * (table["colour"] == "red").to_numpy()
+        + 50.0 * table["open"].to_numpy()
+    )
+    table.loc[rng.random(count) < 0.2, "size"] = np.nan
+    table.loc[rng.random(count) < 0.1, "colour"] = None
+    return table, y
+
+
+TABLE, WORTH = untidy()
+MAKERS = {
+    "auto": lambda: KONSRegressor(max_atoms=40, options={"experts": 4}),
+    "embedded": lambda: KONSRegressor("embedded"),
+    "classes": lambda: KONSClassifier("embedded"),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("convert", [lambda table: table, pl.from_pandas], ids=["pandas", "polars"])
+def test_frames_with_text_dates_and_gaps(name, convert):
+    estimator, table = MAKERS[name](), convert(TABLE)
+    y = np.where(WORTH > 50.0, "dear", "cheap") if name == "classes" else WORTH
+    estimator.fit(table, y)
+    assert estimator.feature_names_in_.tolist() == ["size", "colour", "when", "open"]
+    assert estimator.n_features_in_ == 4
+    found = estimator.predict(table)
+    assert estimator.score(table, y) > (0.8 if name == "classes" else 0.5)
+    assert_identical(estimator.predict(convert(TABLE[["open", "when", "size", "colour"]])), found)
+    alone = [estimator.predict(convert(TABLE[i : i + 1]))[0] for i in range(5)]
+    if name == "classes":
+        assert alone == found[:5].tolist()
+    else:
+        np.testing.assert_allclose(alone, found[:5], rtol=1e-9)
+    for wrong, words in (
+        (
+            TABLE.rename(columns={"size": "sizes"}),
+            "unseen at fit time:\n- sizes\nFeature names seen .*\n- size",
+        ),
+        (TABLE.drop(columns="when"), "now missing:\n- when"),
+        (TABLE.assign(more=1.0), "unseen at fit time:\n- more"),
+    ):
+        for call in (estimator.predict, lambda rows: estimator.partial_fit(rows, y)):
+            with pytest.raises(ValueError, match=words):
+                call(convert(wrong))
+    twin = from_bytes(to_bytes(estimator))
+    assert_identical(twin.predict(table), found)
+    estimator.partial_fit(table, y)
+    assert_identical(twin.partial_fit(table, y).state(), estimator.state())
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_arrays_with_gaps(name):
+    gone = RNG.random(X.shape) < 0.2
+    gone[:50] = False
+    rows = np.where(gone, np.nan, X)
+    y = THREE if name == "classes" else Y
+    estimator = MAKERS[name]().fit(rows, y)
+    assert np.isin(estimator.predict(rows), ["left", "right", "up"]).all() if name == "classes" else True
+    assert estimator.score(X, y) > 0.7
+    plain = MAKERS[name]().fit(X, y)  # gaps that come only later
+    assert len(plain.predict(rows)) == len(rows)
+    twin = from_bytes(to_bytes(plain))
+    assert_identical(twin.partial_fit(rows, y).state(), plain.partial_fit(rows, y).state())
+    with pytest.raises(ValueError, match="infinity"):
+        estimator.predict(np.where(gone, np.inf, X))
+
+
+def test_weights_of_rows_of_a_frame():
+    weights = np.where(np.arange(400) % 4 == 0, 0.0, 1.0)
+    weighted = KONSRegressor("embedded").fit(TABLE, WORTH, sample_weight=weights)
+    without = KONSRegressor("embedded").fit(TABLE[weights > 0.0], WORTH[weights > 0.0])
+    assert_identical(weighted.predict(TABLE), without.predict(TABLE))
+
+
+@pytest.mark.parametrize("learner", ["auto", "embedded"])
+def test_balanced_classes(learner):
+    points, moons = make_moons(600, noise=0.3, random_state=1)
+    rare = np.flatnonzero((moons == 0) | (np.arange(600) % 12 == 0))
+    points, moons = points[rare], moons[rare]
+    plain = KONSClassifier(learner).fit(points, moons)
+    balanced = KONSClassifier(learner, class_weight="balanced").fit(points, moons)
+    counts = np.bincount(moons)
+    weights = {label: len(moons) / (2.0 * count) for label, count in enumerate(counts)}
+    by_hand = KONSClassifier(learner).fit(points, moons, sample_weight=[weights[label] for label in moons])
+    named = KONSClassifier(learner, class_weight=weights).fit(points, moons)
+    assert (balanced.predict(points) == 1).sum() > (plain.predict(points) == 1).sum()
+    for other in (by_hand, named):
+        assert_identical(other.predict_proba(points), balanced.predict_proba(points))
+    assert balanced.class_counts_.tolist() == counts.tolist()
+    going_on = KONSClassifier(learner, class_weight="balanced")
+    going_on.partial_fit(points[:100], moons[:100], classes=[0, 1]).partial_fit(points[100:], moons[100:])
+    assert going_on.class_counts_.tolist() == counts.tolist()
+    assert_identical(from_bytes(to_bytes(going_on)).state(), going_on.state())
+
+
+def test_nothing_varies_unsaid():
+    estimator = KONSRegressor("con_kons")
+    assert_identical(estimator.fit(X, Y).predict(X), clone(estimator).fit(X, Y).predict(X))
+    assert estimator.seed_ == 0
 
 
 # ---- features

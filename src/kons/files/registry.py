@@ -40,9 +40,10 @@ _THEIRS = (
 TABLE: dict[str, str] = {
     **{name: f"{module}:{name}" for module, names in _CLASSES.items() for name in names},
     **{
-        f"kons.sklearn.{name}": f"kons.sklearn:{name}"
-        for name in ("KONSRegressor", "KONSClassifier", "KORSFeatures")
+        f"kons.sklearn.{name}": f"kons.sklearn.estimators:{name}"
+        for name in ("KONSRegressor", "KONSClassifier")
     },
+    "kons.sklearn.KORSFeatures": "kons.sklearn.landmarks:KORSFeatures",
     **{f"kons.river.{name}": f"kons.river.models:{name}" for name in ("KONSRegressor", "KONSClassifier")},
     **{f"sklearn.{name}": f"sklearn.gaussian_process.kernels:{name}" for name in _THEIRS},
 }

@@ -26,7 +26,7 @@ from kons.learners.labels import Labels
 from kons.learners.trace import Trace
 from kons.state import Field, Inner, Sizes, fields
 from kons.stored import Stored
-from kons.tables import Encoder, Growth, Records, is_table, records_of
+from kons.tables import Encoder, Growth, Records, is_table, record_to_keep, records_of
 
 __all__ = ["TakesTables"]
 
@@ -62,7 +62,7 @@ class TakesTables:
         wraps: dict[str, Callable[[Any], Any]] = {"advance": _advancing, "learn_one": _learning_one}
         wraps |= dict.fromkeys(ABOUT_ROWS, _asking) | dict.fromkeys(ABOUT_ONE, _asking_one)
         for name, wrap in wraps.items():
-            if name in vars(cls):
+            if name in vars(cls) and getattr(cls, "supervised", True):
                 setattr(cls, name, wrap(vars(cls)[name]))
 
     # ---- looking
@@ -84,22 +84,54 @@ class TakesTables:
     # ---- targets that come late
 
     def ask(self, x: Any, id: Any) -> Any:
-        """As of rows of numbers; a record is learned by the encoder when its target is told."""
+        """As of rows of numbers. A record is encoded now, and learned by the encoder when its target is told.
+
+        The first row of all tells which columns there are.
+        """
         told: Any = super()
-        answer = told.ask(x, id)
-        if self._records(x) is not None and self._encoder is not None:
-            record = dict(x) if isinstance(x, Mapping) else {}
-            self._encoder.ask(id, {name: _plain(value) for name, value in record.items()})
+        if self._records(x) is None:
+            return told.ask(x, id)
+        record = record_to_keep(x)
+        kept = None if self._encoder is None else self._encoder.asked(id)
+        if kept is not None:  # it was encoded by what was known then
+            return self._queue_of().ask_again(id, self._queue_of().find(id)[0][0] if kept == record else None)
+        began = self._encoder is None
+        if self._encoder is None:
+            self._encoder = self._new_encoder()
+            self._encoder.begin(records_of(record))
+        try:
+            answer = told.ask(x, id)
+        except BaseException:
+            self._encoder = None if began else self._encoder
+            raise
+        self._encoder.ask(id, record, self._queue_of().ids)
         return answer
 
     def tell(self, id: Any, y: Any) -> None:
         """As of rows of numbers."""
         told: Any = super()
-        told.tell(id, y)
-        record = None if self._encoder is None else self._encoder.answered(id)
-        if record is not None:
-            for piece in self._encoder.learn(records_of(record), self._as_codes([y])):  # type: ignore[union-attr]
-                self.grow(piece.growth)
+        encoder = self._encoder
+        record = None if encoder is None else encoder.asked(id)
+        if encoder is None or record is None:
+            told.tell(id, y)
+            return
+        target = self._as_target(y)
+        reading = encoder.read_one(record, target)
+        growth = None
+        if reading is not None:
+            told.tell(id, y)
+            encoder.learn_one(reading, target)
+        else:
+            mark = encoder.mark()
+            try:
+                (piece,) = encoder.learn(records_of(record), [target])
+                growth = piece.growth
+                told.tell(id, y)
+            except BaseException:
+                encoder.restore(mark)
+                raise
+        encoder.answered(id)
+        self.grow(growth)
 
     def forget(self, id: Any) -> None:
         """As of rows of numbers."""
@@ -107,6 +139,10 @@ class TakesTables:
         told.forget(id)
         if self._encoder is not None:
             self._encoder.answered(id)
+
+    def _queue_of(self) -> Any:
+        told: Any = self
+        return told.queue
 
     def _point_to_keep(self, x: Any) -> Any:
         records = self._records(x)
@@ -129,6 +165,11 @@ class TakesTables:
         if told.accepts == "objects":
             return None
         if is_table(X):
+            if self._encoder is None and told.rows_seen:
+                raise InputError(
+                    "X has named columns, and the rows learned so far were arrays without names: pass arrays "
+                    "of the same columns, such as X.to_numpy()."
+                )
             return records_of(X, None if self._encoder is None else self._encoder.columns)
         if self._encoder is not None and self._encoder.unnamed:
             array = np.atleast_2d(np.asarray(X, dtype=np.float64))
@@ -143,7 +184,11 @@ class TakesTables:
 
     def _look(self, records: Records) -> Any:
         """Rows as if each came next; before any was learned there is nothing to know them by."""
-        return np.zeros((len(records), 1)) if self._encoder is None else self._encoder.look(records)
+        if self._encoder is not None:
+            return self._encoder.look(records)
+        if len(records):
+            self._new_encoder().begin(records)  # which refuses what is no value
+        return np.zeros((len(records), 1))
 
     def _filled(self, X: Any) -> Any:
         """An array without its gaps, where no row before had one."""
@@ -156,6 +201,19 @@ class TakesTables:
         if told.labelled:
             return Labels(told.classes).learn(y)
         return as_outputs(y, len(y), None)
+
+    def _as_target(self, y: Any) -> Any:
+        """Of one row: a number, some of them, or the code of a label."""
+        told: Any = self
+        if told.labelled:
+            try:
+                return told.classes.index(y)
+            except ValueError:  # a new one, or none
+                return int(self._as_codes([y])[0])
+        if type(y) is float and y - y == 0.0:
+            return y
+        targets: Any = as_outputs([y], 1, None)[0]
+        return targets if targets.ndim else float(targets)
 
     def grow(self, growth: Growth | None) -> None:
         """Let the learner follow features that joined; one that cannot goes on with those it has."""
@@ -183,11 +241,6 @@ class TakesTables:
         return found
 
 
-def _plain(value: Any) -> Any:
-    """A value as a file can hold it."""
-    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
-
-
 def _asking(verb: Any) -> Any:
     @functools.wraps(verb)
     def ask(self: Any, X: Any, *args: Any, **options: Any) -> Any:
@@ -207,6 +260,8 @@ def _asking(verb: Any) -> Any:
 def _asking_one(verb: Any) -> Any:
     @functools.wraps(verb)
     def ask(self: Any, x: Any, *args: Any, **options: Any) -> Any:
+        if type(x) is dict and self._encoder is not None:
+            return verb(self, self._encoder.look_one(x), *args, **options)
         records = self._records(x)
         if records is not None:
             return verb(self, self._look(records)[0], *args, **options)
@@ -231,7 +286,7 @@ def _advancing(verb: Any) -> Any:
                 trace: Trace = verb(self, X, y, *args, **options)
                 return trace
             except MissingValueError:
-                if not self.allows_missing:
+                if not self.allows_missing or not _has_gaps(X):
                     raise
             found: Trace = _from_first_gap(self, advance, X, y, *args, **options)
             return found
@@ -256,19 +311,32 @@ def _advancing(verb: Any) -> Any:
 def _learning_one(verb: Any) -> Any:
     @functools.wraps(verb)
     def learn_one(self: Any, x: Any, y: Any) -> None:
+        encoder = self._encoder
+        if type(x) is dict and encoder is not None:
+            target = self._as_target(y)
+            reading = encoder.read_one(x, target)
+            if reading is not None:
+                verb(self, reading.row, y)
+                encoder.learn_one(reading, target)
+                return
         records = self._records(x)
         if records is None:
             try:
                 verb(self, x, y)
                 return
             except MissingValueError:
-                if not self.allows_missing:
+                if not self.allows_missing or not _has_gaps(x):
                     raise
             _from_first_gap(self, type(self).advance, np.atleast_2d(np.asarray(x, dtype=np.float64)), [y])
             return
         self._learn_records(records, [y], lambda rows, _: verb(self, rows[0], y))
 
     return learn_one
+
+
+def _has_gaps(X: Any) -> bool:
+    """Whether it is the rows, and not their targets, that lack something."""
+    return bool(np.isnan(np.asarray(X, dtype=np.float64)).any())
 
 
 def _from_first_gap(self: Any, advance: Any, X: Any, y: Any, *args: Any, **options: Any) -> Any:

@@ -1,31 +1,24 @@
-"""River's estimators over a learner in raw units."""
+"""River's estimators: a learner in raw units, which takes dicts and frames by itself, under River's verbs."""
 
 from __future__ import annotations
 
-import copy
-import sys
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-import numpy as np
 from river import base
 
-from kons.arrays import Matrix, Vector
-from kons.errors import ConfigurationError, InputError, notice
+from kons.errors import InputError
 from kons.kernels import Kernel
-from kons.learners.late import LateTargets
 from kons.learners.protocol import as_learner
-from kons.learners.queue import Identifier, Kept, Queue, Shapes
+from kons.learners.queue import Identifier, Queue
 from kons.losses import Loss
 from kons.recipes import for_task, together
 from kons.recipes.registry import recipe_of
-from kons.river.columns import ENOUGH, Columns, DictQueue, Reading, Samples
-from kons.river.frames import Table
-from kons.river.values import as_kept
 from kons.stored import Stored
+from kons.tables import Records, is_table, records_of
 
 __all__ = ["KONSClassifier", "KONSRegressor"]
 
-LARGEST = sys.float_info.max
 # Rows that tell the scales, for a learner that waits for them.
 WARMUP = 200
 #: Parameters of the learner that have a name of their own here; None leaves them to the learner.
@@ -35,8 +28,8 @@ _NAMED = (
 )
 
 
-class OnDicts(LateTargets):
-    """What both estimators share: dicts to rows, frames to blocks, and features that come late."""
+class OnDicts:
+    """What both estimators share. What becomes of a feature: :mod:`kons.tables.features`."""
 
     _task: Literal["regression", "classification"]
 
@@ -51,7 +44,6 @@ class OnDicts(LateTargets):
         loss: str | Loss | None = None,
         scale: Literal["auto", "none"] = "auto",
         warmup: int | None = None,
-        text_width: int = 8,
         seed: int = 0,
         parameters: dict[str, Any] | None = None,
     ) -> None:
@@ -64,204 +56,84 @@ class OnDicts(LateTargets):
         self.loss = loss
         self.scale = scale
         self.warmup = warmup
-        self.text_width = text_width
         self.seed = seed
         self.parameters = parameters
-        self._prepare()
-
-    def _prepare(self) -> None:
-        """Make the learner that the parameters describe; it has seen nothing."""
         named = {name: getattr(self, name) for name in _NAMED}
-        if "warmup" in recipe_of(self.learner).accepts:
-            named["warmup"] = WARMUP if self.warmup is None else self.warmup
-        given = together(named, self.parameters, "parameters")
-        self._core: Any = as_learner(for_task(self._task, self.learner, **given))
-        self._columns = Columns(self.text_width)
+        if "warmup" in recipe_of(learner).accepts:
+            named["warmup"] = WARMUP if warmup is None else warmup
+        self._core: Any = as_learner(
+            for_task(self._task, learner, **together(named, parameters, "parameters"))
+        )
 
     # ---- learning
 
     def learn_one(self, x: dict[Any, Any], y: Any) -> None:
         """Learn one row: features by name, and its target."""
-        self._learn(x, self._target(y))
-
-    def _target(self, y: Any) -> Any:
-        return y
-
-    def _learn(self, x: Any, y: Any, more: Kept = ()) -> None:
-        """Learn one row, with what was kept of it besides if it was asked before."""
-        columns = self._columns
-        quick = columns.quick(x)
-        if quick is None:
-            self._learn_reading(columns.read(x), x, y, more)
-            return
-        _learn_row(self._core, quick[0], y, more)
-        columns.count_complete(quick[1])
+        self._core.learn_one(x if type(x) is dict else _as_dict(x), y)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a frame in order: the same as one by one, faster.
 
         Of pandas, or any that narwhals knows. All of them or, after an error, none.
         """
-        table, targets = Table(X), self._targets(y)
-        if len(targets) != len(table):
+        records, targets = self._records(X), _as_list(y)
+        if len(targets) != len(records):
             raise InputError(
-                f"y has {len(targets)} value(s), X has {len(table)} row(s): expected one per row."
+                f"y has {len(targets)} value(s), X has {len(records)} row(s): expected one per row."
             )
-        if not len(table):
-            return
-        if self._columns.width and self._columns.first_new(table, 0) == len(table):
-            self._learn_known(table, targets, slice(None))
-            return
-        before = copy.deepcopy((self._core, self._columns))
-        try:
-            self._learn_with_new(table, targets)
-        except BaseException:
-            self._core, self._columns = before
-            raise
+        if targets:
+            self._core.advance(records, targets)
 
-    def _learn_with_new(self, table: Table, targets: list[Any]) -> None:
-        """Rows with new features by themselves, stretches without in blocks."""
-        start = 0
-        while start < len(table):
-            new = self._columns.first_new(table, start) if self._columns.width else start
-            if new > start:
-                self._learn_known(table, targets, slice(start, new))
-            if new < len(table):
-                self.learn_one(table.row(new), targets[new])
-            start = new + 1
-
-    def _learn_known(self, table: Table, targets: list[Any], rows: slice) -> None:
-        points, behind = self._columns.read_table(table, rows)
-        self._core.advance(points, targets[rows])
-        self._columns = behind
-
-    def _learn_reading(self, reading: Reading, x: Any, y: Any, more: Kept) -> None:
-        """Learn a row that is not like those before."""
-        new = reading.new
-        if not new and self._columns.width:
-            _learn_row(self._core, reading.row, y, more)
-            self._columns.count(reading.numbers)
-            return
-        if not (self._core.rows_seen or self._columns.width):
-            columns = self._columns.grown(new)
-            reading = columns.read(x)
-            _learn_row(self._core, reading.row, y, more)
-            columns.count(reading.numbers)
-            self._columns = columns
-            return
-        ready: dict[Any, Any] = dict(new)
-        samples: Matrix | None = None
-        if not self._warmup_tells_scales():
-            waited = {name: self._columns.enough_of(name, value) for name, value in new.items()}
-            enough: dict[Any, Samples] = {name: seen for name, seen in waited.items() if seen is not None}
-            ready = {name: new[name] for name in enough}
-            samples = self._columns.columns_of(enough) if enough else None
-        core, columns = self._widened(ready, samples)
-        if ready:
-            reading = columns.read(x)
-        _learn_row(core, reading.row, y, more)
-        columns.count(reading.numbers)
-        for name, value in reading.new.items():
-            columns.remember(name, value)
-        self._core, self._columns = core, columns
-
-    def _warmup_tells_scales(self) -> bool:
-        """Whether the rest of the warm-up is enough for the scale of a feature that is new."""
-        if not self._core.warming_up:
-            return False
-        warmup = self._core.warmup
-        return bool(warmup - self._core.rows_seen >= min(ENOUGH, warmup // 2))
-
-    def _widened(self, features: dict[Any, Any], samples: Matrix | None) -> tuple[Any, Columns]:
-        """The learner with columns for more features, and these; or, if it cannot, without them."""
-        if not features:
-            return self._core, self._columns
-        name, rows = next(iter(features)), self._core.rows_seen
-        core, columns = copy.deepcopy(self._core), self._columns.grown(features)
-        try:
-            core.widen(columns.width - self._columns.width, samples)
-        except ConfigurationError as error:
-            notice(
-                "river refused feature",
-                f"the feature {name!r} came after {rows:,} rows, and is ignored: {error} Told once.",
+    def _records(self, X: Any) -> Records:
+        """The rows of a frame, which may lack columns, as dicts may."""
+        if isinstance(X, (Mapping, list, tuple)) or not is_table(X):
+            raise InputError(
+                f"X is a {type(X).__name__}, expected a frame, such as pandas.DataFrame, with one row per "
+                "example: for one example there are learn_one and predict_one."
             )
-            return self._core, self._columns.without(features)
-        if samples is not None:
-            notice(
-                "river late feature",
-                f"the feature {name!r} came late: its scale was read off its first {len(samples)} values, "
-                f"and it is used from row {rows + 1:,} on. Told once, also for other features.",
-            )
-        return core, columns
-
-    def _targets(self, y: Any) -> list[Any]:
-        """As plain Python values."""
-        for listing in ("tolist", "to_list", "to_pylist"):
-            if hasattr(y, listing):
-                y = getattr(y, listing)()
-        try:
-            return list(y)
-        except TypeError:
-            raise InputError(f"y is a {type(y).__name__}, expected one target per row.") from None
+        encoder = self._core.encoder
+        return records_of(X, None if encoder is None else encoder.columns, complete=False)
 
     # ---- targets that come late
 
     def ask(self, x: dict[Any, Any], id: Identifier) -> Any:
         """What ``predict_one`` says of a row, which then waits for its target: see :meth:`tell`.
 
-        Features that get columns while it waits are learned with the values that it has. The first row of
-        all tells which columns there are. Identifiers: see :meth:`kons.EmbeddedKONS.ask`.
+        It is learned as it was predicted: features that get columns while it waits are not known in it. The
+        first row of all tells which columns there are. Identifiers: see :meth:`kons.EmbeddedKONS.ask`.
         """
-        before = self._columns
-        if not before.width:
-            self._columns = before.grown(before.read(x).new)
-        try:
-            return super().ask(x, id)
-        except BaseException:
-            self._columns = before
-            raise
+        return self._core.ask(_as_dict(x), id)
 
-    def row_to_keep(self, x: Any) -> Kept:
-        """The features by name, and what else the learner keeps."""
-        more = self._core.row_to_keep(self._row(x))[1:] if len(self._core.kept_shapes()) > 1 else ()
-        return (self._point_to_keep(x), *more)
+    def tell(self, id: Identifier, y: Any) -> None:
+        """Learn the row that was asked under this id: see :meth:`kons.EmbeddedKONS.tell`."""
+        self._core.tell(id, y)
 
-    def _point_to_keep(self, x: Any) -> dict[Any, Any]:
-        return {name: as_kept(value, name) for name, value in x.items()}
+    def forget(self, id: Identifier) -> None:
+        """Drop the row that was asked under this id: it is never learned."""
+        self._core.forget(id)
 
-    def release_kept_row(self, kept: Kept) -> None:
-        """It is never learned."""
-        self._core.release_kept_row(kept)
-
-    def learn_kept_row(self, kept: Kept, y: Any) -> None:
-        """Learn a row that waited, in the columns that there are now."""
-        self._learn(kept[0], self._target(y), kept[1:])
-
-    def kept_shapes(self) -> Shapes:
-        """Of a dict none."""
-        return (None, *self._core.kept_shapes()[1:])
-
-    def new_queue(self) -> Queue:
-        """One for dicts."""
-        return DictQueue()
+    @property
+    def queue(self) -> Queue:
+        """Rows that were asked and wait: ``pending``, ``ids``, ``most``, ``dropped``, ``repeated``."""
+        queue: Queue = self._core.queue
+        return queue
 
     # ---- predicting
 
-    @property
-    def _as_next(self) -> dict[str, bool]:
-        """How the learner is asked for rows that come next in the stream."""
-        return {"recent_targets": True} if self._core.looks_back else {}
-
-    def _row(self, x: Any) -> Any:
-        """The row of a dict; empty before anything was learned."""
-        quick = self._columns.quick(x)
-        return self._columns.read(x).row if quick is None else quick[0]
+    def _predicted(self, verb: str, X: Any) -> Any:
+        """What the learner says of rows that come next in the stream; None before it has learned any."""
+        records = self._records(X)
+        if not (self.rows_seen and len(records)):
+            return None
+        return getattr(self._core, verb)(
+            records, **({"recent_targets": True} if self._core.looks_back else {})
+        )
 
     # ---- looking
 
     @property
     def core(self) -> Any:
-        """The learner of rows inside, in raw units; its columns are features in order of appearance."""
+        """The learner inside, in raw units: it takes the same dicts, and frames."""
         return self._core
 
     @property
@@ -271,26 +143,15 @@ class OnDicts(LateTargets):
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on, besides the parameters. A copy."""
-        late = {} if self._queue is None else {"queue": self._queue.state()}
-        return {"core": self._core.state(), "columns": self._columns.state(), **late}
+        return {"core": self._core.state()}
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
         """The inverse of the parameters and :meth:`state`: it goes on bit for bit."""
         model = cls(**parameters)
         stored = Stored(state, cls.__name__)
-        core = stored.take("core")
-        model._core = model._core.anew().resume(core)
-        model._columns.load_state(stored.inner("columns"))
-        if "queue" in stored:
-            model.queue.load_state(stored.inner("queue"))
-            model.queue.require_shapes(model.kept_shapes(), stored)
+        model._core = model._core.anew().resume(stored.take("core"))
         stored.finish()
-        if isinstance(core, dict) and core.get("width", model._columns.width) not in (
-            None,
-            model._columns.width,
-        ):
-            raise stored.error(f"its features have {model._columns.width} columns, its learner has others")
         return model
 
     @classmethod
@@ -300,29 +161,24 @@ class OnDicts(LateTargets):
         yield {"learner": "embedded", "warmup": 20, "max_atoms": 30}
 
 
-def _learn_row(core: Any, row: Vector, y: Any, more: Kept) -> None:
-    if more:
-        core.learn_kept_row((row, *more), y)
-    else:
-        core.learn_one(row, y)
-
-
 class KONSRegressor(OnDicts, base.MiniBatchRegressor):
     """Second-order kernel regression on a stream of dicts.
 
     Features and target may have any units. Features may come, go and change places:
 
-    - a number that is missing (no key, None, NaN) is replaced by the mean of its values so far;
-    - text becomes a one-hot of small fixed width, at a place that a hash decides;
-    - a feature that comes late is used once 50 of its values, not all the same, tell its scale; in a
-      warm-up, if half of it or 50 rows are still to come, at once.
+    - a number that is missing (no key, None, NaN) is replaced by the mean of its values so far, and from the
+      first gap on a feature says where it is missing;
+    - text becomes an indicator for each frequent level, up to 64, then also the mean target of the level;
+    - dates become days, and the time of day, week and year where these vary;
+    - a feature that comes late is used from the row after its first value on.
 
     The default learner, :class:`kons.AutoKONS`, chooses scales, relevance, bandwidth and memory as it learns,
     and looks at the targets learned last. Any other reads the scales off its first ``warmup`` rows, predicted
     by their running mean.
 
-    What is done for you is told once, as a :class:`~kons.errors.KonsWarning`. Infinity and values that are
-    neither numbers, booleans nor text are refused, and a call that raises changes nothing.
+    Gaps are counted in ``model.core.encoder.gaps``. A value of another kind than its column is read as that
+    kind, or else is a gap, which is told once as a :class:`~kons.errors.KonsWarning`. Infinity and values
+    that are neither numbers, booleans, text nor dates are refused, and a call that raises changes nothing.
 
     A row costs O(B^2) with B atoms, and the default has several dictionaries: row by row some hundred
     microseconds (``learn_many`` takes less), where ``learner="embedded"`` takes some ten. Not for sparse
@@ -352,8 +208,6 @@ class KONSRegressor(OnDicts, base.MiniBatchRegressor):
         How many rows tell the scales; None for 200. More of them tell better how far the target may go, which
         matters where it has a trend; meanwhile nothing but their mean is predicted. Not for "auto", which
         waits for nothing.
-    text_width
-        How many columns the text of a feature takes.
     seed
         Of the learner's coins, where it tosses some.
     parameters
@@ -376,23 +230,15 @@ class KONSRegressor(OnDicts, base.MiniBatchRegressor):
 
     _task = "regression"
 
-    def _target(self, y: Any) -> Any:
-        if type(y) is not float and isinstance(y, (int, float)):
-            y = float(y) if abs(y) < LARGEST else y  # what is larger is refused inside
-        return y
-
     def predict_one(self, x: dict[Any, Any]) -> float:
         """The prediction for one row; 0 before anything was learned."""
-        row = self._row(x)
-        return self._core.predict_one(row) if len(row) else 0.0
+        prediction: float = self._core.predict_one(x if type(x) is dict else _as_dict(x))
+        return prediction
 
     def predict_many(self, X: Any) -> Any:
         """The predictions for the rows of a frame, as a series of its kind."""
-        table = Table(X)
-        values = [0.0] * len(table)
-        if self._columns.width and len(table):
-            values = self._core.predict(self._columns.look_at_table(table), **self._as_next).tolist()
-        return table.series(values, "float64")
+        found = self._predicted("predict", X)
+        return _series(X, [0.0] * len(X) if found is None else found.tolist(), "float64")
 
 
 class KONSClassifier(OnDicts, base.MiniBatchClassifier):
@@ -404,7 +250,7 @@ class KONSClassifier(OnDicts, base.MiniBatchClassifier):
 
     Parameters
     ----------
-    learner, kernel, bandwidth, regularization, max_atoms, forgetting, loss, scale, warmup, text_width, seed
+    learner, kernel, bandwidth, regularization, max_atoms, forgetting, loss, scale, warmup, seed
         As in :class:`KONSRegressor`.
     parameters
         Others of the learner, by name.
@@ -434,26 +280,63 @@ class KONSClassifier(OnDicts, base.MiniBatchClassifier):
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
         """The most probable label of one row; None before anything was learned."""
-        row = self._row(x)
-        return self._core.predict_one(row) if len(row) else None
+        return self._core.predict_one(x if type(x) is dict else _as_dict(x))
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each label; empty before anything was learned."""
-        row = self._row(x)
-        return self._core.predict_proba_one(row) if len(row) else {}
+        shares: dict[Any, float] = self._core.predict_proba_one(x if type(x) is dict else _as_dict(x))
+        return shares
 
     def predict_many(self, X: Any) -> Any:
         """The labels of the rows of a frame, as a series of its kind."""
-        table = Table(X)
-        if not (self._columns.width and len(table)):
-            return table.series([None] * len(table), "object")
-        rows = self._columns.look_at_table(table)
-        return table.series(self._core.predict(rows, **self._as_next).tolist())
+        found = self._predicted("predict", X)
+        return _series(X, [None] * len(X), "object") if found is None else _series(X, found.tolist())
 
     def predict_proba_many(self, X: Any) -> Any:
         """The probabilities of the rows of a frame, as a frame with a column per label."""
-        table = Table(X)
-        if not (self._columns.width and len(table)):
-            return table.frame(np.empty((len(table), 0)), [])
-        rows = self._columns.look_at_table(table)
-        return table.frame(self._core.predict_proba(rows, **self._as_next), self.classes)
+        found = self._predicted("predict_proba", X)
+        return _frame(X, {} if found is None else dict(zip(self.classes, found.T, strict=True)))
+
+
+def _as_dict(x: Any) -> dict[Any, Any]:
+    """A mapping as a plain dict: others may answer for what they do not hold, and keep the answer."""
+    if isinstance(x, Mapping):
+        return dict(x)
+    hint = ": use x.to_dict()" if hasattr(x, "to_dict") else ""
+    raise InputError(f"x is a {type(x).__name__}, expected a dict: feature -> value{hint}.")
+
+
+def _as_list(y: Any) -> list[Any]:
+    """Targets as plain Python values."""
+    for listing in ("tolist", "to_list", "to_pylist"):
+        if hasattr(y, listing):
+            y = getattr(y, listing)()
+    try:
+        return list(y)
+    except TypeError:
+        raise InputError(f"y is a {type(y).__name__}, expected one target per row.") from None
+
+
+def _series(X: Any, values: list[Any], kind: str | None = None) -> Any:
+    """One value per row, as a series of the frame's own library."""
+    if hasattr(X, "iloc"):
+        import pandas as pd
+
+        return pd.Series(values, index=X.index, dtype=kind)
+    import narwhals as nw
+
+    backend = nw.get_native_namespace(nw.from_native(X, eager_only=True))
+    return nw.new_series("prediction", values, backend=backend).to_native()
+
+
+def _frame(X: Any, columns: dict[Any, Any]) -> Any:
+    """Some numbers per row, as a frame of that library; names are text where it has no others."""
+    if hasattr(X, "iloc"):
+        import pandas as pd
+
+        return pd.DataFrame(columns, index=X.index, columns=list(columns))
+    import narwhals as nw
+
+    named = {str(name): values for name, values in columns.items()}
+    backend = nw.get_native_namespace(nw.from_native(X, eager_only=True))
+    return nw.from_dict(named, backend=backend).to_native()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,8 @@ from kons.arrays import Matrix, Vector, require_integer
 from kons.state import Array, Count, Field, Flag, Part, Sizes, fields
 from kons.stored import Stored
 from kons.tables.features import KINDS, LOOKS, ColumnFeatures, NumberFeatures
-from kons.tables.records import Records, kind_of
+from kons.tables.records import Records, record_to_keep
+from kons.tables.single import Reading, SingleRecords
 
 __all__ = ["Encoder", "Growth", "Piece"]
 
@@ -70,7 +71,7 @@ class _Asked(Field):
     undoes = True
 
     def save(self, part: Any, name: str) -> Any:
-        return [(id, list(record.items())) for id, record in getattr(part, name).items()]
+        return [(id, list(map(_as_saved, record.items()))) for id, record in getattr(part, name).items()]
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         waiting = {}
@@ -78,11 +79,12 @@ class _Asked(Field):
             if not (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[1], list)):
                 raise stored.error(f"{key} holds something else than records")
             try:
-                waiting[entry[0]] = dict(entry[1])
-                for column, value in waiting[entry[0]].items():
-                    kind_of(value, column)
-            except (TypeError, ValueError) as error:
+                record = {column: _as_kept(value) for column, value in entry[1]}
+                waiting[entry[0]] = record_to_keep(record)
+            except (TypeError, ValueError, OverflowError) as error:
                 raise stored.error(f"{key} holds no record: {error}") from None
+            if waiting[entry[0]] != record:
+                raise stored.error(f"{key} holds a record that was never kept")
         return waiting
 
     def mark(self, part: Any, name: str) -> Any:
@@ -90,6 +92,21 @@ class _Asked(Field):
 
     def restore(self, part: Any, name: str, mark: Any) -> None:
         setattr(part, name, mark)
+
+
+def _as_saved(item: tuple[Any, Any]) -> tuple[Any, Any]:
+    """A column and its value; files hold no moments."""
+    name, value = item
+    return name, ("moment", int(value.view(np.int64))) if isinstance(value, np.datetime64) else value
+
+
+def _as_kept(value: Any) -> Any:
+    if not isinstance(value, tuple):
+        return value
+    kind, moment = value
+    if kind != "moment":
+        raise ValueError(f"there is no kind {kind!r} of value")
+    return np.datetime64(moment, "us")
 
 
 class Encoder(Part):
@@ -161,6 +178,8 @@ class Encoder(Part):
         self._looked = 0
         self._known = 0
         self._asked: dict[Any, dict[Any, Any]] = {}
+        # Made when a dict comes by itself, of the columns as they then are.
+        self._single: SingleRecords | None = None
 
     # ---- looking
 
@@ -199,18 +218,69 @@ class Encoder(Part):
             column.look(records.values(name, column.kind), X)
         return X
 
+    # ---- one dict
+
+    def look_one(self, x: dict[Any, Any]) -> Vector:
+        """As :meth:`look` of this dict alone, in a fraction of the time."""
+        return (self._single or self._of_singles()).look(x)
+
+    def read_one(self, x: dict[Any, Any], target: Any) -> Reading | None:
+        """The row of a dict that is about to be learned by :meth:`learn_one`, with this target.
+
+        None, where that is not possible: targets come late, or features join behind it. Then there is
+        :meth:`learn`. Changes nothing.
+        """
+        if not self._known or self.delay:
+            return None
+        if self._late.shape[1] != (1 if type(target) in (float, int) else len(target)):
+            return None  # which is refused there
+        if self.grows:
+            if self._looked < len(LOOKS) and self._known + 1 >= LOOKS[self._looked]:
+                return None
+            if self.labelled and target > self.outputs < MOST_OUTPUTS:
+                return None
+        return (self._single or self._of_singles()).read(x)
+
+    def learn_one(self, reading: Reading, target: Any) -> None:
+        """Learn a row that was read; bit for bit as :meth:`learn` of it alone. Cannot fail."""
+        single = self._single or self._of_singles()
+        single.learn(reading, self._as_known(target) if single.follows_targets else None)
+        self._known += 1
+
+    def _as_known(self, target: Any) -> Vector:
+        """The targets of one row that have statistics."""
+        outputs = max(self.outputs, 1)
+        if not self.labelled:
+            return np.array(target, dtype=np.float64, ndmin=1)[:outputs]
+        known = np.zeros(outputs)
+        if 1 <= target <= outputs:
+            known[target - 1] = 1.0
+        return known
+
+    def _of_singles(self) -> SingleRecords:
+        self._single = SingleRecords(self)
+        return self._single
+
     # ---- learning
+
+    def begin(self, records: Records) -> None:
+        """The columns of the first row, where none is known yet."""
+        if not self.width:
+            for name, kind in records.columns_at(0).items():
+                self._join(name, kind, records.values(name, kind)[:1], late=False)
+            self.width = max(self.width, 1)  # rows without any value: one column, always 0
 
     def learn(self, records: Records, targets: Any) -> Iterator[Piece]:
         """Encode rows, each by those before it, and learn them: piece by piece, to be asked for to the end.
 
         ``targets`` are numbers, (n,) or (n, k), or codes of classes.
         """
+        if not len(records):
+            return
         y = np.asarray(targets, dtype=np.float64).reshape(len(records), -1)
-        if not self.width:
-            for name, kind in records.columns_at(0).items():
-                self._join(name, kind, records.values(name, kind)[:1], late=False)
-            self.width = max(self.width, 1)  # rows without any value: one column, always 0
+        self._single = None
+        self.begin(records)
+        self._begin_targets(y.shape[1])
         values = {name: records.values(name, column.kind) for name, column in self.columns.items()}
         codes = {name: column.codes(values[name]) for name, column in self.columns.items()}
         start = 0
@@ -254,6 +324,7 @@ class Encoder(Part):
 
     def begin_unnamed(self, totals: Vector, rows: int) -> None:
         """The columns of an array, of which so many rows, without a gap, had these sums."""
+        self._single = None
         for name, total in enumerate(totals.tolist()):
             column = self.columns[name] = NumberFeatures(1)
             column.levels = column.statistics = None
@@ -262,7 +333,7 @@ class Encoder(Part):
 
     def keep_features(self, width: int) -> None:
         """No features beyond these: what joined behind them is given up, and nothing joins any more."""
-        self.grows = False
+        self.grows, self._single = False, None
         for name, column in list(self.columns.items()):
             column.give_up(width)
             if not column.slots:
@@ -271,15 +342,32 @@ class Encoder(Part):
 
     # ---- rows that wait for their targets
 
-    def ask(self, id: Any, record: dict[Any, Any]) -> None:
-        """Keep a record until its target is known, or it is forgotten."""
+    def ask(self, id: Any, record: dict[Any, Any], waiting: Container[Any]) -> None:
+        """Keep a record until its target is known, or it is forgotten; others only while they wait."""
         self._asked[id] = record
+        while (oldest := next(iter(self._asked))) not in waiting:
+            del self._asked[oldest]
 
-    def answered(self, id: Any) -> dict[Any, Any] | None:
-        """The record that was kept, which is no longer."""
-        return self._asked.pop(id, None)
+    def asked(self, id: Any) -> dict[Any, Any] | None:
+        """The record that was kept."""
+        return self._asked.get(id)
+
+    def answered(self, id: Any) -> None:
+        """A record waits no longer."""
+        self._asked.pop(id, None)
 
     # ---- one piece
+
+    def _begin_targets(self, count: int) -> None:
+        """The first row says how many targets there are."""
+        if self._known or len(self._late) or self._late.shape[1] == count:
+            return
+        self._late = np.empty((0, count))
+        more = 0 if self.labelled else min(count, MOST_OUTPUTS) - self.outputs
+        self.outputs += more
+        for column in self.columns.values():
+            if column.statistics is not None and more > 0:
+                column.statistics.add_outputs(more)
 
     def _pairs(self, count: int) -> int:
         """How many pairs of row and target are known once so many rows more have come."""
@@ -340,7 +428,8 @@ class Encoder(Part):
     def _join(self, name: Any, kind: str, first: Any, *, late: bool) -> list[float]:
         """A column more, with the one row that it came with; what earlier rows have in its features."""
         column = self.columns[name] = KINDS[kind](max(self.outputs, 1))
-        if not self._levels and isinstance(column, NumberFeatures):
+        # Where nobody will look at its levels.
+        if isinstance(column, NumberFeatures) and (not self._levels or self._looked == len(LOOKS)):
             column.levels = column.statistics = None
         earlier = self._add(column, column.joins(first[0], late))
         column.late_codes = np.full(len(self._late), -1.0)

@@ -105,6 +105,15 @@ class ColumnFeatures(Part, ABC):
         self._reach()
         return codes
 
+    def code(self, level: Any) -> int:
+        """Of the level that one row is about to teach."""
+        assert self.levels is not None
+        code = self.levels.codes.get(level)
+        if code is None:
+            code = int(self.levels.learn([level])[0])
+            self._reach()
+        return code
+
     def as_levels(self, values: Any) -> Any:
         """Values as :class:`~kons.tables.levels.Levels` takes them."""
         return values
@@ -180,8 +189,19 @@ class NumberFeatures(ColumnFeatures):
     @property
     def mean(self) -> float:
         """What stands for a gap."""
-        mean = self.total / self.count if self.count else 0.0
-        return mean if math.isfinite(mean) else math.copysign(LARGEST, mean)
+        if abs(self.total) >= LARGEST:
+            return self.total
+        return self.total / self.count if self.count else 0.0
+
+    def count_one(self, value: float) -> None:
+        """As :meth:`fill` does for one value, NaN for a gap."""
+        if value != value:
+            self.gaps += 1
+            return
+        if -LARGEST < self.total < LARGEST:
+            total = self.total + value
+            self.total = total if total - total == 0.0 else math.copysign(LARGEST, total)
+        self.count += 1.0
 
     @property
     def undecided(self) -> bool:
@@ -205,8 +225,10 @@ class NumberFeatures(ColumnFeatures):
 
     def fill(self, values: Vector, codes: Any, X: Matrix) -> None:
         known = ~np.isnan(values)
+        # A sum beyond all numbers stays there, however the rows are cut.
+        start = self.total if abs(self.total) < LARGEST else math.copysign(math.inf, self.total)
         with np.errstate(over="ignore"):
-            totals = np.cumsum(np.concatenate([[self.total], np.where(known, values, 0.0)]))
+            totals = np.cumsum(np.concatenate([[start], np.where(known, values, 0.0)]))
         counts = np.cumsum(np.concatenate([[self.count], known]))
         means = np.clip(totals[:-1] / np.maximum(counts[:-1], 1.0), -LARGEST, LARGEST)
         self.total, self.count = float(np.clip(totals[-1], -LARGEST, LARGEST)), float(counts[-1])
@@ -225,6 +247,11 @@ class NumberFeatures(ColumnFeatures):
         if places := self.places("missing"):
             X[:, places[0]] = ~known
 
+    def give_up(self, width: int) -> None:
+        super().give_up(width)
+        if not self.places(STATISTIC):  # there will be none
+            self.levels = self.statistics = None
+
     def consider_levels(self, final: bool) -> dict[str, float]:
         """Keep its values as levels where they tell more than a line, or where it is too early to say."""
         if self.levels is None or self.statistics is None or self.places(STATISTIC):
@@ -233,7 +260,8 @@ class NumberFeatures(ColumnFeatures):
             [math.nan if value is None else value for value in self.levels.names], dtype=np.float64
         )
         counts = self.statistics.counts[: len(values)]
-        mostly = len(values) > 2 and counts.max() >= MOSTLY * counts.sum()
+        # Of levels with known targets: a block may hold others, that come later in it.
+        mostly = np.count_nonzero(counts) > 2 and counts.max() >= MOSTLY * counts.sum()
         if mostly and self.statistics.gain_over_line(values) >= GAIN:
             return {f"{STATISTIC} {k + 1}": 0.0 for k in range(self.statistics.outputs)}
         if final or not mostly:
@@ -270,6 +298,10 @@ class TextFeatures(ColumnFeatures):
         while self.indicators.capacity < min(frequent, MOST_INDICATORS):
             roles |= self._more_indicators()
         return roles
+
+    def give_up(self, width: int) -> None:
+        super().give_up(width)
+        self.indicators.give_up(len(self.places("level")))
 
     def first_growth(self, values: Any, codes: Any) -> int:
         if self.places(STATISTIC):  # after the last indicator there is nothing to add
@@ -363,23 +395,28 @@ class DateFeatures(ColumnFeatures):
         return {f"{part} sin": math.sin(angle), f"{part} cos": math.cos(angle)}
 
     def fill(self, values: NDArray[np.int64], codes: Any, X: Matrix) -> None:
+        self._write(values, self.count_rows(values), X)
+
+    def count_rows(self, values: NDArray[np.int64]) -> Vector:
+        """Learn rows; the days of each, gaps filled by the mean of those before it."""
         known = values != NOT_A_TIME
         days = self._days(values, known)
         totals = np.cumsum(np.concatenate([[self.total], days]))
         counts = np.cumsum(np.concatenate([[self.count], known]))
         self.total, self.count = float(totals[-1]), float(counts[-1])
         self.gaps += int(np.count_nonzero(~known))
-        self._write(values, known, np.where(known, days, totals[:-1] / np.maximum(counts[:-1], 1.0)), X)
+        return np.where(known, days, totals[:-1] / np.maximum(counts[:-1], 1.0))
 
     def look(self, values: NDArray[np.int64], X: Matrix) -> None:
         known = values != NOT_A_TIME
         mean = self.total / max(self.count, 1.0)
-        self._write(values, known, np.where(known, self._days(values, known), mean), X)
+        self._write(values, np.where(known, self._days(values, known), mean), X)
 
     def _days(self, values: NDArray[np.int64], known: NDArray[np.bool_]) -> Vector:
         return np.where(known, (values - self.first) / MICROSECONDS_A_DAY, 0.0)
 
-    def _write(self, values: NDArray[np.int64], known: NDArray[np.bool_], days: Vector, X: Matrix) -> None:
+    def _write(self, values: NDArray[np.int64], days: Vector, X: Matrix) -> None:
+        known, angles = values != NOT_A_TIME, {}
         for slot, role in zip(self.slots, self.roles, strict=True):
             if role == "days":
                 X[:, slot] = days
@@ -387,8 +424,11 @@ class DateFeatures(ColumnFeatures):
                 X[:, slot] = ~known
             else:
                 part, _, wave = role.partition(" ")
-                angle = 2.0 * np.pi * phase(values, part)
-                X[:, slot] = np.where(known, np.sin(angle) if wave == "sin" else np.cos(angle), 0.0)
+                if part not in angles:
+                    angles[part] = 2.0 * np.pi * phase(values, part)
+                X[:, slot] = np.where(
+                    known, np.sin(angles[part]) if wave == "sin" else np.cos(angles[part]), 0.0
+                )
 
     def _absent_parts(self) -> list[str]:
         return [part for part in PARTS if f"{part} sin" not in self.roles]

@@ -119,6 +119,11 @@ def _bucket(value: Any) -> int:
     return MOST_LEVELS + int.from_bytes(digest, "little") % BUCKETS
 
 
+def _room(levels: int) -> int:
+    """Places for so many levels and some more; the same however they came."""
+    return 1 << max(levels - 1, 3).bit_length()
+
+
 class Indicators(Part):
     """Which levels have a column of their own: those that came often enough, the first 64 of them."""
 
@@ -139,7 +144,7 @@ class Indicators(Part):
     def reach(self, levels: int) -> None:
         """Let there be so many levels."""
         if levels > len(self.counts):
-            more = max(levels, 2 * len(self.counts)) - len(self.counts)
+            more = _room(levels) - len(self.counts)
             self.counts = np.concatenate([self.counts, np.zeros(more, dtype=np.int64)])
             self.places = np.concatenate([self.places, np.full(more, -1.0)])
 
@@ -161,6 +166,17 @@ class Indicators(Part):
         out = np.empty(len(codes), dtype=np.int64)
         self.used = int(_learn_places(codes, self.counts, self.places, self.used, self.capacity, out))
         return out if before is None else before
+
+    def learn_one(self, code: int) -> None:
+        """Count a row."""
+        self.counts[code] += 1
+        if self.used < self.capacity and self.places[code] < 0.0 and self.counts[code] >= FREQUENT:
+            self.places[code], self.used = self.used, self.used + 1
+
+    def give_up(self, capacity: int) -> None:
+        """Columns from this one on are no more."""
+        self.capacity, self.used = capacity, min(self.used, capacity)
+        self.places[self.places >= capacity] = -1.0
 
     def find(self, codes: Any) -> Any:
         """The column of each row, -1 for none. Changes nothing."""
@@ -248,7 +264,7 @@ class TargetStatistics(Part):
     def reach(self, levels: int) -> None:
         """Let there be so many levels."""
         if levels > len(self.counts):
-            more = max(levels, 2 * len(self.counts)) - len(self.counts)
+            more = _room(levels) - len(self.counts)
             self.counts = np.concatenate([self.counts, np.zeros(more)])
             self.sums = np.concatenate([self.sums, np.zeros((more, self.outputs))])
 
@@ -266,6 +282,13 @@ class TargetStatistics(Part):
         out = np.empty((len(codes), self.outputs))
         _follow(codes, known_codes, known_targets, before, self.counts, self.sums, self.totals, out)
         return out
+
+    def learn_one(self, code: int, known: Vector) -> None:
+        """Learn a row of this level, whose targets are known."""
+        one, none = np.array([code]), np.empty(0, dtype=np.int64)
+        _follow(
+            none, one, known[None], none, self.counts, self.sums, self.totals, np.empty((0, self.outputs))
+        )
 
     def look(self, codes: Any) -> Matrix:
         """The statistics as they are now. Changes nothing."""

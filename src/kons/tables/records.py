@@ -16,7 +16,18 @@ from kons.arrays import Matrix
 from kons.errors import InputError, MissingExtraError, notice
 from kons.tables.dates import NOT_A_TIME
 
-__all__ = ["DictRecords", "Records", "TypedRecords", "is_table", "kind_of", "records_of", "typed"]
+__all__ = [
+    "ArrayRecords",
+    "DictRecords",
+    "Records",
+    "TypedRecords",
+    "as_number",
+    "is_table",
+    "kind_of",
+    "record_to_keep",
+    "records_of",
+    "typed",
+]
 
 # What other libraries write for a value that is not there, by name: none has to be imported.
 _ABSENT = ("NAType", "NaTType", "MaskedConstant")
@@ -42,7 +53,11 @@ class Records(ABC):
 
     def rest(self, start: int) -> Records:
         """Those from one on."""
-        raise NotImplementedError
+        return self.take(np.arange(start, len(self)))
+
+    @abstractmethod
+    def take(self, rows: Any) -> Records:
+        """Some of the rows, by a mask or their numbers."""
 
     @staticmethod
     def of(rows: Iterable[Mapping[Any, Any]]) -> Records:
@@ -53,7 +68,7 @@ class Records(ABC):
 class DictRecords(Records):
     """Dicts: feature -> number, boolean, text or date; None, NaN and a key that is not there are gaps."""
 
-    def __init__(self, rows: Sequence[Mapping[Any, Any]]) -> None:
+    def __init__(self, rows: Sequence[Any]) -> None:
         for row in rows:
             given: Any = row
             if not isinstance(given, Mapping):
@@ -82,6 +97,9 @@ class DictRecords(Records):
                     first[name] = i
         return first
 
+    def take(self, rows: Any) -> Records:
+        return DictRecords([self._rows[i] for i in np.arange(len(self))[rows].tolist()])
+
 
 class ArrayRecords(Records):
     """Rows of an array, whose columns are known by their number; NaN is a gap."""
@@ -101,6 +119,9 @@ class ArrayRecords(Records):
     def first_new(self, known: Container[Any], start: int) -> dict[Any, int]:
         return {}
 
+    def take(self, rows: Any) -> Records:
+        return ArrayRecords(self._X[rows])
+
 
 class TypedRecords(Records):
     """Columns that have their kinds already, as :func:`typed` makes them."""
@@ -118,10 +139,6 @@ class TypedRecords(Records):
             return self._columns[name]
         return typed([_single(value) for value in self._columns[name]], kind, name)
 
-    def rest(self, start: int) -> Records:
-        columns = {name: each[start:] for name, each in self._columns.items()}
-        return TypedRecords(columns, self._kinds, self._count - start)
-
     def columns_at(self, row: int) -> dict[Any, str]:
         kinds = self._kinds
         return {n: kinds[n] for n, each in self._columns.items() if known(each[row : row + 1], kinds[n])[0]}
@@ -132,6 +149,14 @@ class TypedRecords(Records):
             if name not in known_names and (there := known(each[start:], self._kinds[name])).any():
                 first[name] = start + int(there.argmax())
         return first
+
+    def take(self, rows: Any) -> Records:
+        numbers = np.arange(self._count)[rows]
+        taken = {
+            name: [each[i] for i in numbers.tolist()] if isinstance(each, list) else each[numbers]
+            for name, each in self._columns.items()
+        }
+        return TypedRecords(taken, self._kinds, len(numbers))
 
 
 def known(values: Any, kind: str) -> Any:
@@ -158,57 +183,68 @@ def _sorted(columns: dict[Any, str]) -> dict[Any, str]:
 
 
 def is_table(X: Any) -> bool:
-    """Whether rows have names: a frame, a dict, or a list of dicts."""
+    """Whether rows have names: a frame, a dict, a list of dicts, or records already."""
     if isinstance(X, np.ndarray):
         return False
+    if isinstance(X, Records):
+        return True
     if isinstance(X, (list, tuple)):
         return bool(X) and isinstance(X[0], Mapping)
     return isinstance(X, Mapping) or hasattr(X, "columns") or hasattr(X, "collect_schema")
 
 
-def records_of(X: Any, known: Mapping[Any, Any] | None = None) -> Records:
-    """The rows of a frame, of dicts, or of an array; a frame must have the columns that are known."""
+def records_of(X: Any, known: Mapping[Any, Any] | None = None, *, complete: bool = True) -> Records:
+    """The rows of a frame, of dicts, or of an array, for an encoder that has these columns.
+
+    A frame is ``complete``: it must have them all. A key that a dict has not is a gap.
+    """
+    if isinstance(X, Records):
+        return X
     if isinstance(X, np.ndarray):
         return ArrayRecords(X)
     if isinstance(X, Mapping):
         return DictRecords([X])
     if isinstance(X, (list, tuple)):
         return DictRecords(X)
-    return _of_frame(X, known or {})
+    return _of_frame(X, known or {}, complete)
 
 
-def _of_frame(X: Any, known: Mapping[Any, Any]) -> TypedRecords:
+def _of_frame(X: Any, known: Mapping[Any, Any], complete: bool) -> TypedRecords:
     if hasattr(X, "collect"):
         raise InputError(f"X is a {type(X).__name__}, expected its rows: use X.collect().")
     try:
         import narwhals as nw
     except ImportError:
         raise MissingExtraError(f"X, a {type(X).__name__},", "frames") from None
-    try:
-        frame = nw.from_native(X, eager_only=True)
-        names = list(frame.columns)
-    except Exception as error:  # whatever the frame's own library thinks of it
-        raise InputError(
-            f"X is a {type(X).__name__} that cannot be read ({str(error).splitlines()[0]})."
-        ) from None
+    names = list(getattr(X, "column_names", X.columns))  # of Arrow, columns are those themselves
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"X has the column {twice[0]!r} more than once, expected each name once.")
-    if missing := [name for name in known if name not in names]:
+    try:
+        frame = nw.from_native(X, eager_only=True)
+    except Exception as error:  # whatever the frame's own library thinks of it
+        seen = str(error).split("\n")[0]
+        raise InputError(
+            f"X is a {type(X).__name__} that cannot be read ({seen}), expected a frame."
+        ) from None
+    if complete and (missing := [name for name in known if name not in names]):
         others = [name for name in names if name not in known]
         renamed = f": was {others[0]!r} renamed?" if others else "."
         raise InputError(f"X has no column {missing[0]!r}, which the model has learned from{renamed}")
     columns, kinds = {}, {}
     for name in names:
-        values, kind = _of_series(frame[name], name, nw)
+        values, kind = _of_series(
+            frame.get_column(name), name, known[name].kind if name in known else None, nw
+        )
         if kind is not None:
             columns[name], kinds[name] = values, kind
-    return TypedRecords(columns, kinds, len(frame))
+    kinds = _sorted(kinds)
+    return TypedRecords({name: columns[name] for name in kinds}, kinds, len(frame))
 
 
-def _of_series(series: Any, name: Any, nw: Any) -> tuple[Any, str | None]:
-    """A column of a frame as its type says; one of objects as its first value does."""
+def _of_series(series: Any, name: Any, expected: str | None, nw: Any) -> tuple[Any, str | None]:
+    """A column of a frame as its type says; one of objects as its first value does, or as is expected."""
     dtype = series.dtype
-    if dtype.is_numeric() or dtype == nw.Boolean:
+    if expected != "text" and (dtype.is_numeric() or dtype == nw.Boolean):
         if series.null_count() or dtype == nw.Decimal:
             series = series.cast(nw.Float64)
         values = np.asarray(series.to_numpy()).astype(np.float64)
@@ -220,7 +256,7 @@ def _of_series(series: Any, name: Any, nw: Any) -> tuple[Any, str | None]:
     if dtype in (nw.Datetime, nw.Date) and getattr(dtype, "time_zone", None) is None:
         return np.asarray(series.to_numpy()).astype("datetime64[us]").view(np.int64), "date"
     values = series.to_list()
-    kind = next((kind for value in values if (kind := kind_of(value, name)) is not None), None)
+    kind = expected or next((kind for value in values if (kind := kind_of(value, name)) is not None), None)
     return (None, None) if kind is None else (typed(values, kind, name), kind)
 
 
@@ -250,24 +286,28 @@ def typed(values: Sequence[Any], kind: str, name: Any) -> Any:
         return [_text(value, name) for value in values]
     if kind == "date":
         return np.array([_moment(value, name) for value in values], dtype=np.int64)
-    return np.array([_number(value, name) for value in values], dtype=np.float64)
+    return np.array([as_number(value, name) for value in values], dtype=np.float64)
 
 
-def _number(value: Any, name: Any) -> float:
+def as_number(value: Any, name: Any) -> float:
+    """A single value of a column of numbers, NaN for a gap; infinity is refused."""
     if type(value) is float:
         number = value
     else:
-        kind = kind_of(value, name)
+        kind, number = kind_of(value, name), math.nan
         if kind is None:
-            return math.nan
-        try:
-            number = float(value) if kind == "number" else math.nan
-            if kind == "text":
-                number = float(value)
-        except (OverflowError, ValueError):
-            number = math.nan
+            return number
         if kind != "number":
             _tell_other_kind(value, name, "a number")
+        try:
+            if kind != "date":
+                number = float(value)
+        except ValueError:  # text that is no number
+            return math.nan
+        except OverflowError:
+            number = math.inf
+        if kind == "text" and math.isinf(number):
+            return math.nan
     if math.isinf(number):
         raise InputError(
             f"the column {name!r} is {number}, expected a finite number: drop the value, or clip it."
@@ -278,18 +318,22 @@ def _number(value: Any, name: Any) -> float:
 def _text(value: Any, name: Any) -> str | None:
     if type(value) is str:
         return value
-    if kind_of(value, name) is None:
+    kind = kind_of(value, name)
+    if kind is None:
         return None
+    if kind != "text":
+        _tell_other_kind(value, name, "text")
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def _moment(value: Any, name: Any) -> int:
-    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
-    if isinstance(value, (datetime.date, np.datetime64)) and kind_of(value, name):
+    kind = kind_of(value, name)
+    if kind == "date":
+        if getattr(value, "tzinfo", None) is not None:
+            value = value.astimezone(datetime.UTC).replace(tzinfo=None)
         moment: Any = np.datetime64(value)
         return int(moment.astype("datetime64[us]").view(np.int64))
-    if kind_of(value, name) is not None:
+    if kind is not None:
         _tell_other_kind(value, name, "a date")
     return NOT_A_TIME
 
@@ -300,3 +344,27 @@ def _tell_other_kind(value: Any, name: Any, expected: str) -> None:
         f"the column {name!r} holds {value!r}, and was {expected} so far: what reads as one is taken as one, "
         "the rest counts as missing. Told once.",
     )
+
+
+def record_to_keep(x: Any) -> dict[Any, Any]:
+    """A dict, or the row of an array by number, as a file can hold it: without gaps, in plain values.
+
+    >>> import datetime
+    >>> record_to_keep({"a": np.float32(0.5), "b": None, "c": 4, "d": datetime.date(1970, 1, 2)})
+    {'a': 0.5, 'c': 4, 'd': numpy.datetime64('1970-01-02T00:00:00.000000')}
+    """
+    plain_row = (
+        x if isinstance(x, Mapping) else dict(enumerate(np.asarray(x, dtype=np.float64).ravel().tolist()))
+    )
+    record: dict[Any, Any] = {}
+    for name, value in plain_row.items():
+        kind = kind_of(value, name)
+        if kind == "text":
+            record[name] = _text(value, name)
+        elif kind == "date":
+            record[name] = np.datetime64(_moment(value, name), "us")
+        elif kind is not None:
+            plain = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
+            whole = isinstance(plain, int) and abs(plain) < 2**53  # 4 as text is not 4.0
+            record[name] = plain if whole else as_number(plain, name)
+    return record

@@ -403,6 +403,30 @@ class AutoKONS(StreamConsumer):
         return np.array(each) if self._outputs else each[0]
 
     @property
+    def column_relevances(self) -> Any:
+        """How much each column of a table counts: its features together, the most relevant column 1.
+
+        By name, or by number where rows were arrays. Where rows have k targets, a list of k of these.
+
+        >>> model = AutoKONS()
+        >>> rows = [{"size": i % 7, "colour": "red" if i % 2 else "blue"} for i in range(300)]
+        >>> trace = model.advance(rows, [x["size"] for x in rows])
+        >>> sorted(model.column_relevances), max(model.column_relevances.values())
+        (['colour', 'size'], 1.0)
+        """
+        each = [self._by_column(target.current.relevances()) for target in self._targets]
+        return each if self._outputs else each[0]
+
+    def _by_column(self, relevances: Vector) -> dict[Any, float]:
+        owners = range(len(relevances)) if self._encoder is None else self._encoder.owners
+        sums: dict[Any, float] = {}
+        for owner, relevance in zip(owners, relevances.tolist(), strict=True):
+            if owner is not None:
+                sums[owner] = sums.get(owner, 0.0) + relevance
+        most = max(sums.values(), default=0.0)
+        return {owner: total / most if most > 0.0 else 0.0 for owner, total in sums.items()}
+
+    @property
     def expert_names(self) -> list[str]:
         """All that may be at work at some time, by their number in a trace; the mean of the targets is 0."""
         specs = self._targets[0].current.selection.all_specs

@@ -1,13 +1,4 @@
-"""For scikit-learn: estimators with plain parameters around the learners, and leverage-chosen features.
-
-============================  ==============================================================
-``KONSRegressor``             numbers in any units
-``KONSClassifier``            labels of any kind and number
-``KORSFeatures``              a transformer: Nystrom features on landmarks chosen by leverage
-============================  ==============================================================
-
-All three learn in one pass over the rows, in their order, and go on with ``partial_fit``.
-"""
+"""Regression and classification: a learner in raw units under scikit-learn's verbs."""
 
 from __future__ import annotations
 
@@ -17,35 +8,24 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from kons.arrays import Matrix, Vector, as_points
-from kons.errors import ConfigurationError, FileError, InputError, MissingExtraError
+from kons.arrays import Matrix, Vector
+from kons.errors import InputError
 from kons.kernels import Kernel
-from kons.learners import KORS, AutoKONS
+from kons.learners import AutoKONS
 from kons.learners.labels import object_array, stored_labels
 from kons.learners.protocol import as_learner
-from kons.learners.scaled import WIDER
-from kons.policies import Leverage
-from kons.recipes import for_task, kernel_of, together
+from kons.recipes import for_task, together
 from kons.recipes.registry import recipe_of
-from kons.scaling import RobustScaling, median_bandwidth
+from kons.sklearn.border import Saved, checked_table, seed_of
 from kons.stored import Stored
+from kons.tables import Encoder, Records
 
-try:
-    from sklearn.base import (
-        BaseEstimator,
-        ClassifierMixin,
-        ClassNamePrefixFeaturesOutMixin,
-        RegressorMixin,
-        TransformerMixin,
-    )
-    from sklearn.utils import check_random_state
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-except ImportError:
-    raise MissingExtraError("kons.sklearn", "sklearn") from None
-
-__all__ = ["KONSClassifier", "KONSRegressor", "KORSFeatures"]
+__all__ = ["KONSClassifier", "KONSRegressor"]
 
 # The logit of a class that was named and never met, or less: its probability is 0.
 NEVER_MET = -1000.0
@@ -58,65 +38,7 @@ _NAMED = (
 )
 
 
-class _Saved(BaseEstimator):  # type: ignore[misc]
-    """Files: the features that ``fit`` met, and what a subclass has learned of them."""
-
-    _fitted = ""
-    """The attribute that ``fit`` makes."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def state(self) -> dict[str, Any]:
-        """What was learned, beside the parameters, for :func:`kons.save`. A copy."""
-        if not hasattr(self, self._fitted):
-            return {"fitted": None}
-        if repr(self._fresh()) != repr(getattr(self, self._fitted)):
-            raise FileError(
-                "its parameters were changed by set_params after it was fitted, and do not describe what was "
-                "learned: fit it again, or set them back, before it is saved."
-            )
-        names = getattr(self, "feature_names_in_", None)
-        features = {"width": int(self.n_features_in_), "names": None if names is None else [*map(str, names)]}
-        return {"fitted": features | self._learned()}
-
-    @classmethod
-    def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
-        """The inverse of ``get_params(deep=False)`` and :meth:`state`: it goes on bit for bit."""
-        estimator = cls(**parameters)
-        outer = Stored(state, cls.__name__)
-        fitted = outer.take("fitted")
-        outer.finish()
-        if fitted is None:
-            return estimator
-        stored = Stored(fitted, f"{cls.__name__}, fitted")
-        width = estimator.n_features_in_ = stored.integer("width", at_least=1)
-        names = stored.take("names")
-        if names is not None:
-            if not isinstance(names, list) or [type(name) for name in names] != [str] * width:
-                raise stored.error(f"names are not a text for each of {width} features")
-            estimator.feature_names_in_ = object_array(names)
-        estimator._load(stored)
-        if getattr(estimator, cls._fitted)._width not in (None, width):
-            raise stored.error(f"what was learned has other features than {width}")
-        stored.finish()
-        return estimator
-
-    def _fresh(self) -> Any:
-        """What would learn now, by the parameters."""
-        raise NotImplementedError
-
-    def _learned(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def _load(self, stored: Stored) -> None:
-        """Take what :meth:`_learned` said."""
-        raise NotImplementedError
-
-
-class _Estimator(_Saved):
+class _Estimator(Saved):
     """What both share: parameters, one model in raw units."""
 
     _fitted = "model_"
@@ -151,6 +73,11 @@ class _Estimator(_Saved):
         self.warmup = warmup
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _model(self, seed: int, classes: Sized = ()) -> Any:
         """A model that has seen nothing; it is told of the places of the classes if it can be."""
         named = {name: getattr(self, name) for name in _NAMED} | {"seed": seed}
@@ -159,20 +86,24 @@ class _Estimator(_Saved):
         given = together(named, self.options, "options")
         return as_learner(for_task(self._task, self.learner, **given))  # type: ignore[arg-type]
 
-    def _weighed(self, X: Matrix, y: Any, sample_weight: Any) -> tuple[Matrix, Any, Vector | None]:
+    def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Vector | None]:
         """The rows that weigh something, and their weights: others are as good as not there."""
         if sample_weight is None:
             return X, y, None
-        weights: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights: Vector = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
         there = weights > 0.0
         if not there.any():
             raise InputError("sample_weight is zero in every row: there is nothing to learn from.")
-        return X[there], y[there], weights[there]
+        return X.take(there) if isinstance(X, Records) else X[there], y[there], weights[there]
 
-    def _learn(self, X: Matrix, y: Any, weights: Vector | None, classes: Sized = (), *, first: bool) -> None:
+    def _learn(self, X: Any, y: Any, weights: Vector | None, classes: Sized = (), *, first: bool) -> None:
         """Let the model, a new one at first, learn rows."""
-        seed = _seed_of(self.random_state) if first else self.seed_
+        seed = seed_of(self.random_state) if first else self.seed_
         model = self._model(seed, classes) if first else self.model_
+        if first and not isinstance(X, Records) and not model.allows_missing:
+            encoder = Encoder(labelled=model.labelled)  # a gap may come at any time
+            encoder.begin_unnamed(np.zeros(X.shape[1]), 0)
+            model.take_encoder(encoder)
         model.advance(X, y.tolist(), sample_weight=weights)
         self.seed_, self.model_ = seed, model  # now that nothing was refused
 
@@ -218,7 +149,10 @@ class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
         Rows that the scales are read off; None for 500. ``fit`` does with fewer; ``partial_fit`` waits for
         them, and the mean is predicted meanwhile. Not for ``"auto"``, which waits for nothing.
     random_state:
-        Of the coins, where the algorithm tosses some.
+        Of the coins, where the algorithm tosses some; None is 0: the same rows give the same model.
+
+    Frames may hold text, dates and gaps, arrays NaN (:mod:`kons.tables.features` says what becomes of them).
+    Columns of a frame are known by name: in another order they are the same columns.
 
     Rows to be predicted are taken as exchangeable: no expert looks at the targets learned last.
 
@@ -248,14 +182,14 @@ class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
         return self._take(X, y, sample_weight, first=not hasattr(self, "model_"))
 
     def _take(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Self:
-        X, y = _rows(self, X, y, y_numeric=True, reset=first)
+        X, y = checked_table(self, X, y, y_numeric=True, reset=first)
         self._learn(*self._weighed(X, y.astype(np.float64), sample_weight), first=first)
         return self
 
     def predict(self, X: Any) -> Vector:
         """The predicted targets."""
         check_is_fitted(self, "model_")
-        predictions: Vector = self.model_.predict(_rows(self, X, reset=False))
+        predictions: Vector = self.model_.predict(checked_table(self, X, reset=False))
         return predictions
 
 
@@ -265,6 +199,16 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
     Parameters are those of :class:`KONSRegressor`; ``loss=None`` is the logistic loss, whose scores are
     probabilities (``"auto"``: squared, its scores made probabilities). Labels may be of any kind
     scikit-learn takes.
+
+    Parameters
+    ----------
+    class_weight:
+        None, ``"balanced"`` (a row weighs n/(K n_c), in ``partial_fit`` by the counts of the rows so far) or
+        a weight by label; times ``sample_weight``.
+    learner, kernel, bandwidth, loss, regularization, max_atoms, forgetting, options, scale, warmup:
+        As in :class:`KONSRegressor`.
+    random_state:
+        As in :class:`KONSRegressor`.
 
     Attributes
     ----------
@@ -284,6 +228,32 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
     """
 
     _task = "classification"
+    class_counts_: Vector
+    """How many rows of each class were learned."""
+
+    def __init__(
+        self,
+        learner: str = "auto",
+        *,
+        kernel: str | Kernel | None = None,
+        bandwidth: float | str = "auto",
+        loss: Any = None,
+        regularization: float | None = None,
+        max_atoms: int | None = None,
+        forgetting: float | None = None,
+        options: dict[str, Any] | None = None,
+        scale: str = "auto",
+        warmup: int | None = None,
+        class_weight: str | dict[Any, float] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        given = {
+            name: value
+            for name, value in locals().items()
+            if name not in ("self", "__class__", "class_weight")
+        }
+        super().__init__(**given)
+        self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the rows in one pass, from nothing. A class whose rows all weigh 0 is not there."""
@@ -302,7 +272,7 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         return self._take(X, y, sample_weight, named, first=first)
 
     def _take(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, first: bool) -> Self:
-        X, y = _rows(self, X, y, reset=first)
+        X, y = checked_table(self, X, y, reset=first)
         _require_labels(y)
         X, y, weights = self._weighed(X, y, sample_weight)
         known = _sorted(y, "y") if classes is None else classes
@@ -311,9 +281,20 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
             raise InputError(
                 f"y holds {y[new].tolist()[0]!r}, which is not among the classes {known.tolist()!r}."
             )
+        counts: Vector = np.bincount(codes, minlength=len(known)).astype(np.float64)
+        if not first:
+            counts = counts + self.class_counts_
+        if self.class_weight is not None:
+            weights = (1.0 if weights is None else weights) * self._class_weights(known, counts)[codes]
         self._learn(X, codes, weights, known, first=first)
-        self.classes_ = known
+        self.classes_, self.class_counts_ = known, counts
         return self
+
+    def _class_weights(self, known: Any, counts: Vector) -> Vector:
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            return np.asarray(counts.sum() / (np.count_nonzero(counts) * np.maximum(counts, 1.0)))
+        weights: Vector = compute_class_weight(self.class_weight, classes=known, y=known)
+        return weights
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label with the highest score."""
@@ -339,7 +320,7 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> Matrix:
         """A column per class; one that was named and never met has a score that leaves it no probability."""
-        scores: Matrix = self.model_.decision_function(_rows(self, X, reset=False))
+        scores: Matrix = self.model_.decision_function(checked_table(self, X, reset=False))
         met = self.model_.classes
         if met == list(range(len(self.classes_))):
             return scores
@@ -353,6 +334,7 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
 
     def _learned(self) -> dict[str, Any]:
         classes = {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
+        classes["class_counts"] = self.class_counts_.copy()
         return super()._learned() | classes
 
     def _load(self, stored: Stored) -> None:
@@ -366,144 +348,11 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
             self.classes_ = object_array(labels) if kind.kind == "O" else np.array(labels, dtype=kind)
         except (TypeError, ValueError, OverflowError) as error:
             raise stored.error(f"classes cannot be of type {dtype!r}: {error}") from error
+        self.class_counts_ = stored.array("class_counts", len(labels), at_least=0.0)
         super()._load(stored)
         places = range(len(labels))
         if not all(type(place) is int and place in places for place in self.model_.classes):
             raise stored.error(f"its model has other classes than {labels!r}")
-
-
-class KORSFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Saved):  # type: ignore[misc]
-    """Nystrom features on landmarks of a stream that were chosen by their ridge leverage.
-
-    ::
-
-        z(x) = L^-1 k_D(x),   L L^T = K_D:    z(x)^T z(x')  is close to  k(x, x')
-
-    so that a linear model behind it learns what a kernel would. ``partial_fit`` appends landmarks, and
-    with them columns, and changes none of the old ones. How many there are follows from the data:
-    a smaller ``regularization`` or a larger ``oversampling`` keeps more.
-
-    Parameters
-    ----------
-    kernel, bandwidth, scale:
-        As in :class:`KONSRegressor`; ``"auto"`` reads bandwidth and scales off the rows of the first call.
-    regularization:
-        The ridge alpha of the leverage scores: directions with less weight than this are not resolved.
-    oversampling:
-        Times the leverage, the probability that a row is kept.
-    random_state:
-        Of the coins.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kons.sklearn import KORSFeatures
-    >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> Z = KORSFeatures(random_state=0).fit_transform(X)
-    >>> len(Z), bool(Z.shape[1] < 100), bool(abs((Z**2).sum(axis=1) - 1).max() < 0.05)
-    (500, True, True)
-    """
-
-    _fitted = "sampler_"
-
-    def __init__(
-        self,
-        kernel: str | Kernel = "gaussian",
-        *,
-        bandwidth: float | str = "auto",
-        scale: str = "auto",
-        regularization: float = 0.1,
-        oversampling: float = 1.0,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.scale = scale
-        self.regularization = regularization
-        self.oversampling = oversampling
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose landmarks among the rows, from nothing."""
-        return self._take(X, first=True)
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Choose more landmarks among more rows."""
-        return self._take(X, first=not hasattr(self, "sampler_"))
-
-    def _take(self, X: Any, *, first: bool) -> Self:
-        X = _rows(self, X, reset=first)
-        if first:
-            self._start(X)
-        self.sampler_.advance(self._scaled(X))
-        return self
-
-    def transform(self, X: Any) -> Matrix:
-        """The features, one column per landmark."""
-        check_is_fitted(self, "sampler_")
-        return self.sampler_.transform(self._scaled(_rows(self, X, reset=False)))
-
-    @property
-    def landmarks_(self) -> Matrix:
-        """The landmarks, in scaled units."""
-        landmarks: Matrix = self.sampler_.atoms
-        return landmarks
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.sampler_._embedding)
-
-    def _start(self, X: Matrix) -> None:
-        """Scales and bandwidth of the first rows, and a sampler that has seen nothing."""
-        if self.scale not in ("auto", "none"):
-            raise ConfigurationError(f'scale is {self.scale!r}, expected "auto" or "none".')
-        scaling = RobustScaling.fit(X) if self.scale == "auto" else None
-        points = X if scaling is None else scaling.transform(X)
-        bandwidths = np.array(
-            [WIDER * median_bandwidth(points, absolute=absolute) for absolute in (False, True)]
-        )
-        seed = _seed_of(self.random_state)
-        self.sampler_ = self._sampler(bandwidths, seed)
-        self.scaling_, self._bandwidths = scaling, bandwidths
-
-    def _sampler(self, bandwidths: Vector, seed: int) -> KORS:
-        kernel = kernel_of(self.kernel, self.bandwidth).resolved(*bandwidths.tolist())
-        policy = Leverage(self.oversampling)
-        return KORS(kernel, regularization=self.regularization, policy=policy, seed=seed)
-
-    def _scaled(self, X: Matrix) -> Matrix:
-        return X if self.scaling_ is None else self.scaling_.transform(X)
-
-    def _fresh(self) -> KORS:
-        return self._sampler(self._bandwidths, self.sampler_.seed)
-
-    def _learned(self) -> dict[str, Any]:
-        return {
-            "seed": self.sampler_.seed,
-            "bandwidths": self._bandwidths.copy(),
-            "scaling": None if self.scaling_ is None else self.scaling_.state(),
-            "sampler": self.sampler_.state(),
-        }
-
-    def _load(self, stored: Stored) -> None:
-        scaling = stored.take("scaling")
-        self.scaling_ = None
-        if scaling is not None:
-            self.scaling_ = RobustScaling.from_stored(Stored(scaling, "KORSFeatures"), self.n_features_in_)
-        self._bandwidths = stored.array("bandwidths", 2, at_least=1e-300)
-        fresh = self._sampler(self._bandwidths, stored.integer("seed"))
-        self.sampler_ = fresh.resume(stored.take("sampler"))
-
-
-# ---- what all share
-
-
-def _rows(estimator: Any, X: Any, y: Any = "no_validation", **more: Any) -> Any:
-    """X, and y if there is one, as scikit-learn checks them; sparse rows are made dense, which is told."""
-    checked = validate_data(estimator, X, y, accept_sparse=("csr", "csc"), dtype=np.float64, **more)
-    if isinstance(y, str) and y == "no_validation":
-        return as_points(checked)
-    return as_points(checked[0]), checked[1]
 
 
 def _sorted(labels: Any, name: str) -> NDArray[Any]:
@@ -526,9 +375,3 @@ def _in_order(name: str) -> Iterator[None]:
             f"{name} holds labels that scikit-learn cannot sort ({error}): "
             "turn all of them into text, or all into numbers."
         ) from error
-
-
-def _seed_of(random_state: Any) -> int:
-    if isinstance(random_state, (int, np.integer)):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))

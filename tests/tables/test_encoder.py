@@ -1,0 +1,59 @@
+"""The encoder: blocks, rows and single dicts are the same; states, undo, and what it must not know."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.learners import assert_identical
+from kons.tables import Encoder
+from tables.streams import mixed, records, taught, taught_singly
+
+pytestmark = pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
+
+SETTINGS = [
+    {},
+    {"labelled": True},
+    {"delay": 3},
+    {"horizon": 2},
+    {"delay": 2, "horizon": 1, "labelled": True},
+    {"grows": False},
+]
+
+
+def targets_of(rows, labelled):
+    return [i * i % 4 if labelled else float(i % 5) - 0.3 * len(x) for i, x in enumerate(rows)]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+@given(rows=records(), sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4))
+def test_blocks_rows_and_single_dicts_are_the_same(setting, rows, sizes):
+    targets = targets_of(rows, setting.get("labelled", False))
+    one, many, quick = (Encoder(**setting) for _ in range(3))
+    expected = taught(one, rows, targets, [1])
+    assert taught(many, rows, targets, sizes) == expected
+    assert_identical(many.state(), one.state())
+    assert taught_singly(quick, rows, targets)[0] == expected
+    assert_identical(quick.state(), one.state())
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_a_long_stream_is_the_same_in_blocks_rows_and_single_dicts(setting):
+    rows, numbers = mixed(2300, seed=1)
+    labelled = setting.get("labelled", False)
+    targets = [int(2.0 + y) % 12 for y in numbers] if labelled else numbers
+    one, many, quick = (Encoder(**setting) for _ in range(3))
+    expected = taught(one, rows, targets, [1])
+    assert taught(many, rows, targets, [700, 1, 37]) == expected
+    found, times = taught_singly(quick, rows, targets)
+    assert found == expected
+    assert_identical(many.state(), one.state())
+    assert_identical(quick.state(), one.state())
+    late = setting.get("delay", 0) + setting.get("horizon", 0)
+    assert (times > 2000) is not bool(late)
+    names = one.features
+    if setting.get("grows", True):
+        assert sum(name.startswith("word=") for name in names) == 64
+        assert {"word mean target 1", "late", "late missing", "when hour sin"} <= set(names)
+        assert ("mostly mean target 1" in names) is not bool(
+            setting.get("horizon")
+        )  # of other rows it tells nothing
