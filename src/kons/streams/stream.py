@@ -55,7 +55,7 @@ class Stream:
 
     Iterating reads from the start, in constant memory; a source that can be read once only (a pipe, an
     iterator) says so the second time. Records become numbers by an encoder (:mod:`kons.tables`), which learns
-    as they come. Blocks end at multiples of ``block_size``, and where features join.
+    as they come. Blocks end at multiples of ``block_size``, and where features join or may do so.
 
     >>> import numpy as np
     >>> from kons.streams import open_stream
@@ -220,7 +220,7 @@ class Stream:
                     continue
                 first = max(rows.start, skipped)
                 own = slice(first, rows.stop)
-                X = X[first - rows.start :]
+                X = X[first - rows.start :].copy() if first > rows.start else X
                 own_encoder = self.encoder if self._reader.named else None
                 yield Block(
                     raw.first + first, X, raw.y[own].copy(), raw.lines[own].copy(), growth, own_encoder

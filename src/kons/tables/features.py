@@ -225,7 +225,8 @@ class NumberFeatures(ColumnFeatures):
             [math.nan if value is None else value for value in self.levels.names], dtype=np.float64
         )
         counts = self.statistics.counts[: len(values)]
-        mostly = len(values) > 2 and counts.max() >= MOSTLY * counts.sum()
+        # Levels of rows that are still to come in this block have their codes, and no count.
+        mostly = np.count_nonzero(counts) > 2 and counts.max() >= MOSTLY * counts.sum()
         if mostly and self.statistics.gain_over_line(values) >= GAIN:
             return {f"{STATISTIC} {k + 1}": 0.0 for k in range(self.statistics.outputs)}
         if final or not mostly:
