@@ -45,7 +45,7 @@ from naive_experts import (
 
 MEAN, LAST, FIRST = 0, 1, 2  # columns of stacking: mean of the targets, last target, first expert
 LAGS, MOST_FLAGS = 2, 10  # last targets that an expert sees; classes that they are told apart in
-RESERVOIR, RECENT = 8192, 2048  # rows kept of the whole stream, and last rows
+RESERVOIR, RECENT = 4096, 2048  # rows kept of the whole stream, and last rows
 
 # Targets: predictions stay in their range and a margin, experts do not learn from those beyond the fence, and
 # a wild squared error, so many times the usual one, weighs less in stacking.
@@ -57,9 +57,9 @@ FIRST_METRICS, SETTLED = 32, 1024
 SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
 FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
 
-# Experts: ridges; from where on those that remember all learn in batches; what is worth a new fit.
+# Experts: ridges; from where on those that remember all learn in batches; which count, and may grow.
 LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.1, 1.0 / 16.0, 512
-MOVES, COUNTS, MOST_GROWN, GROWS = 0.03, 0.1, 1.75, 1.1
+COUNTS, MOST_GROWN = 0.1, 1.75
 # Pruning: the price of a weight; rows to be sure; from where on experts without a memory are pruned, too.
 PRICE, SURE, LATE = 0.5, 2048, 4096
 
@@ -389,7 +389,7 @@ class Pool:
         return not any(member.spec.memory for member in self.members)
 
     def decide(self):
-        """Views are refitted, and experts fitted in them: all, or in the long run those worth it."""
+        """Views are refitted, and experts fitted in them."""
         random, kept = np.random.default_rng([self.seed, self.rows]), self.usable(self.sampled())
         some = kept
         if self.rows >= SETTLED:  # rows that no view was chosen by
@@ -398,7 +398,7 @@ class Pool:
             return
         if self.rows in self.schedule["pruning"]:
             self.prune()
-        before = self.refit_views(kept, some, random)
+        self.refit_views(kept, some, random)
         costs = [self.stacking.removal_cost([i + FIRST]) for i in range(len(self.members))]
         counts = [cost >= COUNTS * max(costs) for cost in costs]
         room = self.max_atoms
@@ -406,18 +406,11 @@ class Pool:
             share = max(self.most_experts - len(self.members) + sum(counts), sum(counts)) / sum(counts)
             room = int(self.max_atoms * min(math.sqrt(share), MOST_GROWN))
         for member, counted in zip(self.members, counts, strict=True):
-            spec, fitted, key = member.spec, member.fitted, self.key(member.spec)
-            view = self.views.get(key)
+            spec, fitted, view = member.spec, member.fitted, self.views.get(self.key(member.spec))
             if self.rows < spec.start or view is None:
                 continue
-            if self.rows > SETTLED and self.exchangeable() and fitted is not None:
-                better = key in before and view.error < (1.0 - MOVES) * before[key]
-                grows = spec.kernel != "linear" and room > GROWS * len(fitted.atoms)
-                moves = (counted and (better or grows)) or (spec == EXPERTS[0] and better)
-                if view.features > fitted.view.features:
-                    self.log.append((self.rows, "new columns"))
-                elif not moves:
-                    continue
+            if fitted is not None and view.features > fitted.view.features:
+                self.log.append((self.rows, "new columns"))
             remembered = self.usable(self.last(3 * spec.memory // 2)) if spec.memory else kept
             self.fit(member, remembered, room if counted and not spec.memory else self.max_atoms)
 
@@ -441,7 +434,6 @@ class Pool:
             [m.spec for m in self.members],
         )
         wanted = {self.key(spec) for spec in specs if not spec.other and spec.kernel != "linear"}
-        before = {}
         for lags in (False, True):
             errors = {}
             for name in SCALINGS if any(spec.lags == lags for spec in specs) else ():
@@ -470,14 +462,13 @@ class Pool:
                     products = self.expert_gradients(old, kept, random)
                 if products is not None and not lags:
                     steps = 1
-                view, before[key] = improved(old, *data, steps=steps, products=products)
+                view = improved(old, *data, steps=steps, products=products)
                 if self.rows in FRESH_AT and leads and name == self.better[lags]:
-                    fresh, _ = improved(None, *data, steps=2)
+                    fresh = improved(None, *data, steps=2)
                     view = fresh if fresh.error < FRESH_WINS * view.error else view
                 self.views[key] = replace(view, flags=flags, features=width)
                 errors[name] = view.error
             self.better[lags] = min(errors, key=errors.get, default=self.better[lags])
-        return before
 
     def beginning(self, name, width):
         """From the view with fewer columns; new ones count like the best."""

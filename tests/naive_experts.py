@@ -158,8 +158,8 @@ def metric_of(products):
 
 def search(U, A, bandwidth, alpha, reach, Y, roots):
     """Smaller bandwidths while the error falls, else larger ones; then regularizations in the same way."""
-    first, theta = leave_one_out(U, A, bandwidth, alpha, Y, roots)
-    best = first, theta, bandwidth, alpha
+    error, theta = leave_one_out(U, A, bandwidth, alpha, Y, roots)
+    best = error, theta, bandwidth, alpha
     for axis, step in enumerate((BANDWIDTH_STEP, ALPHA_STEP)):
         start = best
         for factor in (1.0 / step, step):
@@ -174,34 +174,32 @@ def search(U, A, bandwidth, alpha, reach, Y, roots):
                 best = error, theta, *tried
             if best is not start:
                 break
-    return best, first
+    return best
 
 
 def improved(view, scale, X, Y, roots, atoms, random, *, steps, products=None):
     """The best of some steps of a metric along the gradients, from a view or from nothing.
 
-    The first step may go along given gradients. Besides the error of the view before.
+    The first step may go along given gradients.
     """
     scaled, weighted = scale(X), Y * roots[:, None]
     chosen = np.sort(random.permutation(len(X))[: min(atoms, max(len(X) // 2, 8))])
     metric, ratio, alpha = np.eye(X.shape[1]), 1.0, 0.1
     if view is not None:
         metric, ratio, alpha = view.metric, view.ratio, view.alpha
-    best, before = None, None
+    best = None
     for step in range(steps + 1):
         unit = half_median_distance(scaled, metric, random)
         reach = FIRST_REACH if view is None and step == 0 else REACH_IN_TURN[step % 2]
         U, A = scaled @ metric, scaled[chosen] @ metric
-        found, first = search(U, A, ratio * unit, alpha, reach, weighted, roots)
-        error, theta, bandwidth, alpha = found
+        error, theta, bandwidth, alpha = search(U, A, ratio * unit, alpha, reach, weighted, roots)
         ratio = bandwidth / unit
-        before = first if before is None else before
         if best is None or error < best.error:
             best = View(scale, metric, bandwidth, ratio, alpha, error)
         if step > 0 or products is None:
             products = gradient_products(U, A, theta, bandwidth, metric, roots)
         metric = metric_of(products)
-    return best, before
+    return best
 
 
 # ---- experts

@@ -48,6 +48,7 @@ MODULES = (
     "kons.compilation",
     "kons.core.embedding",
     "kons.core.entry",
+    "kons.core.exponential",
     "kons.core.factor",
     "kons.core.leverage",
     "kons.core.one_row",

@@ -40,9 +40,9 @@ class RobustScaling:
     """Features to median 0 and interquartile range 1, their far tails drawn in.
 
     Where half of a feature's values are the same, that range is 0 and the standard deviation is taken
-    instead (``rare``); of two values, their difference, however rare one of them is. A feature with one value only (``constant``) tells no scale: if it moves later, it is
-    measured in units of that value, or as it is where that value is 0. Monotone in every feature, and finite
-    for every finite number.
+    instead (``rare``); of two values, their difference, however rare one of them is. A feature with one value
+    only (``constant``) tells no scale: if it moves later, it is measured in units of that value, or as it is
+    where that value is 0. Monotone in every feature, and finite for every finite number.
 
     Not for features whose far tail matters in its own units: take the logarithm of those first.
 

@@ -164,7 +164,7 @@ def happened(model):
     took_over = model.successions > 0
     now = {
         "takeover": took_over,
-        "return": took_over and model.state()["targets"][0]["previous"] is None,
+        "return": took_over and model.state()["targets"][0]["drift"]["previous"] is None,
         "pruned": len(model.shares) < len(model.expert_names),
         "the column counts": (model.relevances > 0.0).sum() == 3,
         "late class": model.task == "classification" and "late" in model.classes,

@@ -40,3 +40,21 @@ def test_spawned_coins_are_repeatable_and_different():
     assert not np.isin(other, own).any()
     np.testing.assert_array_equal(again.spawn().draw(10), other)
     np.testing.assert_array_equal(again.draw(10), own)
+
+
+def test_numbers_that_nobody_looks_at_are_passed_over():
+    drawn, passed = Coins(5), Coins(5)
+    for _ in range(7):
+        drawn.draw_one()
+        passed.pass_one()
+    assert passed.state() == drawn.state()
+    for _ in range(2):
+        passed.pass_one()
+        passed.take_back_one()
+    drawn.draw_one()
+    drawn.take_back_one()
+    assert passed.draw_one() == drawn.draw_one()
+    mark, expected = passed.mark(), passed.draw(3).tolist()
+    passed.pass_one()
+    passed.restore(mark)
+    assert passed.draw(3).tolist() == expected

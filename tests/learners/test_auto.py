@@ -287,17 +287,17 @@ def test_a_forged_state_of_waiting_rows_is_refused():
             AutoKONS.from_state(model.parameters(), state)
 
 
-def forgeries(drift):
+def forgeries(target):
     """Every way of changing one number or entry of a state that would lead outside an array."""
     yield lambda d: d["pending"]["records"]["rows"].__setitem__((0, TARGET_AT - OWN), 9.0)
     yield lambda d: d["pending"]["records"]["numbers"].__setitem__(0, 0.5)
     yield lambda d: d["pending"].__setitem__("asked", 3)
     yield lambda d: d.__setitem__("withheld", d["withheld"] + 1.0)
     yield lambda d: d["last_targets"].__setitem__("tail", d["last_targets"]["tail"][:1])
-    for forge in forged_ensembles(drift["current"]):
-        yield lambda d, forge=forge: forge(d["current"])
-    for forge in forged_selections(drift["current"]["selection"]):
-        yield lambda d, forge=forge: forge(d["current"]["selection"])
+    for forge in forged_ensembles(target["drift"]["current"]):
+        yield lambda d, forge=forge: forge(d["drift"]["current"])
+    for forge in forged_selections(target["drift"]["current"]["selection"]):
+        yield lambda d, forge=forge: forge(d["drift"]["current"]["selection"])
 
 
 def forged_ensembles(ensemble):
@@ -308,6 +308,9 @@ def forged_ensembles(ensemble):
     yield lambda e: e.__setitem__("rows", e["rows"] - 1)
     yield lambda e: e.__setitem__("known_classes", 9)
     yield lambda e: e.__setitem__("layout", 99)
+    yield lambda e: e["cuts"].append(1)
+    yield lambda e: e["cuts"].__setitem__(0, -1)
+    yield lambda e: e["cuts"].__setitem__(0, True)
 
 
 def forged_selections(selection):

@@ -23,18 +23,27 @@ def stream(kind, rows=5000):
         return X, y + np.cumsum(0.3 * noise[:, 1])
     if kind == "turns":
         return X, np.where(np.arange(rows) < 500, y, 1000.0 + 100.0 * X[:, 3])
-    return X, np.digitize(y, [-0.5, 0.5]) if kind == "classes" else y
+    edges = {"classes": [-0.5, 0.5], "ten classes": np.linspace(-1.6, 1.6, 9)}
+    return X, np.digitize(y, edges[kind]) if kind in edges else y
 
 
-@pytest.mark.parametrize("kind", ["no order", "order", "turns", "classes"])
+@pytest.mark.parametrize("kind", ["no order", "order", "turns", "classes", "ten classes"])
 def test_a_tiny_model_is_at_most_100_kb_at_any_time(kind):
     rows, step = effort.amount(900, 5000), 37  # files are cut anywhere in chunks
     X, y = stream(kind)
-    model = AutoKONS("classification" if kind == "classes" else "regression", effort="tiny")
+    model = AutoKONS("classification" if "classes" in kind else "regression", effort="tiny")
     for start in range(0, rows, step):
         model.advance(X[start : start + step], y[start : start + step])
         assert len(to_bytes(model)) <= 100_000, model.rows_seen
     assert model.successions > 0 or kind != "turns"
+
+
+def test_a_normal_model_is_at_most_2_mb_inside_a_chunk_too():
+    X, y = stream("order")
+    model = AutoKONS()
+    for start, stop in ((0, 1151), (1151, 4223)):  # the last row but one of a chunk, with most experts
+        model.advance(X[start:stop], y[start:stop])
+        assert len(to_bytes(model)) <= 2_000_000
 
 
 @pytest.mark.parametrize(
@@ -45,7 +54,7 @@ def test_the_bytes_of_a_file_are_those_of_the_formula(word, rows):
     X, y = stream("order")
     model = AutoKONS(effort=word)
     model.advance(X[:rows], y[:rows])
-    s, r, q = (112, 112, 17) if word == "tiny" else (8192, 2048, 129)
+    s, r, q = (112, 112, 17) if word == "tiny" else (4096, 2048, 129)
     d, begun, p = COLUMNS, experts(model), rows % 16 if word == "tiny" else rows % 128
     besides = p + (min(rows, r) - p) * max(1.0 - s / rows, 0.0)
     numbers = min(rows, s) * (d + 7) + besides * (d + 6)
@@ -53,9 +62,8 @@ def test_the_bytes_of_a_file_are_those_of_the_formula(word, rows):
     for name, expert in begun.items():
         B, u = expert["atoms"].shape
         b = B + 1
-        numbers += B * u + 2 * b + b * (b + 1) // 2 + p * (b + 4) + (u**2 if "linear" in name else 0)
-        numbers += p * b + p * (p - 1) // 2 if expert["online"] else 0
-    expected = 8 * numbers + 400 * (42 + (10 if p else 5) * len(begun))
+        numbers += B * u + 2 * b + b * (b + 1) // 2 + 3 * p + (u**2 if "linear" in name else 0)
+    expected = 8 * numbers + 400 * (42 + (6 if p else 5) * len(begun))
     assert len(to_bytes(model)) == pytest.approx(expected, rel=0.03)
 
 

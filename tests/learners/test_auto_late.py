@@ -151,7 +151,7 @@ def test_a_forged_number_of_outputs_is_refused(outputs):
     model = AutoKONS(max_atoms=ATOMS)
     model.advance(X, y)
     state = model.state()
-    state["targets"][0]["current"]["outputs"] = outputs
+    state["targets"][0]["drift"]["current"]["outputs"] = outputs
     with pytest.raises(FileError):
         AutoKONS.from_state(model.parameters(), state)
 

@@ -6,10 +6,11 @@ import pytest
 from kons.errors import FileError
 from kons.kernels import Gaussian
 from kons.learners.auto import metric_learning
-from kons.learners.auto.drift import DriftAdaptation
+from kons.learners.auto.effort import EFFORTS, Settings
 from kons.learners.auto.expert import SpanRidge
-from kons.learners.auto.feature_map import CachedFeatures, FeatureMap, Fixed
+from kons.learners.auto.feature_map import CachedFeatures, FeatureMap
 from kons.learners.auto.metric_learning import fit_span, leave_one_out
+from kons.learners.auto.one_target import OneTarget
 from kons.learners.auto.quantile_scaling import KNOTS, QuantileScaling
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import Layout
@@ -201,8 +202,7 @@ def test_bandwidths_beyond_all_distances_are_no_trouble(bandwidth):
 
 
 def ensemble():
-    rows = {"sample": 8192, "recent": 2048, "longest": 128, "knots": KNOTS}
-    return DriftAdaptation(classes=False, max_atoms=60, experts=12, seed=0, fixed=Fixed(), **rows)
+    return OneTarget(Settings(classes=False, effort=EFFORTS["normal"]._replace(max_atoms=60)))
 
 
 def stream(rows=1500):

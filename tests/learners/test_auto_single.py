@@ -6,10 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import effort
 from contracts.learners import assert_identical
 from kons.errors import FileError, InputError, TargetError
+from kons.files import from_bytes, to_bytes
 from kons.kernels import Gaussian, Laplace, Linear, Matern
 from kons.learners.auto import AutoKONS
 from kons.learners.auto.pool import ExpertPool
@@ -308,6 +310,43 @@ def test_a_chunk_with_more_rows_than_it_can_have_is_refused():
     model = model_of("regression")
     model.advance(X[:1130], y[:1130])  # 106 rows into a chunk
     state = model.state()
-    state["rows_seen"] = state["targets"][0]["current"]["rows"] = 1030
-    with pytest.raises(FileError, match="chunk has no room for the 122 rows"):
+    state["rows_seen"] = state["targets"][0]["drift"]["current"]["rows"] = 1030
+    with pytest.raises(FileError, match="chunk has other rows than the 6 that came"):
+        AutoKONS.from_state(model.parameters(), state)
+
+
+@pytest.mark.parametrize("kind", ["regression", "late"])
+@pytest.mark.parametrize("delay", [0, 5])
+def test_what_the_rows_of_a_chunk_built_is_found_again_bit_for_bit(kind, delay):
+    """In a file there are only the rows, and how they were cut; the third class comes inside a chunk."""
+    X, y = stream(kind, 420)
+    model, start = model_of(kind, delay=delay), 0
+    for number, stop in enumerate([30, 45, 100, 110, 111, 125, 290, 331, 336, 350, 366, 400]):
+        if number % 3 == 2:
+            one_by_one(model, X[start:stop], y[start:stop], ahead=number % 2 == 0)
+        else:
+            model.advance(X[start:stop], y[start:stop])
+        twin, start = from_bytes(to_bytes(model)), stop
+        assert to_bytes(twin) == to_bytes(model)
+        rest = X[stop:], y[stop:]
+        assert_identical(vars(twin.advance(*rest)), vars(copy.deepcopy(model).advance(*rest)))
+
+
+@pytest.mark.parametrize("rows", [300, 700])
+def test_a_file_is_read_as_it_was_learned_whatever_blas_may_do(rows):
+    X, y = stream(rows=rows + 60)
+    model = AutoKONS()
+    model.advance(X[:rows], y[:rows])
+    with threadpool_limits(2, user_api="blas"):  # factors of 200 atoms have other bits then
+        twin = from_bytes(to_bytes(model))
+    assert_identical(vars(twin.advance(X[rows:], y[rows:])), vars(model.advance(X[rows:], y[rows:])))
+
+
+def test_rows_that_came_by_themselves_are_refused_where_rows_go_as_blocks():
+    X, y = stream(rows=100)
+    model = AutoKONS(kernel=Matern("auto", smoothness=2.5), max_atoms=20)
+    model.advance(X[:70], y[:70])
+    state = model.state()
+    state["targets"][0]["drift"]["current"]["cuts"] = [0] * 6
+    with pytest.raises(FileError, match="rows go as blocks"):
         AutoKONS.from_state(model.parameters(), state)

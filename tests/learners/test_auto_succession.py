@@ -307,7 +307,7 @@ def test_a_forged_state_is_refused(delay):
     model = previous(delay=delay)[0]
     for forge in forgeries():
         state = model.state()
-        forge(state["targets"][0])
+        forge(state["targets"][0]["drift"])
         with pytest.raises(FileError):
             AutoKONS.from_state(model.parameters(), state)
 
@@ -318,6 +318,6 @@ def test_one_of_another_stream_is_refused_as_the_one_asleep():
     other = model_of()
     other.advance(np.column_stack([X, X]), y)
     state = model.state()
-    state["targets"][0]["previous"] = other.state()["targets"][0]["current"]
+    state["targets"][0]["drift"]["previous"] = other.state()["targets"][0]["drift"]["current"]
     with pytest.raises(FileError, match="other features"):
         AutoKONS.from_state(model.parameters(), state)

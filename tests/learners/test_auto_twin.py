@@ -382,7 +382,7 @@ def test_the_twin_takes_gradients_before_the_metric():
 def test_the_schedule_is_read_from_the_page():
     rows = {name: [row for row in range(4, 40000, 4) if row in rule] for name, rule in SCHEDULE.items()}
     assert rows["end of a chunk"][:8] == [4, 8, 16, 32, 64, 128, 192, 256]
-    assert rows["selection"] == [4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 32768]
+    assert rows["selection"] == [4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096]
     assert rows["pruning"] == [512, 1024, 2048, 4096, 8192, 16384, 32768]
     assert all(set(at) <= set(rows["end of a chunk"]) for at in rows.values())
     assert SCHEDULE["end of a chunk"].before(1152) == 1024

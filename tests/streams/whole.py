@@ -52,7 +52,8 @@ def indicators(texts):
 def waves(moments):
     """A column of moments: days since the first, sine and cosine of what varies in day, week and year.
 
-    What varies first in row t is a feature behind it: up to there all rows are as the first.
+    What does not vary in the first 1,000 rows is a feature behind the row where it does: up to there all rows
+    are as the first.
     """
     stamps = np.array(moments, dtype="datetime64[us]")
     days = (stamps - stamps[0]) / np.timedelta64(1, "D")
@@ -67,7 +68,8 @@ def waves(moments):
     out = {"days": days}
     for part, phase in parts.items():
         if (phase != phase[0]).any():
-            known = np.where(np.arange(len(phase)) > (phase != phase[0]).argmax(), phase, phase[0])
+            first = (phase != phase[0]).argmax()
+            known = np.where((first < 1000) | (np.arange(len(phase)) > first), phase, phase[0])
             angle = 2 * math.pi * known
             out |= {f"{part} sin": np.sin(angle), f"{part} cos": np.cos(angle)}
     return out

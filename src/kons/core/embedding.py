@@ -46,7 +46,7 @@ class Embedding(Part):
         self.factor = PanelFactor()
 
     def __len__(self) -> int:
-        return len(self.atoms)
+        return self.factor.size
 
     def coordinates(self, X: Any) -> Matrix:
         """``z`` of each point, as the rows of an (m, B) array."""

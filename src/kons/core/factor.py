@@ -27,7 +27,7 @@ from kons.arrays import Matrix, ReadMatrix, Vector
 from kons.compilation import compiled, compiled_sums
 from kons.stored import Stored
 
-__all__ = ["PANEL_HEIGHT", "PanelFactor"]
+__all__ = ["PANEL_HEIGHT", "PanelFactor", "apply_triangle"]
 
 # Tall enough that a product per panel runs at full speed, small enough that the square inverses
 # (n * H numbers in all) are a small part of the triangle (n^2 / 2).
@@ -69,7 +69,7 @@ class PanelFactor:
             filled = min(self.height, self.size - start)
             if start:
                 _subtract_product(self._rectangles[panel], x[:start], x[start : start + filled])
-            _apply_triangle(inverse, x[start : start + filled])
+            apply_triangle(inverse, x[start : start + filled].copy(), x[start : start + filled])
         return x
 
     def solve_transposed(self, b: Vector | Matrix) -> Vector | Matrix:
@@ -113,9 +113,7 @@ class PanelFactor:
         if not 0 < filled < self.height:
             self.append(z[None], np.array([[pivot]]))
             return
-        inverse = self._inverses[0]
-        np.multiply(z @ inverse[:filled, :filled], -1.0 / pivot, out=inverse[filled, :filled])
-        inverse[filled, filled] = 1.0 / pivot
+        _append_to_inverse(self._inverses[0], z, pivot)
         self.size += 1
 
     @property
@@ -196,13 +194,27 @@ def _inverse_of_triangle(D: Matrix) -> Matrix:
 
 
 @compiled_sums
-def _apply_triangle(inverse: Matrix, x: Vector) -> None:
-    """``x <- inverse x`` with the leading rows of a lower triangle."""
-    for i in range(len(x) - 1, -1, -1):
+def apply_triangle(inverse: Matrix, b: Vector, x: Vector) -> None:
+    """``x = inverse b`` with the leading rows of a lower triangle."""
+    for i in range(len(x)):
         total = 0.0
         for j in range(i + 1):
-            total += inverse[i, j] * x[j]
+            total += inverse[i, j] * b[j]
         x[i] = total
+
+
+@compiled_sums
+def _append_to_inverse(inverse: Matrix, z: Vector, pivot: float) -> None:
+    """The inverse of a triangle gets the row that its new row ``[z, pivot]`` asks for: O(n^2)."""
+    n = len(z)
+    row = inverse[n]
+    for j in range(n):
+        row[j] = 0.0
+    for i in range(n):
+        part = z[i] / pivot
+        for j in range(i + 1):
+            row[j] -= inverse[i, j] * part
+    row[n] = 1.0 / pivot
 
 
 @compiled_sums

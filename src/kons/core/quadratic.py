@@ -1,7 +1,7 @@
 """The second-order state in R^B: ``A = alpha*I + sum w z z^T`` and the function ``f(z) = z^T u``.
 
-Constant cost, whatever t is. A new coordinate gets alpha in A and 0 in u, and nothing that was stored
-changes. A period of 64 rows starts with A, its factor L and ``base = L^T u``; inside it rows are kept aside::
+Constant cost, whatever t is. A period of 64 rows starts with A, its factor L and ``base = L^T u``; inside it
+rows are kept aside::
 
     v = L^-1 z                                 whitened: z^T A^-1 z' = v^T v' at the period's start
     h_s = v_s^T v - sum_{r<s} C[s, r] h_r      the form of row s and z, with A as row s met it
@@ -11,6 +11,9 @@ changes. A period of 64 rows starts with A, its factor L and ``base = L^T u``; i
 which is the replay of :mod:`kons.core.replay`, column by column: a block takes many columns at once, a row
 one, on the same arrays. At the end of the period A takes the rows in and is factored again, so rounding never
 outlives it. Periods end at absolute row numbers.
+
+A new coordinate gets alpha in A and 0 in u, and nothing that was stored changes: until the period ends, not
+even L and base are the longer for it.
 """
 
 from __future__ import annotations
@@ -56,6 +59,20 @@ class _Factor(Lower):
         return super().load(stored, key, part, name, sizes)
 
 
+class _InCoordinates(Leading):
+    """Of a buffer that may have more columns: those of the coordinates that there are."""
+
+    def save(self, part: Any, name: str) -> Any:
+        filled = getattr(part, name)[: part.pending, : len(part)]
+        return filled.copy() if filled.size else None
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        buffer = getattr(part, name)
+        setattr(part, name, buffer[:, : len(part)])
+        super().load(stored, key, part, name, sizes)
+        return buffer
+
+
 class SquareSum(Part):
     """``A = Q + sum w z z^T``: the sum S (its lower triangle), and the lower Cholesky factor L of A.
 
@@ -95,8 +112,12 @@ class SquareSum(Part):
         """``v = L^-1 z`` for each row z of Z (m x B)."""
         if not len(self):
             return np.zeros(Z.shape)
-        V: Matrix = blas.dtrsm(1.0, self.L.T, Z.T, trans_a=1).T
+        V: Matrix = blas.dtrsm(1.0, self._whole_factor().T, Z.T, trans_a=1).T
         return V
+
+    def _whole_factor(self) -> Matrix:
+        """L over all coordinates."""
+        return self.L
 
     def forms(self, Z: Matrix, R: Matrix) -> Matrix:
         """``Z A^-1 Z^T + R/alpha``, with R what the coordinates leave of the kernel."""
@@ -112,13 +133,13 @@ class SquareSum(Part):
 
     def add(self, Z: Matrix, decay: float = 1.0) -> None:
         """``S <- decay S + Z^T Z``; L stays that of the sum before."""
-        if len(self):
+        if len(self.S):
             self._own("S")
             self.S = blas.dsyrk(1.0, np.ascontiguousarray(Z).T, beta=decay, c=self.S.T, overwrite_c=1).T
 
     def factor(self) -> None:
         """Find L from S."""
-        self.L = factored(self.S, self.prior) if len(self) else self.S
+        self.L = factored(self.S, self.prior) if len(self.S) else self.S
 
     def running_sum(self) -> Matrix:
         """A, both triangles. A copy."""
@@ -156,8 +177,8 @@ class Quadratic(SquareSum):
         totals=Array(len(TOTALS), at_least=0.0, written="always"),
         base=Array("size", "outputs", written="rarely"),
         _marks=Leading("pending", "marks"),
-        _Z=Leading("pending", "size"),
-        _V=Leading("pending", "whitened"),
+        _Z=_InCoordinates("pending", "coordinates"),
+        _V=_InCoordinates("pending", "whitened"),
         _C=Corner("pending"),
     )
 
@@ -176,9 +197,12 @@ class Quadratic(SquareSum):
         """Rows learned: the position in the stream, which decides where periods end."""
         self.totals: Vector = np.zeros(len(TOTALS))
         """Running totals that the replay adds to, see :class:`kons.core.ledger.Totals`."""
-        self.base: Matrix = np.zeros((len(self), outputs))
+        self.base: Matrix = np.zeros((len(self.S), outputs))
         """``L^T u`` of each output, at the start of the period."""
-        self._begin(len(self))
+        self._begin(len(self.S))
+
+    def __len__(self) -> int:
+        return self._size
 
     def reset(self, size: int) -> None:
         """``A = alpha*I`` and ``u = 0`` over ``size`` coordinates; periods end where they did."""
@@ -190,22 +214,40 @@ class Quadratic(SquareSum):
 
     def _begin(self, size: int) -> None:
         """A period, none of whose rows has come."""
-        self.pending = 0
+        self.pending, self._size = 0, size
         self._Z, self._V = np.zeros((self.period, size)), np.zeros((self.period, size))
         self._C = np.zeros((self.period, self.period))
         self._marks = np.zeros((self.period, STEPS + self.outputs))
 
     def _next_period(self) -> None:
         """The rows of this one were taken in."""
-        if self._lends("_Z", "_V", "_C", "_marks"):
+        if self._lends("_Z", "_V", "_C", "_marks") or self._Z.shape[1] > len(self):
             self._begin(len(self))
         self.pending = 0
 
     def extend(self, coordinates: int) -> None:
         """New coordinates: A has alpha there, u has 0, and so have the rows that came before."""
+        if self.pending:
+            self._make_room(len(self) + coordinates)
+        else:
+            self._extend_factor(coordinates)
+            self._begin(len(self.S))
+
+    def _extend_factor(self, coordinates: int) -> None:
         super().extend(coordinates)
         self.base = _enlarged(self.base, coordinates, 0)
-        self._Z, self._V = _enlarged(self._Z, 0, coordinates), _enlarged(self._V, 0, coordinates)
+
+    def _make_room(self, size: int) -> None:
+        """Rows have so many coordinates. A row brings one at most: there is room for a period's at once."""
+        self._size = size
+        start, room = len(self.L), self._Z.shape[1]
+        if size > room:
+            more = start - room + -(-(size - start) // self.period) * self.period
+            self._Z, self._V = _enlarged(self._Z, 0, more), _enlarged(self._V, 0, more)
+
+    def _whole_factor(self) -> Matrix:
+        new = len(self) - len(self.L)
+        return _bordered(self.L, new, math.sqrt(self.prior)) if new else self.L
 
     def project(self, Q: Matrix) -> None:
         """Move to fewer coordinates, z -> Q z with orthonormal rows Q, at the end of a period."""
@@ -241,25 +283,28 @@ class Quadratic(SquareSum):
     @property
     def u(self) -> Matrix:
         """The weights, (B, K): f(z) = u^T z. Costs O(B^2)."""
-        n = self.pending
+        n, B = self.pending, len(self)
+        L, start = self._whole_factor(), _enlarged(self.base, B - len(self.base), 0)
 
-        def weights(base: Matrix, steps: Matrix) -> Matrix:
+        def weights(base: Vector, steps: Vector) -> Vector:
             if n:
                 # The steps by the A from before the period: gather, of :mod:`kons.core.replay`.
-                base = base - self._V[:n].T @ blas.dtrsm(1.0, self._C[:n, :n].T, steps, diag=1)
-            u: Matrix = blas.dtrsm(1.0, self.L.T, base)
+                base = base - blas.dtrsv(self._C[:n, :n].T, steps, diag=1) @ self._V[:n, :B]
+            u: Vector = blas.dtrsv(L.T, base)
             return u
 
-        return _each(weights, self.base, self._marks[:n, STEPS:]) if len(self) else self.base
+        return _each(weights, start, self._marks[:n, STEPS:]) if B else start
 
     def _whitened(self, u: Matrix) -> Matrix:
         """``L^T u``."""
-        return _each(lambda u: blas.dtrmm(1.0, self.L.T, u), u) if len(u) else u
+        return _each(lambda u: blas.dtrmv(self.L.T, u), u) if len(u) else u
 
     def running_sum(self) -> Matrix:
         """A with the rows of the current period. A copy."""
-        Z = self._Z[: self.pending]
-        A: Matrix = super().running_sum() + (Z.T * self._marks[: self.pending, WEIGHTS]) @ Z
+        Z, A = self._Z[: self.pending, : len(self)], super().running_sum()
+        if len(Z.T) > len(A):
+            A = _bordered(A, len(Z.T) - len(A), self.prior)  # type: ignore[arg-type]
+        A += (Z.T * self._marks[: self.pending, WEIGHTS]) @ Z
         return A
 
     def inverse_forms(self, Z: Matrix) -> Vector:
@@ -273,7 +318,7 @@ class Quadratic(SquareSum):
     def _against(self, V: Matrix) -> Matrix:
         """h of the module: the forms of whitened rows with those of the period, (n, m)."""
         n = self.pending
-        raw: Matrix = self._V[:n] @ V.T
+        raw: Matrix = self._V[:n, : V.shape[1]] @ V.T
         if not n:
             return raw
         H: Matrix = blas.dtrsm(1.0, self._C[:n, :n].T, raw, trans_a=1, diag=1)
@@ -285,7 +330,7 @@ class Quadratic(SquareSum):
         """What the replay of these rows starts from."""
         n, V = self.pending, self.whiten(Z)
         H, M = self._against(V), V @ V.T
-        f = _each(lambda base: V @ base, self.base)
+        f = _each(lambda base: V[:, : len(base)] @ base, self.base)
         if n:
             M -= (H.T * self._marks[:n, GAINS]) @ H
             f -= _each(lambda steps: H.T @ steps, self._marks[:n, STEPS:])
@@ -301,21 +346,21 @@ class Quadratic(SquareSum):
         now = slice(n, n + m)
         gains = rows["weight"] / (1.0 + rows["weight"] * rows["inverse_form"])
         # What is left of M: row s holds the forms of row s and those behind it, as row s met A.
-        C = np.tril(block.M[:m, :m].T * gains, -1)
+        C = block.M[:m, :m].T * gains
         self._keep(block, C, rows["weight"], gains, ledgers["step"].T)
         if len(new):
-            self._Z[now, old:] = new.T
-            self._V[now, old:] = new.T / math.sqrt(self.prior)
+            self._Z[now, old : len(self)] = new.T
+            self._V[now, old : len(self)] = new.T / math.sqrt(self.prior)
         self.rows += m
         if self.at_period_end:
             self._end_period()
 
     def _keep(self, block: Block, C: Matrix, weights: Vector, gains: Vector, steps: Matrix) -> None:
-        """The first rows of a block are learned; C is between them, with 0 on its diagonal."""
+        """The first rows of a block are learned; C is between them, and counts below its diagonal."""
         m, n, old = len(C), self.pending, block.Z.shape[1]
         now = slice(n, n + m)
         self._Z[now, :old], self._V[now, :old] = block.Z[:m], block.V[:m]
-        self._C[now] = 0.0
+        self._Z[now, old:], self._V[now, old:] = 0.0, 0.0
         self._C[now, :n] = block.H[:, :m].T * self._marks[:n, GAINS]
         self._C[now, now] = C
         self._marks[now, WEIGHTS], self._marks[now, GAINS], self._marks[now, STEPS:] = weights, gains, steps
@@ -324,58 +369,67 @@ class Quadratic(SquareSum):
     # ---- one row
 
     def meet_row(self, z: Vector) -> Vector:
-        """z, v, h, f and q of one row behind each other, 2 B + T + K + 1 numbers."""
-        work = self.room_for_row()
+        """z, v, h, f and q of one row behind each other, for a prior ``alpha*I``."""
+        work, start, width = self.room_for_row(), len(self.base), self._V.shape[1]
+        work[: 2 * width] = 0.0
         work[: len(z)] = z
+        work[width + start : width + len(z)] = z[start:] / math.sqrt(self.prior)
         predict_row(self.L, self.base, self._V, self._C, self._marks, self.pending, work)
         return work
 
     def room_for_row(self) -> Vector:
         """Of :meth:`meet_row`, with anything in it: nobody else's, for several threads may predict."""
-        return np.empty(2 * len(self.base) + self.period + self.outputs + 1)
+        return np.empty(2 * self._V.shape[1] + self.period + self.outputs + 1)
 
     def arrays_of_rows(self) -> tuple[Vector | Matrix, ...]:
         """What the loops of :mod:`kons.core.one_row` read and write, until the period ends."""
         return self.L, self.base, self._Z, self._V, self._C, self._marks, self.totals
 
     def extend_by_row(self, pivot: float) -> None:
-        """A coordinate more, ``pivot`` in the row that was just learned; before :meth:`pass_row`."""
-        self.extend(1)
-        self._Z[self.pending, -1] = pivot
-        self._V[self.pending, -1] = pivot / math.sqrt(self.prior)
+        """A coordinate more, ``pivot`` in the row that was just learned and is not counted yet."""
+        n = len(self)
+        self._make_room(n + 1)
+        self._Z[self.pending, n] = pivot
+        self._V[self.pending, n] = pivot / math.sqrt(self.prior)
 
-    def pass_row(self) -> None:
-        """Count the row that was just learned."""
-        self.pending += 1
-        self.rows += 1
-        if self.rows % self.period == 0:
-            with single_threaded_blas():
-                self._end_period()
+    def end_period_of_rows(self) -> None:
+        """The row that was just learned, and counted, is the last of its period."""
+        with single_threaded_blas():
+            self._end_period()
 
     # ---- the end of a period
 
     def _end_period(self) -> None:
-        n, u = self.pending, self.u
-        Z, weights = self._Z[:n], self._marks[:n, WEIGHTS]
+        n, new = self.pending, len(self) - len(self.S)
+        if new:
+            self._extend_factor(new)
+        u, Z, weights = self.u, self._Z[:n, : len(self)], self._marks[:n, WEIGHTS]
         if self.forgetting < 1.0:
             # Never below alpha*I: S <- lambda S, c <- lambda c, u = A^-1 c with c = A u.
             decay = self.forgetting**self.period
             A = self.running_sum()
             c = decay * _each(lambda u: A @ u, u)
             self.take_in(Z, decay * weights, decay)
-            self.base = _each(lambda c: self.whiten(c.T).T, c)
+            self.base = _each(lambda c: self.whiten(c[None])[0], c)
         else:
             self.take_in(Z, weights)
             self.base = self._whitened(u)
         self._next_period()
 
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        start = {"start": len(self.S)} if isinstance(self.prior, float) else {}
+        return start | super().state()
+
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved over so many coordinates, the rows pending among it."""
+        size = sizes["size"]
         if isinstance(self.prior, float):
-            self.reset(sizes["size"])
+            self.reset(stored.integer("start", at_most=size))
+            self._make_room(size)
         # Of the buffers as they were made.
-        given = {"outputs": self.outputs, "marks": STEPS + self.outputs}
-        given |= {"whitened": self._V.shape[1]}
+        given = {"outputs": self.outputs, "marks": STEPS + self.outputs, "size": len(self.S)}
+        given |= {"coordinates": size, "whitened": min(self._V.shape[1], size)}
         super().load_state(stored, **{**sizes, **given})
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
@@ -385,13 +439,11 @@ class Quadratic(SquareSum):
             raise stored.error("a row has a negative weight")
 
 
-def _each(product: Callable[..., Matrix], *given: Matrix) -> Matrix:
+def _each(product: Callable[..., Vector], *given: Matrix) -> Matrix:
     """A product with matrices (n, K), output by output: those beside one would change its rounding."""
     outputs = given[0].shape[1]
-    columns = [
-        product(*(np.ascontiguousarray(matrix[:, o : o + 1]) for matrix in given)) for o in range(outputs)
-    ]
-    return np.ascontiguousarray(np.hstack(columns) if outputs > 1 else columns[0])
+    columns = [product(*(np.ascontiguousarray(m[:, o]) for m in given)) for o in range(outputs)]
+    return np.ascontiguousarray(np.transpose(columns)) if outputs > 1 else columns[0].reshape(-1, 1)
 
 
 def _bordered(A: Matrix, coordinates: int, diagonal: float) -> Matrix:

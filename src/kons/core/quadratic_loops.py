@@ -21,18 +21,9 @@ import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled_sums
-from kons.core.entry import KERNEL_ACCURACY
-from kons.core.ledger import TOTALS, Entries, Ledger, PackedRules
-from kons.core.replay import replay_compiled
-from kons.losses.builtin import SQUARED, slope_of
 
 __all__ = [
-    "ASKED",
-    "ENTERED",
-    "FAILED",
     "GAINS",
-    "PLAIN",
-    "SAMPLED",
     "STEPS",
     "WEIGHTS",
     "append_row",
@@ -40,43 +31,42 @@ __all__ = [
     "factor_rows",
     "fit_rows",
     "keep_row",
-    "learn_row",
-    "outside_of",
     "predict_row",
     "take_in_rows",
 ]
 
-# What a row did besides being learned; FAILED and ASKED for its coefficients, it was not.
-PLAIN, SAMPLED, ENTERED, FAILED, ASKED = 0, 1, 2, 3, 4
 #: Of each row of a period, in columns: its weight in A, the gain w/(1 + w q), and its steps, one an output.
 WEIGHTS, GAINS, STEPS = range(3)
 EPSILON = float(np.finfo(np.float64).eps)
-
-
-def outside_of(rows: Ledger, z: Vector) -> float:
-    """The new coordinate of a row that became an atom."""
-    return float(np.sqrt(rows[0]["norm2"] - z @ z))
 
 
 @compiled_sums
 def predict_row(
     L: Matrix, base: Matrix, V: Matrix, C: Matrix, marks: Matrix, pending: int, work: Vector
 ) -> None:
-    """``work`` begins with z, and becomes z, v, h, f and q of :mod:`kons.core.quadratic`."""
-    n, outputs = base.shape
+    """``work`` begins with z, and becomes z, v, h, f and q of :mod:`kons.core.quadratic`.
+
+    v in coordinates that V has and L has not is given.
+    """
+    (start, outputs), n = base.shape, V.shape[1]
     z, v, h = work[:n], work[n : 2 * n], work[2 * n : 2 * n + pending]
     f = work[len(work) - 1 - outputs :]
     q = 0.0
-    for i in range(n):
+    for i in range(start):
+        v[i] = 1.0 / L[i, i]
+    last = 0.0
+    for i in range(start):
+        # The last product apart, and no division: a row waits for nothing else of the row before it.
         total = z[i]
-        for j in range(i):
+        for j in range(i - 1):
             total -= L[i, j] * v[j]
-        v[i] = total / L[i, i]
+        last = v[i] * (total - L[i, max(i - 1, 0)] * last)
+        v[i] = last
     for i in range(n):
         q += v[i] * v[i]
     for o in range(outputs):
         total = 0.0
-        for i in range(n):
+        for i in range(start):
             total += base[i, o] * v[i]
         f[o] = total
     for s in range(pending):
@@ -106,8 +96,8 @@ def keep_row(
     gain: float = weight / (1.0 + weight * (root * root * max(work[-1], 0.0)))
     for i in range(n):
         V[pending, i] = root * v[i]
-    for s in range(C.shape[1]):
-        C[pending, s] = marks[s, GAINS] * root * h[s] if s < pending else 0.0
+    for s in range(pending):
+        C[pending, s] = marks[s, GAINS] * root * h[s]
     marks[pending, WEIGHTS], marks[pending, GAINS] = weight, gain
     return gain
 
@@ -233,77 +223,3 @@ def end_period(
         for i in range(n):
             base[i, o] = whitened[i]
     return True
-
-
-@compiled_sums
-def learn_row(
-    code: int,
-    rows: Entries,
-    rules: PackedRules,
-    target: float,
-    others: Vector,
-    scale: float,
-    step_size: float,
-    uniform: float,
-    self_kernel: float,
-    coefficients: float,
-    work: Vector,
-    totals: Vector,
-    V: Matrix,
-    Z: Matrix,
-    C: Matrix,
-    marks: Matrix,
-    pending: int,
-    sampler: Matrix,
-) -> tuple[int, float]:
-    """One row in the coordinates it has before it is met, predicted. Returns what it did, and w*q.
-
-    ``others`` are the targets of outputs behind the first: only for the squared loss with the Hessian. The
-    totals of a row that FAILED are the caller's to take back. Its ``coefficients`` (T of the replay) may be
-    NaN: a row that needs them is ASKED for them, unlearned.
-    """
-    n = V.shape[1]
-    z = work[:n]
-    cells = np.empty((5, 1, 1))
-    f, M, N, R, T = cells[0, 0], cells[1], cells[2], cells[3], cells[4]
-    values = work[len(work) - 2 - len(others) : len(work) - 1]  # f of all outputs
-    f[0], M[0, 0], N[0, 0], T[0, 0] = values[0], work[-1], 0.0, coefficients
-    norm2 = 0.0
-    for i in range(n):
-        norm2 += z[i] * z[i]
-    row = rows[0]
-    row.target, row.scale, row.step_size = target, scale, step_size
-    row.uniform, row.self_kernel, row.norm2 = uniform, self_kernel, norm2
-    R[0, 0] = row.self_kernel - norm2
-    if np.isnan(coefficients):
-        may_enter = totals[TOTALS.free_slots] >= 1.0 and R[0, 0] > rules[0].tolerance * self_kernel
-        if may_enter or not R[0, 0] >= -KERNEL_ACCURACY * self_kernel:
-            return ASKED, 0.0
-    R[0, 0] = max(R[0, 0], 0.0)
-    if len(sampler) == n:
-        # N = |L_I^-1 z|^2 + R/alpha; the row's place in V holds L_I^-1 z meanwhile.
-        N[0, 0] = R[0, 0] / rules[0].regularization
-        for i in range(n):
-            total = z[i]
-            for j in range(i):
-                total -= sampler[i, j] * V[pending, j]
-            V[pending, i] = total / sampler[i, i]
-            N[0, 0] += V[pending, i] ** 2
-    sound = replay_compiled(code, rows, rules, f, M, N, R, T, totals) >= 0
-    for o in range(1, len(values)):
-        sound = sound and np.isfinite(values[o])
-    if not sound:
-        return FAILED, 0.0
-    for i in range(n):
-        Z[pending, i] = z[i]
-    mass, work[-1] = row.weight * row.inverse_form, row.inverse_form
-    keep_row(1.0, row.weight, V, C, marks, pending, work)
-    marks[pending, STEPS] = row.step
-    for o in range(len(others)):  # as kons.core.replay.follow has it
-        slope = (
-            0.0 if rules[0].restarts and row.entered else scale * slope_of(SQUARED, values[o + 1], others[o])
-        )
-        marks[pending, STEPS + o + 1] = slope / (1.0 + mass)
-    if row.entered:
-        return ENTERED, mass
-    return (SAMPLED if row.sampler_weight > 0.0 else PLAIN), mass

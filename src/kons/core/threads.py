@@ -25,6 +25,11 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
+def _has_threads() -> bool:
+    libraries = _controller().lib_controllers
+    return any(each.num_threads != 1 for each in libraries if each.user_api == "blas")
+
+
 _lock = threading.Lock()
 _depth = 0
 _limiter: Any = None
@@ -38,7 +43,7 @@ def single_threaded_blas(active: bool = True) -> Iterator[None]:
         yield
         return
     with _lock:
-        if _depth == 0:
+        if _depth == 0 and _has_threads():  # to limit them takes 10 us
             _limiter = _controller().limit(limits=1, user_api="blas")
         _depth += 1
     try:
@@ -46,6 +51,6 @@ def single_threaded_blas(active: bool = True) -> Iterator[None]:
     finally:
         with _lock:
             _depth -= 1
-            if _depth == 0:
+            if _depth == 0 and _limiter is not None:
                 _limiter.restore_original_limits()
                 _limiter = None

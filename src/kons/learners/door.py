@@ -62,7 +62,7 @@ class TakesTables:
         wraps: dict[str, Callable[[Any], Any]] = {"advance": _advancing, "learn_one": _learning_one}
         wraps |= dict.fromkeys(ABOUT_ROWS, _asking) | dict.fromkeys(ABOUT_ONE, _asking_one)
         for name, wrap in wraps.items():
-            if name in vars(cls):
+            if name in vars(cls) and getattr(cls, "supervised", True):
                 setattr(cls, name, wrap(vars(cls)[name]))
 
     # ---- looking

@@ -22,9 +22,8 @@ from kons.core.ledger import (
     TOTALS,
     Ledger,
 )
-from kons.core.one_row import OneRow
+from kons.core.one_row import ENTERED, PLAIN, OneRow
 from kons.core.quadratic import Quadratic, SquareSum
-from kons.core.quadratic_loops import ENTERED, PLAIN
 from kons.core.replay import NO_MATRIX, Derivatives, follow_all, replay
 from kons.core.storage import PointStore, copied
 from kons.core.threads import single_threaded_blas
@@ -49,9 +48,6 @@ LEAST_OUTSIDE = 1e-4
 ALONE = np.zeros((1, 1))
 #: Running totals that belong to the dictionary, not to a function.
 OF_DICTIONARY = [TOTALS.sampler_trace, TOTALS.free_slots]
-#: Of the row that was predicted last: its bytes, what was found of it, and k(x,x).
-Remembered = tuple[bytes | None, Matrix, float]
-NOT_MET: Remembered = (None, NO_MATRIX, 0.0)
 
 
 class _Candidate(Field):
@@ -195,9 +191,11 @@ class EmbeddedKONS(NewtonLearner):
         self._candidate: Any = None
         self._candidate_novelty = 0.0
         self._replaces = isinstance(policy, Dependence) and policy.when_full == "replace"
+        self._in_blocks = self._replaces or self.loss.code is None
+        #: Targets up to this need no further check.
+        self._plain_targets = self.bound if isinstance(loss, Squared) else -1.0
         self._packed = self._rules.packed
         self._constant_step = self.step_size.value if isinstance(self.step_size, Constant) else None
-        self._last: Remembered = NOT_MET
         self._one_row: OneRow | None = None
 
     def _follow(self, policy: Any) -> None:
@@ -319,9 +317,15 @@ class EmbeddedKONS(NewtonLearner):
 
     def predict_one(self, x: Any) -> Any:
         """The clipped score of one row. What it found of x, ``learn_one`` on the same row reuses."""
-        works = self._predict_row(x)[1]
+        rows = self._one_row
+        works = None if rows is None else rows.predict(x)
+        if works is None:
+            works, _ = self._predict_point(self._as_point(x))
         if not self._outputs:
-            return self._clipped_score(works.item(-2), works)
+            value = works.item(-2)
+            if -self.bound <= value <= self.bound and not self.forward:
+                return value
+            return self._clipped_score(value, works)
         of_each = slice(-1 - self._quadratics[0].outputs, -1)
         return np.array([self._clipped_score(f, work) for work in works for f in work[of_each].tolist()])
 
@@ -336,11 +340,14 @@ class EmbeddedKONS(NewtonLearner):
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row: a block of one."""
-        if self._replaces or not self._rows_seen or self.loss.code is None:
+        if self._in_blocks or not self._rows_seen:
             super().learn_one(x, y)
             return
-        _, works, self_kernel = self._predict_row(x)
-        rows = self._rows()
+        rows, self_kernel, point = self._one_row or self._rows(), 1.0, None
+        works = rows.predict(x)
+        if works is None:
+            point = self._as_point(x)
+            works, self_kernel = self._predict_point(point)
         if self._outputs:
             targets = self._as_floats(y)
             for target in targets:
@@ -348,24 +355,28 @@ class EmbeddedKONS(NewtonLearner):
             rows.targets[:] = targets
         else:
             # NumPy's float64 among the floats: the targets of an array.
-            target = float(y) if isinstance(y, float) and math.isfinite(y) else as_scalar(y, name="y")
-            self.loss.check_targets(target, self.bound)
+            target = float(y) if isinstance(y, float) else math.nan
+            if not -self._plain_targets <= target <= self._plain_targets:
+                target = as_scalar(y, name="y")
+                self.loss.check_targets(target, self.bound)
             rows.targets[0] = target
         eta = self._constant_step or self.step_size(self._rows_seen + 1)
-        uniform = self._coins[0].draw_one()
+        uniform = 0.0
+        if self._sampler is None:
+            self._coins[0].pass_one()
+        else:
+            uniform = self._coins[0].draw_one()
         try:
             outcome, logarithms, leverages = rows.learn(1.0, eta, uniform, self_kernel, works)
         except NumericalError:
             self._coins[0].take_back_one()
             raise
-        finally:
-            self._last = NOT_MET  # a row that is learned, or not, uses up what was found of it
         self._rows_seen += 1
         self._log_determinant += logarithms
         self._online_effective_dimension += leverages
         if outcome != PLAIN:
             self._kept += outcome == ENTERED
-            self._grow_by_point(self._as_point(x), rows, works)
+            self._grow_by_point(x[None] if point is None else point, rows, works)
 
     def _as_floats(self, y: Any) -> Sequence[float]:
         """Several targets of one row, at the least cost where they are Python's own numbers."""
@@ -385,44 +396,31 @@ class EmbeddedKONS(NewtonLearner):
             self._one_row = rows = OneRow(*parts, self._packed, self.loss.code)
         return rows
 
-    def _predict_row(self, x: Any) -> Remembered:
-        """The bytes of x where it is remembered, what :meth:`OneRow.predict` found of it, and k(x,x)."""
-        plain = type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1
-        last = self._last
-        if plain and x.tobytes() == last[0]:
-            return last
-        rows, self._last = self._rows(), NOT_MET
-        if rows.point_shape is None:
-            return self._predict_point(self._as_point(x))
-        # Machine code for strides may round differently.
-        if not (plain and x.shape == rows.point_shape and x.flags.c_contiguous):
-            x = self._as_point(x)[0]
-        works = rows.predict(x)
-        if works is None:
-            return self._predict_point(self._as_point(x))  # it says what is wrong with x
-        last = self._last = x.tobytes(), works, 1.0
-        return last
-
-    def _predict_point(self, point: Any) -> Remembered:
-        """:meth:`_predict_row` of a block of one, for any kernel."""
+    def _predict_point(self, point: Any) -> tuple[Matrix, float]:
+        """What :meth:`OneRow.predict` finds of a block of one, for any kernel, and k(x,x)."""
         rows = self._rows()
-        gaussian = rows.point_shape is not None
-        works = rows.predict(point[0] if gaussian else self._embedding.coordinates_of_one(point))
-        assert works is not None  # the border has seen to it
-        return None, works, float(self.kernel.evaluate_diagonal(point)[0])
+        if rows.point_shape is None:
+            works = rows.predict_coordinates(self._embedding.coordinates_of_one(point))
+        else:
+            found = rows.predict(point[0].view(FLOAT64))  # one that was pickled has a dtype of its own
+            assert found is not None  # the border has seen to it
+            works = found
+        return works, float(self.kernel.evaluate_diagonal(point)[0])
 
     def _grow_by_point(self, point: Any, rows: OneRow, works: Matrix) -> None:
         """The row that was just learned became an atom, or its coin let it into the sample."""
         Z = works[:1, : len(self._embedding)]
-        if rows.ledger[0]["entered"]:
+        if rows.ledger["entered"][0]:
             self._embedding.append_one(point, Z[0], rows.pivot)
-            if self._sampler is not None:
-                Z = np.hstack([Z, [[rows.pivot]]])
+            if self._sampler is None and self.on_growth == "carry":
+                rows.take_atom(point)
+                return
+            Z = np.hstack([Z, [[rows.pivot]]])
         self._grow_around(rows.ledger[:1], Z)
 
     def _arrays_changed(self) -> None:
         """What is known of single rows is of arrays that were replaced, or of rows before others."""
-        self._last, self._one_row = NOT_MET, None
+        self._one_row = None
 
     # ---- blocks
 
@@ -443,8 +441,8 @@ class EmbeddedKONS(NewtonLearner):
 
     def _learn_in_place(self, point: Any, rows: Ledger) -> None:
         """One row of longer ledgers."""
-        _, works, self_kernel = self._predict_point(point)
-        row, self._last = self._rows(), NOT_MET
+        works, self_kernel = self._predict_point(point)
+        row = self._rows()
         ledger = rows[: len(works), 0]
         row.ledger[:], row.targets[:] = ledger, rows["target"][:, 0]
         scale, eta, uniform = (float(rows[0, 0][name]) for name in ("scale", "step_size", "uniform"))
@@ -510,8 +508,10 @@ class EmbeddedKONS(NewtonLearner):
 
     def _coefficients(self, rows: Ledger, Z: Any, R: Any) -> Any:
         """T of :mod:`kons.core.replay`, for those points of the block that may become atoms."""
+        if self._free_slots() == 0:
+            return NO_MATRIX
         outside = np.flatnonzero(np.diagonal(R) > self._rules.tolerance * rows["self_kernel"])
-        if not len(outside) or self._free_slots() == 0:
+        if not len(outside):
             return NO_MATRIX
         theta = self._embedding.coefficients(Z[outside])
         T = np.zeros_like(R)

@@ -187,8 +187,9 @@ def make_plan(
 ) -> tuple[Plan, list[str]]:
     """The plan for a source whose first rows hold these cells, and what was chosen, in words.
 
-    ``typed``: texts are texts, even where they look like numbers. ``named``: columns have names of their own;
-    those of an array are all meant. ``categories`` and ``numeric``: columns that are text, or numbers, for sure.
+    ``typed``: texts are texts, even where they look like numbers. ``named``: columns have names of their
+    own; those of an array are all meant. ``categories`` and ``numeric``: columns that are text, or numbers,
+    for sure.
     """
     for name in (target, *(columns or ()), *drop, *((time,) if time else ())):
         if name not in cells:

@@ -2,7 +2,7 @@
 
 At source row t a learner may know: all columns of rows up to t, all targets of rows before t. So
 
-    record t = (columns of row t, lag k of a column = its value at row t - k, lag k of the target = y at t - k)
+    record t = (columns of row t, lag k of a column = its value at row t - k, of the target = y at t - k)
     y[t] = the target of row t + horizon
 
 and that target is known only when row t + horizon has been predicted: learning from such a stream needs a

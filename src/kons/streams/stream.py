@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, require_integer
-from kons.errors import ConfigurationError, InputError
+from kons.errors import ConfigurationError, InputError, KonsError
 from kons.learners.labels import Labels
 from kons.streams.chunks import BadCells, OnBadRow, Tally
 from kons.streams.plan import Plan, Task
@@ -18,6 +18,9 @@ from kons.streams.rows import Assembler, Rows
 from kons.tables import Encoder, Growth, Records
 
 __all__ = ["Block", "RawBlock", "Stream"]
+
+#: Rows that the encoder makes room by before the first of them.
+PREPARED = 1000
 
 
 class Block(NamedTuple):
@@ -205,7 +208,10 @@ class Stream:
         self.encoder = encoder or Encoder(
             labelled=labelled, delay=late + self.delay, levels=self._reader.named
         )
+        self.encoder.delay = late + self.delay  # which a learner's file does not say
         for raw in self.records(stop):
+            if not self.encoder.width:
+                self.encoder.prepare(self._first_rows)
             codes = labels.learn(raw.y) if labelled else raw.y
             skipped = min(max(0, start - raw.first), len(raw.lines))
             if encoder is not None and skipped:
@@ -248,6 +254,26 @@ class Stream:
             yield _raw(next_row, Rows.joined(held))
 
     def _rows(self) -> Iterator[Rows]:
+        """All rows, the first in one piece: what the encoder has room for must not depend on the chunks."""
+        parts = self._parts()
+        first: list[Rows] = []
+        error: KonsError | None = None
+        try:
+            for part in parts:
+                first.append(part)
+                if sum(each.size for each in first) >= PREPARED:
+                    break
+        except KonsError as problem:  # to be raised behind the rows before it
+            error = problem
+        if first:
+            rows = Rows.joined(first)
+            self._first_rows = rows.cut(slice(0, PREPARED)).records
+            yield rows
+        if error is not None:
+            raise error
+        yield from parts
+
+    def _parts(self) -> Iterator[Rows]:
         wanted = self._plan.read(with_target=self._with_target)
         required = frozenset(name for name in (self._plan.target, self._plan.time) if name is not None)
         tally = self._tally = Tally(self._on_bad_row, required)

@@ -121,8 +121,8 @@ class Encoder(Part):
     --------
     >>> from kons.tables import Encoder, Records
     >>> encoder = Encoder()
-    >>> rows = Records.of([{"size": 1.0, "colour": "red"}, {"colour": "blue"}, {"size": 3.0, "colour": "red"}])
-    >>> for piece in encoder.learn(rows, [1.0, 2.0, 3.0]):
+    >>> rows = [{"size": 1.0, "colour": "red"}, {"colour": "blue"}, {"size": 3.0, "colour": "red"}]
+    >>> for piece in encoder.learn(Records.of(rows), [1.0, 2.0, 3.0]):
     ...     print(piece.X.tolist())
     [[1.0, 0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0]]
     [[3.0, 0.0, 0.0, 0.0, 0.0, 0.0]]
@@ -238,6 +238,19 @@ class Encoder(Part):
                     growth = Growth(self.width - before, np.array(earlier))
             yield Piece(rows, X, growth)
             start = stop
+
+    def prepare(self, records: Records) -> None:
+        """Let there be room, before the first row, for what these rows of the stream will ask for.
+
+        Nothing is learned of them but which columns there are, which of them have gaps, how many levels come
+        again and which parts of dates vary. A learner that has all features from its first row on does not
+        have to find out later what they are worth.
+        """
+        for name, first in records.first_new((), 0).items():
+            kind = records.columns_at(first)[name]
+            values = records.values(name, kind)
+            self._join(name, kind, values[first : first + 1], late=False)
+            self._add(self.columns[name], self.columns[name].reserve(values))
 
     def begin_unnamed(self, totals: Vector, rows: int) -> None:
         """The columns of an array, of which so many rows, without a gap, had these sums."""

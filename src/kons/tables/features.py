@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -122,6 +123,10 @@ class ColumnFeatures(Part, ABC):
         """The features that it begins with: roles, and what earlier rows, if it is late, have there."""
 
     @abstractmethod
+    def reserve(self, values: Any) -> dict[str, float]:
+        """The features that these rows of the stream, the first of all, will ask for. Learns nothing."""
+
+    @abstractmethod
     def first_growth(self, values: Any, codes: Any) -> int:
         """The first row after which there are more features; the number of rows if there is none."""
 
@@ -187,6 +192,9 @@ class NumberFeatures(ColumnFeatures):
 
     def joins(self, value: float, late: bool) -> dict[str, float]:
         return {"value": value, "missing": 1.0} if late else {"value": value}
+
+    def reserve(self, values: Vector) -> dict[str, float]:
+        return {"missing": 0.0} if np.isnan(values).any() else {}
 
     def first_growth(self, values: Vector, codes: Any) -> int:
         missing = np.isnan(values)
@@ -257,6 +265,13 @@ class TextFeatures(ColumnFeatures):
     def joins(self, value: str | None, late: bool) -> dict[str, float]:
         return self._more_indicators()
 
+    def reserve(self, values: Any) -> dict[str, float]:
+        frequent = sum(count >= FREQUENT for count in Counter(values).values())
+        roles: dict[str, float] = {}
+        while self.indicators.capacity < min(frequent, MOST_INDICATORS):
+            roles |= self._more_indicators()
+        return roles
+
     def first_growth(self, values: Any, codes: Any) -> int:
         if self.places(STATISTIC):  # after the last indicator there is nothing to add
             return len(codes)
@@ -265,8 +280,7 @@ class TextFeatures(ColumnFeatures):
     def grow(self, value: str | None) -> dict[str, float]:
         assert self.levels is not None
         assert self.statistics is not None
-        lacking = (self.indicators.counts >= FREQUENT) & (self.indicators.places < 0.0)
-        if self.places(STATISTIC) or not lacking.any():
+        if self.places(STATISTIC) or not self.indicators.lacks_room:
             return {}
         if self.indicators.capacity < MOST_INDICATORS:
             return self._more_indicators()
@@ -317,6 +331,14 @@ class DateFeatures(ColumnFeatures):
         self.first = float(value)
         return {"days": 0.0}
 
+    def reserve(self, values: NDArray[np.int64]) -> dict[str, float]:
+        known = values != NOT_A_TIME
+        roles = {} if known.all() else {"missing": 0.0}
+        for part in PARTS:
+            if (phase(values[known], part) != self._first_phase(part)).any():
+                roles |= self._waves(part)
+        return roles
+
     def first_growth(self, values: NDArray[np.int64], codes: Any) -> int:
         known = values != NOT_A_TIME
         rows = [len(values)]
@@ -333,9 +355,13 @@ class DateFeatures(ColumnFeatures):
         roles: dict[str, float] = {}
         for part in self._absent_parts():
             if phase(np.array([value]), part)[0] != self._first_phase(part):
-                angle = 2.0 * np.pi * self._first_phase(part)
-                roles |= {f"{part} sin": math.sin(angle), f"{part} cos": math.cos(angle)}
+                roles |= self._waves(part)
         return roles
+
+    def _waves(self, part: str) -> dict[str, float]:
+        """The features of a part, which was what it was in the first row in all rows so far."""
+        angle = 2.0 * np.pi * self._first_phase(part)
+        return {f"{part} sin": math.sin(angle), f"{part} cos": math.cos(angle)}
 
     def fill(self, values: NDArray[np.int64], codes: Any, X: Matrix) -> None:
         known = values != NOT_A_TIME

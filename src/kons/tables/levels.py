@@ -29,6 +29,9 @@ __all__ = ["FREQUENT", "MOST_INDICATORS", "MOST_LEVELS", "Indicators", "Levels",
 MOST_INDICATORS = 64
 #: Rows of a level before it gets a column: so that identifiers, which never come again, take none.
 FREQUENT = 2
+#: One in so many rows must be of a level for which more columns are made: each time costs the learner a look
+#: at all of them.
+NOTICED = 256
 #: Columns for levels are asked for in steps from this one on, doubling: each tells the learner once.
 FIRST_CAPACITY = 4
 #: Levels that are remembered by name; later ones share :data:`BUCKETS`, so that memory stays flat.
@@ -142,7 +145,15 @@ class Indicators(Part):
 
     def first_growth(self, codes: Any) -> int:
         """The first row after which a level lacks a column; the number of rows if none does."""
-        return int(_place(codes, self.counts.copy(), self.places.copy(), self.used, self.capacity)[0])
+        rows = int(self.counts.sum())
+        return int(_place(codes, self.counts.copy(), self.places.copy(), self.used, self.capacity, rows)[0])
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether a level that comes often enough has no column, and there is none left."""
+        full = self.capacity == MOST_INDICATORS  # then the target statistics join, which is cheap
+        often = self.counts >= max(FREQUENT, 0.0 if full else self.counts.sum() / NOTICED)
+        return self.used == self.capacity and bool((often & (self.places < 0.0)).any())
 
     def learn(self, codes: Any) -> Any:
         """The column that each row has among its own, -1 for none; counts the rows."""
@@ -192,17 +203,18 @@ def _learn_places(
 
 @compiled
 def _place(
-    codes: ReadIntegers, counts: Integers, places: Vector, used: int, capacity: int
+    codes: ReadIntegers, counts: Integers, places: Vector, used: int, capacity: int, rows: int
 ) -> tuple[int, int]:
     """As :func:`_learn_places`, up to the first row after which there is no column for a level."""
     for t in range(len(codes)):
         code = codes[t]
         counts[code] += 1
         if places[code] < 0.0 and counts[code] >= FREQUENT:
-            if used == capacity:
+            if used < capacity:
+                places[code] = float(used)
+                used += 1
+            elif capacity == MOST_INDICATORS or counts[code] * NOTICED >= rows + t + 1:
                 return t, used
-            places[code] = float(used)
-            used += 1
     return len(codes), used
 
 

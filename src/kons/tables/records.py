@@ -55,7 +55,8 @@ class DictRecords(Records):
 
     def __init__(self, rows: Sequence[Mapping[Any, Any]]) -> None:
         for row in rows:
-            if not isinstance(row, Mapping):
+            given: Any = row
+            if not isinstance(given, Mapping):
                 hint = ": use x.to_dict()" if hasattr(row, "to_dict") else ""
                 raise InputError(f"x is a {type(row).__name__}, expected a dict: column -> value{hint}.")
         self._rows = rows
@@ -244,7 +245,7 @@ def kind_of(value: Any, name: Any) -> str | None:
 
 
 def typed(values: Sequence[Any], kind: str, name: Any) -> Any:
-    """Single values of a column as the kind that the column is; what is of another kind is a gap, and told."""
+    """Single values of a column as the kind that it is; what is of another kind is a gap, and told."""
     if kind == "text":
         return [_text(value, name) for value in values]
     if kind == "date":
@@ -296,6 +297,6 @@ def _moment(value: Any, name: Any) -> int:
 def _tell_other_kind(value: Any, name: Any, expected: str) -> None:
     notice(
         f"other kind {expected}",
-        f"the column {name!r} holds {value!r}, and was {expected} so far: what reads as one is taken as one, the "
-        "rest counts as missing. Told once.",
+        f"the column {name!r} holds {value!r}, and was {expected} so far: what reads as one is taken as one, "
+        "the rest counts as missing. Told once.",
     )

@@ -19,16 +19,14 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.learners.auto.ensemble import Ensemble, Outcome
-from kons.learners.auto.pending import Asked, PendingTargets
-from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT, LastTargets, Layout
+from kons.learners.auto.effort import Settings
+from kons.learners.auto.ensemble import Ensemble
+from kons.learners.auto.rows import Layout
 from kons.learners.auto.schedule import CHUNK, chunk_before
-from kons.learners.auto.spec import BASELINES
 from kons.learners.auto.stacking import FORGETTING
-from kons.state import Count, Inner, Number, Part, Sizes, Whole, fields
+from kons.state import Count, Inner, Number, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["DriftAdaptation"]
@@ -54,14 +52,11 @@ class _Numbered(Inner):
             return None
         ensemble = part._new(getattr(part, self.number))
         ensemble.load_state(stored.inner(key))
-        if name == "current":
-            layout, specs = ensemble.layout, ensemble.selection.all_specs
-            sizes.update(columns=layout.columns, outputs=ensemble.outputs, experts=len(specs) + BASELINES)
         return ensemble
 
 
 class DriftAdaptation(Part):
-    """The current ensemble, and perhaps the previous one; rows are numbers, as :class:`Ensemble` takes them.
+    """The current ensemble, and perhaps the previous one.
 
     Some microseconds a chunk beside the ensemble's own work; twice the work while there is a previous one.
     Memory for two ensembles. Not for slow drift, which experts with a finite memory follow.
@@ -77,7 +72,6 @@ class DriftAdaptation(Part):
     """
 
     STATE = fields(
-        rows=Count(binds="rows"),
         **{
             name: Count()
             for name in (
@@ -93,22 +87,12 @@ class DriftAdaptation(Part):
         **{name: Number(at_least=0.0) for name in ("error", "weight", "trial_budget")},
         current=_Numbered("number"),
         previous=_Numbered("previous_number"),
-        last_targets=Inner(),
-        pending=Inner(),
-        withheld=Whole(None),
     )
 
-    def __init__(self, classes: bool, **settings: Any) -> None:
-        self._settings = {"classes": classes, **settings}
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self.current = self._new(0)
         self.previous: Ensemble | None = None
-        self.last_targets = LastTargets(classes)
-        #: Rows that were predicted, and wait for their targets.
-        self.pending = PendingTargets()
-        #: Numbers of those among them whose targets are here and only kept back.
-        self.withheld: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        #: Rows learned.
-        self.rows = 0
         #: How often a fresh ensemble took over.
         self.successions = 0
         # Which ensembles these are, counted as they took over.
@@ -123,164 +107,18 @@ class DriftAdaptation(Part):
 
     def _new(self, number: int) -> Ensemble:
         """With a seed of its own: the rows and atoms that the first one drew may have been the trouble."""
-        seed = self._settings["seed"]
+        seed = self._settings.seed
         if number:
             seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
-        return Ensemble(**(self._settings | {"seed": seed}))
-
-    # ---- rows
-
-    def advance(self, X: Matrix, y: Vector, weights: Vector, delay: int) -> list[Outcome]:
-        """Predict rows in order; each is learned when ``delay`` others were predicted behind it."""
-        waiting, before = self.pending.take(self.withheld.tolist()), len(self.withheld)
-        count = max(before + len(X) - delay, 0)
-        known = np.clip(np.arange(len(X)) + before - delay, 0, count)
-        targets = y if waiting is None else np.concatenate([Layout.targets(waiting.rows), y])
-        last = self.last_targets.follow(targets[:count], known, first=self.rows == 0)
-        rows = self.current.layout.join(X, last, y, weights)
-        outcomes, waiting = self._interleave(rows, known, waiting, count)
-        kept = [] if waiting is None else self.pending.keep(waiting)
-        self.withheld = np.array(kept, dtype=np.int64)
-        return outcomes
-
-    def ask(self, x: Matrix) -> tuple[Outcome, int]:
-        """Predict one row, whose target is to come; and the number under which it waits."""
-        nothing = np.zeros(1)
-        rows = self.current.layout.join(x, self.last_targets.next(1), nothing, nothing)
-        outcomes, asked = self._interleave(rows, np.zeros(1, dtype=np.int64), None, 0)
-        assert asked is not None
-        return outcomes[0], self.pending.keep(asked)[0]
-
-    def tell(self, number: int, x: Vector, y: float) -> None:
-        """Learn the row that waits under this number; x are its features, as they are known now."""
-        waiting = self.pending.take([number])
-        assert waiting is not None
-        waiting.rows[0, : len(x)] = x
-        Layout.targets(waiting.rows)[:], Layout.weights(waiting.rows)[:] = y, 1.0
-        none = np.empty(0, dtype=np.int64)
-        self.last_targets.follow(np.array([y]), none, first=self.rows == 0)
-        self._interleave(waiting.rows[:0], none, waiting, 1)
-
-    # ---- one row
-
-    def predict_row(self, x: Vector) -> Vector | None:
-        """Scores for one row as if it came next; None: use :meth:`predict`."""
-        one = self.current.one_row
-        return None if one is None else one.ask(x, self.last_targets.tail, self.rows)
-
-    def learn_row(self, x: Vector, y: float, delay: int) -> bool:
-        """Predict one row, then learn the one that becomes known after it; False: use :meth:`advance`.
-
-        With weight 1. Only where the chunk ends, after :attr:`left` rows, can anything fail.
-        """
-        one = self.current.one_row
-        if one is None:
-            return False
-        one.ask(x, self.last_targets.tail, self.rows)
-        if not delay:
-            self._learn_row(y, None)
-            return True
-        record = one.asked()
-        record.rows[TARGET_AT - OWN], record.rows[WEIGHT_AT - OWN] = y, 1.0
-        self.withheld = np.append(self.withheld, self.pending.keep_one(record))
-        if len(self.withheld) > delay:
-            number, self.withheld = int(self.withheld[0]), self.withheld[1:]
-            record = self.pending.records.pop(number)
-            self._learn_row(float(record.rows[TARGET_AT - OWN]), record)
-        return True
-
-    def ask_row(self, x: Vector) -> tuple[Vector, int] | None:
-        """Scores of a row whose target is to come, and the number it waits under; None: use :meth:`ask`."""
-        one = self.current.one_row
-        if one is None:
-            return None
-        scores = one.ask(x, self.last_targets.tail, self.rows)
-        return scores, self.pending.keep_one(one.asked())
-
-    def tell_row(self, number: int, x: Vector, y: float) -> bool:
-        """As :meth:`tell`; False: use that."""
-        if self.current.one_row is None:
-            return False
-        record = self.pending.records.pop(number)
-        record = record._replace(rows=record.rows.copy())
-        record.rows[: len(x)], record.rows[WEIGHT_AT - OWN] = x, 1.0
-        self._learn_row(y, record)
-        return True
-
-    @property
-    def left(self) -> int:
-        """Rows until the end of the chunk."""
-        return self.current.left
-
-    def _learn_row(self, y: float, asked: Asked | None) -> None:
-        ended = self.current.learn_row(y, self.rows, asked)
-        self.rows += 1
-        self.last_targets.follow_one(y)
-        if ended:
-            number = self.number
-            self._check_for_drift()
-            if self.number != number:
-                self.pending.change(self._asked_again)
-
-    def _interleave(
-        self, rows: Matrix, known: NDArray[np.int64], waiting: Asked | None, count: int
-    ) -> tuple[list[Outcome], Asked | None]:
-        """As :meth:`Ensemble.advance`, through the ends of chunks."""
-        before = 0 if waiting is None else len(waiting.rows)
-        places = np.arange(before + len(rows))
-        if waiting is not None:
-            waited = Layout.waited(waiting.rows)[:count]
-            waited[:] = self.rows + places[: len(waited)] - waited
-        # Until a row is learned: when it was predicted.
-        Layout.waited(rows)[:] = np.where(places[before:] < count, places[before:] - known, self.rows + known)
-        outcomes, learned, predicted = [], 0, 0
-        while True:
-            chunk = min(count - learned, self.current.left)
-            ends = chunk == self.current.left
-            # A row behind the last one of a chunk is predicted by what is found at its end.
-            stop = int(np.searchsorted(known, learned + chunk)) if ends else len(rows)
-            part = slice(predicted, stop)
-            outcome, waiting = self.current.advance(rows[part], known[part] - learned, waiting, chunk)
-            outcomes.append(outcome)
-            learned, predicted, self.rows = learned + chunk, stop, self.rows + chunk
-            if ends:
-                number = self.number
-                self._check_for_drift()
-                if self.number != number:
-                    waiting = None if waiting is None else self._asked_again(waiting)
-                    self.pending.change(self._asked_again)
-            if learned == count and predicted == len(rows):
-                return outcomes, waiting
-
-    def _asked_again(self, waiting: Asked) -> Asked:
-        """Rows that wait, as the ensemble that took over predicts them."""
-        known = np.zeros(len(waiting.rows), dtype=np.int64)
-        asked = self.current.advance(waiting.rows, known, None, 0)[1]
-        assert asked is not None
-        return asked
-
-    def predict(self, X: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
-        """Predictions and logits for rows, each as if it came next. Changes nothing."""
-        nothing = np.zeros(len(X))
-        layout = Layout(X.shape[1], self.current.layout.classes)
-        rows = layout.join(X, self.last_targets.next(len(X)), nothing, nothing)
-        return self.current.predict(rows, recent_targets)
+        return Ensemble(self._settings._replace(seed=seed))
 
     def add_output(self) -> None:
         """A class more, that no row was of so far."""
         for ensemble in self._ensembles:
             ensemble.add_output()
-        self.pending.change(
-            lambda asked: asked._replace(
-                F=np.pad(asked.F, ((0, 0), (0, 0), (0, 1))),
-                predictions=np.pad(asked.predictions, ((0, 0), (0, 1))),
-            )
-        )
 
     def widen(self, values: Vector) -> None:
         """Features more, behind the others, which had these values in all rows so far."""
-        layout = self.current.layout
-        self.pending.change(lambda asked: asked._replace(rows=layout.widened(asked.rows, values)))
         for ensemble in self._ensembles:
             ensemble.widen(values)
 
@@ -290,14 +128,14 @@ class DriftAdaptation(Part):
 
     # ---- the end of a chunk
 
-    def _check_for_drift(self) -> None:
-        """At the end of a chunk: suspect a change, and try another ensemble if there is reason to."""
+    def end_chunk(self) -> bool:
+        """Suspect a change, and try another ensemble if there is reason to; whether it took over."""
         current = self.current
         ended, young = chunk_before(current.rows, current.longest), current.rows < 4 * CHUNK
         self.trial_budget = min(self.trial_budget + PAID * ended, SAVED)
         chunk = _counted(current.reservoir.last(ended))
         if len(chunk) < FEWEST:
-            return
+            return False
         error = _mean(Layout.errors(chunk), Layout.weights(chunk))
         usual = self.error / self.weight if self.weight else error
         # Of classes the usual error may be none at all.
@@ -312,9 +150,8 @@ class DriftAdaptation(Part):
         self.error = decay * self.error + len(chunk) * (error if young else min(error, UNUSUAL * usual))
         self.weight = decay * self.weight + len(chunk)
         if self.previous is not None and self._previous_returns(self.previous, suspected):
-            return
-        if suspected:
-            self._try_fresh_ensemble(max(self.suspected_rows // 2, CHUNK), usual)
+            return True
+        return suspected and self._fresh_takes_over(max(self.suspected_rows // 2, CHUNK), usual)
 
     def _change_suspected(self, rows: Matrix, usual: float) -> bool:
         """Error above 3 times the usual, or 1.5 times the variance of the targets if no less than usual/4.
@@ -333,7 +170,7 @@ class DriftAdaptation(Part):
             return float(shares @ (1.0 - shares))
         return _mean((y - _mean(y, weights)) ** 2, weights)
 
-    def _try_fresh_ensemble(self, count: int, usual: float) -> None:
+    def _fresh_takes_over(self, count: int, usual: float) -> bool:
         """Let a fresh ensemble predict and learn some of the last rows; if it has clearly won, it takes over.
 
         That is: half the error, and smaller errors in 60 % of the rows, over the later half of them without
@@ -347,7 +184,7 @@ class DriftAdaptation(Part):
         enough = count >= 40 and compared.sum() >= FEWEST and self.trial_budget >= count
         mine, weights = errors[compared], weights[compared]
         if not (enough and self._change_suspected(later[compared], usual)):
-            return
+            return False
         self.trial_budget -= count
         fresh = self._new(self.successions + 1)
         for _ in range(current.outputs - fresh.outputs):
@@ -357,7 +194,7 @@ class DriftAdaptation(Part):
         its = Layout.errors(fresh.reservoir.last(len(later)))[compared]
         error = _mean(its, weights)
         if _mean(its < mine, weights) < 0.6 or error >= 0.5 * _mean(mine, weights):
-            return
+            return False
         self.successions += 1
         # With fewer rows than it may miss there is no way back.
         self.previous = current if current.reservoir.recent >= 4 * CHUNK else None
@@ -367,6 +204,7 @@ class DriftAdaptation(Part):
         # From now on this is the usual error.
         self.error, self.weight = len(its) * error, float(len(its))
         self.suspected_rows, self.calm_chunks = 0, 0
+        return True
 
     def _previous_returns(self, previous: Ensemble, suspected: bool) -> bool:
         """Feed the previous ensemble what it missed, if that is due; whether it comes back.
@@ -393,17 +231,9 @@ class DriftAdaptation(Part):
     # ---- on from a file
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        if self.previous is not None:
-            self._require_fit(self.previous, stored)
-        if not set(self.withheld.tolist()) <= self.pending.records.keys():
-            raise stored.error("targets are kept back of rows that do not wait")
-        if len(self.withheld):  # of others no target is there
-            waiting = Asked.stacked(self.pending.records[number] for number in self.withheld.tolist()).rows
-            self.current.layout.require_codes(waiting, self.current.outputs, stored)
-
-    def _require_fit(self, previous: Ensemble, stored: Stored) -> None:
-        """Refuse a previous ensemble of other rows, or one that has missed rows that were not kept."""
-        current = self.current
+        current, previous = self.current, self.previous
+        if previous is None:
+            return
         if (previous.layout, previous.outputs) != (current.layout, current.outputs):
             raise stored.error("the previous ensemble has other features or classes")
         missed = current.rows - self.replayed_at

@@ -1,14 +1,15 @@
-"""How much AutoKONS spends: one word for atoms, experts and the rows that are kept."""
+"""How much AutoKONS spends: one word for atoms, experts and the rows that are kept; and all it is told."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from kons.errors import ConfigurationError
+from kons.learners.auto.feature_map import Fixed
 from kons.learners.auto.quantile_scaling import KNOTS
 from kons.learners.auto.schedule import LONGEST
 
-__all__ = ["EFFORTS", "Effort", "effort_of"]
+__all__ = ["EFFORTS", "Effort", "Settings", "effort_of"]
 
 
 class Effort(NamedTuple):
@@ -26,10 +27,19 @@ class Effort(NamedTuple):
     """Values of a feature that its quantile scaling remembers."""
 
 
+class Settings(NamedTuple):
+    """What an ensemble is told."""
+
+    classes: bool
+    effort: Effort
+    seed: int = 0
+    fixed: Fixed = Fixed()
+
+
 #: By what it is asked for.
 EFFORTS = {
     "tiny": Effort(max_atoms=24, experts=3, sample=112, recent=112, longest=16, knots=17),
-    "normal": Effort(max_atoms=200, experts=12, sample=8192, recent=2048, longest=LONGEST, knots=KNOTS),
+    "normal": Effort(max_atoms=200, experts=12, sample=4096, recent=2048, longest=LONGEST, knots=KNOTS),
 }
 
 

@@ -8,6 +8,7 @@ the ends of chunks (:mod:`~kons.learners.auto.schedule`) experts are fitted and 
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,13 +16,13 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.learners.auto.calibration import Calibration
-from kons.learners.auto.feature_map import Fixed
+from kons.learners.auto.effort import Settings
 from kons.learners.auto.metric_learning import relevances
 from kons.learners.auto.one_row import OneRow
 from kons.learners.auto.pending import Asked
 from kons.learners.auto.pool import ExpertPool
 from kons.learners.auto.reservoir import Reservoir
-from kons.learners.auto.rows import LAGS, MOST_CLASSES, OWN, Layout
+from kons.learners.auto.rows import LAGS, MOST_CLASSES, OWN, ChunkEnd, Layout
 from kons.learners.auto.schedule import (
     CHUNK,
     LONGEST,
@@ -31,7 +32,7 @@ from kons.learners.auto.schedule import (
     next_boundary,
     refits,
 )
-from kons.learners.auto.selection import ChunkEnd, Selection
+from kons.learners.auto.selection import Selection
 from kons.learners.auto.spec import BASELINES, LAST, MEAN
 from kons.learners.auto.stacking import FORGETTING, Stacking
 from kons.learners.auto.target_range import (
@@ -43,7 +44,7 @@ from kons.learners.auto.target_range import (
     Targets,
     bounds_around,
 )
-from kons.state import Array, Count, Field, Inner, Number, Part, Sizes, fields
+from kons.state import Array, Count, Field, Inner, Items, Number, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Ensemble", "Outcome"]
@@ -116,27 +117,17 @@ class Ensemble(Part):
         losses=Array(2, at_least=0.0, written="always"),
         bounds=_Bounds(),
         largest_error=Number(at_least=0.0),
+        cuts=Items("the length of a block, or 0", lambda cut: type(cut) is int and cut >= 0),
         selection=Inner(),
         calibration=Inner(),
         targets=Inner(),
         reservoir=Inner(),
     )
 
-    def __init__(
-        self,
-        *,
-        classes: bool,
-        max_atoms: int,
-        experts: int,
-        sample: int,
-        recent: int,
-        longest: int,
-        knots: int,
-        seed: int,
-        fixed: Fixed,
-    ) -> None:
+    def __init__(self, settings: Settings) -> None:
+        classes, effort = settings.classes, settings.effort
         #: Rows of the longest chunk.
-        self.longest = longest
+        self.longest = effort.longest
         self.layout = Layout(0, classes)
         self.outputs = 0 if classes else 1
         self.known_classes = 0
@@ -148,18 +139,12 @@ class Ensemble(Part):
         self.losses: Vector = np.zeros(2)
         # For a chunk each: targets beyond are not learned from; squared errors beyond weigh less in stacking.
         self.bounds, self.largest_error = NO_BOUNDS, NO_BOUNDS.high
+        #: How the chunk's rows were cut: the length of each block, 0 for a row by itself.
+        self.cuts: list[int] = []
         self.calibration = Calibration()
         self.targets = Targets(classes)
-        self.reservoir = Reservoir(sample, recent, seed)
-        self.selection = Selection(
-            self.reservoir,
-            classes=classes,
-            max_atoms=max_atoms,
-            experts=experts,
-            knots=knots,
-            seed=seed,
-            fixed=fixed,
-        )
+        self.reservoir = Reservoir(effort.sample, effort.recent, settings.seed)
+        self.selection = Selection(settings, self.reservoir)
         # The rows of this chunk that come one by one; None where an array of the state may be another one.
         self._one_row: OneRow | None = None
 
@@ -195,6 +180,7 @@ class Ensemble(Part):
         """
         assert self._one_row is not None
         self._one_row.learn(y, now, asked)
+        self.cuts.append(0)
         ended = self.rows == next_boundary(self.rows - 1, self.longest)
         if ended:
             self._one_row = None
@@ -264,6 +250,8 @@ class Ensemble(Part):
             classes_before,
         )
         self.rows += count
+        if count:
+            self.cuts.append(count)
         if count and self.rows == next_boundary(self.rows - 1, self.longest):
             self._end_chunk()
         return outcome, asked.part(slice(count, None)) if len(queued) > count else None
@@ -309,7 +297,7 @@ class Ensemble(Part):
     # ---- the end of a chunk
 
     def _end_chunk(self) -> None:
-        t = self.rows
+        t, self.cuts = self.rows, []
         self.reservoir.sample_recent()
         self._set_bounds()
         ended = chunk_before(t, self.longest)
@@ -403,9 +391,38 @@ class Ensemble(Part):
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         if not self.layout.classes and (self.outputs, self.known_classes) != (1, 0):
             raise stored.error(f"numbers have {self.outputs} outputs and {self.known_classes} classes")
-        if any(expert.pending + self.left > LONGEST for expert in self.pool.experts):
-            raise stored.error(f"an expert's chunk has no room for the {self.left} rows that it still takes")
+        come = chunk_before(self.rows + self.left, self.longest) - self.left
+        if any(came != come for came in (sum(max(cut, 1) for cut in self.cuts), *self.pool.pending)):
+            raise stored.error(f"its chunk has other rows than the {come} that came since the last one's end")
+        if 0 in self.cuts and not OneRow.can(self):
+            raise stored.error("a row came by itself, where rows go as blocks")
         if self.reservoir.rows != self.rows:
             raise stored.error(f"{self.reservoir.rows} of {self.rows} rows were kept")
         for rows in (self.reservoir.sampled(), self.reservoir.last(self.reservoir.recent)):
             self.layout.require_codes(rows, self.outputs, stored)
+        self._learn_chunk_again()
+
+    def _learn_chunk_again(self) -> None:
+        """What the chunk's rows built in experts is in no file: the same calls find it, bit for bit."""
+        nobody, none, start = (
+            np.zeros((0, len(self.pool) + BASELINES, self.outputs)),
+            np.zeros(0, np.int64),
+            0,
+        )
+        rows = self.reservoir.last(sum(max(cut, 1) for cut in self.cuts))
+        with ExitStack() as experts:
+            for expert in self.pool.experts:
+                experts.enter_context(expert.begin_again())
+            for cut in self.cuts:
+                part = rows[start : start + max(cut, 1)]
+                start += len(part)
+                if not cut:
+                    one = self.one_row
+                    assert one is not None
+                    one.learn_again(part[0])
+                    continue
+                self._one_row = None
+                shown, Y = self.layout.shown(part, self.bounds), self.layout.outputs(part, self.outputs)
+                roots = np.sqrt(self.layout.believed(part, self.bounds))
+                self.pool.advance(shown[:0], shown, Y, roots, none, self.layout, nobody)
+        self._one_row = None

@@ -14,6 +14,7 @@ of orthonormal coordinates: no triangular solve for k(x), and alpha*Q is the rid
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from kons.arrays import Matrix, Vector
 from kons.core.ridge import Ridge
 from kons.kernels import Kernel
 from kons.learners.auto.schedule import LONGEST
+from kons.state import fields
 from kons.stored import Stored
 
 __all__ = ["SpanRidge"]
@@ -59,6 +61,9 @@ class SpanRidge(Ridge):
     >>> expert.predict(np.array([[0.5]])).round(1).tolist()
     [[0.5]]
     """
+
+    #: What a period's rows built is found again from them: see :meth:`begin_again`.
+    STATE = fields(_Z=None, _Y=None, _V=None, _C=None)
 
     def __init__(
         self,
@@ -138,6 +143,17 @@ class SpanRidge(Ridge):
     def outputs_of(self, values: Matrix) -> Matrix:
         """Predictions, of the functions' values."""
         return values + self.offset
+
+    @contextmanager
+    def begin_again(self) -> Iterator[None]:
+        """The period's rows, none of which is there, are learned inside, as they were and cut as they were.
+
+        Their marks are there: steps would be those of other classes, where one came in between.
+        """
+        marks, count, self.pending = self._marks.copy(), self.pending, 0
+        yield
+        assert self.pending == count
+        self._marks[:] = marks
 
     # ---- looking
 

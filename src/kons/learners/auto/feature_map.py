@@ -10,7 +10,7 @@ import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.kernels import Kernel
-from kons.learners.auto.metric_learning import MOST_ROTATED, Scratch, SpanFit, fit_span, moved, next_metric
+from kons.learners.auto.metric_learning import MOST_ROTATED, SpanFit, fit_span, moved, next_metric
 from kons.learners.auto.quantile_scaling import QuantileScaling
 from kons.learners.auto.rows import MOST_CLASSES, Layout
 from kons.scaling import RobustScaling
@@ -131,10 +131,9 @@ def learn_metric(
     atoms: int,
     steps: int,
     random: np.random.Generator,
-    scratch: Scratch,
     gradients: Matrix | None = None,
-) -> tuple[FeatureMap, float]:
-    """A feature map at least as good on these rows, by leave-one-out, as the one before; and its error.
+) -> FeatureMap:
+    """A feature map at least as good on these rows, by leave-one-out, as the one before.
 
     X are raw columns, Y targets around 0, roots the square roots of the rows' weights. From the metric
     before (or the uniform one) so many steps along the gradients of each fit are tried, the first along those
@@ -146,7 +145,6 @@ def learn_metric(
     ratio, alpha = (1.0, 0.1) if feature_map is None else (feature_map.ratio, feature_map.regularization)
     weighted = Y * roots[:, None]
     best: tuple[SpanFit, float] | None = None
-    before = np.inf
     for step in range(steps + 1):
         unit = half_median_distance(scaled, metric, random)
         # Steps of bandwidth and regularization: far from nothing, later one of them in turn.
@@ -164,11 +162,8 @@ def learn_metric(
             ),
             kernel=fixed.kernel,
             roots=roots,
-            scratch=scratch,
             with_gradients=step < steps and gradients is None,
         )
-        if step == 0:
-            before = fit.first
         ratio, alpha = fit.bandwidth / unit, fit.regularization
         if best is None or fit.error < best[0].error:
             best = fit, ratio
@@ -177,7 +172,7 @@ def learn_metric(
             metric = next_metric(along)
     assert best is not None
     fit, ratio = best
-    return FeatureMap(scaling, fit.metric, fit.bandwidth, ratio, fit.regularization, fit.error), before
+    return FeatureMap(scaling, fit.metric, fit.bandwidth, ratio, fit.regularization, fit.error)
 
 
 def half_median_distance(X: Matrix, metric: Matrix, random: np.random.Generator) -> float:

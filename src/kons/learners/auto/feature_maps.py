@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from kons.arrays import Matrix
 from kons.learners.auto.feature_map import SCALINGS, FeatureMap, Fixed, learn_metric, uniform_metric
-from kons.learners.auto.metric_learning import Scratch, relevances
+from kons.learners.auto.metric_learning import relevances
 from kons.learners.auto.pool import ExpertPool
 from kons.learners.auto.quantile_scaling import QuantileScaling
-from kons.learners.auto.rows import Layout
+from kons.learners.auto.rows import ChunkEnd
 from kons.learners.auto.schedule import SETTLED
 from kons.learners.auto.spec import STEADY, ExpertSpec
 from kons.scaling import RobustScaling
+from kons.state import Part
 
 __all__ = ["FeatureMaps", "Key"]
 
@@ -30,8 +30,11 @@ COMPARED_ATOMS = 128
 FRESH_AT = (512, 1024, 4096)
 
 
-class FeatureMaps:
-    """One feature map for each of with and without the last targets, and for each scaling."""
+class FeatureMaps(Part):
+    """One feature map for each of with and without the last targets, and for each scaling.
+
+    They are replaced, never changed, and so are the tables of them.
+    """
 
     def __init__(self, fixed: Fixed, knots: int) -> None:
         self.fixed, self.knots = fixed, knots
@@ -47,28 +50,23 @@ class FeatureMaps:
 
     def refit(
         self,
+        now: ChunkEnd,
         kept: Matrix,
         some: Matrix,
-        *,
-        layout: Layout,
-        outputs: int,
-        flags: int,
-        rows: int,
         pool: ExpertPool,
         random: np.random.Generator,
-    ) -> dict[Key, float]:
-        """Refit the feature maps in use after so many rows; returns the errors of the old ones on ``some``.
+    ) -> None:
+        """Refit the feature maps in use.
 
         Scalings are read off the rows ``kept``, everything else off ``some`` of them, all with weights above
         0.
         """
-        specs = pool.specs
+        rows, layout, flags, specs = now.rows, now.layout, now.flags, pool.specs
         weights = layout.weights(some)
         roots = np.sqrt(weights)
-        Y = _normalized(layout.outputs(some, outputs), weights)
+        Y = _normalized(layout.outputs(some, now.outputs), weights)
         seen = {spec.lags for spec in specs}
         wanted = {self.key(spec) for spec in specs if not spec.alternative and spec.kernel != "linear"}
-        before, scratch = {}, Scratch()
         for lags in (False, True):
             errors = {}
             for name in SCALINGS:
@@ -85,7 +83,7 @@ class FeatureMaps:
                 )
                 if rows < STEADY.start:  # only linear experts are there
                     metric = uniform_metric(columns.shape[1])
-                    self.current[key] = FeatureMap(scaling, metric, flags=flags, features=layout.width)
+                    self._put(key, FeatureMap(scaling, metric, flags=flags, features=layout.width))
                     continue
                 known = old is not None and old.flags == flags and old.features == layout.width
                 early = rows <= 2 * STEADY.start
@@ -102,7 +100,6 @@ class FeatureMaps:
                     fixed=self.fixed,
                     atoms=COMPARED_ATOMS if leads else COMPARED_ATOMS // 2,
                     random=random,
-                    scratch=scratch,
                 )
                 # The first metrics are far from good and cheap to move; classes tell too little for that.
                 steps = 8 if rows <= 128 and not layout.classes else 4
@@ -115,17 +112,19 @@ class FeatureMaps:
                     gradients = pool.gradients(old, kept, layout, random)
                 if gradients is not None and not lags:
                     steps = 1
-                feature_map, before[key] = better(old, steps=steps, gradients=gradients)
+                feature_map = better(old, steps=steps, gradients=gradients)
                 if rows in FRESH_AT and leads and name == self.better[lags]:
                     # Whatever was found on few rows: once more from the uniform metric.
-                    fresh, _ = better(None, steps=2)
+                    fresh = better(None, steps=2)
                     if fresh.error < 0.98 * feature_map.error:  # clearly: it starts anew
                         feature_map = fresh
-                self.current[key] = replace(feature_map, flags=flags, features=layout.width)
+                self._put(key, replace(feature_map, flags=flags, features=layout.width))
                 errors[name] = feature_map.error
             if errors:
-                self.better[lags] = min(errors, key=lambda name: errors[name])
-        return before
+                self.better = {**self.better, lags: min(errors, key=lambda name: errors[name])}
+
+    def _put(self, key: Key, feature_map: FeatureMap) -> None:
+        self.current = {**self.current, key: feature_map}
 
     def _from_fewer_columns(self, key: Key, width: int) -> FeatureMap | None:
         """A feature map of more columns starts from that of fewer, new columns counting like the best."""
@@ -139,14 +138,6 @@ class FeatureMaps:
         else:
             metric[:features, :features] = plain.metric
         return replace(plain, metric=metric)
-
-    def mark(self) -> Any:
-        """Where they stand, for :meth:`restore`: a feature map is replaced, never changed."""
-        return self.current.copy(), self.better.copy()
-
-    def restore(self, mark: Any) -> None:
-        """Go back to an earlier mark."""
-        self.current, self.better = mark[0].copy(), mark[1].copy()
 
 
 def _normalized(Y: Matrix, weights: Matrix) -> Matrix:

@@ -21,10 +21,10 @@ from kons.arrays import (
 from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, InputError, TargetError
 from kons.kernels import Gaussian, Kernel
-from kons.learners.auto.drift import DriftAdaptation
-from kons.learners.auto.effort import effort_of
+from kons.learners.auto.effort import Settings, effort_of
 from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.feature_map import Fixed
+from kons.learners.auto.one_target import OneTarget
 from kons.learners.labels import KnownLabels, Labels, as_label, as_labels
 from kons.learners.queue import Kept, Shapes
 from kons.learners.scores import best_of, probabilities_of
@@ -68,7 +68,7 @@ class AutoKONS(StreamConsumer):
         classes     one output each, in one A; scores made probabilities by logistic regression
 
     Feature maps (scaling, metric from the model's own gradients, bandwidth, regularization) are refitted at
-    4, 8, ..., 1024 and 4096 rows, then at eight times as many, on rows that were kept. Stacking competes with
+    4, 8, ..., 1024 and 4096 rows, on rows that were kept. Stacking competes with
     the best *linear* combination of the experts, with logarithmic regret
     (:mod:`kons.learners.auto.stacking`). In blocks a row costs some 30 to 60 microseconds over thousands
     of rows, one by one up to twice that. After abrupt drift a fresh ensemble takes over
@@ -173,16 +173,13 @@ class AutoKONS(StreamConsumer):
         self._labels = Labels()
         #: An ensemble of its own for each target; for labels there is one.
         self._targets = [
-            DriftAdaptation(
-                classes=self._labelled,
-                max_atoms=self.max_atoms,
-                experts=self.experts,
-                sample=spent.sample,
-                recent=spent.recent,
-                longest=spent.longest,
-                knots=spent.knots,
-                seed=self.seed,
-                fixed=Fixed(kernel, self.bandwidth, self.regularization),
+            OneTarget(
+                Settings(
+                    self._labelled,
+                    spent._replace(max_atoms=self.max_atoms, experts=self.experts),
+                    self.seed,
+                    Fixed(kernel, self.bandwidth, self.regularization),
+                )
             )
         ]
 
@@ -237,10 +234,8 @@ class AutoKONS(StreamConsumer):
         """The point, and the number under which all that was predicted of it waits: one for all targets."""
         point = self._as_point(x)
         self._width = point.shape[1]
-        for target in self._targets:
-            asked = target.ask_row(point[0])
-            number = target.ask(point)[1] if asked is None else asked[1]
-        return point[0].copy(), np.array([float(number)])
+        numbers = [target.ask(point[0]) for target in self._targets]
+        return point[0].copy(), np.array([float(numbers[0])])
 
     def release_kept_row(self, kept: Kept) -> None:
         """It is never learned."""
@@ -278,7 +273,7 @@ class AutoKONS(StreamConsumer):
     @property
     def _nothing_can_fail(self) -> bool:
         """While no chunk ends, and rows do not go as blocks."""
-        return all(target.left > 1 and target.current.one_row is not None for target in self._targets)
+        return not any(target.can_fail for target in self._targets)
 
     def _codes(self, labels: list[Any]) -> Vector:
         """Of labels some of which may be new: there is an output more for each of these."""
@@ -289,16 +284,14 @@ class AutoKONS(StreamConsumer):
 
     def _learn_row(self, point: Matrix, values: Sequence[float]) -> None:
         for target, value in zip(self._targets, values, strict=True):
-            if not target.learn_row(point[0], value, self.delay):
-                target.advance(point, np.array([value]), np.ones(1), self.delay)
+            target.learn_row(point[0], value, self.delay)
         self._add_to_totals(point)
         self._width = point.shape[1]
         self._rows_seen += 1
 
     def _tell_row(self, number: int, point: Vector, values: Sequence[float]) -> None:
         for target, value in zip(self._targets, values, strict=True):
-            if not target.tell_row(number, point, value):
-                target.tell(number, point, value)
+            target.tell(number, point, value)
         self._add_to_totals(point[None])
         self._width = len(point)
 
@@ -354,7 +347,7 @@ class AutoKONS(StreamConsumer):
         """
         if self._outputs:
             point = self._as_point(x)
-            return np.array([_predicted_row(target, point)[0] for target in self._targets])
+            return np.array([target.predict_row(point[0])[0] for target in self._targets])
         scores = self._scores_of_one(x)
         if not self._labelled:
             return float(scores[0])
@@ -438,7 +431,7 @@ class AutoKONS(StreamConsumer):
     @property
     def successions(self) -> int:
         """How often a fresh ensemble took over after abrupt drift, over all targets."""
-        return sum(target.successions for target in self._targets)
+        return sum(target.drift.successions for target in self._targets)
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
@@ -456,7 +449,8 @@ class AutoKONS(StreamConsumer):
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved; of rows that wait, there is what was predicted."""
-        super().load_state(stored, **sizes)
+        with single_threaded_blas():  # as it was learned: bits depend on the number of threads
+            super().load_state(stored, **sizes)
         numbers = [] if self._queue is None else [int(kept[1][0]) for kept, _ in self._queue.rows]
         for target in self._targets:
             if sorted([*numbers, *target.withheld.tolist()]) != sorted(target.pending.records):
@@ -474,7 +468,7 @@ class AutoKONS(StreamConsumer):
 
     def _scores_of_one(self, x: Any) -> Vector:
         """The logit of each class that is known, or the prediction; to be read at once."""
-        scores = _predicted_row(self._targets[0], self._as_point(x))
+        scores = self._targets[0].predict_row(self._as_point(x)[0])
         return scores[: self._known_classes] if self._labelled and self.delay else scores
 
     @property
@@ -545,19 +539,13 @@ class AutoKONS(StreamConsumer):
         return {"leading experts": " | ".join(each), "successions": str(self.successions)}
 
 
-def _predicted(target: DriftAdaptation, points: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
+def _predicted(target: OneTarget, points: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
     """Predictions and logits."""
     block = 1024  # its kernel values fit into the cache
     starts = range(0, len(points), block)
     parts = [target.predict(points[start : start + block], recent_targets) for start in starts]
     predictions, logits = (np.concatenate(part) for part in zip(*parts, strict=True))
     return predictions, logits
-
-
-def _predicted_row(target: DriftAdaptation, point: Matrix) -> Vector:
-    """The prediction of one row as if it came next, or logits; to be read at once."""
-    scores = target.predict_row(point[0])
-    return target.predict(point, True)[1][0] if scores is None else scores
 
 
 def _together(traces: list[Trace]) -> Trace:

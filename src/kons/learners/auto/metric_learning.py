@@ -24,7 +24,6 @@ from kons.kernels import Gaussian, Kernel
 from kons.kernels.distances import squared_distances
 
 __all__ = [
-    "Scratch",
     "SpanFit",
     "fit_span",
     "mean_gradients",
@@ -39,23 +38,6 @@ FLOOR = 0.02
 MOST_ROTATED = 128
 
 
-class Scratch:
-    """Large arrays that are used again: fresh ones cost as much in page faults as the arithmetic on them."""
-
-    def __init__(self) -> None:
-        self._memory: list[Vector] = []
-
-    def arrays(self, count: int, rows: int, columns: int) -> list[Matrix]:
-        """So many arrays of this shape, with anything in them."""
-        size = rows * columns
-        while len(self._memory) < count:
-            self._memory.append(np.empty(0))
-        for i in range(count):
-            if len(self._memory[i]) < size:
-                self._memory[i] = np.empty(size)
-        return [memory[:size].reshape(rows, columns) for memory in self._memory[:count]]
-
-
 @dataclass(frozen=True, eq=False)
 class SpanFit:
     """Ridge regression in the span of some atoms, in one metric."""
@@ -66,8 +48,6 @@ class SpanFit:
     regularization: float
     error: float
     """Mean squared leave-one-out error."""
-    first: float
-    """The same with the bandwidth and regularization that the search started from."""
     gradients: Matrix | None
     """The average gradient outer product, d x d, or its diagonal, in coordinates of the rows; if asked."""
 
@@ -118,7 +98,6 @@ def fit_span(
     steps: tuple[int, int] = (4, 4),
     kernel: Kernel | None = None,
     roots: Vector | None = None,
-    scratch: Scratch | None = None,
     with_gradients: bool = True,
 ) -> SpanFit:
     """The ridge fit with the smallest leave-one-out error near a bandwidth and a regularization.
@@ -137,7 +116,7 @@ def fit_span(
     """
     U, A = moved(X, metric), moved(atoms, metric)
     n, size = len(U), len(A) + 1
-    K, spare, work, squares = (scratch or Scratch()).arrays(4, n, size)
+    K, spare, work, squares = (np.empty((n, size)) for _ in range(4))
     # One matrix of distances serves every bandwidth; behind it 0, of which k is 1.
     squared_distances(U, A, out=squares)
     squares[:, -1] = 0.0
@@ -161,8 +140,7 @@ def fit_span(
 
     penalty = fill(kernel or Gaussian("auto"), bandwidth)
     gram = K.T @ K
-    first, theta = leave_one_out(K, regularization * penalty, Y, gram, work)
-    error = first
+    error, theta = leave_one_out(K, regularization * penalty, Y, gram, work)
     K, spare = spare, K  # the best so far is in the spare array
     for factor in (1.0 / 1.41, 1.41):
         taken = 0
@@ -188,13 +166,13 @@ def fit_span(
         if taken:
             break
     if not with_gradients:
-        return SpanFit(metric, bandwidth, regularization, error, first, None)
+        return SpanFit(metric, bandwidth, regularization, error, None)
     if kernel is not None:
         penalty = fill(Gaussian("auto"), bandwidth)
         theta = leave_one_out(K, regularization * penalty, Y, None, work)[1]
         K, spare = spare, K
     gradients = mean_gradients(U, A, spare, theta, bandwidth, metric, roots)
-    return SpanFit(metric, bandwidth, regularization, error, first, gradients)
+    return SpanFit(metric, bandwidth, regularization, error, gradients)
 
 
 def mean_gradients(

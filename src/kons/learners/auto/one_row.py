@@ -28,6 +28,7 @@ from kons.learners.auto.row_loops import (
     LINEAR,
     MATERN,
     SHARED,
+    append,
     ask_experts,
     learn,
     stack,
@@ -151,14 +152,23 @@ class OneRow:
         ensemble.stacking.moved.pending = learn(
             row, self._pending, self._shared, self._experts, F, centre, predictions
         )
-        self._pending += 1
-        for expert in self.experts:
-            expert.pending = self._pending
+        self._count()
         if ensemble.layout.classes:
             ensemble.known_classes = max(ensemble.known_classes, int(y) + 1)
         ensemble.reservoir.extend(row[None])
         ensemble.rows += 1
         self._features = None
+
+    def learn_again(self, row: Vector) -> None:
+        """Let experts learn a row of the chunk that they have learned before, bit for bit as then."""
+        ask_experts(row, self._pending, self._shared, self._maps, self._experts, self.F)
+        append(row, self._pending, self._shared, self._experts)
+        self._count()
+
+    def _count(self) -> None:
+        self._pending += 1
+        for expert in self.experts:
+            expert.pending = self._pending
 
     def asked(self) -> Asked:
         """The row that was last asked, as it is kept until its target is known. A copy."""

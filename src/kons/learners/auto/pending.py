@@ -97,15 +97,8 @@ class PendingTargets(Part):
     def __len__(self) -> int:
         return len(self.records)
 
-    def keep(self, asked: Asked) -> list[int]:
-        """These rows wait from now on; their numbers."""
-        numbers = list(range(self.asked, self.asked + len(asked.rows)))
-        self.records.update(zip(numbers, asked.one_by_one(), strict=True))
-        self.asked += len(numbers)
-        return numbers
-
-    def keep_one(self, record: Asked) -> int:
-        """A row by itself; its number."""
+    def keep(self, record: Asked) -> int:
+        """A row waits from now on; its number."""
         self.records[self.asked] = record
         self.asked += 1
         return self.asked - 1

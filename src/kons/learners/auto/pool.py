@@ -51,6 +51,11 @@ class ExpertPool:
         return [slot.expert for slot in self.slots if slot.expert is not None]
 
     @property
+    def pending(self) -> set[int]:
+        """How many rows of this chunk experts have learned."""
+        return {expert.pending for expert in self.experts}
+
+    @property
     def columns_with_lags(self) -> list[int]:
         """Of F: the last target, and the experts that take it as a feature."""
         return [LAST, *(i + BASELINES for i, spec in enumerate(self.specs) if spec.lags)]

@@ -27,7 +27,18 @@ from kons.learners.auto.stacking import learn_weights, stacked, weight_of
 from kons.learners.auto.target_range import FOLLOWED, MARGIN
 from kons.scaling import LARGEST
 
-__all__ = ["EXPERT", "FEATURE_MAP", "GAUSSIAN", "LINEAR", "MATERN", "SHARED", "ask_experts", "learn", "stack"]
+__all__ = [
+    "EXPERT",
+    "FEATURE_MAP",
+    "GAUSSIAN",
+    "LINEAR",
+    "MATERN",
+    "SHARED",
+    "append",
+    "ask_experts",
+    "learn",
+    "stack",
+]
 
 LINEAR, GAUSSIAN, MATERN = range(3)
 FEATURE_MAP = np.dtype(
@@ -275,23 +286,13 @@ def learn(
     )
     losses, goal = _numbers_at(its.losses, 2), _numbers_at(its.goal, outputs)
     y, weight = row[width + LAGS + TARGET_AT], row[width + LAGS + WEIGHT_AT]
+    believed = append(row, pending, shared, experts)
     error = 0.0
     for o in range(outputs):
-        goal[o] = (1.0 if y == o else 0.0) if classes else y
         error += (predictions[o] - goal[o]) ** 2
     row[width + LAGS + ERROR_AT] = error
-    inside, believed = min(max(y, bounds[0]), bounds[1]), weight
-    if not classes:  # as Layout.believed
-        known, sound = False, True
-        for j in range(width, width + LAGS):
-            known = known or row[j] != 0.0
-            sound = sound and bounds[0] <= row[j] <= bounds[1]
-        if (known and not sound) or inside != y:
-            believed = 0.0
     losses[0] += weight * min(error, bounds[2])
     losses[1] += 1.0
-    for i in range(len(experts)):
-        _append(goal, math.sqrt(believed), pending, experts, i)
     if not classes and weight > 0.0:
         first = moments[0] == 0.0
         mean = totals[0] / max(moments[0], 1e-300)
@@ -321,10 +322,30 @@ def learn(
                 _numbers_at(its.logit_work, 2 * 2 + 1 + 2),
             )
     else:
-        goal[0] = inside
+        goal[0] = min(max(y, bounds[0]), bounds[1])
     start, state, work = _stacking(shared)
     its.pending = learn_weights(F, centre, goal, weight, bounds[2], start, state, its.pending, work)
     return int(its.pending)
+
+
+@compiled
+def append(row: Vector, pending: int, shared: Shared, experts: Experts) -> float:
+    """Let experts that were just asked learn a row; the weight they learn it with, as Layout.believed."""
+    its, width = shared[0], len(row) - LAGS - OWN
+    bounds, goal = _numbers_at(its.bounds, 3), _numbers_at(its.goal, its.outputs)
+    y, believed = row[width + LAGS + TARGET_AT], row[width + LAGS + WEIGHT_AT]
+    for o in range(its.outputs):
+        goal[o] = (1.0 if y == o else 0.0) if its.classes else y
+    if not its.classes:
+        known, sound = False, bounds[0] <= y <= bounds[1]
+        for j in range(width, width + LAGS):
+            known = known or row[j] != 0.0
+        for j in range(width, width + LAGS):
+            sound = sound and (not known or bounds[0] <= row[j] <= bounds[1])
+        believed = believed if sound else 0.0
+    for i in range(len(experts)):
+        _append(goal, math.sqrt(believed), pending, experts, i)
+    return float(believed)
 
 
 @compiled_sums

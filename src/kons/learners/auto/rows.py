@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,17 @@ from kons.learners.auto.target_range import OutlierBounds
 from kons.state import Array, Part, fields
 from kons.stored import Stored
 
-__all__ = ["ERROR_AT", "LAGS", "OWN", "TARGET_AT", "WAITED_AT", "WEIGHT_AT", "LastTargets", "Layout"]
+__all__ = [
+    "ERROR_AT",
+    "LAGS",
+    "OWN",
+    "TARGET_AT",
+    "WAITED_AT",
+    "WEIGHT_AT",
+    "ChunkEnd",
+    "LastTargets",
+    "Layout",
+]
 
 #: How many of the last targets are features: with two, experts know the level and the slope.
 LAGS = 2
@@ -141,6 +152,23 @@ class Layout:
             raise stored.error(f"a row is of a class other than 0 to {count - 1}")
         if len(rows) and self.weights(rows).min() < 0.0:
             raise stored.error("a row has a negative weight")
+
+
+class ChunkEnd(NamedTuple):
+    """What is known at the end of a chunk."""
+
+    rows: int
+    layout: Layout
+    outputs: int
+    flags: int
+    """Classes that last targets are flagged by."""
+    bounds: OutlierBounds
+    error: float
+    """The usual squared error of the stacking."""
+
+    def believed(self, rows: Matrix) -> Matrix:
+        """Those that are learned from, as experts are shown them."""
+        return self.layout.shown(rows[self.layout.believed(rows, self.bounds) > 0.0], self.bounds)
 
 
 class LastTargets(Part):

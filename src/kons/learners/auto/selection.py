@@ -3,7 +3,7 @@
 At selection steps, on rows that were kept:
 
 - every feature map in use is refitted (scaling, metric, bandwidth, regularization) and kept if it was better;
-- experts move to a feature map that is clearly better: new atoms, all kept rows learned again;
+- experts are fitted in it: new atoms, all kept rows learned again;
 - experts that add nothing to stacking are pruned, and what they cost is spent on the atoms of others.
 
 Experts with a finite memory besides take new atoms, from the rows they remember, once in a memory's length.
@@ -12,18 +12,18 @@ Experts with a finite memory besides take new atoms, from the rows they remember
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix
-from kons.learners.auto.feature_map import SCALINGS, CachedFeatures, FeatureMap, Fixed
+from kons.learners.auto.effort import Settings
+from kons.learners.auto.feature_map import SCALINGS, CachedFeatures, FeatureMap
 from kons.learners.auto.feature_maps import FeatureMaps
 from kons.learners.auto.pool import ExpertPool, fit_expert
 from kons.learners.auto.reservoir import Reservoir
-from kons.learners.auto.rows import Layout
-from kons.learners.auto.schedule import LONGEST, SETTLED, doubled
+from kons.learners.auto.rows import ChunkEnd, Layout
+from kons.learners.auto.schedule import LATE, LONGEST, SETTLED, doubled
 from kons.learners.auto.spec import (
     BASELINES,
     LAST,
@@ -33,60 +33,35 @@ from kons.learners.auto.spec import (
     stored_specs,
 )
 from kons.learners.auto.stacking import Stacking
-from kons.learners.auto.target_range import OutlierBounds
+from kons.state import Inner, Part, fields
 from kons.stored import Stored
 
-__all__ = ["ChunkEnd", "Selection"]
+__all__ = ["Selection"]
 
-# From EARLY on some rows more or less no longer matter: experts with an endless memory learn at the end of
-# chunks, and those of a series may be pruned; from LATE on others are pruned, too.
-EARLY, LATE = 512, 4096
+# From here on some rows more or less no longer matter: experts with an endless memory learn at the end of
+# chunks, and those of a series may be pruned.
+EARLY = 512
 # An expert counts that is worth this part of the best one in stacking: weaker ones neither move nor grow.
 COUNTS = 0.1
 # How many times max_atoms an expert may take that others left room for: its cost grows as the square.
 MOST_GROWN = 1.75
 
 
-class ChunkEnd(NamedTuple):
-    """What is known at the end of a chunk."""
-
-    rows: int
-    layout: Layout
-    outputs: int
-    flags: int
-    """Classes that last targets are flagged by."""
-    bounds: OutlierBounds
-    error: float
-    """The usual squared error of the stacking."""
-
-    def believed(self, rows: Matrix) -> Matrix:
-        """Those that are learned from, as experts are shown them."""
-        return self.layout.shown(rows[self.layout.believed(rows, self.bounds) > 0.0], self.bounds)
-
-
-class Selection:
+class Selection(Part):
     """The expert pool, its feature maps and its stacking."""
 
-    def __init__(
-        self,
-        reservoir: Reservoir,
-        *,
-        classes: bool,
-        max_atoms: int,
-        experts: int,
-        knots: int,
-        seed: int,
-        fixed: Fixed,
-    ) -> None:
+    STATE = fields(pool=Inner(), stacking=Inner(), feature_maps=Inner())  # what is taken back
+
+    def __init__(self, settings: Settings, reservoir: Reservoir) -> None:
         self._reservoir = reservoir
-        self._seed, self._fixed = seed, fixed
-        self._max_atoms = max_atoms
-        linear = fixed.kernel is None
+        self._seed, self._fixed = settings.seed, settings.fixed
+        self._max_atoms = settings.effort.max_atoms
+        linear = settings.fixed.kernel is None
         #: All that may ever be at work, in the order of their numbers.
-        self.all_specs = first_specs(experts, linear=linear, classes=classes)
+        self.all_specs = first_specs(settings.effort.experts, linear=linear, classes=settings.classes)
         self.pool = ExpertPool(self.all_specs)
         self.stacking = self._new_stacking()
-        self.feature_maps = FeatureMaps(fixed, knots)
+        self.feature_maps = FeatureMaps(settings.fixed, settings.effort.knots)
         #: The column of the expert with the largest weight; that of the mean before any has begun.
         self.leader = MEAN
 
@@ -151,34 +126,14 @@ class Selection:
             return
         if now.rows >= EARLY and doubled(now.rows):
             self._prune(now)
-        before = self.feature_maps.refit(
-            kept,
-            some,
-            layout=now.layout,
-            outputs=now.outputs,
-            flags=now.flags,
-            rows=now.rows,
-            pool=self.pool,
-            random=random,
-        )
-        # On rows in order, atoms are chosen anew from all of them; else only a better map is worth it.
-        exchangeable, seen = now.rows > SETTLED and self._exchangeable, CachedFeatures(kept, now.layout)
-        counting = self._counting()
+        self.feature_maps.refit(now, kept, some, self.pool, random)
+        seen, counting = CachedFeatures(kept, now.layout), self._counting()
         room = self._room(now, len(counting))
         for i, slot in enumerate(self.pool.slots):
-            key = self.feature_maps.key(slot.spec)
-            feature_map = self.feature_maps.current.get(key)
-            if now.rows < slot.spec.start or feature_map is None:
-                continue
-            if exchangeable and slot.expert is not None and slot.feature_map is not None:
-                better = key in before and feature_map.error < 0.97 * before[key]  # worth a new fit
-                grown = slot.spec.kernel != "linear" and room > 1.1 * len(slot.expert.atoms)
-                moves = (i in counting and (better or grown)) or (slot.spec == STEADY and better)
-                if feature_map.features == slot.feature_map.features and not moves:
-                    continue
-            memory = slot.spec.memory
-            learned = self._remembered(memory, now) if memory else seen
-            self._fit(i, now, learned, room if i in counting and not memory else self._max_atoms)
+            memory, known = slot.spec.memory, self.feature_maps.key(slot.spec) in self.feature_maps.current
+            if known and now.rows >= slot.spec.start:
+                learned = self._remembered(memory, now) if memory else seen
+                self._fit(i, now, learned, room if i in counting and not memory else self._max_atoms)
 
     def _remembered(self, memory: int, now: ChunkEnd) -> CachedFeatures:
         """The rows that an expert with a finite memory starts from."""
@@ -200,19 +155,17 @@ class Selection:
             random=np.random.default_rng([self._seed, now.rows, i]),
         )
 
-    @property
-    def _exchangeable(self) -> bool:
-        """Whether rows come in no order, as far as experts can tell."""
-        return not any(spec.memory for spec in self.pool.specs)
-
     def _counting(self) -> set[int]:
         """The slots worth some work: those whose removal costs a tenth of what that of the best one costs."""
         costs = [self.stacking.removal_cost([i + BASELINES]) for i in range(len(self.pool))]
         return {i for i, cost in enumerate(costs) if cost >= COUNTS * max(costs)}
 
     def _room(self, now: ChunkEnd, count: int) -> int:
-        """Atoms of each of so many that count: to them is given on what others cost that were pruned."""
-        if now.rows < SETTLED or not self._exchangeable:
+        """Atoms of each of so many that count: to them is given on what others cost that were pruned.
+
+        Not where rows come in an order that matters, as far as experts with a finite memory can tell.
+        """
+        if now.rows < SETTLED or any(spec.memory for spec in self.pool.specs):
             return self._max_atoms
         others = len(self.pool) - count
         # An expert's cost grows with the square of its atoms.
@@ -243,18 +196,7 @@ class Selection:
         self.stacking.remove(columns)
         self.pool.remove(columns)
 
-    # ---- going back, and on from a file
-
-    def mark(self) -> Any:
-        """Where everything stands, for :meth:`restore`."""
-        return self.leader, self.pool.mark(), self.stacking.mark(), self.feature_maps.mark()
-
-    def restore(self, mark: Any) -> None:
-        """Go back to an earlier mark, bit for bit."""
-        self.leader, pool, stacking, feature_maps = mark
-        self.pool.restore(pool)
-        self.stacking.restore(stacking)
-        self.feature_maps.restore(feature_maps)
+    # ---- on from a file
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""

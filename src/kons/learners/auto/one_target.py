@@ -1,0 +1,212 @@
+"""The rows of one target: each is predicted when it comes, and learned when its target is known.
+
+A row is learned as it was predicted: with the last targets that were known then, and by stacking from what
+the experts said then. In between it waits in :mod:`~kons.learners.auto.pending`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kons.arrays import Matrix, Vector
+from kons.learners.auto.drift import DriftAdaptation
+from kons.learners.auto.effort import Settings
+from kons.learners.auto.ensemble import Ensemble, Outcome
+from kons.learners.auto.pending import Asked, PendingTargets
+from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT, LastTargets, Layout
+from kons.learners.auto.spec import BASELINES
+from kons.state import Count, Inner, Part, Sizes, Whole, fields
+from kons.stored import Stored
+
+__all__ = ["OneTarget"]
+
+
+class _Ensembles(Inner):
+    """What rows that wait look like is known with the ensemble at work."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        ensembles = super().load(stored, key, part, name, sizes)
+        current = ensembles.current
+        experts = len(current.selection.all_specs) + BASELINES
+        sizes.update(columns=current.layout.columns, outputs=current.outputs, experts=experts)
+        return ensembles
+
+
+class OneTarget(Part):
+    """The ensembles of one target, its last values, and the rows that wait for theirs.
+
+    Rows that come one by one take the way of :attr:`Ensemble.one_row`, where there is one.
+    """
+
+    STATE = fields(
+        rows=Count(),
+        drift=_Ensembles(),
+        last_targets=Inner(),
+        pending=Inner(),
+        withheld=Whole(None),
+    )
+
+    def __init__(self, settings: Settings) -> None:
+        self.drift = DriftAdaptation(settings)
+        self.last_targets = LastTargets(settings.classes)
+        #: Rows that were predicted, and wait for their targets.
+        self.pending = PendingTargets()
+        #: Numbers of those among them whose targets are here and only kept back.
+        self.withheld: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        #: Rows learned.
+        self.rows = 0
+
+    @property
+    def current(self) -> Ensemble:
+        """The ensemble at work."""
+        return self.drift.current
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether the next row may fail to be learned: where a chunk ends, or rows go as blocks."""
+        return self.current.left <= 1 or self.current.one_row is None
+
+    def advance(self, X: Matrix, y: Vector, weights: Vector, delay: int) -> list[Outcome]:
+        """Predict rows in order; each is learned when ``delay`` others were predicted behind it."""
+        waiting, before = self.pending.take(self.withheld.tolist()), len(self.withheld)
+        count = max(before + len(X) - delay, 0)
+        known = np.clip(np.arange(len(X)) + before - delay, 0, count)
+        targets = y if waiting is None else np.concatenate([Layout.targets(waiting.rows), y])
+        last = self.last_targets.follow(targets[:count], known, first=self.rows == 0)
+        rows = self.current.layout.join(X, last, y, weights)
+        outcomes, waiting = self._interleave(rows, known, waiting, count)
+        kept = [] if waiting is None else [self.pending.keep(record) for record in waiting.one_by_one()]
+        self.withheld = np.array(kept, dtype=np.int64)
+        return outcomes
+
+    def predict(self, X: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
+        """Predictions and logits for rows, each as if it came next. Changes nothing."""
+        nothing = np.zeros(len(X))
+        layout = Layout(X.shape[1], self.current.layout.classes)
+        rows = layout.join(X, self.last_targets.next(len(X)), nothing, nothing)
+        return self.current.predict(rows, recent_targets)
+
+    # ---- one row
+
+    def predict_row(self, x: Vector) -> Vector:
+        """Scores for one row as if it came next: the prediction, or logits."""
+        one = self.current.one_row
+        if one is not None:
+            return one.ask(x, self.last_targets.tail, self.rows)
+        scores: Vector = self.predict(x[None], True)[1][0]
+        return scores
+
+    def learn_row(self, x: Vector, y: float, delay: int) -> None:
+        """Predict one row, then learn the one that becomes known after it; with weight 1."""
+        one = self.current.one_row
+        if one is None:
+            self.advance(x[None], np.array([y]), np.ones(1), delay)
+            return
+        one.ask(x, self.last_targets.tail, self.rows)
+        if not delay:
+            self._learn_row(y, None)
+            return
+        record = one.asked()
+        record.rows[TARGET_AT - OWN], record.rows[WEIGHT_AT - OWN] = y, 1.0
+        self.withheld = np.append(self.withheld, self.pending.keep(record))
+        if len(self.withheld) > delay:
+            number, self.withheld = int(self.withheld[0]), self.withheld[1:]
+            record = self.pending.records.pop(number)
+            self._learn_row(float(record.rows[TARGET_AT - OWN]), record)
+
+    def ask(self, x: Vector) -> int:
+        """Predict one row, whose target is to come; the number under which it waits."""
+        one = self.current.one_row
+        if one is not None:
+            one.ask(x, self.last_targets.tail, self.rows)
+            return self.pending.keep(one.asked())
+        nothing = np.zeros(1)
+        rows = self.current.layout.join(x[None], self.last_targets.next(1), nothing, nothing)
+        asked = self._interleave(rows, np.zeros(1, dtype=np.int64), None, 0)[1]
+        assert asked is not None
+        return self.pending.keep(asked.one_by_one()[0])
+
+    def tell(self, number: int, x: Vector, y: float) -> None:
+        """Learn the row that waits under this number; x are its features, as they are known now."""
+        record = self.pending.records.pop(number)
+        record = record._replace(rows=record.rows.copy())
+        record.rows[: len(x)], record.rows[TARGET_AT - OWN], record.rows[WEIGHT_AT - OWN] = x, y, 1.0
+        if self.current.one_row is not None:
+            self._learn_row(y, record)
+            return
+        waiting, none = Asked.stacked([record]), np.empty(0, dtype=np.int64)
+        self.last_targets.follow(np.array([y]), none, first=self.rows == 0)
+        self._interleave(waiting.rows[:0], none, waiting, 1)
+
+    def _learn_row(self, y: float, asked: Asked | None) -> None:
+        ended = self.current.learn_row(y, self.rows, asked)
+        self.rows += 1
+        self.last_targets.follow_one(y)
+        if ended and self.drift.end_chunk():
+            self.pending.change(self._asked_again)
+
+    # ---- rows through the ends of chunks
+
+    def _interleave(
+        self, rows: Matrix, known: NDArray[np.int64], waiting: Asked | None, count: int
+    ) -> tuple[list[Outcome], Asked | None]:
+        """As :meth:`Ensemble.advance`, through the ends of chunks."""
+        before = 0 if waiting is None else len(waiting.rows)
+        places = np.arange(before + len(rows))
+        if waiting is not None:
+            waited = Layout.waited(waiting.rows)[:count]
+            waited[:] = self.rows + places[: len(waited)] - waited
+        # Until a row is learned: when it was predicted.
+        Layout.waited(rows)[:] = np.where(places[before:] < count, places[before:] - known, self.rows + known)
+        outcomes, learned, predicted = [], 0, 0
+        while True:
+            chunk = min(count - learned, self.current.left)
+            ends = chunk == self.current.left
+            # A row behind the last one of a chunk is predicted by what is found at its end.
+            stop = int(np.searchsorted(known, learned + chunk)) if ends else len(rows)
+            part = slice(predicted, stop)
+            outcome, waiting = self.current.advance(rows[part], known[part] - learned, waiting, chunk)
+            outcomes.append(outcome)
+            learned, predicted, self.rows = learned + chunk, stop, self.rows + chunk
+            if ends and self.drift.end_chunk():
+                waiting = None if waiting is None else self._asked_again(waiting)
+                self.pending.change(self._asked_again)
+            if learned == count and predicted == len(rows):
+                return outcomes, waiting
+
+    def _asked_again(self, waiting: Asked) -> Asked:
+        """Rows that wait, as the ensemble that took over predicts them."""
+        known = np.zeros(len(waiting.rows), dtype=np.int64)
+        asked = self.current.advance(waiting.rows, known, None, 0)[1]
+        assert asked is not None
+        return asked
+
+    # ---- more classes, more features
+
+    def add_output(self) -> None:
+        """A class more, that no row was of so far."""
+        self.drift.add_output()
+        self.pending.change(
+            lambda asked: asked._replace(
+                F=np.pad(asked.F, ((0, 0), (0, 0), (0, 1))),
+                predictions=np.pad(asked.predictions, ((0, 0), (0, 1))),
+            )
+        )
+
+    def widen(self, values: Vector) -> None:
+        """Features more, behind the others, which had these values in all rows so far."""
+        layout = self.current.layout
+        self.pending.change(lambda asked: asked._replace(rows=layout.widened(asked.rows, values)))
+        self.drift.widen(values)
+
+    # ---- on from a file
+
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        if not set(self.withheld.tolist()) <= self.pending.records.keys():
+            raise stored.error("targets are kept back of rows that do not wait")
+        if len(self.withheld):  # of others no target is there
+            waiting = Asked.stacked(self.pending.records[number] for number in self.withheld.tolist()).rows
+            self.current.layout.require_codes(waiting, self.current.outputs, stored)
