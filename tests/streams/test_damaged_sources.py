@@ -88,7 +88,7 @@ def damaged(data, rng):
 
 def attempt(path, rng):
     options = {
-        "missing": ("error", "skip", "mean")[rng.integers(0, 3)],
+        "missing": ("error", "skip", "fill")[rng.integers(0, 3)],
         "on_bad_row": ("error", "skip", "gap")[rng.integers(0, 3)],
     }
     rows = 0
@@ -97,7 +97,8 @@ def attempt(path, rng):
         for block in stream:
             rows += len(block.y)
             assert np.isfinite(block.X).all()
-            assert block.X.shape == (len(block.y), len(stream.features))
+            joined = 0 if block.growth is None else block.growth.columns
+            assert block.X.shape == (len(block.y), len(stream.features) - joined)
             assert stream.task == "classification" or np.isfinite(block.y).all()
     except KonsError as error:
         message = str(error)

@@ -11,30 +11,33 @@ import effort
 from kons.errors import ConfigurationError, InputError
 from kons.streams import open_stream
 from kons.streams.plan import lag_pairs
-from streams.whole import whole
+from streams.whole import by_name, whole
 
 NAN = math.nan
 
 
-def mean_twin(rows):
-    """Rows one by one: a hole becomes the mean of what that column has shown before."""
-    seen, out = {}, []
+def filling_twin(rows):
+    """Rows one by one: a hole is the mean of what that column has shown before.
+
+    Behind the first hole of a column there is one more, that says where they are; earlier rows have 0 there.
+    """
+    names = list(rows[0][0])
+    seen = {name: [] for name in names}
+    out, order = [], [*names]
     for number, (x, y) in enumerate(rows, start=1):
         if math.isnan(y):
             continue
-        filled = {}
-        for name, value in x.items():
-            past = seen.setdefault(name, [])
-            if not math.isnan(value):
-                filled[name] = value
-            elif past:
-                filled[name] = sum(past) / len(past)
-        for name, value in x.items():
-            if not math.isnan(value):
-                seen[name].append(value)
-        if len(filled) == len(x):
-            out.append((number, list(filled.values()), y))
-    return out
+        row = dict.fromkeys(order, 0.0)
+        for name in names:
+            hole = math.isnan(x[name])
+            row[name] = sum(seen[name]) / max(len(seen[name]), 1) if hole else x[name]
+            if f"{name} missing" in row:
+                row[f"{name} missing"] = float(hole)
+        order += [f"{n} missing" for n in names if math.isnan(x[n]) and f"{n} missing" not in order]
+        for name in names:
+            seen[name] += [] if math.isnan(x[name]) else [x[name]]
+        out.append((number, row, y))
+    return [(number, [row.get(name, 0.0) for name in order], y) for number, row, y in out], order
 
 
 VALUES = st.one_of(st.just(NAN), st.integers(-50, 50).map(float))
@@ -45,20 +48,27 @@ def test_means_are_of_what_was_seen_before(cells):
     # Rows with a known start, so that every column holds numbers.
     cells = [(1.0, 2.0, 3.0), (2.0, 2.0, 4.0), (3.0, 1.0, 5.0), *cells]
     rows = [({"a": a, "b": b}, y) for a, b, y in cells]
-    stream = open_stream(rows, missing="mean", task="regression", block_size=7)
+    stream = open_stream(rows, task="regression", block_size=7)
     X, y, lines = whole(stream)
-    expected = mean_twin(rows)
+    expected, names = filling_twin(rows)
     assert lines.tolist() == [number for number, _, _ in expected]
+    assert stream.features == tuple(names)
     assert pytest.approx(np.array([x for _, x, _ in expected]), rel=1e-12) == X
     assert y.tolist() == [target for _, _, target in expected]
     assert sum(stream.skipped.values()) == len(rows) - len(expected)
+    kept = [rows[number - 1][0] for number, _, _ in expected]
+    holes = {name: sum(math.isnan(x[name]) for x in kept) for name in ("a", "b")}
+    assert stream.gaps == {name: count for name, count in holes.items() if count}
 
 
-def test_a_row_before_any_value_has_no_mean():
+def test_a_column_begins_with_its_first_value():
     rows = [({"a": NAN}, 1.0), ({"a": 2.0}, 2.0), ({"a": NAN}, 3.0), ({"a": 4.0}, NAN), ({"a": NAN}, 5.0)]
-    stream = open_stream(rows, missing="mean")
-    assert whole(stream)[0].ravel().tolist() == [2.0, 2.0, 2.0]
-    assert stream.skipped == {"missing": 1, "missing target": 1}
+    stream = open_stream(rows)
+    found = by_name(stream)
+    assert found["a"].tolist() == [2.0, 2.0, 2.0, 2.0]  # what earlier rows have is what it began with
+    assert found["a missing"].tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert stream.skipped == {"missing target": 1}
+    assert stream.gaps == {"a": 2}
 
 
 def test_missing_rows_are_skipped_or_refused():
@@ -68,13 +78,17 @@ def test_missing_rows_are_skipped_or_refused():
     assert whole(stream)[2].tolist() == [1, 5]
     assert stream.skipped == {"missing": 2, "missing target": 1}
     with pytest.raises(InputError, match=r"row 2, column 'a': nan is a missing value.*set missing to skip"):
-        whole(open_stream(rows, quiet=True))
-    stream = open_stream(rows, missing="mean", quiet=True)
-    X = whole(stream)[0]
-    assert X[:, 0].tolist() == [1.0, 1.0, 1.0, 6.0]
-    assert X[2, 1:].tolist() == [0.0] * 8  # text has no mean
+        whole(open_stream(rows, missing="error", quiet=True))
+    stream = open_stream(rows, quiet=True)
+    found = by_name(stream)
+    assert found["a"].tolist() == [1.0, 1.0, 1.0, 6.0]
+    assert found["a missing"].tolist() == [0.0, 0.0, 0.0, 0.0]  # the first gap is known behind its row
+    assert found["c=u"].tolist() == [0.0, 0.0, 0.0, 0.0]  # a gap is a level of its own, and came once
+    assert stream.gaps == {"a": 1, "c": 1}
+    assert stream.skipped == {"missing target": 1}
     with pytest.raises(InputError, match="row 2, column 'y': nan is a missing value"):
-        whole(open_stream([rows[0], *rows[3:]], columns=["a"], quiet=True, on_bad_row="skip"))
+        options = {"missing": "error", "on_bad_row": "skip"}
+        whole(open_stream([rows[0], *rows[3:]], columns=["a"], quiet=True, **options))
 
 
 def test_means_do_not_depend_on_where_pieces_end(tmp_path, monkeypatch):
@@ -84,12 +98,12 @@ def test_means_do_not_depend_on_where_pieces_end(tmp_path, monkeypatch):
     cells[:, 2] = table[:, 2].astype(str)
     path = tmp_path / "t.csv"
     path.write_text("a,b,y\n" + "\n".join(map(",".join, cells)))
-    stream = open_stream(path, "y", missing="mean", lag={"a": 2})
+    stream = open_stream(path, "y", lag={"a": 2})
     reference = whole(stream)
     for piece in (40, 300, 5000):
         monkeypatch.setattr("kons.streams.text.PIECE", piece)
         monkeypatch.setattr("kons.streams.text.ROWS_A_PIECE", 1)
-        found = whole(open_stream(path, "y", missing="mean", lag={"a": 2}, block_size=33))
+        found = whole(open_stream(path, "y", lag={"a": 2}, block_size=33))
         for one, other in zip(found, reference, strict=True):
             assert np.array_equal(one, other)
 
@@ -156,7 +170,7 @@ def test_a_future_target_never_shows_in_an_earlier_row():
     """Change one target: no row that was predicted before it was revealed may change its features."""
     rng = np.random.default_rng(0)
     z, y = rng.normal(size=(50, 1)), rng.normal(size=50)
-    options = {"lag": "target:1,3", "horizon": 4, "missing": "mean"}
+    options = {"lag": "target:1,3", "horizon": 4}
     X, _, lines = whole(open_stream((z, y), **options))
     for changed in range(50):
         other = y.copy()
@@ -194,7 +208,7 @@ def test_lags_of_labels(tmp_path):
 
 
 def test_predicting_with_a_plan_needs_no_future(tmp_path):
-    rows = "".join(f"{i},{i * 10}\n" for i in range(10))
+    rows = "".join(f"{i * 2},{i * 10}\n" for i in range(10))
     (tmp_path / "t.csv").write_text("a,y\n" + rows)
     (tmp_path / "new.csv").write_text("a\n1\n2\n")
     stream = open_stream(tmp_path / "t.csv", "y", horizon=3, lag={"a": [1]})

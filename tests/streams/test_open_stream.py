@@ -16,10 +16,9 @@ import pyarrow.parquet
 import pytest
 
 import effort
-from kons.encoding import HashedOneHot, date_parts
 from kons.errors import ConfigurationError, InputError, MissingExtraError
 from kons.streams import Plan, open_stream
-from streams.whole import whole
+from streams.whole import by_name, indicators, waves, whole
 
 ROWS = 1300
 RNG = np.random.default_rng(0)
@@ -114,28 +113,31 @@ NAMES = [
 
 
 def expected(rows=TABLE):
-    """The same by hand."""
-    stream_encoder = HashedOneHot.without_clashes(["red", "green", "blue"])
-    X = np.column_stack(
-        [
-            [row["a"] for row in rows],
-            stream_encoder.encode(row["color"] for row in rows),
-            date_parts([row["when"] for row in rows]),
-            [float(row["open"]) for row in rows],
-        ]
-    )
-    return X, np.array([row["y"] for row in rows])
+    """The columns of X by hand, and the targets."""
+    columns = {"a": np.array([row["a"] for row in rows]), "color=?": np.zeros(len(rows))}
+    columns["open"] = np.array([float(row["open"]) for row in rows])
+    columns |= {f"color={level}": own for level, own in indicators([row["color"] for row in rows]).items()}
+    columns |= {f"when {part}": own for part, own in waves([row["when"] for row in rows]).items()}
+    return columns, np.array([row["y"] for row in rows])
+
+
+def assert_same(stream, rows=TABLE):
+    """The stream's rows are those by hand: sines and cosines but for rounding."""
+    X, y, lines = whole(stream)
+    columns, targets = expected(rows)
+    assert set(stream.features) == set(columns)
+    for name, values in zip(stream.features, X.T, strict=True):
+        rounding = 1e-12 if name.endswith((" sin", " cos")) else 0.0
+        assert np.abs(values - columns[name]).max() <= rounding
+    assert (y == targets).all()
+    return X, y, lines
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_source_gives_the_same_rows(everything, name):
     stream = open_stream(everything[name], "y", quiet=True)
-    X, y, lines = whole(stream)
-    by_hand = expected()
-    assert (by_hand[0] == X).all()
-    assert (y == by_hand[1]).all()
-    assert stream.features[:2] == ("a", "color#0")
-    assert stream.features[-1] == "open"
+    X, _, lines = assert_same(stream)
+    assert stream.features[:2] == ("a", "color=red")
     assert (stream.target, stream.task, stream.delay) == ("y", "regression", 0)
     assert stream.skipped == {}
     assert (np.diff(lines) == 1).all()
@@ -159,7 +161,9 @@ def test_what_was_chosen_is_told_once(everything, caplog):
         whole(stream)
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == len(stream.notes) == 3
-    for words, message in zip(("one-hot of 8 columns", "sine and cosine", "1 and 0"), told, strict=True):
+    for words, message in zip(
+        ("text, by its levels: color", "dates (year first): when", "1 and 0: open"), told
+    ):
         assert words in message
 
 
@@ -193,10 +197,7 @@ def test_how_a_file_is_cut_does_not_matter(tmp_path, monkeypatch, name, piece):
     path = write(tmp_path, name, TEXTS[name](rows))
     monkeypatch.setattr("kons.streams.text.PIECE", piece)
     monkeypatch.setattr("kons.streams.text.ROWS_A_PIECE", 1)
-    X, y, _ = whole(open_stream(path, "y", quiet=True))
-    by_hand = expected(rows)
-    assert (by_hand[0] == X).all()
-    assert (y == by_hand[1]).all()
+    assert_same(open_stream(path, "y", quiet=True), rows)
 
 
 @pytest.mark.parametrize("rows", [300, ROWS])
@@ -227,8 +228,7 @@ def test_standard_input_is_read_once(everything, monkeypatch, packed):
     raw = io.BufferedReader(io.BytesIO(gzip.compress(data) if packed else data))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw))
     stream = open_stream("-", "y", quiet=True)
-    X, _, lines = whole(stream)
-    assert (expected()[0] == X).all()
+    _, _, lines = assert_same(stream)
     assert lines[0] == 2
     assert (stream.source, stream.resumable, stream.total_rows) == ("standard input", False, None)
     assert stream.fingerprint() is None
@@ -257,9 +257,7 @@ def test_a_named_pipe(tmp_path, text):
 
 def test_an_iterator_is_read_once_and_costs_no_row():
     stream = open_stream(pairs(), quiet=True)
-    X, y, _ = whole(stream)
-    assert (expected()[0] == X).all()
-    assert (y == expected()[1]).all()
+    assert_same(stream)
     assert not stream.resumable
     with pytest.raises(InputError, match="a generator was read already"):
         whole(stream)
@@ -354,7 +352,7 @@ def test_columns_are_chosen_and_dropped(everything):
     assert stream.features == ("a", "open")
     stream = open_stream(everything["pandas"], "y", columns=["open", "a", "y"], quiet=True)
     assert stream.features == ("a", "open")
-    assert (whole(stream)[0] == expected()[0][:, [0, -1]]).all()
+    assert (whole(stream)[0] == np.column_stack([expected()[0][name] for name in ("a", "open")])).all()
 
 
 def test_what_is_left_out_is_told(tmp_path):
@@ -366,10 +364,12 @@ def test_what_is_left_out_is_told(tmp_path):
     stream = open_stream(path, "y", quiet=True)
     assert stream.features == ("constant", "flag")
     told = " ".join(stream.notes)
-    assert "no number, date or text in empty, deep" in told
+    assert "empty so far, and taken when it has values: empty, deep" in told
     assert "text that is different in every row: id" in told
     assert whole(stream)[0].tolist() == [[1.0, float(i % 2 == 0)] for i in range(30)]
-    assert open_stream(path, "y", columns=["id"], quiet=True).features[0] == "id#0"
+    asked = open_stream(path, "y", columns=["id"], quiet=True)
+    whole(asked)
+    assert asked.features[0] == "id=?"  # no level has come twice
 
 
 @pytest.mark.parametrize(
@@ -387,14 +387,20 @@ def test_dates_as_people_write_them(tmp_path, texts):
     path = write(tmp_path, "t.csv", "when,y\n" + "".join(f"{t},{i}\n" for i, t in enumerate(texts)))
     stream = open_stream(path, "y", quiet=True)
     moments = np.datetime64("2023-12-31T23:00") + np.arange(3) * np.timedelta64(1, "h")
-    assert whole(stream)[0] == pytest.approx(date_parts(moments), abs=1e-12)
+    found = by_name(stream)
+    assert {name: pytest.approx(own, abs=1e-12) for name, own in in_days(moments).items()} == found
+
+
+def in_days(moments, name="when"):
+    return {f"{name} {part}": own for part, own in waves(moments).items()}
 
 
 def test_moments_of_any_kind():
     start = datetime.datetime(2024, 1, 1, 22)
     hours = [start + i * datetime.timedelta(hours=1) for i in range(30)]
     utc = [moment.replace(tzinfo=datetime.UTC) for moment in hours]
-    reference = date_parts(np.array(hours, dtype="datetime64[us]"))
+    reference = {name: pytest.approx(own, abs=1e-12) for name, own in in_days(hours, "t").items()}
+    assert len(reference) == 7
     frames = [
         pd.DataFrame({"t": hours, "y": range(30)}),
         pd.DataFrame({"t": utc, "y": range(30)}),
@@ -405,12 +411,20 @@ def test_moments_of_any_kind():
         [({"t": np.datetime64(moment)}, i) for i, moment in enumerate(hours)],
     ]
     for frame in frames:
-        assert whole(open_stream(frame, "y", quiet=True))[0] == pytest.approx(reference)
+        assert by_name(open_stream(frame, "y", quiet=True)) == reference
     days = [{"t": moment.date(), "y": i} for i, moment in enumerate(hours)]
-    X = whole(open_stream(pl.DataFrame(days), "y", quiet=True))[0]
-    assert pytest.approx(date_parts([row["t"] for row in days], ["weekday", "yearday"])) == X
+    found = by_name(open_stream(pl.DataFrame(days), "y", quiet=True))
+    assert set(found) == {
+        "t days",
+        *(f"t {part} {w}" for part in ("weekday", "yearday") for w in ("sin", "cos")),
+    }
+    assert found == {n: pytest.approx(x, abs=1e-12) for n, x in in_days([r["t"] for r in days], "t").items()}
     clocks = [({"t": f"{i % 24}:00"}, i) for i in range(30)]
-    assert open_stream(clocks, quiet=True).features == ("t hour sin", "t hour cos")
+    found = by_name(open_stream(clocks, quiet=True))
+    assert set(found) == {
+        "t days",
+        *(f"t {part} {w}" for part in ("hour", "yearday") for w in ("sin", "cos")),
+    }
 
 
 def test_the_order_in_time_is_checked(tmp_path):
@@ -428,7 +442,7 @@ def test_the_order_in_time_is_checked(tmp_path):
         open_stream(path, "y", time="when", quiet=True)
     path = write(tmp_path, "v.csv", "when,x,y\n1,1,2\n,2,3\n2,3,4\n")
     with pytest.raises(InputError, match="line 3, column 'when': '' is no time"):
-        whole(open_stream(path, "y", time="when", missing="mean", quiet=True))
+        whole(open_stream(path, "y", time="when", quiet=True))
     stream = open_stream(path, "y", time="when", on_bad_row="skip", quiet=True)
     assert whole(stream)[1].tolist() == [2.0, 4.0]
     assert stream.skipped == {"bad row": 1}
@@ -449,17 +463,17 @@ def test_a_plan_reads_another_file_alike(everything, tmp_path):
     stream = open_stream(everything["csv"], "y", quiet=True)
     tree = json.loads(json.dumps(stream.plan.to_dict()))
     assert Plan.from_dict(tree) == stream.plan
-    part = write(tmp_path, "part.csv", csv_text([{**row, "color": "blue"} for row in TABLE[:5]]))
-    X = whole(open_stream(part, plan=tree))[0]
-    assert X.shape == (5, len(stream.features))
-    assert (X[:, [0, -1]] == expected()[0][:5, [0, -1]]).all()
-    assert (X[:, 1:9] == expected()[0][2, 1:9]).all()
+    part = write(tmp_path, "part.csv", csv_text([{**row, "color": "7"} for row in TABLE[:5]]))
+    found = by_name(open_stream(part, plan=tree))
+    for name in ("a", "open"):
+        assert (found[name] == expected()[0][name][:5]).all()
+    assert found["color=7"].tolist() == [0.0, 0.0, 1.0, 1.0, 1.0]  # text, though it looks like a number
     unlabelled = [{name: row[name] for name in row if name != "y"} for row in TABLE]
     blind = write(tmp_path, "blind.csv", csv_text(unlabelled))
-    stream = open_stream(blind, plan=tree)
-    X, y, _ = whole(stream)
-    assert not stream.has_target
-    assert (expected()[0] == X).all()
+    new = open_stream(blind, plan=tree)
+    X, y, _ = whole(new)
+    assert not new.has_target
+    assert (whole(stream)[0] == X).all()
     assert np.isnan(y).all()
     other = write(tmp_path, "other.csv", "a,colour,when,open,y\n1,red,2024-01-01,true,3\n")
     with pytest.raises(ConfigurationError, match="has no column 'color': did you mean 'colour'"):
@@ -488,7 +502,7 @@ def test_names(everything):
         ({"columns": ["colr"]}, "did you mean 'color'"),
         ({"columns": "a"}, r"expected a list of columns: \['a'\]"),
         ({"time": "wen"}, "did you mean 'when'"),
-        ({"missing": "guess"}, "missing is 'guess', expected one of error, skip, mean"),
+        ({"missing": "guess"}, "missing is 'guess', expected one of fill, skip, error"),
         ({"on_bad_row": "x"}, "on_bad_row is 'x'"),
         ({"task": "x"}, "task is 'x'"),
         ({"format": "xlsx"}, "format is 'xlsx'"),
@@ -515,7 +529,7 @@ def test_names(everything):
         ([([1, 2], 3), ({"a": 1}, 3)], "row 2: x is a dict"),
         ([({"a": 1}, 3), ([1], 3)], "row 2: x is no dict"),
         ((np.ones((3, 2)), [1, 2]), r"y has shape \(2,\)"),
-        ((np.array([[1.0], [np.nan]]), [1, 2]), r"X\[1\]\[0\] is nan"),
+        ((np.array([[1.0], [np.inf]]), [1, 2]), r"X\[1\]\[0\] is inf"),
         (pd.DataFrame({"a": []}), "no rows"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns|cannot be read|lazy"),
         (pl.DataFrame({"a": [1]}).lazy(), r"collect\(\) a lazy one first"),
@@ -523,7 +537,8 @@ def test_names(everything):
 )
 def test_sources_that_are_none(source, words):
     with pytest.raises(InputError, match=words):
-        whole(open_stream(source, "a" if isinstance(source, pd.DataFrame) else None, quiet=True))
+        target = "a" if isinstance(source, pd.DataFrame) else None
+        whole(open_stream(source, target, on_bad_row="error", quiet=True))
 
 
 def test_rows_of_an_iterator_that_are_bad_can_be_skipped():
@@ -533,6 +548,11 @@ def test_rows_of_an_iterator_that_are_bad_can_be_skipped():
     assert (X.tolist(), y.tolist(), lines.tolist()) == ([[1, 2], [5, 6]], [3, 7], [1, 4])
     assert stream.skipped == {"bad row": 3}
     assert "row 2" in stream.first_skipped["bad row"]
+    stream = open_stream(rows[:4], quiet=True)  # a row of another width is skipped, a cell is a gap
+    X, y, lines = whole(stream)
+    assert (X[:, :2].tolist(), lines.tolist()) == ([[1, 2], [1, 2], [5, 6]], [1, 3, 4])
+    assert stream.skipped == {"bad row": 1}
+    assert stream.bad_cells == {"x1": (1, ((3, "x"),))}
 
 
 def test_features_may_vanish_and_come():
@@ -541,7 +561,13 @@ def test_features_may_vanish_and_come():
     assert whole(stream)[0].tolist() == [[1.0, 2.0], [4.0, 1.0]]
     assert stream.skipped == {"missing": 1}
     with pytest.raises(InputError, match="row 2, column 'a': '' is a missing value"):
-        whole(open_stream(rows, columns=["a", "b"], quiet=True))
+        whole(open_stream(rows, columns=["a", "b"], missing="error", quiet=True))
+    stream = open_stream(rows, quiet=True)
+    found = by_name(stream)
+    assert found["a"].tolist() == [1.0, 1.0, 4.0]
+    assert found["b"].tolist() == [2.0, 3.0, 1.0]
+    assert found["c missing"].tolist() == [1.0, 1.0, 1.0]  # that it came is known behind its row
+    assert stream.gaps == {"a": 1}
 
 
 @pytest.mark.parametrize("module", ["pyarrow", "narwhals"])

@@ -17,10 +17,10 @@ import pytest
 from kons.errors import ConfigurationError, InputError
 from kons.streams import open_stream
 from kons.streams.opening import resolve_column
-from streams.whole import whole
+from streams.whole import by_name, whole
 
-PLAIN = "a,b,y\n" + "".join(f"{i},{i % 5},{i * 0.5}\n" for i in range(60))
-ROWS = [[float(i), float(i % 5)] for i in range(60)]
+PLAIN = "a,b,y\n" + "".join(f"{i * 2},{i % 5},{i * 0.5}\n" for i in range(60))
+ROWS = [[float(i * 2), float(i % 5)] for i in range(60)]
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_no_header_can_be_said(file):
     assert len(whole(open_stream(path, "3", quiet=True, drop=["red"]))[1]) == 2
     stream = open_stream(path, "c3", header=False, quiet=True)
     assert whole(stream)[1].tolist() == [3, 6, 9]
-    assert stream.features[:2] == ("c1", "c2#0")
+    assert stream.features[:2] == ("c1", "c2=red")
 
 
 def test_columns_of_the_same_name_are_renamed_and_told(file):
@@ -118,24 +118,23 @@ def test_runs_of_spaces_delimit_where_nothing_else_does(file, text):
 
 
 def test_texts_with_spaces_may_be_quoted(file):
-    path = file('a "the name" y\n1 "x  y" 1\n2   "x  y" 2\n3 z 3\n')
+    path = file('a "the name" y\n1 "x  y" 1\n2   "x  y" 2\n3 z 3\n4 "x  y" 4\n')
     stream = open_stream(path, "y", quiet=True)
     assert stream.plan.columns[1].name == "the name"
-    X = whole(stream)[0]
-    assert (X[0, 1:] == X[1, 1:]).all()
-    assert not (X[0, 1:] == X[2, 1:]).all()
+    assert by_name(stream)["the name=x  y"].tolist() == [0.0, 0.0, 0.0, 1.0]
 
 
 def test_a_stray_quote_in_a_name_is_a_letter(file):
     rows = "".join(f"{i},{i % 9},{i % 5},{i % 7}\n" for i in range(3000))
     stream = open_stream(file('id,width 12",height,price\n' + rows), "price", quiet=True)
-    assert stream.features == ("id", 'width 12"', "height")
+    assert stream.features == ('width 12"', "height")
+    assert any("the number of the row" in note and "id" in note for note in stream.notes)
     assert len(whole(stream)[1]) == 3000
 
 
 # ---- lists of JSON and packed files
 
-OBJECTS = [{"a": float(i), "b": float(i % 5), "t": 'x]"{', "y": i * 0.5} for i in range(60)]
+OBJECTS = [{"a": float(i * 2), "b": float(i % 5), "t": 'x]"{', "y": i * 0.5} for i in range(60)]
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1 << 20])
@@ -153,9 +152,10 @@ def test_a_list_of_objects_is_read_as_lines_are(file, monkeypatch, piece, indent
 
 def test_rows_before_the_damage_of_a_list_are_handed_on(file):
     text = json.dumps(OBJECTS * 20)[:-1] + ', {"a": oops}]'
-    stream = open_stream(file(text, "t.json"), "y", drop=["t"], block_size=400, quiet=True)
+    options = {"drop": ["t"], "block_size": 400, "quiet": True, "on_bad_row": "error"}
+    stream = open_stream(file(text, "t.json"), "y", **options)
     blocks = stream.blocks()
-    assert [next(blocks).first for _ in range(3)] == [0, 400, 800]
+    assert [next(blocks).first for _ in range(4)] == [0, 400, 512, 800]  # at 512 numbers are looked at
     with pytest.raises(InputError, match=r"row 1,201: '{.*oops.*is not a JSON object"):
         next(blocks)
 
@@ -229,13 +229,13 @@ def test_texts_and_numbers_that_mean_a_gap(tmp_path):
 def test_a_bad_cell_is_a_gap_counted_by_column(tmp_path):
     late = 1010  # behind the rows that decide what a column holds
     rows = [
-        {"a": float(i), "f": bool(i % 2), "t": f"2024-01-{1 + i % 28:02d}", "y": i * 0.5} for i in range(1100)
+        {"a": i * 2.0, "f": bool(i % 2), "t": f"2024-01-{1 + i % 28:02d}", "y": i * 0.5} for i in range(1100)
     ]
     for i in range(4):
         rows[late + i]["a"] = f"oops {i}"
     rows[late + 10]["f"], rows[late + 11]["t"] = "maybe", "2024-02-31"
     for source in sources(tmp_path, rows):
-        stream = open_stream(source, "y", on_bad_row="gap", missing="mean", quiet=True)
+        stream = open_stream(source, "y", quiet=True)
         X = whole(stream)[0]
         first = late + (2 if str(source).endswith(".csv") else 1)
         assert len(X) == 1100
@@ -243,12 +243,13 @@ def test_a_bad_cell_is_a_gap_counted_by_column(tmp_path):
         assert stream.bad_cells["a"] == (4, tuple((first + i, f"oops {i}") for i in range(3)))
         assert stream.bad_cells["f"] == (1, ((first + 10, "maybe"),))
         assert stream.bad_cells["t"] == (1, ((first + 11, "2024-02-31"),))
-        assert X[late : late + 4, 0].tolist() == [np.mean(range(late))] * 4
+        assert X[late : late + 4, 0].tolist() == [2.0 * np.mean(range(late))] * 4
+        assert stream.gaps == {"a": 4, "f": 1, "t": 1}
         skipping = open_stream(source, "y", on_bad_row="skip", quiet=True)
         assert len(whole(skipping)[1]) == 1094
         assert skipping.skipped == {"bad row": 6}
         with pytest.raises(InputError, match=r"1[12], column 'a': 'oops 0' is not a number"):
-            whole(open_stream(source, "y", quiet=True))
+            whole(open_stream(source, "y", on_bad_row="error", quiet=True))
 
 
 def test_infinity_is_a_bad_cell(tmp_path, file):
@@ -259,26 +260,28 @@ def test_infinity_is_a_bad_cell(tmp_path, file):
         (tmp_path / "t.parquet", ((2, "inf"), (4, "-inf"))),
         (file("a,y\n1,1\n1e999,2\n3,3\n-Infinity,4\n"), ((3, "1e999"), (5, "-Infinity"))),
     ]:
-        stream = open_stream(source, "y", on_bad_row="gap", missing="mean", quiet=True)
-        assert whole(stream)[0].ravel().tolist() == [1, 1, 3, 2]
+        stream = open_stream(source, "y", quiet=True)
+        found = by_name(stream)
+        assert found["a"].tolist() == [1, 1, 3, 2]
+        assert found["a missing"].tolist() == [0, 0, 0, 1]
         assert stream.bad_cells == {"a": (2, cells)}
 
 
 def test_a_bad_target_is_an_error_unless_rows_are_skipped(file):
     path = file("a,y\n1,1\nx,2\n3,oops\n4,4\n5,5\n")
-    blocks = open_stream(path, "y", on_bad_row="gap", missing="mean", block_size=2, quiet=True)
+    blocks = open_stream(path, "y", block_size=2, quiet=True)
     with pytest.raises(InputError, match="line 4, column 'y': 'oops' is not a number"):
         whole(blocks)
     assert blocks.bad_cells == {"a": (1, ((3, "x"),))}
     stream = open_stream(path, "y", on_bad_row="skip", quiet=True)
     assert whole(stream)[2].tolist() == [2, 5, 6]
     with pytest.raises(InputError, match="line 3, column 'y': 'inf' is not finite"):
-        whole(open_stream(file("a,y\n1,1\n3,inf\n4,4\n5,5\n"), "y", on_bad_row="gap", quiet=True))
+        whole(open_stream(file("a,y\n1,1\n3,inf\n4,4\n5,5\n"), "y", quiet=True))
 
 
 def test_a_wrong_number_of_fields_is_skipped_where_cells_are_gaps(file):
     path = file("a,b,y\n1,2,3\n1,2\n2,x,4\n1,2,3,4\n3,3,5\n1,1,1\n")
-    stream = open_stream(path, "y", on_bad_row="gap", missing="mean", quiet=True)
+    stream = open_stream(path, "y", quiet=True)
     assert whole(stream)[2].tolist() == [2, 4, 6, 7]
     assert stream.skipped == {"bad row": 2}
     assert stream.bad_cells == {"b": (1, ((4, "x"),))}

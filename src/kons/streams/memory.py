@@ -228,7 +228,7 @@ class PairReader(Reader):
         if not pairs:
             raise InputError(f"{self.name}: it has no rows, expected pairs (x, y).")
         first = self._pair(pairs[0], 1)[0]
-        self._by_name = isinstance(first, Mapping)
+        self.named = self._by_name = isinstance(first, Mapping)
         if self._by_name:
             firsts = (pair[0] for pair in pairs if isinstance(pair, (tuple, list)) and pair)
             self._names: list[Any] = list(

@@ -227,6 +227,7 @@ def open_stream(
         horizon=horizon,
         task=task,
         typed=reader.typed,
+        named=reader.named,
         delimiter=reader.delimiter,
         categories=[*reader.categories, *map(found, _names(categorical, "categorical") or [])],
         numeric=list(map(found, _names(numeric, "numeric") or [])),

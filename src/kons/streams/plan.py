@@ -2,15 +2,14 @@
 
 A column is of numbers if at least half of its first values are: the others are bad cells. What becomes of a
 column then is up to the encoder (:mod:`kons.tables.features`). Left out are texts that are different in every
-row, and whole numbers that only count the rows. A column that the first rows leave empty is what its first
-values are, when they come.
+row, and whole numbers that only count the rows, if there is something else. A column that the first rows leave
+empty is what its first values are, when they come.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
 from typing import Any, Literal
 
 from kons.errors import ConfigurationError, InputError
@@ -180,6 +179,7 @@ def make_plan(
     horizon: int,
     task: str,
     typed: bool,
+    named: bool = True,
     delimiter: str = ",",
     categories: Sequence[str] = (),
     numeric: Sequence[str] = (),
@@ -187,8 +187,9 @@ def make_plan(
 ) -> tuple[Plan, list[str]]:
     """The plan for a source whose first rows hold these cells, and what was chosen, in words.
 
-    ``typed``: texts are texts, even where they look like numbers. ``categories`` and ``numeric``: columns
-    that are text, or numbers, for sure.
+    ``typed``: texts are texts, even where they look like numbers. ``named``: columns have names of their
+    own; those of an array are all meant. ``categories`` and ``numeric``: columns that are text, or numbers,
+    for sure.
     """
     for name in (target, *(columns or ()), *drop, *((time,) if time else ())):
         if name not in cells:
@@ -234,7 +235,7 @@ def make_plan(
 
     lags = [(target if name == "target" and name not in cells else name, back) for name, back in lags]
     chosen = list(names) if columns is None else [name for name in names if name in set(columns)]
-    left_out, features, late = set(drop), [], []
+    left_out, features, late, counters = set(drop), [], [], []
     for name in chosen:
         if name == target or name in left_out:
             continue
@@ -246,13 +247,18 @@ def make_plan(
             told.left_out("the order in time, which only grows:", name)
         elif column.kind == "text" and columns is None and _all_different(cells[name]):
             told.left_out("text that is different in every row:", name)
-        elif columns is None and name not in numeric and _counts_rows(column, cells[name]):
-            told.left_out("the number of the row (numeric keeps it):", name)
+        elif named and columns is None and name not in numeric and _counts_rows(column, cells[name]):
+            counters.append(column)
         else:
-            if name not in numeric and _looks_like_identifiers(column, cells[name]):
+            if named and name not in numeric and _looks_like_identifiers(column, cells[name]):
                 told.identifiers(name)
             told.becomes(column)
             features.append(column)
+    if not features and not lags and not late:
+        features = counters  # there is nothing else to predict from
+    else:
+        for column in counters:
+            told.left_out("the number of the row (numeric keeps it):", column.name)
     extras = []
     for name in dict.fromkeys([name for name, _ in lags] + ([time] if time else [])):
         if name not in cells:
@@ -388,14 +394,12 @@ def _by_cells(
 
 
 def _counts_rows(column: Column, cells: Sequence[Any]) -> bool:
-    """Whether the column only says which row it is."""
-    if column.kind != "number" or len(cells) < COUNTED:
+    """Whether the column only says which row it is, as a plain whole number."""
+    if column.kind != "number" or column.style != PLAIN or len(cells) < COUNTED:
         return False
-    values = [_value(cell, column.style) for cell in cells]
-    return all(
-        before is not None and after is not None and after - before == 1.0
-        for before, after in pairwise(values)
-    )
+    values = [_value(cell, PLAIN) for cell in cells]
+    first = values[0]
+    return first is not None and first.is_integer() and values == [first + i for i in range(len(values))]
 
 
 def _looks_like_identifiers(column: Column, cells: Sequence[Any]) -> bool:

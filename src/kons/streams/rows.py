@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from kons.arrays import Vector
 from kons.errors import InputError, KonsError
-from kons.streams.cells import BadCell, converter, is_missing
-from kons.streams.chunks import Chunk, Tally, Texts, bad_cell
+from kons.streams.cells import is_missing
+from kons.streams.chunks import Chunk, Fault, Tally, Texts, bad_cell, converted, settled
 from kons.streams.dates import NOT_A_TIME
 from kons.streams.plan import Column, Plan
 from kons.tables.records import Records, TypedRecords
@@ -89,7 +89,7 @@ class Assembler:
 
     def rows(self, chunk: Chunk) -> tuple[Rows, KonsError | None]:
         """The rows that this chunk completes, and the error to raise after them."""
-        chunk = self._sound(chunk)
+        chunk = self._sound(self._with_late(chunk))
         chunk = self._in_order(chunk)
         chunk = self._without_gaps(chunk)
         rows = Rows(self._columns_of(chunk), self._kinds, self._target_of(chunk), chunk.lines)
@@ -98,6 +98,22 @@ class Assembler:
     def finish(self) -> None:
         """Count the rows whose target has not come."""
         self._tally.add("no target yet", sum(part.size for part in self._waiting))
+
+    # ---- columns that come late
+
+    def _with_late(self, chunk: Chunk) -> Chunk:
+        """A column that the first rows left empty is what its first values are, from their chunk on."""
+        faults: list[Fault] = []
+        for late in self._plan.late:
+            texts = _values(chunk.columns[late.name])
+            column = self.resolved.get(late.name) or self._plan.resolve(late, texts)
+            if column is None:
+                continue
+            self.resolved[late.name] = column
+            self._kinds = {**self._kinds, late.name: column.kind}
+            chunk.columns[late.name], bad = converted(texts, column)
+            faults += [Fault(row, late.name, texts[row], p.reason, p.remedy) for row, p in bad.items()]
+        return settled(chunk, faults, self._where, self._tally)
 
     # ---- cells that are not what they should be
 
@@ -155,7 +171,7 @@ class Assembler:
         return self._complaint(chunk, row, self._plan.target, "is a missing value", remedy)
 
     def _incomplete(self, chunk: Chunk, row: int) -> InputError:
-        name = next(c.name for c in self._plan.read(with_target=False) if _blank(chunk, c)[row])
+        name = next(c.name for c in (*self._plan.columns, *self._plan.extras) if _blank(chunk, c)[row])
         remedy = "fill it, delete the row, drop the column, or set missing to skip or fill"
         return self._complaint(chunk, row, name, "is a missing value", remedy)
 
@@ -200,11 +216,14 @@ class Assembler:
     # ---- gaps
 
     def _without_gaps(self, chunk: Chunk) -> Chunk:
-        """Where gaps are not filled, rows that have one are refused or skipped."""
+        """Where gaps are not filled, rows that have one are refused or skipped.
+
+        A column that was empty in the first rows is filled all the same: it would take all rows with it.
+        """
         if self._missing == "fill":
             return chunk
         fault = np.zeros(len(chunk), dtype=bool)
-        for column in self._plan.read(with_target=False):
+        for column in (*self._plan.columns, *self._plan.extras):
             if column.kind not in ("number", "flag") or not _sum_is_finite(chunk.columns[column.name]):
                 fault |= _blank(chunk, column)
         if fault.any():
@@ -215,9 +234,8 @@ class Assembler:
     # ---- columns
 
     def _columns_of(self, chunk: Chunk) -> dict[str, Any]:
-        columns = {column.name: _values(chunk.columns[column.name]) for column in self._plan.columns}
-        for column in self._plan.late:
-            self._take_late(column, _values(chunk.columns[column.name]), columns)
+        used = [column.name for column in self._plan.columns] + [*self.resolved]
+        columns = {name: _values(chunk.columns[name]) for name in used}
         for (name, back), lag in zip(self._plan.lags, self._plan.lag_names, strict=True):
             columns[lag] = self._lagged(chunk, name, back)
         for name, past in self._past.items():
@@ -225,16 +243,6 @@ class Assembler:
                 both = np.concatenate([past, self._numbers(chunk, name)])
                 self._past[name] = both[len(both) - len(past) :]
         return columns
-
-    def _take_late(self, column: Column, texts: list[str | None], columns: dict[str, Any]) -> None:
-        """A column that the first rows left empty is what its first values are, from their chunk on."""
-        if column.name not in self.resolved:
-            found = self._plan.resolve(column, texts)
-            if found is None:
-                return
-            self.resolved[column.name] = found
-            self._kinds = {**self._kinds, column.name: found.kind}
-        columns[column.name] = as_kind(texts, self.resolved[column.name])
 
     def _lagged(self, chunk: Chunk, name: str, back: int) -> Vector:
         past = self._past[name]
@@ -281,22 +289,6 @@ class Assembler:
         self._without_past -= left
         self._tally.add("no past", left)
         return rows.cut(slice(left, None)) if left else rows
-
-
-def as_kind(texts: Sequence[str | None], column: Column) -> Any:
-    """Texts of a column as its kind has them; what is none of it is a gap."""
-    convert = converter(column.kind, style=column.style, order=column.order, na_values=column.na_values)
-    values = []
-    for text in texts:
-        try:
-            values.append(None if text is None else convert(text))
-        except BadCell:
-            values.append(None)
-    if column.kind == "text":
-        return values
-    if column.kind == "date":
-        return np.array([NOT_A_TIME if value is None else value for value in values], dtype=np.int64)
-    return np.array(values, dtype=np.float64)
 
 
 def _values(values: Any) -> Any:

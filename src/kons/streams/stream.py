@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, require_integer
-from kons.errors import ConfigurationError, InputError
+from kons.errors import ConfigurationError, InputError, KonsError
 from kons.learners.labels import Labels
 from kons.streams.chunks import BadCells, OnBadRow, Tally
 from kons.streams.plan import Plan, Task
@@ -58,7 +58,7 @@ class Stream:
 
     Iterating reads from the start, in constant memory; a source that can be read once only (a pipe, an
     iterator) says so the second time. Records become numbers by an encoder (:mod:`kons.tables`), which learns
-    as they come. Blocks end at multiples of ``block_size``, and where features join.
+    as they come. Blocks end at multiples of ``block_size``, and where features join or may do so.
 
     >>> import numpy as np
     >>> from kons.streams import open_stream
@@ -213,6 +213,7 @@ class Stream:
         self.encoder = encoder or Encoder(
             labelled=labelled, delay=late + self.delay, levels=self._reader.named
         )
+        self.encoder.delay = late + self.delay  # which a learner's file does not say
         for raw in self.records(stop):
             if not self.encoder.width:
                 self.encoder.prepare(self._first_rows)
@@ -230,7 +231,7 @@ class Stream:
                     continue
                 first = max(rows.start, skipped)
                 own = slice(first, rows.stop)
-                X = X[first - rows.start :]
+                X = X[first - rows.start :].copy() if first > rows.start else X
                 own_encoder = self.encoder if self._reader.named else None
                 yield Block(
                     raw.first + first, X, raw.y[own].copy(), raw.lines[own].copy(), growth, own_encoder
@@ -258,6 +259,26 @@ class Stream:
             yield _raw(next_row, Rows.joined(held))
 
     def _rows(self) -> Iterator[Rows]:
+        """All rows, the first in one piece: what the encoder has room for must not depend on the chunks."""
+        parts = self._parts()
+        first: list[Rows] = []
+        error: KonsError | None = None
+        try:
+            for part in parts:
+                first.append(part)
+                if sum(each.size for each in first) >= PREPARED:
+                    break
+        except KonsError as problem:  # to be raised behind the rows before it
+            error = problem
+        if first:
+            rows = Rows.joined(first)
+            self._first_rows = rows.cut(slice(0, PREPARED)).records
+            yield rows
+        if error is not None:
+            raise error
+        yield from parts
+
+    def _parts(self) -> Iterator[Rows]:
         wanted = self._plan.read(with_target=self._with_target)
         required = frozenset(name for name in (self._plan.target, self._plan.time) if name is not None)
         tally = self._tally = Tally(self._on_bad_row, required)
@@ -274,8 +295,6 @@ class Stream:
         for chunk in reader.chunks(wanted, tally):
             rows, error = assembler.rows(chunk)
             if rows.size:
-                if not used:
-                    self._first_rows = rows.cut(slice(0, PREPARED)).records
                 used += rows.size
                 yield rows
             if error is not None:
