@@ -418,14 +418,14 @@ class Quadratic(SquareSum):
 
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
-        start = {"start": len(self.S)} if isinstance(self.prior, float) else {}
-        return start | super().state()
+        start = {"start": len(self.S)} if len(self.S) < len(self) else {}
+        return super().state() | start
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved over so many coordinates, the rows pending among it."""
         size = sizes["size"]
         if isinstance(self.prior, float):
-            self.reset(stored.integer("start", at_most=size))
+            self.reset(stored.integer("start", at_most=size) if "start" in stored else size)
             self._make_room(size)
         # Of the buffers as they were made.
         given = {"outputs": self.outputs, "marks": STEPS + self.outputs, "size": len(self.S)}
