@@ -536,8 +536,8 @@ def test_names(everything):
     ],
 )
 def test_sources_that_are_none(source, words):
+    target = "a" if isinstance(source, pd.DataFrame) else None
     with pytest.raises(InputError, match=words):
-        target = "a" if isinstance(source, pd.DataFrame) else None
         whole(open_stream(source, target, on_bad_row="error", quiet=True))
 
 

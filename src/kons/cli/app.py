@@ -55,6 +55,7 @@ def run(
     /,
     *,
     target: options.Target = None,
+    model: Path | None = None,
     learner: str = "auto",
     effort: options.Effort = None,
     set: options.Texts = None,
@@ -81,10 +82,14 @@ def run(
 
     kons run sorted.csv --target price --shuffle
 
+    kons run tomorrow.csv --model runs/first --out runs/second
+
     tail -f log.csv | kons run - --target status --json
 
     Parameters
     ----------
+    model
+        Go on with the model of an earlier run, or its folder, which stays as it is: tomorrow's file.
     learner
         One of those that kons learners lists.
     set
@@ -96,6 +101,7 @@ def run(
         Let --out replace an earlier run.
     """
     from kons.cli import run
+    from kons.cli.files import find_model
     from kons.cli.values import assignments
     from kons.recipes.tasks import together
     from kons.runs import Settings
@@ -104,7 +110,10 @@ def run(
         options.asked(columns, reading),
         together({"effort": effort}, assignments(set or ()), "--set"),
     )
-    settings = Settings(file, target, learner, chosen, id=id, reading=read, **vars(evaluating))
+    if model is not None and (learner != "auto" or chosen):
+        raise ConfigurationError("--model has its own learner: leave out --learner, --effort and --set.")
+    goes_on = None if model is None else str(find_model(model))
+    settings = Settings(file, target, learner, chosen, id=id, model=goes_on, reading=read, **vars(evaluating))
     return run.start(settings, out, force=force, json=json, quiet=quiet, command=_typed)
 
 

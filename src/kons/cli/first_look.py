@@ -34,9 +34,9 @@ def read_labelled(
 
     Returns the table, and the two texts.
     """
-    stream = open_stream(source, target, drop=drop, missing="mean", quiet=True)
+    stream = open_stream(source, target, drop=drop, quiet=True)
     if stream.plan.target_kind == "number":
-        table = read_table(source, target, drop=drop, rows=rows, tell=tell, missing="mean")
+        table = read_table(source, target, drop=drop, rows=rows, tell=tell)
         return table, None
     parts, count = [], 0
     blocks = stream.blocks()

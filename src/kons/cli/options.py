@@ -90,16 +90,20 @@ class Evaluating:
 class Reading:
     """How a file is read."""
 
-    missing: Literal["error", "skip", "mean"] = "error"
-    """A missing value is an error, its row is skipped, or it is the mean so far."""
-    on_bad_row: Literal["error", "skip"] = "error"
-    """A row that cannot be read is an error, or is skipped and counted."""
+    missing: Literal["fill", "skip", "error"] = "fill"
+    """A gap is filled from what the model has learned, its row is skipped, or it is an error."""
+    on_bad_row: Literal["gap", "skip", "error"] = "gap"
+    """A cell that cannot be read is a gap, its row is skipped, or it is an error."""
+    na_values: Names = None
+    """Texts or numbers that mean a gap, besides the usual ones: -999,unknown."""
+    header: Annotated[bool | None, Parameter(negative="--no-header", show_default=False)] = None
+    """Whether the first line has the columns' names. Default: not if all are numbers; then c1, c2, ..."""
     format: str = "auto"
     """csv, tsv, parquet, jsonl, libsvm or arff. Default: by name and content."""
     delimiter: str | None = None
-    """Of text files, if not comma, semicolon, tab or bar."""
+    """Of text files, if not comma, semicolon, tab, bar or spaces."""
     encoding: str | None = None
-    """Of text files, if not UTF-8: latin-1, utf-16, ..."""
+    """Of text files, if neither UTF-8 nor marked as UTF-16: latin-1, ..."""
 
 
 @Parameter(name="*", group=READING)
@@ -111,6 +115,10 @@ class Columns:
     """Columns to use: a,b or given several times. Default: all."""
     drop: Names = None
     """Columns to leave out."""
+    categorical: Names = None
+    """Columns that are names, though they look like numbers."""
+    numeric: Names = None
+    """Columns that are numbers, though they look like something else, or like row numbers."""
     time: str | None = None
     """A column by which the rows must be in order."""
     lag: Texts = None

@@ -8,7 +8,9 @@ __all__ = ["with_flags"]
 
 # What the library says, and what is typed.
 WORDS = (
-    (r"set missing to skip or mean\b", "--missing skip or mean"),
+    (r"set missing to skip or fill\b", "--missing skip or fill"),
+    (r"\(numeric keeps it\)", "(--numeric keeps it)"),
+    (r"\(categorical, or drop\)", "(--categorical, or --drop)"),
     (r"set missing to (\w+)", r"--missing \1"),
     (r"skip bad rows \(on_bad_row\)", "skip bad rows (--on-bad-row skip)"),
     (r"set encoding to (\S+)\.", r"--encoding \1."),

@@ -144,9 +144,14 @@ class Run:
         """Open the source, look at it, make the learner."""
         if folder is not None:
             require_place(folder, force=force)
-        stream = settings.open(quiet=quiet)
-        engine = settings.make_engine(stream, settings.make_learner(stream))
-        require_memory(settings, stream)
+        if settings.model is None:
+            stream = settings.open(quiet=quiet)
+            learner = settings.make_learner(stream)
+            require_memory(settings, stream)
+        else:
+            learner, plan = settings.continued()
+            stream = settings.open(plan=plan, quiet=quiet)
+        engine = settings.make_engine(stream, learner)
         if folder is not None and not stream.resumable:
             announce(
                 f"{stream.source} can be read only once: this run cannot be resumed if it is interrupted."
@@ -177,7 +182,8 @@ class Run:
         if (folder / CHECKPOINT).exists():
             run = cls._from_checkpoint(folder, settings, stream)
         else:
-            run = cls(settings, stream, settings.make_engine(stream, settings.make_learner(stream)))
+            learner = settings.make_learner(stream) if settings.model is None else settings.continued()[0]
+            run = cls(settings, stream, settings.make_engine(stream, learner))
             run.folder = FolderWriter.reopen(folder, length=0, traces=0)
         run.resumed += 1
         threads = asked.get("threads")
@@ -262,8 +268,7 @@ class Run:
 
     def _blocks(self, stop: Callable[[], bool] | None) -> Iterator[Block]:
         """Blocks of rows, with a word about when they are waited for."""
-        encoder = as_learner(self.engine.learner).encoder
-        blocks = self.settings.blocks(self.stream, self.engine.rows, encoder)
+        blocks = self.settings.blocks(self.stream, self.engine.rows, self.engine.learner)
         while True:
             try:
                 self.is_reading = True

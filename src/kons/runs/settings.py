@@ -10,9 +10,10 @@ from typing import Any, Literal
 from kons.arrays import require_integer
 from kons.errors import ConfigurationError, InputError
 from kons.evaluation import Prequential
+from kons.files import about, load
+from kons.learners.protocol import as_learner
 from kons.recipes import RECIPES, Recipe, for_task, warmup_for
 from kons.streams import Block, Stream, open_stream
-from kons.tables import Encoder
 
 __all__ = ["READING", "Settings", "require_learner"]
 
@@ -20,17 +21,21 @@ __all__ = ["READING", "Settings", "require_learner"]
 READING = (
     "columns",
     "drop",
+    "categorical",
+    "numeric",
     "time",
     "lag",
     "horizon",
     "missing",
     "on_bad_row",
+    "na_values",
+    "header",
     "format",
     "delimiter",
     "encoding",
 )
 # Those of them that the plan of an earlier run has decided already.
-DECIDED = ("columns", "drop", "time", "lag", "horizon")
+DECIDED = ("columns", "drop", "categorical", "numeric", "na_values", "time", "lag", "horizon")
 # What has a place of its own in the settings.
 PLACED = ("seed", "delay")
 
@@ -64,6 +69,8 @@ class Settings:
     """Of two labels, the one that F1, precision and recall are about."""
     class_weight: str | None = None
     """"balanced": rows of rare labels count more."""
+    model: str | None = None
+    """A saved model to go on with, which stays as it is; the learner and its parameters are then its own."""
     reading: dict[str, Any] = field(default_factory=dict)
     """How the source is read, by the names in :data:`READING`."""
 
@@ -72,7 +79,7 @@ class Settings:
             require_integer(getattr(self, name), name, at_least=least)
         if self.rows is not None:
             require_integer(self.rows, "rows", at_least=1)
-        told = (self.target, self.id, self.positive, self.class_weight)
+        told = (self.target, self.id, self.positive, self.class_weight, self.model)
         texts = (self.source, self.learner, self.task, self.scale, *(text or "" for text in told))
         if not all(isinstance(text, str) for text in texts) or not isinstance(self.shuffle, bool):
             raise ConfigurationError("source, target, learner, task, scale, id and positive are text.")
@@ -80,6 +87,19 @@ class Settings:
             raise ConfigurationError("parameters and reading are dicts.")
         if unknown := self.reading.keys() - set(READING):
             raise ConfigurationError(f"there is no way of reading called {min(unknown)!r}.")
+
+    def continued(self) -> tuple[Any, Mapping[str, Any]]:
+        """The saved model to go on with, and the plan by which its rows were read."""
+        assert self.model is not None
+        plan = about(self.model).get("plan")
+        if not isinstance(plan, dict):
+            raise ConfigurationError(
+                f"model {self.model} does not know which columns it learned from: give that of a kons run."
+            )
+        learner = load(self.model)
+        if as_learner(learner).encoder is None:
+            raise ConfigurationError(f"model {self.model} has no encoder: expected that of a kons run.")
+        return learner, plan
 
     def open(self, *, plan: Mapping[str, Any] | None = None, quiet: bool = False) -> Stream:
         """The stream; with the plan of an earlier run, read as it was then."""
@@ -93,9 +113,15 @@ class Settings:
         reading = {name: value for name, value in reading.items() if name not in DECIDED}
         return open_stream(self.source, self.target, plan=plan, quiet=quiet, **reading)
 
-    def blocks(self, stream: Stream, start: int = 0, encoder: Encoder | None = None) -> Iterator[Block]:
-        """Its blocks from row ``start`` on, up to the limit on rows; see :meth:`Stream.blocks`."""
-        return stream.blocks(start, late=self.delay, encoder=encoder, stop=self.rows)
+    def blocks(self, stream: Stream, start: int = 0, learner: Any = None) -> Iterator[Block]:
+        """Its blocks from row ``start`` on, up to the limit on rows, for a learner that has learned some.
+
+        See :meth:`Stream.blocks`.
+        """
+        told = None if learner is None else as_learner(learner)
+        encoder = None if told is None else told.encoder
+        classes = told.classes if told is not None and encoder is not None and told.labelled else ()
+        return stream.blocks(start, late=self.delay, encoder=encoder, classes=classes, stop=self.rows)
 
     def rows_of(self, stream: Stream) -> int | None:
         """About how many rows the run will see, if that is known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,15 +200,22 @@ class Stream:
         return self.blocks()
 
     def blocks(
-        self, start: int = 0, *, stop: int | None = None, late: int = 0, encoder: Encoder | None = None
+        self,
+        start: int = 0,
+        *,
+        stop: int | None = None,
+        late: int = 0,
+        encoder: Encoder | None = None,
+        classes: Sequence[Any] = (),
     ) -> Generator[Block, None, None]:
         """Blocks from row number ``start`` on, up to ``stop``, encoded by rows before them.
 
         ``late``: targets are known so many rows later than they could be. ``encoder``: one that has learned
-        the rows before ``start``; without, these are encoded, too, and dropped.
+        the rows before ``start``, or those of another source, with ``classes`` in this order; without, rows
+        before ``start`` are encoded, too, and dropped.
         """
         start = require_integer(start, "start", at_least=0)
-        labels = Labels()
+        labels = Labels(classes)
         labelled = self.task == "classification"
         self.encoder = encoder or Encoder(
             labelled=labelled, delay=late + self.delay, levels=self._reader.named
