@@ -161,9 +161,8 @@ def test_what_was_chosen_is_told_once(everything, caplog):
         whole(stream)
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == len(stream.notes) == 3
-    for words, message in zip(
-        ("text, by its levels: color", "dates (year first): when", "1 and 0: open"), told
-    ):
+    expected = ("text, by its levels: color", "dates (year first): when", "1 and 0: open")
+    for words, message in zip(expected, told, strict=True):
         assert words in message
 
 

@@ -19,6 +19,8 @@ __all__ = ["print_outcome"]
 
 MOST_LABELS = 8
 MOST_RELEVANT = 3
+#: Of a column: bad cells beyond this share are said before anything else.
+MANY_BAD = 0.05
 
 
 def print_outcome(summary: dict[str, Any], source: str, folder: Path | None, files: Sequence[str]) -> None:
@@ -29,6 +31,13 @@ def print_outcome(summary: dict[str, Any], source: str, folder: Path | None, fil
     told += [f"targets {count(summary['delay'])} rows late"] if summary["delay"] else []
     told += ["stopped before the end"] if summary["stopped"] else []
     sheet.title(f"{source}, predicting {known.target!r}", ", ".join(told))
+    for bad in summary["bad_cells"]:
+        if bad["share"] > MANY_BAD:
+            sheet.say(
+                (f"{percent(bad['share'])} of {bad['column']!r} cannot be read", "bold"),
+                f" and count as gaps: {'; '.join(bad['examples'])}. Is it of another kind "
+                "(--categorical, --numeric), or does a text mean a gap (--na-values)?\n",
+            )
     sheet.say(f"{plain(headline(known))} {remark(known)}".rstrip())
     sheet.say()
     losses = beside(known, summary["learner"])

@@ -96,6 +96,8 @@ class Learner(LateTargets):
     """Those experts at work that need no last targets: they answer ``predict`` away from the stream."""
     relevances: Any = None
     """How much each feature counts."""
+    column_relevances: Any = None
+    """The same by column of a table, its features together."""
     online_effective_dimension: Any = None
     """The sum of the leverages, where it has a preconditioner."""
     log_determinant: Any = None

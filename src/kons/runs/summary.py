@@ -15,7 +15,9 @@ from kons.runs.circumstances import versions
 
 if TYPE_CHECKING:
     from kons.runs.run import Run
-    from kons.streams import Stream
+    from kons.streams.wording import listed
+from kons.streams import Stream
+from kons.streams.wording import listed
 
 __all__ = ["about_run", "finite", "shares_of", "skipped", "summarize"]
 
@@ -92,6 +94,8 @@ def summarize(run: Run) -> dict[str, Any]:
         "notes": [*run.stream.notes, *result.notes, *run.changed_notes, *_complaints(run.stream)],
         "features": list(run.stream.features),
         "relevances": _relevances(learner, run.stream.features),
+        "gaps": run.stream.gaps,
+        "bad_cells": _bad_cells(run.stream, result.rows),
         "experts": experts,
         "settings": run.settings.to_dict(),
         "versions": versions(),
@@ -119,10 +123,29 @@ def shares_of(learner: Any) -> dict[str, float]:
 
 
 def _complaints(stream: Stream) -> list[str]:
-    return [f"skipped, {reason}: {text}" for reason, text in stream.first_skipped.items() if text]
+    found = [f"skipped, {reason}: {text}" for reason, text in stream.first_skipped.items() if text]
+    if stream.gaps:
+        found.append(f"gaps filled: {listed([f'{name} {n:,}' for name, n in stream.gaps.items()])}")
+    return found
+
+
+def _bad_cells(stream: Stream, rows: int) -> list[dict[str, Any]]:
+    """Cells that are not what their column holds, and were taken for gaps."""
+    return [
+        {
+            "column": name,
+            "count": bad.number,
+            "share": bad.number / max(rows, 1),
+            "examples": [f"line {line}: {text}" for line, text in bad.examples],
+        }
+        for name, bad in stream.bad_cells.items()
+    ]
 
 
 def _relevances(learner: Any, features: tuple[str, ...]) -> dict[str, float] | None:
+    """By column, its features together; by feature, where columns have no names."""
+    if learner.encoder is not None and isinstance(learner.column_relevances, dict):
+        return {str(name): float(value) for name, value in learner.column_relevances.items()}
     values = learner.relevances
     if values is None:
         return None
