@@ -29,7 +29,7 @@ def exponentials(x: Vector, work: Vector) -> None:
     >>> import numpy as np
     >>> x = np.array([0.0, -1.0, -700.0, -np.inf])
     >>> exponentials(x, np.empty(4))
-    >>> np.abs(x - np.exp([0.0, -1.0, -700.0, -np.inf])).max() < 1e-16
+    >>> bool(np.abs(x - np.exp([0.0, -1.0, -700.0, -np.inf])).max() < 1e-16)
     True
     """
     bits = work.view(np.int64)

@@ -34,7 +34,7 @@ from kons.core.quadratic_loops import (
     WEIGHTS,
     predict_row,
 )
-from kons.core.threads import single_threaded_blas
+from kons.core.threads import blas_has_threads, single_threaded_blas
 from kons.state import Array, Corner, Count, Leading, Lower, Part, Sizes, fields
 from kons.stored import Stored
 
@@ -394,7 +394,7 @@ class Quadratic(SquareSum):
 
     def end_period_of_rows(self) -> None:
         """The row that was just learned, and counted, is the last of its period."""
-        with single_threaded_blas():
+        with single_threaded_blas(blas_has_threads()):
             self._end_period()
 
     # ---- the end of a period

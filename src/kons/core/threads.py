@@ -17,7 +17,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["single_threaded_blas"]
+__all__ = ["blas_has_threads", "single_threaded_blas"]
 
 
 @functools.cache
@@ -25,7 +25,8 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-def _has_threads() -> bool:
+def blas_has_threads() -> bool:
+    """Whether there is anything to limit: to ask takes 1 us, to limit 10."""
     libraries = _controller().lib_controllers
     return any(each.num_threads != 1 for each in libraries if each.user_api == "blas")
 
@@ -43,7 +44,7 @@ def single_threaded_blas(active: bool = True) -> Iterator[None]:
         yield
         return
     with _lock:
-        if _depth == 0 and _has_threads():  # to limit them takes 10 us
+        if _depth == 0:
             _limiter = _controller().limit(limits=1, user_api="blas")
         _depth += 1
     try:
@@ -51,6 +52,6 @@ def single_threaded_blas(active: bool = True) -> Iterator[None]:
     finally:
         with _lock:
             _depth -= 1
-            if _depth == 0 and _limiter is not None:
+            if _depth == 0:
                 _limiter.restore_original_limits()
                 _limiter = None
