@@ -1,4 +1,4 @@
-"""What comes late: columns with their first value in row 901 or 5,000, bad cells; and going on in the middle."""
+"""What comes late: columns with their first value in row 901 or 5,000; and going on in the middle."""
 
 import copy
 import json

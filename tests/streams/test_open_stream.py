@@ -161,7 +161,9 @@ def test_what_was_chosen_is_told_once(everything, caplog):
         whole(stream)
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == len(stream.notes) == 3
-    for words, message in zip(("text, by its levels: color", "dates (year first): when", "1 and 0: open"), told):
+    for words, message in zip(
+        ("text, by its levels: color", "dates (year first): when", "1 and 0: open"), told
+    ):
         assert words in message
 
 
@@ -412,11 +414,17 @@ def test_moments_of_any_kind():
         assert by_name(open_stream(frame, "y", quiet=True)) == reference
     days = [{"t": moment.date(), "y": i} for i, moment in enumerate(hours)]
     found = by_name(open_stream(pl.DataFrame(days), "y", quiet=True))
-    assert set(found) == {"t days", *(f"t {part} {w}" for part in ("weekday", "yearday") for w in ("sin", "cos"))}
+    assert set(found) == {
+        "t days",
+        *(f"t {part} {w}" for part in ("weekday", "yearday") for w in ("sin", "cos")),
+    }
     assert found == {n: pytest.approx(x, abs=1e-12) for n, x in in_days([r["t"] for r in days], "t").items()}
     clocks = [({"t": f"{i % 24}:00"}, i) for i in range(30)]
     found = by_name(open_stream(clocks, quiet=True))
-    assert set(found) == {"t days", *(f"t {part} {w}" for part in ("hour", "yearday") for w in ("sin", "cos"))}
+    assert set(found) == {
+        "t days",
+        *(f"t {part} {w}" for part in ("hour", "yearday") for w in ("sin", "cos")),
+    }
 
 
 def test_the_order_in_time_is_checked(tmp_path):

@@ -2,8 +2,8 @@
 
 A column is of numbers if at least half of its first values are: the others are bad cells. What becomes of a
 column then is up to the encoder (:mod:`kons.tables.features`). Left out are texts that are different in every
-row, and whole numbers that only count the rows, if there is something else. A column that the first rows leave
-empty is what its first values are, when they come.
+row, and whole numbers that only count the rows, if there is something else. A column that the first rows
+leave empty is what its first values are, when they come.
 """
 
 from __future__ import annotations

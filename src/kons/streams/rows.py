@@ -171,9 +171,7 @@ class Assembler:
         return self._complaint(chunk, row, self._plan.target, "is a missing value", remedy)
 
     def _incomplete(self, chunk: Chunk, row: int) -> InputError:
-        name = next(
-            c.name for c in (*self._plan.columns, *self._plan.extras) if _blank(chunk, c)[row]
-        )
+        name = next(c.name for c in (*self._plan.columns, *self._plan.extras) if _blank(chunk, c)[row])
         remedy = "fill it, delete the row, drop the column, or set missing to skip or fill"
         return self._complaint(chunk, row, name, "is a missing value", remedy)
 
