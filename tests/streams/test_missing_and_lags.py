@@ -82,8 +82,8 @@ def test_missing_rows_are_skipped_or_refused():
     assert found["c=u"].tolist() == [0.0, 0.0, 0.0, 0.0]  # a gap is a level of its own, and came once
     assert stream.gaps == {"a": 1, "c": 1}
     assert stream.skipped == {"missing target": 1}
+    options = {"missing": "error", "on_bad_row": "skip"}
     with pytest.raises(InputError, match="row 2, column 'y': nan is a missing value"):
-        options = {"missing": "error", "on_bad_row": "skip"}
         whole(open_stream([rows[0], *rows[3:]], columns=["a"], quiet=True, **options))
 
 

@@ -161,9 +161,8 @@ def test_what_was_chosen_is_told_once(everything, caplog):
         whole(stream)
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == len(stream.notes) == 3
-    for words, message in zip(
-        ("text, by its levels: color", "dates (year first): when", "1 and 0: open"), told
-    ):
+    expected = ("text, by its levels: color", "dates (year first): when", "1 and 0: open")
+    for words, message in zip(expected, told, strict=True):
         assert words in message
 
 
@@ -536,8 +535,8 @@ def test_names(everything):
     ],
 )
 def test_sources_that_are_none(source, words):
+    target = "a" if isinstance(source, pd.DataFrame) else None
     with pytest.raises(InputError, match=words):
-        target = "a" if isinstance(source, pd.DataFrame) else None
         whole(open_stream(source, target, on_bad_row="error", quiet=True))
 
 
