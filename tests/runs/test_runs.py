@@ -116,7 +116,7 @@ def test_a_folder_that_is_not_empty_is_refused_unless_forced(settings, tmp_path)
     assert (tmp_path / "out" / "mine.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("rows", ["", "a,b,y\n", "a,b,y\n1,2,3\n1,x,3\n", 'a,b,y\n1,2,"3\n'])
+@pytest.mark.parametrize("rows", ["", "a,b,y\n", "a,b,y\n1,2,3\n1,2,x\n", 'a,b,y\n1,2,"3\n'])
 def test_an_error_before_the_first_block_leaves_nothing(settings, tmp_path, rows):
     Run.start(settings, tmp_path / "kept").go()
     before = summary_of(tmp_path / "kept")
@@ -130,9 +130,9 @@ def test_an_error_before_the_first_block_leaves_nothing(settings, tmp_path, rows
 
 def test_a_row_that_cannot_be_read_leaves_the_rows_before_it(settings, tmp_path):
     lines = text().splitlines(keepends=True)
-    lines[1201] = "1,oops,2\n"
+    lines[1201] = "1,2,oops\n"
     (tmp_path / "rows.csv").write_text("".join(lines))
-    with pytest.raises(InputError, match=r"line 1202, column 'b'.*The 1,024 rows before it are in .*out\.$"):
+    with pytest.raises(InputError, match=r"line 1202, column 'y'.*The 1,024 rows before it are in .*out\.$"):
         Run.start(settings, tmp_path / "out").go()
     assert len(whole_trace(tmp_path / "out")["loss"]) == 1024
     assert len(cells(tmp_path / "out" / "predictions.csv")["row"]) == 1024
@@ -181,8 +181,8 @@ def test_an_interruption_while_it_reads(settings, tmp_path, monkeypatch):
     run = Run.start(settings, tmp_path / "out")
     blocks = run.stream.blocks
 
-    def interrupted(start=0):
-        for block in blocks(start):
+    def interrupted(start=0, **options):
+        for block in blocks(start, **options):
             if block.first == 512:
                 assert run.is_reading
                 raise KeyboardInterrupt

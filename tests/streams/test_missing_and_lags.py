@@ -19,25 +19,21 @@ NAN = math.nan
 def filling_twin(rows):
     """Rows one by one: a hole is the mean of what that column has shown before.
 
-    Behind the first hole of a column there is one more, that says where they are; earlier rows have 0 there.
+    A column with holes among the first rows has one more behind it, that says where they are.
     """
-    names = list(rows[0][0])
-    seen = {name: [] for name in names}
-    out, order = [], [*names]
-    for number, (x, y) in enumerate(rows, start=1):
-        if math.isnan(y):
-            continue
-        row = dict.fromkeys(order, 0.0)
-        for name in names:
-            hole = math.isnan(x[name])
-            row[name] = sum(seen[name]) / max(len(seen[name]), 1) if hole else x[name]
-            if f"{name} missing" in row:
-                row[f"{name} missing"] = float(hole)
-        order += [f"{n} missing" for n in names if math.isnan(x[n]) and f"{n} missing" not in order]
-        for name in names:
-            seen[name] += [] if math.isnan(x[name]) else [x[name]]
-        out.append((number, row, y))
-    return [(number, [row.get(name, 0.0) for name in order], y) for number, row, y in out], order
+    kept = [(number, x, y) for number, (x, y) in enumerate(rows, start=1) if not math.isnan(y)]
+    holey = {name: any(math.isnan(x[name]) for _, x, _ in kept) for name in rows[0][0]}
+    seen = {name: [] for name in holey}
+    out = []
+    for number, x, y in kept:
+        row = {}
+        for name, value in x.items():
+            hole = math.isnan(value)
+            row[name] = sum(seen[name]) / max(len(seen[name]), 1) if hole else value
+            row |= {f"{name} missing": float(hole)} if holey[name] else {}
+            seen[name] += [] if hole else [value]
+        out.append((number, list(row.values()), y))
+    return out, list(row)
 
 
 VALUES = st.one_of(st.just(NAN), st.integers(-50, 50).map(float))
@@ -61,14 +57,14 @@ def test_means_are_of_what_was_seen_before(cells):
     assert stream.gaps == {name: count for name, count in holes.items() if count}
 
 
-def test_a_column_begins_with_its_first_value():
+def test_a_gap_before_any_value_is_nought_and_said():
     rows = [({"a": NAN}, 1.0), ({"a": 2.0}, 2.0), ({"a": NAN}, 3.0), ({"a": 4.0}, NAN), ({"a": NAN}, 5.0)]
     stream = open_stream(rows)
     found = by_name(stream)
-    assert found["a"].tolist() == [2.0, 2.0, 2.0, 2.0]  # what earlier rows have is what it began with
-    assert found["a missing"].tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert found["a"].tolist() == [0.0, 2.0, 2.0, 2.0]
+    assert found["a missing"].tolist() == [1.0, 0.0, 1.0, 1.0]
     assert stream.skipped == {"missing target": 1}
-    assert stream.gaps == {"a": 2}
+    assert stream.gaps == {"a": 3}
 
 
 def test_missing_rows_are_skipped_or_refused():
@@ -82,7 +78,7 @@ def test_missing_rows_are_skipped_or_refused():
     stream = open_stream(rows, quiet=True)
     found = by_name(stream)
     assert found["a"].tolist() == [1.0, 1.0, 1.0, 6.0]
-    assert found["a missing"].tolist() == [0.0, 0.0, 0.0, 0.0]  # the first gap is known behind its row
+    assert found["a missing"].tolist() == [0.0, 1.0, 0.0, 0.0]
     assert found["c=u"].tolist() == [0.0, 0.0, 0.0, 0.0]  # a gap is a level of its own, and came once
     assert stream.gaps == {"a": 1, "c": 1}
     assert stream.skipped == {"missing target": 1}

@@ -565,8 +565,8 @@ def test_features_may_vanish_and_come():
     found = by_name(stream)
     assert found["a"].tolist() == [1.0, 1.0, 4.0]
     assert found["b"].tolist() == [2.0, 3.0, 1.0]
-    assert found["c missing"].tolist() == [1.0, 1.0, 1.0]  # that it came is known behind its row
-    assert stream.gaps == {"a": 1}
+    assert found["c missing"].tolist() == [1.0, 1.0, 0.0]
+    assert stream.gaps == {"a": 1, "c": 2}
 
 
 @pytest.mark.parametrize("module", ["pyarrow", "narwhals"])

@@ -384,7 +384,10 @@ def _through_pickle(learner: Any) -> Any:
 
 
 def refused_input_changes_nothing(subject: Subject) -> None:
-    """NaN, infinity, another number of features, targets that are none: refused, and all is as before."""
+    """NaN, infinity, another number of features, targets that are none: refused, and all is as before.
+
+    A learner that says that it ``allows_missing`` may take NaN in features, which stands for a gap.
+    """
     for start, stop in subject.after_some_rows:
         learner, expected = subject.twins(start)
         before = copy.deepcopy(state_of(learner))
@@ -401,7 +404,8 @@ def _bad_calls(subject: Subject, learner: Any, start: int) -> dict[str, Callable
     X, y = subject.rows(start - 1, start + 8)
     calls: dict[str, Callable[[], Any]] = {"no rows": lambda: learn(learner, X[:0], y[:0])}
     if isinstance(X, np.ndarray) and X.dtype.kind == "f":
-        for value in (np.nan, np.inf, -np.inf):
+        gaps = getattr(learner, "allows_missing", False)
+        for value in (np.inf, -np.inf) if gaps else (np.nan, np.inf, -np.inf):
             bad = X.copy()
             bad[-1, 0] = value
             calls[f"{value} in the last row"] = partial(learn, learner, bad, y)

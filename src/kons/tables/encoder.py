@@ -382,7 +382,8 @@ class Encoder(Part):
             rows.append(column.first_growth(values[name][start:], level))
         if self._looked < len(LOOKS) and any(column.undecided for column in self.columns.values()):
             rows.append(LOOKS[self._looked] - self._known + late - 1)
-        if self.labelled and self.outputs < MOST_OUTPUTS:
+        statistics = any(column.statistics is not None for column in self.columns.values())
+        if statistics and self.labelled and self.outputs < MOST_OUTPUTS:
             known = np.concatenate([self._late, y[start:]])[: self._pairs(left), 0]
             more = np.flatnonzero(known > self.outputs)
             rows += [int(more[0]) + late] if len(more) else []

@@ -245,7 +245,7 @@ class TargetStatistics(Part):
     >>> codes, targets = np.tile([0, 1], 50), np.tile([[1.0], [5.0]], (50, 1))
     >>> _ = statistics.follow(codes, codes, targets, np.arange(100))
     >>> statistics.look(np.array([0, 1, -1])).round(2).ravel().tolist()
-    [1.01, 4.99, 3.0]
+    [1.0, 5.0, 3.0]
     """
 
     STATE = fields(
