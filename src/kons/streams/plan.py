@@ -1,15 +1,9 @@
 """How each column is read, decided once from the first rows and kept for the whole stream.
 
 A column is of numbers if at least half of its first values are: the others are bad cells. What becomes of a
-<<<<<<< HEAD
 column then is up to the encoder (:mod:`kons.tables.features`). Left out are texts that are different in
 every row, and whole numbers that only count the rows, if there is something else. A column that the first
 rows leave empty is what its first values are, when they come.
-=======
-column then is up to the encoder (:mod:`kons.tables.features`). Left out are texts that are different in every
-row, and whole numbers that only count the rows, if there is something else. A column that the first rows
-leave empty is what its first values are, when they come.
->>>>>>> suite
 """
 
 from __future__ import annotations

@@ -40,6 +40,8 @@ MOST_LEVELS = 10_000
 BUCKETS = 1024
 #: m before there are enough rows to estimate it, and the range it is kept in.
 FIRST_SHRINKAGE, LEAST_SHRINKAGE, MOST_SHRINKAGE = 10.0, 0.1, 1000.0
+# Mean distances from the mode beyond which a number counts as so far; what is left of a feature by rounding.
+FAR, ROUNDING = 5.0, 1e-12
 # Rows of the totals: rows, levels met, sum of n_l^2; then for each output origin, S, Q and B.
 ROWS, MET, SQUARES, PER_OUTPUT = 0, 1, 2, 3
 ORIGIN, SUM, SUM_OF_SQUARES, BETWEEN, OUTPUT_TOTALS = 0, 1, 2, 3, 4
@@ -316,11 +318,14 @@ class TargetStatistics(Part):
         rows, met = n.sum(), len(n)
         if rows < met + 2.0 or met < 3:
             return -np.inf
-        spread = np.sqrt(np.average((values - np.average(values, weights=n)) ** 2, weights=n))
         mode = values[n.argmax()]
-        features = np.stack(
-            [np.ones(met), np.clip((values - mode) / (spread or 1.0), -5.0, 5.0), values != mode]
-        )
+        with np.errstate(over="ignore"):
+            unit = np.average(np.abs(values - mode), weights=n)
+        away = np.clip((values - mode) / unit, -FAR, FAR) if np.isfinite(unit) else np.sign(values - mode)
+        # The two, centred, the second without what the first tells: then each explains by itself.
+        line = away - np.average(away, weights=n)
+        flag = (values != mode) - np.average(values != mode, weights=n)
+        flag = flag - (n * flag * line).sum() / (n * line * line).sum() * line
         gains = []
         for k in range(self.outputs):
             at = PER_OUTPUT + OUTPUT_TOTALS * k
@@ -328,9 +333,11 @@ class TargetStatistics(Part):
             within = self.totals[at + SUM_OF_SQUARES] - (sums[:, k] ** 2 / n).sum()
             if total <= 0.0:
                 continue
-            fit = np.linalg.lstsq((features * np.sqrt(n)).T, sums[:, k] / np.sqrt(n), rcond=None)[0]
-            line = (fit @ features) * sums[:, k]
-            explained = line.sum() - sums[:, k].sum() ** 2 / rows
+            explained = 0.0
+            for feature in (line, flag):
+                square = (n * feature * feature).sum()
+                if square > ROUNDING * rows:
+                    explained += (feature * sums[:, k]).sum() ** 2 / square
             gains.append(1.0 - within / (rows - met) * (rows - 1.0) / total - explained / total)
         return max(gains, default=-np.inf)
 
