@@ -311,7 +311,7 @@ class TextFeatures(ColumnFeatures):
     def grow(self, value: str | None) -> dict[str, float]:
         assert self.levels is not None
         assert self.statistics is not None
-        if self.places(STATISTIC) or not self.indicators.lacks_room:
+        if self.places(STATISTIC) or not self.indicators.lacks_room(int(self.levels.find([value])[0])):
             return {}
         if self.indicators.capacity < MOST_INDICATORS:
             return self._more_indicators()

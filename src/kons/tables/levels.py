@@ -155,12 +155,13 @@ class Indicators(Part):
         rows = int(self.counts.sum())
         return int(_place(codes, self.counts.copy(), self.places.copy(), self.used, self.capacity, rows)[0])
 
-    @property
-    def lacks_room(self) -> bool:
-        """Whether a level that comes often enough has no column, and there is none left."""
-        full = self.capacity == MOST_INDICATORS  # then the target statistics join, which is cheap
-        often = self.counts >= max(FREQUENT, 0.0 if full else self.counts.sum() / NOTICED)
-        return self.used == self.capacity and bool((often & (self.places < 0.0)).any())
+    def lacks_room(self, code: int) -> bool:
+        """Whether the level of the last row comes often enough, has no column, and there is none left."""
+        if self.used < self.capacity or self.places[code] >= 0.0 or self.counts[code] < FREQUENT:
+            return False
+        # Where all columns are taken the target statistics join, which is cheap.
+        full = self.capacity == MOST_INDICATORS
+        return full or bool(self.counts[code] * NOTICED >= self.counts.sum())
 
     def learn(self, codes: Any) -> Any:
         """The column that each row has among its own, -1 for none; counts the rows."""
@@ -363,7 +364,7 @@ def _statistic(code: int, k: int, counts: Vector, sums: Matrix, totals: Vector) 
             shrinkage = MOST_SHRINKAGE
         else:
             shrinkage = max(within / between, LEAST_SHRINKAGE)
-    if code < 0 or code >= len(counts):
+    if code < 0 or code >= len(counts) or counts[code] == 0.0:
         return float(mean + totals[at + ORIGIN])
     drawn = (sums[code, k] + shrinkage * mean) / (counts[code] + shrinkage)
     return float(drawn + totals[at + ORIGIN])
