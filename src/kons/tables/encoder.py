@@ -298,8 +298,11 @@ class Encoder(Part):
                     self.width,
                     self._grow({n: each[stop - 1] for n, each in values.items()}, largest),
                 )
-                for name in [name for name, row in new.items() if row == stop - 1]:
-                    kind = records.columns_at(stop - 1)[name]
+                there = records.columns_at(stop - 1) if stop - 1 in new.values() else {}
+                # In the order of columns_at: permuted columns are the same columns.
+                for name, kind in there.items():
+                    if new.get(name) != stop - 1:
+                        continue
                     column = records.values(name, kind)
                     earlier += self._join(name, kind, column[stop - 1 : stop], late=True)
                     values[name], rest = column, self.columns[name].codes(column[stop:])
@@ -448,5 +451,6 @@ class Encoder(Part):
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         slots = sorted(slot for column in self.columns.values() for slot in column.slots)
-        if slots != list(range(self.width)) and not (self.width == 1 and not slots):
+        # The first place stays empty where the first row had no value.
+        if slots not in (list(range(self.width)), list(range(1, self.width))):
             raise stored.error("the features of its columns do not fill its rows")

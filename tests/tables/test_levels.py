@@ -1,0 +1,103 @@
+"""Levels and their target statistics: refereed by loops over all rows before, and by hand."""
+
+import numpy as np
+import pytest
+
+from kons.tables.levels import MOST_INDICATORS, Indicators, Levels, TargetStatistics
+
+RNG = np.random.default_rng(6)
+
+
+def by_analysis_of_variance(levels, targets, level):
+    """The shrunk mean of a level, from all rows before: one-way analysis of variance by moments."""
+    levels, targets = np.array(levels), np.array(targets)
+    if not len(targets):
+        return 0.0
+    mean, rows = targets.mean(), len(targets)
+    names, counts = np.unique(levels, return_counts=True)
+    means = np.array([targets[levels == name].mean() for name in names])
+    m = 10.0
+    if rows > len(names) + 1 and len(names) > 1:
+        within = sum(
+            ((targets[levels == name] - own) ** 2).sum() for name, own in zip(names, means, strict=True)
+        )
+        within /= rows - len(names)
+        squares = (counts * (means - mean) ** 2).sum() - (len(names) - 1) * within
+        between = squares / (rows - (counts**2).sum() / rows)
+        m = 1000.0 if between * 1000.0 <= within else max(within / between, 0.1)
+    own = targets[levels == level]
+    return (own.sum() + m * mean) / (len(own) + m)
+
+
+@pytest.mark.parametrize("told", [0.0, 0.3, 3.0])
+def test_statistics_are_those_of_the_rows_before(told):
+    codes = RNG.integers(0, 6, size=80)
+    targets = 100.0 + told * codes + RNG.normal(size=80)
+    statistics = TargetStatistics(1)
+    statistics.reach(6)
+    found = statistics.follow(codes, codes, targets[:, None], np.arange(80))[:, 0]
+    expected = [by_analysis_of_variance(codes[:t], targets[:t], codes[t]) for t in range(80)]
+    # Sums of squares around the first target, here some 10 in units of the noise: 1e2 * 80 roundings.
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+    assert statistics.look(np.array([-1]))[0, 0] == pytest.approx(targets.mean(), rel=1e-12)
+
+
+def test_shrinkage_by_hand():
+    """Two levels of 2 rows: 1, 3 and 7, 9. Within 4/2 = 2, between (36 - 2)/2 = 17, so m = 2/17."""
+    statistics = TargetStatistics(1)
+    statistics.reach(2)
+    codes, targets = np.array([0, 0, 1, 1]), np.array([[1.0], [3.0], [7.0], [9.0]])
+    statistics.follow(codes, codes, targets, np.arange(4))
+    m = 2.0 / 17.0
+    expected = [(4.0 + 5.0 * m) / (2.0 + m), (16.0 + 5.0 * m) / (2.0 + m)]
+    np.testing.assert_allclose(statistics.look(np.array([0, 1]))[:, 0], expected, rtol=1e-14)
+
+
+def test_late_targets_are_in_no_earlier_statistic():
+    codes = RNG.integers(0, 3, size=50)
+    targets = RNG.normal(size=(50, 1))
+
+    def found(y):
+        statistics = TargetStatistics(1)
+        statistics.reach(3)
+        return statistics.follow(codes, codes[:46], y[:46], np.clip(np.arange(50) - 4, 0, 46))
+
+    changed = targets.copy()
+    changed[20] += 100.0
+    before, after = found(targets), found(changed)
+    assert (before[:25] == after[:25]).all()  # the target of row 20 is known before row 25
+    assert (before[25:] != after[25:]).all()
+
+
+def test_a_million_identities_take_no_more_memory_than_ten_thousand():
+    levels = Levels()
+    names = (f"identity {i}" for i in range(1_000_000))
+    codes = levels.learn([next(names) for _ in range(20_000)])
+    assert codes[:10_000].tolist() == list(range(10_000))
+    assert len(levels.names) == 10_000
+    assert len(levels) == 11_024
+    for _ in range(49):
+        codes = levels.learn([next(names) for _ in range(20_000)])
+        assert 10_000 <= codes.min() <= codes.max() < 11_024
+    assert (len(levels.names), len(levels)) == (10_000, 11_024)
+    assert levels.find(["identity 3", "identity 999999", "never"])[0] == 3
+    assert levels.find(["identity 999999"]) == codes[-1]
+
+
+def test_indicators_go_to_the_first_frequent_levels():
+    indicators = Indicators()
+    indicators.reach(200)
+    indicators.make_room()
+    assert indicators.capacity == 4
+    codes = np.repeat(np.arange(200), 5)
+    assert indicators.first_growth(codes[:20]) == 20
+    assert indicators.first_growth(codes) == 24  # a fifth level has come five times
+    for capacity in (8, 16, 32, 64, 64):
+        indicators.make_room()
+        assert indicators.capacity == capacity
+    found = indicators.learn(codes)
+    assert (found == -1).all()  # each is learned behind its fifth row
+    assert indicators.find(np.arange(200)).tolist() == [
+        *range(MOST_INDICATORS),
+        *[-1] * (200 - MOST_INDICATORS),
+    ]
