@@ -336,7 +336,7 @@ def _from_frame(frame: Any, name: str) -> NDArray[np.float64]:
             first = next(iter(series.head(1).to_list()), None)
             raise InputError(
                 f"{name} holds {first!r} in column {column!r} ({series.dtype}), expected numbers: encode the "
-                "column (kons.encoding) or drop it."
+                "column, or drop it."
             ) from None
     return out
 

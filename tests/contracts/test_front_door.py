@@ -16,7 +16,6 @@ from kons.step_sizes import StepSize
 PUBLIC = [
     "kons",
     "kons.checks",
-    "kons.encoding",
     "kons.errors",
     "kons.files",
     "kons.kernels",

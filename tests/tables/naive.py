@@ -42,7 +42,7 @@ class Naive:
                     earlier.append(0.0)
                 continue
             level = self.past[name][-1]
-            if self.past[name].count(level) >= 5 and level not in self.order[name]:
+            if self.past[name].count(level) >= 2 and level not in self.order[name]:
                 self.order[name].append(level)
                 if len(self.order[name]) > self.room[name]:
                     more = self.room[name]

@@ -89,15 +89,28 @@ def test_indicators_go_to_the_first_frequent_levels():
     indicators.reach(200)
     indicators.make_room()
     assert indicators.capacity == 4
-    codes = np.repeat(np.arange(200), 5)
-    assert indicators.first_growth(codes[:20]) == 20
-    assert indicators.first_growth(codes) == 24  # a fifth level has come five times
+    codes = np.repeat(np.arange(200), 2)
+    assert indicators.first_growth(codes[:8]) == 8
+    assert indicators.first_growth(codes) == 9  # a fifth level has come twice
     for capacity in (8, 16, 32, 64, 64):
         indicators.make_room()
         assert indicators.capacity == capacity
     found = indicators.learn(codes)
-    assert (found == -1).all()  # each is learned behind its fifth row
+    assert (found == -1).all()  # each is learned behind its second row
     assert indicators.find(np.arange(200)).tolist() == [
         *range(MOST_INDICATORS),
         *[-1] * (200 - MOST_INDICATORS),
     ]
+
+
+def test_later_on_only_frequent_levels_ask_for_more_columns():
+    indicators = Indicators()
+    indicators.reach(10)
+    indicators.make_room()
+    indicators.learn(np.repeat(np.arange(4), 300))
+    rare, frequent = np.array([5, 5, 5]), np.repeat([6, 0], [5, 1])
+    assert indicators.first_growth(rare) == 3  # three in 1,203 rows are fewer than one in 256
+    assert indicators.first_growth(frequent) == 4
+    indicators.learn(frequent[:5])
+    assert indicators.lacks_room(6)
+    assert not indicators.lacks_room(0)
