@@ -13,11 +13,11 @@ import pytest
 
 import effort
 import kons
-from kons.cli import demo, main
+from kons.cli import main, theory_demo
 from kons.cli.screen import notices
 from kons.errors import ConfigurationError, InputError, announce, notice
 
-SMALL = ["demo", "--rows", "300"]
+SMALL = ["demo", "--theory", "--rows", "300"]
 
 
 def python(code):
@@ -42,6 +42,32 @@ def test_the_demo_reports_kons_beside_the_baselines(capsys, monkeypatch):
     assert "Traceback" not in err
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) < 80  # so that nothing was wrapped
+
+
+def test_the_demo_runs_the_default_learner_along_an_untidy_table(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert main(["demo", "--rows", "600"]) == 0
+    out, err = capsys.readouterr()
+    for word in (
+        "rentals.csv",
+        "auto (this run)",
+        "online linear",
+        "gaps filled: ",
+        "report.html",
+        "--theory",
+    ):
+        assert word in out
+    assert "Traceback" not in err
+    assert {path.name for path in (tmp_path / "kons-demo").iterdir()} == {"rentals.csv", "run"}
+    summary = json.loads((tmp_path / "kons-demo" / "run" / "summary.json").read_text())
+    assert summary["rows"] == 600
+    assert summary["gaps"].keys() >= {"weather", "temperature"}
+    assert summary["loss"] < 0.5 * summary["baselines"]["constant"]
+    assert (tmp_path / "kons-demo" / "run" / "report.html").stat().st_size > 10_000
+    assert main(["demo", "--rows", "600", "--quiet"]) == 0  # again, over the first
+    assert main(["demo", "--theory", "--out", "x"]) == 2
+    assert "--out is not for --theory" in capsys.readouterr().err
 
 
 def test_json_is_one_object_with_everything(capsys):
@@ -126,7 +152,7 @@ def test_a_failed_run_is_one_line_and_never_a_traceback(capsys, monkeypatch, err
     def fail(*_arguments, **_options):
         raise error
 
-    monkeypatch.setattr(demo, "run", fail)
+    monkeypatch.setattr(theory_demo, "run", fail)
     assert main(SMALL) == code
     err = capsys.readouterr().err
     assert words in err
@@ -134,7 +160,9 @@ def test_a_failed_run_is_one_line_and_never_a_traceback(capsys, monkeypatch, err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device here")
-@pytest.mark.parametrize("arguments", effort.some(["--help", "demo --rows 20 --json --quiet"], "--help"))
+@pytest.mark.parametrize(
+    "arguments", effort.some(["--help", "demo --theory --rows 20 --json --quiet"], "--help")
+)
 def test_an_output_that_is_full_is_one_line(arguments):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -185,7 +213,7 @@ def test_help_does_not_wait_for_numba_or_numpy():
 
 @pytest.mark.parametrize("missing", ["cyclopts", "rich"])
 def test_without_the_extra_it_prints_the_line_that_installs_it(missing):
-    code = f"import sys; sys.modules[{missing!r}] = None; from kons.cli import main; sys.exit(main(['demo']))"
+    code = f"import sys; sys.modules[{missing!r}] = None; from kons.cli import main; sys.exit(main(['demo', '--theory']))"
     done = python(code)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -206,7 +234,7 @@ def test_the_module_runs_like_the_command():
 
 def test_what_to_try_next_can_be_typed_as_it_stands(monkeypatch, tmp_path):
     """`make demo` leaves the program in .venv, off the path: the lines must name it where it is."""
-    from kons.cli.demo import as_typed
+    from kons.cli.theory_demo import as_typed
 
     bin_folder = tmp_path / "in here" / ".venv" / "bin"
     bin_folder.mkdir(parents=True)
