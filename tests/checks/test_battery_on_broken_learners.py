@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from kons import Classifier, EmbeddedKONS, Gaussian, Logistic
+from kons import Classifier, EmbeddedKONS, Gaussian, Logistic, Squared
 from kons.arrays import as_points, as_row, as_scalar, as_targets
 from kons.checks import CHECKS, CheckFailed, check_learner, sign_stream
 from kons.errors import ConfigurationError, KonsError
@@ -245,6 +245,18 @@ class KeepsADiary(Honest):
         return super().state() | {"diary": [1.0] * self.rows_seen}
 
 
+class ForgetsAName:
+    """A learner one by one of dicts, before all that kons does with them."""
+
+    def learn_one(self, x, y):
+        super().learn_one({n: v for n, v in x.items() if n != "x1"} if isinstance(x, dict) else x, y)
+
+
+class LearnsHalfOfADict(ForgetsAName, EmbeddedKONS):
+    def __init__(self, kernel=None, loss=None, **others):
+        super().__init__(kernel or Gaussian(), loss or Squared(), **{"max_atoms": 5} | others)
+
+
 BROKEN = {
     SeedsItselfFromTheClock: ("same_seed_same_run", "made alike went apart"),
     TossesTheCoinsOfAll: ("same_seed_same_run", "made alike went apart"),
@@ -266,6 +278,7 @@ BROKEN = {
     ForgetsATargetInCopies: ("copies_go_on", "a deep copy went another way"),
     LearnsBeforeItLooks: ("refused_input_changes_nothing", "refused, but the state changed"),
     TakesNaN: ("refused_input_changes_nothing", "NaN as a target: it was accepted"),
+    LearnsHalfOfADict: ("raw_records_are_rows", "encoded another way"),
     KeepsOneTooMany: ("memory_stays_within_the_cap", "keeps 6 points, more than max_atoms=5"),
     KeepsADiary: ("memory_stays_within_the_cap", "its state grew from"),
 }

@@ -213,7 +213,8 @@ def test_help_does_not_wait_for_numba_or_numpy():
 
 @pytest.mark.parametrize("missing", ["cyclopts", "rich"])
 def test_without_the_extra_it_prints_the_line_that_installs_it(missing):
-    code = f"import sys; sys.modules[{missing!r}] = None; from kons.cli import main; sys.exit(main(['learners']))"
+    absent = f"import sys; sys.modules[{missing!r}] = None"
+    code = f"{absent}; from kons.cli import main; sys.exit(main(['learners']))"
     done = python(code)
     assert done.returncode == 2
     assert done.stdout == ""

@@ -145,7 +145,10 @@ def test_an_error_leaves_no_trace():
     model, _, X, y = learned("regression")
     before = model.state()
     with pytest.raises(InputError):
-        model.advance(np.where(np.arange(ROWS)[:, None] == 600, np.nan, X), y)
+        model.advance(np.where(np.arange(ROWS)[:, None] == 600, np.inf, X), y)
+    gap = np.where(np.arange(ROWS)[:, None] == ROWS - 9, np.nan, X)
+    with pytest.raises(InputError):  # a gap is taken; behind it a target is refused
+        model.advance(gap, np.where(np.arange(ROWS) == ROWS - 2, np.nan, y))
     assert_identical(model.state(), before)
 
 

@@ -197,9 +197,12 @@ def test_a_row_that_is_refused_leaves_no_trace(kind):
     bad_targets = [None, float("nan"), [1.0, 2.0]] + (
         [1e200, 10**400, "high"] if kind == "regression" else []
     )
-    for x, target in [([1.0, np.nan, 2.0], y[0]), ([1.0, 2.0], y[0]), (["a", 1.0, 2.0], y[0])] + [
-        (X[0], target) for target in bad_targets
-    ]:
+    for x, target in [
+        ([1.0, np.inf, 2.0], y[0]),
+        ([1.0, np.nan, 2.0], None),
+        ([1.0, 2.0], y[0]),
+        (["a", 1.0, 2.0], y[0]),
+    ] + [(X[0], target) for target in bad_targets]:
         with pytest.raises((InputError, TargetError)):
             model.learn_one(x, target)
         assert_identical(model.state(), before)

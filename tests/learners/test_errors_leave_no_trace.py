@@ -57,7 +57,7 @@ BAD_POINTS = {
     "1-D": (X[0], r"1 dimension.*learn_one.*reshape\(-1, 1\)"),
     "0-D": (3.0, r"0 dimension.*\[\[\.\.\.\]\]"),
     "3-D": (X[:4].reshape(2, 2, 3), r"3 dimension.*flatten"),
-    "dict": ({"a": 1.0, "b": 2.0}, r"is a dict.*array of numbers.*fixed order"),
+    "dict": ({"a": 1.0, "b": 2.0}, r"named columns.*arrays without names: pass arrays"),
     "text": ("some text", r"'some text'.*expected numbers"),
     "rows of text": ([["a", "b", "c"]], r"'a'.*expected numbers.*encode"),
     "bytes": (b"abc", r"expected numbers"),
@@ -70,7 +70,7 @@ BAD_POINTS = {
     "dates": ([[datetime(2026, 1, 1)] * 3], r"datetime.*expected a number"),
     "dates64": (np.array([["2026-01-01"] * 3], dtype="M8[D]"), r"2026-01-01.*expected numbers"),
     "a set": ({1.0, 2.0}, r"set.*expected a number|expected numbers"),
-    "a list of dicts": ([{"a": 1.0}], r"expected a number"),
+    "a list of dicts": ([{"a": 1.0}], r"named columns.*arrays without names"),
 }
 
 
@@ -82,11 +82,12 @@ def test_bad_points(points, match):
     assert_refuses(learner, lambda one: one.predict(points), InputError, match)
 
 
-@pytest.mark.parametrize("points", [BAD_POINTS[name][0] for name in ("NaN", "no rows", "1-D", "dict")])
+@pytest.mark.parametrize("points", [BAD_POINTS[name][0] for name in ("NaN", "no rows", "1-D", "0-D")])
 def test_bad_points_for_a_new_learner(points):
     """It has seen no width yet, and afterwards still takes any."""
     learner = KONS(Gaussian(), Squared())
     assert_refuses(learner, lambda one: one.advance(points, np.ones(5)), InputError, "^X")
+    assert_refuses(learner, lambda one: one.advance({"a": 1.0}, np.ones(5)), InputError, "y has 5 .* 1 row")
     learner.advance(np.ones((1, 7)), [1.0])
 
 
@@ -158,7 +159,7 @@ BAD_ROWS = {
     "two rows": (X[:2], r"x has shape \(2, 3\), expected one row.*predict or advance"),
     "a number": (1.0, r"expected one row"),
     "empty": ([], r"no features"),
-    "dict": ({"a": 1.0}, r"x is a dict"),
+    "dict": ({"a": 1.0}, r"arrays without names|x is a dict"),  # a slope is of a row of numbers
     "text": ("abc", r"'abc'.*expected numbers"),
     "None": (None, r"x is None"),
 }

@@ -14,6 +14,7 @@ check                              the promise
 ``saved_mid_stream_goes_on``       saved and loaded, it goes on bit for bit
 ``copies_go_on``                   so do a deep copy and a pickle
 ``refused_input_changes_nothing``  after an error, all is as before
+``raw_records_are_rows``           dicts with gaps and text: blocks, files, errors as of rows
 ``memory_stays_within_the_cap``    never more than ``max_atoms`` points
 =================================  =====================================================================
 """

@@ -404,8 +404,8 @@ def _bad_calls(subject: Subject, learner: Any, start: int) -> dict[str, Callable
     X, y = subject.rows(start - 1, start + 8)
     calls: dict[str, Callable[[], Any]] = {"no rows": lambda: learn(learner, X[:0], y[:0])}
     if isinstance(X, np.ndarray) and X.dtype.kind == "f":
-        gaps = getattr(learner, "allows_missing", False)
-        for value in (np.inf, -np.inf) if gaps else (np.nan, np.inf, -np.inf):
+        gaps = () if getattr(learner, "allows_missing", False) else (np.nan,)
+        for value in (*gaps, np.inf, -np.inf):
             bad = X.copy()
             bad[-1, 0] = value
             calls[f"{value} in the last row"] = partial(learn, learner, bad, y)
@@ -433,6 +433,46 @@ def _learn_one(learner: Any, x: Any, y: Any) -> None:
 
 def _ask(learner: Any, X: Any) -> Any:
     return answers(learner, X)
+
+
+# ---- tables
+
+
+def raw_records_are_rows(subject: Subject) -> None:
+    """Of one that takes dicts, with gaps, text and late columns: blocks, files and errors as of rows."""
+    one, many = subject.make(), subject.make()
+    X, y = subject.rows(0, subject.last)
+    if not (hasattr(one, "encoder") and learns_rows(one) and as_learner(one).accepts == "vectors"):
+        return
+    rows, middle = _as_records(X), len(X) // 2
+    for x, target in zip(rows, y, strict=True):
+        one.learn_one(x, target)
+    learn(many, rows[:middle], y[:middle])
+    if as_learner(many).saves:
+        many = _taken(_through_a_file, many, "saved and loaded after dicts, it went another way")
+    before = state_of(many)
+    if not refuses(lambda: learn(many, [*rows[middle:-1], {"x0": np.inf}], y[middle:])):
+        raise CheckFailed("infinity in a dict: it was accepted, expected an error.")
+    require_same(state_of(many), before, "infinity in a dict was refused, but the state changed")
+    learn(many, rows[middle:], y[middle:])
+    require_same(
+        many.encoder.state(), one.encoder.state(), "dicts in blocks and one by one were encoded another way"
+    )
+    _require_size(one, many, "dicts one by one")
+    found, expected = one.predict(rows[:12]), many.predict(rows[:12])
+    if (seen := farther_apart(found, expected, subject.tolerance)) is not None:
+        raise CheckFailed(f"dicts in blocks and one by one differ in predict: {seen}.")
+
+
+def _as_records(X: Any) -> list[dict[str, Any]]:
+    """Rows of an array by name: a value is missing now and then, and a text comes after a while."""
+    rows = [{f"x{i}": value for i, value in enumerate(row)} for row in X.tolist()]
+    for t, x in enumerate(rows):
+        if t % 5 == 4:
+            del x["x0"]
+        if t >= 20:
+            x["side"] = "left" if X[t, -1] < 0.0 else "right"
+    return rows
 
 
 # ---- memory
@@ -476,6 +516,7 @@ CHECKS: dict[str, Check] = {
         saved_mid_stream_goes_on,
         copies_go_on,
         refused_input_changes_nothing,
+        raw_records_are_rows,
         memory_stays_within_the_cap,
     )
 }

@@ -323,6 +323,7 @@ class AutoKONS(StreamConsumer):
                 target.widen(values)
         if self._width is not None:
             self._width += columns
+        if len(self.column_totals):  # none, before a row was learned
             self.column_totals = np.concatenate([self.column_totals, self._rows_seen * values])
         self._widen_queue(values)
 
