@@ -63,7 +63,8 @@ WITHOUT_A_FOLDER = effort.some(DAMAGED, "empty.csv", "text.csv", "cut.csv.gz")
 def test_one_line_and_nothing_left(tmp_path, capsys, name, out):
     (tmp_path / name).write_bytes(DAMAGED[name])
     before = sorted(os.listdir())
-    code = main(["run", name, "--target", "y", "--quiet", *(["--out", "out"] if out else [])])
+    strict = ["--on-bad-row", "error", "--missing", "error"]
+    code = main(["run", name, "--target", "y", "--quiet", *strict, *(["--out", "out"] if out else [])])
     printed, err = capsys.readouterr()
     if code == 0:
         pytest.fail(f"it was read: {printed}")

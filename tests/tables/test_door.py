@@ -19,7 +19,7 @@ from kons import (
 )
 from kons.errors import InputError
 from kons.files import from_bytes, to_bytes
-from tables.streams import mixed
+from tables.record_streams import mixed
 
 ROWS, NUMBERS = mixed(160, seed=7, levels=4)
 Y = np.tanh(np.array(NUMBERS) - np.mean(NUMBERS)).tolist()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from contracts.learners import assert_identical
 from kons.tables import Encoder
-from tables.streams import mixed, records, taught, taught_singly
+from tables.record_streams import mixed, records, taught, taught_singly
 
 pytestmark = pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kons.errors import FileError, InputError
 from kons.tables import Encoder, records_of
-from tables.naive import Naive
-from tables.streams import GAPS, mixed, taught
+from tables.naive_encoder import Naive
+from tables.record_streams import GAPS, mixed, taught
 
 VALUES = {
     "a": st.one_of(st.floats(-100.0, 100.0), GAPS),

@@ -12,6 +12,7 @@ from kons.arrays import Matrix, Vector
 from kons.errors import ConfigurationError, InputError
 from kons.scaling import RobustScaling
 from kons.streams import Table, open_stream, read_table
+from kons.streams.table import stacked
 
 __all__ = ["BOUND", "prepare", "read_labelled"]
 
@@ -34,9 +35,9 @@ def read_labelled(
 
     Returns the table, and the two texts.
     """
-    stream = open_stream(source, target, drop=drop, quiet=True)
+    stream = open_stream(source, target, drop=drop, on_bad_row="error", quiet=True)
     if stream.plan.target_kind == "number":
-        table = read_table(source, target, drop=drop, rows=rows, tell=tell)
+        table = read_table(source, target, drop=drop, rows=rows, tell=tell, on_bad_row="error")
         return table, None
     parts, count = [], 0
     blocks = stream.blocks()
@@ -47,7 +48,7 @@ def read_labelled(
         if rows is not None and count >= rows:
             blocks.close()
             break
-    X, labels = (np.concatenate([getattr(part, name) for part in parts])[:rows] for name in ("X", "y"))
+    X, labels = stacked(parts)[:rows], np.concatenate([part.y for part in parts])[:rows]
     names = sorted({str(label) for label in labels})
     if len(names) != 2:
         raise InputError(

@@ -40,7 +40,10 @@ def _describe(path: Path) -> dict[str, Any]:
     plan = plan if isinstance(plan, dict) else {}
     features = learner.feature_names
     relevances = learner.relevances if learner.rows_seen else None
-    if relevances is not None:
+    by_column = learner.column_relevances
+    if relevances is not None and learner.encoder is not None and isinstance(by_column, dict):
+        relevances = {str(name): float(value) for name, value in by_column.items()}
+    elif relevances is not None:
         each = [_by_name(features, row) for row in np.atleast_2d(relevances).tolist()]
         relevances = _named_by_target(each if learner.outputs else each[0])
     core = learner.core

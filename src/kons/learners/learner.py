@@ -106,6 +106,8 @@ class Learner(LateTargets):
 
     encoder: Any = None
     """From records to rows, of a learner that has met a table."""
+    feature_names: Any = None
+    """What the places of a row are called, where columns have names."""
 
     def take_encoder(self, encoder: Encoder) -> None:
         """Let the encoder of a stream be a part of the learner; one that takes no tables lets it be."""

@@ -187,6 +187,7 @@ def open_stream(
             raise ConfigurationError(
                 "shuffled rows have no order in time: leave out shuffle, or time and lag."
             )
+        ordered = reader.look(LOOK)  # in another order no column counts the rows
         reader = shuffled(reader, require_integer(shuffle, "shuffle", at_least=0))
     cells = reader.look(LOOK)
     if given is not None:
@@ -232,6 +233,7 @@ def open_stream(
         categories=[*reader.categories, *map(found, _names(categorical, "categorical") or [])],
         numeric=list(map(found, _names(numeric, "numeric") or [])),
         na_values=gaps,
+        ordered=None if shuffle is None else ordered,
     )
     notes = [*reader.notes, *notes]
     if task == "auto" and made.task == "regression":

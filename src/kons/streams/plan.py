@@ -184,6 +184,7 @@ def make_plan(
     categories: Sequence[str] = (),
     numeric: Sequence[str] = (),
     na_values: Sequence[str] = (),
+    ordered: Mapping[str, Sequence[Any]] | None = None,
 ) -> tuple[Plan, list[str]]:
     """The plan for a source whose first rows hold these cells, and what was chosen, in words.
 
@@ -196,7 +197,7 @@ def make_plan(
             raise ConfigurationError(f"{source} has no column {shortened(name)!r}{nearest(name, names)}")
     if target in drop:
         raise ConfigurationError(f"column {target!r} is the target: it cannot be dropped as well.")
-    rows = len(cells[target])
+    rows, in_order = len(cells[target]), cells if ordered is None else ordered
     told = _Told(rows)
     unknown = {text.strip().casefold() for text in na_values}
     if unknown:
@@ -247,7 +248,7 @@ def make_plan(
             told.left_out("the order in time, which only grows:", name)
         elif column.kind == "text" and columns is None and _all_different(cells[name]):
             told.left_out("text that is different in every row:", name)
-        elif named and columns is None and name not in numeric and _counts_rows(column, cells[name]):
+        elif named and columns is None and name not in numeric and _counts_rows(column, in_order[name]):
             counters.append(column)
         else:
             if named and name not in numeric and _looks_like_identifiers(column, cells[name]):

@@ -115,8 +115,9 @@ class _ShuffledText(_Shuffled):
     def raw_chunks(self, wanted: Sequence[ColumnFormat], tally: Tally) -> Generator[Chunk, None, None]:
         for batch in self._batches():
             found = list(self._texts(batch))
-            chunk = self._inner._at_once(b"".join(text for text, _ in found), 0, wanted, tally)
-            if chunk is None:  # a cell is wrong: one by one each message has its own line
+            strict = Tally("error", tally.required)
+            chunk = self._inner._at_once(b"".join(text for text, _ in found), 0, wanted, strict)
+            if chunk is None or chunk.error is not None:  # one by one each message has its own line
                 for text, line in found:
                     yield self._inner._one_by_one(text, line, wanted, tally)
                 continue

@@ -10,8 +10,9 @@ import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.streams.opening import open_stream, reader_of
+from kons.streams.stream import Block
 
-__all__ = ["Table", "column_names", "read_table"]
+__all__ = ["Table", "column_names", "read_table", "stacked"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,5 +76,19 @@ def read_table(
         if rows is not None and count >= rows:
             blocks.close()
             break
-    X, y = np.concatenate([part.X for part in parts]), np.concatenate([part.y for part in parts])
+    X, y = stacked(parts), np.concatenate([part.y for part in parts])
     return Table(stream.features, stream.target, X[:rows], y[:rows])
+
+
+def stacked(blocks: Sequence[Block]) -> Matrix:
+    """The rows of consecutive blocks, each as wide as the last: what joined later has its earlier values."""
+    width = blocks[-1].X.shape[1]
+    X, filled = np.empty((sum(len(block.X) for block in blocks), width)), 0
+    for block in blocks:
+        here = block.X.shape[1]
+        X[filled : filled + len(block.X), :here] = block.X
+        filled += len(block.X)
+        if block.growth is not None:
+            more = block.growth.earlier[: width - here]
+            X[:filled, here : here + len(more)] = more
+    return X
