@@ -19,7 +19,7 @@ from kons.errors import InputError, KonsWarning
 from kons.kernels import ScikitLearn
 from kons.recipes import for_task
 from kons.river import KONSRegressor
-from tables import naive
+from tables import naive_encoder as naive
 
 pytestmark = pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
 close = functools.partial(np.testing.assert_allclose, rtol=1e-9)
