@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kons.streams import Plan, open_stream
-from kons.streams.cells import PLAIN, NumberStyle, converter, number_style
-from kons.streams.dates import NOT_A_TIME, date_order, epoch_stamps, epoch_unit, stamp
+from kons.tables.cells import PLAIN, NumberStyle, converter, number_style
+from kons.tables.moments import NOT_A_TIME, date_order, epoch_stamps, epoch_unit, stamp
 from streams.whole import whole
 
 

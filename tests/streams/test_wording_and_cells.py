@@ -5,8 +5,8 @@ import json
 import pytest
 
 from kons.streams import column_names
-from kons.streams.cells import BadCell, converter
 from kons.streams.wording import listed
+from kons.tables.cells import BadCell, converter
 
 
 def test_names_are_listed_up_to_a_number():

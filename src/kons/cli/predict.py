@@ -24,7 +24,7 @@ from kons.report.numbers import number, percent, plural
 from kons.runs.lines import FIXED, as_table, shares_by_class
 from kons.runs.raw_cells import RawCells
 from kons.streams import Plan, Stream, open_stream
-from kons.streams.cells import BadCell, converter
+from kons.tables.cells import BadCell, converter
 
 __all__ = ["Predicting", "write"]
 

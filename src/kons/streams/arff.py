@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 
 from kons.errors import InputError
 from kons.streams.bytes import LONGEST, PIECE, Feed, Source
-from kons.streams.cells import ColumnFormat
 from kons.streams.chunks import Chunk, Tally
 from kons.streams.delimited import DelimitedReader, reworded
 from kons.streams.reader import distinct_names
 from kons.streams.text import Record
 from kons.streams.wording import shortened
+from kons.tables.cells import ColumnFormat
 
 __all__ = ["ArffReader"]
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.streams.cells import ColumnFormat
 from kons.streams.chunks import Fault, Texts, Values, converted, epochs
-from kons.streams.dates import NOT_A_TIME
+from kons.tables.cells import ColumnFormat
+from kons.tables.moments import NOT_A_TIME
 
 __all__ = ["arrow_numbers", "arrow_texts", "cells_of", "column_of", "numbers_of"]
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.errors import InputError, KonsError
-from kons.streams.cells import BadCell, ColumnFormat, converter, numbers_of_gaps
-from kons.streams.dates import EPOCHS, NOT_A_TIME, epoch_stamps, iso_stamps
 from kons.streams.wording import shortened
+from kons.tables.cells import BadCell, ColumnFormat, converter, numbers_of_gaps
+from kons.tables.moments import EPOCHS, NOT_A_TIME, epoch_stamps, iso_stamps
 
 __all__ = [
     "BadCells",

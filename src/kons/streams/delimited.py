@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from kons.errors import ConfigurationError, InputError
 from kons.streams.arrow import column_of
 from kons.streams.bytes import LONGEST, Feed, Source
-from kons.streams.cells import MISSING_NUMBERS, PLAIN, ColumnFormat, NumberStyle, number_style
 from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
-from kons.streams.dates import EPOCHS
 from kons.streams.reader import distinct_names
 from kons.streams.text import Record, TextReader, arrow
+from kons.tables.cells import MISSING_NUMBERS, PLAIN, ColumnFormat, NumberStyle, number_style
+from kons.tables.moments import EPOCHS
 
 __all__ = ["DelimitedReader", "reworded"]
 

@@ -12,11 +12,11 @@ import numpy as np
 from kons.errors import InputError
 from kons.streams.arrow import column_of
 from kons.streams.bytes import LONGEST, PIECE, Feed, Source, pieces
-from kons.streams.cells import ColumnFormat
 from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
-from kons.streams.dates import EPOCHS
 from kons.streams.text import Record, TextReader, arrow
 from kons.streams.wording import shortened
+from kons.tables.cells import ColumnFormat
+from kons.tables.moments import EPOCHS
 
 __all__ = ["JsonLinesReader"]
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from kons.errors import InputError
 from kons.streams.bytes import Feed, Source, pieces
-from kons.streams.cells import ColumnFormat
 from kons.streams.chunks import Chunk, Tally, Values, converted
 from kons.streams.text import Record, TextReader
 from kons.streams.wording import shortened
+from kons.tables.cells import ColumnFormat
 
 __all__ = ["LibsvmReader"]
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from kons.arrays import as_points
 from kons.errors import InputError, MissingExtraError
-from kons.streams.cells import ColumnFormat
 from kons.streams.chunks import Chunk, Tally, Texts, Values, from_cells
 from kons.streams.reader import Reader
 from kons.streams.wording import shortened
+from kons.tables.cells import ColumnFormat
 
 __all__ = ["FrameReader", "PairReader", "is_frame", "pair_reader"]
 

@@ -14,7 +14,6 @@ from kons.arrays import require_integer
 from kons.errors import ConfigurationError, InputError, announce
 from kons.streams.arff import ArffReader
 from kons.streams.bytes import Source
-from kons.streams.cells import is_missing
 from kons.streams.chunks import OnBadRow, Tally
 from kons.streams.delimited import DelimitedReader
 from kons.streams.json_lines import JsonLinesReader
@@ -26,6 +25,7 @@ from kons.streams.reader import Reader
 from kons.streams.shuffled import shuffled
 from kons.streams.stream import Stream
 from kons.streams.wording import listed, nearest, shortened
+from kons.tables.cells import is_missing
 
 __all__ = ["FORMATS", "Format", "open_stream", "reader_of", "resolve_column"]
 

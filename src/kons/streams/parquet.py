@@ -10,11 +10,11 @@ import numpy as np
 from kons.errors import InputError
 from kons.streams.arrow import cells_of, column_of
 from kons.streams.bytes import Source
-from kons.streams.cells import ColumnFormat
 from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
 from kons.streams.reader import Reader
 from kons.streams.text import arrow
 from kons.streams.wording import shortened
+from kons.tables.cells import ColumnFormat
 
 __all__ = ["ParquetReader", "cells_of"]
 

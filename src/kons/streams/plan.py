@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from kons.errors import ConfigurationError, InputError
-from kons.streams.cells import (
+from kons.streams.wording import listed, nearest, shortened
+from kons.tables.cells import (
     FALSE,
     MISSING_NUMBERS,
     PLAIN,
@@ -30,8 +31,7 @@ from kons.streams.cells import (
     is_real,
     number_style,
 )
-from kons.streams.dates import date_order, epoch_unit, says_time
-from kons.streams.wording import listed, nearest, shortened
+from kons.tables.moments import date_order, epoch_unit, says_time
 
 __all__ = ["Column", "Plan", "lag_pairs", "make_plan"]
 

@@ -7,9 +7,9 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Any
 
-from kons.streams.cells import ColumnFormat
 from kons.streams.chunks import Chunk, Tally, sound
 from kons.streams.wording import listed
+from kons.tables.cells import ColumnFormat
 
 __all__ = ["Reader", "distinct_names"]
 

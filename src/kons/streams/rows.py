@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from kons.arrays import Vector
 from kons.errors import InputError, KonsError
-from kons.streams.cells import is_missing
 from kons.streams.chunks import Chunk, Fault, Tally, Texts, bad_cell, converted, settled
-from kons.streams.dates import NOT_A_TIME
 from kons.streams.plan import Column, Plan
+from kons.tables.cells import is_missing
+from kons.tables.moments import NOT_A_TIME
 from kons.tables.records import Records, TypedRecords
 
 __all__ = ["Assembler", "Rows"]

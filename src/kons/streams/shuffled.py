@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from kons.errors import ConfigurationError, InputError
 from kons.streams.arrow import cells_of
 from kons.streams.bytes import pieces
-from kons.streams.cells import ColumnFormat
 from kons.streams.chunks import Chunk, Tally
 from kons.streams.delimited import DelimitedReader, Layout
 from kons.streams.parquet import ParquetReader
 from kons.streams.reader import Reader
 from kons.streams.text import TextReader, arrow
+from kons.tables.cells import ColumnFormat
 
 __all__ = ["shuffled"]
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from kons.errors import InputError, MissingExtraError
 from kons.streams.bytes import PIECE, Feed, Source, pieces
-from kons.streams.cells import ColumnFormat
 from kons.streams.chunks import Chunk, Tally, from_cells
 from kons.streams.reader import Reader
+from kons.tables.cells import ColumnFormat
 
 __all__ = ["TextReader", "arrow"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kons.tables.moments import NOT_A_TIME
+
 __all__ = ["MICROSECONDS_A_DAY", "NOT_A_TIME", "PARTS", "phase"]
 
-NOT_A_TIME = np.iinfo(np.int64).min
 MICROSECONDS_A_DAY = 86_400_000_000
 #: Parts of a date that come again: the time of day, the day of the week, the time of year.
 PARTS = ("hour", "weekday", "yearday")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from kons.arrays import Matrix, Vector, require_integer
 from kons.state import Array, Count, Field, Flag, Part, Sizes, fields
 from kons.stored import Stored
+from kons.tables.cells import ColumnFormat
 from kons.tables.features import KINDS, LOOKS, ColumnFeatures, NumberFeatures
 from kons.tables.records import Records, record_to_keep
 from kons.tables.single import Reading, SingleRecords
@@ -215,7 +216,7 @@ class Encoder(Part):
         """The rows as if each came next. Changes nothing; columns that are not known tell nothing."""
         X = np.zeros((len(records), self.width))
         for name, column in self.columns.items():
-            column.look(records.values(name, column.kind), X)
+            column.look(records.values(name, column.kind, column.read), X)
         return X
 
     # ---- one dict
@@ -281,7 +282,7 @@ class Encoder(Part):
         self._single = None
         self.begin(records)
         self._begin_targets(y.shape[1])
-        values = {name: records.values(name, column.kind) for name, column in self.columns.items()}
+        values = {n: records.values(n, column.kind, column.read) for n, column in self.columns.items()}
         codes = {name: column.codes(values[name]) for name, column in self.columns.items()}
         start = 0
         while start < len(records):
@@ -324,6 +325,12 @@ class Encoder(Part):
             values = records.values(name, kind)
             self._join(name, kind, values[first : first + 1], late=False)
             self._add(self.columns[name], self.columns[name].reserve(values))
+
+    def describe(self, formats: Iterable[ColumnFormat]) -> None:
+        """Say how the cells of columns are written in the file that they come from."""
+        for format in formats:
+            if format.name in self.columns:
+                self.columns[format.name].format = format
 
     def begin_unnamed(self, totals: Vector, rows: int) -> None:
         """The columns of an array, of which so many rows, without a gap, had these sums."""

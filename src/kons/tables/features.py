@@ -19,14 +19,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.state import Array, Count, Inner, Items, Number, Part, Sizes, fields
+from kons.state import Array, Count, Field, Inner, Items, Number, Part, Sizes, fields
 from kons.stored import Stored
+from kons.tables.cells import BadCell, ColumnFormat, NumberStyle, converter
 from kons.tables.dates import MICROSECONDS_A_DAY, NOT_A_TIME, PARTS, phase
 from kons.tables.levels import FREQUENT, MOST_INDICATORS, Indicators, Levels, TargetStatistics
 
@@ -41,6 +44,30 @@ MOSTLY = 0.5
 GAIN = 0.01
 LARGEST = float(np.finfo(np.float64).max)
 STATISTIC = "mean target"
+
+
+class _Format(Field):
+    """How the cells of the column are written, where it was read from a file of text."""
+
+    left_out = True
+
+    def save(self, part: Any, name: str) -> Any:
+        format = getattr(part, name)
+        return None if format is None else asdict(format) | {"name": ""}
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        if key not in stored:
+            return None
+        tree = stored.take(key)
+        try:
+            style, gaps = NumberStyle(**tree["style"]), tuple(tree["na_values"])
+            found = ColumnFormat(**{**tree, "style": style, "na_values": gaps})
+            converter(found.kind, style=style, order=found.order, na_values=gaps)("1")
+        except BadCell:
+            pass
+        except (TypeError, KeyError, ValueError, AttributeError):
+            raise stored.error(f"{key} does not say how cells are written") from None
+        return found
 
 
 class ColumnFeatures(Part, ABC):
@@ -58,9 +85,11 @@ class ColumnFeatures(Part, ABC):
         levels=Inner(ends=True),
         statistics=Inner(ends=True),
         late_codes=Array(None, at_least=-1.0),
+        format=_Format(),
     )
 
     def __init__(self, outputs: int) -> None:
+        self.format: ColumnFormat | None = None
         #: Of rows whose targets are not known yet, the levels.
         self.late_codes: Vector = np.empty(0)
         self.slots: list[int] = []
@@ -68,6 +97,24 @@ class ColumnFeatures(Part, ABC):
         self.gaps = 0
         self.levels: Levels | None = None
         self.statistics: TargetStatistics | None = None
+
+    @property
+    def read(self) -> Callable[[str], Any] | None:
+        """:meth:`read_text`, where it is known how cells are written."""
+        return None if self.format is None else self.read_text
+
+    def read_text(self, text: Any) -> Any:
+        """A cell as it stands in a file: a number, a moment, a level, or None, a gap; itself if not known."""
+        if self.format is None:
+            return text
+        format = self.format
+        try:
+            value = converter(
+                format.kind, style=format.style, order=format.order, na_values=format.na_values
+            )(text)
+        except BadCell:
+            return None
+        return np.datetime64(value, "us") if format.kind == "date" and value is not None else value
 
     # ---- features
 

@@ -6,7 +6,7 @@ import datetime
 import math
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -33,6 +33,10 @@ __all__ = [
 _ABSENT = ("NAType", "NaTType", "MaskedConstant")
 
 
+Reads = Callable[[str], Any] | None
+"""From a text as it stands in a file to a value, None for a gap; None: texts are texts."""
+
+
 class Records(ABC):
     """Rows whose columns have names; values are asked for by column, all rows at once."""
 
@@ -40,8 +44,11 @@ class Records(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def values(self, name: Any, kind: str) -> Any:
-        """A column as a kind: numbers (NaN), moments (the smallest integer), texts (None where missing)."""
+    def values(self, name: Any, kind: str, read: Reads = None) -> Any:
+        """A column as a kind: numbers (NaN), moments (the smallest integer), texts (None where missing).
+
+        ``read`` makes values of texts as they stand in a file.
+        """
 
     @abstractmethod
     def columns_at(self, row: int) -> dict[Any, str]:
@@ -79,10 +86,9 @@ class DictRecords(Records):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def values(self, name: Any, kind: str) -> Any:
-        return typed(
-            [row.get(name) if type(row) is dict else dict(row).get(name) for row in self._rows], kind, name
-        )
+    def values(self, name: Any, kind: str, read: Reads = None) -> Any:
+        found = [row.get(name) if type(row) is dict else dict(row).get(name) for row in self._rows]
+        return typed(found, kind, name, read)
 
     def columns_at(self, row: int) -> dict[Any, str]:
         found = {name: kind_of(value, name) for name, value in self._rows[row].items()}
@@ -110,7 +116,7 @@ class ArrayRecords(Records):
     def __len__(self) -> int:
         return len(self._X)
 
-    def values(self, name: Any, kind: str) -> Any:
+    def values(self, name: Any, kind: str, read: Reads = None) -> Any:
         return np.ascontiguousarray(self._X[:, name])
 
     def columns_at(self, row: int) -> dict[Any, str]:
@@ -132,12 +138,12 @@ class TypedRecords(Records):
     def __len__(self) -> int:
         return self._count
 
-    def values(self, name: Any, kind: str) -> Any:
+    def values(self, name: Any, kind: str, read: Reads = None) -> Any:
         if name not in self._columns:
             return typed([None] * self._count, kind, name)
         if _alike(kind, self._kinds[name]):
             return self._columns[name]
-        return typed([_single(value) for value in self._columns[name]], kind, name)
+        return typed([_single(value) for value in self._columns[name]], kind, name, read)
 
     def columns_at(self, row: int) -> dict[Any, str]:
         kinds = self._kinds
@@ -232,18 +238,16 @@ def _of_frame(X: Any, known: Mapping[Any, Any], complete: bool) -> TypedRecords:
         raise InputError(f"X has no column {missing[0]!r}, which the model has learned from{renamed}")
     columns, kinds = {}, {}
     for name in names:
-        values, kind = _of_series(
-            frame.get_column(name), name, known[name].kind if name in known else None, nw
-        )
+        values, kind = _of_series(frame.get_column(name), name, known.get(name), nw)
         if kind is not None:
             columns[name], kinds[name] = values, kind
     kinds = _sorted(kinds)
     return TypedRecords({name: columns[name] for name in kinds}, kinds, len(frame))
 
 
-def _of_series(series: Any, name: Any, expected: str | None, nw: Any) -> tuple[Any, str | None]:
-    """A column of a frame as its type says; one of objects as its first value does, or as is expected."""
-    dtype = series.dtype
+def _of_series(series: Any, name: Any, known: Any, nw: Any) -> tuple[Any, str | None]:
+    """A column of a frame as its type says; one of objects as its first value does, or as is known."""
+    dtype, expected = series.dtype, None if known is None else known.kind
     if expected != "text" and (dtype.is_numeric() or dtype == nw.Boolean):
         if series.null_count() or dtype == nw.Decimal:
             series = series.cast(nw.Float64)
@@ -257,7 +261,11 @@ def _of_series(series: Any, name: Any, expected: str | None, nw: Any) -> tuple[A
         return np.asarray(series.to_numpy()).astype("datetime64[us]").view(np.int64), "date"
     values = series.to_list()
     kind = expected or next((kind for value in values if (kind := kind_of(value, name)) is not None), None)
-    return (None, None) if kind is None else (typed(values, kind, name), kind)
+    return (
+        (None, None)
+        if kind is None
+        else (typed(values, kind, name, None if known is None else known.read), kind)
+    )
 
 
 def kind_of(value: Any, name: Any) -> str | None:
@@ -280,8 +288,12 @@ def kind_of(value: Any, name: Any) -> str | None:
     )
 
 
-def typed(values: Sequence[Any], kind: str, name: Any) -> Any:
+def typed(values: Sequence[Any], kind: str, name: Any, read: Reads = None) -> Any:
     """Single values of a column as the kind that it is; what is of another kind is a gap, and told."""
+    if read is not None:
+        # Moments may be written as numbers: seconds since 1970, 20240131.
+        written = (str, int, float) if kind == "date" else (str,)
+        values = [read(v) if type(v) in written and v == v else v for v in values]
     if kind == "text":
         return [_text(value, name) for value in values]
     if kind == "date":

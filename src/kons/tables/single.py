@@ -84,6 +84,8 @@ class SingleRecords:
         for name, slot, column in self._numbers:
             value = get(name)
             if type(value) is not float or value - value != 0.0:
+                if type(value) is str:
+                    value = column.read_text(value)
                 value = as_number(value, name)
             numbers.append(value)
             row[slot] = value if value == value else column.mean
@@ -105,7 +107,7 @@ class _Other:
 
     def typed(self, value: Any, name: Any) -> Any:
         """As the column's kind."""
-        return typed([value], self.column.kind, name)[0]
+        return typed([value], self.column.kind, name, self.column.read)[0]
 
     def grows(self, value: Any) -> bool:
         """Whether features join behind a row with this value."""
@@ -137,7 +139,7 @@ class _Number(_Other):
         self.missing = column.places("missing")
 
     def typed(self, value: Any, name: Any) -> Any:
-        return as_number(value, name)
+        return as_number(self.column.read_text(value) if type(value) is str else value, name)
 
     def grows(self, value: float) -> bool:
         return value != value and not self.missing

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kons.streams.dates import NOT_A_TIME, stamp
+from kons.tables.moments import NOT_A_TIME, stamp
 
 __all__ = [
     "FALSE",
