@@ -1,5 +1,8 @@
 """The encoder: blocks, rows and single dicts are the same; states, undo, and what it must not know."""
 
+from fractions import Fraction
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,3 +56,30 @@ def test_a_long_stream_is_the_same_in_blocks_rows_and_single_dicts(setting):
         assert sum(name.startswith("word=") for name in names) == 64
         assert {"word mean target 1", "late", "late missing", "when hour sin"} <= set(names)
         assert "mostly mean target 1" in names
+
+
+@pytest.mark.parametrize("setting", [{}, {"labelled": True}], ids=str)
+@pytest.mark.parametrize("huge", [False, True])
+def test_plain_numbers_are_the_same_in_blocks_rows_and_single_dicts(setting, huge):
+    """Without a gap, behind the look at their levels: a column is one feature, and read the quickest way."""
+    rng = np.random.default_rng(2)
+    pairs = rng.normal(size=(560, 2)).tolist()
+    rows = [{"a": a, "b": b, "flag": a > b, "whole": i % 7} for i, (a, b) in enumerate(pairs)]
+    if huge:  # a sum beyond all numbers stays there
+        for i in (510, 511, 520, 530):
+            rows[i]["a"] = 1.7e308 if i < 520 else -1.7e308
+    rows[525]["b"], rows[526]["b"], rows[527]["b"] = np.float64(0.5), Fraction(1, 3), np.array(2)
+    rows[528] |= {"b": "0.5"}
+    rows[529] |= {"new": None}
+    del rows[550]["a"]  # the first gap joins a feature
+    rows[555]["b"] = None
+    targets = targets_of(rows, setting.get("labelled", False))
+    one, many, quick = (Encoder(**setting) for _ in range(3))
+    expected = taught(one, rows, targets, [1])
+    assert taught(many, rows, targets, [300, 1, 37]) == expected
+    found, times = taught_singly(quick, rows, targets)
+    assert found == expected
+    assert times >= len(rows) - 8
+    assert_identical(many.state(), one.state())
+    assert_identical(quick.state(), one.state())
+    assert one.features == ["a", "b", "flag", "whole", "a missing", "b missing"]

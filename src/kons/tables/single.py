@@ -11,12 +11,21 @@ so that nothing has to be marked and put back. A row after which features join g
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from kons.arrays import Vector
-from kons.tables.features import STATISTIC, ColumnFeatures, DateFeatures, NumberFeatures, TextFeatures
+from kons.tables.features import (
+    LARGEST,
+    STATISTIC,
+    ColumnFeatures,
+    DateFeatures,
+    NumberFeatures,
+    TextFeatures,
+)
 from kons.tables.levels import FREQUENT
 from kons.tables.records import as_number, kind_of, typed
 
@@ -30,8 +39,8 @@ class Reading(NamedTuple):
     """A row, and the values in it: of columns that are a number each, and of the others."""
 
     row: Vector
-    numbers: list[float]
-    others: list[Any]
+    numbers: Sequence[float]
+    others: Sequence[Any]
 
 
 class SingleRecords:
@@ -47,23 +56,30 @@ class SingleRecords:
                 self._numbers.append((name, column.slots[0], column))
             else:
                 self._others.append((name, _OTHERS[type(column)](column)))
+        #: Where all of them are such, in the order of their places: all values at once.
+        self._pick: Any = None
+        if len(self._numbers) > 1 and [slot for _, slot, _ in self._numbers] == list(range(self._width)):
+            self._pick = itemgetter(*(name for name, _, _ in self._numbers))
         #: Whether any column looks at targets.
         self.follows_targets = any(column.statistics is not None for column in encoder.columns.values())
 
     def look(self, x: dict[Any, Any]) -> Vector:
         """The row of a dict as if it came next. Changes nothing."""
-        return self._read(x).row
+        return (self._plain(x) or self._read(x)).row
 
     def read(self, x: dict[Any, Any]) -> Reading | None:
         """The row of a dict that is about to be learned; None where features join behind it."""
+        plain = self._plain(x)
+        if plain is not None:
+            return plain
         reading = self._read(x)
         if self._grows:
             for name in x:
                 if name not in self._columns and kind_of(x[name], name) is not None:
                     return None
-            for number in reading.numbers:
-                if number != number:  # the first gap
-                    return None
+            total = sum(reading.numbers)
+            if total != total and any(number != number for number in reading.numbers):  # the first gap
+                return None
             for (_, other), value in zip(self._others, reading.others, strict=True):
                 if other.grows(value):
                     return None
@@ -72,9 +88,28 @@ class SingleRecords:
     def learn(self, reading: Reading, known: Any) -> None:
         """Learn a row whose targets are ``known``, one for each output that has statistics, if any has."""
         for (_, _, column), number in zip(self._numbers, reading.numbers, strict=True):
-            column.count_one(number)
+            total = column.total + number
+            if -LARGEST < total < LARGEST and -LARGEST < column.total < LARGEST:
+                column.total = total
+                column.count += 1.0
+            else:
+                column.count_one(number)  # a gap, or beyond all numbers
         for (_, other), value in zip(self._others, reading.others, strict=True):
             other.learn(value, known)
+
+    def _plain(self, x: dict[Any, Any]) -> Reading | None:
+        """The row of a dict with just the known columns, all of them plain numbers; None for any other."""
+        if self._pick is None or len(x) != len(self._numbers):
+            return None
+        try:
+            numbers = self._pick(x)
+            total = sum(numbers)
+            # Of another type if any of them is no plain number; not finite if any is not.
+            if type(total) is not float or total - total != 0.0:
+                return None
+            return Reading(np.array(numbers, np.float64), numbers, ())
+        except (LookupError, TypeError, ValueError, ArithmeticError):
+            return None
 
     def _read(self, x: dict[Any, Any]) -> Reading:
         row = [0.0] * self._width
