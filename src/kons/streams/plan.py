@@ -407,9 +407,13 @@ def _looks_like_identifiers(column: Column, cells: Sequence[Any]) -> bool:
     """Whether whole numbers, of which none comes twice, are perhaps names."""
     if column.kind != "number" or len(cells) < IDENTIFIERS:
         return False
-    values = [_value(cell, column.style) for cell in cells]
-    whole = all(value is not None and value.is_integer() for value in values)
-    return whole and len(set(values)) == len(values)
+    seen: set[float] = set()
+    for cell in cells:
+        value = _value(cell, column.style)
+        if value is None or not value.is_integer() or value in seen:
+            return False
+        seen.add(value)
+    return True
 
 
 def _all_different(cells: Sequence[Any]) -> bool:

@@ -321,7 +321,7 @@ class Encoder(Part):
         have to find out later what they are worth.
         """
         for name, first in records.first_new((), 0).items():
-            kind = records.columns_at(first)[name]
+            kind = records.kind_at(name, first)
             values = records.values(name, kind)
             self._join(name, kind, values[first : first + 1], late=False)
             self._add(self.columns[name], self.columns[name].reserve(values))

@@ -54,6 +54,10 @@ class Records(ABC):
     def columns_at(self, row: int) -> dict[Any, str]:
         """The columns that have a value in a row, in an order of their own, and the kind of each."""
 
+    def kind_at(self, name: Any, row: int) -> str:
+        """The kind of a column that has a value in a row, by that value."""
+        return self.columns_at(row)[name]
+
     @abstractmethod
     def first_new(self, known: Container[Any], start: int) -> dict[Any, int]:
         """The first row from ``start`` on with a value, of each column that is not among the known ones."""
@@ -144,6 +148,9 @@ class TypedRecords(Records):
         if _alike(kind, self._kinds[name]):
             return self._columns[name]
         return typed([_single(value) for value in self._columns[name]], kind, name, read)
+
+    def kind_at(self, name: Any, row: int) -> str:
+        return self._kinds[name]
 
     def columns_at(self, row: int) -> dict[Any, str]:
         kinds = self._kinds
