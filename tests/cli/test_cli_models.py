@@ -121,11 +121,73 @@ def test_predict_with_lags_and_a_horizon(answer, refused, file, no_report, house
     assert main(["predict", "out", "houses.csv"]) == 0
     found = columns(capsys.readouterr().out)
     assert list(found) == ["line", "prediction"]
-    assert found["line"].tolist() == list(range(4, 702))  # the last rows too: their targets need not come
+    # The first rows, which have no past, and the last ones, whose targets need not come, too.
+    assert found["line"].tolist() == list(range(2, 702))
     (tmp_path / "new.csv").write_text(without(houses, "price"))
     assert "no column 'price', whose earlier values are features" in refused(
         "predict", "out", "new.csv", code=2
     )
+
+
+def test_every_row_gets_a_line(trained, tmp_path, capsys):
+    rows = {
+        "whole": "120,30,Ulm,2024-01-01",
+        "bad cell": "120,x,Ulm,2024-01-01",
+        "cut off": "120,30",
+        "too long": "120,30,Ulm,2024-01-01,7,8",
+        "a quote": '120,30,"Ulm,2024-01-01',
+        "text behind a quote": '120,30,"Ulm"e,2024-01-01',
+        "nothing": ",,,",
+        "whole again": "120,30,Ulm,2024-01-01",
+    }
+    gaps = {  # the same, as far as they can be read
+        "bad cell": "120,,Ulm,2024-01-01",
+        "cut off": "120,30,,",
+        "too long": rows["whole"],
+        "a quote": rows["nothing"],
+        "text behind a quote": rows["nothing"],
+    }
+    header = "area,age,town,sold\n"
+    (tmp_path / "all.csv").write_text(header + "\n".join(rows.values()) + "\n")
+    assert main(["predict", "out", "all.csv"]) == 0
+    out, told = capsys.readouterr()
+    found = columns(out)
+    assert found["line"].tolist() == list(range(2, 10))
+    words = " ".join(told.split())
+    assert "4 rows could not be read as a whole, and are predicted from what could be" in words
+    assert "all.csv, line 4: 2 field(s), expected the header's 4" in words
+    assert "cells taken for gaps: age 1." in words
+    for number, (name, row) in enumerate(rows.items()):
+        for text in {row, gaps.get(name, row)}:
+            (tmp_path / "one.csv").write_text(header + text + "\n")
+            assert main(["predict", "out", "one.csv", "--quiet"]) == 0
+            alone = columns(capsys.readouterr().out)["prediction"]
+            np.testing.assert_allclose(alone, found["prediction"][number : number + 1], rtol=1e-12)
+    assert len({*found["prediction"].round(6)}) == 4  # whole, without age, without town and date, nothing
+    assert main(["predict", "out", "all.csv", "--on-bad-row", "skip"]) == 0
+    out, told = capsys.readouterr()
+    assert columns(out)["line"].tolist() == [2, 8, 9]
+    assert "5 rows left out, as asked for." in " ".join(told.split())
+
+
+def test_lines_that_are_no_objects_are_predicted_as_gaps(trained, tmp_path, capsys):
+    row = '{"area": 120, "age": 30, "town": "Ulm", "sold": "2024-01-01"}'
+    (tmp_path / "new.jsonl").write_text(f"{row}\n[1]\n{{\n{row}\n{{}}\n")
+    assert main(["predict", "out", "new.jsonl", "--quiet"]) == 0
+    found = columns(capsys.readouterr().out)
+    assert found["line"].tolist() == [1, 2, 3, 4, 5]
+    assert len({*found["prediction"].round(6)}) == 2
+    np.testing.assert_allclose(found["prediction"][[1, 2]], found["prediction"][4], rtol=1e-12)
+
+
+def test_a_horizon_is_scored_against_the_targets_it_is_about(answer, file, no_report, houses, capsys):
+    answer(*RUN, "--horizon", "3")
+    assert main(["predict", "out", "houses.csv", "--quiet"]) == 0
+    predicted = columns(capsys.readouterr().out)["prediction"]
+    y = np.array([float(line.split(",")[4]) for line in houses.splitlines()[1:]])
+    found = answer("score", "out", "houses.csv")
+    assert (found["rows"], found["skipped"]) == (697, 3)
+    assert found["metrics"]["mse"] == pytest.approx(np.mean((predicted[:-3] - y[3:]) ** 2))
 
 
 @pytest.mark.parametrize(

@@ -408,3 +408,12 @@ def test_records_end_where_pythons_reader_ends_them(text):
     except csv.Error:  # an open quote, or text after a closed one: refused in any case
         return
     assert Layout(text.encode(), ",", '"').ends.tolist() == ends
+
+
+def test_a_quote_that_is_not_closed_costs_its_own_row(tmp_path):
+    lines = ["a,b,y", '1,"x,1', "2,u,2", '3,"v"w,3', "4,u,4", '5,"two', 'lines",5', '6,"z,6', "7,u,7"]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    stream = open_stream(tmp_path / "data.csv", "y", task="regression", quiet=True)
+    rows = [line for block in stream for line in block.lines.tolist()]
+    assert rows == [3, 5, 6, 9]
+    assert stream.skipped == {"bad row": 3}

@@ -209,9 +209,10 @@ def predict(
     """Predict the rows of another file with the model of a run.
 
     Its columns are read as those that the model learned from; the target may be
-    absent, or empty in some rows. Prints CSV: line,prediction and, for classes,
-    p_<class>, the probability of each. Where targets are there, how good the
-    predictions are is told on standard error.
+    absent, or empty in some rows. Prints CSV, a line for every row, whatever can be
+    read of it: line,prediction and, for classes, p_<class>, the probability of
+    each. Where targets are there, how good the predictions are is told on standard
+    error.
 
     For example:
 

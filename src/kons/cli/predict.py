@@ -24,7 +24,7 @@ from kons.report.numbers import number, percent, plural
 from kons.runs.lines import FIXED, as_table, shares_by_class
 from kons.runs.raw_cells import RawCells
 from kons.streams import Plan, Stream, open_stream
-from kons.tables.cells import BadCell, converter
+from kons.streams.wording import listed
 
 __all__ = ["Predicting", "write"]
 
@@ -59,18 +59,16 @@ class Predicting:
             raise ConfigurationError(
                 f"--continue: {self.learner.core.name} takes no last targets; leave it out."
             )
-        self.stream = _opened(told.get("plan"), model, source, reading)
+        self.stream, self._horizon = _opened(told.get("plan"), model, source, reading)
         self.classes = self.learner.classes if self.stream.task == "classification" else None
         if not recent:
             self._say_who_answers()
         self._options = {"recent_targets": True} if recent else {}
-        plan, columns = self.stream.plan, list(self.stream.reader.columns)
-        self.has_target = plan.target in columns and self.stream.resumable
-        names = [*([id] if id else []), *([plan.target] if self.has_target else [])]
-        self._cells = RawCells(self.stream, names) if names else None
+        self._cells = None if id is None else RawCells(self.stream, [id])
         self.figures = HeldOut(self.stream.task, positive=positive)
-        self.without_target = 0
-        """Rows of which no target is known."""
+        self.rows = 0
+        """Rows that were predicted; those without a known target are not scored."""
+        self._waiting: list[tuple[NDArray[Any], Matrix | None]] = []
 
     def _say_who_answers(self) -> None:
         learner = self.learner
@@ -87,31 +85,42 @@ class Predicting:
             if self.classes is not None and not self.learner.lacks("predict_proba"):
                 shares = self.learner.predict_proba(block.records, **self._options)
             prediction = np.asarray(self.learner.predict(block.records, **self._options))
-            cells = {} if self._cells is None else self._cells.of(block.lines)
-            if self.has_target:
-                self._score(cells[self.stream.plan.target], prediction, shares)
-            yield Predicted(block.lines, prediction, shares, cells.get(self._id or "", []))
+            ids = [] if self._cells is None else self._cells.of(block.lines)[str(self._id)]
+            self.rows += len(block.lines)
+            self._score(block.y, prediction, shares)
+            yield Predicted(block.lines, prediction, shares, ids)
 
-    def _score(self, cells: list[Any], prediction: NDArray[Any], shares: Matrix | None) -> None:
-        targets = [self._target(cell) for cell in cells]
-        known = np.array([target is not None for target in targets], dtype=bool)
-        self.without_target += int(np.count_nonzero(~known))
-        there = [target for target in targets if target is not None]
-        y = np.array(there, dtype=np.float64) if self.classes is None else object_array(there)
-        given = None if shares is None else np.nan_to_num(shares[known])
-        self.figures.record(y, prediction[known], given, self.classes or ())
+    def _score(self, y: NDArray[Any], prediction: NDArray[Any], shares: Matrix | None) -> None:
+        """Compare with the targets that are known, each of so many rows later as the model looks ahead."""
+        if self._waiting:
+            earlier, shares_then = self._waiting.pop()
+            prediction = np.concatenate([earlier, prediction])
+            shares = None if shares is None else np.concatenate([shares_then, shares])
+        y = y[max(0, len(y) + self._horizon - len(prediction)) :]
+        due = np.array(
+            [i for i, value in enumerate(y.tolist()) if value is not None and value == value], dtype=int
+        )
+        if self._horizon:
+            self._waiting = [(prediction[len(y) :], None if shares is None else shares[len(y) :])]
+        given = None if shares is None else np.nan_to_num(shares[due])
+        self.figures.record(y[due], prediction[due], given, self.classes or ())
 
-    def _target(self, cell: Any) -> Any:
-        """A target as the model knows them; None where there is none, or nothing that could be one."""
-        plan = self.stream.plan
-        try:
-            column = plan.target_column
-            value = converter(column.kind, style=column.style, na_values=column.na_values)(cell)
-        except BadCell:
-            return None
-        if value is None or self.classes is None or plan.target_kind == "text":
-            return value
-        return bool(value) if plan.target_kind == "flag" else int(value) if value.is_integer() else value
+    @property
+    def unread(self) -> str:
+        """What could not be read, in words; empty, where everything was."""
+        told, (rows, first) = [], self.stream.broken
+        if rows:
+            told.append(
+                f"{plural(rows, 'row')} could not be read as a whole, and {'is' if rows == 1 else 'are'} "
+                f"predicted from what could be: {first.rstrip('.')}."
+            )
+        if left := sum(self.stream.skipped.values()):
+            told.append(f"{plural(left, 'row')} left out, as asked for.")
+        elif bad := self.stream.bad_cells:
+            told.append(
+                f"cells taken for gaps: {listed([f'{name} {n.number:,}' for name, n in bad.items()])}."
+            )
+        return " ".join(told)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -121,7 +130,7 @@ class Predicting:
             "task": self.stream.task,
             "target": self.stream.target,
             "rows": figures.rows,
-            "skipped": self.without_target + sum(self.stream.skipped.values()),
+            "skipped": self.rows - figures.rows + sum(self.stream.skipped.values()),
             "loss": figures.loss,
             "loss_name": LOSS_NAMES[self.stream.task],
             "metrics": figures.figures(),
@@ -133,7 +142,8 @@ class Predicting:
     def sentence(self) -> str:
         """The figures for people."""
         figures, shown = self.figures, percent if self.classes is not None else number
-        left = f" ({plural(self.without_target, 'row')} had none)" if self.without_target else ""
+        without = self.rows - figures.rows
+        left = f" ({plural(without, 'row')} had none)" if without else ""
         return (
             f"{self.stream.target!r} is there in {plural(figures.rows, 'row')}{left}: "
             f"{LOSS_NAMES[self.stream.task]} {shown(figures.loss)}, of the best constant "
@@ -161,23 +171,24 @@ def write(
             _write(predicting, id, sys.stdout.buffer)
         else:
             write_file(out, lambda file: _write(predicting, id, file))
+        if predicting.unread:
+            announce(predicting.unread)
         if predicting.figures.rows:
             announce(predicting.sentence)
     return 0
 
 
-def _opened(plan: Any, model: Path, source: str, reading: dict[str, Any]) -> Stream:
+def _opened(plan: Any, model: Path, source: str, reading: dict[str, Any]) -> tuple[Stream, int]:
+    """Its rows, and how many rows ahead the model predicts."""
     if not isinstance(plan, dict):
         raise ConfigurationError(
             f"{model} does not know which columns it learned from: expected the model of a kons run --out. "
             "In Python, kons.load(...).predict(X) takes the numbers themselves."
         )
-    # A horizon is about when targets come, and here they need not come at all.
-    asked = replace(Plan.from_dict(plan), horizon=0)
-    stream = open_stream(source, plan=asked, quiet=True, **reading)
-    if not any(name == asked.target for name, _ in asked.lags):
-        stream = stream.without_target()  # it may be empty in rows that are to be predicted
-    return stream
+    learned = Plan.from_dict(plan)
+    # The last rows are predicted, too, whose targets do not come; their order matters for lags only.
+    asked = replace(learned, horizon=0, time=learned.time if learned.lags else None)
+    return open_stream(source, plan=asked, quiet=True, **reading).to_predict(), learned.horizon
 
 
 def _write(predicting: Predicting, id: str | None, file: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kons.cli.predict import Predicting
 from kons.cli.screen import Sheet, notices, print_json
-from kons.errors import InputError
+from kons.errors import InputError, announce
 from kons.report.folder import RunFolder
 from kons.report.numbers import number, percent, plural
 from kons.report.words import meaning
@@ -29,11 +29,14 @@ def show(
     with notices(quiet=quiet):
         predicting = Predicting(model, source, reading, recent=recent, positive=positive)
         stream = predicting.stream
-        if not predicting.has_target:
-            why = "has no such column" if stream.resumable else "can be read only once: give a file"
-            raise InputError(f"the target {stream.target!r} is needed to score, and {stream.source} {why}.")
+        if not stream.has_target:
+            raise InputError(
+                f"the target {stream.target!r} is needed to score, and {stream.source} has no such column."
+            )
         for _ in predicting:
             pass
+        if predicting.unread:
+            announce(predicting.unread)
     document = predicting.document
     if not document["rows"]:
         raise InputError(f"{stream.source} has no row with a target {stream.target!r}: nothing to score.")

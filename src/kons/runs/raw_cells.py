@@ -71,7 +71,7 @@ def rows_at(stream: Stream, lines: Sequence[int]) -> dict[int, dict[str, str]]:
 
 def _chunks(stream: Stream, names: Sequence[str]) -> Iterator[Chunk]:
     wanted = [Column(name, "text") for name in names]
-    return iter(stream.reader.chunks(wanted, Tally("gap")))
+    return iter(stream.reader.chunks(wanted, Tally("gap", every_row=True)))
 
 
 def _texts(values: Any, row: int | None = None) -> Any:

@@ -77,12 +77,9 @@ class ArffReader(DelimitedReader):
                 cells = self._sparse(row) if row.startswith("{") else _fields(row, ",")
             except (csv.Error, ValueError) as error:
                 what = reworded(error) if isinstance(error, csv.Error) else f"{shortened(row)!r}: {error}"
-                yield number, InputError(f"{self.name}, line {number}: {what}.")
+                yield Record(number, [], InputError(f"{self.name}, line {number}: {what}."))
                 continue
-            if len(cells) != len(self.columns):
-                yield number, self._miscounted(number, cells)
-            else:
-                yield number, [cell.strip() for cell in cells]
+            yield self._record(number, [cell.strip() for cell in cells])
 
     def _at_once(self, data: bytes, line: int, wanted: Sequence[ColumnFormat], tally: Tally) -> Chunk | None:
         if any(sign in data for sign in (b"%", b"{", b'"', b"\\", b"\r")):

@@ -68,7 +68,8 @@ class Tally:
 
     Under ``"gap"`` a bad cell of a feature becomes a missing value, under ``"skip"`` its row is left out,
     under ``"error"`` it ends the rows. A bad cell of a ``required`` column (the target, the time) is an error
-    under ``"gap"``, too; a row with a wrong number of fields is left out unless under ``"error"``.
+    under ``"gap"``, too; a row with a wrong number of fields is left out unless under ``"error"``, or, where
+    ``every_row`` is wanted, under ``"gap"``: there it has gaps where nothing could be read.
     """
 
     on_bad_row: OnBadRow = "error"
@@ -77,6 +78,20 @@ class Tally:
     firsts: dict[str, str] = field(default_factory=dict)
     """The first complaint of each reason."""
     bad_cells: dict[str, BadCells] = field(default_factory=dict)
+    every_row: bool = False
+    broken: int = 0
+    """Rows that could not be read as a whole, and were kept."""
+    first_broken: str = ""
+
+    def keeps_broken(self, problem: InputError) -> bool:
+        """Whether a row that cannot be read as a whole is a row all the same; counts it, either way."""
+        kept = self.every_row and self.on_bad_row == "gap"
+        if kept:
+            self.broken += 1
+            self.first_broken = self.first_broken or str(problem)
+        else:
+            self.add("bad row", 1, str(problem))
+        return kept
 
     def add(self, reason: str, count: int = 1, first: str = "") -> None:
         """Count some rows."""

@@ -120,7 +120,7 @@ class DelimitedReader(TextReader):
 
     def _records(self, data: bytes, line: int) -> Iterator[Record]:
         reader = self._reader(data.decode("utf-8"))
-        count = len(self.columns)
+        lines: list[bytes] = []
         while True:
             start = line + reader.line_num
             try:
@@ -128,20 +128,22 @@ class DelimitedReader(TextReader):
             except StopIteration:
                 return
             except csv.Error as error:
-                yield start, InputError(f"{self.name}, line {start}: {reworded(error)}.")
+                yield Record(start, [], InputError(f"{self.name}, line {start}: {reworded(error)}."))
+                # A quote that is not closed as it should be costs its own line, and not those behind it.
+                lines = lines or data.split(b"\n")
+                for place in range(start - line + 1, reader.line_num):
+                    yield from self._records(lines[place], line + place)
                 continue
-            if not row or (len(row) == 1 and count > 1 and not row[0].strip()):
-                continue
-            if len(row) != count:
-                yield start, self._miscounted(start, row)
-            else:
-                yield start, row
+            if row and not (len(row) == 1 and len(self.columns) > 1 and not row[0].strip()):
+                yield self._record(start, row)
 
-    def _miscounted(self, line: int, row: list[str]) -> InputError:
+    def _record(self, line: int, row: list[str]) -> Record:
+        """With a complaint, if it has a wrong number of fields."""
+        if len(row) == len(self.columns):
+            return Record(line, row)
         hint = "" if len(row) > 1 else ": is it cut off, or delimited otherwise?"
-        return InputError(
-            f"{self.name}, line {line}: {len(row)} field(s), expected the header's {len(self.columns)}{hint}"
-        )
+        what = f"{len(row)} field(s), expected the header's {len(self.columns)}{hint}"
+        return Record(line, row, InputError(f"{self.name}, line {line}: {what}"))
 
     def _reader(self, text: str) -> Any:
         return csv.reader(

@@ -102,7 +102,10 @@ class JsonLinesReader(TextReader):
 
     def _records(self, data: bytes, line: int) -> Iterator[Record]:
         for number, found in self._objects(data, line):
-            yield number, found if isinstance(found, InputError) else [found.get(c) for c in self.columns]
+            if isinstance(found, InputError):
+                yield Record(number, [], found)
+            else:
+                yield Record(number, [found.get(c) for c in self.columns])
 
     def _at_once(self, data: bytes, line: int, wanted: Sequence[ColumnFormat], tally: Tally) -> Chunk | None:
         pa, reading = arrow("pyarrow"), arrow("pyarrow.json")

@@ -113,12 +113,12 @@ class LibsvmReader(TextReader):
             try:
                 label, places, values = self._parsed(row)
             except ValueError as error:
-                yield number, InputError(f"{self.name}, line {number}: {error}.")
+                yield Record(number, [], InputError(f"{self.name}, line {number}: {error}."))
                 continue
             cells: list[float | str] = [0.0] * (len(self.columns) - 1)
             for place, value in zip(places, values, strict=True):
                 cells[place] = value
-            yield number, [*cells, label]
+            yield Record(number, [*cells, label])
 
     def _at_once(self, data: bytes, line: int, wanted: Sequence[ColumnFormat], tally: Tally) -> Chunk | None:
         texts = data.decode("utf-8").split("\n")

@@ -272,8 +272,9 @@ class PairReader(Reader):
                     if tally.on_bad_row == "error":
                         error = problem
                         break
-                    tally.add("bad row", 1, str(problem))
-                    continue
+                    if not tally.keeps_broken(problem):
+                        continue
+                    table.append([None] * len(self.columns))
                 lines.append(number)
             cells = {c.name: [row[places[c.name]] for row in table] for c in wanted}
             chunk = from_cells(lines, cells, wanted, where=self.where, tally=tally)

@@ -24,6 +24,7 @@ from kons.streams.plan import Plan, lag_pairs, make_plan
 from kons.streams.reader import Reader
 from kons.streams.shuffled import shuffled
 from kons.streams.stream import Stream
+from kons.streams.text import TextReader
 from kons.streams.wording import listed, nearest, shortened
 from kons.tables.cells import is_missing
 
@@ -96,6 +97,7 @@ def open_stream(
     encoding: str | None = None,
     block_size: int = 512,
     plan: Plan | Mapping[str, Any] | None = None,
+    past: Mapping[str, Sequence[float]] | None = None,
     shuffle: int | None = None,
     quiet: bool = False,
 ) -> Stream:
@@ -148,6 +150,8 @@ def open_stream(
     plan
         That of another stream, to read a file alike: its columns, encoders, lags and horizon. The target
         may then be absent.
+    past
+        That of a stream with the same plan (``stream.past``), whose rows came before: lags begin with it.
     shuffle
         A seed: the rows of a file come in an order that it decides, by an index of 8 bytes a row. Refused for
         what can only be read from its start.
@@ -189,9 +193,13 @@ def open_stream(
             )
         ordered = reader.look(LOOK)  # in another order no column counts the rows
         reader = shuffled(reader, require_integer(shuffle, "shuffle", at_least=0))
-    cells = reader.look(LOOK)
+    try:
+        cells = reader.look(LOOK)
+    except InputError:
+        if given is None or not isinstance(reader, TextReader):
+            raise  # else its rows say themselves what is wrong, or are predicted all the same
     if given is not None:
-        with_target = _fits(reader, given)
+        with_target = _fits(reader, given, past)
         return Stream(
             reader,
             given,
@@ -200,6 +208,7 @@ def open_stream(
             on_bad_row=on_bad_row,
             block_size=block_size,
             with_target=with_target,
+            past=past,
         )
     names = list(reader.columns)
 
@@ -346,7 +355,7 @@ def _second_look(reader: Reader, plan: Plan, cells: Sequence[Any]) -> tuple[Plan
     ]
 
 
-def _fits(reader: Reader, plan: Plan) -> bool:
+def _fits(reader: Reader, plan: Plan, past: Mapping[str, Sequence[float]] | None) -> bool:
     """Whether the source has the plan's target; its other columns it must have."""
     names = list(reader.columns)
     for column in plan.read(with_target=False):
@@ -355,7 +364,7 @@ def _fits(reader: Reader, plan: Plan) -> bool:
             raise ConfigurationError(f"{reader.name} has no column {shortened(name)!r}{nearest(name, names)}")
     if plan.target in names:
         return True
-    if any(name == plan.target for name, _ in plan.lags):
+    if not past and any(name == plan.target for name, _ in plan.lags):
         raise ConfigurationError(
             f"{reader.name} has no column {plan.target!r}, whose earlier values are features (lag). "
             "Give a file that has it."

@@ -6,7 +6,8 @@ At source row t a learner may know: all columns of rows up to t, all targets of 
     y[t] = the target of row t + horizon
 
 and that target is known only when row t + horizon has been predicted: learning from such a stream needs a
-delay of ``horizon`` rows. Rows are counted after skipping: a lag goes back over rows that were used.
+delay of ``horizon`` rows. Rows are counted after skipping: a lag goes back over rows that were used, and that
+of the target over those whose target is known.
 """
 
 from __future__ import annotations
@@ -74,13 +75,17 @@ class Assembler:
         on_bad_row: str,
         with_target: bool,
         tally: Tally,
+        past: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
         self._plan, self._where, self._tally = plan, where, tally
         self._missing, self._skip_bad, self._with_target = missing, on_bad_row == "skip", with_target
         self._last_time: float | int | None = None
-        longest = max((back for _, back in plan.lags), default=0)
-        self._past = {name: np.full(longest, np.nan) for name, _ in plan.lags}
-        self._without_past = longest
+        self._longest = max((back for _, back in plan.lags), default=0)
+        self._past = {name: _Past.of((past or {}).get(name, ())) for name, _ in plan.lags}
+        begun = min((len(before.values) for before in self._past.values()), default=0)
+        self._without_past = 0 if tally.every_row else max(0, self._longest - begun)
+        #: The last row that was handed on: the past before it, as far as lags go back, is forgotten.
+        self.handed_on = 0
         self._kinds: dict[str, str] = {column.name: column.kind for column in plan.columns}
         self._kinds |= dict.fromkeys(plan.lag_names, "number")
         self._waiting: list[Rows] = []
@@ -120,6 +125,8 @@ class Assembler:
     def _sound(self, chunk: Chunk) -> Chunk:
         """Without targets that are infinite, and without rows that have none."""
         plan = self._plan
+        if self._tally.every_row:
+            return chunk
         bad = np.zeros(len(chunk), dtype=bool)
         names = [plan.target] if self._with_target and plan.target_kind != "text" else []
         for name in names:
@@ -236,24 +243,24 @@ class Assembler:
     def _columns_of(self, chunk: Chunk) -> dict[str, Any]:
         used = [column.name for column in self._plan.columns] + [*self.resolved]
         columns = {name: _values(chunk.columns[name]) for name in used}
-        for (name, back), lag in zip(self._plan.lags, self._plan.lag_names, strict=True):
-            columns[lag] = self._lagged(chunk, name, back)
-        for name, past in self._past.items():
-            if len(past):
-                both = np.concatenate([past, self._numbers(chunk, name)])
-                self._past[name] = both[len(both) - len(past) :]
+        for name, before in self._past.items():
+            values = np.asarray(chunk.columns.get(name, np.full(len(chunk), np.nan)), dtype=np.float64)
+            known = ~np.isnan(values) if name == self._plan.target else np.ones(len(values), dtype=bool)
+            past = before.then(values[known], chunk.lines[known])
+            places = len(before.values) + np.cumsum(known) - known
+            for (of, back), lag in zip(self._plan.lags, self._plan.lag_names, strict=True):
+                if of == name:
+                    columns[lag] = past.values_at(places - back)
+            self._past[name] = past.since(self.handed_on, self._longest)
         return columns
 
-    def _lagged(self, chunk: Chunk, name: str, back: int) -> Vector:
-        past = self._past[name]
-        both = np.concatenate([past, self._numbers(chunk, name)])
-        start = len(past) - back
-        return both[start : start + len(chunk)]
-
-    def _numbers(self, chunk: Chunk, name: str) -> Vector:
-        if name == self._plan.target and not self._with_target:
-            return np.full(len(chunk), np.nan)
-        return np.asarray(chunk.columns[name], dtype=np.float64)
+    @property
+    def past(self) -> dict[str, list[float]]:
+        """What lags of a row need that comes next, after the last one handed on and its target."""
+        return {
+            name: before.until(self.handed_on, self._plan.horizon, self._longest)
+            for name, before in self._past.items()
+        }
 
     def _target_of(self, chunk: Chunk) -> NDArray[Any]:
         plan = self._plan
@@ -267,7 +274,8 @@ class Assembler:
             return np.array([*values.values, None], dtype=object)[values.codes]
         distinct, places = np.unique(values, return_inverse=True)
         names = np.empty(len(distinct), dtype=object)
-        names[:] = [_label(value, flag=plan.target_kind == "flag") for value in distinct.tolist()]
+        flag = plan.target_kind == "flag"
+        names[:] = [None if value != value else _label(value, flag=flag) for value in distinct.tolist()]
         return np.asarray(names[places])
 
     # ---- horizon
@@ -289,6 +297,37 @@ class Assembler:
         self._without_past -= left
         self._tally.add("no past", left)
         return rows.cut(slice(left, None)) if left else rows
+
+
+class _Past(NamedTuple):
+    """Values of a column in the rows before, each with its line, in order."""
+
+    values: Vector
+    lines: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> _Past:
+        """Of rows before the first line."""
+        return cls(np.array(values, dtype=np.float64), np.zeros(len(values), dtype=np.int64))
+
+    def then(self, values: Vector, lines: NDArray[np.int64]) -> _Past:
+        """With more behind them."""
+        return _Past(np.concatenate([self.values, values]), np.concatenate([self.lines, lines]))
+
+    def values_at(self, places: NDArray[np.int64]) -> Vector:
+        """NaN for what lies before the first."""
+        found: Vector = np.append(self.values, np.nan)[np.maximum(places, -1)]
+        return found
+
+    def since(self, line: int, count: int) -> _Past:
+        """From so many before the end of that line on."""
+        start = max(0, int(np.searchsorted(self.lines, line, side="right")) - count)
+        return _Past(self.values[start:], self.lines[start:])
+
+    def until(self, line: int, more: int, count: int) -> list[float]:
+        """The last values up to that line and ``more`` rows."""
+        stop = int(np.searchsorted(self.lines, line, side="right")) + more
+        return list(self.values[:stop][-count:].tolist())
 
 
 def _values(values: Any) -> Any:

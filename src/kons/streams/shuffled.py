@@ -105,7 +105,7 @@ class _ShuffledText(_Shuffled):
         table: list[list[Any]] = []
         for batch in self._batches(min(rows, ROWS)):
             for text, line in self._texts(batch):
-                table += [cells for _, cells in self._inner._records(text, line) if isinstance(cells, list)]
+                table += [r.cells for r in self._inner._records(text, line) if r.problem is None]
             if len(table) >= rows:
                 break
         if not table:
@@ -131,7 +131,7 @@ class _ShuffledText(_Shuffled):
     def _cell_of(self, found: list[tuple[bytes, int]], record: NDArray[np.int64]) -> Any:
         def cell(row: int, name: str) -> Any:
             text, line = found[int(record[row])]
-            cells = next(cells for _, cells in self._inner._records(text, line) if isinstance(cells, list))
+            cells = next(r.cells for r in self._inner._records(text, line) if r.problem is None)
             return cells[list(self.columns).index(name)]
 
         return cell

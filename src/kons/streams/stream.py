@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,8 +79,10 @@ class Stream:
         on_bad_row: OnBadRow,
         block_size: int,
         with_target: bool = True,
+        past: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
         self._reader = reader
+        self._past, self._every_row = past, False
         self._missing, self._on_bad_row, self._with_target = missing, on_bad_row, with_target
         self._tally = Tally()
         self._plan = plan
@@ -147,10 +149,23 @@ class Stream:
         """Whether the source has the target at all: without it, only predictions make sense."""
         return self._with_target
 
-    def without_target(self) -> Stream:
-        """The same stream, with no look at the target: in rows to be predicted it may be empty."""
-        self._with_target = False
+    def to_predict(self) -> Stream:
+        """The same stream for predictions: every row of the source, whatever can be read of it.
+
+        The target may be empty, NaN or None then; a lag that reaches before the first row is a gap.
+        """
+        self._every_row = True
         return self
+
+    @property
+    def past(self) -> dict[str, list[float]]:
+        """What lags need of the rows read so far, by column: ``past`` of a stream that begins behind them."""
+        return {} if self._assembler is None else self._assembler.past
+
+    @property
+    def broken(self) -> tuple[int, str]:
+        """How many rows could not be read as a whole, and were kept; the first complaint."""
+        return self._tally.broken, self._tally.first_broken
 
     @property
     def source(self) -> str:
@@ -261,11 +276,16 @@ class Stream:
                 continue
             every, done = Rows.joined(held), 0
             while (size := self.block_size - next_row % self.block_size) <= count:
-                yield _raw(next_row, every.cut(slice(done, done + size)))
+                yield self._raw(next_row, every.cut(slice(done, done + size)))
                 done, next_row, count = done + size, next_row + size, count - size
             held = [every.cut(slice(done, None))]
         if count:
-            yield _raw(next_row, Rows.joined(held))
+            yield self._raw(next_row, Rows.joined(held))
+
+    def _raw(self, first: int, rows: Rows) -> RawBlock:
+        assert self._assembler is not None
+        self._assembler.handed_on = int(rows.lines[-1])
+        return RawBlock(first, rows.records, rows.y, rows.lines)
 
     def _rows(self) -> Iterator[Rows]:
         """All rows, the first in one piece: what the encoder has room for must not depend on the chunks."""
@@ -288,10 +308,11 @@ class Stream:
         yield from parts
 
     def _parts(self) -> Iterator[Rows]:
-        wanted = self._plan.read(with_target=self._with_target)
-        required = frozenset(name for name in (self._plan.target, self._plan.time) if name is not None)
-        tally = self._tally = Tally(self._on_bad_row, required)
-        reader = self._reader
+        plan, reader = self._plan, self._reader
+        wanted = plan.read(with_target=self._with_target)
+        required = {plan.time, None if self._every_row else plan.target} - {None}
+        tally = self._tally = Tally(self._on_bad_row, frozenset(map(str, required)))
+        tally.every_row = self._every_row
         assembler = self._assembler = Assembler(
             self._plan,
             reader.where,
@@ -299,6 +320,7 @@ class Stream:
             on_bad_row=self._on_bad_row,
             with_target=self._with_target,
             tally=tally,
+            past=self._past,
         )
         used = 0
         for chunk in reader.chunks(wanted, tally):
@@ -324,7 +346,3 @@ class Stream:
             f"Stream({self.source!r}, target={self.target!r}, task={self.task!r}, "
             f"features={len(self.features)})"
         )
-
-
-def _raw(first: int, rows: Rows) -> RawBlock:
-    return RawBlock(first, rows.records, rows.y, rows.lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,13 @@ def arrow(module: str) -> Any:
         raise MissingExtraError("reading files", "files") from None
 
 
-Record = tuple[int, list[Any] | InputError]
-"""The first line of a record, and its cells in the order of the columns, or what is wrong with it."""
+class Record(NamedTuple):
+    """One of a file: its first line, its cells in the order of the columns, and what is wrong with it."""
+
+    line: int
+    cells: list[Any]
+    """As many as there are columns; of one that has a problem, those that could be told apart."""
+    problem: InputError | None = None
 
 
 class TextReader(Reader):
@@ -102,11 +107,11 @@ class TextReader(Reader):
             for data, line in source:
                 taken.append(data)
                 length += len(data)
-                for _, cells in self._records(self._tidied(data), line):
-                    if isinstance(cells, InputError):
-                        problem = problem or cells
+                for record in self._records(self._tidied(data), line):
+                    if record.problem is not None:
+                        problem = problem or record.problem
                     else:
-                        table.append(cells)
+                        table.append(record.cells)
                     if len(table) >= rows:
                         break
                 if len(table) >= rows or length > LARGEST_PIECE:
@@ -186,15 +191,15 @@ class TextReader(Reader):
         lines: list[int] = []
         table: list[list[Any]] = []
         error: InputError | None = None
-        for number, cells in self._records(data, line):
-            if not isinstance(cells, InputError):
-                lines.append(number)
-                table.append(cells)
-            elif tally.on_bad_row == "error":
-                error = cells
+        for number, cells, problem in self._records(data, line):
+            if problem is not None and tally.on_bad_row == "error":
+                error = problem
                 break
-            else:
-                tally.add("bad row", 1, str(cells))
+            if problem is not None and not tally.keeps_broken(problem):
+                continue
+            lines.append(number)
+            # Of a broken one, fields that are too many are none, and those that lack are gaps.
+            table.append(cells if problem is None else cells + [None] * len(self.columns))
         at = {name: i for i, name in enumerate(self.columns)}
         columns = {c.name: [row[at[c.name]] for row in table] for c in wanted}
         chunk = from_cells(lines, columns, wanted, where=self.where, tally=tally)
