@@ -7,7 +7,9 @@ import os
 import numpy as np
 import pytest
 
+import kons
 from kons.cli import main
+from kons.streams import open_stream
 
 AUTO = ["--set", "max_atoms=20", "--set", "experts=6"]
 EMBEDDED = ["--learner", "embedded", "--set", "max_atoms=20"]
@@ -142,9 +144,93 @@ def test_rows_that_come_next_are_predicted_with_last_targets(trained, tmp_path, 
     ]
 
 
+def predicted(*arguments):
+    assert main(["predict", "out", *arguments, "--out", "p.csv", "--force", "--quiet"]) == 0
+    return np.array([float(row["prediction"]) for row in table("p.csv")])
+
+
+def test_known_targets_become_last_targets_of_the_rows_behind(answer, file, no_report, houses, tmp_path):
+    header, *lines = houses.splitlines()
+    asked = ["run", "houses.csv", "--target", "price", "--drop", "dear", *AUTO, "--out", "out"]
+    answer(*asked, "--rows", "600")
+    before = (tmp_path / "out" / "model.kons").read_bytes()
+    cells = [line.split(",") for line in lines[600:]]
+    for row in cells[4:9]:
+        row[4] = ""
+    (tmp_path / "rest.csv").write_text("\n".join([header, *map(",".join, cells)]) + "\n")
+    found = predicted("rest.csv", "--continue")
+    model = kons.load("out/model.kons")
+    y = [float(row[4]) if row[4] else np.nan for row in cells]
+    stream = open_stream("rest.csv", plan=kons.files.about("out/model.kons")["plan"], quiet=True).to_predict()
+    (block,) = stream.records()
+    last = model.following().before(y)
+    np.testing.assert_allclose(
+        last[[0, 1, 4, 9], 0], [float(lines[599].split(",")[4]), y[0], y[3], y[3]], rtol=1e-12
+    )
+    np.testing.assert_allclose(found, model.predict(block.records, recent_targets=last), rtol=1e-12)
+    (tmp_path / "next.csv").write_text("\n".join([header, lines[600]]) + "\n")
+    np.testing.assert_allclose(predicted("next.csv", "--continue"), found[:1], rtol=1e-12)
+    assert (tmp_path / "out" / "model.kons").read_bytes() == before
+
+
+@pytest.mark.parametrize("horizon", [0, 3])
+def test_lags_of_rows_that_come_next_begin_with_what_the_model_keeps(
+    answer, file, no_report, houses, tmp_path, horizon
+):
+    header, *lines = houses.splitlines()
+    asked = ["run", "houses.csv", "--target", "price", "--drop", "dear", *EMBEDDED, "--out", "out"]
+    answer(*asked, "--lag", "target:1,5", "--lag", "age:2", "--horizon", horizon, "--rows", "400")
+    learned = 5 + 400 + horizon  # rows: without a past, those of the run, and up to the last target
+    (tmp_path / "rest.csv").write_text("\n".join([header, *lines[learned:]]) + "\n")
+    whole, rest = predicted("houses.csv"), predicted("rest.csv", "--continue")
+    np.testing.assert_allclose(rest, whole[learned:], rtol=1e-12)
+    away = predicted("rest.csv")
+    assert len(away) == len(rest)
+    np.testing.assert_allclose(away[5:], rest[5:], rtol=1e-12)
+    assert np.abs(away[:5] - rest[:5]).min() > 1e-6
+    # Without targets the last ones known stay the last ones.
+    cells = [line.split(",")[:4] for line in lines[learned:]]
+    short = ["area,age,town,sold", *map(",".join, cells)]
+    (tmp_path / "new.csv").write_text("\n".join(short) + "\n")
+    new = predicted("new.csv", "--continue")
+    np.testing.assert_allclose(new[0], rest[0], rtol=1e-12)
+    pasts = kons.files.about("out/model.kons")["past"]
+    assert pasts["price"] == [float(line.split(",")[4]) for line in lines[learned - 5 : learned]]
+    flat = [",".join([*row, str(pasts["price"][-1]), "no sir"]) for row in cells]
+    (tmp_path / "flat.csv").write_text("\n".join([header, *flat]) + "\n")
+    assert np.abs(predicted("flat.csv", "--continue")[2:] - new[2:]).max() > 1e-6
+
+
 def test_only_who_looks_back_can_continue(answer, refused, file, no_report):
     answer("run", "houses.csv", "--target", "price", "--drop", "dear", *EMBEDDED, "--out", "out")
     assert "takes no last targets" in refused("predict", "out", "houses.csv", "--continue", code=2)
+
+
+def test_a_model_without_its_past_cannot_continue(answer, refused, file, no_report):
+    asked = ["run", "houses.csv", "--target", "price", "--drop", "dear", *EMBEDDED, "--out", "out"]
+    answer(*asked, "--lag", "target:1")
+    told = {"plan": kons.files.about("out/model.kons")["plan"]}
+    lacking = "does not hold the last values that its lags need"
+    for past, words in (
+        ({}, lacking),
+        ({"past": [1]}, lacking),
+        ({"past": {"price": ["x"]}}, "past is not one that a stream has"),
+    ):
+        kons.save(kons.load("out/model.kons"), "other.kons", about=told | past)
+        assert words in refused("predict", "other.kons", "houses.csv", "--continue", code=2)
+        os.remove("other.kons")
+
+
+def test_the_lags_of_tomorrow_s_rows_go_back_to_today_s(answer, file, no_report, houses, tmp_path):
+    header, *lines = houses.splitlines()
+    (tmp_path / "tomorrow.csv").write_text("\n".join([header, *lines[500:]]) + "\n")
+    asked = ["run", "houses.csv", "--target", "price", "--drop", "dear", *EMBEDDED, "--out", "out"]
+    assert answer(*asked, "--lag", "target:2", "--rows", "498")["skipped"] == {"no past": 2}
+    found = answer("run", "tomorrow.csv", "--target", "price", "--model", "out", "--out", "second")
+    assert (found["rows"], found["skipped"]) == (200, {})
+    assert kons.files.about("second/model.kons")["past"]["price"] == [
+        float(line.split(",")[4]) for line in lines[-2:]
+    ]
 
 
 def test_a_finished_run_is_resumed_to_what_is_missing(answer, file, capsys):

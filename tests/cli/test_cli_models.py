@@ -124,9 +124,9 @@ def test_predict_with_lags_and_a_horizon(answer, refused, file, no_report, house
     # The first rows, which have no past, and the last ones, whose targets need not come, too.
     assert found["line"].tolist() == list(range(2, 702))
     (tmp_path / "new.csv").write_text(without(houses, "price"))
-    assert "no column 'price', whose earlier values are features" in refused(
-        "predict", "out", "new.csv", code=2
-    )
+    words = refused("predict", "out", "new.csv", code=2)
+    assert "no column 'price', whose earlier values are features (--lag)" in words
+    assert "or let its rows come next (--continue)" in words
 
 
 def test_every_row_gets_a_line(trained, tmp_path, capsys):

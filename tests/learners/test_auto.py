@@ -433,3 +433,37 @@ def test_constant_targets_that_become_huge_stay_numbers(weight):
     X, y = rng.normal(size=(400, 2)), np.where(np.arange(400) < 100, 3.0, 1e9 * rng.normal(size=400))
     weights = np.where(np.arange(400) < 100, weight, 1.0)
     assert np.isfinite(AutoKONS(max_atoms=20).advance(X, y, sample_weight=weights).prediction).all()
+
+
+@effort.every_value(task=["regression", "classification"], delay=[0, 3])
+def test_rows_that_follow_have_the_targets_before_them_as_last_ones(task, delay):
+    """As a model whose last targets are these says it, which has learned nothing more."""
+    model, _, X, y = learned(task, delay=delay)
+    state, new = model.state(), X[:9] + 1.0
+    known = np.array([1, 1, 0, 1, 0, 0, 1, 1, 1], dtype=bool)
+    targets = np.where(known, y[40:49], np.nan if task == "regression" else None)
+    following = model.following()
+    last = np.concatenate([following.before(targets[:4]), following.before(targets[4:])])
+    found = (model.predict if task == "regression" else model.predict_proba)(new, recent_targets=last)
+    past = [*y, *y[40:49][known]]
+    for i in range(len(new)):
+        behind = len(y) + int(np.count_nonzero(known[:i])) - delay
+        latest = past[behind - 2 : behind][::-1]
+        codes = latest if task == "regression" else [float(model.classes.index(label)) for label in latest]
+        state["targets"][0]["last_targets"]["tail"] = np.array(codes)
+        twin = AutoKONS.from_state(model.parameters(), copy.deepcopy(state))
+        ask = twin.predict if task == "regression" else twin.predict_proba
+        np.testing.assert_allclose(found[i], ask(new[i : i + 1], recent_targets=True)[0], rtol=1e-9)
+    assert_identical(model.state(), learned(task, delay=delay)[0].state())
+
+
+def test_what_recent_targets_may_be():
+    model, _, X, _ = learned("regression")
+    with pytest.raises(InputError, match=r"recent_targets has shape \(3, 1\), expected True, False, or"):
+        model.predict(X[:3], recent_targets=np.zeros((3, 1)))
+    with pytest.raises(ConfigurationError, match="recent_targets is 'yes', expected True or False"):
+        model.predict(X[:3], recent_targets="yes")
+    several = AutoKONS(max_atoms=4)
+    several.advance(X[:9], X[:9, :2])
+    with pytest.raises(ConfigurationError, match="several targets cannot be followed"):
+        several.following()

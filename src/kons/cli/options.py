@@ -53,7 +53,10 @@ Effort = Annotated[
 Id = Annotated[str | None, Parameter(help="A column that predictions are named by; it is no input.")]
 Continue = Annotated[
     Flag,
-    Parameter(name="--continue", help="Take the rows as coming next in the stream, with the last targets."),
+    Parameter(
+        name="--continue",
+        help="Take the rows as coming next in the stream, with the last targets; targets there become such.",
+    ),
 ]
 Json = Annotated[Flag, Parameter(help="Print one JSON object instead of tables.")]
 Quiet = Annotated[Flag, Parameter(help="No progress bar and no notices.")]

@@ -23,7 +23,7 @@ from kons.learners.protocol import as_learner
 from kons.report.numbers import number, percent, plural
 from kons.runs.lines import FIXED, as_table, shares_by_class
 from kons.runs.raw_cells import RawCells
-from kons.streams import Plan, Stream, open_stream
+from kons.streams import Plan, open_stream
 from kons.streams.wording import listed
 
 __all__ = ["Predicting", "write"]
@@ -55,15 +55,23 @@ class Predicting:
         self.learner, self._id = as_learner(thing), id
         if self.learner.lacks("predict"):
             raise ConfigurationError(f"{model} holds a {told['what']}, which predicts nothing.")
-        if recent and not self.learner.looks_back:
+        plan = _plan_of(told, model)
+        if recent and not self.learner.looks_back and not plan.lags:
             raise ConfigurationError(
-                f"--continue: {self.learner.core.name} takes no last targets; leave it out."
+                f"--continue: {self.learner.core.name} takes no last targets, and has no lags; leave it out."
             )
-        self.stream, self._horizon = _opened(told.get("plan"), model, source, reading)
+        self._horizon = plan.horizon
+        # The last rows are predicted, too, whose targets do not come; their order matters for lags only.
+        asked = replace(plan, horizon=0, time=plan.time if plan.lags else None)
+        past = _past_of(told, plan, model) if recent else None
+        self.stream = open_stream(source, plan=asked, past=past, quiet=True, **reading).to_predict()
         self.classes = self.learner.classes if self.stream.task == "classification" else None
         if not recent:
             self._say_who_answers()
-        self._options = {"recent_targets": True} if recent else {}
+        self._following = None
+        if recent and self.learner.looks_back:
+            # What a horizon keeps back while the model learns is known to the rows behind the last target.
+            self._following = self.learner.following(max(0, self.learner.delay - plan.horizon))
         self._cells = None if id is None else RawCells(self.stream, [id])
         self.figures = HeldOut(self.stream.task, positive=positive)
         self.rows = 0
@@ -81,10 +89,12 @@ class Predicting:
 
     def __iter__(self) -> Iterator[Predicted]:
         for block in self.stream.records():
-            shares = None
+            shares, options = None, {}
+            if self._following is not None:
+                options = {"recent_targets": self._following.before(block.y)}
             if self.classes is not None and not self.learner.lacks("predict_proba"):
-                shares = self.learner.predict_proba(block.records, **self._options)
-            prediction = np.asarray(self.learner.predict(block.records, **self._options))
+                shares = self.learner.predict_proba(block.records, **options)
+            prediction = np.asarray(self.learner.predict(block.records, **options))
             ids = [] if self._cells is None else self._cells.of(block.lines)[str(self._id)]
             self.rows += len(block.lines)
             self._score(block.y, prediction, shares)
@@ -178,17 +188,23 @@ def write(
     return 0
 
 
-def _opened(plan: Any, model: Path, source: str, reading: dict[str, Any]) -> tuple[Stream, int]:
-    """Its rows, and how many rows ahead the model predicts."""
-    if not isinstance(plan, dict):
+def _plan_of(told: dict[str, Any], model: Path) -> Plan:
+    if not isinstance(told.get("plan"), dict):
         raise ConfigurationError(
             f"{model} does not know which columns it learned from: expected the model of a kons run --out. "
             "In Python, kons.load(...).predict(X) takes the numbers themselves."
         )
-    learned = Plan.from_dict(plan)
-    # The last rows are predicted, too, whose targets do not come; their order matters for lags only.
-    asked = replace(learned, horizon=0, time=learned.time if learned.lags else None)
-    return open_stream(source, plan=asked, quiet=True, **reading).to_predict(), learned.horizon
+    return Plan.from_dict(told["plan"])
+
+
+def _past_of(told: dict[str, Any], plan: Plan, model: Path) -> dict[str, Any]:
+    """What the lags of rows that come next need, by column."""
+    past = told.get("past")
+    if not isinstance(past, dict) or not {name for name, _ in plan.lags} <= past.keys():
+        raise ConfigurationError(
+            f"--continue: {model} does not hold the last values that its lags need: run it again."
+        )
+    return past
 
 
 def _write(predicting: Predicting, id: str | None, file: Any) -> None:

@@ -18,6 +18,7 @@ WORDS = (
     (r"save it as UTF-8, or set encoding\.", "save it as UTF-8, or --encoding latin-1 or another."),
     (r"say so if these are labels \(task\)", "--task classification if these are labels"),
     (r"whose earlier values are features \(lag\)", "whose earlier values are features (--lag)"),
+    (r"let its rows come next \(past\)", "let its rows come next (--continue)"),
     (r"leave out shuffle, or time and lag", "leave out --shuffle, or --time and --lag"),
     (r"Set a shorter warmup \(kons\.Scaled, kons\.recipes\.for_task\)", "--set warmup=20 makes it shorter"),
     (

@@ -50,7 +50,7 @@ from kons.runs.pacing import Pacing
 from kons.runs.raw_cells import RawCells, rows_at
 from kons.runs.settings import Settings
 from kons.runs.source import as_found_from, require_unchanged
-from kons.runs.summary import about_run, shares_of, summarize
+from kons.runs.summary import about_run, finite, shares_of, summarize
 from kons.runs.worst import Worst
 from kons.state import bytes_in
 from kons.stored import Stored
@@ -399,6 +399,7 @@ class Run:
             self._write_trace()
             about = {
                 "plan": self.stream.plan.to_dict(),
+                "past": finite(self.stream.past),
                 "learner": self.settings.learner,
                 "source": self.stream.source,
                 "rows": self.engine.rows,

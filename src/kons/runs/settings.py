@@ -111,6 +111,8 @@ class Settings:
         if plan is None:
             return open_stream(self.source, self.target, task=self.task, quiet=quiet, **reading)
         reading = {name: value for name, value in reading.items() if name not in DECIDED}
+        if self.model is not None:  # its rows came before
+            reading["past"] = about(self.model).get("past")
         return open_stream(self.source, self.target, plan=plan, quiet=quiet, **reading)
 
     def blocks(self, stream: Stream, start: int = 0, learner: Any = None) -> Iterator[Block]:

@@ -183,6 +183,7 @@ def open_stream(
     gaps = _names(na_values, "na_values") or []
     lags = lag_pairs(lag)
     given = Plan.from_dict(plan) if isinstance(plan, Mapping) else plan
+    before = _as_past(past)
     if given is not None and target is None:
         target = given.target
     reader = reader_of(source, target, format=format, delimiter=delimiter, header=header, encoding=encoding)
@@ -199,7 +200,7 @@ def open_stream(
         if given is None or not isinstance(reader, TextReader):
             raise  # else its rows say themselves what is wrong, or are predicted all the same
     if given is not None:
-        with_target = _fits(reader, given, past)
+        with_target = _fits(reader, given, before)
         return Stream(
             reader,
             given,
@@ -208,7 +209,7 @@ def open_stream(
             on_bad_row=on_bad_row,
             block_size=block_size,
             with_target=with_target,
-            past=past,
+            past=before,
         )
     names = list(reader.columns)
 
@@ -355,7 +356,16 @@ def _second_look(reader: Reader, plan: Plan, cells: Sequence[Any]) -> tuple[Plan
     ]
 
 
-def _fits(reader: Reader, plan: Plan, past: Mapping[str, Sequence[float]] | None) -> bool:
+def _as_past(past: Any) -> dict[str, list[float]]:
+    try:
+        return {
+            str(name): np.array(values, np.float64).ravel().tolist() for name, values in (past or {}).items()
+        }
+    except (AttributeError, TypeError, ValueError):
+        raise ConfigurationError("past is not one that a stream has: numbers by column.") from None
+
+
+def _fits(reader: Reader, plan: Plan, past: Mapping[str, Sequence[float]]) -> bool:
     """Whether the source has the plan's target; its other columns it must have."""
     names = list(reader.columns)
     for column in plan.read(with_target=False):
@@ -367,7 +377,7 @@ def _fits(reader: Reader, plan: Plan, past: Mapping[str, Sequence[float]] | None
     if not past and any(name == plan.target for name, _ in plan.lags):
         raise ConfigurationError(
             f"{reader.name} has no column {plan.target!r}, whose earlier values are features (lag). "
-            "Give a file that has it."
+            "Give a file that has it, or let its rows come next (past)."
         )
     return False
 

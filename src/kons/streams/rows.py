@@ -75,13 +75,13 @@ class Assembler:
         on_bad_row: str,
         with_target: bool,
         tally: Tally,
-        past: Mapping[str, Sequence[float]] | None = None,
+        past: Mapping[str, Sequence[float]],
     ) -> None:
         self._plan, self._where, self._tally = plan, where, tally
         self._missing, self._skip_bad, self._with_target = missing, on_bad_row == "skip", with_target
         self._last_time: float | int | None = None
         self._longest = max((back for _, back in plan.lags), default=0)
-        self._past = {name: _Past.of((past or {}).get(name, ())) for name, _ in plan.lags}
+        self._past = {name: _Past.of(past.get(name, ())) for name, _ in plan.lags}
         begun = min((len(before.values) for before in self._past.values()), default=0)
         self._without_past = 0 if tally.every_row else max(0, self._longest - begun)
         #: The last row that was handed on: the past before it, as far as lags go back, is forgotten.

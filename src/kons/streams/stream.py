@@ -82,7 +82,7 @@ class Stream:
         past: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
         self._reader = reader
-        self._past, self._every_row = past, False
+        self._past, self._every_row = past or {}, False
         self._missing, self._on_bad_row, self._with_target = missing, on_bad_row, with_target
         self._tally = Tally()
         self._plan = plan

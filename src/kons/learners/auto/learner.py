@@ -24,7 +24,9 @@ from kons.kernels import Gaussian, Kernel
 from kons.learners.auto.effort import Settings, effort_of
 from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.feature_map import Fixed
+from kons.learners.auto.following import Following
 from kons.learners.auto.one_target import OneTarget
+from kons.learners.auto.rows import LAGS
 from kons.learners.labels import KnownLabels, Labels, as_label, as_labels
 from kons.learners.queue import Kept, Shapes
 from kons.learners.scores import best_of, probabilities_of
@@ -329,15 +331,16 @@ class AutoKONS(StreamConsumer):
 
     # ---- predicting
 
-    def predict(self, X: Any, recent_targets: bool = False) -> NDArray[Any]:
+    def predict(self, X: Any, recent_targets: Any = False) -> NDArray[Any]:
         """Predictions in units of the target, (n,) or, of k targets, (n, k); or labels. Changes nothing.
 
         Away from the stream the experts without last targets answer; with ``recent_targets=True`` all do,
-        each row as if it came next.
+        each row as if it came next, or with what :meth:`following` says, behind the rows before it.
         """
         if self._labelled:
             return self.labels_of(self.decision_function(X, recent_targets))
-        points, recent = self._as_points(X), require_flag(recent_targets, "recent_targets")
+        points = self._as_points(X)
+        recent = self._as_recent(recent_targets, len(points))
         each = [_predicted(target, points, recent)[0][:, 0] for target in self._targets]
         return np.stack(each, axis=1) if self._outputs else each[0]
 
@@ -354,18 +357,48 @@ class AutoKONS(StreamConsumer):
             return float(scores[0])
         return self._labels.known[int(scores.argmax())] if len(scores) else None
 
-    def decision_function(self, X: Any, recent_targets: bool = False) -> Matrix:
+    def following(self, late: int | None = None) -> Following:
+        """For rows that come next and are not learned: the last targets before each of them.
+
+        ``late``: their targets are known so many rows late; None, as ``delay`` says.
+
+        >>> X, y = np.arange(40.0)[:, None] % 7, np.arange(40.0)
+        >>> model = AutoKONS()
+        >>> trace = model.advance(X[:30], y[:30])
+        >>> last = model.following().before([30.0, np.nan, 32.0])
+        >>> last.tolist()
+        [[29.0, 28.0], [30.0, 29.0], [30.0, 29.0]]
+        >>> model.predict(X[30:33], recent_targets=last).shape
+        (3,)
+        """
+        if self._outputs:
+            raise ConfigurationError("rows of several targets cannot be followed: learn them.")
+        late = self.delay if late is None else require_integer(late, "late", at_least=0)
+        return self._targets[0].following(late, self._labels if self._labelled else None)
+
+    def _as_recent(self, recent_targets: Any, rows: int) -> bool | Matrix:
+        if not isinstance(recent_targets, np.ndarray) or not recent_targets.ndim:
+            return require_flag(recent_targets, "recent_targets")
+        if self._outputs or recent_targets.shape != (rows, LAGS):
+            raise InputError(
+                f"recent_targets has shape {recent_targets.shape}, expected True, False or, of one target, "
+                f"what following().before(y) says of these rows: ({rows}, {LAGS})."
+            )
+        return as_points(recent_targets, width=LAGS, name="recent_targets")
+
+    def decision_function(self, X: Any, recent_targets: Any = False) -> Matrix:
         """The calibrated logit of each row and class, columns in the order of :attr:`classes`."""
         self._require_classes()
         if not len(self._labels):
             raise InputError("no class is known yet: learn some rows first.")
-        points, recent = self._as_points(X), require_flag(recent_targets, "recent_targets")
+        points = self._as_points(X)
+        recent = self._as_recent(recent_targets, len(points))
         logits = _predicted(self._targets[0], points, recent)[1]
         if self.delay:
             logits[:, self._known_classes :] = np.nan
         return logits
 
-    def predict_proba(self, X: Any, recent_targets: bool = False) -> Matrix:
+    def predict_proba(self, X: Any, recent_targets: Any = False) -> Matrix:
         """The probability of each class, columns in the order of :attr:`classes`."""
         return self.probabilities(self.decision_function(X, recent_targets))
 
@@ -570,11 +603,11 @@ class AutoKONS(StreamConsumer):
         return {"leading experts": " | ".join(each), "successions": str(self.successions)}
 
 
-def _predicted(target: OneTarget, points: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
+def _predicted(target: OneTarget, points: Matrix, recent: bool | Matrix) -> tuple[Matrix, Matrix]:
     """Predictions and logits."""
     block = 1024  # its kernel values fit into the cache
-    starts = range(0, len(points), block)
-    parts = [target.predict(points[start : start + block], recent_targets) for start in starts]
+    cuts = [slice(start, start + block) for start in range(0, len(points), block)]
+    parts = [target.predict(points[cut], recent if isinstance(recent, bool) else recent[cut]) for cut in cuts]
     predictions, logits = (np.concatenate(part) for part in zip(*parts, strict=True))
     return predictions, logits
 

@@ -15,9 +15,11 @@ from kons.arrays import Matrix, Vector
 from kons.learners.auto.drift import DriftAdaptation
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.ensemble import Ensemble, Outcome
+from kons.learners.auto.following import Following
 from kons.learners.auto.pending import Asked, PendingTargets
 from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT, LastTargets, Layout
 from kons.learners.auto.spec import BASELINES
+from kons.learners.labels import Labels
 from kons.state import Count, Inner, Part, Sizes, Whole, fields
 from kons.stored import Stored
 
@@ -82,12 +84,20 @@ class OneTarget(Part):
         self.withheld = np.array(kept, dtype=np.int64)
         return outcomes
 
-    def predict(self, X: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
-        """Predictions and logits for rows, each as if it came next. Changes nothing."""
+    def predict(self, X: Matrix, recent_targets: bool | Matrix) -> tuple[Matrix, Matrix]:
+        """Predictions and logits for rows, each as if it came next or behind these. Changes nothing."""
         nothing = np.zeros(len(X))
         layout = Layout(X.shape[1], self.current.layout.classes)
-        rows = layout.join(X, self.last_targets.next(len(X)), nothing, nothing)
-        return self.current.predict(rows, recent_targets)
+        if isinstance(recent_targets, bool):
+            last, recent = self.last_targets.next(len(X)), recent_targets
+        else:
+            last, recent = recent_targets, True
+        return self.current.predict(layout.join(X, last, nothing, nothing), recent)
+
+    def following(self, late: int, labels: Labels | None) -> Following:
+        """Its last targets, for rows that come next."""
+        waiting = [self.pending.records[number].rows[TARGET_AT - OWN] for number in self.withheld.tolist()]
+        return Following(np.concatenate([self.last_targets.tail[::-1], waiting]), late, labels)
 
     # ---- one row
 
