@@ -275,3 +275,22 @@ def test_balanced_labels_on_the_command_line(answer, tmp_path):
     assert plain["positive"] == "rare"
     assert balanced["metrics"]["recall"] > plain["metrics"]["recall"]
     assert answer(*asked, "--positive", "usual")["positive"] == "usual"
+
+
+def test_the_baselines_rank_labels_too(answer, said, file):
+    asked = ["run", "houses.csv", "--target", "dear", "--drop", "price", *EMBEDDED]
+    found = answer(*asked, "--out", "out")
+    assert found["baseline_metrics"].keys() == {"constant", "persistence", "linear"}
+    assert all(list(each) == ["auc", "average_precision"] for each in found["baseline_metrics"].values())
+    linear = found["baseline_metrics"]["linear"]
+    assert 0.9 < linear["auc"] < 1.0
+    words = said(*asked)
+    (line,) = [line for line in words.splitlines() if line.strip().startswith("online logistic")]
+    (own,) = [line for line in words.splitlines() if "(this run)" in line]
+    assert [float(text) for text in line.split()[-2:]] == pytest.approx([*linear.values()], abs=0.001)
+    learner = found["metrics"]["auc"], found["metrics"]["average_precision"]
+    assert [float(text) for text in own.split()[-2:]] == pytest.approx(learner, abs=0.001)
+    with open("out/report.html") as page:
+        assert "av. precision" in page.read()
+    compared = answer("compare", *asked[1:-4], "--learners", "embedded", "--set", "max_atoms=20")
+    assert compared["baseline_metrics"] == found["baseline_metrics"]

@@ -10,9 +10,9 @@ from sklearn import metrics as referee
 import effort
 import evaluation.naive_baselines as naive
 from contracts.learners import assert_identical
-from kons import Classifier, EmbeddedKONS, Gaussian, Logistic, Scaled, Squared
+from kons import Classifier, EmbeddedKONS, Gaussian, Logistic, Scaled, Squared, evaluate
 from kons.errors import ConfigurationError, FileError, InputError, TargetError
-from kons.evaluation import OnlineLinear, Prequential
+from kons.evaluation import OnlineLinear, OnlineLogistic, Prequential
 from kons.evaluation.window import Curves, Window
 from kons.files import read_tree, write_tree
 from kons.streams import Block
@@ -456,3 +456,32 @@ def test_the_state_does_not_grow_with_the_stream():
         engine.advance((X[start : start + 6000], X[start : start + 6000, 0]))
         sizes.append(size(engine.state()))
     assert max(sizes[3:]) < 1.2 * sizes[3]
+
+
+def test_how_the_baselines_rank_labels():
+    """As scikit-learn has it, of what each would have said of the rows; rows in bins share a threshold."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1500, 3))
+    y = np.where(X[:, 0] + rng.normal(size=1500) > 1.5, "rare", "usual")
+    result = evaluate("embedded", (X, y), task="classification")
+    linear = OnlineLogistic()
+    shares = []
+    for row, label in zip(X, y, strict=True):
+        known = linear.classes
+        shares.append(linear.predict_proba(row[None])[0, known.index("rare")] if "rare" in known else 0.0)
+        linear.learn_one(row, label)
+    came = y == "rare"
+    before = {
+        "constant": [came[:t].mean() for t in range(1, 1500)],
+        "persistence": came[:-1].astype(float),
+        "linear": shares[1:],
+    }
+    assert result.positive == "rare"
+    assert result.baseline_metrics.keys() == before.keys()
+    for name, scores in before.items():
+        found = result.baseline_metrics[name]
+        assert found["auc"] == pytest.approx(referee.roc_auc_score(came[1:], scores), abs=0.002)
+        expected = referee.average_precision_score(came[1:], scores)
+        assert found["average_precision"] == pytest.approx(expected, abs=0.005)
+        assert f"; {name} {found['auc']:.4g}" in repr(result)
+    assert evaluate("embedded", (X, X[:, 0])).baseline_metrics == {}

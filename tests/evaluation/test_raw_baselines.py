@@ -186,3 +186,34 @@ def test_going_on_from_a_state_is_bit_for_bit(make, stream, labels, cut):
     assert_identical(resumed.state(), whole.state())
     with pytest.raises(FileError):
         type(whole).from_state(whole.parameters(), {**whole.state(), "rows_seen": "many"})
+
+
+@effort.every_value(cut=[1, 7, 300], delay=[0, 5])
+def test_what_labels_are_ranked_by(stream, labels, cut, delay):
+    """The share of a label so far, the last one, and what online logistic regression would say next."""
+    X, _ = stream
+    codes = np.minimum(labels, 1)
+    for name, make in LABELS.items():
+        found, baseline, twin = [], make(), OnlineLogistic()
+        for start in range(0, len(X), cut):
+            rows, learned = (
+                slice(start, start + cut),
+                slice(max(start - delay, 0), max(min(start + cut, 300) - delay, 0)),
+            )
+            known = np.maximum(np.arange(start, min(start + cut, 300)) - delay, 0) - learned.start
+            found.append(
+                baseline.play_scored(X[rows], X[learned] if delay else None, codes[learned], known)[1]
+            )
+        expected = []
+        for t in range(len(X)):
+            seen = codes[: max(t - delay, 0)]
+            if name == "logistic":
+                shares = twin.predict_proba(X[t : t + 1])[0]
+                expected.append(0.5 if not len(shares) else shares[1] if len(shares) > 1 else 0.0)
+                if t >= delay:
+                    twin.learn_one(X[t - delay], int(codes[t - delay]))
+            elif name == "majority":
+                expected.append(seen.mean() if len(seen) else 0.5)
+            else:
+                expected.append(seen[-1] if len(seen) else 0.5)
+        np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-9, atol=1e-12)

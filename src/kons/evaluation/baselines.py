@@ -208,7 +208,10 @@ class Persistence(Baseline):
 
 
 class LabelBaseline(Baseline):
-    """A baseline for labels of any kind. Before the first is known it predicts None, which is wrong."""
+    """A baseline for labels of any kind. Before the first is known it predicts None, which is wrong.
+
+    A subclass plays (2, n): the codes, and how probable the label with code 1 is.
+    """
 
     STATE = fields(_labels=KnownLabels())
 
@@ -220,6 +223,17 @@ class LabelBaseline(Baseline):
     def classes(self) -> list[Any]:
         """The labels seen so far, in the order they came."""
         return list(self._labels.known)
+
+    def play(self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers) -> NDArray[Any]:
+        """As of any baseline."""
+        return self.play_scored(points, rows, targets, known)[0]
+
+    def play_scored(
+        self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers
+    ) -> tuple[Codes, Vector]:
+        """The same, and how probable the label with code 1 was, of two; 1/2 before any is known."""
+        codes, scores = super().play(points, rows, targets, known)
+        return codes.astype(np.int64), scores
 
     def _as_targets(self, y: Any, rows: int) -> Codes:
         if not isinstance(y, Sized) or len(y) != rows:
@@ -259,15 +273,16 @@ class MajorityClass(LabelBaseline):
         super().__init__()
         self._counts = np.zeros(0, dtype=np.int64)
 
-    def _play(self, points: Any, rows: Any | None, targets: Codes, known: Integers) -> Codes:
+    def _play(self, points: Any, rows: Any | None, targets: Codes, known: Integers) -> NDArray[Any]:
         width = max(len(self._counts), int(targets.max(initial=-1)) + 1)
-        counts = np.zeros((len(targets) + 1, max(width, 1)), dtype=np.int64)
+        counts = np.zeros((len(targets) + 1, max(width, 2)), dtype=np.int64)
         counts[0, : len(self._counts)] = self._counts
         counts[np.arange(1, len(targets) + 1), targets] = 1
         np.cumsum(counts, axis=0, out=counts)
         best = np.where(counts.any(axis=1), counts.argmax(axis=1), -1)
         self._counts = counts[-1, :width].copy()
-        return best[known]
+        share = np.where(best < 0, 0.5, counts[:, 1] / np.maximum(counts.sum(axis=1), 1))
+        return np.stack([best, share])[:, known]
 
     def _foresee(self, points: Any) -> Codes:
         return np.full(len(points), self._counts.argmax() if len(self._counts) else -1, dtype=np.int64)
@@ -287,10 +302,10 @@ class LastLabel(LabelBaseline):
         super().__init__()
         self._last = -1
 
-    def _play(self, points: Any, rows: Any | None, targets: Codes, known: Integers) -> Codes:
+    def _play(self, points: Any, rows: Any | None, targets: Codes, known: Integers) -> NDArray[Any]:
         last = np.concatenate([[self._last], targets])
         self._last = int(last[-1])
-        return last[known]
+        return np.stack([last, np.where(last < 0, 0.5, last == 1)])[:, known]
 
     def _foresee(self, points: Any) -> Codes:
         return np.full(len(points), self._last, dtype=np.int64)

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Vector
-from kons.evaluation.baselines import Baseline, LastLabel, MajorityClass, Persistence, RunningMean
+from kons.evaluation.baselines import (
+    Baseline,
+    LabelBaseline,
+    LastLabel,
+    MajorityClass,
+    Persistence,
+    RunningMean,
+)
 from kons.evaluation.delay import Known
 from kons.evaluation.linear import OnlineLinear
 from kons.evaluation.logistic import OnlineLogistic
@@ -98,18 +105,24 @@ class Beside(Part):
             f"{width:,} are more than {MOST_FEATURES}."
         )
 
-    def play(self, X: Any, targets: NDArray[Any], known: Known) -> dict[str, Vector]:
-        """The loss of each on these rows, with what was known before each."""
+    def play(
+        self, X: Any, targets: NDArray[Any], known: Known
+    ) -> tuple[dict[str, Vector], dict[str, Vector]]:
+        """The loss of each on these rows, with what was known before each.
+
+        And, of labels, how probable each found that with code 1.
+        """
         if not self.each:
-            return {}
+            return {}, {}
         if self.width and X.shape[1] > self.width:
             waited = [(kept[0][: self.width],) for kept in known.waited]
             X, known = np.ascontiguousarray(X[:, : self.width]), known._replace(waited=waited)
-        rows, losses = known.points(X), {}
+        rows, losses, scores = known.points(X), {}, {}
         for name, baseline in self.each.items():
-            prediction = baseline.play(X, rows, known.targets, known.before)
-            if self.task == "classification":
-                losses[name] = (prediction != targets).astype(np.float64)
+            asked = X, rows, known.targets, known.before
+            if isinstance(baseline, LabelBaseline):
+                codes, scores[name] = baseline.play_scored(*asked)
+                losses[name] = (codes != targets).astype(np.float64)
             else:
-                losses[name] = (prediction - targets) ** 2
-        return losses
+                losses[name] = (baseline.play(*asked) - targets) ** 2
+        return losses, scores

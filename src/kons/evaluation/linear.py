@@ -102,7 +102,7 @@ class OnlineLinear(SecondOrder):
         self._quadratic.solve(self._b)
 
     def _play(self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers) -> NDArray[Any]:
-        return self._clipped(super()._play(points, rows, targets, known))
+        return self._clipped(super()._play(points, rows, targets, known)[0].copy())
 
     def _foresee(self, points: Any) -> Vector:
         return self._clipped(super()._foresee(points))

@@ -106,8 +106,7 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
             self._early_targets = np.append(self._early_targets, targets[:room].astype(np.int64))
 
     def _play(self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers) -> NDArray[Any]:
-        codes = SecondOrder._play(self, points, rows, targets.astype(np.float64), known)
-        return codes.astype(np.int64)
+        return SecondOrder._play(self, points, rows, targets.astype(np.float64), known)
 
     def _foresee(self, points: Any) -> Codes:
         if self._width is None:
@@ -127,7 +126,7 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
         self._quadratic = Sequential(self.regularization * np.eye(len(ratio) + 1), labels)
         self._known, targets = 0, self._early_targets[:rows].astype(np.float64)
         none = np.empty(0, dtype=np.int64)
-        self._run(early[:0], early[:rows], targets, none, targets[:0], OTHERS, 0, False)
+        self._run(early[:0], early[:rows], targets, none, np.empty((0, 2)), OTHERS, 0, False)
         if rows == EARLY:
             self._early, self._early_targets = early[:0], self._early_targets[:0]
 

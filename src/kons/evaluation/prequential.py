@@ -309,9 +309,9 @@ class Prequential(Part):
             note = self._beside.begin(X)
             self.notes += [note] if note else []
             self._board = self._new_board()
-        board, losses = self._board, self._beside.play(X, targets, known)
+        board, (losses, scores) = self._board, self._beside.play(X, targets, known)
         table = np.stack([*columns, loss, *losses.values()]).astype(np.float64)
-        board.record(table, trace.size, self._asked_positive)
+        board.record(table, trace.size, self._asked_positive, list(scores.values()))
         self._order.follow(targets)
         if isinstance(X, np.ndarray) and X.ndim == 2:
             self._sample.follow(count, lambda at: np.column_stack([targets[at], X[at]]))
@@ -386,6 +386,7 @@ class Prequential(Part):
             loss=losses[0],
             metrics={metric.name: metric.value for metric in board.metrics},
             baselines=dict(zip(board.baselines, losses[1:], strict=True)),
+            baseline_metrics=board.baseline_metrics,
             checkpoints=rows,
             curves=curves,
             coverage=None if self._intervals is None else self._intervals.coverage,

@@ -50,6 +50,9 @@ class Evaluation:
     curves: dict[str, Vector] = field(repr=False)
     """By name: windowed ``loss``, metrics, ``coverage`` and the baselines' losses; ``running_...`` of
     the losses over all rows so far; ``atoms``."""
+    baseline_metrics: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Of two labels: AUC and average precision of the baselines, by their names. ``constant`` ranks by the
+    share of a label so far, ``persistence`` by 1 or 0."""
     coverage: float | None = None
     """The share of rows inside their prediction interval; None for classes."""
     level: float | None = None
@@ -152,6 +155,8 @@ class Evaluation:
         shown = {n: v for n, v in self.metrics.items() if n not in ("mse", "error_rate")}
         for name, value in shown.items():
             last = f"{_number(self.curves[name][-1])} over the last {self._span:,} rows"
+            beside = {key: found[name] for key, found in self.baseline_metrics.items() if name in found}
+            last += "".join(f"; {key} {_number(found)}" for key, found in beside.items())
             lines.append((name, _number(value), last if self.targets is None else f"mean of targets; {last}"))
         if self.coverage is not None and self.level is not None:
             lines.append(("coverage", _number(self.coverage), f"aimed at {self.level:g}"))

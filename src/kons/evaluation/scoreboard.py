@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.evaluation.metrics import Metric, Rows, Total
+from kons.evaluation.metrics import AUC, Metric, Rows, Total
 from kons.evaluation.window import Curves, Window
 from kons.state import Count, Inner, Inners, Part, Whole, fields
 
@@ -35,6 +35,7 @@ class Scoreboard(Part):
         rows=Count(),
         classes=Count(),
         metrics=Inners(),
+        _ranks=Inners(),
         _losses=Inners(),
         _window=Inner(),
         _curves=Inner(),
@@ -59,6 +60,8 @@ class Scoreboard(Part):
         self.labelled = labelled
         self.rows = 0
         self.classes = 0
+        # What ranks labels, of each baseline in turn.
+        self._ranks = [type(metric)() for _ in baselines for metric in self._ranking]
         self._losses = [Total() for _ in ("loss", *baselines)]
         self._window = Window(window, len(LABELS if labelled else NUMBERS) + len(self._losses))
         self._curves = Curves(self._names())
@@ -79,6 +82,17 @@ class Scoreboard(Part):
         return max(self.rows - self.blind, 0)
 
     @property
+    def _ranking(self) -> list[Metric]:
+        return [metric for metric in self.metrics if isinstance(metric, AUC)]
+
+    @property
+    def baseline_metrics(self) -> dict[str, dict[str, float]]:
+        """Of each baseline, by name: AUC and average precision, as far as they are asked for."""
+        found = iter(self._ranks)
+        names = [metric.name for metric in self._ranking]
+        return {baseline: {name: next(found).value for name in names} for baseline in self.baselines if names}
+
+    @property
     def positive(self) -> int:
         """The code of the label that F1 is about."""
         return self._positive
@@ -88,12 +102,24 @@ class Scoreboard(Part):
         """The mean loss of the learner and of each baseline."""
         return [total.value / self.scored if self.scored else math.nan for total in self._losses]
 
-    def record(self, table: Matrix, atoms: NDArray[np.int64], positive: int | None = None) -> None:
-        """Count rows in, with the number of atoms after each; the positive label is by default the rarer."""
-        for start in range(0, table.shape[1], PIECE):
-            self._record(table[:, start : start + PIECE], atoms[start : start + PIECE], positive)
+    def record(
+        self,
+        table: Matrix,
+        atoms: NDArray[np.int64],
+        positive: int | None = None,
+        scores: Sequence[Vector] = (),
+    ) -> None:
+        """Count rows in, with the number of atoms after each; the positive label is by default the rarer.
 
-    def _record(self, table: Matrix, atoms: NDArray[np.int64], positive: int | None) -> None:
+        ``scores``: of labels, how probable each baseline found that with code 1.
+        """
+        for start in range(0, table.shape[1], PIECE):
+            part = slice(start, start + PIECE)
+            self._record(table[:, part], atoms[part], positive, [score[part] for score in scores])
+
+    def _record(
+        self, table: Matrix, atoms: NDArray[np.int64], positive: int | None, scores: Sequence[Vector]
+    ) -> None:
         count, before = table.shape[1], self.rows
         early = max(min(self.blind - before, count), 0)
         classes = np.zeros(count, dtype=np.int64)
@@ -119,8 +145,13 @@ class Scoreboard(Part):
         if table.shape[1]:
             self._came = came[:, -1].copy()
             self._choose_positive(self._came, positive)
+            rows = self._rows_of(table, self.classes)
             for metric in self.metrics:
-                metric.update(self._rows_of(table, self.classes))
+                metric.update(rows)
+            ranks = iter(self._ranks)
+            for score in scores:
+                for _ in self._ranking:
+                    next(ranks).update(rows._replace(score=score[early:]))
             for total, part in zip(self._losses, sums, strict=True):
                 total.add(float(part[-1]))
         self.rows += count

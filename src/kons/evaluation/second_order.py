@@ -45,6 +45,8 @@ __all__ = ["LARGEST", "OTHERS", "SecondOrder", "Standardization"]
 PERIOD = 8192
 # Larger features count as this: their squares must stay finite.
 LARGEST = 1e100
+# Of log-odds, of which there is an exponential.
+LARGEST_ODDS = 300.0
 # Rows of the units.
 MEAN, SQUARES, CENTRE, SCALE = range(4)
 # Of compiled loops, instead of how many labels are known: targets are numbers.
@@ -130,7 +132,7 @@ class SecondOrder(Baseline):
         if self._width is None:
             self._begin((points if len(points) else rows).shape[1])
         self._expect(rows, targets)
-        out = np.zeros(len(points))
+        out = np.zeros((len(points), 2))
         i, j, seen = 0, 0, self._rows_seen
         if seen == 0 and len(targets) and self.standardize:
             # The first row of all has no other to be compared with; what came before it was predicted as 0.
@@ -150,7 +152,7 @@ class SecondOrder(Baseline):
             i, j = end, stop
             if renews:
                 self._renew(seen + j)
-        return out
+        return out.T
 
     def _run(self, *rows: Any) -> None:
         """Predict and learn rows in the units of now: the last arguments of :func:`_rows`."""
@@ -169,11 +171,11 @@ class SecondOrder(Baseline):
         return backward
 
     def _foresee(self, points: Any) -> NDArray[Any]:
-        out = np.zeros(len(points))
+        out = np.zeros((len(points), 2))
         if self._width is not None:
             none = np.zeros(len(points), dtype=np.int64)
-            self._run(points, points[:0], out[:0], none, out, OTHERS, 0, False)
-        return out
+            self._run(points, points[:0], np.empty(0), none, out, OTHERS, 0, False)
+        return out[:, 0].copy()
 
     def _as_points(self, X: Any) -> Matrix:
         return as_points(X, width=self._width)
@@ -211,13 +213,14 @@ def _rows(
     learned: ReadMatrix,
     targets: ReadVector,
     before: ReadIntegers,
-    out: Vector,
+    out: Matrix,
     shift: int,
     seen: int,
     counts: bool,
 ) -> tuple[int, int, bool]:
     """Predict all points, and learn rows, ``before[i]`` of them before point i; the quadratic is changed.
 
+    ``out`` has the prediction of each point, or the code of its label and the probability of the code 1.
     Row j is point j - ``shift``, unless they are OTHERS. ``seen`` rows came before; with ``counts`` they are
     in the moments, and these get there. Returns what is pending and known, and whether A had its factors.
     """
@@ -238,12 +241,19 @@ def _rows(
         if not learns:
             if known == NUMBERS:
                 # z^T (A + z z^T)^-1 b = f/(1 + q)
-                out[i] = centre[width] + scale[width] * f[0] / (1.0 + q)
+                out[i, 0] = centre[width] + scale[width] * f[0] / (1.0 + q)
             elif known == 0:
-                out[i] = -1.0
+                out[i, 0], out[i, 1] = -1.0, 0.5
             for label in range(1, known):
-                if f[label] > f[int(out[i])]:
-                    out[i] = label
+                if f[label] > f[int(out[i, 0])]:
+                    out[i, 0] = label
+            if known > 1:
+                # p_1/(p_0 + p_1) with p = 1/(1 + exp(-f)), of numbers that stay finite
+                low, high = (
+                    min(max(f[0], -LARGEST_ODDS), LARGEST_ODDS),
+                    min(max(f[1], -LARGEST_ODDS), LARGEST_ODDS),
+                )
+                out[i, 1] = (1.0 + np.exp(-low)) / (2.0 + np.exp(-low) + np.exp(-high))
             met = i
             i += 1
             continue

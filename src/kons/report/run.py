@@ -127,7 +127,17 @@ def beside(folder: RunFolder, name: str) -> Table:
         column(ratios, 3, by_least=True),
     ]
     heads = ["predictor", words.loss_name(folder), "times this run's"]
-    return Table(heads, [list(row) for row in zip(*columns, strict=True)], [False, True, True])
+    figures = {"learner": folder.group("online").get("metrics"), **folder.group("baseline_metrics")}
+    figures["away"] = folder.group("without_last_targets").get("metrics")
+    known = {key: found for key, found in figures.items() if isinstance(found, dict)}
+    for name, head in (("auc", "AUC"), ("average_precision", "av. precision")):
+        values = [as_number(known.get(key, {}).get(name)) for key in keys]
+        if any(value is not None for value in values):
+            heads.append(head)
+            columns.append([number(value) for value in values])
+    return Table(
+        heads, [list(row) for row in zip(*columns, strict=True)], [False, *[True] * (len(heads) - 1)]
+    )
 
 
 def _measures(folder: RunFolder) -> Table | None:

@@ -59,6 +59,9 @@ class Comparison(NamedTuple):
                 "target": self.stream.target,
                 "loss_name": LOSS_NAMES[first.task],
                 "baselines": self.baselines,
+                "baseline_metrics": next(
+                    (found.baseline_metrics for found in self.results.values() if found.baselines), {}
+                ),
                 "frontier": self.frontier,
                 "learners": [
                     {

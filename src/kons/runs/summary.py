@@ -72,6 +72,7 @@ def summarize(run: Run) -> dict[str, Any]:
         "online": online,
         "without_last_targets": away,
         "baselines": result.baselines,
+        "baseline_metrics": result.baseline_metrics,
         "scored": max(result.rows - result.delay - 1, 0),
         "order": result.order,
         "positive": result.positive,
