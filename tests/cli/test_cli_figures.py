@@ -121,10 +121,16 @@ def test_scores_for_people(trained, said):
     assert "best constant" in words
 
 
-def test_scores_of_labels(answer, file, no_report):
+def test_scores_of_labels(answer, said, file, no_report, capsys):
     answer("run", "houses.csv", "--target", "dear", "--drop", "price", *EMBEDDED, "--out", "out")
     found = answer("score", "out", "houses.csv", "--positive", "no sir")
     assert found["positive"] == "no sir"
+    words = " ".join(said("score", "out", "houses.csv", "--positive", "no sir").split())
+    assert "F1 of 'no sir'" in words
+    assert main(["score", "out", "houses.csv", "--positive", "perhaps", "--json"]) == 0
+    out, told = capsys.readouterr()
+    assert json.loads(out)["positive"] == "no sir"  # of equals the later one
+    assert "--positive perhaps: no such label; the figures are about 'no sir'." in " ".join(told.split())
     assert found["constant"] == pytest.approx(0.5, abs=0.01)
     assert found["metrics"]["error_rate"] < 0.3
 

@@ -2,10 +2,12 @@
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import kons
 from kons.cli import main
 
 EMBEDDED = ["--learner", "embedded", "--set", "max_atoms=20"]
@@ -197,7 +199,7 @@ def test_progress_goes_to_standard_error(capsys, monkeypatch, file):
         ([*RUN[:8], "--effort", "tiny"], "takes no parameter 'effort'"),
         ([*RUN[:8], "--set", "max_atom=9"], "It takes bound, regularization"),
         ([*RUN[:6], "--set", "warmup=9"], "'auto' takes no parameter 'warmup'"),
-        ([*RUN[:6], "--scale", "none"], "scale='none' does not apply to 'auto'"),
+        ([*RUN[:6], "--scale", "none"], "--scale none does not apply to 'auto'"),
         (["run", "houses.csv", "--target", "price", "--set", "max_atoms"], "expected name=value"),
         (
             ["run", "houses.csv", "--target", "price", "--set", "a=1", "--set", "a=2"],
@@ -222,6 +224,49 @@ def test_progress_goes_to_standard_error(capsys, monkeypatch, file):
 )
 def test_wrong_usage(refused, file, arguments, words):
     assert words in refused(*arguments, code=2).replace('"', "")  # cyclopts quotes an option, or does not
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--missing", "error"], 1, "drop the column, or --missing skip or fill."),
+        (["--missing", "error", "--drop", "area"], 1, "delete the row, or --missing skip."),
+        (["--on-bad-row", "error"], 1, "skip bad rows (--on-bad-row skip)."),
+        (["--lag", "target"], 2, "--lag is 'target', expected a column and rows back"),
+        (["--lag", "target:2", "--delay", "3"], 2, "use --lag target:N above 3, or a shorter --delay."),
+        (["--lag", "target:2", "--shuffle"], 2, "leave out --shuffle, or --time and --lag."),
+        (["--delimiter", "ab"], 2, "--delimiter is 'ab'"),
+        (["--format", "xlsx"], 2, "--format is 'xlsx'"),
+        (["--encoding", "klingon"], 2, "--encoding is 'klingon'"),
+        (["--effort", "low"], 2, "--effort is 'low'"),
+        (["--class-weight", "balanced"], 2, "--class-weight balanced is for labels"),
+        (["--model", "plain.kons"], 2, "--model plain.kons does not know which columns"),
+    ],
+)
+def test_messages_speak_flags(refused, tmp_path, arguments, code, words):
+    lines = ["area,age,price", "1,2,3", ",2,4", "1,2,", "3,4,5.5", "4,4,6", "5,x,7"]
+    (tmp_path / "holes.csv").write_text("\n".join(lines) + "\n")
+    kons.save(kons.KONS(kons.Gaussian(1.0), kons.Squared()), "plain.kons")
+    assert words in refused("run", "holes.csv", "--target", "price", *arguments, code=code)
+
+
+def test_notes_speak_flags(said, tmp_path):
+    (tmp_path / "grades.csv").write_text("x,y\n" + "".join(f"{i % 13},{i % 5 + 1}\n" for i in range(400)))
+    words = " ".join(said("run", "grades.csv", "--target", "y", *RUN[6:]).split())
+    assert "y takes only the values 1, 2, 3, 4, 5: if these are classes, --task classification." in words
+    labels = said(
+        "run", "grades.csv", "--target", "y", "--task", "classification", "--positive", "7", *RUN[6:]
+    )
+    assert "--positive is '7', and no such label was among the first two." in " ".join(labels.split())
+
+
+def test_lags_and_horizons_are_not_shown_as_the_way(capsys):
+    for command in ("run", "compare"):
+        assert main([command, "--help"]) == 0
+        examples = capsys.readouterr().out.split("For example:")[1].split("Parameters")[0]
+        assert "--lag target" not in examples
+        assert "--horizon 2" not in examples
+    assert "--horizon" not in (Path(__file__).parents[2] / "README.md").read_text()
 
 
 @pytest.mark.parametrize(

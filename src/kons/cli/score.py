@@ -37,6 +37,10 @@ def show(
             pass
         if predicting.unread:
             announce(predicting.unread)
+        about = predicting.figures.positive
+        if positive is not None and str(about) != positive:
+            found = "" if about is None else f"; the figures are about {str(about)!r}"
+            announce(f"--positive {positive}: no such label{found}.")
     document = predicting.document
     if not document["rows"]:
         raise InputError(f"{stream.source} has no row with a target {stream.target!r}: nothing to score.")

@@ -25,8 +25,10 @@ WORDS = (
         r"use lags of the target above (\d+), or a shorter delay",
         r"use --lag target:N above \1, or a shorter --delay",
     ),
-    (r"\bdelimiter is ", "--delimiter is "),
-    (r"\bformat is ", "--format is "),
+    (r"(?<!-)\b(delimiter|format|encoding|effort|lag|positive) is (?=')", r"--\1 is "),
+    (r'\bclass_weight="balanced"', "--class-weight balanced"),
+    (r"\bscale='none'", "--scale none"),
+    (r"^model (\S+) (does not know|has no encoder)", r"--model \1 \2"),
 )
 
 
