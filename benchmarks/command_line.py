@@ -5,7 +5,8 @@ same learner in the same ``Scaled``, in one process and in turn. What the comman
 and checks the text, plays three baselines, counts metrics and intervals, and with ``--out`` writes a line
 and a trace per row and checkpoints. Without the report, which costs a second whatever the rows are.
 
-Then the rise of resident memory in a fresh process, at ten times as many rows.
+The same of a table half text, beside ``advance`` on the rows as the encoder makes them. Then the rise of
+resident memory in a fresh process, at ten times as many rows.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from benchmarks.settings import Settings
 from kons.compilation import cpu_clock
 from kons.recipes import for_task
 
-GOAL, FLAT = 1.5, 1.25
+GOAL, HALF_TEXT, FLAT = 1.5, 2.5, 1.25
 FEATURES = 10
 
 
@@ -42,13 +43,19 @@ def run(settings: Settings) -> Report:
             "kons run": lambda: command(file),
             "kons run --out": lambda: command(file, Path(folder) / "out"),
         }
+        texts, encoded, answers = write_half_text(Path(folder), rows)
+        contenders |= {
+            "advance, half text": lambda: for_task("regression", "embedded").advance(encoded, answers),
+            "kons run, half text": lambda: command(texts),
+        }
         for contender in contenders.values():
             contender()
         seconds = alternate(contenders, settings.rounds)
         (small, _), (large, share) = (rise_of_memory(prepare, folder, count) for count in (rows, 10 * rows))
     ratios = {
-        name: statistics.median(a / b for a, b in zip(times, seconds["advance"], strict=True))
+        name: statistics.median(a / b for a, b in zip(times, seconds[f"advance{kind}"], strict=True))
         for name, times in seconds.items()
+        for kind in [", half text" if name.endswith("half text") else ""]
     }
     table = [
         [name, statistics.median(times), 1e6 * statistics.median(times) / rows, ratios[name]]
@@ -61,6 +68,7 @@ def run(settings: Settings) -> Report:
         table=table,
         figures=[
             at_most(GOAL, "kons run / advance", ratios["kons run"], "median of alternating rounds"),
+            at_most(HALF_TEXT, "half text: kons run / advance", ratios["kons run, half text"], "the same"),
             Figure("kons run --out / advance", ratios["kons run --out"], "with predictions and trace"),
             at_most(0.05, "checkpoints", share, f"part of the time of a run of {10 * rows:,} rows"),
             at_most(FLAT, "memory, 10 x rows", large / small, "rise of resident memory, over that of 1 x"),
@@ -94,6 +102,25 @@ def write_rows(folder: Path, rows: int) -> tuple[Path, np.ndarray, np.ndarray]:
     file = folder / f"{rows}.csv"
     csv.write_csv(pyarrow.table(dict(zip(names, [*X.T, y], strict=True))), file)
     return file, X, y
+
+
+def write_half_text(folder: Path, rows: int) -> tuple[Path, np.ndarray, np.ndarray]:
+    """A file of five columns of numbers and five of text; the rows of its last width as arrays."""
+    import pyarrow
+    from pyarrow import csv
+
+    from kons.streams import open_stream
+
+    rng = np.random.default_rng(0)
+    N, T = rng.normal(size=(rows, 5)).round(7), rng.integers(0, [3, 5, 8, 12, 20], size=(rows, 5))
+    y = 100.0 + 5.0 * np.sin(N[:, 0]) + T[:, 0] + 0.3 * T[:, 4] + 0.1 * rng.normal(size=rows)
+    columns = {f"x{i}": values for i, values in enumerate(N.T)}
+    columns |= {f"t{i}": [f"level {code}" for code in codes] for i, codes in enumerate(T.T.tolist())}
+    file = folder / f"{rows} half text.csv"
+    csv.write_csv(pyarrow.table(columns | {"y": y.round(5)}), file)
+    blocks = list(open_stream(file, "y", quiet=True))
+    wide = [block for block in blocks if block.X.shape[1] == blocks[-1].X.shape[1]]
+    return file, np.concatenate([block.X for block in wide]), np.concatenate([block.y for block in wide])
 
 
 def command(file: Path, out: Path | None = None) -> None:

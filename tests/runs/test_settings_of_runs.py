@@ -103,6 +103,20 @@ def test_the_default_is_made_for_the_task_and_the_delay_of_the_run():
     assert Settings("a").make_learner(stream_of(50, labels=True)).task == "classification"
 
 
+def test_long_files_go_in_larger_blocks_where_a_row_costs_the_same_at_their_end(tmp_path):
+    file = tmp_path / "long.csv"
+    file.write_text("x,y\n" + "".join(f"{i % 97},{i % 89}\n" for i in range(17_000)))
+
+    def largest(learner, **options):
+        settings = Settings(str(file), "y", learner=learner, **options)
+        stream = settings.open(quiet=True)
+        blocks = settings.blocks(stream, learner=settings.make_learner(stream))
+        return max(len(block.y) for block in blocks)
+
+    assert largest("embedded") == 2048
+    assert largest("kons") == largest("embedded", rows=3000) == 512
+
+
 def test_blocks_stop_at_the_limit_and_start_where_they_are_asked_to():
     stream = stream_of(1300)
     for limit in (1, 511, 512, 513, 1024, 1300, 5000):

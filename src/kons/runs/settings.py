@@ -13,6 +13,7 @@ from kons.evaluation import Prequential
 from kons.files import about, load
 from kons.learners.protocol import as_learner
 from kons.recipes import RECIPES, Recipe, for_task, warmup_for
+from kons.recipes.algorithms import UNLIMITED
 from kons.streams import Block, Stream, open_stream
 
 __all__ = ["READING", "Settings", "require_learner"]
@@ -36,6 +37,8 @@ READING = (
 )
 # Those of them that the plan of an earlier run has decided already.
 DECIDED = ("columns", "drop", "categorical", "numeric", "na_values", "time", "lag", "horizon")
+# Long files go in larger blocks, where a row costs the same at their end: a block costs something by itself.
+LONG, LARGE_BLOCK = 16_384, 2048
 # What has a place of its own in the settings.
 PLACED = ("seed", "delay")
 
@@ -122,6 +125,9 @@ class Settings:
         """
         told = None if learner is None else as_learner(learner)
         encoder = None if told is None else told.encoder
+        most = None if told is None else told.core.max_atoms
+        if most is not None and most < UNLIMITED and (self.rows_of(stream) or 0) >= LONG:
+            stream.block_size = LARGE_BLOCK
         classes = told.classes if told is not None and encoder is not None and told.labelled else ()
         return stream.blocks(start, late=self.delay, encoder=encoder, classes=classes, stop=self.rows)
 

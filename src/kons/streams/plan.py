@@ -371,8 +371,8 @@ def _by_cells(
         return None
     half = len(present) / 2
     if all(isinstance(cell, str) for cell in present):
-        folded = {cell.strip().casefold() for cell in present[:1000]}
-        if folded <= TRUE | FALSE and (folded & TRUE or folded & FALSE):
+        flags = TRUE | FALSE
+        if all(cell.strip().casefold() in flags for cell in present[:1000]):
             return Column(name, "flag")
         style = None if typed or category else number_style(present, decimal=decimal)
         if style is not None:
@@ -398,9 +398,10 @@ def _counts_rows(column: Column, cells: Sequence[Any]) -> bool:
     """Whether the column only says which row it is, as a plain whole number."""
     if column.kind != "number" or column.style != PLAIN or len(cells) < COUNTED:
         return False
-    values = [_value(cell, PLAIN) for cell in cells]
-    first = values[0]
-    return first is not None and first.is_integer() and values == [first + i for i in range(len(values))]
+    first = _value(cells[0], PLAIN)
+    if first is None or not first.is_integer():
+        return False
+    return all(_value(cell, PLAIN) == first + i for i, cell in enumerate(cells))
 
 
 def _looks_like_identifiers(column: Column, cells: Sequence[Any]) -> bool:

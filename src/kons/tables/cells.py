@@ -153,7 +153,7 @@ def number_style(cells: Iterable[Any], *, decimal: str | None = None) -> NumberS
     """
     present = [cell for cell in cells if not is_missing(cell)]
     texts = [cell for cell in present if isinstance(cell, str)]
-    known = sum(is_real(cell) or is_flag(cell) for cell in present)
+    known = 0 if len(texts) == len(present) else sum(is_real(cell) or is_flag(cell) for cell in present)
     plain = sum(is_number_text(text) for text in texts)
     if plain == len(texts):
         style = PLAIN if decimal is None or any("." in text for text in texts) else NumberStyle(decimal)

@@ -271,9 +271,16 @@ class NumberFeatures(ColumnFeatures):
         return {"missing": 0.0} if "missing" not in self.roles and value != value else {}
 
     def fill(self, values: Vector, codes: Any, X: Matrix) -> None:
-        known = ~np.isnan(values)
+        missing = np.isnan(values)
         # A sum beyond all numbers stays there, however the rows are cut.
         start = self.total if abs(self.total) < LARGEST else math.copysign(math.inf, self.total)
+        if not missing.any():  # as nearly always: the sum is all that is new
+            with np.errstate(over="ignore"):
+                total = float(np.cumsum(np.concatenate([[start], values]))[-1])
+            self.total, self.count = max(-LARGEST, min(LARGEST, total)), self.count + len(values)
+            X[:, self.slots[0]] = values
+            return
+        known = ~missing
         with np.errstate(over="ignore"):
             totals = np.cumsum(np.concatenate([[start], np.where(known, values, 0.0)]))
         counts = np.cumsum(np.concatenate([[self.count], known]))

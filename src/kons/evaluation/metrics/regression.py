@@ -38,6 +38,11 @@ class RMSE(MSE):
         """Over all rows so far."""
         return math.sqrt(super().value)
 
+    @classmethod
+    def over(cls, rows: Rows) -> float:
+        """Over these rows alone."""
+        return math.sqrt(super().over(rows))
+
 
 class MAE(MeanMetric):
     """Mean absolute error, ``mean |y - p|``: a few wild rows count less than in RMSE."""
@@ -85,7 +90,13 @@ class MedianAbsoluteError(Metric):
     @classmethod
     def over(cls, rows: Rows) -> float:
         """Over these rows alone, exactly."""
-        return float(np.median(MAE.each(rows))) if len(rows.target) else math.nan
+        errors = MAE.each(rows)
+        half = len(errors) // 2
+        if not len(errors) or math.isnan(errors.sum()):
+            return math.nan
+        low = half if len(errors) % 2 else half - 1
+        middle = np.partition(errors, (low, half))
+        return float(middle[low] + middle[half]) / 2.0
 
 
 class R2(Metric):
@@ -110,12 +121,9 @@ class R2(Metric):
         if n == 0:
             return
         self._residual.add(float(MSE.each(rows).sum()))
-        # Around the mean, in two passes from a first guess.
-        around = rows.target - rows.target[0]
-        mean = float(around.sum()) / n
-        around -= mean
-        shift, whole = float(rows.target[0]) + mean - self._mean, self._rows + n
-        self._spread.add(float(around @ around) + shift * shift * (self._rows * n / whole))
+        mean, squares = _around_mean(rows.target)
+        shift, whole = mean - self._mean, self._rows + n
+        self._spread.add(squares + shift * shift * (self._rows * n / whole))
         self._mean += shift * (n / whole)
         self._rows = whole
 
@@ -129,3 +137,17 @@ class R2(Metric):
         """Over all rows so far; NaN if the targets are all equal."""
         spread = self._spread.value
         return 1.0 - self._residual.value / spread if spread > 0.0 else math.nan
+
+    @classmethod
+    def over(cls, rows: Rows) -> float:
+        """Over these rows alone."""
+        spread = _around_mean(rows.target)[1] if len(rows.target) else 0.0
+        return 1.0 - float(MSE.each(rows).sum()) / spread if spread > 0.0 else math.nan
+
+
+def _around_mean(target: Vector) -> tuple[float, float]:
+    """The mean, and the sum of squares around it, in two passes from a first guess."""
+    around = target - target[0]
+    mean = float(around.sum()) / len(target)
+    around -= mean
+    return float(target[0]) + mean, float(around @ around)
