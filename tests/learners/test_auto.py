@@ -459,7 +459,7 @@ def test_rows_that_follow_have_the_targets_before_them_as_last_ones(task, delay)
 
 def test_what_recent_targets_may_be():
     model, _, X, _ = learned("regression")
-    with pytest.raises(InputError, match=r"recent_targets has shape \(3, 1\), expected True, False, or"):
+    with pytest.raises(InputError, match=r"recent_targets has shape \(3, 1\), expected True, False or"):
         model.predict(X[:3], recent_targets=np.zeros((3, 1)))
     with pytest.raises(ConfigurationError, match="recent_targets is 'yes', expected True or False"):
         model.predict(X[:3], recent_targets="yes")
