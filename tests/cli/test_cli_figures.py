@@ -300,3 +300,27 @@ def test_the_baselines_rank_labels_too(answer, said, file):
         assert "av. precision" in page.read()
     compared = answer("compare", *asked[1:-4], "--learners", "embedded", "--set", "max_atoms=20")
     assert compared["baseline_metrics"] == found["baseline_metrics"]
+
+
+def test_a_pipe_can_be_predicted_and_scored(trained, answer, typed_in, houses):
+    typed_in(houses)
+    piped = answer("score", "out", "-")
+    assert piped["metrics"] == answer("score", "out", "houses.csv")["metrics"]
+    typed_in("area,age,town,sold\n120\n")
+    assert len(predicted("-")) == 1
+
+
+def test_labels_become_last_targets_and_broken_rows_keep_their_names(
+    answer, file, no_report, houses, tmp_path
+):
+    answer("run", "houses.csv", "--target", "dear", "--drop", "price", *AUTO, "--out", "out")
+    header, *lines = houses.splitlines()
+    rows = [lines[0], "120,30", lines[1].replace("yes sir", "perhaps").replace("no sir", "perhaps"), lines[2]]
+    (tmp_path / "new.csv").write_text("\n".join([header, *rows]) + "\n")
+    asked = ["predict", "out", "new.csv", "--continue", "--id", "town", "--out", "p.csv", "--quiet"]
+    assert main(asked) == 0
+    found = table("p.csv")
+    assert [row["town"] for row in found] == [rows[0].split(",")[2], "", *(r.split(",")[2] for r in rows[2:])]
+    last = kons.load("out/model.kons").following().before([lines[0].split(",")[5], None, "perhaps", "no sir"])
+    assert last[1:].tolist() == [last[1].tolist()] * 3  # a label that is not known is none
+    assert {row["prediction"] for row in found} <= {"yes sir", "no sir"}
