@@ -8,6 +8,7 @@ import hypothesis.strategies
 import pytest
 
 import effort
+from kons import errors
 
 #: Of `make test`, in minutes: CONTRIBUTING.md says why.
 BUDGET = 5
@@ -43,6 +44,12 @@ def pytest_collection_finish():
     # example Hypothesis asks it who refers to random generators: before they are hidden from it.
     hypothesis.given(hypothesis.strategies.none())(lambda nothing: None)()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_told():
+    """A notice is told once a process: no test depends on whether one before it has met it."""
+    errors.told.clear()
 
 
 # ---- how much time it took
