@@ -21,6 +21,7 @@ from benchmarks import (
     memory,
     one_by_one,
     published,
+    rare_classes,
     rivals,
     river_adapter,
     robust,
@@ -59,6 +60,7 @@ BENCHMARKS = {
         robust,
         unseen,
         untidy_tables,
+        rare_classes,
         river_adapter,
     )
 }

@@ -65,7 +65,7 @@ PRICE, SURE, LATE = 0.5, 2048, 4096
 
 # Stacking: weights that are equal; the weight from which on the last target is followed beyond the fence.
 TIE, FOLLOWED = 1e-6, 0.1
-CALIBRATION, CALIBRATION_PRIOR, LEAST_SLOPE = (4.0, 0.0), (0.1, 1.0), 0.5
+CALIBRATION, CALIBRATION_PRIOR, LEAST_SLOPE, NO_LESS = (1.0, 0.0), (1.0, 1.0), 0.5, 0.01
 
 # Drift: an alarm, how long it lasts, who is tried on which rows, and what a trial may cost.
 UNUSUAL, WORSE_THAN_MEAN, SMALL_ERROR, LEAST_ERROR = 3.0, 1.5, 0.25, 1e-3
@@ -218,7 +218,7 @@ class Pool:
         """The prediction, or its calibrated logits."""
         if not self.classes:
             return row.stacked
-        logits = self.calibration[0] * (2.0 * row.stacked - 1.0) + self.calibration[1]
+        logits = self.calibration[0] * log_odds(row.stacked) + self.calibration[1]
         return np.where(np.arange(self.classes) < self.known_classes, logits, np.nan)
 
     def step_of(self, row):
@@ -248,7 +248,7 @@ class Pool:
         if self.classes:
             self.known_classes = max(self.known_classes, int(row.y) + 1)
             for k in range(self.known_classes):
-                self.calibrate(np.array([2.0 * row.stacked[k] - 1.0, 1.0]), target[k])
+                self.calibrate(np.array([log_odds(row.stacked[k]), 1.0]), target[k])
         row.error = float(np.sum((row.stacked - target) ** 2))
         self.loss += row.weight * min(row.error, self.wild)
         self.loss_rows += 1.0
@@ -559,6 +559,10 @@ class Pool:
 
 
 # ---- drift
+
+
+def log_odds(shares):
+    return np.log((shares + NO_LESS) / (1.0 - shares + NO_LESS))
 
 
 def errors_of(rows):

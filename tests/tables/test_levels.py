@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kons.tables import Encoder, records_of
 from kons.tables.levels import MOST_INDICATORS, Indicators, Levels, TargetStatistics
 
 RNG = np.random.default_rng(6)
@@ -51,6 +52,22 @@ def test_shrinkage_by_hand():
     m = 2.0 / 17.0
     expected = [(4.0 + 5.0 * m) / (2.0 + m), (16.0 + 5.0 * m) / (2.0 + m)]
     np.testing.assert_allclose(statistics.look(np.array([0, 1]))[:, 0], expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("column", ["many levels", "mostly 0"])
+@pytest.mark.parametrize("labelled", [False, True])
+def test_where_a_statistic_joins_earlier_rows_have_the_mean_of_all(column, labelled):
+    """Of 600 targets around 900: at 0, earlier rows would be far from all that follow, for no reason."""
+    codes = np.where(RNG.random(600) < 0.7, 0, RNG.integers(100, size=600))
+    codes = RNG.integers(100, size=600) if column == "many levels" else codes
+    rows = [{"x": f"l{code}" if column == "many levels" else code} for code in codes]
+    targets = (codes % 2) if labelled else 900.0 + 50.0 * (codes % 2)
+    encoder, joined = Encoder(labelled=labelled), []
+    for piece in encoder.learn(records_of(rows), targets):
+        if piece.growth is not None and encoder.features[-1] == "x mean target 1":
+            joined.append(piece.growth.earlier[-1])
+            assert joined == [pytest.approx(targets[: piece.rows.stop].mean(), rel=1e-12)]
+    assert joined
 
 
 def test_late_targets_are_in_no_earlier_statistic():

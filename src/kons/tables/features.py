@@ -199,17 +199,19 @@ class ColumnFeatures(Part, ABC):
         """Write the features of rows with what is known. Changes nothing."""
 
     def missing_statistics(self) -> dict[str, float]:
-        """Roles of target statistics that have no place yet, if the column has any.
-
-        Earlier rows have 0 there: a level told nothing then.
-        """
-        there, outputs = (
-            len(self.places(STATISTIC)),
-            0 if self.statistics is None else self.statistics.outputs,
-        )
-        if not there:
+        """Roles of target statistics that have no place yet, if the column has any."""
+        if not self.places(STATISTIC):
             return {}
-        return {f"{STATISTIC} {k + 1}": 0.0 for k in range(there, outputs)}
+        return {role: earlier for role, earlier in self._all_statistics().items() if role not in self.roles}
+
+    def _all_statistics(self) -> dict[str, float]:
+        """A role for each output; earlier rows have the mean of all there, as if their levels told nothing.
+
+        Any other number would tell them apart from those that follow, which is all that it would tell.
+        """
+        assert self.statistics is not None
+        unknown = self.statistics.look(np.array([-1]))[0]
+        return {f"{STATISTIC} {k + 1}": mean for k, mean in enumerate(unknown.tolist())}
 
     def _reach(self) -> None:
         if self.levels is not None and self.statistics is not None:
@@ -317,7 +319,7 @@ class NumberFeatures(ColumnFeatures):
         # Of levels with known targets: a block may hold others, that come later in it.
         mostly = np.count_nonzero(counts) > 2 and counts.max() >= MOSTLY * counts.sum()
         if mostly and self.statistics.gain_over_line(values) >= GAIN:
-            return {f"{STATISTIC} {k + 1}": 0.0 for k in range(self.statistics.outputs)}
+            return self._all_statistics()
         if final or not mostly:
             self.levels = self.statistics = None
         return {}
@@ -364,12 +366,11 @@ class TextFeatures(ColumnFeatures):
 
     def grow(self, value: str | None) -> dict[str, float]:
         assert self.levels is not None
-        assert self.statistics is not None
         if self.places(STATISTIC) or not self.indicators.lacks_room(int(self.levels.find([value])[0])):
             return {}
         if self.indicators.capacity < MOST_INDICATORS:
             return self._more_indicators()
-        return {f"{STATISTIC} {k + 1}": 0.0 for k in range(self.statistics.outputs)}
+        return self._all_statistics()
 
     def fill(self, values: Any, codes: Any, X: Matrix) -> None:
         assert self.levels is not None

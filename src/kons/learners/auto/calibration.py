@@ -15,12 +15,14 @@ from kons.learners.auto.logistic import FARTHEST, LEAST_CURVATURE
 from kons.learners.auto.stacking import FORGETTING
 from kons.state import Inner, Part, fields
 
-__all__ = ["Calibration", "learn_logit"]
+__all__ = ["Calibration", "learn_logit", "log_odds"]
 
-# Slope and intercept start where a score of 1 means odds of e^4, with the weight of some ten rows.
-SLOPE, PRIOR = 4.0, (0.1, 1.0)
+# Slope and intercept start where scores are the probabilities, with the weight of some rows in doubt.
+SLOPE, PRIOR = 1.0, (1.0, 1.0)
 # A higher score never means a smaller probability, nor one that is hardly larger.
 LEAST_SLOPE = 0.5
+# Scores of 0 and 1, which are estimates, too, stand for odds of one to a hundred.
+NO_LESS = 0.01
 
 
 class Calibration(Part):
@@ -28,17 +30,19 @@ class Calibration(Part):
 
     ::
 
-        p = 1/(1 + exp(-(a s + b))),    (a, b) by the second-order step of the logistic loss
+        p = 1/(1 + exp(-(a z + b))),    z = log((s + 0.01)/(1 - s + 0.01)),    s the score, in [0, 1]
 
-    It forgets by 0.05 % with each score that it learns, towards where it starts.
+    with (a, b) by the second-order step of the logistic loss. Scores are nearly probabilities, so that in
+    their log odds a hardly moves from 1: a rare class, whose scores are all near 0, is ranked alike early and
+    late. It forgets by 0.05 % with each score that it learns, towards where it starts.
     O(1) a row and class. The intercept moves the threshold; the order of scores is kept, for which the slope
     is kept above a half after each step: a constraint, which the quadratic itself does not know. Not for
     scores whose meaning changes faster than some hundred rows.
 
     >>> import numpy as np
     >>> random = np.random.default_rng(0)
-    >>> s = random.uniform(-1, 1, size=(4000, 1))
-    >>> y = (random.uniform(size=s.shape) < 1 / (1 + np.exp(-2.0 * s - 0.5))).astype(float)
+    >>> s = random.uniform(0, 1, size=(4000, 1))
+    >>> y = (random.uniform(size=s.shape) < 1 / (1 + 0.6 * ((1.01 - s) / (0.01 + s)) ** 2)).astype(float)
     >>> calibration = Calibration()
     >>> logits = calibration.advance(s, s, y)
     >>> (abs(calibration.coefficients - [2.0, 0.5]) < 0.3).tolist()
@@ -64,7 +68,7 @@ class Calibration(Part):
         known: NDArray[np.int64] | None = None,
         classes: NDArray[np.int64] | None = None,
     ) -> Matrix:
-        """Logits of scores (rows, classes).
+        """Logits of scores (rows, classes), from 0 to 1.
 
         Learn Y, 0 or 1, from the scores ``learned``, as in Stacking; of each learned row only the first
         ``classes``, those that are known by then.
@@ -79,8 +83,14 @@ class Calibration(Part):
     def logits(self, scores: Matrix) -> Matrix:
         """The logits of scores by what was learned. Changes nothing."""
         slope, intercept = self.coefficients
-        logits: Matrix = slope * scores + intercept
+        logits: Matrix = slope * np.log((scores + NO_LESS) / (1.0 - scores + NO_LESS)) + intercept
         return logits
+
+
+@compiled
+def log_odds(score: float) -> float:
+    """Of a score from 0 to 1."""
+    return math.log((score + NO_LESS) / (1.0 - score + NO_LESS))
 
 
 @compiled
@@ -106,7 +116,7 @@ def _follow(
             intercept = base[1, 0] / L[1, 1]
             slope = SLOPE + (base[0, 0] - L[1, 0] * intercept) / L[0, 0]
             for k in range(scores.shape[1]):
-                logits[t, k] = slope * scores[t, k] + intercept
+                logits[t, k] = slope * log_odds(scores[t, k]) + intercept
 
 
 @compiled
@@ -118,13 +128,14 @@ def learn_logit(
 ) -> None:
     """One score, and whether the row is of its class: a period of one row, so that L^T u is at hand."""
     prior, S, L, base, Z, V, C, marks = state
-    work[0], work[1] = score, 1.0
+    z = log_odds(score)
+    work[0], work[1] = z, 1.0
     predict_row(L, base, V, C, marks, 0, work)
-    logit = SLOPE * score + work[-2]
+    logit = SLOPE * z + work[-2]
     p = 1.0 / (1.0 + math.exp(-min(max(logit, -FARTHEST), FARTHEST)))
     curvature = max(p * (1.0 - p), LEAST_CURVATURE)
     keep_row(1.0, curvature, V, C, marks, 0, work)
-    Z[0, 0], Z[0, 1] = score, 1.0
+    Z[0, 0], Z[0, 1] = z, 1.0
     marks[0, STEPS] = (p - y) / (1.0 + curvature * work[-1])
     end_period(prior, S, L, base, Z, V, C, marks, 1, FORGETTING)
     intercept = base[1, 0] / L[1, 1]

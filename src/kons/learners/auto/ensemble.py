@@ -235,7 +235,7 @@ class Ensemble(Part):
             codes = np.concatenate([[self.known_classes], layout.targets(learned) + 1.0]).astype(np.int64)
             counts = np.maximum.accumulate(codes)
             self.known_classes, classes_before = int(counts[-1]), counts[known]
-            logits = self.calibration.advance(2.0 * predictions - 1.0, 2.0 * past - 1.0, Y, known, counts[1:])
+            logits = self.calibration.advance(predictions, past, Y, known, counts[1:])
         errors = layout.errors(learned)
         errors[:] = np.sum((past - Y) ** 2, axis=1)
         self.losses += [float(w @ np.minimum(errors, self.largest_error)), count]
@@ -358,7 +358,7 @@ class Ensemble(Part):
         predictions = self.stacking.combine(F, centre, absent)
         weight = self.stacking.weights[LAST] * recent_targets
         self._follow(predictions, weight, rows, inside, target_range)
-        logits = self.calibration.logits(2.0 * predictions - 1.0) if layout.classes else predictions
+        logits = self.calibration.logits(predictions) if layout.classes else predictions
         return predictions, logits
 
     def relevances(self) -> Vector:

@@ -17,7 +17,7 @@ from kons.arrays import Layout, Matrix, Vector
 from kons.compilation import compiled, compiled_sums, matrix_at
 from kons.core.quadratic_loops import STEPS, append_row, predict_row
 from kons.kernels.stationary import FARTHEST
-from kons.learners.auto.calibration import SLOPE, learn_logit
+from kons.learners.auto.calibration import SLOPE, learn_logit, log_odds
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
 from kons.learners.auto.quantile_scaling import interpolated
 from kons.learners.auto.rows import ERROR_AT, LAGS, OWN, TARGET_AT, WEIGHT_AT
@@ -169,7 +169,7 @@ def stack(
             logit_L, logit_base = matrix_at(its.logit_L, 2, 2), matrix_at(its.logit_base, 2, 1)
             intercept = logit_base[1, 0] / logit_L[1, 1]
             slope = SLOPE + (logit_base[0, 0] - logit_L[1, 0] * intercept) / logit_L[0, 0]
-            scores[o] = slope * (2.0 * predictions[o] - 1.0) + intercept
+            scores[o] = slope * log_odds(predictions[o]) + intercept
 
 
 @compiled_sums
@@ -307,7 +307,7 @@ def learn(
         its.known_classes = max(its.known_classes, int(y) + 1)
         for o in range(its.known_classes):
             learn_logit(
-                2.0 * predictions[o] - 1.0,
+                predictions[o],
                 goal[o],
                 (
                     matrix_at(its.logit_prior, 2, 2),
