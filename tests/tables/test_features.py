@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kons.errors import FileError, InputError
 from kons.tables import Encoder, records_of
-from tables.naive_encoder import Naive
+from tables.naive_encoder import Naive, is_gap
 from tables.record_streams import GAPS, mixed, taught
 
 VALUES = {
@@ -30,7 +30,20 @@ def test_numbers_and_text_are_what_they_are_by_hand(rows):
         np.testing.assert_allclose(piece.X[0], expected, rtol=1e-12, atol=1e-12)
         earlier = [] if piece.growth is None else piece.growth.earlier.tolist()
         assert earlier == naive.learn(x)
+    missing = {name: sum(is_gap(x.get(name)) for x in rows) for name in naive.kinds}
+    assert encoder.gaps == {name: count for name, count in missing.items() if count}
     assert repr(Encoder().resume(encoder.state()).state()) == repr(encoder.state())
+
+
+def test_gaps_are_counted_behind_the_levels_that_are_remembered():
+    encoder, rows = (
+        Encoder(),
+        [{"c": f"name {i}"} for i in range(10_001)] + [{"c": None}, {"c": "name 1"}, {}],
+    )
+    taught(encoder, rows, [0.0] * len(rows), [5000])
+    assert encoder.gaps == {"c": 2}
+    encoder.learn_one(encoder.read_one({}, 0.0), 0.0)
+    assert encoder.gaps == {"c": 3}
 
 
 def test_dates_are_days_and_waves_that_vary():

@@ -445,6 +445,7 @@ class Encoder(Part):
         earlier = self._add(column, column.joins(first[0], late))
         column.late_codes = np.full(len(self._late), -1.0)
         if late:  # that row is over, and was encoded without it
+            column.gaps = self._known + len(self._late) - 1
             codes = column.codes(first)
             column.fill(first, codes, np.zeros((1, self.width)))
             if codes is not None:

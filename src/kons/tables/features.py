@@ -365,9 +365,7 @@ class TextFeatures(ColumnFeatures):
         return {f"{STATISTIC} {k + 1}": 0.0 for k in range(self.statistics.outputs)}
 
     def fill(self, values: Any, codes: Any, X: Matrix) -> None:
-        assert self.levels is not None
-        gap = self.levels.codes.get(None, -1)
-        self.gaps += int(np.count_nonzero(codes == gap)) if gap >= 0 else 0
+        self.gaps += values.count(None)
         self._write(self.indicators.learn(codes), X)
 
     def look(self, values: Any, X: Matrix) -> None:

@@ -215,11 +215,9 @@ class _Text(_Other):
         self._write_statistics(value, row)
 
     def learn(self, value: str | None, known: Vector) -> None:
-        column = self.column
-        code = self._learn_level(value, known)
-        column.indicators.learn_one(code)
-        if value is None and None in column.levels.codes:
-            column.gaps += 1
+        self.column.indicators.learn_one(self._learn_level(value, known))
+        if value is None:
+            self.column.gaps += 1
 
 
 class _Date(_Other):
