@@ -105,7 +105,7 @@ class DelimitedReader(TextReader):
         That is the one by which most rows have as many fields as the first; which leaves the fewest others
         and quotes in the fields, but for those in numbers; which makes most numbers, then most fields.
         """
-        scores = {sign: self._fit(sign, text) for sign in (*DELIMITERS, " ")}
+        scores = {sign: self._fit(sign, text) for sign in DELIMITERS + " "}
         return max(scores, key=scores.__getitem__)
 
     def _fit(self, sign: str, text: bytes) -> tuple[float, ...]:
