@@ -411,7 +411,7 @@ class DateFeatures(ColumnFeatures):
         known = values != NOT_A_TIME
         roles = {} if known.all() else {"missing": 0.0}
         for part in PARTS:
-            if (phase(values[known], part) != self._first_phase(part)).any():
+            if (phase(values[known], part) != self.first_phase(part)).any():
                 roles |= self._waves(part)
         return roles
 
@@ -419,7 +419,7 @@ class DateFeatures(ColumnFeatures):
         known = values != NOT_A_TIME
         rows = [len(values)]
         for part in self._absent_parts():
-            differs = known & (phase(values, part) != self._first_phase(part))
+            differs = known & (phase(values, part) != self.first_phase(part))
             rows.append(int(differs.argmax()) if differs.any() else len(values))
         if "missing" not in self.roles and not known.all():
             rows.append(int(known.argmin()))
@@ -430,27 +430,23 @@ class DateFeatures(ColumnFeatures):
             return {} if "missing" in self.roles else {"missing": 0.0}
         roles: dict[str, float] = {}
         for part in self._absent_parts():
-            if phase(np.array([value]), part)[0] != self._first_phase(part):
+            if phase(np.array([value]), part)[0] != self.first_phase(part):
                 roles |= self._waves(part)
         return roles
 
     def _waves(self, part: str) -> dict[str, float]:
         """The features of a part, which was what it was in the first row in all rows so far."""
-        angle = 2.0 * np.pi * self._first_phase(part)
+        angle = 2.0 * np.pi * self.first_phase(part)
         return {f"{part} sin": math.sin(angle), f"{part} cos": math.cos(angle)}
 
     def fill(self, values: NDArray[np.int64], codes: Any, X: Matrix) -> None:
-        self._write(values, self.count_rows(values), X)
-
-    def count_rows(self, values: NDArray[np.int64]) -> Vector:
-        """Learn rows; the days of each, gaps filled by the mean of those before it."""
         known = values != NOT_A_TIME
         days = self._days(values, known)
         totals = np.cumsum(np.concatenate([[self.total], days]))
         counts = np.cumsum(np.concatenate([[self.count], known]))
         self.total, self.count = float(totals[-1]), float(counts[-1])
         self.gaps += int(np.count_nonzero(~known))
-        return np.where(known, days, totals[:-1] / np.maximum(counts[:-1], 1.0))
+        self._write(values, np.where(known, days, totals[:-1] / np.maximum(counts[:-1], 1.0)), X)
 
     def look(self, values: NDArray[np.int64], X: Matrix) -> None:
         known = values != NOT_A_TIME
@@ -478,7 +474,8 @@ class DateFeatures(ColumnFeatures):
     def _absent_parts(self) -> list[str]:
         return [part for part in PARTS if f"{part} sin" not in self.roles]
 
-    def _first_phase(self, part: str) -> float:
+    def first_phase(self, part: str) -> float:
+        """Of the first moment: what all rows had until the part varied."""
         return float(phase(np.array([int(self.first)], dtype=np.int64), part)[0])
 
 
