@@ -3,11 +3,13 @@
 d = 8, 100 atoms, one thread. Both predict and learn each row with equal learners in raw units, whose
 dictionary is full; rows are prepared before the clock starts. Rounds alternate, and the figure is the median
 over the rounds of the difference, in microseconds a row. River's own scaler and linear regression stand
-beside, and the adapter where every row lacks a feature, or has text.
+beside, and the adapter where every row lacks a feature, or has text, one of 500 levels, or a moment: each
+beside the same learner on the rows that these dicts become.
 """
 
 from __future__ import annotations
 
+import datetime
 import statistics
 from typing import Any
 
@@ -26,7 +28,9 @@ PARAMETERS: dict[str, Any] = {"learner": "embedded", "max_atoms": 100, "bandwidt
 WEATHER = ("sun", "rain", "snow")
 CORE, ADAPTER = "regression: rows", "regression: dicts"
 CLASSES_CORE, CLASSES = "classification: rows", "classification: dicts"
-GAPS, TEXT = "regression: dicts, one feature missing", "regression: dicts, one of text"
+#: Dicts with one feature of another kind, by what it is.
+GAPS, TEXT, LEVELS, DATE = "one feature missing", "one of text", "one of 500 levels", "one a moment"
+BEGIN = datetime.datetime(2020, 1, 1)
 RIVER = "River scaler | linear"
 
 
@@ -38,11 +42,22 @@ def run(settings: Settings) -> Report:
     labels = (stream.y > np.median(stream.y)).tolist()
     mappings = [dict(zip(names, row, strict=True)) for row in stream.X.tolist()]
     gaps = [{name: x[name] for name in names if name != names[i % 8]} for i, x in enumerate(mappings)]
-    texts = [x | {names[0]: WEATHER[i % 3]} for i, x in enumerate(mappings)]
+    rng = np.random.default_rng(0)
+    levels, minutes = rng.integers(500, size=rows).tolist(), rng.integers(2_000_000, size=rows).tolist()
+    others = {
+        GAPS: gaps,
+        TEXT: [x | {names[0]: WEATHER[i % 3]} for i, x in enumerate(mappings)],
+        LEVELS: [x | {names[0]: f"level {k}"} for x, k in zip(mappings, levels, strict=True)],
+        DATE: [
+            x | {names[0]: BEGIN + datetime.timedelta(minutes=k)}
+            for x, k in zip(mappings, minutes, strict=True)
+        ],
+    }
     with blas_threads(1):
-        adapter, gapped, worded = (
-            taught(KONSRegressor(**PARAMETERS), r, targets) for r in (mappings, gaps, texts)
-        )
+        adapter = taught(KONSRegressor(**PARAMETERS), mappings, targets)
+        ways: dict[str, Any] = {}
+        for name, dicts in others.items():
+            ways |= both_ways(name, dicts, targets)
         core = taught(KONSRegressor(**PARAMETERS), mappings, targets).core
         classifier = taught(KONSClassifier(**PARAMETERS), mappings, labels)
         classes = taught(KONSClassifier(**PARAMETERS), mappings, labels).core
@@ -51,8 +66,7 @@ def run(settings: Settings) -> Report:
             {
                 CORE: lambda: one_by_one(core, points, targets),
                 ADAPTER: lambda: one_by_one(adapter, mappings, targets),
-                GAPS: lambda: one_by_one(gapped, gaps, targets),
-                TEXT: lambda: one_by_one(worded, texts, targets),
+                **ways,
                 CLASSES_CORE: lambda: one_by_one(classes, points, labels),
                 CLASSES: lambda: one_by_one(classifier, mappings, labels),
                 RIVER: lambda: one_by_one(linear, mappings, targets),
@@ -63,6 +77,10 @@ def run(settings: Settings) -> Report:
     over = {
         "dicts over rows, regression": difference(times, ADAPTER, CORE) / rows * 1e6,
         "dicts over rows, classification": difference(times, CLASSES, CLASSES_CORE) / rows * 1e6,
+        **{
+            f"dicts over rows, {n}": difference(times, f"dicts, {n}", f"rows, {n}") / rows * 1e6
+            for n in others
+        },
     }
     return Report(
         question="What does a dict cost over a row of numbers, predict_one + learn_one?",
@@ -73,6 +91,16 @@ def run(settings: Settings) -> Report:
             at_most(GOAL, name, value, "us a row, median of the rounds") for name, value in over.items()
         ],
     )
+
+
+def both_ways(name: str, dicts: list[Any], targets: list[Any]) -> dict[str, Any]:
+    """A model on these dicts, and one on the rows that they become."""
+    model, twin = (taught(KONSRegressor(**PARAMETERS), dicts, targets) for _ in range(2))
+    points = [model.core.encoder.look_one(x) for x in dicts]
+    return {
+        f"dicts, {name}": lambda: one_by_one(model, dicts, targets),
+        f"rows, {name}": lambda: one_by_one(twin.core, points, targets),
+    }
 
 
 def taught(model: Any, rows: list[Any], targets: list[Any]) -> Any:

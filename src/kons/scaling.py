@@ -118,6 +118,17 @@ class RobustScaling:
             self.limit,
         )
 
+    def with_columns(self, columns: Any, others: RobustScaling) -> RobustScaling:
+        """The scaling in which these features are scaled as others are."""
+        medians, spreads, rare = self.medians.copy(), self.spreads.copy(), self.rare.copy()
+        medians[columns], spreads[columns], rare[columns] = others.medians, others.spreads, others.rare
+        return RobustScaling(medians, spreads, rare, self.limit)
+
+    @classmethod
+    def unknown(cls, width: int) -> RobustScaling:
+        """Of features whose units are not known yet: whatever comes is so near the median as to be there."""
+        return cls(np.zeros(width), np.full(width, LARGEST), np.zeros(width, dtype=bool))
+
     def state(self) -> dict[str, Any]:
         """All there is to it, as float64 arrays and numbers. A copy."""
         return {

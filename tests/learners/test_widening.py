@@ -208,6 +208,85 @@ def test_behind_the_warm_up_scales_come_from_samples():
     close(model.advance(RAW[SINCE:], TARGETS[SINCE:]).prediction, expected, atol=1e-7)
 
 
+def late_by_hand(enough, second):
+    """Rows as they should be scaled where a column came at SINCE, and one so many rows later."""
+    points = np.zeros_like(RAW)
+    points[:, :2] = RobustScaling.fit(RAW[:60, :2], weights=np.ones(60)).transform(RAW[:, :2])
+    for column, first in ((2, SINCE), (3, SINCE + second)):
+        known = RAW[first : first + enough, column : column + 1]
+        points[first + enough :, column : column + 1] = RobustScaling.fit(known).transform(
+            RAW[first + enough :, column : column + 1]
+        )
+    return points
+
+
+@pytest.mark.parametrize("second", [0, 13])
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_one_value_tells_no_unit_and_the_rows_that_follow_do(size, second):
+    model, found = scaled(60), []
+
+    def learn(rows, width):
+        for start in range(rows.start, rows.stop, size):
+            block = slice(start, min(start + size, rows.stop))
+            found.append(model.advance(RAW[block, :width], TARGETS[block]).prediction)
+
+    learn(range(SINCE), 2)
+    model.widen(1, RAW[SINCE : SINCE + 1, 2:3])
+    learn(range(SINCE, SINCE + second), 3)
+    model.widen(1, RAW[:1, 3:])
+    learn(range(SINCE + second, len(RAW)), 4)
+    expected = by_hand(late_by_hand(60, second), TARGETS, 60)
+    close(np.concatenate(found)[60:], expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_units_that_are_not_known_yet_are_saved_and_undone(task):
+    targets = TARGETS if task == "regression" else LABELS
+    model = for_task(task, "embedded", warmup=40, max_atoms=20)
+    model.advance(RAW[:70, :2], targets[:70])
+    model.widen(1, RAW[:1, 2:3])
+    model.advance(RAW[70:80, :3], targets[70:80])
+    model.widen(1, RAW[:1, 3:])
+    model.learn_one(RAW[80], targets[80])
+    before = model.state()
+    bad = RAW[81:140].copy()
+    bad[-1, 0] = np.inf
+    with pytest.raises(InputError):
+        model.advance(bad, targets[81:140])
+    assert_identical(model.state(), before)
+    loaded = Scaled.from_state(model.parameters(), before)
+    for other in (model, loaded):
+        for row in range(81, 125):
+            other.learn_one(RAW[row], targets[row])
+        other.advance(RAW[125:], targets[125:])
+    assert_identical(loaded.state(), model.state())
+    assert "late" not in model.state()
+    for what in ({"columns": np.array([9.0])}, {"since": np.array([0.5])}, {"since": np.array([99.0])}):
+        forged = copy.deepcopy(before)
+        forged["late"] = {name: what.get(name, array[..., :1]) for name, array in forged["late"].items()}
+        with pytest.raises(FileError):
+            Scaled.from_state(model.parameters(), forged)
+
+
+def test_an_error_behind_the_row_that_tells_a_unit_is_undone(monkeypatch):
+    model = scaled(40)
+    model.advance(RAW[:70, :3], TARGETS[:70])
+    model.widen(1, RAW[:1, 3:])
+    before, advance, calls = model.state(), EmbeddedKONS.advance, []
+
+    def tired(self, X, *others):
+        calls.append(len(X))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return advance(self, X, *others)
+
+    monkeypatch.setattr(EmbeddedKONS, "advance", tired)
+    with pytest.raises(KeyboardInterrupt):
+        model.advance(RAW[70:150], TARGETS[70:150])
+    assert calls == [40, 40]
+    assert_identical(model.state(), before)
+
+
 def test_unscaled_features_need_no_samples():
     model, twin = scaled(60, scale="none", bandwidth=0.7), scaled(60, scale="none", bandwidth=0.7)
     expected = twin.advance(X, TARGETS).prediction

@@ -117,6 +117,22 @@ def test_runs_of_spaces_delimit_where_nothing_else_does(file, text):
     assert whole(open_stream(file(text, "t.txt"), "y", quiet=True))[0].tolist() == ROWS
 
 
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("1,5;2,5\n3,5;4,5\n2,5;7,0\n", 2),
+        ("1,5 2,5 3\n3,5 4,5 1\n2,5 7,0 2\n", 3),
+        ("1,234,567;red\n2,234,567;red\n3,234,567;red\n", 2),
+        ('x,y "the name" z\n1 "March 3, 2016" 2\n1 "March 4, 2016" 7\n1 "March 4, 2017" 7\n', 3),
+        ("station 1,level 2,5.0\nstation 2,level 1,6.0\nstation 2,level 1,7.0\n", 3),
+        ("first name,last name\nJohn Paul,Van Gogh\nJohn Paul,El Greco\n", 2),
+        ('a|b;c|y\n1|2|3\n1|"x\ny;z"|3\n4|5\n1|2|4\n1|2|3\n1|2|3\n', 3),
+    ],
+)
+def test_the_first_rows_tell_what_delimits_them(file, text, columns):
+    assert len(open_stream(file(text, "t"), -1, quiet=True, task="classification").reader.columns) == columns
+
+
 def test_texts_with_spaces_may_be_quoted(file):
     path = file('a "the name" y\n1 "x  y" 1\n2   "x  y" 2\n3 z 3\n4 "x  y" 4\n')
     stream = open_stream(path, "y", quiet=True)
@@ -224,6 +240,39 @@ def test_texts_and_numbers_that_mean_a_gap(tmp_path):
     assert whole(stream)[1].tolist() == [1.0]
     with pytest.raises(ConfigurationError, match="expected a list"):
         open_stream(path, "y", na_values="-999")
+
+
+def test_a_dash_is_a_gap_among_numbers_dates_and_flags_and_a_level_among_texts(file):
+    cells = [("-", "none", "nil", "-")] * 60 + [
+        (str(i), f"2024-01-{i % 28 + 1:02}", "no", "x") for i in range(40)
+    ]
+    lines = [",".join([*row, str(i * 0.5)]) for i, row in enumerate(cells)]
+    stream = open_stream(file("n,d,f,c,y\n" + "\n".join(lines)), "y", quiet=True)
+    assert len(whole(stream)[1]) == 100
+    assert [column.kind for column in stream.plan.columns] == ["number", "date", "flag", "text"]
+    assert stream.gaps == {"n": 60, "d": 60, "f": 60}
+    assert stream.bad_cells == {}
+    # A column of dashes only is empty so far.
+    lines = [f"{i % 7}.5,-,{i}.5" for i in range(1100)] + [f"{i % 7}.5,{i},{i}.5" for i in range(100)]
+    stream = open_stream(file("a,late,y\n" + "\n".join(lines)), "y", quiet=True)
+    assert by_name(stream)["late"][-1] == 99.0
+    assert stream.gaps == {"late": 1100}
+
+
+def test_whole_numbers_beside_decimal_commas_are_moments_or_count_rows(file):
+    lines = [f"{i + 1};{1700000000 + 7000 * i};{i % 5},5;{i % 3},25" for i in range(60)]
+    stream = open_stream(file("row;created_at;a;y\n" + "\n".join(lines)), "y", quiet=True)
+    assert {column.name: column.kind for column in stream.plan.columns} == {
+        "created_at": "date",
+        "a": "number",
+    }
+
+
+def test_numbers_that_mean_a_gap_may_be_written_in_any_way(file):
+    lines = [f"{i % 9},5;{'-999.0' if i % 10 else '1.234.567,5'};{i},5" for i in range(60)]
+    stream = open_stream(file("a;b;y\n" + "\n".join(lines)), "y", na_values=[-999], quiet=True)
+    assert set(by_name(stream)["b"]) == {1234567.5}
+    assert (stream.gaps, stream.bad_cells) == ({"b": 54}, {})
 
 
 def test_a_bad_cell_is_a_gap_counted_by_column(tmp_path):

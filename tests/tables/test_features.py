@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from kons.errors import FileError, InputError
 from kons.tables import Encoder, records_of
-from tables.naive_encoder import Naive
+from kons.tables.dates import PARTS, phase, phases_of
+from tables.naive_encoder import Naive, is_gap
 from tables.record_streams import GAPS, mixed, taught
 
 VALUES = {
@@ -18,6 +19,11 @@ VALUES = {
     "w": st.one_of(st.sampled_from(["p", "q"]), GAPS),
     "v": st.one_of(st.sampled_from([*"abcdefgh"]), GAPS),
 }
+NEW_YEARS = [
+    int(np.datetime64(f"{year}-01-01", "us").view(np.int64)) + offset
+    for year in (1600, 1900, 1970, 2000, 2024, 2100, 9999)
+    for offset in (-1, 0, 1)
+]
 ROWS = st.lists(st.fixed_dictionaries({}, optional=VALUES), min_size=1, max_size=120)
 
 
@@ -30,7 +36,25 @@ def test_numbers_and_text_are_what_they_are_by_hand(rows):
         np.testing.assert_allclose(piece.X[0], expected, rtol=1e-12, atol=1e-12)
         earlier = [] if piece.growth is None else piece.growth.earlier.tolist()
         assert earlier == naive.learn(x)
+    missing = {name: sum(is_gap(x.get(name)) for x in rows) for name in naive.kinds}
+    assert encoder.gaps == {name: count for name, count in missing.items() if count}
     assert repr(Encoder().resume(encoder.state()).state()) == repr(encoder.state())
+
+
+def test_gaps_are_counted_behind_the_levels_that_are_remembered():
+    encoder, rows = (
+        Encoder(),
+        [{"c": f"name {i}"} for i in range(10_001)] + [{"c": None}, {"c": "name 1"}, {}],
+    )
+    taught(encoder, rows, [0.0] * len(rows), [5000])
+    assert encoder.gaps == {"c": 2}
+    encoder.learn_one(encoder.read_one({}, 0.0), 0.0)
+    assert encoder.gaps == {"c": 3}
+
+
+@given(stamp=st.one_of(st.integers(-(10**17), 2 * 10**17), st.sampled_from(NEW_YEARS)))
+def test_one_moment_has_the_phases_that_many_have_bit_for_bit(stamp):
+    assert phases_of(stamp) == tuple(float(phase(np.array([stamp]), part)[0]) for part in PARTS)
 
 
 def test_dates_are_days_and_waves_that_vary():

@@ -15,6 +15,7 @@ check                              the promise
 ``copies_go_on``                   so do a deep copy and a pickle
 ``refused_input_changes_nothing``  after an error, all is as before
 ``raw_records_are_rows``           dicts with gaps and text: blocks, files, errors as of rows
+``raw_records_may_wait``           ... and targets that come late
 ``memory_stays_within_the_cap``    never more than ``max_atoms`` points
 =================================  =====================================================================
 """

@@ -443,13 +443,22 @@ def _ask(learner: Any, X: Any) -> Any:
 
 def raw_records_are_rows(subject: Subject) -> None:
     """Of one that takes dicts, with gaps, text and late columns: blocks, files and errors as of rows."""
-    one, many = subject.make(), subject.make()
+    _with_records(subject, partial(_compare_records, tolerance=subject.tolerance))
+
+
+def raw_records_may_wait(subject: Subject) -> None:
+    """Dicts that are asked and told some rows later are encoded when asked, and learned when told."""
+    _with_records(subject, _compare_late_records)
+
+
+def _with_records(subject: Subject, compare: Callable[..., None]) -> None:
+    """Two learners with the same dicts and targets, if they take any."""
+    one, other = subject.make(), subject.make()
     X, y = subject.rows(0, subject.last)
-    if not (isinstance(one, TakesTables) and learns_rows(one) and as_learner(one).accepts == "vectors"):
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KonsWarning)  # of columns that it cannot take
-        _compare_records(one, many, _as_records(X), y, subject.tolerance)
+    if isinstance(one, TakesTables) and learns_rows(one) and as_learner(one).accepts == "vectors":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KonsWarning)  # of columns that it cannot take
+            compare(one, other, _as_records(X), y)
 
 
 def _compare_records(one: Any, many: Any, rows: list[Any], y: Any, tolerance: float) -> None:
@@ -471,6 +480,37 @@ def _compare_records(one: Any, many: Any, rows: list[Any], y: Any, tolerance: fl
     found, expected = one.predict(rows[:12]), many.predict(rows[:12])
     if (seen := farther_apart(found, expected, tolerance)) is not None:
         raise CheckFailed(f"dicts in blocks and one by one differ in predict: {seen}.")
+
+
+#: Rows that wait at a time.
+LATE = 6
+
+
+def _compare_late_records(late: Any, direct: Any, rows: list[Any], y: Any) -> None:
+    """One that is told late beside one that learns the same dicts in the order in which they are told."""
+    count, whole = min(len(rows) // 2 * 2, 50), late
+    for i in range(count + LATE):
+        for one in {id(late): late, id(whole): whole}.values() if i < count else ():
+            expected = one.predict_one(rows[i])
+            require_same(one.ask(rows[i], i), expected, "of a dict, ask and predict_one give two answers")
+        if i == count // 2 and as_learner(whole).saves:
+            late = _taken(_through_a_file, whole, "saved and loaded while dicts waited, it went another way")
+        if i >= LATE:
+            told = (i - LATE) ^ 1  # of each two rows, the second first
+            before = state_of(late)
+            if not refuses(partial(late.tell, told, float("nan"))):
+                raise CheckFailed("NaN as the target of a dict that waited: it was accepted.")
+            require_same(state_of(late), before, "NaN for a dict that waited was refused, the state changed")
+            for one in {id(late): late, id(whole): whole}.values():
+                one.tell(told, y[told])
+            learn(direct, [rows[told]], y[told : told + 1])
+    require_same(
+        late.encoder.state(), direct.encoder.state(), "dicts that waited and others were encoded another way"
+    )
+    if late is not whole:
+        require_same(
+            state_of(late), state_of(whole), "saved and loaded while dicts waited, it went another way"
+        )
 
 
 def _as_records(X: Any) -> list[dict[str, Any]]:
@@ -526,6 +566,7 @@ CHECKS: dict[str, Check] = {
         copies_go_on,
         refused_input_changes_nothing,
         raw_records_are_rows,
+        raw_records_may_wait,
         memory_stays_within_the_cap,
     )
 }

@@ -183,12 +183,14 @@ class TakesTables:
         return None
 
     def _look(self, records: Records) -> Any:
-        """Rows as if each came next; before any was learned there is nothing to know them by."""
-        if self._encoder is not None:
-            return self._encoder.look(records)
-        if len(records):
-            self._new_encoder().begin(records)  # which refuses what is no value
-        return np.zeros((len(records), 1))
+        """Rows as if each came next; before any was learned, the first says which columns there are."""
+        encoder = self._encoder
+        if encoder is None:
+            encoder = self._new_encoder()
+            if not len(records):
+                return np.zeros((0, 1))
+            encoder.begin(records)
+        return encoder.look(records)
 
     def _filled(self, X: Any) -> Any:
         """An array without its gaps, where no row before had one."""

@@ -23,7 +23,14 @@ from kons.learners.labels import Labels, as_labels, object_array
 from kons.learners.scores import OfLabels, best_of
 from kons.learners.stream import Outputs, Wrapper
 from kons.learners.trace import Trace
-from kons.learners.units import Bandwidths, FeatureScales, TargetScale, TargetUnits, scale_row
+from kons.learners.units import (
+    Bandwidths,
+    FeatureScales,
+    LateColumns,
+    TargetScale,
+    TargetUnits,
+    scale_row,
+)
 from kons.learners.warmup import LabelWarmUp, WarmUp
 from kons.policies import Fixed
 from kons.scaling import RobustScaling, median_bandwidth
@@ -34,6 +41,9 @@ __all__ = ["Scaled"]
 
 # Times the median distance: what did best over seven public regression sets, 1 and 2 being near.
 WIDER = 1.5
+# Rows of a column that comes behind the warm-up before its unit is read off them, if that was as long: its
+# quartiles are then right to a tenth of their distance or so.
+ENOUGH = 100
 
 
 class _Warm(Inner):
@@ -44,8 +54,23 @@ class _Warm(Inner):
         return super().load(stored, key, part, name, sizes)
 
 
+class _Late(Inner):
+    """Columns whose units are not known yet, where there are any; others have none in their files."""
+
+    left_out = True
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        if key not in stored:
+            return None
+        late = LateColumns()
+        late.load_state(stored.inner(key), width=sizes["width"])
+        return late
+
+
 class _Resolved(Field):
     """The learner in scaled units, made of all that was found in the warm-up; None before its end."""
+
+    undoes = True
 
     def save(self, part: Any, name: str) -> Any:
         inner = getattr(part, name)
@@ -56,6 +81,14 @@ class _Resolved(Field):
             stored.nothing(key)
             return None
         return part._in_scaled_units().resume(stored.take(key))
+
+    def mark(self, part: Any, name: str) -> Any:
+        inner = getattr(part, name)
+        return None if inner is None else inner.mark()
+
+    def restore(self, part: Any, name: str, mark: Any) -> None:
+        if mark is not None:
+            getattr(part, name).restore(mark)
 
 
 class Scaled(OfLabels, Wrapper):
@@ -113,6 +146,7 @@ class Scaled(OfLabels, Wrapper):
         _features=FeatureScales(),
         _target=TargetScale(),
         _bandwidths=Bandwidths(),
+        _late=_Late(),
         _inner=_Resolved(),
     )
 
@@ -145,6 +179,7 @@ class Scaled(OfLabels, Wrapper):
         self._inner: Any = None
         self._features: RobustScaling | None = None
         self._bandwidths: tuple[float, float] | None = None
+        self._late: LateColumns | None = None
         self._warm: Any = self._new_warmup()
 
     # ---- learning
@@ -161,6 +196,9 @@ class Scaled(OfLabels, Wrapper):
             weights = as_row_values(sample_weight, len(points), name="sample_weight", minimum=0.0)
         if block_size is not None:
             require_integer(block_size, "block_size", at_least=1)
+        if self._late is not None:
+            with self._all_or_nothing():
+                return self._advance_late(points, targets, weights, block_size)
         if self._warm is None:
             return self._advance(points, targets, weights, block_size)
         first = min(len(points), self.warmup - self._rows_seen)
@@ -181,6 +219,9 @@ class Scaled(OfLabels, Wrapper):
                 self._begin(targets)
                 self._warm_up(points, targets, np.ones(1))
             return
+        if self._late is not None:
+            self.advance(self._as_point(x), [y])
+            return
         row = self._row(x)
         target, outside = (y, 0) if self._labelled else self._one_target(y)
         self._inner.learn_one(row, target)
@@ -200,7 +241,9 @@ class Scaled(OfLabels, Wrapper):
         """Rows have so many features more from now on; in those learned so far they lie at the median.
 
         In the warm-up their scales come from the rows that have them. Behind it they are read off
-        ``samples``, some rows of the new columns only, in raw units. See :meth:`StreamConsumer.widen`.
+        ``samples``, some rows of the new columns only, in raw units. One row tells no unit: then they are
+        read off the next 100 rows (as many as the warm-up had, if that is less), and features stay at the
+        median until then. See :meth:`StreamConsumer.widen`.
 
         >>> from kons.recipes import for_task
         >>> model = for_task("regression", "embedded", warmup=4)
@@ -216,8 +259,13 @@ class Scaled(OfLabels, Wrapper):
                 if samples is None:
                     raise InputError("samples are needed behind the warm-up: scales are read off them.")
                 rows = as_points(samples, width=columns, name="samples")
-                scaling, values = scaling.beside(RobustScaling.fit(rows)), np.median(rows, axis=0)
+                fitted = RobustScaling.fit(rows) if len(rows) > 1 else RobustScaling.unknown(columns)
+                scaling, values = scaling.beside(fitted), np.median(rows, axis=0)
             self._inner.widen(columns)
+            if scaling is not None and len(rows) == 1:
+                width = len(scaling.medians)
+                self._late = self._late or LateColumns()
+                self._late.join(range(width - columns, width))
             self._features = scaling
         elif self._width is not None:
             self._warm.widen(self._width, columns)
@@ -413,6 +461,19 @@ class Scaled(OfLabels, Wrapper):
         return replace(
             trace, prediction=predictions, loss=weights * self._target.losses(predictions, targets)
         )
+
+    def _advance_late(self, points: Any, targets: Any, weights: Vector, block_size: int | None) -> Trace:
+        """The same, while the units of some columns are not known; a unit is that of the rows behind it."""
+        traces, start, enough = [], 0, min(self.warmup, ENOUGH)
+        while start < len(points):
+            stop = len(points) if self._late is None else start + self._late.left(enough)
+            piece = points[start:stop]
+            traces.append(self._advance(piece, targets[start:stop], weights[start:stop], block_size))
+            if self._late is not None and self._features is not None:
+                self._features = self._late.follow(piece, enough, self._features)
+                self._late = self._late if len(self._late) else None
+            start = stop
+        return Trace.concatenate(traces)
 
     def _one_target(self, y: Any) -> tuple[Any, int]:
         """What the learner is taught of one row, and how many targets were clipped for it."""

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import ReadVector, Vector
+from kons.arrays import Matrix, ReadVector, Vector
 from kons.compilation import compiled
 from kons.errors import TargetError, notice
 from kons.losses import Logistic, Loss, SquaredHinge
 from kons.scaling import RobustScaling, TargetScaling
-from kons.state import Field, Sizes
+from kons.state import Array, Field, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["Bandwidths", "FeatureScales", "TargetScale", "TargetUnits", "scale_row"]
+__all__ = ["Bandwidths", "FeatureScales", "LateColumns", "TargetScale", "TargetUnits", "scale_row"]
 
 # Of the target: smaller, and the scale of a target would be no number.
 SMALLEST_REACH = 1e-320
@@ -97,6 +97,51 @@ class FeatureScales(Field):
             stored.nothing(key)
             return None
         return RobustScaling.from_stored(stored.inner(key), sizes["width"] or 1)
+
+
+class LateColumns(Part):
+    """Raw values of columns that came behind the warm-up, until their units can be read off them.
+
+    ``since``: how many of the rows kept are older than a column, and have 0 there.
+    """
+
+    STATE = fields(
+        columns=Array("late", at_least=0.0), since=Array("late", at_least=0.0), rows=Array(None, "late")
+    )
+
+    def __init__(self) -> None:
+        self.columns, self.since, self.rows = np.empty(0), np.empty(0), np.empty((0, 0))
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def join(self, columns: range) -> None:
+        """These have come."""
+        self.columns = np.append(self.columns, columns)
+        self.since = np.append(self.since, np.full(len(columns), float(len(self.rows))))
+        self.rows = np.pad(self.rows, ((0, 0), (0, len(columns))))
+
+    def left(self, enough: int) -> int:
+        """How many rows more tell the next unit."""
+        return enough + int(self.since.min()) - len(self.rows)
+
+    def follow(self, points: Matrix, enough: int, scaling: RobustScaling) -> RobustScaling:
+        """Keep values of rows, at most as many as are :meth:`left`; the scaling with the units now known."""
+        self.rows = np.concatenate([self.rows, points[:, self.columns.astype(np.int64)]])
+        if self.left(enough):
+            return scaling
+        known = self.since == self.since.min()
+        fitted = RobustScaling.fit(self.rows[int(self.since.min()) :, known])
+        scaling = scaling.with_columns(self.columns[known].astype(np.int64), fitted)
+        first = int(self.since[~known].min(initial=len(self.rows)))
+        self.columns, self.since = self.columns[~known], self.since[~known] - first
+        self.rows = self.rows[first:, ~known]
+        return scaling
+
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        whole = all((array == np.floor(array)).all() for array in (self.columns, self.since))
+        if not whole or (self.since > len(self.rows)).any() or (self.columns >= (sizes["width"] or 1)).any():
+            raise stored.error("its late columns are not columns of its rows")
 
 
 class TargetScale(Field):

@@ -176,9 +176,10 @@ class KONSRegressor(OnDicts, base.MiniBatchRegressor):
     and looks at the targets learned last. Any other reads the scales off its first ``warmup`` rows, predicted
     by their running mean.
 
-    Gaps are counted in ``model.core.encoder.gaps``. A value of another kind than its column is read as that
-    kind, or else is a gap, which is told once as a :class:`~kons.errors.KonsWarning`. Infinity and values
-    that are neither numbers, booleans, text nor dates are refused, and a call that raises changes nothing.
+    Gaps of all rows are counted in ``model.core.encoder.gaps``. A value of another kind than its column is
+    read as that kind, or else is a gap, which is told once as a :class:`~kons.errors.KonsWarning`. Infinity
+    and values that are neither numbers, booleans, text nor dates are refused, and a call that raises changes
+    nothing.
 
     A row costs O(B^2) with B atoms, and the default has several dictionaries: row by row some hundred
     microseconds (``learn_many`` takes less), where ``learner="embedded"`` takes some ten. Not for sparse

@@ -30,6 +30,7 @@ from kons.tables.cells import (
     is_number_text,
     is_real,
     number_style,
+    said_missing,
 )
 from kons.tables.moments import date_order, epoch_unit, says_time
 
@@ -40,6 +41,9 @@ Task = Literal["regression", "classification"]
 COUNTED = 10
 #: Different whole numbers from which on, none coming twice, they are said to look like identifiers.
 IDENTIFIERS = 50
+
+#: Styles in which a whole number is just its digits.
+WITHOUT_SIGNS = (PLAIN, NumberStyle(","))
 
 Column = ColumnFormat
 
@@ -199,12 +203,9 @@ def make_plan(
         raise ConfigurationError(f"column {target!r} is the target: it cannot be dropped as well.")
     rows, in_order = len(cells[target]), cells if ordered is None else ordered
     told = _Told(rows)
-    unknown = {text.strip().casefold() for text in na_values}
-    if unknown:
-        cells = {
-            name: [None if str(cell).strip().casefold() in unknown else cell for cell in column]
-            for name, column in cells.items()
-        }
+    if na_values:
+        is_said = said_missing(na_values)
+        cells = {name: [None if is_said(cell) else cell for cell in own] for name, own in cells.items()}
     decimal = None if typed or delimiter == "," else _decimal(cells)
 
     def described(name: str) -> Column | None:
@@ -366,13 +367,14 @@ def _described(
 def _by_cells(
     name: str, cells: Sequence[Any], decimal: str | None, *, typed: bool, category: bool
 ) -> Column | None:
-    present = [cell for cell in cells if not is_missing(cell)]
+    # What may be a category, "-" or "none", is a gap where all else is a number, a date or a flag.
+    present = [cell for cell in cells if not is_missing(cell) and not _is_no_number(cell)]
     if not present:
         return None
     half = len(present) / 2
     if all(isinstance(cell, str) for cell in present):
         flags = TRUE | FALSE
-        if all(cell.strip().casefold() in flags for cell in present[:1000]):
+        if all(cell.strip().casefold() in flags for cell in present):
             return Column(name, "flag")
         style = None if typed or category else number_style(present, decimal=decimal)
         if style is not None:
@@ -394,14 +396,18 @@ def _by_cells(
     return None
 
 
+def _is_no_number(cell: Any) -> bool:
+    return isinstance(cell, str) and cell.strip().casefold() in MISSING_NUMBERS
+
+
 def _counts_rows(column: Column, cells: Sequence[Any]) -> bool:
     """Whether the column only says which row it is, as a plain whole number."""
-    if column.kind != "number" or column.style != PLAIN or len(cells) < COUNTED:
+    if column.kind != "number" or column.style not in WITHOUT_SIGNS or len(cells) < COUNTED:
         return False
-    first = _value(cells[0], PLAIN)
+    first = _value(cells[0], column.style)
     if first is None or not first.is_integer():
         return False
-    return all(_value(cell, PLAIN) == first + i for i, cell in enumerate(cells))
+    return all(_value(cell, column.style) == first + i for i, cell in enumerate(cells))
 
 
 def _looks_like_identifiers(column: Column, cells: Sequence[Any]) -> bool:
@@ -425,7 +431,7 @@ def _all_different(cells: Sequence[Any]) -> bool:
 def _numbers(name: str, present: Sequence[Any], style: NumberStyle) -> Column:
     """A column of numbers, which may be moments if its name says so."""
     number = Column(name, "number", style=style)
-    if style != PLAIN or not says_time(name):
+    if style not in WITHOUT_SIGNS or not says_time(name):
         return number
     values = [value for cell in present if (value := _value(cell, style)) is not None]
     unit = epoch_unit(name, values) if len(values) == len(present) else None
@@ -463,9 +469,7 @@ def _target_kind(
 
 def _some_text(cells: Sequence[Any], style: NumberStyle) -> bool:
     texts = (cell for cell in cells if isinstance(cell, str))
-    return any(
-        not is_number_text(text, style) and text.strip().casefold() not in MISSING_NUMBERS for text in texts
-    )
+    return any(not is_number_text(text, style) and not _is_no_number(text) for text in texts)
 
 
 def _task(cells: Sequence[Any], kind: Kind, style: NumberStyle) -> tuple[str, str]:

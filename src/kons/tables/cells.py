@@ -34,11 +34,12 @@ __all__ = [
     "is_real",
     "number_style",
     "numbers_of_gaps",
+    "said_missing",
 ]
 
 Kind = Literal["number", "flag", "date", "text"]
 
-# Folded. A dash or the word "none" is a missing number, but may well be the name of a category.
+# Folded. A dash or the word "none" is a missing number or date, but may well be the name of a category.
 MISSING_NUMBERS = frozenset({"", "#n/a", "-", "-nan", "?", "n/a", "na", "nan", "nil", "none", "null"})
 MISSING_TEXTS = frozenset({"", "#n/a", "?", "n/a", "na", "nan", "null"})
 TRUE, FALSE = frozenset({"true", "yes"}), frozenset({"false", "no"})
@@ -231,18 +232,34 @@ def converter(
     }.get(kind, _text)
     if not na_values:
         return convert
-    folded = {text.strip().casefold() for text in na_values}
-    unknown = numbers_of_gaps(tuple(na_values))
+    unknown, is_said = numbers_of_gaps(tuple(na_values)), said_missing(na_values)
 
     def with_gaps(cell: Any) -> Any:
-        if isinstance(cell, str) and cell.strip().casefold() in folded:
-            return None
-        if is_real(cell) and cell in unknown:
+        if is_said(cell):
             return None
         value = convert(cell)
         return None if kind == "number" and value in unknown else value
 
     return with_gaps
+
+
+def said_missing(na_values: Sequence[str]) -> Callable[[Any], bool]:
+    """Whether a cell is one of the texts that mean a gap, or a number that is equal to one of them.
+
+    >>> list(map(said_missing(["-999", "unknown"]), ["Unknown", "-999.0", -999, "999"]))
+    [True, True, True, False]
+    """
+    folded = {text.strip().casefold() for text in na_values}
+    unknown = numbers_of_gaps(tuple(na_values))
+
+    def is_said(cell: Any) -> bool:
+        if isinstance(cell, str):
+            return cell.strip().casefold() in folded or (
+                bool(unknown) and is_number_text(cell) and float(cell) in unknown
+            )
+        return is_real(cell) and cell in unknown
+
+    return is_said
 
 
 def _number(cell: Any, style: NumberStyle) -> float | None:
@@ -298,7 +315,7 @@ def _text(cell: Any) -> str | None:
 
 
 def _date(cell: Any, order: str) -> int | None:
-    if is_missing(cell):
+    if is_missing(cell) or (isinstance(cell, str) and cell.strip().casefold() in MISSING_NUMBERS):
         return None
     found = stamp(cell, order)
     if found is None or found == NOT_A_TIME:

@@ -179,6 +179,7 @@ class Encoder(Part):
         self._looked = 0
         self._known = 0
         self._asked: dict[Any, dict[Any, Any]] = {}
+        self._target = np.empty(1)  # of one row, for a moment
         # Made when a dict comes by itself, of the columns as they then are.
         self._single: SingleRecords | None = None
 
@@ -251,6 +252,9 @@ class Encoder(Part):
     def _as_known(self, target: Any) -> Vector:
         """The targets of one row that have statistics."""
         outputs = max(self.outputs, 1)
+        if not self.labelled and type(target) is float:
+            self._target[0] = target
+            return self._target
         if not self.labelled:
             return np.array(target, dtype=np.float64, ndmin=1)[:outputs]
         known = np.zeros(outputs)
@@ -328,6 +332,7 @@ class Encoder(Part):
 
     def describe(self, formats: Iterable[ColumnFormat]) -> None:
         """Say how the cells of columns are written in the file that they come from."""
+        self._single = None
         for format in formats:
             if format.name in self.columns:
                 self.columns[format.name].format = format
@@ -445,6 +450,7 @@ class Encoder(Part):
         earlier = self._add(column, column.joins(first[0], late))
         column.late_codes = np.full(len(self._late), -1.0)
         if late:  # that row is over, and was encoded without it
+            column.gaps = self._known + len(self._late) - 1
             codes = column.codes(first)
             column.fill(first, codes, np.zeros((1, self.width)))
             if codes is not None:

@@ -373,9 +373,7 @@ class TextFeatures(ColumnFeatures):
         return self._all_statistics()
 
     def fill(self, values: Any, codes: Any, X: Matrix) -> None:
-        assert self.levels is not None
-        gap = self.levels.codes.get(None, -1)
-        self.gaps += int(np.count_nonzero(codes == gap)) if gap >= 0 else 0
+        self.gaps += values.count(None)
         self._write(self.indicators.learn(codes), X)
 
     def look(self, values: Any, X: Matrix) -> None:
@@ -421,7 +419,7 @@ class DateFeatures(ColumnFeatures):
         known = values != NOT_A_TIME
         roles = {} if known.all() else {"missing": 0.0}
         for part in PARTS:
-            if (phase(values[known], part) != self._first_phase(part)).any():
+            if (phase(values[known], part) != self.first_phase(part)).any():
                 roles |= self._waves(part)
         return roles
 
@@ -429,7 +427,7 @@ class DateFeatures(ColumnFeatures):
         known = values != NOT_A_TIME
         rows = [len(values)]
         for part in self._absent_parts():
-            differs = known & (phase(values, part) != self._first_phase(part))
+            differs = known & (phase(values, part) != self.first_phase(part))
             rows.append(int(differs.argmax()) if differs.any() else len(values))
         if "missing" not in self.roles and not known.all():
             rows.append(int(known.argmin()))
@@ -440,27 +438,23 @@ class DateFeatures(ColumnFeatures):
             return {} if "missing" in self.roles else {"missing": 0.0}
         roles: dict[str, float] = {}
         for part in self._absent_parts():
-            if phase(np.array([value]), part)[0] != self._first_phase(part):
+            if phase(np.array([value]), part)[0] != self.first_phase(part):
                 roles |= self._waves(part)
         return roles
 
     def _waves(self, part: str) -> dict[str, float]:
         """The features of a part, which was what it was in the first row in all rows so far."""
-        angle = 2.0 * np.pi * self._first_phase(part)
+        angle = 2.0 * np.pi * self.first_phase(part)
         return {f"{part} sin": math.sin(angle), f"{part} cos": math.cos(angle)}
 
     def fill(self, values: NDArray[np.int64], codes: Any, X: Matrix) -> None:
-        self._write(values, self.count_rows(values), X)
-
-    def count_rows(self, values: NDArray[np.int64]) -> Vector:
-        """Learn rows; the days of each, gaps filled by the mean of those before it."""
         known = values != NOT_A_TIME
         days = self._days(values, known)
         totals = np.cumsum(np.concatenate([[self.total], days]))
         counts = np.cumsum(np.concatenate([[self.count], known]))
         self.total, self.count = float(totals[-1]), float(counts[-1])
         self.gaps += int(np.count_nonzero(~known))
-        return np.where(known, days, totals[:-1] / np.maximum(counts[:-1], 1.0))
+        self._write(values, np.where(known, days, totals[:-1] / np.maximum(counts[:-1], 1.0)), X)
 
     def look(self, values: NDArray[np.int64], X: Matrix) -> None:
         known = values != NOT_A_TIME
@@ -488,7 +482,8 @@ class DateFeatures(ColumnFeatures):
     def _absent_parts(self) -> list[str]:
         return [part for part in PARTS if f"{part} sin" not in self.roles]
 
-    def _first_phase(self, part: str) -> float:
+    def first_phase(self, part: str) -> float:
+        """Of the first moment: what all rows had until the part varied."""
         return float(phase(np.array([int(self.first)], dtype=np.int64), part)[0])
 
 

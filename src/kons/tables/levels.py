@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Integers, Matrix, ReadIntegers, ReadMatrix, Vector
+from kons.arrays import Integers, Matrix, ReadIntegers, ReadMatrix, ReadVector, Vector
 from kons.compilation import compiled
 from kons.state import Array, Count, Field, Part, Sizes, Whole, fields
 from kons.stored import Stored
@@ -114,6 +114,11 @@ class Levels(Part):
         if full:
             known = [code if code >= 0 else _bucket(value) for code, value in zip(known, values, strict=True)]
         return np.array(known, dtype=np.int64)
+
+    def find_one(self, value: Any) -> int:
+        """The code of one value, -1 if it is not known."""
+        code = self.codes.get(value, -1)
+        return _bucket(value) if code < 0 and len(self.codes) == MOST_LEVELS else code
 
 
 def _bucket(value: Any) -> int:
@@ -288,10 +293,11 @@ class TargetStatistics(Part):
 
     def learn_one(self, code: int, known: Vector) -> None:
         """Learn a row of this level, whose targets are known."""
-        one, none = np.array([code]), np.empty(0, dtype=np.int64)
-        _follow(
-            none, one, known[None], none, self.counts, self.sums, self.totals, np.empty((0, self.outputs))
-        )
+        _learn_known(code, known, self.counts, self.sums, self.totals)
+
+    def look_one(self, code: int, output: int) -> float:
+        """One statistic of one level as it is now, -1 for one that is not known."""
+        return _statistic(code, output, self.counts, self.sums, self.totals)
 
     def look(self, codes: Any) -> Matrix:
         """The statistics as they are now. Changes nothing."""
@@ -371,6 +377,26 @@ def _statistic(code: int, k: int, counts: Vector, sums: Matrix, totals: Vector) 
 
 
 @compiled
+def _learn_known(code: int, known: ReadVector, counts: Vector, sums: Matrix, totals: Vector) -> None:
+    """Learn a row of a level, whose targets are known."""
+    n = counts[code]
+    for k in range(sums.shape[1]):
+        at = PER_OUTPUT + OUTPUT_TOTALS * k
+        if totals[ROWS] == 0.0:
+            totals[at + ORIGIN] = known[k]
+        y, s = known[k] - totals[at + ORIGIN], sums[code, k]
+        totals[at + SUM] += y
+        totals[at + SUM_OF_SQUARES] += y * y
+        totals[at + BETWEEN] += (s + y) * (s + y) / (n + 1.0) - (s * s / n if n > 0.0 else 0.0)
+        sums[code, k] = s + y
+    if n == 0.0:
+        totals[MET] += 1.0
+    totals[SQUARES] += 2.0 * n + 1.0
+    totals[ROWS] += 1.0
+    counts[code] = n + 1.0
+
+
+@compiled
 def _look(codes: ReadIntegers, counts: Vector, sums: Matrix, totals: Vector, out: Matrix) -> None:
     for t in range(len(codes)):
         for k in range(sums.shape[1]):
@@ -392,23 +418,8 @@ def _follow(
     for t in range(len(codes) + 1):
         end = before[t] if t < len(codes) else len(known_codes)
         while done < end:
-            code = known_codes[done]
-            if code >= 0:
-                n = counts[code]
-                for k in range(outputs):
-                    at = PER_OUTPUT + OUTPUT_TOTALS * k
-                    if totals[ROWS] == 0.0:
-                        totals[at + ORIGIN] = known_targets[done, k]
-                    y, s = known_targets[done, k] - totals[at + ORIGIN], sums[code, k]
-                    totals[at + SUM] += y
-                    totals[at + SUM_OF_SQUARES] += y * y
-                    totals[at + BETWEEN] += (s + y) * (s + y) / (n + 1.0) - (s * s / n if n > 0.0 else 0.0)
-                    sums[code, k] = s + y
-                if n == 0.0:
-                    totals[MET] += 1.0
-                totals[SQUARES] += 2.0 * n + 1.0
-                totals[ROWS] += 1.0
-                counts[code] = n + 1.0
+            if known_codes[done] >= 0:
+                _learn_known(known_codes[done], known_targets[done], counts, sums, totals)
             done += 1
         if t < len(codes):
             for k in range(outputs):

@@ -37,6 +37,7 @@ __all__ = [
     "epoch_stamps",
     "epoch_unit",
     "iso_stamps",
+    "microseconds",
     "says_time",
     "stamp",
 ]
@@ -177,9 +178,9 @@ def stamp(value: Any, order: str) -> int | None:
     if isinstance(value, datetime.datetime):
         if value.tzinfo is not None:
             value = value.astimezone(datetime.UTC).replace(tzinfo=None)
-        return _microseconds(value.replace(fold=0))
+        return microseconds(value.replace(fold=0))
     if isinstance(value, datetime.date):
-        return _microseconds(datetime.datetime(value.year, value.month, value.day))
+        return microseconds(datetime.datetime(value.year, value.month, value.day))
     if isinstance(value, (int, float, np.integer, np.floating)) and (order in EPOCHS or order == "yyyymmdd"):
         return _from_number(float(value), order)
     return None
@@ -250,7 +251,7 @@ def _moment(found: dict[str, str | None]) -> int | None:
             int(found.get("second") or 0),
             int((found.get("fraction") or "0")[:6].ljust(6, "0")),
         )
-        return _microseconds(moment) - _offset(found.get("zone"))
+        return microseconds(moment) - _offset(found.get("zone"))
     except (ValueError, OverflowError):
         return None
 
@@ -262,6 +263,7 @@ def _offset(zone: str | None) -> int:
     return sign * (int(zone[1:3]) * 60 + int(zone[-2:])) * 60_000_000
 
 
-def _microseconds(moment: datetime.datetime) -> int:
+def microseconds(moment: datetime.datetime) -> int:
+    """Since 1970, of a moment without a time zone."""
     passed = moment - EPOCH
     return (passed.days * 86_400 + passed.seconds) * 1_000_000 + passed.microseconds

@@ -11,6 +11,7 @@ so that nothing has to be marked and put back. A row after which features join g
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kons.arrays import Vector
+from kons.tables.dates import MICROSECONDS_A_DAY, NOT_A_TIME, PARTS, phases_of
 from kons.tables.features import (
     LARGEST,
     STATISTIC,
@@ -27,6 +29,7 @@ from kons.tables.features import (
     TextFeatures,
 )
 from kons.tables.levels import FREQUENT
+from kons.tables.moments import microseconds
 from kons.tables.records import as_number, kind_of, typed
 
 if TYPE_CHECKING:
@@ -48,38 +51,40 @@ class SingleRecords:
 
     def __init__(self, encoder: Encoder) -> None:
         self._columns, self._width, self._grows = encoder.columns, encoder.width, encoder.grows
-        #: Columns of numbers that are one feature, with its place.
-        self._numbers: list[tuple[Any, int, NumberFeatures]] = []
+        #: Columns that are a number and perhaps whether it is missing, with the places of both; -1 for none.
+        self._numbers: list[tuple[Any, int, int, NumberFeatures]] = []
         self._others: list[tuple[Any, _Other]] = []
         for name, column in encoder.columns.items():
-            if isinstance(column, NumberFeatures) and len(column.slots) == 1 and column.levels is None:
-                self._numbers.append((name, column.slots[0], column))
+            if isinstance(column, NumberFeatures) and column.levels is None:
+                self._numbers.append((name, column.slots[0], *(column.places("missing") or [-1]), column))
             else:
                 self._others.append((name, _OTHERS[type(column)](column)))
-        #: Where all of them are such, in the order of their places: all values at once.
-        self._pick: Any = None
-        if len(self._numbers) > 1 and [slot for _, slot, _ in self._numbers] == list(range(self._width)):
-            self._pick = itemgetter(*(name for name, _, _ in self._numbers))
+        #: All numbers at once, and whether they are the row.
+        self._slots = [slot for _, slot, _, _ in self._numbers]
+        self._pick: Any = itemgetter(*(name for name, *_ in self._numbers)) if len(self._slots) > 1 else None
+        self._all_numbers = self._pick is not None and self._slots == list(range(self._width))
+        #: A row of few values in many places is quicker as an array from the start.
+        self._sparse = self._width > 3 * len(encoder.columns)
         #: Whether any column looks at targets.
         self.follows_targets = any(column.statistics is not None for column in encoder.columns.values())
 
     def look(self, x: dict[Any, Any]) -> Vector:
         """The row of a dict as if it came next. Changes nothing."""
-        return (self._plain(x) or self._read(x)).row
+        return (self._plain(x) or self._read(x)[0]).row
 
     def read(self, x: dict[Any, Any]) -> Reading | None:
         """The row of a dict that is about to be learned; None where features join behind it."""
         plain = self._plain(x)
         if plain is not None:
             return plain
-        reading = self._read(x)
+        reading, known, first_gap = self._read(x)
         if self._grows:
-            for name in x:
-                if name not in self._columns and kind_of(x[name], name) is not None:
-                    return None
-            total = sum(reading.numbers)
-            if total != total and any(number != number for number in reading.numbers):  # the first gap
+            if first_gap:
                 return None
+            if known < len(x):  # others: a new column, or a gap
+                for name in x:
+                    if name not in self._columns and kind_of(x[name], name) is not None:
+                        return None
             for (_, other), value in zip(self._others, reading.others, strict=True):
                 if other.grows(value):
                     return None
@@ -87,9 +92,10 @@ class SingleRecords:
 
     def learn(self, reading: Reading, known: Any) -> None:
         """Learn a row whose targets are ``known``, one for each output that has statistics, if any has."""
-        for (_, _, column), number in zip(self._numbers, reading.numbers, strict=True):
-            total = column.total + number
-            if -LARGEST < total < LARGEST and -LARGEST < column.total < LARGEST:
+        for (_, _, _, column), number in zip(self._numbers, reading.numbers, strict=True):
+            before = column.total
+            total = before + number
+            if -LARGEST < total < LARGEST and -LARGEST < before < LARGEST:
                 column.total = total
                 column.count += 1.0
             else:
@@ -99,38 +105,53 @@ class SingleRecords:
 
     def _plain(self, x: dict[Any, Any]) -> Reading | None:
         """The row of a dict with just the known columns, all of them plain numbers; None for any other."""
-        if self._pick is None or len(x) != len(self._numbers):
+        if not self._all_numbers or len(x) != len(self._numbers):
             return None
+        numbers = self._plain_numbers(x)
+        return None if numbers is None else Reading(np.array(numbers, np.float64), numbers, ())
+
+    def _plain_numbers(self, x: dict[Any, Any]) -> tuple[float, ...] | None:
+        """Of columns of numbers the values, if all are there and plain."""
         try:
-            numbers = self._pick(x)
+            numbers: tuple[float, ...] = self._pick(x)
             total = sum(numbers)
             # Of another type if any of them is no plain number; not finite if any is not.
-            if type(total) is not float or total - total != 0.0:
-                return None
-            return Reading(np.array(numbers, np.float64), numbers, ())
+            return numbers if type(total) is float and total - total == 0.0 else None
         except (LookupError, TypeError, ValueError, ArithmeticError):
             return None
 
-    def _read(self, x: dict[Any, Any]) -> Reading:
-        row = [0.0] * self._width
-        numbers: list[float] = []
+    def _read(self, x: dict[Any, Any]) -> tuple[Reading, int, bool]:
+        """The row, how many columns have a value at least, and whether one has its first gap."""
+        row: Any = np.zeros(self._width) if self._sparse else [0.0] * self._width
+        numbers: Any = self._plain_numbers(x) if self._pick is not None else None
         others: list[Any] = []
-        get = x.get
-        for name, slot, column in self._numbers:
-            value = get(name)
-            if type(value) is not float or value - value != 0.0:
-                if type(value) is str:
-                    value = column.read_text(value)
-                value = as_number(value, name)
-            numbers.append(value)
-            row[slot] = value if value == value else column.mean
-        if not self._others:
-            return Reading(np.array(row), numbers, others)
+        get, known, first_gap = x.get, len(self._numbers), False
+        if numbers is not None:
+            for slot, value in zip(self._slots, numbers, strict=True):
+                row[slot] = value
+        else:
+            numbers = []
+            for name, slot, missing, column in self._numbers:
+                value = get(name)
+                if type(value) is not float or value - value != 0.0:
+                    value = as_number(column.read_text(value) if type(value) is str else value, name)
+                numbers.append(value)
+                if value == value:
+                    row[slot] = value
+                    continue
+                known -= 1
+                row[slot] = column.mean
+                if missing >= 0:
+                    row[missing] = 1.0
+                else:
+                    first_gap = True
         for name, other in self._others:
-            value = other.typed(get(name), name)
+            value = get(name)
+            known += value is not None
+            value = other.typed(value, name)
             others.append(value)
             other.write(value, row)
-        return Reading(np.array(row), numbers, others)
+        return Reading(row if self._sparse else np.array(row), numbers, others), known, first_gap
 
 
 class _Other:
@@ -148,7 +169,7 @@ class _Other:
         """Whether features join behind a row with this value."""
         raise NotImplementedError
 
-    def write(self, value: Any, row: list[float]) -> None:
+    def write(self, value: Any, row: Any) -> None:
         """Write the features of a value."""
         raise NotImplementedError
 
@@ -156,11 +177,9 @@ class _Other:
         """Learn a row."""
         raise NotImplementedError
 
-    def _write_statistics(self, level: Any, row: list[float]) -> None:
-        if self.statistics:
-            found = self.column.statistics.look(self.column.levels.find([level]))[0]
-            for slot, value in zip(self.statistics, found.tolist(), strict=False):
-                row[slot] = value
+    def _write_statistics(self, code: int, row: Any) -> None:
+        for k, slot in enumerate(self.statistics):
+            row[slot] = self.column.statistics.look_one(code, k)
 
     def _learn_level(self, level: Any, known: Vector) -> int:
         code: int = self.column.code(level)
@@ -179,12 +198,13 @@ class _Number(_Other):
     def grows(self, value: float) -> bool:
         return value != value and not self.missing
 
-    def write(self, value: float, row: list[float]) -> None:
+    def write(self, value: float, row: Any) -> None:
         there = value == value
         row[self.column.slots[0]] = value if there else self.column.mean
         if self.missing and not there:
             row[self.missing[0]] = 1.0
-        self._write_statistics(value if there else None, row)
+        if self.statistics:
+            self._write_statistics(self.column.levels.find_one(value if there else None), row)
 
     def learn(self, value: float, known: Vector) -> None:
         self.column.count_one(value)
@@ -197,45 +217,79 @@ class _Text(_Other):
         super().__init__(column)
         self.slots = column.places("level")
 
+    def typed(self, value: Any, name: Any) -> Any:
+        return value if type(value) is str and self.column.format is None else super().typed(value, name)
+
     def grows(self, value: str | None) -> bool:
-        code, indicators = self.column.levels.codes.get(value), self.column.indicators
-        if code is None:
-            code = int(self.column.levels.find([value])[0])
+        code, indicators = self.column.levels.find_one(value), self.column.indicators
         if self.statistics or code < 0 or indicators.used < indicators.capacity:
             return False
         return bool(indicators.places[code] < 0.0 and indicators.counts[code] + 1 >= FREQUENT)
 
-    def write(self, value: str | None, row: list[float]) -> None:
-        code = self.column.levels.codes.get(value)
-        if code is None:
-            code = int(self.column.levels.find([value])[0])
+    def write(self, value: str | None, row: Any) -> None:
+        code = self.column.levels.find_one(value)
         place = self.column.indicators.places[code] if code >= 0 else -1.0
         if place >= 0.0:
             row[self.slots[int(place)]] = 1.0
-        self._write_statistics(value, row)
+        self._write_statistics(code, row)
 
     def learn(self, value: str | None, known: Vector) -> None:
-        column = self.column
-        code = self._learn_level(value, known)
-        column.indicators.learn_one(code)
-        if value is None and None in column.levels.codes:
-            column.gaps += 1
+        self.column.indicators.learn_one(self._learn_level(value, known))
+        if value is None:
+            self.column.gaps += 1
 
 
 class _Date(_Other):
-    """Of dates, the way of blocks: their phases are worth arrays."""
+    def __init__(self, column: ColumnFeatures) -> None:
+        super().__init__(column)
+        self.days, self.missing = column.places("days")[0], column.places("missing")
+        #: By the number of a part, the places of its sine and cosine; or, while it has not varied, its phase.
+        self.waves: list[tuple[int, int, int]] = []
+        self.absent: list[tuple[int, float]] = []
+        for i, part in enumerate(PARTS):
+            if places := column.places(f"{part} "):
+                self.waves.append((i, places[0], places[1]))
+            else:
+                self.absent.append((i, self.column.first_phase(part)))
+        # What was asked last is learned next.
+        self.last: tuple[int, Any, list[float]] = (NOT_A_TIME, (), [])
 
-    def grows(self, value: Any) -> bool:
-        return bool(self.column.first_growth(np.array([value]), None) == 0)
+    def typed(self, value: Any, name: Any) -> Any:
+        if type(value) is datetime.datetime and value.tzinfo is None:
+            return microseconds(value)
+        return int(super().typed(value, name))
 
-    def write(self, value: Any, row: list[float]) -> None:
-        X = np.zeros((1, len(row)))
-        self.column.look(np.array([value]), X)
-        for slot in self.column.slots:
-            row[slot] = float(X[0, slot])
+    def grows(self, value: int) -> bool:
+        if value == NOT_A_TIME:
+            return not self.missing
+        phases = self.last[1] if self.last[0] == value else phases_of(value)
+        return any(phases[i] != first for i, first in self.absent)
 
-    def learn(self, value: Any, known: Vector) -> None:
-        self.column.count_rows(np.array([value]))
+    def write(self, value: int, row: Any) -> None:
+        column = self.column
+        if value == NOT_A_TIME:
+            row[self.days] = column.total / max(column.count, 1.0)
+            if self.missing:
+                row[self.missing[0]] = 1.0
+            return
+        row[self.days] = (value - column.first) / MICROSECONDS_A_DAY
+        last, _, waves = self.last
+        if last != value:
+            phases = phases_of(value)
+            angles = np.array([2.0 * np.pi * phases[i] for i, _, _ in self.waves])
+            waves = [*np.sin(angles).tolist(), *np.cos(angles).tolist()]
+            self.last = value, phases, waves
+        cosines = len(self.waves)
+        for i, (_, sine, cosine) in enumerate(self.waves):
+            row[sine], row[cosine] = waves[i], waves[cosines + i]
+
+    def learn(self, value: int, known: Vector) -> None:
+        column = self.column
+        if value == NOT_A_TIME:
+            column.gaps += 1
+        else:
+            column.total += (value - column.first) / MICROSECONDS_A_DAY
+            column.count += 1.0
 
 
 _OTHERS: dict[type, type[_Other]] = {NumberFeatures: _Number, TextFeatures: _Text, DateFeatures: _Date}
