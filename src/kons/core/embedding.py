@@ -126,6 +126,20 @@ class Embedding(Part):
         self.factor.append_one(z, pivot)
         self.atoms.append(point)
 
+    def buffers(self, room: int) -> tuple[Matrix, Matrix]:
+        """Vectors that are atoms, and ``L^-1`` of one panel, with room for so many: for loops that append.
+
+        :meth:`count_one` is next, each time.
+        """
+        vectors: Any = self.atoms
+        return vectors.reserve(room), self.factor.first_inverse
+
+    def count_one(self) -> None:
+        """A loop appended an atom to the :meth:`buffers`."""
+        vectors: Any = self.atoms
+        vectors.count_one()
+        self.factor.size += 1
+
     def without(self, atom: int) -> tuple[Embedding, Matrix]:
         """The embedding of all atoms but one, and Q that takes old coordinates to its: z' = Q z.
 
