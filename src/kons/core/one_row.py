@@ -1,7 +1,7 @@
 """One row at a time: K quadratics over one dictionary predict it in a compiled call, and learn it in another.
 
 Inside a period the arrays of the state stay where they are, and a row only appends to them; so does an atom
-of a Gaussian kernel. So a table of their addresses is made once, where each would be an argument of each call.
+of a Gaussian kernel. So a table of their addresses is made once: each would be an argument of every call.
 What the loops change *is* the state; whoever replaces an array of it lets the table go.
 """
 
@@ -32,7 +32,7 @@ from kons.losses.builtin import SQUARED, slope_of
 __all__ = ["PLAIN", "REFUSED", "TAKEN", "OneRow", "predict"]
 
 # What a row did besides being learned. An atom that ENTERED is its caller's to append; one that was TAKEN is
-# everywhere already. A row that FAILED, is ASKED for its coefficients or is REFUSED, for it is not finite, was
+# everywhere already. One that FAILED, is ASKED for its coefficients, or is REFUSED, as it is not finite, was
 # not learned.
 PLAIN, SAMPLED, TAKEN, ENTERED, FAILED, ASKED, REFUSED = range(7)
 #: Of each quadratic: addresses, sizes, and what all of them share.
