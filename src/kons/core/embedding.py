@@ -72,7 +72,11 @@ class Embedding(Part):
 
     def sound_residual(self, self_kernels: Vector, Z: Matrix) -> Vector:
         """``rho`` of points with the coordinates Z; rounding below 0 is cut off, more of it is an error."""
-        rho: Vector = self_kernels - np.einsum("ij,ij->i", Z, Z)
+        return self.sound_difference(self_kernels, np.einsum("ij,ij->i", Z, Z), Z)
+
+    def sound_difference(self, self_kernels: Vector, norms: Vector, Z: Matrix) -> Vector:
+        """:meth:`sound_residual`, where the squared norms of Z are known."""
+        rho: Vector = self_kernels - norms
         low = np.flatnonzero(~(rho >= -KERNEL_ACCURACY * self_kernels))
         if len(low):
             beyond = rho[low] + self.rounding(self_kernels[low], Z[low])

@@ -169,7 +169,7 @@ class OneRow:
             elif found[0] == TAKEN:
                 self._embedding.count_one()
                 for part in self.quadratics:
-                    part.count_coordinate()
+                    part._size += 1
             for part in self.quadratics:
                 part.pending += 1
                 part.rows += 1

@@ -396,10 +396,6 @@ class Quadratic(SquareSum):
         """What the loops of :mod:`kons.core.one_row` read and write, until the period ends."""
         return self.L, self.base, self._Z, self._V, self._C, self._marks, self.totals
 
-    def count_coordinate(self) -> None:
-        """A loop wrote a coordinate more into the row that was just learned."""
-        self._size += 1
-
     def extend_by_row(self, pivot: float) -> None:
         """A coordinate more, ``pivot`` in the row that was just learned and is not counted yet."""
         n = len(self)
@@ -463,8 +459,10 @@ class Quadratic(SquareSum):
 def _each(product: Callable[..., Vector], *given: Matrix) -> Matrix:
     """A product with matrices (n, K), output by output: those beside one would change its rounding."""
     outputs = given[0].shape[1]
+    if outputs == 1:
+        return product(*(m.ravel() for m in given)).reshape(-1, 1)
     columns = [product(*(np.ascontiguousarray(m[:, o]) for m in given)) for o in range(outputs)]
-    return np.ascontiguousarray(np.transpose(columns)) if outputs > 1 else columns[0].reshape(-1, 1)
+    return np.ascontiguousarray(np.transpose(columns))
 
 
 def _bordered(A: Matrix, coordinates: int, diagonal: float) -> Matrix:

@@ -48,10 +48,6 @@ class GrowingArray:
             self._buffer = buffer
         return self._buffer
 
-    def count_one(self) -> None:
-        """An entry was written into what was reserved."""
-        self._size += 1
-
     def truncate(self, size: int) -> None:
         """Forget everything behind the first ``size`` entries."""
         self._size = size
@@ -110,8 +106,8 @@ class VectorStore:
 
     def count_one(self) -> None:
         """A row was written into what was reserved."""
-        assert self._rows is not None
-        self._rows.count_one()
+        rows: Any = self._rows
+        rows._size += 1
 
     def truncate(self, size: int) -> None:
         if self._rows is not None:

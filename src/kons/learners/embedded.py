@@ -533,7 +533,8 @@ class EmbeddedKONS(NewtonLearner):
         else:
             R = np.ascontiguousarray(self.kernel.evaluate(block, block))
             R -= Z @ Z.T
-        np.fill_diagonal(R, self._embedding.sound_residual(rows["self_kernel"], Z))
+        outside = self._embedding.sound_difference(rows["self_kernel"], rows["norm2"], Z)
+        R.ravel()[:: len(R) + 1] = outside
         return R
 
     def _coefficients(self, rows: Ledger, Z: Any, R: Any) -> Any:
