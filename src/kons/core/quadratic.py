@@ -142,11 +142,7 @@ class SquareSum(Part):
 
     def factor(self) -> None:
         """Find L from S."""
-        if self.L.shape != self.S.shape:
-            self.L = np.empty(self.S.shape)
-        if len(self.S):
-            self._own("L")
-            factored(self.S, self.prior, self.L)
+        self.L = factored(self.S, self.prior) if len(self.S) else self.S
 
     def running_sum(self) -> Matrix:
         """A, both triangles. A copy."""
@@ -302,7 +298,7 @@ class Quadratic(SquareSum):
     def u(self) -> Matrix:
         """The weights, (B, K): f(z) = u^T z. Costs O(B^2)."""
         L, base = self._whole_factor(), _enlarged(self.base, len(self) - len(self.base), 0)
-        return weights_of(L, base, self._V, self._C, self._marks, self.pending).T
+        return np.ascontiguousarray(weights_of(L, base, self._V, self._C, self._marks, self.pending).T)
 
     def _whitened(self, u: Matrix) -> Matrix:
         """``L^T u``."""
@@ -421,7 +417,9 @@ class Quadratic(SquareSum):
         decay = self.forgetting**self.period if self.forgetting < 1.0 else 1.0
         A = self.running_sum() if decay < 1.0 else self.S
         self.add(weighted_rows(self._Z, self._marks, self.pending, len(self), decay), decay)
-        self.factor()
+        if len(self):  # in its place, where the loops of single rows know it
+            self._own("L")
+            factored(self.S, self.prior, self.L)
         if decay < 1.0:
             # Never below alpha*I: S <- lambda S, c <- lambda c, u = A^-1 c with c = A u.
             c = decay * _each(lambda u: A @ u, U.T)
