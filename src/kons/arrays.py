@@ -90,7 +90,7 @@ def as_points(X: Any, *, width: int | None = None, name: str = "X", gaps: bool =
 def as_row(x: Any, *, width: int | None = None, name: str = "x") -> Matrix:
     """One row of numbers as an array of shape (1, features)."""
     quick = _quick_row(x)
-    if quick is not None and quick.shape == (width,) and np.count_nonzero(np.isfinite(quick)) == width:
+    if quick is not None and 0 < len(quick) == (width or len(quick)) == np.count_nonzero(np.isfinite(quick)):
         return quick.reshape(1, -1)  # the common case, in some microseconds
     array = _numbers(x, name)
     if array.ndim == 2 and array.shape[0] == 1:
@@ -205,7 +205,9 @@ def require_number(
     at_most: float = math.inf,
 ) -> float:
     """A finite parameter within its range, or :class:`ConfigurationError`."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    is_number = type(value) in (float, int) or (  # all others take a microsecond to tell
+        isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    )
     try:
         number = float(value) if is_number else math.nan
     except OverflowError:
@@ -241,7 +243,9 @@ def require_flag(value: Any, name: str) -> bool:
 
 def require_integer(value: Any, name: str, *, at_least: int) -> int:
     """An integer parameter, or :class:`ConfigurationError`."""
-    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    is_integer = type(value) is int or (
+        isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    )
     if is_integer and int(value) >= at_least:
         return int(value)
     raise ConfigurationError(f"{name} is {value!r}, expected an integer of at least {at_least}.")

@@ -2,12 +2,14 @@
 
 import copy
 import functools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from contracts.learners import assert_identical
 from kons import EmbeddedKONS, Gaussian, Laplace, Linear, Logistic, Squared
+from kons.core import one_row
 from kons.errors import InputError, KonsError, NumericalError, TargetError
 from kons.kernels import FunctionKernel, Kernel
 from kons.policies import Dependence, Fixed, Leverage
@@ -501,3 +503,54 @@ def test_across_a_panel():
     trace = by_block.advance(many, y)
     assert learner.size == by_block.size == 280
     np.testing.assert_allclose(found, trace.prediction, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("features", [1, 3, 200])
+def test_every_row_an_atom(features):
+    # More features than a period has rows; across the period's end; the slots run out.
+    points = np.random.default_rng(features).uniform(-40.0, 40.0, size=(110, features))
+    one_by_one, resumed, blocks = (make(Gaussian(0.05), max_atoms=80) for _ in range(3))
+    predictions = []
+    for i, (x, y) in enumerate(zip(points, Y, strict=False)):
+        predictions.append(one_by_one.predict_one(x))
+        for learner in (one_by_one, resumed):
+            learner.learn_one(x, y)
+        if i % 9 == 0:
+            resumed = EmbeddedKONS.from_state(resumed.parameters(), resumed.state())
+    trace = blocks.advance(points, Y[:110])
+    assert one_by_one.size == 80
+    np.testing.assert_allclose(predictions, trace.prediction, atol=1e-12)
+    assert_identical(one_by_one.atoms, points[trace.kept])
+    assert_identical(one_by_one.state(), resumed.state())
+    assert_identical(
+        one_by_one.advance(points, Y[:110]).prediction, resumed.advance(points, Y[:110]).prediction
+    )
+
+
+def test_ctrl_c_behind_the_compiled_loop(monkeypatch):
+    """Python hears of a signal when the loop returns: the row is not counted, and nobody counts it later."""
+    interrupted, expected = trained(), trained()
+    learn = one_row.learn
+
+    def learn_then_hear(*arguments):
+        learn(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(one_row, "learn", learn_then_hear)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.learn_one(X[140], 1.0)
+    monkeypatch.undo()
+    assert interrupted.rows_seen == expected.rows_seen
+    go_on_alike(interrupted, expected, exact=False)
+
+
+def test_other_threads_predict_in_memory_of_their_own():
+    learner = trained()
+    expected = [learner.predict_one(x) for x in X]
+    learner.predict_one(X[0])
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(learner.predict_one, X)) == expected
+    learner.learn_one(X[0], Y[0])  # what this thread found is still there
+    twin = trained()
+    twin.learn_one(X[0], Y[0])
+    assert_identical(learner.predict(X), twin.predict(X))

@@ -16,14 +16,16 @@ JITTER = 1e-10
 SMALL = 64
 
 
-def factored(S: Matrix, prior: float | Matrix) -> Matrix:
+def factored(S: Matrix, prior: float | Matrix, out: Matrix | None = None) -> Matrix:
     """The lower Cholesky factor, by rows, of S plus ``alpha*I`` or a matrix; only lower triangles are read.
 
-    alpha keeps all eigenvalues away from 0. Under a matrix the smallest may be rounding, and JITTER is added.
+    In ``out``, where it is given. alpha keeps all eigenvalues away from 0. Under a matrix the smallest may be
+    rounding, and JITTER is added.
     """
     part = JITTER
     for _ in range(8):
-        total = S + prior if isinstance(prior, np.ndarray) else S.copy()
+        total = np.empty(S.shape) if out is None else out
+        np.add(S, prior, total) if isinstance(prior, np.ndarray) else np.copyto(total, S)
         diagonal = total.ravel()[:: len(total) + 1]
         diagonal += part * float(diagonal.sum()) / len(total) if isinstance(prior, np.ndarray) else prior
         upper, info = lapack.dpotrf(total.T, overwrite_a=1)

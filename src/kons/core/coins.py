@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,19 @@ class Coins:
     """
 
     def __init__(self, seed: int | np.random.Generator) -> None:
-        self._generator = np.random.default_rng(seed)
-        self._bits: Any = self._generator.bit_generator
+        self._seed = seed
         self._passed = 0  # numbers that nobody looked at, and the generator has not made
+
+    @functools.cached_property
+    def _generator(self) -> np.random.Generator:
+        """Made when somebody looks: that takes as long as some rows."""
+        return np.random.default_rng(self._seed)
 
     def _here(self) -> np.random.Generator:
         """The generator, at the next row."""
         if self._passed:
-            self._bits.advance(self._passed % 2**128)  # a full turn of PCG64: steps back are most of one
+            bits: Any = self._generator.bit_generator
+            bits.advance(self._passed % 2**128)  # a full turn of PCG64: steps back are most of one
             self._passed = 0
         return self._generator
 
@@ -58,7 +64,7 @@ class Coins:
 
     def restore(self, mark: dict[str, Any]) -> None:
         """Go back to an earlier mark."""
-        self._bits.state, self._passed = mark, 0
+        self._generator.bit_generator.state, self._passed = mark, 0
 
     def state(self) -> dict[str, Any]:
         """The generator's state. A copy."""

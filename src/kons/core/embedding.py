@@ -72,7 +72,11 @@ class Embedding(Part):
 
     def sound_residual(self, self_kernels: Vector, Z: Matrix) -> Vector:
         """``rho`` of points with the coordinates Z; rounding below 0 is cut off, more of it is an error."""
-        rho: Vector = self_kernels - np.einsum("ij,ij->i", Z, Z)
+        return self.sound_difference(self_kernels, np.einsum("ij,ij->i", Z, Z), Z)
+
+    def sound_difference(self, self_kernels: Vector, norms: Vector, Z: Matrix) -> Vector:
+        """:meth:`sound_residual`, where the squared norms of Z are known."""
+        rho: Vector = self_kernels - norms
         low = np.flatnonzero(~(rho >= -KERNEL_ACCURACY * self_kernels))
         if len(low):
             beyond = rho[low] + self.rounding(self_kernels[low], Z[low])
@@ -125,6 +129,20 @@ class Embedding(Part):
         """Make a point, a block of one, an atom: z its old coordinates, and the new one."""
         self.factor.append_one(z, pivot)
         self.atoms.append(point)
+
+    def buffers(self, room: int) -> tuple[Matrix, Matrix]:
+        """Vectors that are atoms, and ``L^-1`` of one panel, with room for so many: for loops that append.
+
+        :meth:`count_one` is next, each time.
+        """
+        vectors: Any = self.atoms
+        return vectors.reserve(room), self.factor.first_inverse
+
+    def count_one(self) -> None:
+        """A loop appended an atom to the :meth:`buffers`."""
+        vectors: Any = self.atoms
+        vectors.count_one()
+        self.factor.size += 1
 
     def without(self, atom: int) -> tuple[Embedding, Matrix]:
         """The embedding of all atoms but one, and Q that takes old coordinates to its: z' = Q z.

@@ -109,16 +109,20 @@ class PanelFactor:
 
     def append_one(self, z: Vector, pivot: float) -> None:
         """:meth:`append` of one row ``[z, pivot]``, at less cost where the panel has room."""
-        filled = self.size
-        if not 0 < filled < self.height:
+        if self.size >= self.height:
             self.append(z[None], np.array([[pivot]]))
             return
+        if not self.size:
+            self._open_panel(0)
         _append_to_inverse(self._inverses[0], z, pivot)
         self.size += 1
 
     @property
     def first_inverse(self) -> Matrix:
-        """The inverse of the first diagonal block, H x H: all of ``L^-1`` while L has one panel."""
+        """The inverse of the first diagonal block, H x H: all of ``L^-1`` while L has one panel.
+
+        A loop that appends to it leaves :attr:`size` to its caller.
+        """
         return self._inverses[0]
 
     def truncate(self, size: int) -> None:

@@ -1,54 +1,64 @@
 """One row at a time: K quadratics over one dictionary predict it in a compiled call, and learn it in another.
 
-Inside a period the arrays of the state stay where they are, and a row only appends to them; so does an atom,
-from the period's first one on. So a table of their addresses is made once, where each would be an argument of
-every call. What the loops change *is* the state; whoever replaces an array of it lets the table go.
+Inside a period the arrays of the state stay where they are, and a row only appends to them; so does an atom
+of a Gaussian kernel. So a table of their addresses is made once: each would be an argument of every call.
+What the loops change *is* the state; whoever replaces an array of it lets the table go.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
+from threading import get_ident
 from typing import Any
 
 import numba
 import numpy as np
-from numpy import ndarray
 from numpy.typing import NDArray
 
 from kons.arrays import FLOAT64, Matrix, ReadVector, Vector
-from kons.compilation import address_of, compiled, compiled_sums, matrix_at, pointer_to
+from kons.compilation import address_of, compiled_sums, matrix_at, pointer_to
 from kons.core.embedding import Embedding
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.exponential import exponentials
 from kons.core.factor import apply_triangle
-from kons.core.ledger import LEDGER, RULES, TOTALS, Ledger, new_ledger
+from kons.core.ledger import LEDGER, RULES, TOTALS, Entries, Ledger, PackedRules, new_ledger
 from kons.core.quadratic import Quadratic, SquareSum
-from kons.core.quadratic_loops import STEPS, keep_row, predict_row
+from kons.core.quadratic_loops import STEPS, keep_row, predict_leading
 from kons.core.replay import NO_MATRIX, check_sound, replay_compiled
 from kons.losses.builtin import SQUARED, slope_of
 
-__all__ = ["ENTERED", "PLAIN", "OneRow"]
+__all__ = ["PLAIN", "REFUSED", "TAKEN", "OneRow", "predict"]
 
-# What a row did besides being learned; FAILED and ASKED for its coefficients, it was not.
-PLAIN, SAMPLED, ENTERED, FAILED, ASKED = 0, 1, 2, 3, 4
-#: Of each quadratic: sizes, addresses, and what all of them share.
+# What a row did besides being learned. An atom that ENTERED is its caller's to append; one that was TAKEN is
+# everywhere already. One that FAILED, is ASKED for its coefficients, or is REFUSED, as it is not finite, was
+# not learned.
+PLAIN, SAMPLED, TAKEN, ENTERED, FAILED, ASKED, REFUSED = range(7)
+#: Of each quadratic: addresses, sizes, and what all of them share.
 TABLE = np.dtype(
-    [(name, "i8") for name in ("L", "base", "Z", "V", "C", "marks", "totals", "start", "width", "outputs")]
-    + [(name, "i8") for name in ("period", "code", "ledger", "rules", "targets", "sampler", "atoms")]
-    + [("inverse", "i8"), ("height", "i8"), ("rate", "f8"), ("root", "f8")]
+    [(name, "i8") for name in ("L", "base", "Z", "V", "C", "marks", "totals", "ledger", "rules", "targets")]
+    + [(name, "i8") for name in ("sampler", "atoms", "points", "inverse", "room", "columns", "height")]
+    + [(name, "i8") for name in ("count", "start", "width", "outputs", "period", "code", "work")]
+    + [
+        ("size", "i8"),
+        ("pending", "i8"),
+        ("rate", "f8"),
+        ("root", "f8"),
+        ("pivot", "f8"),
+        ("coefficients", "f8"),
+    ]
 )
-COUNTED = len(TOTALS)
-#: Of the point that was asked last: the array, its bytes then, and what was found of it.
-NOT_ASKED: tuple[Any, bytes | None, Matrix] = (NO_MATRIX, None, NO_MATRIX)
+COUNTED, CELLS = len(TOTALS), 5
+BYTES = FLOAT64.itemsize
 
 
 class OneRow:
     """Rows one by one, and the atoms that some of them become.
 
-    A look at where everything is costs some microseconds a quadratic, at the end of each period and at its
-    first atom. Points of a Gaussian kernel go in as they are, of other kernels their coordinates. Not for
-    losses that are Python functions.
+    A look at where everything is costs some microseconds a quadratic, at the end of each period. Points of a
+    Gaussian kernel go in as they are, of other kernels their coordinates. Not for losses that are Python
+    functions.
     """
 
     def __init__(
@@ -60,146 +70,207 @@ class OneRow:
         code: int | None,
     ) -> None:
         self._embedding, self.quadratics, self._sampler = embedding, quadratics, sampler
-        self._first, self._period, self._code = quadratics[0], quadratics[0].period, code or 0
+        self._first, self._period = quadratics[0], quadratics[0].period
         self.ledger: Ledger = new_ledger(len(quadratics))
         self.targets: Vector = np.zeros(len(quadratics) + quadratics[0].outputs - 1)
         self._rate = embedding.kernel.squared_exponential_rate
-        self._of_all = self.ledger, rules, self.targets
-        self._stay = tuple(map(address_of, self._of_all))
-        #: The new coordinate of the row that became an atom last.
-        self.pivot = 0.0
-        self._last = NOT_ASKED
+        #: Whether an atom changes nothing but what it is appended to.
+        self._appends = sampler is None and not rules["restarts"][0]
+        self._rules = rules
+        self._tables = np.zeros(len(quadratics), TABLE)
+        self.address = address_of(self._tables)
+        numbers = code or 0, self._rate or 0.0, math.sqrt(self._first.prior), math.nan
+        for name, value in zip(("code", "rate", "root", "coefficients"), numbers, strict=True):
+            self._tables[name] = value
+        self._atoms, self._room = NO_MATRIX, (0, 0)
         self._look()
 
     def _look(self) -> None:
         """Find the arrays of a period where they are now."""
         embedding, first = self._embedding, self._first
-        size, factor, width = len(embedding), embedding.factor, first._Z.shape[1]
-        atoms, inverse = NO_MATRIX, NO_MATRIX
-        #: The shape of points, where the loops take them: a Gaussian kernel, and a factor of one panel.
-        self.point_shape: tuple[int, ...] | None = None
-        if self._rate is not None and 0 < size <= factor.height:
-            points, inverse = embedding.atoms.view, factor.first_inverse
-            self.point_shape = points.shape[1:]
-            atoms = np.zeros((points.shape[1], width))  # by columns, and with room for those to come
-            atoms[:, :size] = points.T
+        size, height, width = len(embedding), embedding.factor.height, first._Z.shape[1]
+        atoms = points = inverse = NO_MATRIX
+        #: How long points are, where the loops take them: a Gaussian kernel, and a factor of one panel.
+        self.columns, room = -1, 0
+        if self._rate is not None and 0 < size <= height:
+            room = min(width, height) if self._appends else 0
+            points, inverse = embedding.buffers(max(size, room))
+            self.columns = points.shape[1]
+            if self._atoms.shape != (self.columns, width):  # by columns, and with room for those to come
+                self._atoms = np.zeros((self.columns, width))
+                self._atoms[:, :size] = points[:size].T
+            atoms = self._atoms
         sampler = NO_MATRIX if self._sampler is None else self._sampler.L
-        shared = sampler, atoms, inverse
-        numbers = factor.height, self._rate or 0.0, math.sqrt(first.prior)
-        of_all = *self._stay, *(matrix_address(array) if array.size else 0 for array in shared), *numbers
-        tables: list[tuple[Any, ...]] = []
-        self._held: list[Any] = [shared]  # what the loops know by its address
-        for part in self.quadratics:
-            *arrays, totals = part.arrays_of_rows()
-            self._held.append(arrays)
-            sizes = len(part.base), width, part.outputs, part.period, self._code
-            tables.append((*map(matrix_address, arrays), address_of(totals), *sizes, *of_all))
-        self._atoms, self._tables = atoms, np.array(tables, TABLE)
-        self._address, self._count = address_of(self._tables), len(tables)
-        self._work_shape = len(tables), 2 * width + first.period + first.outputs + 1
+        self._held: list[Any] = []  # what the loops know by its address
+        for number, part in enumerate(self.quadratics):
+            arrays: list[Any] = [*part.arrays_of_rows()]
+            self._held += arrays
+            arrays += self.ledger, self._rules, self.targets, sampler, atoms, points, inverse
+            write_down(self.address, number, size, first.pending, room, *arrays)
+        self._held += sampler, points, inverse
+        #: Whose memory :attr:`works` is, and the table at :attr:`address`.
+        self.thread = get_ident()
+        if self._room != (self._length(), self.columns):
+            self._room = self._length(), self.columns
+            self.works, self._tables["work"] = self._room_for_row()
+
+    def _length(self) -> int:
+        first = self._first
+        return 2 * first._Z.shape[1] + first.period + first.outputs + 1
+
+    def _room_for_row(self) -> tuple[Matrix, int]:
+        """z, v, h, f and q of one row behind each other, a row for each quadratic; and its address.
+
+        Behind them cells and theta for :func:`learn`; whether they were found, and of what.
+        """
+        count, length = len(self.quadratics), self._length()
+        width = self._first._Z.shape[1]
+        behind = CELLS + COUNTED * count + width + 1 + max(self.columns, width)
+        memory = np.zeros(count * length + behind)
+        return memory[: count * length].reshape(count, length), address_of(memory)
 
     def __reduce__(self) -> Any:
         return type(None), ()  # a copy of the state has its arrays elsewhere
 
-    def predict(self, x: Any) -> Matrix | None:
-        """z, v, h, f and q of one row behind each other, a row for each quadratic: for :meth:`learn`.
+    def predict(self, x: Vector) -> tuple[float, Matrix]:
+        """f of the first function at a point, or at coordinates where :attr:`columns` is -1; and its works.
 
-        None: the loops do not take this point, or it is not finite. One that is asked again, before any was
-        learned, costs nothing.
+        NaN: it is not finite. Of a point that is learned next nothing is found twice.
         """
-        last = self._last
-        if x is last[0] and x.tobytes() == last[1]:  # most who learn a row have just predicted it
-            return last[2]
-        # Machine code for strides may round differently.
-        if (
-            type(x) is not ndarray
-            or x.dtype is not FLOAT64
-            or x.shape != self.point_shape
-            or not x.flags.c_contiguous
-        ):
-            return None
-        features = x.tobytes()
-        if features == last[1]:
-            return last[2]
-        works, first = np.empty(self._work_shape), self._first  # nobody else's: several threads may predict
-        if not predict(self._address, self._count, first._size, first.pending, x, works):
-            return None
-        self._last = x, features, works
-        return works
-
-    def predict_coordinates(self, z: Vector) -> Matrix:
-        """:meth:`predict`, where the loops take no points."""
-        works, first = np.empty(self._work_shape), self._first
-        predict(self._address, self._count, first._size, first.pending, z, works)
-        return works
+        if get_ident() == self.thread:
+            return predict(self.address, x), self.works
+        tables = self._tables.copy()  # several threads may predict: each in memory of its own
+        works, tables["work"] = self._room_for_row()
+        return predict(address_of(tables), x), works
 
     def learn(
-        self, scale: float, step_size: float, uniform: float, self_kernel: float, works: Matrix
+        self, x: Vector, scale: float, step_size: float, uniform: float, self_kernel: float
     ) -> tuple[int, float, float]:
-        """Learn a row that was predicted, with :attr:`targets`; all quadratics do or, after an error, none.
+        """Learn a row, with :attr:`targets`; all quadratics do or, after an error, none.
 
-        Fills the ledger. Returns what the row did besides, and the sums over all A of log(1 + w*q) and of the
-        leverages. Where it became an atom, :meth:`take_atom` is next.
+        Fills the ledger, and :attr:`works` as :meth:`predict` does. Returns what the row did besides, and the
+        sums over all A of log(1 + w*q) and of the leverages. Where it ENTERED, :meth:`entered` is next.
         """
-        first, table, count = self._first, self._address, self._count
-        size, pending, c = first._size, first.pending, math.nan
-        self._last = NOT_ASKED  # a row that is learned, or not, uses up what was found of it
         found: tuple[int, float, float]
-        found = learn(table, count, size, pending, scale, step_size, uniform, self_kernel, c, works)
-        if found[0] == ASKED:  # the loop cannot tell itself
-            c = self._embedding.squared_coefficients(self_kernel, works[0, :size])
-            found = learn(table, count, size, pending, scale, step_size, uniform, self_kernel, c, works)
-        if found[0] == FAILED:
-            check_sound(-1 - int(found[1]), self.ledger)
-        if found[0] == ENTERED:
-            z = works[0, :size]
-            self.pivot = math.sqrt(self.ledger["norm2"][0] - z @ z)
+        try:
+            found = learn(self.address, scale, step_size, uniform, self_kernel, x)
+            if found[0] == ASKED:  # the loop cannot tell itself
+                z = self.works[0, : len(self._first)]
+                self._tables["coefficients"] = self._embedding.squared_coefficients(self_kernel, z)
+                found = learn(self.address, scale, step_size, uniform, self_kernel, x)
+                self._tables["coefficients"] = math.nan
+            if found[0] > TAKEN:
+                if found[0] == REFUSED:
+                    return found
+                if found[0] == FAILED:
+                    check_sound(-1 - int(found[1]), self.ledger)
+                for part in self.quadratics:
+                    part.extend_by_row(self.pivot)
+            elif found[0] == TAKEN:
+                self._embedding.count_one()
+                for part in self.quadratics:
+                    part._size += 1
             for part in self.quadratics:
-                part.extend_by_row(self.pivot)
-        for part in self.quadratics:
-            part.pending += 1
-            part.rows += 1
-        if first.rows % self._period == 0:
+                part.pending += 1
+                part.rows += 1
+        except BaseException:  # a signal among them: the table counts what the state counts
+            self._tables["coefficients"] = math.nan
+            self._look()
+            raise
+        if self._first.rows % self._period == 0:
             for part in self.quadratics:
                 part.end_period_of_rows()
             if found[0] != ENTERED:
-                self._look()
+                self._look_again()
         return found
 
-    def take_atom(self, x: Vector) -> None:
-        """The row that was just learned is an atom of the embedding now."""
-        factor, first = self._embedding.factor, self._first
-        if self._atoms.shape[1] == first._Z.shape[1] and first.pending and factor.size <= factor.height:
-            self._atoms[:, factor.size - 1] = x
+    def _look_again(self) -> None:
+        """:meth:`_look` at the end of a period, most of which leave everything in its place."""
+        now = [array for part in self.quadratics for array in part.arrays_of_rows()]
+        if all(map(operator.is_, now, self._held)):
+            self._tables["pending"] = 0
         else:
             self._look()
 
+    @property
+    def pivot(self) -> float:
+        """The new coordinate of the row that became an atom last."""
+        return float(self._tables["pivot"][0])
 
-@compiled
-def matrix_address(matrix: Matrix) -> int:
-    """Where it begins in memory: Python takes a microsecond to tell."""
-    address: int = matrix.ctypes.data
-    return address
+    def entered(self) -> None:
+        """The row that was just learned is an atom of the embedding now."""
+        self._atoms = NO_MATRIX
+        self._look()
 
 
 @compiled_sums
-def predict(address: int, count: int, size: int, pending: int, x: ReadVector, works: Matrix) -> bool:
-    """:meth:`OneRow.predict`: ``z = inverse k_D(x)`` of a Gaussian kernel, or x, and what each finds."""
+def write_down(
+    address: int,
+    number: int,
+    size: int,
+    pending: int,
+    room: int,
+    L: Matrix,
+    base: Matrix,
+    Z: Matrix,
+    V: Matrix,
+    C: Matrix,
+    marks: Matrix,
+    totals: Vector,
+    ledger: Entries,
+    rules: PackedRules,
+    targets: Vector,
+    sampler: Matrix,
+    atoms: Matrix,
+    points: Matrix,
+    inverse: Matrix,
+) -> None:
+    """Where the arrays of a quadratic are, in its line of the table: of each, Python takes a microsecond."""
+    count = len(ledger)
+    table = numba.carray(pointer_to(address), (count,), TABLE)[number]  # type: ignore[attr-defined]
+    table.L, table.base, table.Z, table.V = L.ctypes.data, base.ctypes.data, Z.ctypes.data, V.ctypes.data
+    table.C, table.marks, table.totals = C.ctypes.data, marks.ctypes.data, totals.ctypes.data
+    table.ledger, table.rules, table.targets = ledger.ctypes.data, rules.ctypes.data, targets.ctypes.data
+    table.sampler = sampler.ctypes.data if sampler.size else 0
+    table.atoms, table.points, table.inverse = atoms.ctypes.data, points.ctypes.data, inverse.ctypes.data
+    table.columns, table.height, table.room = len(atoms), len(inverse), room
+    table.size, table.pending = size, pending
+    table.count, table.start, table.outputs = count, base.shape[0], base.shape[1]
+    table.period, table.width = Z.shape[0], Z.shape[1]
+
+
+@compiled_sums
+def meet(address: int, x: ReadVector) -> bool:
+    """z of a point, and what each quadratic finds of it, for :func:`predict` and :func:`learn`; noted behind.
+
+    ``z = inverse k_D(x)`` of a Gaussian kernel, or x. False: it is not finite.
+    """
+    count = numba.carray(pointer_to(address), (1,), TABLE)[0].count  # type: ignore[attr-defined]
     tables = numba.carray(pointer_to(address), (count,), TABLE)  # type: ignore[attr-defined]
     first = tables[0]
-    width, outputs, period, d = first.width, first.outputs, first.period, len(x)
+    width, outputs, period, size, pending = (
+        first.width,
+        first.outputs,
+        first.period,
+        first.size,
+        first.pending,
+    )
+    length = 2 * width + period + outputs + 1
+    works = matrix_at(first.work, count, length)
+    found = matrix_at(first.work + BYTES * (count * (length + COUNTED) + CELLS + width), 1, 1 + len(x))[0]
+    found[0] = 0.0
     z, k = works[0, :size], works[0, width : width + size]
-    if first.atoms == 0:
+    if first.columns == 0:
         for i in range(size):
             z[i] = x[i]
     else:
-        for j in range(d):
+        for j in range(len(x)):
             if not np.isfinite(x[j]):
                 return False
-        atoms = matrix_at(first.atoms, d, width)
+        atoms = matrix_at(first.atoms, len(x), width)
         for i in range(size):
             k[i] = 0.0
-        for j in range(d):
+        for j in range(len(x)):
             for i in range(size):
                 difference = x[j] - atoms[j, i]
                 k[i] += difference * difference
@@ -216,15 +287,29 @@ def predict(address: int, count: int, size: int, pending: int, x: ReadVector, wo
         V, C = matrix_at(table.V, period, width), matrix_at(table.C, period, period)
         marks, start = matrix_at(table.marks, period, STEPS + outputs), table.start
         L, base = matrix_at(table.L, start, start), matrix_at(table.base, start, outputs)
-        predict_row(L, base, V, C, marks, pending, work)
+        predict_leading(size, L, base, V, C, marks, pending, work)
+    for j in range(len(x)):
+        found[1 + j] = x[j]
+    found[0] = 1.0
     return True
 
 
 @compiled_sums
-def _squared_coefficients(inverse: Matrix, z: Vector) -> float:
-    """:meth:`Embedding.squared_coefficients` of a Gaussian kernel: ``|theta|^2``, theta = inverse^T z."""
+def predict(address: int, x: ReadVector) -> float:
+    """:meth:`OneRow.predict`."""
+    if not meet(address, x):
+        return np.nan
+    first = numba.carray(pointer_to(address), (1,), TABLE)[0]  # type: ignore[attr-defined]
+    value: float = matrix_at(first.work, 1, 2 * first.width + first.period + 1)[0, -1]
+    return value
+
+
+@compiled_sums
+def _coefficients(inverse: Matrix, z: Vector, theta: Vector) -> float:
+    """``theta = inverse^T z`` of a Gaussian kernel, and ``|theta|^2``: see :class:`Embedding`."""
     n, total = len(z), 0.0
-    theta = np.zeros(n)
+    for j in range(n):
+        theta[j] = 0.0
     for i in range(n):
         for j in range(i + 1):
             theta[j] += inverse[i, j] * z[i]
@@ -235,25 +320,31 @@ def _squared_coefficients(inverse: Matrix, z: Vector) -> float:
 
 @compiled_sums
 def learn(
-    address: int,
-    count: int,
-    size: int,
-    pending: int,
-    scale: float,
-    step_size: float,
-    uniform: float,
-    self_kernel: float,
-    coefficients: float,
-    works: Matrix,
+    address: int, scale: float, step_size: float, uniform: float, self_kernel: float, x: ReadVector
 ) -> tuple[int, float, float]:
     """:meth:`OneRow.learn`; FAILED comes with the number of the function that did.
 
-    Its ``coefficients`` (T of the replay) may be NaN: a row that needs them and cannot find them is ASKED for
-    them, unlearned.
+    The table's ``coefficients`` (T of the replay) may be NaN: a row that needs them and cannot find them is
+    ASKED for them, unlearned.
     """
+    count = numba.carray(pointer_to(address), (1,), TABLE)[0].count  # type: ignore[attr-defined]
     tables = numba.carray(pointer_to(address), (count,), TABLE)  # type: ignore[attr-defined]
     first = tables[0]
-    width, outputs, period = first.width, first.outputs, first.period
+    width, outputs, period, size, pending = (
+        first.width,
+        first.outputs,
+        first.period,
+        first.size,
+        first.pending,
+    )
+    length, coefficients = 2 * width + period + outputs + 1, first.coefficients
+    works = matrix_at(first.work, count, length)
+    found = matrix_at(first.work + BYTES * (count * (length + COUNTED) + CELLS + width), 1, 1 + len(x))[0]
+    met = found[0] == 1.0  # most who learn a row have just predicted it
+    for j in range(len(x)):
+        met = met and found[1 + j] == x[j]
+    if not met and not meet(address, x):
+        return REFUSED, 0.0, 0.0
     ledger = numba.carray(pointer_to(first.ledger), (count,), LEDGER)  # type: ignore[attr-defined]
     rules = numba.carray(pointer_to(first.rules), (1,), RULES)  # type: ignore[attr-defined]
     targets = matrix_at(first.targets, 1, count + outputs - 1)[0]
@@ -262,25 +353,31 @@ def learn(
     for i in range(size):
         norm2 += z[i] * z[i]
     outside = self_kernel - norm2
+    theta = matrix_at(first.work + BYTES * (count * (length + COUNTED) + CELLS), 1, size)[0]
     free_slots = matrix_at(first.totals, 1, COUNTED)[0, TOTALS.free_slots]
     if np.isnan(coefficients):
         may_enter = free_slots >= 1.0 and outside > rules[0].tolerance * self_kernel
-        if may_enter and first.atoms != 0:
-            coefficients = _squared_coefficients(matrix_at(first.inverse, size, first.height), z)
+        if may_enter and size == 0 and self_kernel > 0.0:
+            coefficients = 0.0
+        elif may_enter and first.columns != 0:
+            coefficients = _coefficients(matrix_at(first.inverse, size, first.height), z, theta)
         elif may_enter or not outside >= -KERNEL_ACCURACY * self_kernel:
             return ASKED, 0.0, 0.0
-    before, cells = np.empty((count, COUNTED)), np.empty((5, 1, 1))
-    f, M, N, R, T = cells[0, 0], cells[1], cells[2], cells[3], cells[4]
+    found[0] = 0.0  # a row that is learned, or not, uses up what was found of it
+    cells = first.work + BYTES * count * length
+    before = matrix_at(cells + BYTES * CELLS, count, COUNTED)
+    f, M, N = matrix_at(cells, 1, 1)[0], matrix_at(cells + BYTES, 1, 1), matrix_at(cells + 2 * BYTES, 1, 1)
+    R, T = matrix_at(cells + 3 * BYTES, 1, 1), matrix_at(cells + 4 * BYTES, 1, 1)
     logarithms, leverages, outcome = 0.0, 0.0, PLAIN
     for o in range(count):
-        table, row, work = tables[o], ledger[o], works[o]
+        table, row, own = tables[o], ledger[o], works[o]
         totals = matrix_at(table.totals, 1, COUNTED)[0]
         V, Z = matrix_at(table.V, period, width), matrix_at(table.Z, period, width)
         C, marks = matrix_at(table.C, period, period), matrix_at(table.marks, period, STEPS + outputs)
         for i in range(COUNTED):
             before[o, i] = totals[i]
-        values = work[len(work) - 1 - outputs : len(work) - 1]  # f of all outputs
-        f[0], M[0, 0], N[0, 0], R[0, 0], T[0, 0] = values[0], work[-1], 0.0, max(outside, 0.0), coefficients
+        values = own[length - 1 - outputs : length - 1]  # f of all outputs
+        f[0], M[0, 0], N[0, 0], R[0, 0], T[0, 0] = values[0], own[-1], 0.0, max(outside, 0.0), coefficients
         row.target, row.scale, row.step_size = targets[o], scale, step_size
         row.uniform, row.self_kernel, row.norm2 = uniform, self_kernel, norm2
         if len(sampler) == size:
@@ -303,9 +400,9 @@ def learn(
                     totals[i] = before[p, i]
             return FAILED, float(o), 0.0
         for i in range(width):
-            Z[pending, i] = work[i]
-        mass, work[-1] = row.weight * row.inverse_form, row.inverse_form
-        keep_row(1.0, row.weight, V, C, marks, pending, work)
+            Z[pending, i] = own[i]
+        mass, own[-1] = row.weight * row.inverse_form, row.inverse_form
+        keep_row(1.0, row.weight, V, C, marks, pending, own)
         marks[pending, STEPS] = row.step
         for p in range(1, outputs):  # as kons.core.replay.follow has it
             slope = scale * slope_of(SQUARED, values[p], targets[o + p])
@@ -316,4 +413,19 @@ def learn(
             outcome = SAMPLED
         logarithms += np.log1p(mass)
         leverages += mass / (1.0 + mass)
+    first.pending = pending + 1
+    if outcome == ENTERED:
+        first.pivot = R[0, 0]
+        if size < first.room:
+            outcome, first.size = TAKEN, size + 1
+            last = matrix_at(first.inverse, size + 1, first.height)[size]  # (-theta, 1)/pivot
+            for i in range(size):
+                last[i] = -theta[i] / R[0, 0]
+            last[size] = 1.0 / R[0, 0]
+            atoms, points = matrix_at(first.atoms, len(x), width), matrix_at(first.points, size + 1, len(x))
+            for j in range(len(x)):
+                atoms[j, size] = points[size, j] = x[j]
+            for o in range(count):
+                matrix_at(tables[o].Z, period, width)[pending, size] = R[0, 0]
+                matrix_at(tables[o].V, period, width)[pending, size] = R[0, 0] / first.root
     return outcome, logarithms, leverages

@@ -33,6 +33,9 @@ from kons.core.quadratic_loops import (
     STEPS,
     WEIGHTS,
     predict_row,
+    weighted_rows,
+    weights_of,
+    whiten_weights,
 )
 from kons.core.threads import blas_has_threads, single_threaded_blas
 from kons.state import Array, Corner, Count, Leading, Lower, Part, Sizes, fields
@@ -189,6 +192,7 @@ class Quadratic(SquareSum):
         *,
         outputs: int = 1,
         period: int | None = None,
+        free_slots: int = 0,
     ) -> None:
         super().__init__(prior)
         self.forgetting, self.outputs = forgetting, outputs
@@ -197,6 +201,7 @@ class Quadratic(SquareSum):
         """Rows learned: the position in the stream, which decides where periods end."""
         self.totals: Vector = np.zeros(len(TOTALS))
         """Running totals that the replay adds to, see :class:`kons.core.ledger.Totals`."""
+        self.totals[TOTALS.free_slots] = free_slots
         self.base: Matrix = np.zeros((len(self.S), outputs))
         """``L^T u`` of each output, at the start of the period."""
         self._begin(len(self.S))
@@ -215,13 +220,14 @@ class Quadratic(SquareSum):
     def _begin(self, size: int) -> None:
         """A period, none of whose rows has come."""
         self.pending, self._size = 0, size
-        self._Z, self._V = np.zeros((self.period, size)), np.zeros((self.period, size))
+        shape = self.period, self._columns()
+        self._Z, self._V = np.zeros(shape), np.zeros(shape)
         self._C = np.zeros((self.period, self.period))
         self._marks = np.zeros((self.period, STEPS + self.outputs))
 
     def _next_period(self) -> None:
         """The rows of this one were taken in."""
-        if self._lends("_Z", "_V", "_C", "_marks") or self._Z.shape[1] > len(self):
+        if self._lends("_Z", "_V", "_C", "_marks") or self._Z.shape[1] != self._columns():
             self._begin(len(self))
         self.pending = 0
 
@@ -237,12 +243,20 @@ class Quadratic(SquareSum):
         super().extend(coordinates)
         self.base = _enlarged(self.base, coordinates, 0)
 
+    def _columns(self) -> int:
+        """Of Z and V: a row brings one coordinate at most, and there is room for a period's at once.
+
+        By what is saved alone: over other strides BLAS may round differently.
+        """
+        start = len(self.L)
+        new = max(self._size - start, min(int(self.totals[TOTALS.free_slots]), 1))
+        return start + -(-new // self.period) * self.period
+
     def _make_room(self, size: int) -> None:
-        """Rows have so many coordinates. A row brings one at most: there is room for a period's at once."""
+        """Rows have so many coordinates."""
         self._size = size
-        start, room = len(self.L), self._Z.shape[1]
-        if size > room:
-            more = start - room + -(-(size - start) // self.period) * self.period
+        more = self._columns() - self._Z.shape[1]
+        if more:
             self._Z, self._V = _enlarged(self._Z, 0, more), _enlarged(self._V, 0, more)
 
     def _whole_factor(self) -> Matrix:
@@ -283,21 +297,14 @@ class Quadratic(SquareSum):
     @property
     def u(self) -> Matrix:
         """The weights, (B, K): f(z) = u^T z. Costs O(B^2)."""
-        n, B = self.pending, len(self)
-        L, start = self._whole_factor(), _enlarged(self.base, B - len(self.base), 0)
-
-        def weights(base: Vector, steps: Vector) -> Vector:
-            if n:
-                # The steps by the A from before the period: gather, of :mod:`kons.core.replay`.
-                base = base - blas.dtrsv(self._C[:n, :n].T, steps, diag=1) @ self._V[:n, :B]
-            u: Vector = blas.dtrsv(L.T, base)
-            return u
-
-        return _each(weights, start, self._marks[:n, STEPS:]) if B else start
+        L, base = self._whole_factor(), _enlarged(self.base, len(self) - len(self.base), 0)
+        return np.ascontiguousarray(weights_of(L, base, self._V, self._C, self._marks, self.pending).T)
 
     def _whitened(self, u: Matrix) -> Matrix:
         """``L^T u``."""
-        return _each(lambda u: blas.dtrmv(self.L.T, u), u) if len(u) else u
+        base = np.empty(u.shape)
+        whiten_weights(self.L, np.ascontiguousarray(u.T), base)
+        return base
 
     def running_sum(self) -> Matrix:
         """A with the rows of the current period. A copy."""
@@ -394,26 +401,32 @@ class Quadratic(SquareSum):
 
     def end_period_of_rows(self) -> None:
         """The row that was just learned, and counted, is the last of its period."""
-        with single_threaded_blas(blas_has_threads()):
+        if blas_has_threads():
+            with single_threaded_blas():
+                self._end_period()
+        else:
             self._end_period()
 
     # ---- the end of a period
 
     def _end_period(self) -> None:
-        n, new = self.pending, len(self) - len(self.S)
+        new = len(self) - len(self.S)
         if new:
             self._extend_factor(new)
-        u, Z, weights = self.u, self._Z[:n, : len(self)], self._marks[:n, WEIGHTS]
-        if self.forgetting < 1.0:
+        U = weights_of(self.L, self.base, self._V, self._C, self._marks, self.pending)
+        decay = self.forgetting**self.period if self.forgetting < 1.0 else 1.0
+        A = self.running_sum() if decay < 1.0 else self.S
+        self.add(weighted_rows(self._Z, self._marks, self.pending, len(self), decay), decay)
+        if len(self):  # in its place, where the loops of single rows know it
+            self._own("L")
+            factored(self.S, self.prior, self.L)
+        if decay < 1.0:
             # Never below alpha*I: S <- lambda S, c <- lambda c, u = A^-1 c with c = A u.
-            decay = self.forgetting**self.period
-            A = self.running_sum()
-            c = decay * _each(lambda u: A @ u, u)
-            self.take_in(Z, decay * weights, decay)
+            c = decay * _each(lambda u: A @ u, U.T)
             self.base = _each(lambda c: self.whiten(c[None])[0], c)
         else:
-            self.take_in(Z, weights)
-            self.base = self._whitened(u)
+            self._own("base")
+            whiten_weights(self.L, U, self.base)
         self._next_period()
 
     def state(self) -> dict[str, Any]:
@@ -431,6 +444,8 @@ class Quadratic(SquareSum):
         given = {"outputs": self.outputs, "marks": STEPS + self.outputs, "size": len(self.S)}
         given |= {"coordinates": size, "whitened": min(self._V.shape[1], size)}
         super().load_state(stored, **{**sizes, **given})
+        if isinstance(self.prior, float):
+            self._make_room(size)  # by the slots that were saved
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         super()._loaded(stored, sizes)
@@ -442,15 +457,17 @@ class Quadratic(SquareSum):
 def _each(product: Callable[..., Vector], *given: Matrix) -> Matrix:
     """A product with matrices (n, K), output by output: those beside one would change its rounding."""
     outputs = given[0].shape[1]
+    if outputs == 1:
+        return product(*(m.ravel() for m in given)).reshape(-1, 1)
     columns = [product(*(np.ascontiguousarray(m[:, o]) for m in given)) for o in range(outputs)]
-    return np.ascontiguousarray(np.transpose(columns)) if outputs > 1 else columns[0].reshape(-1, 1)
+    return np.ascontiguousarray(np.transpose(columns))
 
 
 def _bordered(A: Matrix, coordinates: int, diagonal: float) -> Matrix:
     """blockdiag(A, diagonal * I)."""
     bordered = _enlarged(A, coordinates, coordinates)
-    for i in range(len(A), len(bordered)):
-        bordered[i, i] = diagonal
+    n, m = len(A), len(bordered)
+    bordered.ravel()[n * (m + 1) :: m + 1] = diagonal
     return bordered
 
 
@@ -458,5 +475,5 @@ def _enlarged(A: Matrix, rows: int, columns: int) -> Matrix:
     """A with so many rows and columns of zeros more; ``np.pad`` takes tens of microseconds for it."""
     n, m = A.shape
     enlarged = np.zeros((n + rows, m + columns))
-    enlarged[:n, :m] = A
+    enlarged[:n, :m] = A[:, : m + columns]
     return enlarged

@@ -31,8 +31,12 @@ __all__ = [
     "factor_rows",
     "fit_rows",
     "keep_row",
+    "predict_leading",
     "predict_row",
     "take_in_rows",
+    "weighted_rows",
+    "weights_of",
+    "whiten_weights",
 ]
 
 #: Of each row of a period, in columns: its weight in A, the gain w/(1 + w q), and its steps, one an output.
@@ -48,6 +52,14 @@ def predict_row(
 
     v in coordinates that V has and L has not is given.
     """
+    predict_leading(V.shape[1], L, base, V, C, marks, pending, work)
+
+
+@compiled_sums
+def predict_leading(
+    size: int, L: Matrix, base: Matrix, V: Matrix, C: Matrix, marks: Matrix, pending: int, work: Vector
+) -> None:
+    """:func:`predict_row`, where only so many coordinates count: V and ``work`` have room for more."""
     (start, outputs), n = base.shape, V.shape[1]
     z, v, h = work[:n], work[n : 2 * n], work[2 * n : 2 * n + pending]
     f = work[len(work) - 1 - outputs :]
@@ -62,7 +74,7 @@ def predict_row(
             total -= L[i, j] * v[j]
         last = v[i] * (total - L[i, max(i - 1, 0)] * last)
         v[i] = last
-    for i in range(n):
+    for i in range(size):
         q += v[i] * v[i]
     for o in range(outputs):
         total = 0.0
@@ -71,7 +83,7 @@ def predict_row(
         f[o] = total
     for s in range(pending):
         total = 0.0
-        for i in range(n):
+        for i in range(size):
             total += V[s, i] * v[i]
         for r in range(s):
             total -= C[s, r] * h[r]
@@ -166,6 +178,58 @@ def fit_rows(L: Matrix, c: Matrix, base: Matrix) -> None:
 
 
 @compiled_sums
+def weights_of(L: Matrix, base: Matrix, V: Matrix, C: Matrix, marks: Matrix, pending: int) -> Matrix:
+    """u of each output, as rows, after the rows of a period that wait."""
+    n, outputs = base.shape
+    steps, U = np.empty(pending), np.empty((outputs, n))
+    for o in range(outputs):
+        u = U[o]
+        for i in range(n):
+            u[i] = base[i, o]
+        for s in range(pending):
+            steps[s] = marks[s, STEPS + o]
+        for s in range(pending - 1, -1, -1):  # gather, of kons.core.replay
+            step = steps[s]
+            for r in range(s):
+                steps[r] -= C[s, r] * step
+            for i in range(n):
+                u[i] -= V[s, i] * step
+        for i in range(n - 1, -1, -1):
+            u[i] /= L[i, i]
+            last = u[i]
+            for j in range(i):
+                u[j] -= L[i, j] * last
+    return U
+
+
+@compiled_sums
+def whiten_weights(L: Matrix, U: Matrix, base: Matrix) -> None:
+    """``base = L^T u`` of each output, as columns, where U has them as rows."""
+    outputs, n = U.shape
+    whitened = np.empty(n)
+    for o in range(outputs):
+        for i in range(n):
+            whitened[i] = 0.0
+        for i in range(n):
+            weight = U[o, i]
+            for j in range(i + 1):
+                whitened[j] += L[i, j] * weight
+        for i in range(n):
+            base[i, o] = whitened[i]
+
+
+@compiled_sums
+def weighted_rows(Z: Matrix, marks: Matrix, pending: int, size: int, decay: float) -> Matrix:
+    """The rows of a period in so many coordinates, times the roots of their weights, which decay."""
+    rows = np.empty((pending, size))
+    for s in range(pending):
+        root = np.sqrt(decay * marks[s, WEIGHTS])
+        for i in range(size):
+            rows[s, i] = root * Z[s, i]
+    return rows
+
+
+@compiled_sums
 def end_period(
     prior: Matrix,
     S: Matrix,
@@ -188,22 +252,7 @@ def end_period(
     O(B^2 n + B^3/3) for n rows. For a B up to some hundred: beyond, BLAS is faster.
     """
     n, outputs = base.shape
-    steps, U = np.empty(pending), np.empty((outputs, n))
-    for o in range(outputs):
-        u = U[o]
-        for i in range(n):
-            u[i] = base[i, o]
-        for s in range(pending - 1, -1, -1):  # gather, of kons.core.replay
-            total = marks[s, STEPS + o]
-            for r in range(s + 1, pending):
-                total -= C[r, s] * steps[r]
-            steps[s] = total
-            for i in range(n):
-                u[i] -= V[s, i] * total
-        for i in range(n - 1, -1, -1):
-            u[i] /= L[i, i]
-            for j in range(i):
-                u[j] -= L[i, j] * u[i]
+    U = weights_of(L, base, V, C, marks, pending)
     if not take_in_rows(prior, S, L, Z, marks, pending, decay):
         return False
     whitened = np.empty(n)

@@ -37,12 +37,16 @@ class GrowingArray:
     def append(self, values: Any) -> None:
         """Copy ``values`` behind what is there."""
         size = self._size + len(values)
+        self.reserve(size)[self._size : size] = values
+        self._size = size
+
+    def reserve(self, size: int) -> NDArray[np.float64]:
+        """What there is with room for so many entries; who fills it counts them."""
         if size > len(self._buffer):
             buffer = np.empty((max(size, 2 * len(self._buffer), 16), *self._buffer.shape[1:]))
             buffer[: self._size] = self.view
             self._buffer = buffer
-        self._buffer[self._size : size] = values
-        self._size = size
+        return self._buffer
 
     def truncate(self, size: int) -> None:
         """Forget everything behind the first ``size`` entries."""
@@ -94,6 +98,16 @@ class VectorStore:
 
     def append_rows(self, points: Matrix, rows: NDArray[np.intp]) -> None:
         self.append(points[rows])
+
+    def reserve(self, size: int) -> Matrix:
+        """The rows that there are, one at least, with room for so many: see :class:`GrowingArray`."""
+        assert self._rows is not None
+        return self._rows.reserve(size)
+
+    def count_one(self) -> None:
+        """A row was written into what was reserved."""
+        rows: Any = self._rows
+        rows._size += 1
 
     def truncate(self, size: int) -> None:
         if self._rows is not None:

@@ -27,8 +27,12 @@ def _controller() -> Any:
 
 def blas_has_threads() -> bool:
     """Whether there is anything to limit: to ask takes 1 us, to limit 10."""
-    libraries = _controller().lib_controllers
-    return any(each.num_threads != 1 for each in libraries if each.user_api == "blas")
+    return any(each.get_num_threads() != 1 for each in _blas())
+
+
+@functools.cache
+def _blas() -> list[Any]:
+    return [each for each in _controller().lib_controllers if each.user_api == "blas"]
 
 
 _lock = threading.Lock()

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy import ndarray
 
 from kons.arrays import Vector, as_outputs, as_row_values
 from kons.errors import ConfigurationError, InputError, MissingValueError, notice
@@ -274,7 +275,20 @@ def _asking_one(verb: Any) -> Any:
                 raise
         return verb(self, self._filled(x), *args, **options)
 
-    return ask
+    if len(inspect.signature(verb).parameters) > 2:
+        return ask
+
+    @functools.wraps(verb)
+    def ask_of_array(self: Any, x: Any) -> Any:
+        if type(x) is ndarray and self._encoder is None:
+            try:
+                return verb(self, x)  # at the least cost, for loops over rows
+            except MissingValueError:
+                if not self.allows_missing:
+                    raise
+        return ask(self, x)
+
+    return ask_of_array
 
 
 def _advancing(verb: Any) -> Any:
@@ -314,6 +328,13 @@ def _learning_one(verb: Any) -> Any:
     @functools.wraps(verb)
     def learn_one(self: Any, x: Any, y: Any) -> None:
         encoder = self._encoder
+        if encoder is None and type(x) is ndarray:
+            try:
+                verb(self, x, y)  # at the least cost, for loops over rows
+                return
+            except MissingValueError:
+                if not self.allows_missing or not _has_gaps(x):
+                    raise
         if type(x) is dict and encoder is not None:
             target = self._as_target(y)
             reading = encoder.read_one(x, target)

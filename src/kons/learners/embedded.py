@@ -5,11 +5,22 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from threading import get_ident
 from typing import Any, Literal
 
 import numpy as np
+from numpy import ndarray
 
-from kons.arrays import Matrix, Vector, as_outputs, as_scalar, require_flag, require_integer, require_number
+from kons.arrays import (
+    FLOAT64,
+    Matrix,
+    Vector,
+    as_outputs,
+    as_scalar,
+    require_flag,
+    require_integer,
+    require_number,
+)
 from kons.core.coins import Coins
 from kons.core.embedding import Embedding
 from kons.core.entry import DEPENDENT
@@ -22,7 +33,7 @@ from kons.core.ledger import (
     TOTALS,
     Ledger,
 )
-from kons.core.one_row import ENTERED, PLAIN, OneRow
+from kons.core.one_row import PLAIN, REFUSED, TAKEN, OneRow, predict
 from kons.core.quadratic import Quadratic, SquareSum
 from kons.core.replay import NO_MATRIX, Derivatives, follow_all, replay
 from kons.core.storage import PointStore, copied
@@ -38,12 +49,15 @@ from kons.stored import Stored
 
 __all__ = ["EmbeddedKONS"]
 
-FLOAT64 = np.dtype(np.float64)
+# Of a row that lies in one piece: machine code for others may round differently.
+IN_ONE_PIECE = (FLOAT64.itemsize,)
 # Fewer rows than this are learned one by one: a block's overhead in Python is that of some rows.
 FEWEST_IN_BLOCK = 6
 # A coin may choose a point that the span all but holds: its coordinate would carry next to nothing, and be in
 # the way of points farther off (see kons.core.entry.independent).
 LEAST_OUTSIDE = 1e-4
+# Coordinates in the span of no atoms.
+NOWHERE = np.empty(0)
 # The form between a single row and those behind it.
 ALONE = np.zeros((1, 1))
 #: Running totals that belong to the dictionary, not to a function.
@@ -183,7 +197,7 @@ class EmbeddedKONS(NewtonLearner):
         self._coins = (Coins(self.seed),)
         self._embedding = Embedding(kernel)
         # One with K outputs, or K with one: see the class.
-        self._quadratics = [Quadratic(self.regularization, self.forgetting)]
+        self._quadratics = [Quadratic(self.regularization, self.forgetting, free_slots=self.max_atoms)]
         self._sampler: SquareSum | None = None
         self._rules = self._rules._replace(forward=self.forward, restarts=on_growth == "restart")
         self._follow(policy)
@@ -201,7 +215,6 @@ class EmbeddedKONS(NewtonLearner):
     def _follow(self, policy: Any) -> None:
         """Turn the policy into rules; a fixed dictionary is there from the start."""
         first = self._quadratics[0]
-        first.totals[TOTALS.free_slots] = self.max_atoms
         if isinstance(policy, Dependence):
             tolerance = max(float(policy.tolerance), DEPENDENT)
             self._rules = self._rules._replace(entry=SPAN_DEPENDENCE, tolerance=tolerance)
@@ -219,8 +232,8 @@ class EmbeddedKONS(NewtonLearner):
             self._rules = self._rules._replace(entry=SPAN_FIXED)
             atoms = self._as_points(policy.atoms)
             self._embedding.extend(atoms)
-            first.reset(len(self._embedding))
             first.totals[TOTALS.free_slots] = 0
+            first.reset(len(self._embedding))
             self._count(atoms[:0], len(self._embedding))
         else:
             raise ConfigurationError(
@@ -317,12 +330,20 @@ class EmbeddedKONS(NewtonLearner):
 
     def predict_one(self, x: Any) -> Any:
         """The clipped score of one row. What it found of x, ``learn_one`` on the same row reuses."""
-        rows = self._one_row
-        works = None if rows is None else rows.predict(x)
-        if works is None:
-            works, _ = self._predict_point(self._as_point(x))
+        rows, value = self._one_row, math.nan
+        if (
+            rows is not None
+            and type(x) is ndarray
+            and x.dtype is FLOAT64
+            and x.strides == IN_ONE_PIECE
+            and len(x) == rows.columns
+            and get_ident() == rows.thread
+        ):
+            value, works = predict(rows.address, x), rows.works
+        if value != value:
+            given, _ = self._as_given(self._as_point(x))
+            value, works = self._rows().predict(given)
         if not self._outputs:
-            value = works.item(-2)
             if -self.bound <= value <= self.bound and not self.forward:
                 return value
             return self._clipped_score(value, works)
@@ -340,14 +361,16 @@ class EmbeddedKONS(NewtonLearner):
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row: a block of one."""
-        if self._in_blocks or not self._rows_seen:
+        # The first row tells how many targets there are.
+        if self._in_blocks or (self._outputs is None and not isinstance(y, float)):
             super().learn_one(x, y)
             return
-        rows, self_kernel, point = self._one_row or self._rows(), 1.0, None
-        works = rows.predict(x)
-        if works is None:
+        rows, self_kernel, given, point = self._one_row or self._rows(), 1.0, x, None
+        if not (
+            type(x) is ndarray and x.dtype is FLOAT64 and x.strides == IN_ONE_PIECE and len(x) == rows.columns
+        ):
             point = self._as_point(x)
-            works, self_kernel = self._predict_point(point)
+            given, self_kernel = self._as_given(point)
         if self._outputs:
             targets = self._as_floats(y)
             for target in targets:
@@ -361,21 +384,30 @@ class EmbeddedKONS(NewtonLearner):
                 self.loss.check_targets(target, self.bound)
             rows.targets[0] = target
         eta = self._constant_step or self.step_size(self._rows_seen + 1)
-        uniform = 0.0
+        coins, uniform, works = self._coins[0], 0.0, rows.works
         if self._sampler is None:
-            self._coins[0].pass_one()
+            coins.pass_one()
         else:
-            uniform = self._coins[0].draw_one()
+            uniform = coins.draw_one()
         try:
-            outcome, logarithms, leverages = rows.learn(1.0, eta, uniform, self_kernel, works)
+            outcome, logarithms, leverages = rows.learn(given, 1.0, eta, uniform, self_kernel)
         except NumericalError:
-            self._coins[0].take_back_one()
+            coins.take_back_one()
             raise
+        if outcome == REFUSED:
+            coins.take_back_one()
+            self._as_point(x)  # it says which of its values is none
+        if not self._rows_seen:
+            self._outputs = self._outputs or 0
+            if point is not None:
+                self._count(point[:0], 0)
         self._rows_seen += 1
         self._log_determinant += logarithms
         self._online_effective_dimension += leverages
-        if outcome != PLAIN:
-            self._kept += outcome == ENTERED
+        if outcome == TAKEN:
+            self._kept += 1
+        elif outcome != PLAIN:
+            self._kept += bool(rows.ledger["entered"][0])
             self._grow_by_point(x[None] if point is None else point, rows, works)
 
     def _as_floats(self, y: Any) -> Sequence[float]:
@@ -396,16 +428,13 @@ class EmbeddedKONS(NewtonLearner):
             self._one_row = rows = OneRow(*parts, self._packed, self.loss.code)
         return rows
 
-    def _predict_point(self, point: Any) -> tuple[Matrix, float]:
-        """What :meth:`OneRow.predict` finds of a block of one, for any kernel, and k(x,x)."""
-        rows = self._rows()
-        if rows.point_shape is None:
-            works = rows.predict_coordinates(self._embedding.coordinates_of_one(point))
+    def _as_given(self, point: Any) -> tuple[Vector, float]:
+        """A block of one as :class:`OneRow` takes it, for any kernel, and k(x,x)."""
+        if self._rows().columns >= 0:
+            given = point[0].view(FLOAT64)  # one that was pickled has a dtype of its own
         else:
-            found = rows.predict(point[0].view(FLOAT64))  # one that was pickled has a dtype of its own
-            assert found is not None  # the border has seen to it
-            works = found
-        return works, float(self.kernel.evaluate_diagonal(point)[0])
+            given = self._embedding.coordinates_of_one(point) if len(self._embedding) else NOWHERE
+        return given, float(self.kernel.evaluate_diagonal(point)[0])
 
     def _grow_by_point(self, point: Any, rows: OneRow, works: Matrix) -> None:
         """The row that was just learned became an atom, or its coin let it into the sample."""
@@ -413,7 +442,7 @@ class EmbeddedKONS(NewtonLearner):
         if rows.ledger["entered"][0]:
             self._embedding.append_one(point, Z[0], rows.pivot)
             if self._sampler is None and self.on_growth == "carry":
-                rows.take_atom(point)
+                rows.entered()
                 return
             Z = np.hstack([Z, [[rows.pivot]]])
         self._grow_around(rows.ledger[:1], Z)
@@ -441,14 +470,15 @@ class EmbeddedKONS(NewtonLearner):
 
     def _learn_in_place(self, point: Any, rows: Ledger) -> None:
         """One row of longer ledgers."""
-        works, self_kernel = self._predict_point(point)
+        given, self_kernel = self._as_given(point)
         row = self._rows()
+        works = row.works
         ledger = rows[: len(works), 0]
         row.ledger[:], row.targets[:] = ledger, rows["target"][:, 0]
         scale, eta, uniform = (float(rows[0, 0][name]) for name in ("scale", "step_size", "uniform"))
-        outcome, _, _ = row.learn(scale, eta, uniform, self_kernel, works)
+        outcome, _, _ = row.learn(given, scale, eta, uniform, self_kernel)
         ledger[:] = row.ledger
-        if outcome != PLAIN:
+        if outcome not in (PLAIN, TAKEN):
             self._grow_by_point(point, row, works)
         if self._shares_matrix:
             follow_all(rows[0], rows[1:], self._packed, works[0, -len(rows) : -1, None].copy(), ALONE)
@@ -503,7 +533,8 @@ class EmbeddedKONS(NewtonLearner):
         else:
             R = np.ascontiguousarray(self.kernel.evaluate(block, block))
             R -= Z @ Z.T
-        np.fill_diagonal(R, self._embedding.sound_residual(rows["self_kernel"], Z))
+        outside = self._embedding.sound_difference(rows["self_kernel"], rows["norm2"], Z)
+        R.ravel()[:: len(R) + 1] = outside
         return R
 
     def _coefficients(self, rows: Ledger, Z: Any, R: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import (
+    FLOAT64,
     Matrix,
     Vector,
     as_points,
@@ -18,7 +19,6 @@ from kons.arrays import (
     require_number,
 )
 from kons.errors import ConfigurationError, InputError
-from kons.learners.embedded import FLOAT64
 from kons.learners.labels import Labels, as_labels, object_array
 from kons.learners.scores import OfLabels, best_of
 from kons.learners.stream import Outputs, Wrapper
