@@ -66,6 +66,7 @@ def test_a_row_that_waited_is_learned_as_it_was_predicted(make):
     assert "new" in model.core.feature_names
 
 
+@pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
 def test_rows_that_made_room_are_forgotten_by_the_encoder_too():
     model = KONSRegressor("embedded", warmup=30)
     model.queue.most = 3
