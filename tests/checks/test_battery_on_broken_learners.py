@@ -131,6 +131,11 @@ class WantsContiguousRows(Honest):
         return super()._points(X if X.flags.c_contiguous else X + 1.0)
 
 
+class WantsAContiguousRow(Honest):
+    def learn_one(self, x, y):
+        super().learn_one(x if x.flags.c_contiguous else x + 1.0, y)
+
+
 class HandsOutItsMemory(Honest):
     def state(self):
         return super().state() | {"points": list(self.points)}
@@ -286,6 +291,7 @@ BROKEN = {
     KeepsTheCallersRows: ("inputs_are_not_kept", "overwriting the caller's arrays"),
     WantsWritableRows: ("inputs_in_any_form", "read-only were refused: ValueError"),
     WantsContiguousRows: ("inputs_in_any_form", "not contiguous gave something else"),
+    WantsAContiguousRow: ("inputs_in_any_form", "not contiguous gave something else"),
     HandsOutItsMemory: ("what_is_handed_out_is_a_copy", "handed out changed it"),
     HandsOutItsCount: ("what_is_handed_out_is_a_copy", r"handed out changed it.*\['count'\]"),
     CountsQuestions: ("predict_is_pure", r"predicting changed the state.*\['asked'\]"),
