@@ -2,7 +2,8 @@
 
 The survey runs every test once, with coverage kept test by test. Compiled functions are invisible
 to coverage: such a function is reached by the tests that run a Python function which names it, or
-names a compiled function that does.
+names a compiled function that does. So is what runs in other processes: the tests of a module's own
+folder or name that start some may reach all of it.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ class Reach:
             found |= self._running(where)
         whole = {name for name in {_file(test) for test in found} if self._shares(name)}
         whole |= self.references.tests_naming(file, line)
+        whole |= {name for name in map(_file, self.durations) if _kinship(file, name) and self._starts(name)}
         found |= {test for test in self.durations if _file(test) in whole}
         found -= self.excluded
         if not found:
@@ -127,6 +129,13 @@ class Reach:
     def _shares(self, file: str) -> bool:
         """Whether the tests of a file share what one of them has computed."""
         return "functools.cache" in (self.root / file).read_text(encoding="utf-8")
+
+    @functools.cache  # noqa: B019
+    def _starts(self, file: str) -> bool:
+        """Whether the tests of a file start processes."""
+        return (self.root / file).suffix == ".py" and "subprocess" in (self.root / file).read_text(
+            encoding="utf-8"
+        )
 
 
 def _file(test: str) -> str:

@@ -30,9 +30,10 @@ class Lines:
 
 @dataclass(frozen=True)
 class Function:
-    """A function: where its body is, whom it names."""
+    """A function: where its body is, whom it names, and its own name and those of its classes."""
 
     name: str
+    made: frozenset[str]
     header: Lines
     body: Lines
     compiled: bool
@@ -70,7 +71,7 @@ class References:
                 case ast.ClassDef(name=name):
                     self._index(file, child, classes | {name}, local)
                 case ast.FunctionDef() | ast.AsyncFunctionDef():
-                    self.functions.append(_function(file, child))
+                    self.functions.append(_function(file, child, classes))
                     self._index(file, child, classes, local=True)
                 case ast.stmt() if isinstance(child, SIMPLE):
                     if local:
@@ -91,8 +92,14 @@ class References:
         return found or [f.body for f in self.functions if f.body.file == file]
 
     def tests_naming(self, file: str, line: int) -> set[str]:
-        """The test files that name the compiled function, or the constant, that a line is of."""
+        """The test files that name the compiled function, or the constant, that a line is of.
+
+        Of a function's head, with its defaults, those too that look at signatures and need not call it.
+        """
         around = self._function(file, line)
+        if around and not around.compiled and _holds(around.header, line):
+            look = {test for test, words in self._words.items() if "signature" in words}
+            return {test for test in look if self._words[test] & around.made}
         made = {around.name} if around and around.compiled else set() if around else self._made(file, line)
         return {test for test, words in self._words.items() if words & made}
 
@@ -142,12 +149,13 @@ class References:
         return found
 
 
-def _function(file: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
+def _function(file: str, node: ast.FunctionDef | ast.AsyncFunctionDef, classes: frozenset[str]) -> Function:
     marks = {name for item in node.decorator_list for name in _names(item, ast.Load)}
     first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
     body = node.body[0].lineno
     return Function(
         node.name,
+        classes | {node.name},
         Lines(file, first, max(node.lineno, body - 1)),
         Lines(file, body, node.end_lineno or body),
         bool(marks & COMPILERS),

@@ -51,7 +51,7 @@ class Dependence:
             raise ConfigurationError(f'when_full is {self.when_full!r}, expected "freeze" or "replace".')
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Fixed:
     """A dictionary that is given and never changes.
 

@@ -119,7 +119,7 @@ class InverseSqrt(StepSize):
         return eta
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class FromFunction(StepSize):
     """A step size of the user's own: eta_t = function(t), called with one integer at a time.
 

@@ -283,6 +283,7 @@ def forgeries(state):
         yield state | {"core": core | {"encoder": encoder | {"columns": forged}}}
     yield state | {"core": core | {"encoder": None}}
     yield state | {"core": None}
+    yield state | {"another": 1}
     yield {}
 
 

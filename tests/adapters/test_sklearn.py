@@ -429,6 +429,12 @@ def test_features_for_a_linear_model():
     assert model.fit(X, Y).score(X, Y) > 0.98
 
 
+def test_landmarks_of_tiny_units_go_through_a_file():
+    features = KORSFeatures(scale="none", random_state=0).fit(1e-6 * X[:100])
+    twin = from_bytes(to_bytes(features))
+    np.testing.assert_array_equal(twin.transform(1e-6 * X[:9]), features.transform(1e-6 * X[:9]))
+
+
 def test_more_rows_append_columns_and_change_none():
     features = KORSFeatures(random_state=0).partial_fit(X[:100])
     before = features.transform(X)

@@ -131,9 +131,29 @@ class WantsContiguousRows(Honest):
         return super()._points(X if X.flags.c_contiguous else X + 1.0)
 
 
+class WantsAContiguousRow(Honest):
+    def learn_one(self, x, y):
+        super().learn_one(x if x.flags.c_contiguous else x + 1.0, y)
+
+
 class HandsOutItsMemory(Honest):
     def state(self):
         return super().state() | {"points": list(self.points)}
+
+
+class HandsOutItsCount(Honest):
+    """No prediction shows it."""
+
+    def __init__(self, max_atoms=5, seed=0):
+        super().__init__(max_atoms, seed)
+        self.count = np.zeros(1)
+
+    def state(self):
+        return super().state() | {"count": self.count}
+
+    def _learn(self, x, y):
+        super()._learn(x, y)
+        self.count += 2.0
 
 
 class CountsQuestions(Honest):
@@ -183,6 +203,13 @@ class PredictsBlocksAtOnce(Honest):
         before = [self._nearest(x) for x in points]
         trace = super().advance(X, y)
         trace.prediction[:] = before
+        return trace
+
+
+class TellsTheSizeAtTheEnd(Honest):
+    def advance(self, X, y, block_size=None):
+        trace = super().advance(X, y)
+        trace.size[:] = self.size
         return trace
 
 
@@ -276,11 +303,14 @@ BROKEN = {
     KeepsTheCallersRows: ("inputs_are_not_kept", "overwriting the caller's arrays"),
     WantsWritableRows: ("inputs_in_any_form", "read-only were refused: ValueError"),
     WantsContiguousRows: ("inputs_in_any_form", "not contiguous gave something else"),
+    WantsAContiguousRow: ("inputs_in_any_form", "not contiguous gave something else"),
     HandsOutItsMemory: ("what_is_handed_out_is_a_copy", "handed out changed it"),
+    HandsOutItsCount: ("what_is_handed_out_is_a_copy", r"handed out changed it.*\['count'\]"),
     CountsQuestions: ("predict_is_pure", r"predicting changed the state.*\['asked'\]"),
     TossesACoinWhenAsked: ("predict_is_pure", "asked in between learned something else"),
     UsesOneScratchpad: ("predict_is_safe_from_threads", "predict_one in one thread"),
     PredictsBlocksAtOnce: ("block_size_does_not_matter", r"calls of 1 row\(s\).*differ in prediction"),
+    TellsTheSizeAtTheEnd: ("block_size_does_not_matter", r"calls of 1 row\(s\).*differ in size"),
     LearnsTheRowAskedLast: (
         "late_targets_are_learned_in_any_order",
         "told in another order, were not learned",
@@ -333,6 +363,59 @@ def test_by_that_check_alone(name):
 
 def test_every_check_has_a_learner_that_it_catches():
     assert {name for name, _ in BROKEN.values()} == CHECKS.keys()
+
+
+def repairing(*verbs, rows=lambda X: X, targets=lambda y: y):
+    """A learner that takes by these verbs what others refuse."""
+
+    def asked(verb):
+        return lambda self, X: getattr(Honest, verb)(self, rows(X))
+
+    def taught(verb):
+        return lambda self, X, y: getattr(Honest, verb)(self, rows(X), targets(y))
+
+    methods = {verb: (asked if verb.startswith("predict") else taught)(verb) for verb in verbs}
+    return type("Repairs", (Honest,), methods)
+
+
+def padded(X):
+    """Rows of three features, where one was missing."""
+    X = np.asarray(X)
+    return np.concatenate([X, X[..., :1]], axis=-1) if X.shape[-1] == 2 else X
+
+
+def without(value):
+    """Rows with 0 in place of a value."""
+    return lambda X: np.where(np.isnan(X) if np.isnan(value) else np.equal(X, value), 0.0, X)
+
+
+PREDICT = ("predict", "predict_one")
+BAD = {
+    "no rows": repairing(
+        "advance", rows=lambda X: X if len(X) else [[0.0] * 3], targets=lambda y: [*y] or [1.0]
+    ),
+    "a feature too few": repairing("advance", rows=padded),
+    "a feature too many": repairing("advance", rows=lambda X: X[:, :3]),
+    "a feature too few in one row": repairing("learn_one", rows=padded),
+    "a feature too few in a row to predict": repairing(*PREDICT, rows=padded),
+    "a target too few": repairing("advance", targets=lambda y: y if len(y) != 8 else [*y, 1.0]),
+    "NaN as a target": repairing("learn_one", targets=lambda y: 1.0 if y != y else y),
+    "None as a target": repairing("learn_one", targets=lambda y: 1.0 if y is None else y),
+    "NaN as the last target": repairing(
+        "advance", targets=lambda y: np.nan_to_num(np.asarray(y, dtype=float))
+    ),
+}
+for value in (np.nan, np.inf, -np.inf):
+    BAD[f"{value} in the last row"] = repairing("advance", rows=without(value))
+    BAD[f"{value} in one row"] = repairing("learn_one", rows=without(value))
+    BAD[f"{value} in a row to predict"] = repairing(*PREDICT, rows=without(value))
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_every_bad_input_is_tried(what):
+    name = "refused_input_changes_nothing"
+    with pytest.raises(CheckFailed, match=f"^{name}: {what}: it was accepted"):
+        check_learner(BAD[what], skip=only(name))
 
 
 class LocksItself(UsesOneScratchpad):
@@ -430,6 +513,11 @@ def test_columns_that_come_late():
 def test_stretches_that_are_none(stretches, message):
     with pytest.raises(ConfigurationError, match=message):
         check_learner(Honest, stretches=stretches)
+
+
+def test_a_tolerance_that_is_none():
+    with pytest.raises(ConfigurationError, match="tolerance is -1"):
+        check_learner(Honest, tolerance=-1.0)
 
 
 def test_a_learner_that_cannot_be_used_is_told():

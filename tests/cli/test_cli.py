@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from commands import blocks_of
 
 import effort
 import kons
@@ -42,6 +43,7 @@ def test_the_demo_reports_kons_beside_the_baselines(capsys, monkeypatch):
     assert "Traceback" not in err
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) < 80  # so that nothing was wrapped
+    assert blocks_of(out)[-1][0] == "What to try next"
 
 
 def test_the_demo_runs_the_default_learner_along_an_untidy_table(capsys, tmp_path, monkeypatch):
@@ -58,6 +60,7 @@ def test_the_demo_runs_the_default_learner_along_an_untidy_table(capsys, tmp_pat
         "--theory",
     ):
         assert word in out
+    assert blocks_of(out)[-1][0].startswith("Look at it")
     assert "Traceback" not in err
     assert {path.name for path in (tmp_path / "kons-demo").iterdir()} == {"rentals.csv", "run"}
     summary = json.loads((tmp_path / "kons-demo" / "run" / "summary.json").read_text())

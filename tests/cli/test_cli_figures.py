@@ -115,6 +115,16 @@ def test_score_is_what_predict_says_against_the_targets(trained, houses, answer,
     assert found["constant"] == pytest.approx(y.var())
 
 
+def test_what_was_not_scored_is_counted(trained, houses, answer, tmp_path):
+    """Rows without a target, and rows that cannot be read."""
+    header, *lines = houses.splitlines()
+    blanked = [",".join([*line.split(",")[:4], "", "no sir"]) for line in lines[:5]]
+    broken = ["a" + line for line in lines[5:8]]
+    (tmp_path / "new.csv").write_text("\n".join([header, *blanked, *broken, *lines[8:18]]) + "\n")
+    found = answer("score", "out", "new.csv", "--on-bad-row", "skip")
+    assert (found["rows"], found["skipped"]) == (10, 8)
+
+
 def test_scores_for_people(trained, said):
     words = " ".join(said("score", "out", "houses.csv").split())
     assert "houses.csv, scoring 'price': regression, 700 rows." in words

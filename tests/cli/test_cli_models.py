@@ -251,6 +251,14 @@ def test_inspect_labels_and_plain_objects(trained_on_labels, said):
     assert "not over yet" in said("inspect", "new.kons")
 
 
+def test_inspect_knows_the_task_of_a_learner_without_a_run(capsys):
+    learner = kons.EmbeddedKONS(kons.Gaussian(1.0), kons.Squared())
+    for thing, task in ((kons.Classifier(learner), "classification"), (learner, None)):
+        kons.save(thing, "plain.kons")
+        assert main(["inspect", "plain.kons", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["task"] == task
+
+
 def test_inspect_several_targets(said, file):
     X = np.random.default_rng(0).normal(size=(40, 2))
     model = kons.AutoKONS(max_atoms=4)

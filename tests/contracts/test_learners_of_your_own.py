@@ -15,9 +15,10 @@ import kons
 from kons import KONS, Classifier, Gaussian, Scaled, Squared, evaluate
 from kons.checks import CHECKS, check_learner
 from kons.cli import main
-from kons.errors import ConfigurationError, FileError
+from kons.errors import ConfigurationError, FileError, InputError
 from kons.evaluation import Prequential, fit_batch
 from kons.kernels import Kernel
+from kons.learners import Trace
 from kons.learners.protocol import as_learner, can_learn
 from kons.recipes import KERNELS, RECIPES, Recipe, for_task
 from kons.sklearn import KONSClassifier, KONSRegressor
@@ -72,6 +73,14 @@ class Blocks:
         return np.array(said)
 
 
+class Traced(Blocks):
+    """The same, told as a trace, without its losses."""
+
+    def advance(self, X, y, sample_weight=None):
+        said = super().advance(X, y, sample_weight)
+        return Trace(kept=np.zeros(len(X), bool), size=np.zeros(len(X), np.int64), prediction=said)
+
+
 class Saved(Rows):
     """The same, and what a file needs."""
 
@@ -121,7 +130,7 @@ def played(learner, X, y):
 # ---- evaluate
 
 
-@pytest.mark.parametrize("kind", [Rows, Blocks, Saved])
+@pytest.mark.parametrize("kind", [Rows, Blocks, Traced, Saved])
 def test_evaluate_takes_two_verbs(kind):
     learner = kind()
     result = evaluate(learner, (Z, Y), trace=True)
@@ -131,6 +140,7 @@ def test_evaluate_takes_two_verbs(kind):
     assert not any("wrapped" in note for note in result.notes)
     expected = played(Rows(), Z, Y)
     np.testing.assert_array_equal(result.trace.prediction, expected)
+    np.testing.assert_array_equal(result.trace.loss, (expected - Y) ** 2)
     assert result.loss == pytest.approx(np.mean((expected - Y)[1:] ** 2))
 
 
@@ -202,6 +212,19 @@ def test_a_block_that_says_nothing_is_refused():
         ConfigurationError, match=r"advance of Silent returned NoneType, expected a kons\.Trace"
     ):
         evaluate(Silent(), (Z, Y))
+
+
+@pytest.mark.parametrize("kind", [Rows, Blocks])
+def test_rows_and_their_features_are_counted(kind):
+    learner = as_learner(kind())
+    learner.advance(Z[:10], Y[:10])
+    assert learner.rows_seen == 10
+    learner.learn_one(Z[10], Y[10])
+    assert learner.rows_seen == 11
+    learner = as_learner(kind())
+    learner.advance(Z[:10], Y[:10])
+    with pytest.raises(InputError, match="has seen 2"):
+        learner.predict(Z[:, :1])
 
 
 def test_facts_are_asked_where_they_are_told():

@@ -7,7 +7,9 @@ import effort
 from contracts.learners import assert_identical
 from kons.errors import ConfigurationError, FileError
 from kons.evaluation import ResidualIntervals
-from kons.evaluation.intervals import FEWEST, GAIN, REMEMBERED
+
+# As the class says.
+REMEMBERED, FEWEST, GAIN = 500, 20, 0.01
 
 
 def naive(prediction, target, level, delay):

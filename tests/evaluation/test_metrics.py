@@ -216,6 +216,7 @@ def test_going_on_from_a_state(name):
     assert fed(resumed, rest, 50).value == fed(whole, rest, 50).value
     with pytest.raises(FileError, match="another"):
         METRICS[name]().resume({**state, "another": 1})
+    METRICS[name]().resume(METRICS[name]().state())  # before any row
 
 
 def test_a_forged_histogram_is_refused():

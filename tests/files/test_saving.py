@@ -380,3 +380,18 @@ def test_an_adapter_s_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'kons\[sklearn\]'"):
         files.from_bytes(data)
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_so_is_that_of_an_adapter_or_of_another_library(monkeypatch, ours):
+    import sys
+
+    from sklearn.gaussian_process.kernels import RBF
+
+    from kons.sklearn import KONSRegressor
+
+    data = files.to_bytes(KONSRegressor() if ours else ScikitLearn(RBF()))
+    gone = "kons.sklearn.estimators" if ours else "sklearn.gaussian_process.kernels"
+    monkeypatch.setitem(sys.modules, gone, None)
+    with pytest.raises(MissingExtraError, match=r"a saved .*sklearn\..*pip install 'kons\[sklearn\]'"):
+        files.from_bytes(data)

@@ -106,6 +106,28 @@ def test_rows_that_are_dropped_or_forgotten_leave_nothing_behind():
     assert_identical(after, before)
 
 
+@pytest.mark.parametrize("when", ["before", "behind"])
+def test_a_row_that_was_stopped_on_its_way_waits_with_all_or_not_at_all(monkeypatch, when):
+    X, y = walk(41)
+    model = AutoKONS(max_atoms=ATOMS)
+    model.advance(X[:40], y[:40])
+    put, before = model.queue.put, model.state()["targets"][0]["pending"]
+
+    def stopped(*row):
+        if when == "behind":
+            put(*row)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(model.queue, "put", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        model.ask(X[40], "last")
+    if when == "behind":
+        model.tell("last", y[40])
+        assert model.rows_seen == 41
+    else:
+        assert_identical(model.state()["targets"][0]["pending"], before | {"asked": 1})
+
+
 def test_a_row_that_is_refused_waits_no_longer():
     model = AutoKONS(max_atoms=ATOMS)
     model.ask([0.0, 1.0], "first")

@@ -203,6 +203,17 @@ def test_before_any_row():
             verb(X[:2])
 
 
+def test_scores_in_the_warm_up_stand_for_the_shares_so_far():
+    """(1 + score)/2 is a share, and 1/(1 + exp(-score)) where the loss is logistic; one of each is added."""
+    X, labels = np.zeros((8, 1)), ["a", "b", "b", "c", "b", "b", "b", "b"]
+    shares = np.array([2.0, 7.0, 2.0]) / 11.0
+    for loss, scores in ((Squared(), 2.0 * shares - 1.0), (Logistic(), np.log(shares / (1.0 - shares)))):
+        model = Scaled(Classifier(EmbeddedKONS(Gaussian(), loss, bound=2.0)), warmup=20)
+        model.advance(X, labels)
+        np.testing.assert_allclose(model.predict_proba(X[:1])[0], shares)
+        np.testing.assert_allclose(model.decision_function(X[:1])[0], scores)
+
+
 def test_weights_in_the_warm_up():
     weights = np.zeros(ROWS)
     weights[::2] = 2.0

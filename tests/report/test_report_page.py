@@ -15,6 +15,7 @@ import effort
 from kons.errors import FileError, KonsError, MissingExtraError
 from kons.report import drawing, pictures, render, write_report
 from kons.report import run as sections
+from kons.report.history import Shares
 from kons.report.thinning import Band
 from report import folders
 from report.reading import Page
@@ -161,6 +162,15 @@ def test_who_led_stands_below_the_shares(pages):
     assert keys.count('class="key"') <= 8
     assert "all others" in keys
     assert "share of the weight" in figure
+
+
+def test_the_shares_begin_at_nothing_where_nobody_led():
+    rows = np.arange(4.0)
+    found = Shares(rows, np.full((4, 2), 0.5), "weight")
+    lowest, highest = pictures.shares(found, ["a", "b"]).figure.axes[0].get_ylim()
+    assert (lowest, highest) == (0.0, 1.0)
+    axes = pictures.shares(found, ["a", "b"], (rows, np.array([0.0, 0.0, 1.0, 1.0]))).figure.axes[0]
+    assert axes.get_ylim()[0] < axes.get_yticks()[0] < 0.0  # there is room for the strip
 
 
 def test_the_key_names_the_listed_rows_and_the_limit_where_there_are_any(undrawn):

@@ -64,6 +64,15 @@ def test_its_folder_is_what_a_report_reads(settings, tmp_path):
         found.write(tmp_path / "out")
 
 
+@pytest.mark.parametrize("quiet", [False, True])
+def test_what_the_source_is_read_as_is_said_or_not(tmp_path, caplog, quiet):
+    path = tmp_path / "words.csv"
+    path.write_text("word,y\n" + "red,1.5\nblue,2.5\n" * 40)
+    with caplog.at_level("INFO", logger="kons"):
+        compare(Settings(str(path), "y"), {"small": LEARNERS["small"]}, quiet=quiet)
+    assert ("text, by its levels: word" in caplog.text) == (not quiet)
+
+
 def test_progress_and_stop(settings):
     seen = []
     found = compare(settings, LEARNERS, seen.append, lambda: True)

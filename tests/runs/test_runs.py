@@ -298,12 +298,19 @@ def test_files_that_are_gone(unfinished, tmp_path):
 def test_a_folder_has_one_writer(settings, tmp_path, every_block):
     out, refused = tmp_path / "out", []
 
+    def next_descriptor():
+        found = os.dup(0)
+        os.close(found)
+        return found
+
     def others_try(progress):
         if progress.rows > 512:  # there is a checkpoint by now
+            free = next_descriptor()
             for begin in (lambda: Run.resume(out), lambda: Run.start(settings, out, force=True).go()):
                 with pytest.raises(ConfigurationError, match=r"another kons is writing to .*out: wait"):
                     begin()
                 refused.append(progress.rows)
+            assert next_descriptor() == free  # nothing stays open
 
     Run.start(settings, tmp_path / "alone").go()
     Run.start(settings, out).go(others_try)

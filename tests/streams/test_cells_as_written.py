@@ -177,6 +177,12 @@ def test_numbers_are_moments_where_the_name_says_so():
             == days.astype("datetime64[us]").view(np.int64).tolist()
         )
         assert epoch_unit("population", seconds * size) is None
+        far = np.array([-1.0, 1.0]) * 86400 * 365.25 * size  # a year, before and after 1970
+        assert (epoch_stamps(7_900 * far, unit) != NOT_A_TIME).all()
+        assert (epoch_stamps(8_000 * far, unit) == NOT_A_TIME).all()
+    first, last = np.array(["1990", "2061"], dtype="datetime64[s]").astype(np.float64)
+    assert epoch_unit("time", [first, last - 1.0]) == "s"
+    assert epoch_unit("time", [first - 1.0, last - 1.0]) is epoch_unit("time", [first, last]) is None
     numbers = [float(str(day).replace("-", "")) for day in days]
     assert epoch_unit("date", numbers) == "yyyymmdd"
     assert np.array_equal(epoch_stamps(np.array(numbers), "yyyymmdd").view("datetime64[us]"), days)

@@ -285,6 +285,7 @@ def test_arrays_are_neither_changed_nor_aliased():
         (pd.Series(["u", "v", "u"] * 4), ["u", "v", "u"]),
         (pd.Series(["u", "v", "u"] * 4, dtype="category"), ["u", "v", "u"]),
         (np.array(["u", "v", "w"] * 4), ["u", "v", "w"]),
+        (np.array([["u"], ["v"], ["w"]] * 4), ["u", "v", "w"]),
     ],
 )
 def test_labels_keep_their_type(y, labels):

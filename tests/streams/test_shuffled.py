@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kons.errors import ConfigurationError, InputError
-from kons.streams import open_stream
+from kons.streams import open_stream, shuffled
 
 ROWS = 3000
 
@@ -47,6 +47,15 @@ def test_every_row_once_with_its_line(tmp_path, text, kind):
     np.testing.assert_array_equal(shuffled_y[back], y)
     np.testing.assert_array_equal(shuffled_lines[back], lines)
     np.testing.assert_array_equal(shuffled_X[back, 0], X[:, 0])
+
+
+def test_as_many_rows_as_have_a_number(tmp_path, text, monkeypatch):
+    path, _ = written(tmp_path, text, "plain")
+    monkeypatch.setattr(shuffled, "MOST", ROWS)
+    assert len(list(rows_of(path, shuffle=1))[1]) == ROWS
+    monkeypatch.setattr(shuffled, "MOST", ROWS - 1)
+    with pytest.raises(ConfigurationError, match=r"3,000 rows, more than can be shuffled \(2,999\)"):
+        list(rows_of(path, shuffle=1))
 
 
 def test_the_order_is_that_of_the_seed(tmp_path, text):

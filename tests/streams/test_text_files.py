@@ -240,6 +240,20 @@ def test_bad_files_of_other_formats(file, name, content, words):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("encoding", ["latin-99", "hex", "rot13"])
+def test_encodings_that_are_none_of_text(file, encoding):
+    with pytest.raises(ConfigurationError, match=f"encoding is '{encoding}', expected the name of one"):
+        open_stream(file("a,y\n1,2\n"), "y", encoding=encoding)
+
+
+@pytest.mark.parametrize("kind", ["string", "STRING", "{1, 2}"])
+def test_what_an_arff_file_calls_text_is_text(file, kind):
+    """Even where it holds numbers."""
+    rows = "".join(f"{1 + i % 2},{i}\n" for i in range(40))
+    path = file(f"@attribute a {kind}\n@attribute y real\n@data\n{rows}", "t.arff")
+    assert [column.kind for column in open_stream(path, "y", quiet=True).plan.columns] == ["text"]
+
+
 def test_files_that_are_not_there(tmp_path):
     with pytest.raises(InputError, match=r"nothing.csv: cannot be read \(No such file"):
         open_stream(tmp_path / "nothing.csv", "y")

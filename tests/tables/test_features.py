@@ -103,6 +103,32 @@ def test_features_are_only_added_and_keep_their_places():
         before = owners
 
 
+def test_a_class_that_comes_late_told_nothing_before():
+    """Earlier rows have 0 as the statistic of a class that none of them was of."""
+    rows, numbers = mixed(600, seed=3)
+    encoder, targets = Encoder(labelled=True), [int(y > 9.0) for y in numbers]
+    list(encoder.learn(records_of(rows[:-1]), targets[:-1]))
+    width = encoder.width
+    *_, piece = encoder.learn(records_of(rows[-1]), [2])
+    assert sorted(encoder.features[width:]) == ["mostly mean target 2", "word mean target 2"]
+    assert piece.growth.earlier.tolist() == [0.0, 0.0]
+
+
+def test_features_that_are_given_up_cost_nothing_more():
+    rows, targets = mixed(900, seed=3)
+    encoder = Encoder()
+    list(encoder.learn(records_of(rows), targets))
+    said, last = encoder.look(records_of(rows[:20])), encoder.width - 1
+    assert encoder.features[last] == "mostly mean target 1"
+    encoder.keep_features(encoder.width)  # all of them: nothing is given up
+    np.testing.assert_array_equal(encoder.look(records_of(rows[:20])), said)
+    encoder.keep_features(last)
+    np.testing.assert_array_equal(encoder.look(records_of(rows[:20])), said[:, :last])
+    assert encoder.columns["mostly"].levels is None  # nobody looks at them
+    list(encoder.learn(records_of([*rows[:20], {"new": 1.0}]), [*targets[:20], 0.0]))
+    assert encoder.width == last
+
+
 def test_states_go_on_and_forged_ones_are_refused():
     rows, targets = mixed(620, seed=4)
     encoder = Encoder()

@@ -7,8 +7,11 @@ import pytest
 
 pytest.importorskip("coverage", reason="the extra dev has it")
 
+from coverage import CoverageData
+
 from tools import faults, trees
 from tools.mutants import Mutant, draw, mutants_of, package_of
+from tools.reach import Reach
 from tools.references import References
 
 TOP = '''"""A toy."""
@@ -45,6 +48,9 @@ def both(a, b):
         return False
     return clip(a, low=0) * clip(b) == 1.5
 """
+
+HEAD = 'def clip(value: "int | None" = 0, *, low=0) -> int:'
+BODY = "    return min(value, LIMIT)"
 
 TESTS = """from toy import clip
 
@@ -112,7 +118,7 @@ def test_every_operator_and_no_more():
         (of.operator, of.line, of.before, of.after)
         for of in (*mutants_of("src/toy/__init__.py", TOP), *mutants_of("src/toy/inner/__init__.py", INNER))
     }
-    head = 'def clip(value: "int | None" = 0, *, low=0) -> int:'
+    head = HEAD
     either, last = "if a is None and not b:", "return clip(a, low=0) * clip(b) == 1.5"
     assert found == {
         ("constant", "LIMIT = 10", "10", "11"),
@@ -195,3 +201,27 @@ def test_compiled_functions_are_reached_through_python(toy):
         assert [(at.file, at.first, at.last) for at in reached] == [("src/toy/use.py", 5, 6)]
         assert found.stale("src/toy/loops.py", line) == ["src/toy/loops.py"]
     assert found.stale("src/toy/use.py", 5) is None
+
+
+def test_defaults_are_reached_through_signatures(toy):
+    """A test that looks at them need not call the function."""
+    (toy / "tests/test_heads.py").write_text("from inspect import signature\n\nfrom toy import clip\n")
+    found, (head, body) = References(toy), (TOP.splitlines().index(line) + 1 for line in (HEAD, BODY))
+    assert found.tests_naming("src/toy/__init__.py", head) == {"tests/test_heads.py"}
+    assert found.tests_naming("src/toy/__init__.py", body) == set()
+
+
+def test_other_processes_are_reached_through_tests_of_the_module_s_name(toy, tmp_path):
+    names = ["tests/test_toy.py", "tests/test_inner.py", "tests/test_other.py"]
+    for name in names[1:]:
+        (toy / name).write_text("import subprocess\n")
+    home = tmp_path / "survey"
+    home.mkdir()
+    durations = {f"{name}::test_it": 1.0 for name in names}
+    (home / "0.json").write_text(json.dumps({"durations": durations, "failed": [], "fixtures": {}}))
+    seen = CoverageData(str(home / "0.coverage"))
+    seen.set_context("tests/test_toy.py::test_it")
+    seen.add_lines({str(toy / "src/toy/inner/__init__.py"): [5, 7]})
+    seen.write()
+    found = Reach(toy, home, References(toy)).tests("src/toy/inner/__init__.py", 7)
+    assert found == ["tests/test_inner.py::test_it", "tests/test_toy.py::test_it"]

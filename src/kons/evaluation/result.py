@@ -20,7 +20,7 @@ __all__ = ["Evaluation"]
 LOSS_NAMES = {"regression": "mean squared error", "classification": "error rate"}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Evaluation:
     """A learner beside its baselines, over a whole stream and along it. :func:`kons.evaluate` makes one.
 

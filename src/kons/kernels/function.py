@@ -18,7 +18,7 @@ from kons.kernels.base import Kernel
 __all__ = ["FunctionKernel"]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class FunctionKernel(Kernel):
     """A function of two Python objects: strings, sets, graphs, whatever can be compared.
 

@@ -33,7 +33,7 @@ NORMALIZED = ("chi2", "laplacian", "rbf")
 BLOCK = 64
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True)
 class ScikitLearn(Kernel):
     """A kernel that scikit-learn computes: one of its Gaussian processes', or one of its names.
 

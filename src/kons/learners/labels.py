@@ -82,7 +82,11 @@ class Labels:
 
     @property
     def positive(self) -> int:
-        """Of the first two labels, the code of the larger: True, 1, "yes"."""
+        """Of the first two labels, the code of the larger: True, 1, "yes"; of two alike, of the second.
+
+        >>> Labels(["yes", "no"]).positive, Labels([2, "10"]).positive, Labels([1, "1"]).positive
+        (0, 0, 1)
+        """
         if len(self) < 2:
             return 1
         first, second = self.known[:2]

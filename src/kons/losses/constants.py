@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -60,7 +61,7 @@ def find_constants(loss: Loss, labels: tuple[float, ...] | None, bound: float) -
             )
     else:
         bends = np.gradient(slopes, u, axis=1)
-    sigma = min(_curvature_for_one_target(u, *of) for of in zip(values, slopes, bends, strict=True))
+    sigma = min(map(partial(_curvature_for_one_target, u), values, slopes, bends))
     return L, (_SHRINK * sigma / (L * bound) if sigma >= _STRAIGHT else 0.0)
 
 

@@ -22,7 +22,7 @@ Pointwise = Callable[[Any, Any], Any]
 OfBound = float | Callable[[float], float]
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True)
 class CustomLoss(Loss):
     """A loss of your own: plain callables of (prediction, target), of numbers or of arrays.
 
@@ -149,14 +149,14 @@ class CustomLoss(Loss):
 def _at_once(loss: CustomLoss, what: str, function: Pointwise, p: Vector, y: Vector) -> Vector:
     """One call with arrays; if the callable does not take them, one call for each element."""
     if p.size <= 1:
-        return np.array([_single(loss, what, function, *at) for at in _numbers(p, y)])
+        return np.array([_single(loss, what, function, *at) for at in np.column_stack([p, y]).tolist()])
     try:
         with np.errstate(all="ignore"):
             results = np.asarray(function(p.copy(), y.copy()))  # it may write into its arguments
     except Exception:  # whatever it was, it comes up again below, with the numbers at fault
         results = np.empty(0)
     if results.shape != p.shape or results.dtype.kind not in "biuf":
-        return np.array([_single(loss, what, function, *at) for at in _numbers(p, y)])
+        return np.array([_single(loss, what, function, *at) for at in np.column_stack([p, y]).tolist()])
     results = results.astype(np.float64)
     if not np.isfinite(results).all():
         at = int(np.argmin(np.isfinite(results)))
@@ -186,10 +186,6 @@ def _as_number(result: Any) -> float | None:
         return float(array.item())
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def _numbers(p: Vector, y: Vector) -> list[tuple[float, float]]:
-    return list(zip(p.tolist(), y.tolist(), strict=True))
 
 
 def _nonsense(loss: CustomLoss, what: str, p: float, y: float, seen: str) -> NumericalError:

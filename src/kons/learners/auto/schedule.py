@@ -63,7 +63,13 @@ def chunk_before(boundary: int, longest: int = LONGEST) -> int:
 
 
 def refits(rows: int) -> bool:
-    """Whether experts that do not follow every row are fitted anew at this boundary."""
+    """Whether experts that do not follow every row are fitted anew at this boundary.
+
+    >>> boundaries = [4, 8, *range(64, 6000, 64)]
+    >>> fitted = [rows for rows in boundaries if refits(rows)]
+    >>> [after - before for before, after in zip(fitted, fitted[1:]) if before in (4, 64, 512, 1024, 2048)]
+    [4, 64, 128, 256, 512]
+    """
     period = CHUNK
     while 2 * period <= min(rows // 4, 8 * CHUNK):
         period *= 2
