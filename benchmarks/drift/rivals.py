@@ -26,7 +26,7 @@ def embedded(moving: Moving, forgetting: float) -> Predictions:
 
 
 def neighbours(moving: Moving, window: int) -> Predictions:
-    """The mean, or the commonest label, of the five nearest of the last rows; columns in their units there."""
+    """The mean, or the commonest label, of the five nearest of the last rows; columns in units there."""
     X, y, classes = moving.stream.X, moving.stream.y, moving.classes
     predictions = np.zeros(len(y))
     for start in range(1, len(y), BLOCK):

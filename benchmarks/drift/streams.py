@@ -1,7 +1,7 @@
 """Streams that move: named, seeded, fixed before the learner that is measured on them was changed.
 
 Each is a function of its random numbers alone; most have noise that nobody can foresee, some have
-stretches of rest. Those that a data folder holds (chessboard, classes_move, electricity, weather_noaa) come as they are.
+stretches of rest. Those of a data folder (chessboard, classes_move, electricity, weather_noaa) come as is.
 """
 
 from __future__ import annotations
