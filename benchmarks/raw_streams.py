@@ -67,13 +67,19 @@ SETS = {
 }
 
 
-@functools.cache
 def load(folder: Path | None, name: str) -> RawStream | None:
     """The set NAME of :data:`SETS`; None where there is no file."""
+    return load_file(folder, name, *SETS[name])
+
+
+@functools.cache
+def load_file(
+    folder: Path | None, name: str, task: str, time_ordered: bool, rows: int | None
+) -> RawStream | None:
+    """The file NAME of a folder, in its order or permuted, or the first rows; None where there is none."""
     file = None if folder is None else Path(folder) / f"{name}.csv.gz"
     if file is None or not file.is_file():
         return None
-    task, time_ordered, rows = SETS[name]
     with gzip.open(file, "rt") as lines:
         table = np.loadtxt(lines, delimiter=",", skiprows=1)
     if not time_ordered:

@@ -61,7 +61,7 @@ FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
 LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.1, 1.0 / 16.0, 512
 COUNTS, MOST_GROWN = 0.1, 1.75
 # Pruning: the price of a weight; rows to be sure; from where on experts without a memory are pruned, too.
-PRICE, SURE, LATE = 0.5, 2048, 4096
+PRICE, RECALL_PRICE, SURE, LATE = 0.5, 2.0, 2048, 4096
 
 # Stacking: weights that are equal; the weight from which on the last target is followed beyond the fence.
 TIE, FOLLOWED = 1e-6, 0.1
@@ -183,6 +183,9 @@ class Pool:
         specs = [spec for spec in EXPERTS if classes or not spec.logistic]
         self.members = [Member(spec) for spec in specs[:experts]]
         self.most_experts = len(self.members)
+        self.specs = [member.spec for member in self.members]
+        short = sorted((spec for spec in self.specs if spec.memory), key=lambda spec: spec.lags)
+        self.sentinel = short[0] if short else None
         self.stacking = Stacking(len(self.members) + FIRST, doubted=[LAST])
         self.views, self.better = {}, {False: "robust", True: "robust"}
         self.leader = None
@@ -242,7 +245,8 @@ class Pool:
             fitted.learn(self.columns_of([row], fitted), target[None], row.weight * usable)
         # Those that were pruned meanwhile are left out.
         columns = [MEAN, LAST, *(member.spec.name for member in self.members)]
-        G = np.array([row.forecasts[column] for column in columns]).T - row.centre
+        # Of those that were recalled meanwhile, the mean of the targets.
+        G = np.array([row.forecasts.get(column, row.forecasts[MEAN]) for column in columns]).T - row.centre
         t = np.clip(target, *self.fence) - row.centre
         self.stacking.learn(G, t, row.weight, self.wild)
         if self.classes:
@@ -379,6 +383,8 @@ class Pool:
                 memory = member.spec.memory
                 if memory and member.fitted and self.rows in self.schedule[f"new atoms, memory {memory}"]:
                     self.fit(member, self.usable(self.last(3 * memory // 2)), self.max_atoms)
+        if self.rows in self.schedule["recall"]:
+            self.recall()
         weights = dict(zip(self.members, self.stacking.weights()[FIRST:], strict=True))
         begun = [member for member in self.members if member.fitted is not None]
         largest = max((weights[member] for member in begun), default=0.0)
@@ -386,7 +392,7 @@ class Pool:
 
     def exchangeable(self):
         """Whether rows come in no order: experts with a memory were pruned."""
-        return not any(member.spec.memory for member in self.members)
+        return not any(member.spec.memory and member.spec != self.sentinel for member in self.members)
 
     def decide(self):
         """Views are refitted, and experts fitted in them."""
@@ -521,9 +527,11 @@ class Pool:
         """Without experts that lower the loss by less than a further weight costs."""
         price = PRICE * math.log(max(self.stacking.rows, 2.0)) * self.usual_error()
         specs = [member.spec for member in self.members]
-        series = [i + FIRST for i, spec in enumerate(specs) if spec.lags or spec.memory]
+        of_series = [(spec.lags or spec.memory) and spec != self.sentinel for spec in specs]
+        series = [i + FIRST for i, found in enumerate(of_series) if found]
         sure = min(1.0, self.rows / SURE)
-        if series and self.stacking.removal_cost(series) < sure * price * len(series):
+        needless = sure * price * len(series)
+        if series and not self.drifts() and self.stacking.removal_cost(series) < needless:
             self.remove(series)
         while self.rows >= LATE:
             specs = [member.spec for member in self.members]
@@ -532,6 +540,29 @@ class Pool:
             if not costs or min(costs) > price:
                 return
             self.remove([others[int(np.argmin(costs))]])
+
+    def drifts(self):
+        """Whether the short memory that stays lowers the loss by far."""
+        for place, member in enumerate(self.members):
+            if member.spec == self.sentinel and member.fitted is not None:
+                cost = self.stacking.removal_cost([place + FIRST])
+                price = RECALL_PRICE * math.log(max(self.stacking.rows, 2.0)) * self.usual_error()
+                return price <= cost < np.inf
+        return False
+
+    def recall(self):
+        """Those of a series come back where there is drift."""
+        there = [member.spec for member in self.members]
+        gone = [spec for spec in self.specs if (spec.lags or spec.memory) and spec not in there]
+        gone = [spec for spec in gone if self.key(spec) in self.views]
+        if not gone or not self.drifts():
+            return
+        self.log.append((self.rows, "recalled"))
+        self.stacking.add(len(gone))
+        for spec in gone:
+            self.members.append(Member(spec))
+            rows = self.usable(self.last(3 * (spec.memory or SETTLED) // 2))
+            self.fit(self.members[-1], rows, self.max_atoms)
 
     def remove(self, gone):
         self.log.append((self.rows, "pruned"))

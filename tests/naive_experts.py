@@ -390,3 +390,10 @@ class Stacking:
         self.start = w[rest] + np.linalg.solve(A[np.ix_(rest, rest)], A[np.ix_(rest, gone)] @ w[gone])
         self.G, self.priors, self.prior = self.G[:, rest], self.priors[rest], self.prior[rest]
         self.since = len(self.G)
+
+    def add(self, count):
+        """Weights more, that start at 0."""
+        doubts = np.full(count, DOUBT)
+        self.G = np.hstack([self.G, np.zeros((len(self.G), count))])
+        self.start, self.priors = np.append(self.start, 0.0 * doubts), np.append(self.priors, doubts)
+        self.prior = np.append(self.prior, doubts * (self.prior[0] / self.priors[0]))

@@ -352,13 +352,16 @@ def test_rows_in_no_order_need_no_memory_and_their_share_is_given_on():
     y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=2100)
     model = AutoKONS(max_atoms=40)
     model.advance(X, y)
-    assert not any("memory" in name or "last targets" in name for name in model.shares)
+    # But the one that tells when others would be of use.
+    of_series = [name for name in model.shares if "memory" in name or "last targets" in name]
+    assert of_series == ["gaussian, features, memory 300"]
     assert len(experts(model)) == len(model.shares) - 2  # all have begun
     atoms = {
         name: len(expert["atoms"]) for name, expert in experts(model).items() if not name.startswith("linear")
     }
     assert next(iter(atoms)) == STEADY.name
     # To those whose votes count; all together never cost more than at the start.
+    assert atoms.pop(of_series[0]) == 20
     assert min(atoms.values()) == 40 < max(atoms.values()) <= 70
     assert sum(size**2 for size in atoms.values()) <= 12 * 40**2
     assert model.size <= model.experts * model.max_atoms

@@ -62,6 +62,15 @@ def no_order(rows=ROWS):
     return Stream(X, y, {"pruned", "new columns"}, widened=1030, singly=range(560, 700))
 
 
+def creeping(rows=ROWS):
+    """Rows in no order, until from row 600 on the function moves; targets are known three rows late."""
+    rng = np.random.default_rng(7)
+    X = rng.uniform(-1.0, 1.0, size=(rows, 2))
+    phase = np.maximum(np.arange(rows) - 600, 0) / 250.0
+    y = 3.0 * (np.cos(phase) * X[:, 0] + np.sin(phase) * X[:, 1]) + rng.normal(size=rows)
+    return Stream(X, y, {"pruned", "recalled"}, {"delay": 3}, singly=range(1000, 1040))
+
+
 def weighted(rows=ROWS):
     """A series with weights, 0 among them, a constant and a binary column, and targets three rows late."""
     rng = np.random.default_rng(2)
@@ -138,6 +147,7 @@ def full_reservoir(rows=9200):
 MAKERS = {
     "level drift": level_drift,
     "no order": no_order,
+    "creeping, delay 3": creeping,
     "weights, delay 3": weighted,
     "delay 40": late_targets,
     "turned": turned,
@@ -152,6 +162,7 @@ MAKERS = {
 STREAMS = {
     "level drift": (0, 2600),
     "no order": (1560, 4400),
+    "creeping, delay 3": (1060, 2200),
     "weights, delay 3": (270, 1300),
     "delay 40": (330, 1400),
     "turned": (670, 1100),
@@ -383,6 +394,6 @@ def test_the_schedule_is_read_from_the_page():
     rows = {name: [row for row in range(4, 40000, 4) if row in rule] for name, rule in SCHEDULE.items()}
     assert rows["end of a chunk"][:8] == [4, 8, 16, 32, 64, 128, 192, 256]
     assert rows["selection"] == [4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096]
-    assert rows["pruning"] == [512, 1024, 2048, 4096, 8192, 16384, 32768]
+    assert rows["pruning"][:6] == [512, 1024, 2048, 4096, 8192, 12288]
     assert all(set(at) <= set(rows["end of a chunk"]) for at in rows.values())
     assert SCHEDULE["end of a chunk"].before(1152) == 1024

@@ -118,6 +118,15 @@ class Sequential(Quadratic):
         other.factor()
         return other
 
+    def with_more(self, prior: Vector) -> Sequential:
+        """Another one over more coordinates, in which no row had a component; u is 0 there."""
+        A, n = self.running_sum(), len(self)
+        other = Sequential(np.diag(np.concatenate([np.diagonal(self.prior), prior])), self.outputs)
+        other.S[:n, :n] = A - self.prior
+        other.factor()
+        other.assign(np.pad(self.u, ((0, len(prior)), (0, 0))))
+        return other
+
     def _split(self, coordinates: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64], Matrix]:
         gone = np.asarray(coordinates)
         return gone, np.setdiff1d(np.arange(len(self)), gone), self.running_sum()

@@ -4,7 +4,8 @@
 
     chunks      4, 8, 16, 32 and 64 rows; then 64 each, from 1024 rows on 128
     refits      of experts that learn in batches: every 64 rows, from 512 on 128, from 1024 on 256, then 512
-    pruning     at powers of two from 512 on
+    pruning     at 512, 1024 and 2048 rows, then every 4096
+    recall      of short memories that were pruned: every 512 rows
     selection   at powers of two up to 1024, and at 4096
 """
 
@@ -12,13 +13,16 @@ from __future__ import annotations
 
 __all__ = [
     "CHUNK",
+    "EARLY",
     "LATE",
     "LONGEST",
     "SETTLED",
     "chunk_before",
     "doubled",
     "is_selection_step",
+    "may_recall",
     "next_boundary",
+    "prunes",
     "refits",
 ]
 
@@ -26,6 +30,9 @@ __all__ = [
 CHUNK, LONGEST = 64, 128
 #: From here on chunks are long and less is tried.
 SETTLED = 1024
+#: From here on some rows more or less no longer matter: experts with an endless memory learn at the end of
+#: chunks, and those of a series may be pruned, and come back.
+EARLY = 512
 #: The last selection; from here on experts without a memory are pruned, too.
 LATE = 4096
 # Rows of the first chunk: what a line through some rows predicts is better than their mean.
@@ -79,6 +86,20 @@ def refits(rows: int) -> bool:
 def doubled(rows: int) -> bool:
     """Whether this is a power of two, from the first chunk's end on."""
     return rows >= FIRST and rows & (rows - 1) == 0
+
+
+def prunes(rows: int) -> bool:
+    """Whether experts that add nothing may leave.
+
+    >>> [rows for rows in range(1, 13_000) if prunes(rows)]
+    [512, 1024, 2048, 4096, 8192, 12288]
+    """
+    return rows % LATE == 0 or (rows >= EARLY and doubled(rows))
+
+
+def may_recall(rows: int) -> bool:
+    """Whether experts of a series that left may come back."""
+    return rows % EARLY == 0
 
 
 def is_selection_step(rows: int) -> bool:

@@ -20,16 +20,17 @@ from numpy.typing import NDArray
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.feature_map import SCALINGS, CachedFeatures, FeatureMap
 from kons.learners.auto.feature_maps import FeatureMaps
-from kons.learners.auto.pool import ExpertPool, fit_expert
+from kons.learners.auto.pool import ExpertPool, Slot, fit_expert
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import ChunkEnd, Layout
-from kons.learners.auto.schedule import LATE, LONGEST, SETTLED, doubled
+from kons.learners.auto.schedule import EARLY, LATE, LONGEST, SETTLED, may_recall, prunes
 from kons.learners.auto.spec import (
     BASELINES,
     LAST,
     MEAN,
     STEADY,
     first_specs,
+    sentinel_of,
     stored_specs,
 )
 from kons.learners.auto.stacking import Stacking
@@ -38,9 +39,6 @@ from kons.stored import Stored
 
 __all__ = ["Selection"]
 
-# From here on some rows more or less no longer matter: experts with an endless memory learn at the end of
-# chunks, and those of a series may be pruned.
-EARLY = 512
 # An expert counts that is worth this part of the best one in stacking: weaker ones neither move nor grow.
 COUNTS = 0.1
 # How many times max_atoms an expert may take that others left room for: its cost grows as the square.
@@ -62,6 +60,8 @@ class Selection(Part):
         self.pool = ExpertPool(self.all_specs)
         self.stacking = self._new_stacking()
         self.feature_maps = FeatureMaps(settings.fixed, settings.effort.knots)
+        #: The short memory that is always there, to tell when others would be of use.
+        self.sentinel = sentinel_of(self.all_specs)
         #: The column of the expert with the largest weight; that of the mean before any has begun.
         self.leader = MEAN
 
@@ -79,8 +79,8 @@ class Selection(Part):
         return [MEAN, LAST, *(self.all_specs.index(spec) + BASELINES for spec in self.pool.specs)]
 
     def spread(self, F: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Predictions of those at work in columns by their numbers; 0 for those that were pruned."""
-        by_number = np.zeros((len(F), len(self.all_specs) + BASELINES, F.shape[2]))
+        """Predictions of those at work in columns by their numbers; of those pruned, the mean of targets."""
+        by_number = np.repeat(F[:, [MEAN]], len(self.all_specs) + BASELINES, axis=1)
         by_number[:, self.columns] = F
         return by_number
 
@@ -101,7 +101,7 @@ class Selection(Part):
             old = []
         if selects:
             self._select(now)
-        elif now.rows > SETTLED and doubled(now.rows):
+        elif prunes(now.rows):
             self._prune(now)
         for i, slot in enumerate(self.pool.slots):
             memory = slot.spec.memory
@@ -109,6 +109,8 @@ class Selection(Part):
             if due and slot.expert is not None:
                 self._fit(i, now, self._remembered(memory, now), self._max_atoms)
         self.pool.end_chunk(refit, old)
+        if may_recall(now.rows):
+            self._recall(now)
         # An expert that is not fitted repeats the others, and its weight says nothing.
         begun = [i + BASELINES for i, slot in enumerate(self.pool.slots) if slot.expert is not None]
         weights = self.stacking.weights
@@ -124,7 +126,7 @@ class Selection(Part):
             some = now.believed(self._reservoir.last(min(now.rows // 2, SETTLED)))
         if not len(kept) or not len(some):
             return
-        if now.rows >= EARLY and doubled(now.rows):
+        if prunes(now.rows):
             self._prune(now)
         self.feature_maps.refit(now, kept, some, self.pool, random)
         seen, counting = CachedFeatures(kept, now.layout), self._counting()
@@ -165,7 +167,8 @@ class Selection(Part):
 
         Not where rows come in an order that matters, as far as experts with a finite memory can tell.
         """
-        if now.rows < SETTLED or any(spec.memory for spec in self.pool.specs):
+        specs = self.pool.specs
+        if now.rows < SETTLED or any(spec.memory and spec != self.sentinel for spec in specs):
             return self._max_atoms
         others = len(self.pool) - count
         # An expert's cost grows with the square of its atoms.
@@ -177,12 +180,14 @@ class Selection(Part):
 
         The bar is that of the Bayesian information criterion, log(n)/n of the loss for each weight, halved;
         lower before 2,048 rows. Those of a series go together: on rows in no order none of them is of
-        use, on others they help each other.
+        use, on others they help each other. The sentinel stays, to tell when they would be of use again.
         """
         stacking = self.stacking
         bar = 0.5 * math.log(max(stacking.memory, 2.0)) * now.error
-        series = [i + BASELINES for i, spec in enumerate(self.pool.specs) if spec.of_series]
-        if series and stacking.removal_cost(series) < min(1.0, now.rows / 2048) * bar * len(series):
+        specs = self.pool.specs
+        series = [i + BASELINES for i, spec in enumerate(specs) if spec.of_series and spec != self.sentinel]
+        needless = min(1.0, now.rows / 2048) * bar * len(series)
+        if series and not self._drifts(now) and stacking.removal_cost(series) < needless:
             self._remove(series)
         while now.rows >= LATE:
             specs = self.pool.specs
@@ -191,6 +196,31 @@ class Selection(Part):
             if not costs or min(costs) > bar:
                 return
             self._remove([steady[int(np.argmin(costs))]])
+
+    def _drifts(self, now: ChunkEnd) -> bool:
+        """Whether the sentinel is of use beside the long memories: of a function that stays, they know more.
+
+        The bar is four times that of pruning: where nothing moves it is passed once in ten thousand looks.
+        """
+        specs = self.pool.specs
+        if self.sentinel not in specs:
+            return False
+        place = specs.index(self.sentinel)
+        cost = self.stacking.removal_cost([place + BASELINES])
+        bar = 2.0 * math.log(max(self.stacking.memory, 2.0)) * now.error
+        return self.pool.slots[place].expert is not None and bar <= cost < np.inf
+
+    def _recall(self, now: ChunkEnd) -> None:
+        """Bring the experts of a series back where there is drift. They start from the last rows."""
+        specs, known = self.pool.specs, self.feature_maps.current
+        gone = [spec for spec in self.all_specs if spec.of_series and spec not in specs]
+        gone = [spec for spec in gone if self.feature_maps.key(spec) in known]
+        if not gone or not self._drifts(now):
+            return
+        self.stacking.add(len(gone))
+        for spec in gone:
+            self.pool.slots.append(Slot(spec))
+            self._fit(len(self.pool) - 1, now, self._remembered(spec.memory or SETTLED, now), self._max_atoms)
 
     def _remove(self, columns: list[int]) -> None:
         self.stacking.remove(columns)

@@ -13,6 +13,7 @@ __all__ = [
     "STEADY",
     "ExpertSpec",
     "first_specs",
+    "sentinel_of",
     "stored_specs",
 ]
 
@@ -80,6 +81,12 @@ def first_specs(count: int, *, linear: bool, classes: bool) -> list[ExpertSpec]:
     """The first ``count`` specs, or as many as there are."""
     specs = [spec for spec in SPECS if linear or spec.kernel != "linear"]
     return [spec for spec in specs if classes or not spec.logistic][:count]
+
+
+def sentinel_of(specs: list[ExpertSpec]) -> ExpertSpec | None:
+    """The one with a short memory that is never pruned: without last targets, if there is such a one."""
+    short = [spec for spec in specs if spec.memory]
+    return min(short, key=lambda spec: spec.lags, default=None)
 
 
 def stored_specs(stored: Stored, name: str, known: list[ExpertSpec]) -> list[ExpertSpec]:

@@ -155,6 +155,14 @@ class Stacking(Part):
         self.priors, self.prior = self.priors[rest], self.prior[rest]
         self.moved = self.moved.only(rest)
 
+    def add(self, experts: int) -> None:
+        """So many experts more, with weights that start at 0 and have to be earned."""
+        doubts = np.full(experts, DOUBT)
+        added = np.minimum(doubts * (self.prior[0] / self.priors[0]), FIXED)
+        self.start = np.append(self.start, np.zeros(experts))
+        self.priors, self.prior = np.append(self.priors, doubts), np.append(self.prior, added)
+        self.moved = self.moved.with_more(added)
+
     def load_state(self, stored: Stored, **_: Any) -> None:
         """Take what was saved of as many experts."""
         super().load_state(stored, experts=len(self.start))

@@ -1,0 +1,1 @@
+"""Is AutoKONS ever blind to drift? Streams that move, beside learners with the best memory in hindsight."""
