@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Matrix, ReadMatrix, Vector
 from kons.compilation import compiled_sums
 
 __all__ = [
@@ -178,7 +178,9 @@ def fit_rows(L: Matrix, c: Matrix, base: Matrix) -> None:
 
 
 @compiled_sums
-def weights_of(L: Matrix, base: Matrix, V: Matrix, C: Matrix, marks: Matrix, pending: int) -> Matrix:
+def weights_of(
+    L: ReadMatrix, base: ReadMatrix, V: ReadMatrix, C: ReadMatrix, marks: ReadMatrix, pending: int
+) -> Matrix:
     """u of each output, as rows, after the rows of a period that wait."""
     n, outputs = base.shape
     steps, U = np.empty(pending), np.empty((outputs, n))

@@ -19,8 +19,6 @@ __all__ = ["Calibration", "learn_logit", "log_odds"]
 
 # Slope and intercept start where scores are the probabilities, with the weight of some rows in doubt.
 SLOPE, PRIOR = 1.0, (1.0, 1.0)
-# A higher score never means a smaller probability, nor one that is hardly larger.
-LEAST_SLOPE = 0.5
 # Scores of 0 and 1, which are estimates, too, stand for odds of one to a hundred.
 NO_LESS = 0.01
 
@@ -139,5 +137,6 @@ def learn_logit(
     marks[0, STEPS] = (p - y) / (1.0 + curvature * work[-1])
     end_period(prior, S, L, base, Z, V, C, marks, 1, FORGETTING)
     intercept = base[1, 0] / L[1, 1]
-    least = L[0, 0] * (LEAST_SLOPE - SLOPE) + L[1, 0] * intercept
+    # A higher score never means a smaller probability, nor one that is hardly larger: a slope of at least 0.5.
+    least = L[0, 0] * (0.5 - SLOPE) + L[1, 0] * intercept
     base[0, 0] = max(base[0, 0], least)  # L^T u, where the slope is at its bound

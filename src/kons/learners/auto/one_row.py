@@ -172,8 +172,7 @@ class OneRow:
 
     def asked(self) -> Asked:
         """The row that was last asked, as it is kept until its target is known. A copy."""
-        F = np.zeros((len(self._ensemble.selection.all_specs) + BASELINES, self.F.shape[1]))
-        F[self._columns] = self.F
+        F = self._ensemble.selection.spread(self.F[None])[0]
         centre = np.float64(0.0 if self._ensemble.layout.classes else self.F[MEAN, 0])
         return Asked(self.row.copy(), F, centre, self.predictions.copy())  # type: ignore[arg-type]
 
