@@ -203,7 +203,7 @@ def test_new_features_and_classes_reach_the_one_asleep(kind, delay):
 def test_a_successor_knows_all_classes():
     X, y = stream("classification")
     y[3] = "rare"
-    model = model_of("classification")
+    model = model_of("classification", experts=2)  # without a short memory, which would follow by itself
     model.advance(X, y)
     assert model.successions == 1
     assert len(model.classes) == 4
