@@ -16,6 +16,7 @@ NEIGHBOURS = 5
 BLOCK = 64
 
 Predictions = np.ndarray
+Play = Callable[[Moving], Predictions]
 
 
 def embedded(moving: Moving, forgetting: float) -> Predictions:
@@ -55,7 +56,7 @@ def numbers(predictions: np.ndarray) -> Predictions:
     return np.array([0.0 if value is None else value for value in predictions], dtype=np.float64)
 
 
-def always_there() -> Iterator[tuple[str, Callable[[Moving], Predictions]]]:
+def always_there() -> Iterator[tuple[str, Play]]:
     """Those that need no other library, each with one setting."""
     for forgetting in FORGETTING:
         yield f"embedded, forgetting {forgetting:g}", lambda moving, f=forgetting: embedded(moving, f)

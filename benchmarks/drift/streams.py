@@ -33,6 +33,12 @@ class Moving(NamedTuple):
     def classes(self) -> bool:
         return self.stream.task == "classification"
 
+    def loss(self, prediction: np.ndarray, uncounted: int) -> float:
+        """Mean squared error, or the part of the rows whose class was missed, behind the first rows."""
+        y = self.stream.y
+        losses = prediction != y if self.classes else (prediction - y) ** 2
+        return float(losses[uncounted:].mean())
+
 
 Made = tuple[np.ndarray, np.ndarray]
 _MAKERS: dict[str, tuple[str, str, Callable[[np.random.Generator], Made]]] = {}

@@ -137,6 +137,6 @@ def learn_logit(
     marks[0, STEPS] = (p - y) / (1.0 + curvature * work[-1])
     end_period(prior, S, L, base, Z, V, C, marks, 1, FORGETTING)
     intercept = base[1, 0] / L[1, 1]
-    # A higher score never means a smaller probability, nor one that is hardly larger: a slope of at least 0.5.
+    # A higher score never means a smaller probability, nor one hardly larger: a slope of at least 0.5.
     least = L[0, 0] * (0.5 - SLOPE) + L[1, 0] * intercept
     base[0, 0] = max(base[0, 0], least)  # L^T u, where the slope is at its bound
