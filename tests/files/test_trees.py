@@ -44,7 +44,7 @@ TREES = st.recursive(
 )
 
 
-@effort.examples(50)
+@effort.examples(20)
 @given(tree=TREES)
 def test_trees_come_back(tree, tmp_path_factory):
     assert_identical(through(tree, tmp_path_factory.getbasetemp()), tree)

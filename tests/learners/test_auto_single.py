@@ -318,8 +318,7 @@ def test_a_chunk_with_more_rows_than_it_can_have_is_refused():
         AutoKONS.from_state(model.parameters(), state)
 
 
-@pytest.mark.parametrize("kind", ["regression", "late"])
-@pytest.mark.parametrize("delay", [0, 5])
+@effort.every_value(kind=["regression", "late"], delay=[0, 5])
 def test_what_the_rows_of_a_chunk_built_is_found_again_bit_for_bit(kind, delay):
     """In a file there are only the rows, and how they were cut; the third class comes inside a chunk."""
     X, y = stream(kind, 420)

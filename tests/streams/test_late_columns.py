@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+import effort
 from kons.errors import InputError
 from kons.streams import Plan, open_stream
 from streams.whole import by_name, whole
@@ -97,8 +98,7 @@ def test_a_plan_with_a_late_column_reads_another_file_alike(tmp_path):
     assert again.bad_cells == {"late": (1, ((4, "oops"),))}
 
 
-@pytest.mark.parametrize("horizon", [0, 3])
-@pytest.mark.parametrize("task", ["regression", "classification"])
+@effort.every_value(task=["regression", "classification"], horizon=[0, 3])
 def test_on_from_the_middle_with_an_encoder_bit_for_bit(tmp_path, task, horizon):
     path = written(tmp_path, lambda i: f"n{i % 90}", 1500)
     options = {"task": task, "horizon": horizon, "quiet": True, "block_size": 400}

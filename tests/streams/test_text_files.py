@@ -106,12 +106,13 @@ def test_lines_are_those_of_the_file(file):
 
 
 def test_many_columns(file):
-    names = [f"c{i}" for i in range(10_000)]
-    path = file(",".join(names) + "\n" + (",".join(["1.5"] * 10_000) + "\n") * 30)
-    X, _, _ = whole(open_stream(path, "c9999"))
-    assert X.shape == (30, 9999)
+    count = effort.amount(2_000, 10_000)
+    names = [f"c{i}" for i in range(count)]
+    path = file(",".join(names) + "\n" + (",".join(["1.5"] * count) + "\n") * 30)
+    X, _, _ = whole(open_stream(path, f"c{count - 1}"))
+    assert X.shape == (30, count - 1)
     assert (X == 1.5).all()
-    with pytest.raises(ConfigurationError, match=r"c19 and 9,980 more\."):
+    with pytest.raises(ConfigurationError, match=rf"c19 and {count - 20:,} more\."):
         open_stream(path, "nothing like it")
 
 

@@ -51,12 +51,12 @@ def run(untidy):
         )
 
 
-@pytest.mark.parametrize("seed", range(effort.amount(25, FILES)))
+@pytest.mark.parametrize("seed", range(effort.amount(16, FILES)))
 def test_untidy_files_run_to_the_end_with_the_right_counts(tmp_path, seed):
     run(untidy_file(random.Random(seed), tmp_path))
 
 
-@effort.examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@effort.examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(choices=st.randoms(use_true_random=False))
 def test_hypothesis_finds_no_file_that_does_not(tmp_path, choices):
     run(untidy_file(choices, tmp_path, sizes=(12, 60, 300, 1200)))

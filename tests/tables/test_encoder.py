@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import effort
 from contracts.learners import assert_identical
 from kons.tables import Encoder
 from tables.record_streams import mixed, records, taught, taught_singly
@@ -38,7 +39,7 @@ def test_blocks_rows_and_single_dicts_are_the_same(setting, rows, sizes):
     assert_identical(quick.state(), one.state())
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+@pytest.mark.parametrize("setting", effort.some(SETTINGS, SETTINGS[0], SETTINGS[3]), ids=str)
 def test_a_long_stream_is_the_same_in_blocks_rows_and_single_dicts(setting):
     rows, numbers = mixed(2300, seed=1)
     labelled = setting.get("labelled", False)
