@@ -41,6 +41,7 @@ SUBJECTS = {
 TWICE = {
     *("recipe kons", "recipe sketched", "recipe ridge", "recipe embedded", "SketchedKONS, floor 1"),
     *("recipe nons_ald", "recipe con_kons", "recipe b_kons", "Classifier, closed", "for_task, regression"),
+    *("recipe pkawv", "KORS, theory", "for_task, classification", "Classifier"),
 }
 
 

@@ -78,5 +78,6 @@ def test_what_is_not_allowed_fails_and_so_does_what_is_allowed_for_nothing(tmp_p
     assert "learners/old.py" in capsys.readouterr().out
 
 
+@pytest.mark.soak  # `make lint` asks the same
 def test_the_library_keeps_the_rule():
     assert algebra.main(Path(__file__).parents[2] / "src" / "kons") == 0
