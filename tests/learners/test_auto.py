@@ -490,3 +490,8 @@ def test_a_rare_class_is_ranked_alike_early_and_late():
         areas.append(roc_auc_score(y, p))
         assert log_loss(y, p) < 0.92 * log_loss(y, np.full(len(y), rare.mean()))
     assert np.mean(areas) > 0.85
+
+
+def test_a_gap_may_come_before_any_row():
+    model = AutoKONS()
+    assert model.predict_one(np.array([1.0, np.nan])) == model.predict_one([1.0, 0.0]) == 0.0

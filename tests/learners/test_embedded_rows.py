@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from contracts.learners import assert_identical
 from kons import EmbeddedKONS, Gaussian, Laplace, Linear, Logistic, Squared
 from kons.core import one_row
+from kons.core.quadratic import Quadratic
 from kons.errors import InputError, KonsError, NumericalError, TargetError
 from kons.kernels import FunctionKernel, Kernel
 from kons.policies import Dependence, Fixed, Leverage
@@ -542,6 +544,46 @@ def test_ctrl_c_behind_the_compiled_loop(monkeypatch):
     monkeypatch.undo()
     assert interrupted.rows_seen == expected.rows_seen
     go_on_alike(interrupted, expected, exact=False)
+
+
+def test_ctrl_c_at_the_end_of_a_period_waits_for_it(monkeypatch):
+    stopped, expected = trained(), trained()
+    while expected.rows_seen % 64 != 63:
+        for learner in (stopped, expected):
+            learner.learn_one(X[0], Y[0])
+    end = Quadratic.end_period_of_rows
+
+    def hear_then_end(self):
+        signal.raise_signal(signal.SIGINT)
+        end(self)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        monkeypatch.setattr(Quadratic, "end_period_of_rows", hear_then_end)
+        with pytest.raises(KeyboardInterrupt):
+            stopped.learn_one(X[1], Y[1])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    monkeypatch.undo()
+    expected.learn_one(X[1], Y[1])
+    go_on_alike(stopped, expected, exact=True)
+
+
+def test_an_error_from_outside_at_the_end_of_a_period_is_the_end_and_no_crash(monkeypatch):
+    learner = trained()
+    while learner.rows_seen % 64 != 63:
+        learner.learn_one(X[0], Y[0])
+
+    def breaks(self):
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Quadratic, "end_period_of_rows", breaks)
+        with pytest.raises(MemoryError):
+            learner.learn_one(X[1], Y[1])
+    for x in X[:80]:
+        with pytest.raises(NumericalError, match="stopped in the midst of a row"):
+            learner.learn_one(x, 0.0)
 
 
 def test_other_threads_predict_in_memory_of_their_own():

@@ -261,7 +261,7 @@ def test_units_that_are_not_known_yet_are_saved_and_undone(task):
         other.advance(RAW[125:], targets[125:])
     assert_identical(loaded.state(), model.state())
     assert "late" not in model.state()
-    for what in ({"columns": np.array([9.0])}, {"since": np.array([0.5])}, {"since": np.array([99.0])}):
+    for what in ({"columns": np.array([9.0])}, {"since": np.array([0.5])}, {"since": np.array([1e12])}):
         forged = copy.deepcopy(before)
         forged["late"] = {name: what.get(name, array[..., :1]) for name, array in forged["late"].items()}
         with pytest.raises(FileError):
@@ -285,6 +285,24 @@ def test_an_error_behind_the_row_that_tells_a_unit_is_undone(monkeypatch):
         model.advance(RAW[70:150], TARGETS[70:150])
     assert calls == [40, 40]
     assert_identical(model.state(), before)
+
+
+def test_rows_asked_before_a_column_came_tell_nothing_of_its_unit():
+    """They wait while it comes, and have its first value in it; those behind them tell the unit."""
+    late, at_once = scaled(40), scaled(40)
+    for model in (late, at_once):
+        model.advance(RAW[:70, :3], TARGETS[:70])
+    for t in range(30):
+        late.ask(RAW[70 + t, :3], t)
+    late.widen(1, RAW[:1, 3:])
+    late = Scaled.from_state(late.parameters(), late.state())
+    for t in range(30):
+        late.tell(t, TARGETS[70 + t])
+    at_once.advance(RAW[70:100, :3], TARGETS[70:100])
+    at_once.widen(1, RAW[:1, 3:])
+    for model in (late, at_once):
+        model.advance(RAW[100:], TARGETS[100:])
+    close(late.predict(RAW), at_once.predict(RAW))
 
 
 def test_unscaled_features_need_no_samples():

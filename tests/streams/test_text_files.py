@@ -105,6 +105,12 @@ def test_lines_are_those_of_the_file(file):
     assert by_name(stream)["t=a"].tolist() == [0, 0, 0, 0, 1]
 
 
+def test_a_name_of_several_words_above_one_column(file):
+    plan = open_stream(file("house size,y\n1,1\n2,2\n3,3\n"), "y", quiet=True).plan
+    again = open_stream(file("house size\n1.5\n2.5\n", "one.csv"), plan=plan, quiet=True).to_predict()
+    assert whole(again)[0].tolist() == [[1.5], [2.5]]
+
+
 def test_many_columns(file):
     count = effort.amount(2_000, 10_000)
     names = [f"c{i}" for i in range(count)]

@@ -23,6 +23,7 @@ from kons.core.embedding import Embedding
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.exponential import exponentials
 from kons.core.factor import apply_triangle
+from kons.core.interruption import stopped_midway
 from kons.core.ledger import LEDGER, RULES, TOTALS, Entries, Ledger, PackedRules, new_ledger
 from kons.core.quadratic import Quadratic, SquareSum
 from kons.core.quadratic_loops import STEPS, keep_row, predict_leading
@@ -143,6 +144,11 @@ class OneRow:
         works, tables["work"] = self._room_for_row()
         return predict(address_of(tables), x), works
 
+    @property
+    def at_last_row(self) -> bool:
+        """Whether the next row is the last of its period, behind which more is done."""
+        return self._first.pending == self._period - 1
+
     def learn(
         self, x: Vector, scale: float, step_size: float, uniform: float, self_kernel: float
     ) -> tuple[int, float, float]:
@@ -152,6 +158,8 @@ class OneRow:
         sums over all A of log(1 + w*q) and of the leverages. Where it ENTERED, :meth:`entered` is next.
         """
         found: tuple[int, float, float]
+        if self._first.pending >= self._period:
+            raise stopped_midway()
         try:
             found = learn(self.address, scale, step_size, uniform, self_kernel, x)
             if found[0] == ASKED:  # the loop cannot tell itself

@@ -197,7 +197,8 @@ class TakesTables:
         """An array without its gaps, where no row before had one."""
         told: Any = self
         array = np.asarray(X, dtype=np.float64)
-        return np.where(np.isnan(array), told.column_totals / max(told.rows_seen, 1), array)
+        means = told.column_totals / told.rows_seen if told.rows_seen else 0.0
+        return np.where(np.isnan(array), means, array)
 
     def _as_codes(self, y: Any) -> Any:
         told: Any = self

@@ -25,6 +25,7 @@ from kons.core.coins import Coins
 from kons.core.embedding import Embedding
 from kons.core.entry import DEPENDENT
 from kons.core.function import cross_gram
+from kons.core.interruption import HeldInterrupts
 from kons.core.ledger import (
     HESSIAN,
     SPAN_DEPENDENCE,
@@ -365,7 +366,15 @@ class EmbeddedKONS(NewtonLearner):
         if self._in_blocks or (self._outputs is None and not isinstance(y, float)):
             super().learn_one(x, y)
             return
-        rows, self_kernel, given, point = self._one_row or self._rows(), 1.0, x, None
+        rows = self._one_row or self._rows()
+        if rows.at_last_row:
+            with HeldInterrupts():
+                self._learn_row(x, y, rows)
+        else:
+            self._learn_row(x, y, rows)
+
+    def _learn_row(self, x: Any, y: Any, rows: OneRow) -> None:
+        self_kernel, given, point = 1.0, x, None
         if not (
             type(x) is ndarray and x.dtype is FLOAT64 and x.strides == IN_ONE_PIECE and len(x) == rows.columns
         ):

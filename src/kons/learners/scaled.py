@@ -265,7 +265,8 @@ class Scaled(OfLabels, Wrapper):
             if scaling is not None and len(rows) == 1:
                 width = len(scaling.medians)
                 self._late = self._late or LateColumns()
-                self._late.join(range(width - columns, width))
+                waiting = 0 if self._queue is None else len(self._queue)
+                self._late.join(range(width - columns, width), waiting)
             self._features = scaling
         elif self._width is not None:
             self._warm.widen(self._width, columns)

@@ -102,7 +102,8 @@ class FeatureScales(Field):
 class LateColumns(Part):
     """Raw values of columns that came behind the warm-up, until their units can be read off them.
 
-    ``since``: how many of the rows kept are older than a column, and have 0 there.
+    ``since``: how many of the rows kept are older than a column, and have 0 there; those that were asked
+    before it came, and still wait for their targets, are among these.
     """
 
     STATE = fields(
@@ -115,10 +116,10 @@ class LateColumns(Part):
     def __len__(self) -> int:
         return len(self.columns)
 
-    def join(self, columns: range) -> None:
-        """These have come."""
+    def join(self, columns: range, waiting: int) -> None:
+        """These have come, while so many rows without them wait."""
         self.columns = np.append(self.columns, columns)
-        self.since = np.append(self.since, np.full(len(columns), float(len(self.rows))))
+        self.since = np.append(self.since, np.full(len(columns), float(len(self.rows) + waiting)))
         self.rows = np.pad(self.rows, ((0, 0), (0, len(columns))))
 
     def left(self, enough: int) -> int:
@@ -140,7 +141,8 @@ class LateColumns(Part):
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         whole = all((array == np.floor(array)).all() for array in (self.columns, self.since))
-        if not whole or (self.since > len(self.rows)).any() or (self.columns >= (sizes["width"] or 1)).any():
+        # Rows that wait, or waited and were forgotten, may be more than there are rows.
+        if not whole or (self.since > 1e9).any() or (self.columns >= (sizes["width"] or 1)).any():
             raise stored.error("its late columns are not columns of its rows")
 
 

@@ -115,6 +115,8 @@ class DelimitedReader(TextReader):
         if len(first) < 2 or (sign == " " and b"\t" in text.partition(b"\n")[0]):
             return (0.0,)
         alike = [first, *(row for row in rows if len(row) == len(first))]
+        if sign == " " and rows and len(alike) == 1:  # a name of several words above one column
+            return (0.0,)
         cells = [cell for row in alike for cell in row]
         others = {*DELIMITERS, self.quote} - {sign}
         are_numbers = [number_style([cell]) is not None for cell in cells]

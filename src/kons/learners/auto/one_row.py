@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import address_of
+from kons.core.interruption import stopped_midway
 from kons.kernels import Gaussian, Kernel, Linear, Matern
 from kons.learners.auto.feature_map import FeatureMap
 from kons.learners.auto.logistic import SpanLogistic
@@ -137,6 +138,8 @@ class OneRow:
     def learn(self, y: float, now: int, asked: Asked | None = None) -> None:
         """Learn the row that was just asked, with weight 1; or one that was asked earlier, with its own."""
         ensemble, row, F, predictions = self._ensemble, self.row, self.F, self.predictions
+        if self._pending >= LONGEST:
+            raise stopped_midway()
         centre = 0.0 if ensemble.layout.classes else float(F[MEAN, 0])
         if asked is not None:
             row = asked.rows.copy()

@@ -1,0 +1,53 @@
+"""Ctrl-C waits while a state is between two rows, where it could be neither finished nor taken back."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+from kons.errors import NumericalError
+
+__all__ = ["HeldInterrupts", "stopped_midway"]
+
+
+class HeldInterrupts:
+    """Inside, SIGINT is only noted; its handler is called at the end.
+
+    In the main thread, the only one that hears it, and where a Python function would hear it. Costs some
+    microseconds: not for every row.
+
+    >>> with HeldInterrupts():
+    ...     rows, pending = 64, 0
+    """
+
+    __slots__ = ("_before", "_heard")
+
+    def __init__(self) -> None:
+        self._before: Any = None
+        self._heard: tuple[int, FrameType | None] | None = None
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            before = signal.getsignal(signal.SIGINT)
+            if callable(before):
+                self._before = before
+                signal.signal(signal.SIGINT, self._hear)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self._heard = number, frame
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            if self._heard is not None:
+                self._before(*self._heard)
+
+
+def stopped_midway() -> NumericalError:
+    """What to raise where an exception from outside left more rows behind than there is room for."""
+    return NumericalError(
+        "this learner was stopped in the midst of a row, by a signal or an error from outside, and cannot go "
+        "on: load the model that was saved last, or begin anew."
+    )
