@@ -23,7 +23,7 @@ from kons.core.embedding import Embedding
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.exponential import exponentials
 from kons.core.factor import apply_triangle
-from kons.core.interruption import stopped_midway
+from kons.core.interruption import HeldInterrupts, stopped_midway
 from kons.core.ledger import LEDGER, RULES, TOTALS, Entries, Ledger, PackedRules, new_ledger
 from kons.core.quadratic import Quadratic, SquareSum
 from kons.core.quadratic_loops import STEPS, keep_row, predict_leading
@@ -33,9 +33,9 @@ from kons.losses.builtin import SQUARED, slope_of
 __all__ = ["PLAIN", "REFUSED", "TAKEN", "OneRow", "predict"]
 
 # What a row did besides being learned. An atom that ENTERED is its caller's to append; one that was TAKEN is
-# everywhere already. One that FAILED, is ASKED for its coefficients, or is REFUSED, as it is not finite, was
-# not learned.
-PLAIN, SAMPLED, TAKEN, ENTERED, FAILED, ASKED, REFUSED = range(7)
+# everywhere already. One that FAILED, is ASKED for its coefficients, is REFUSED, as it is not finite, or
+# finds the rows of its period there already, STOPPED before their end, was not learned.
+PLAIN, SAMPLED, TAKEN, ENTERED, FAILED, ASKED, REFUSED, STOPPED = range(8)
 #: Of each quadratic: addresses, sizes, and what all of them share.
 TABLE = np.dtype(
     [(name, "i8") for name in ("L", "base", "Z", "V", "C", "marks", "totals", "ledger", "rules", "targets")]
@@ -70,6 +70,8 @@ class OneRow:
         rules: NDArray[np.void],
         code: int | None,
     ) -> None:
+        #: While a row that ended its period is not counted everywhere.
+        self.held: HeldInterrupts | None = None
         self._embedding, self.quadratics, self._sampler = embedding, quadratics, sampler
         self._first, self._period = quadratics[0], quadratics[0].period
         self.ledger: Ledger = new_ledger(len(quadratics))
@@ -144,10 +146,11 @@ class OneRow:
         works, tables["work"] = self._room_for_row()
         return predict(address_of(tables), x), works
 
-    @property
-    def at_last_row(self) -> bool:
-        """Whether the next row is the last of its period, behind which more is done."""
-        return self._first.pending == self._period - 1
+    def let_interrupts_go(self) -> None:
+        """The row that ended a period is counted everywhere: Ctrl-C may be heard again."""
+        held, self.held = self.held, None
+        if held is not None:
+            held.__exit__()
 
     def learn(
         self, x: Vector, scale: float, step_size: float, uniform: float, self_kernel: float
@@ -158,8 +161,6 @@ class OneRow:
         sums over all A of log(1 + w*q) and of the leverages. Where it ENTERED, :meth:`entered` is next.
         """
         found: tuple[int, float, float]
-        if self._first.pending >= self._period:
-            raise stopped_midway()
         try:
             found = learn(self.address, scale, step_size, uniform, self_kernel, x)
             if found[0] == ASKED:  # the loop cannot tell itself
@@ -170,6 +171,8 @@ class OneRow:
             if found[0] > TAKEN:
                 if found[0] == REFUSED:
                     return found
+                if found[0] == STOPPED:
+                    raise stopped_midway()
                 if found[0] == FAILED:
                     check_sound(-1 - int(found[1]), self.ledger)
                 for part in self.quadratics:
@@ -186,10 +189,16 @@ class OneRow:
             self._look()
             raise
         if self._first.rows % self._period == 0:
-            for part in self.quadratics:
-                part.end_period_of_rows()
-            if found[0] != ENTERED:
-                self._look_again()
+            self.held = HeldInterrupts()
+            self.held.__enter__()
+            try:
+                for part in self.quadratics:
+                    part.end_period_of_rows()
+                if found[0] != ENTERED:
+                    self._look_again()
+            except BaseException:
+                self.let_interrupts_go()
+                raise
         return found
 
     def _look_again(self) -> None:
@@ -345,6 +354,8 @@ def learn(
         first.size,
         first.pending,
     )
+    if pending >= period:
+        return STOPPED, 0.0, 0.0
     length, coefficients = 2 * width + period + outputs + 1, first.coefficients
     works = matrix_at(first.work, count, length)
     found = matrix_at(first.work + BYTES * (count * (length + COUNTED) + CELLS + width), 1, 1 + len(x))[0]

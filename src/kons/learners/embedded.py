@@ -25,7 +25,6 @@ from kons.core.coins import Coins
 from kons.core.embedding import Embedding
 from kons.core.entry import DEPENDENT
 from kons.core.function import cross_gram
-from kons.core.interruption import HeldInterrupts
 from kons.core.ledger import (
     HESSIAN,
     SPAN_DEPENDENCE,
@@ -366,15 +365,7 @@ class EmbeddedKONS(NewtonLearner):
         if self._in_blocks or (self._outputs is None and not isinstance(y, float)):
             super().learn_one(x, y)
             return
-        rows = self._one_row or self._rows()
-        if rows.at_last_row:
-            with HeldInterrupts():
-                self._learn_row(x, y, rows)
-        else:
-            self._learn_row(x, y, rows)
-
-    def _learn_row(self, x: Any, y: Any, rows: OneRow) -> None:
-        self_kernel, given, point = 1.0, x, None
+        rows, self_kernel, given, point = self._one_row or self._rows(), 1.0, x, None
         if not (
             type(x) is ndarray and x.dtype is FLOAT64 and x.strides == IN_ONE_PIECE and len(x) == rows.columns
         ):
@@ -418,6 +409,8 @@ class EmbeddedKONS(NewtonLearner):
         elif outcome != PLAIN:
             self._kept += bool(rows.ledger["entered"][0])
             self._grow_by_point(x[None] if point is None else point, rows, works)
+        if rows.held is not None:
+            rows.let_interrupts_go()
 
     def _as_floats(self, y: Any) -> Sequence[float]:
         """Several targets of one row, at the least cost where they are Python's own numbers."""
@@ -486,6 +479,7 @@ class EmbeddedKONS(NewtonLearner):
         row.ledger[:], row.targets[:] = ledger, rows["target"][:, 0]
         scale, eta, uniform = (float(rows[0, 0][name]) for name in ("scale", "step_size", "uniform"))
         outcome, _, _ = row.learn(given, scale, eta, uniform, self_kernel)
+        row.let_interrupts_go()
         ledger[:] = row.ledger
         if outcome not in (PLAIN, TAKEN):
             self._grow_by_point(point, row, works)
