@@ -69,7 +69,7 @@ def points(rows, features=3, scale=1.0, seed=0):
     duplicated=st.booleans(),
     seed=st.integers(0, 2**16),
 )
-@effort.examples(150)
+@effort.examples(60)
 def test_symmetric_and_positive_semidefinite(kernel, rows, features, scale, duplicated, seed):
     X = points(rows, features, scale, seed)
     if duplicated:

@@ -188,7 +188,7 @@ class Naive:
         return None if self.pending.pop(id, None) else InputError
 
 
-@effort.examples(60)
+@effort.examples(30)
 @given(STEPS)
 def test_any_order_of_steps_does_what_a_dictionary_does(steps):
     learner, naive = small(), Naive()

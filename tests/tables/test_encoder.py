@@ -28,6 +28,7 @@ def targets_of(rows, labelled):
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
+@effort.examples(15)
 @given(rows=records(), sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4))
 def test_blocks_rows_and_single_dicts_are_the_same(setting, rows, sizes):
     targets = targets_of(rows, setting.get("labelled", False))
