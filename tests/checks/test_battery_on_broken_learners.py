@@ -355,6 +355,7 @@ def test_a_broken_one_is_caught(broken):
 ONE_EACH = {name: broken for broken, (name, _) in reversed(BROKEN.items())}
 
 
+@pytest.mark.soak  # that each is caught at all is test_a_broken_one_is_caught
 @pytest.mark.parametrize("name", ONE_EACH)
 def test_by_that_check_alone(name):
     ran = check_learner(ONE_EACH[name], skip={name: "known to be broken"})

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import effort
 from contracts.learners import LEARNERS, stream
 from kons import KORS, Gaussian
 from kons.errors import FileError
@@ -86,8 +87,7 @@ def test_a_state_that_does_not_fit_is_refused(name):
         type(learner).from_state(learner.parameters(), [])
 
 
-@pytest.mark.parametrize("task", ["regression", "classification"])
-@pytest.mark.parametrize("delay", [0, 3])
+@effort.every_value(task=["regression", "classification"], delay=[0, 3])
 def test_an_evaluation_that_does_not_fit_is_refused(task, delay):
     def make():
         return Prequential(for_task(task, "embedded"), task, delay=delay, window=20)
