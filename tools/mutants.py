@@ -10,7 +10,6 @@ import ast
 import bisect
 import hashlib
 import itertools
-import random
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -86,7 +85,9 @@ def package_of(file: str) -> str:
 def draw(checkout: Path, count: int, least: int, seed: int) -> list[Mutant]:
     """Draw mutants that compile: at least ``least`` a package, the others evenly over all lines.
 
-    A line is drawn first, then one of its mutants: lines with much in them count once.
+    A line is drawn first, then one of its mutants: lines with much in them count once. Each has its own
+    place in the order, from the seed and its text: where a line changes, the others stay drawn, and a
+    suite is compared with the one before it by almost the same list.
     """
     texts: dict[str, str] = {}
     pool: dict[str, list[list[Mutant]]] = defaultdict(list)
@@ -97,22 +98,25 @@ def draw(checkout: Path, count: int, least: int, seed: int) -> list[Mutant]:
         for mutant in mutants_of(file, texts[file]):
             lines[mutant.definition, mutant.line, mutant.nth].append(mutant)
         pool[package_of(file)] += lines.values()
-    chance = random.Random(seed)
     drawn: list[Mutant] = []
 
+    def order(text: str) -> str:
+        return hashlib.sha1(f"{seed} {text}".encode()).hexdigest()
+
+    def of_line(found: list[Mutant]) -> str:
+        return order(" ".join((found[0].file, found[0].definition, found[0].line, str(found[0].nth))))
+
     def take(lines: list[list[Mutant]], wanted: int) -> None:
+        lines.sort(key=of_line, reverse=True)
         while wanted and lines:
-            found = lines.pop()
-            chance.shuffle(found)
+            found = sorted(lines.pop(), key=lambda mutant: order(mutant.key))
             working = [mutant for mutant in found if _compiles(mutant.apply(texts[mutant.file]))][:1]
             drawn.extend(working)
             wanted -= len(working)
 
-    for _, lines_of_package in sorted(pool.items()):
-        chance.shuffle(lines_of_package)
+    for lines_of_package in pool.values():
         take(lines_of_package, least)
-    rest = [found for _, lines_of_package in sorted(pool.items()) for found in lines_of_package]
-    chance.shuffle(rest)
+    rest = [found for lines_of_package in pool.values() for found in lines_of_package]
     take(rest, max(0, count - len(drawn)))
     return sorted(drawn, key=lambda mutant: (mutant.file, mutant.definition, mutant.line, mutant.nth))
 

@@ -159,6 +159,15 @@ def test_a_seed_draws_the_same_and_every_package_has_its_share(toy):
     assert min(map(packages.count, packages)) >= 3
 
 
+def test_where_a_line_is_added_the_others_stay_drawn(toy):
+    before = [draw(toy, 7, 3, seed) for seed in range(10)]
+    (toy / "src/toy/inner/__init__.py").write_text("FIRST = 1\n" + INNER)
+    for seed, drawn in enumerate(before):
+        again = draw(toy, 7, 3, seed)
+        assert len(again) == 7
+        assert len(set(drawn) - set(again)) <= 1  # the one whose place the new line takes
+
+
 def test_a_mutant_finds_its_line_again_wherever_it_stands():
     moved = "import math\n\n\n" + TOP
     assert CAUGHT.apply(moved) == moved.replace("min(", "max(")
