@@ -213,6 +213,15 @@ class TellsTheSizeAtTheEnd(Honest):
         return trace
 
 
+class CountsCalls(Honest):
+    """For rows: no prediction shows it."""
+
+    def advance(self, X, y, block_size=None):
+        trace = super().advance(X, y)
+        self.rows_seen += 1 - len(X)
+        return trace
+
+
 class LearnsTheRowAskedLast(Honest):
     """It takes for granted that a row is learned right after it was predicted."""
 
@@ -311,6 +320,7 @@ BROKEN = {
     UsesOneScratchpad: ("predict_is_safe_from_threads", "predict_one in one thread"),
     PredictsBlocksAtOnce: ("block_size_does_not_matter", r"calls of 1 row\(s\).*differ in prediction"),
     TellsTheSizeAtTheEnd: ("block_size_does_not_matter", r"calls of 1 row\(s\).*differ in size"),
+    CountsCalls: ("block_size_does_not_matter", r"calls of 1 row\(s\).*differ in rows_seen"),
     LearnsTheRowAskedLast: (
         "late_targets_are_learned_in_any_order",
         "told in another order, were not learned",

@@ -163,7 +163,9 @@ def test_standard_input(answer, said, typed_in, houses, no_report, capsys):
     out = said("run", "-", *arguments, "--out", "out")
     assert "standard input, predicting 'price'" in out
     assert main(["resume", "out"]) == 0
-    assert "finished" in capsys.readouterr().err
+    again = capsys.readouterr()
+    assert "finished" in again.err
+    assert again.out == out
     typed_in(houses)
     assert main(["run", "-", *arguments, "--out", "out2"]) == 0
     assert "cannot be resumed if it is interrupted" in " ".join(capsys.readouterr().err.split())

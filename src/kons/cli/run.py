@@ -58,7 +58,8 @@ def _finished(folder: Path, summary: dict[str, Any], *, json: bool) -> int:
         print_json(summary)
     else:
         source = summary.get("settings", {}).get("source", folder)
-        print_outcome(summary, str(source), folder, files)
+        name = "standard input" if source == "-" else str(source)
+        print_outcome(summary, name, folder, files)
     return 0
 
 

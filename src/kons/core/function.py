@@ -48,7 +48,7 @@ class NewtonFunction(Part):
         preconditioner=Inner(),
     )
 
-    def __init__(self, kernel: Kernel, regularization: float, outputs: int = 1) -> None:
+    def __init__(self, kernel: Kernel, regularization: float, outputs: int) -> None:
         self.kernel, self.outputs = kernel, outputs
         self.preconditioner = Preconditioner(regularization)
         self.inside = point_store(kernel.accepts)
