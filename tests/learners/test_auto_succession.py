@@ -242,6 +242,13 @@ def test_nobody_takes_over_on_a_quiet_stream(name):
     assert model.successions == 0
 
 
+def test_a_row_pays_for_a_32nd_of_a_trial():
+    model = AutoKONS(max_atoms=8)
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    model.advance(X, X[:, 0])
+    assert model.state()["targets"][0]["drift"]["trial_budget"] == 256.0 + 192 / 32  # chunks of 192 rows
+
+
 def test_nobody_takes_over_on_quiet_classes():
     X, y = quiet("no order")
     model = model_of("classification")
