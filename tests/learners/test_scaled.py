@@ -22,7 +22,7 @@ from kons import (
     Trace,
     errors,
 )
-from kons.errors import ConfigurationError, InputError, KonsWarning, NumericalError, TargetError
+from kons.errors import ConfigurationError, FileError, InputError, KonsWarning, NumericalError, TargetError
 from kons.kernels import FunctionKernel, Kernel
 from kons.losses import CustomLoss
 from kons.policies import Fixed
@@ -382,7 +382,7 @@ def test_what_is_refused(rows):
         (X[:2, :2], Y[:2], "2 feature"),
         (X[:2], Y[:1], "expected one per row"),
         (X[:2], [1.0, math.nan], "finite"),
-        (X[:2], [1.0, 1e200], "square is no number"),
+        (X[:2], [1.0, 1.5e150], "square is no number"),
         (np.full((2, 4), np.inf), Y[:2], "finite"),
         (X[:2], ["a", "b"], "expected numbers"),
     ):
@@ -449,3 +449,12 @@ def test_a_row_alone_is_scaled_as_in_a_block(monkeypatch):
         model.predict_one(x.tolist())
         model.learn_one(x, Y[0])
     assert_identical(np.array(rows), np.repeat(np.concatenate(blocks), 3, axis=0))
+
+
+def test_a_warm_up_of_all_its_rows_is_refused():
+    model = regression()
+    model.advance(np.arange(WARMUP - 1.0)[:, None], np.arange(WARMUP - 1.0))
+    state = model.state()
+    Scaled.from_state(model.parameters(), state)
+    with pytest.raises(FileError, match="has left its warm-up, and has not"):
+        Scaled.from_state(model.parameters(), {**state, "rows_seen": WARMUP})

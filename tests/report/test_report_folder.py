@@ -249,6 +249,16 @@ def test_the_confusion_counts_every_row(tmp_path):
             assert counts[i, j] == np.sum((columns["target"] == i) & (columns["prediction"] == j))
 
 
+def test_labels_that_cannot_be_are_in_no_count(tmp_path):
+    columns = folders.classification(tmp_path, rows=300, classes=["x", "y"])
+    for name in ("target", "prediction"):
+        columns[name][[7, 8]] = -1, 2
+    for path in (tmp_path / "trace").iterdir():
+        path.unlink()
+    folders.write_trace(tmp_path, columns, [])
+    assert read(tmp_path).confusion.sum() == 298
+
+
 @pytest.mark.parametrize("cuts", [[], [1], [7, 8, 500], [250, 251, 252, 900]])
 def test_the_history_does_not_depend_on_how_the_trace_was_cut(tmp_path, cuts):
     columns = folders.regression(tmp_path, rows=1000)

@@ -99,6 +99,7 @@ def test_pictures_follow_the_page_and_say_what_they_show(pages, kind):
         assert "var(--" in found
         assert 'aria-label="' in found
         assert "DejaVu" not in found  # the page's own font
+        assert "fill: none" in re.findall(r"<path[^>]*>", found)[0]  # the page shows through behind it
     assert text.count("<figure>") == len(drawings)  # each is drawn once
     css = Page(text).text("style")
     used = set(re.findall(r"var\((--\w+)\)", text))
@@ -116,7 +117,7 @@ def test_the_page_of_a_run_holds_all_that_a_reader_asks_for(pages):
         assert heading in page.text("h2")
     assert page.text("h1").startswith("Predicts price with a mean squared error of")
     for words in ("last value again", "90 % interval", "at most 200", "log det", "Most novel rows",
-                  "Columns that matter", "gaussian 0.5", "all others",
+                  "Columns that matter", "rooms 0.8", "gaussian 0.5", "all others",
                   "kons certify data/houses.csv --target price --rows 10000",
                   "kons run data/houses.csv --target price --seed 7 --out runs/first",
                   "column 'date' became hour", "numba", "2026-01-05T10:12:00+00:00", "9f2c1a"):  # fmt: skip
@@ -296,6 +297,7 @@ def test_the_pictures_of_a_comparison_hold_each_learner(tmp_path, axes):
     drawn = [(line.get_xdata().tolist(), line.get_ydata().tolist()) for line in curves.lines]
     expected = [entry["curve"] for entry in summary["learners"]]
     assert sorted(drawn) == sorted((curve["row"], curve["loss"]) for curve in expected)
+    assert [line.get_linewidth() > 2.0 for line in curves.lines] == [False] * (len(drawn) - 1) + [True]
     (frontier,) = (found for alt, found in axes.items() if alt.startswith("Scatter"))
     assert {text.get_text() for text in frontier.texts} >= {"1 auto", "2 embedded", "5 sketched"}
 

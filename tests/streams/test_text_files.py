@@ -159,7 +159,7 @@ CSV_COMPLAINTS = [
     ("a,y\n1,2\n-inf,3\n", "line 3, column 'a': '-inf' is not finite"),
     ("a,y\n1,2\n1e999,3\n", "line 3, column 'a': '1e999' is not finite"),
     ("a,y\n1,2\n1,1e999\n", "line 3, column 'y': '1e999' is not finite"),
-    ("a,b,y\n1,2,3\n1,2\n", r"line 3: 2 field\(s\), expected the header's 3"),
+    ("a,b,y\n1,2,3\n1,2\n", r"line 3: 2 field\(s\), expected the header's 3(?!:)"),
     ("a,b,y\n1,2,3,4\n", r"line 2: 4 field\(s\), expected the header's 3"),
     ("a,b,y\n1;2;3\n", r"line 2: 1 field\(s\).* delimited otherwise"),
     ('a,y\n1,2\n"3,4\n5,6\n', "line 3: a quote is opened and never closed"),
