@@ -497,7 +497,8 @@ def _compare_late_records(late: Any, direct: Any, rows: list[Any], y: Any) -> No
             late = _taken(_through_a_file, whole, "saved and loaded while dicts waited, it went another way")
         if i >= LATE:
             told = (i - LATE) ^ 1  # of each two rows, the second first
-            before = state_of(late) if i % 5 == 0 else None  # at other rows, the end would show it
+            # Beside one that is told no NaN, the end would show it at other rows.
+            before = state_of(late) if late is whole or i % 5 == 0 else None
             if not refuses(partial(late.tell, told, float("nan"))):
                 raise CheckFailed("NaN as the target of a dict that waited: it was accepted.")
             if before is not None:
