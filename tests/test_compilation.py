@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numba.core import event
 
+import effort
 import kons.compilation
 from contracts.learners import LEARNERS, stream
 from kons import KORS, AutoKONS, EmbeddedKONS, Gaussian, Matern, Squared
@@ -48,11 +49,16 @@ from kons.core.leverage import leverage
 print(leverage(3.0))
 """
 
-# The whole library takes half a minute to compile: a small one stands in for it.
-ONE_MODULE = """
+# The whole library takes half a minute to compile: a small one stands in for it, or even one loop.
+TWO_MODULES = """
 import kons.compilation
 
 kons.compilation.MODULES = ("kons.core.leverage", "kons.losses.builtin")
+"""
+ONE_MODULE = """
+import kons.compilation
+
+kons.compilation.MODULES = ("kons.core.leverage",)
 """
 
 A_LEARNER = """
@@ -95,11 +101,11 @@ def test_without_a_place_for_a_cache_it_still_works(program):
 
 
 def test_the_pause_is_announced_once_and_never_again(tmp_path):
-    first = run(ONE_MODULE + A_LOOP, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_OPT="1")
+    first = run(TWO_MODULES + A_LOOP, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_OPT="1")
     assert first.stderr.count(ANNOUNCEMENT) == 1
     assert first.stderr.strip().count("\n") == 0  # it tells no more where nobody looks at a terminal
     assert any(tmp_path.rglob("builtin.slope_of*.nbi"))  # which nobody had called
-    second = run(ONE_MODULE + A_LOOP, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_OPT="1")
+    second = run(TWO_MODULES + A_LOOP, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_OPT="1")
     assert second.stderr == ""
     assert second.stdout == first.stdout == "0.75\n"
 
@@ -112,7 +118,7 @@ def test_the_announcement_can_be_configured_away(tmp_path):
 
 def test_a_terminal_is_told_how_far_it_is(tmp_path):
     seen = "import sys; sys.stderr.isatty = lambda: True\n"
-    done = run(seen + ONE_MODULE + A_LOOP, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_OPT="1")
+    done = run(seen + TWO_MODULES + A_LOOP, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_OPT="1")
     assert len(re.findall(r": \d of \d \.\.\.\n", done.stderr)) > 3
 
 
@@ -200,8 +206,9 @@ def test_nothing_is_compiled_for_another_learner_task_delay_or_memory(tmp_path):
     listener = Compilations()
     X, y = stream(150)
     with event.install_listener("numba:compile", listener):
-        for points in inputs(tmp_path, X):
-            learn_everything(points, y)
+        for number, points in enumerate(inputs(tmp_path, X)):
+            rows = effort.amount(90, 150) if number else 150  # past what happens at 64 rows, or at 128
+            learn_everything(points[:rows], y[:rows])
     assert not listener.functions
     assert {loop: loop.signatures for loop in compile_all()} == once
 

@@ -56,7 +56,7 @@ def test_shuffled_rows_keep_their_lines(answer, by_price):
     again = answer("run", *by_price, *AUTO, "--shuffle", "--out", "again", "--seed", "3")
     assert [row["line"] for row in table("again/predictions.csv")] == [row["line"] for row in rows]
     assert again["loss"] == result["loss"]
-    answer("run", *by_price, *AUTO, "--shuffle", "--out", "other", "--seed", "4")
+    answer("run", *by_price, *EMBEDDED, "--shuffle", "--out", "other", "--seed", "4")
     assert [row["line"] for row in table("other/predictions.csv")] != [row["line"] for row in rows]
 
 

@@ -89,7 +89,8 @@ def stopped_early(monkeypatch):
     return after
 
 
-RUN = ["run", "houses.csv", "--target", "price", "--drop", "dear", "--set", "max_atoms=20", "--quiet"]
+EMBEDDED = ["--learner", "embedded", "--set", "max_atoms=20"]
+RUN = ["run", "houses.csv", "--target", "price", "--drop", "dear", *EMBEDDED, "--quiet"]
 
 
 def test_a_run_without_a_folder_shows_what_it_has(file, stopped_early, capsys):
@@ -103,7 +104,7 @@ def test_a_run_without_a_folder_shows_what_it_has(file, stopped_early, capsys):
 
 
 @pytest.mark.parametrize("folder", ["out", "Ada's first run"])
-def test_a_run_with_a_folder_can_go_on(folder, file, no_report, stopped_early, capsys):
+def test_a_run_with_a_folder_can_go_on(folder, file, stopped_early, capsys):
     stopped_early(1)
     assert main([*RUN, "--out", folder]) == 130
     out, err = capsys.readouterr()
@@ -113,6 +114,7 @@ def test_a_run_with_a_folder_can_go_on(folder, file, no_report, stopped_early, c
     assert shlex.split(command) == ["kons", "resume", folder]  # as a shell would take it
     assert main(["resume", folder, "--json", "--quiet"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == 700
+    assert os.path.getsize(os.path.join(folder, "report.html")) > 10_000
 
 
 def test_twice_is_at_once(file, no_report, stopped_early, capsys):

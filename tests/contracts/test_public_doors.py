@@ -29,9 +29,9 @@ BY_NAME = {"getattr", "setattr", "delattr", "hasattr", "object", "attrgetter", "
 
 def private_names(source: str) -> Iterator[tuple[int, str]]:
     """Lines on which a private name is asked of something else than a class of the same file."""
-    tree = ast.parse(source)
-    own = set(_defined(tree))
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(ast.parse(source)))
+    own = set(_defined(nodes))
+    for node in nodes:
         if isinstance(node, ast.Attribute) and not (_is_self(node.value) and node.attr in own):
             names = [node.attr]
         elif isinstance(node, ast.ImportFrom):
@@ -47,9 +47,9 @@ def private_names(source: str) -> Iterator[tuple[int, str]]:
         yield from ((node.lineno, name) for name in names if PRIVATE.fullmatch(name))
 
 
-def _defined(tree: ast.AST) -> Iterator[str]:
+def _defined(nodes: list[ast.AST]) -> Iterator[str]:
     """Methods, and attributes that are set on self."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef):
             yield node.name
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_self(node.value):

@@ -211,7 +211,7 @@ def test_random_cuts_change_nothing(numbers, words, task, delay):
     make = regressor if task == "regression" else classifier
     rng = np.random.default_rng(0)
     _, whole = play(Prequential(make(), task, delay=delay, window=WINDOW), X, y, [])
-    for _ in range(4):
+    for _ in range(effort.amount(2, 4)):
         cuts = sorted(rng.choice(np.arange(1, ROWS), size=rng.integers(1, 40), replace=False).tolist())
         _, other = play(Prequential(make(), task, delay=delay, window=WINDOW), X, y, cuts)
         assert other.metrics == pytest.approx(whole.metrics, rel=1e-6, nan_ok=True)

@@ -21,6 +21,7 @@ import resource
 import signal
 import sys
 import tempfile
+import time
 
 
 def serve():
@@ -84,6 +85,7 @@ def watch(asked, pid):
         if os.path.exists(path) and os.path.getsize(path) >= length:
             os.kill(pid, signal.SIGKILL)
             return os.waitpid(pid, 0)[1]
+        time.sleep(0.0005)
 
 
 def at_first_block(action):

@@ -170,7 +170,8 @@ def test_blocks_from_anywhere_are_the_same_rows(everything):
     for size in (1, 7, 512, 5000):
         stream = open_stream(everything["csv"], "y", block_size=size, quiet=True)
         X, y, lines = whole(stream)
-        for start in effort.some((0, 1, 511, 512, 513, ROWS - 1), 1, 512, ROWS - 1):
+        starts = (ROWS - 1,) if size == 1 else (1, 512, ROWS - 1)  # rows one by one take the longest
+        for start in effort.some((0, 1, 511, 512, 513, ROWS - 1), *starts):
             part = whole(stream, start)
             assert (part[0] == X[start:]).all()
             assert (part[1] == y[start:]).all()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import effort
 from kons.errors import FileError, InputError
 from kons.tables import Encoder, records_of
 from kons.tables.dates import PARTS, phase, phases_of
@@ -78,16 +79,16 @@ def test_dates_are_days_and_waves_that_vary():
 @pytest.mark.parametrize("late", [{}, {"delay": 5}], ids=str)
 @pytest.mark.parametrize("labelled", [False, True])
 def test_a_target_changes_no_row_before_it_is_known(late, labelled):
-    rows, numbers = mixed(900, seed=3)
+    rows, numbers = mixed(effort.amount(500, 900), seed=3)
     targets = [int(y > 9.0) for y in numbers] if labelled else numbers
-    at = 700
+    at = len(rows) - 200
     changed = list(targets)
     changed[at] = 1 - targets[at] if labelled else targets[at] + 1e3
     first, second = (
         [row for row in taught(Encoder(labelled=labelled, **late), rows, y, [1]) if isinstance(row, bytes)]
         for y in (targets, changed)
     )
-    known = at + late.get("delay", 0) + 1  # the first row that may know the target of row 700
+    known = at + late.get("delay", 0) + 1  # the first row that may know that target
     assert first[:known] == second[:known]
     assert first != second
 

@@ -177,16 +177,16 @@ def inputs_in_any_form(subject: Subject) -> None:
     if not isinstance(subject.rows(0, 1)[0], np.ndarray):
         return
     for start, stop in subject.stretches:
+        expected = _use(subject, subject.begun(start), copy.deepcopy, start, stop)
         for form, change in (("read-only", _read_only), ("not contiguous", _strided)):
-            learner, expected = subject.twins(start)
             try:
-                found = _use(subject, learner, change, start, stop)
+                found = _use(subject, subject.begun(start), change, start, stop)
             except Exception as error:
                 raise CheckFailed(
                     f"arrays that are {form} were refused: {type(error).__name__}: {error}"
                 ) from error
             promise = f"arrays that are {form} gave something else than copies of them"
-            require_same(found, _use(subject, expected, copy.deepcopy, start, stop), promise)
+            require_same(found, expected, promise)
 
 
 def _use(subject: Subject, learner: Any, change: Callable[[Any], Any], start: int, stop: int) -> Any:
@@ -497,10 +497,13 @@ def _compare_late_records(late: Any, direct: Any, rows: list[Any], y: Any) -> No
             late = _taken(_through_a_file, whole, "saved and loaded while dicts waited, it went another way")
         if i >= LATE:
             told = (i - LATE) ^ 1  # of each two rows, the second first
-            before = state_of(late)
+            # Beside one that is told no NaN, the end would show it at other rows.
+            before = state_of(late) if late is whole or i % 5 == 0 else None
             if not refuses(partial(late.tell, told, float("nan"))):
                 raise CheckFailed("NaN as the target of a dict that waited: it was accepted.")
-            require_same(state_of(late), before, "NaN for a dict that waited was refused, the state changed")
+            if before is not None:
+                promise = "NaN for a dict that waited was refused, the state changed"
+                require_same(state_of(late), before, promise)
             for one in {id(late): late, id(whole): whole}.values():
                 one.tell(told, y[told])
             learn(direct, [rows[told]], y[told : told + 1])
