@@ -52,7 +52,7 @@ class Predicting:
         positive: str | None = None,
     ) -> None:
         thing, told = open_model(model)
-        self.learner, self._id = as_learner(thing), id
+        self.learner = as_learner(thing)
         if self.learner.lacks("predict"):
             raise ConfigurationError(f"{model} holds a {told['what']}, which predicts nothing.")
         plan = _plan_of(told, model)
@@ -72,7 +72,7 @@ class Predicting:
         if recent and self.learner.looks_back:
             # What a horizon keeps back while the model learns is known to the rows behind the last target.
             self._following = self.learner.following(max(0, self.learner.delay - plan.horizon))
-        self._cells = None if id is None else RawCells(self.stream, [id])
+        self._cells = None if id is None else RawCells(self.stream, id)
         self.figures = HeldOut(self.stream.task, positive=positive)
         self.rows = 0
         """Rows that were predicted; those without a known target are not scored."""
@@ -95,7 +95,7 @@ class Predicting:
             if self.classes is not None and not self.learner.lacks("predict_proba"):
                 shares = self.learner.predict_proba(block.records, **options)
             prediction = np.asarray(self.learner.predict(block.records, **options))
-            ids = [] if self._cells is None else self._cells.of(block.lines)[str(self._id)]
+            ids = [] if self._cells is None else self._cells.of(block.lines)
             self.rows += len(block.lines)
             self._score(block.y, prediction, shares)
             yield Predicted(block.lines, prediction, shares, ids)

@@ -33,7 +33,7 @@ def complete_predictions(folder: Path, summary: dict[str, Any]) -> None:
 
 
 def require_finished(folder: Path) -> dict[str, Any] | None:
-    """The summary of a run that is finished, its predictions complete; None if there is none."""
+    """The summary of a run that is finished; what a kill kept it from writing is written. Else None."""
     if not (folder / SUMMARY).exists() or (folder / CHECKPOINT).exists():
         return None
     if read_json(folder, RUN).get("kind") != "run":

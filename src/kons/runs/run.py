@@ -9,7 +9,6 @@ number of the second, takes the place of the old one.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kons.compilation import wall_clock
 from kons.errors import (
     ConfigurationError,
     FileError,
@@ -32,8 +32,7 @@ from kons.files import read_tree, save, write_tree
 from kons.learners.labels import Labels, stored_labels
 from kons.learners.protocol import as_learner
 from kons.runs.circumstances import blas_threads, using_threads, versions
-from kons.runs.compiled import load_loops
-from kons.runs.finished import complete_predictions, require_finished
+from kons.runs.finished import complete_predictions
 from kons.runs.folder import (
     CHECKPOINT,
     MODEL,
@@ -124,9 +123,9 @@ class Run:
         self._pacing = Pacing()
         self._counted: tuple[int, int] | None = None
         self._fingerprint = stream.fingerprint()
-        self._ids = None if settings.id is None else RawCells(stream, [settings.id])
+        self._ids = None if settings.id is None else RawCells(stream, settings.id)
         self._worst = Worst()
-        self._started = time.perf_counter()
+        self._started = wall_clock()
         self._seconds_before = 0.0
 
     # ---- beginning
@@ -212,17 +211,12 @@ class Run:
         run.folder = FolderWriter.reopen(folder, length=length, traces=traces)
         return run
 
-    @staticmethod
-    def finished(folder: Path) -> dict[str, Any] | None:
-        """The summary of a run that is finished; what a kill kept it from writing is written. Else None."""
-        return require_finished(folder)
-
     # ---- running
 
     @property
     def seconds(self) -> float:
         """Spent so far, in earlier parts too."""
-        return self._seconds_before + time.perf_counter() - self._started
+        return self._seconds_before + wall_clock() - self._started
 
     @property
     def checkpoint_seconds(self) -> float:
@@ -239,8 +233,7 @@ class Run:
         ``stop()`` is looked at after each block. If it is true, a run that can be resumed writes a checkpoint
         and raises :class:`Stopped`; any other ends there, with a summary of the rows so far.
         """
-        load_loops(self.settings, self.stream)
-        self._started, self._pacing = time.perf_counter(), Pacing()
+        self._started, self._pacing = wall_clock(), Pacing()
         try:
             with using_threads(self.threads):
                 for block in self._blocks(stop):
@@ -295,11 +288,7 @@ class Run:
             self.folder = FolderWriter.create(self._place, {RUN: self._document()}, force=self._force)
             self.folder.open_predictions()
         if self.folder is not None:
-            ids = (
-                None
-                if self._ids is None
-                else (str(self.settings.id), self._ids.of(lines)[str(self.settings.id)])
-            )
+            ids = None if self._ids is None else (str(self.settings.id), self._ids.of(lines))
             classes = [] if scored.probabilities is None else as_learner(self.engine.learner).classes
             self.folder.append(as_csv(scored, lines, ids, classes, header=self.folder.length == 0))
             self._traced.append(as_trace(scored, lines, self._labels))

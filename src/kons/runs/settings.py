@@ -18,25 +18,10 @@ from kons.streams import Block, Stream, open_stream
 
 __all__ = ["READING", "Settings", "require_learner"]
 
-#: How a source is read: arguments of :func:`kons.streams.open_stream` that the settings may hold.
-READING = (
-    "columns",
-    "drop",
-    "categorical",
-    "numeric",
-    "time",
-    "lag",
-    "horizon",
-    "missing",
-    "on_bad_row",
-    "na_values",
-    "header",
-    "format",
-    "delimiter",
-    "encoding",
-)
-# Those of them that the plan of an earlier run has decided already.
+# What the plan of an earlier run has decided already, of how a source is read.
 DECIDED = ("columns", "drop", "categorical", "numeric", "na_values", "time", "lag", "horizon")
+#: How a source is read: arguments of :func:`kons.streams.open_stream` that the settings may hold.
+READING = (*DECIDED, "missing", "on_bad_row", "header", "format", "delimiter", "encoding")
 # Long files go in larger blocks, where a row costs the same at their end: a block costs something by itself.
 LONG, LARGE_BLOCK = 16_384, 2048
 # What has a place of its own in the settings.
