@@ -29,6 +29,7 @@ from kons.errors import InputError
 from kons.learners import Trace
 from kons.learners.labels import Codes, KnownLabels, Labels, as_labels
 from kons.learners.late import LateTargets
+from kons.learners.protocol import described
 from kons.learners.queue import Kept, Shapes
 from kons.means import Mean
 from kons.state import Count, Inner, Number, Part, Whole, fields
@@ -60,7 +61,9 @@ class Baseline(LateTargets, Part, ABC):
         """Predict, then learn, each row of X in order. Keeps no points: ``size`` stays 0."""
         points = self._as_points(X)
         targets = self._as_targets(y, len(points))
-        return self._trace(self.play(points, None, targets, np.arange(len(points))), targets)
+        found = self._columns(self.play(points, None, targets, np.arange(len(points))), targets)
+        rows = len(targets)
+        return Trace(kept=np.zeros(rows, dtype=np.bool_), size=np.zeros(rows, dtype=np.int64), **found)
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row."""
@@ -129,19 +132,13 @@ class Baseline(LateTargets, Part, ABC):
     def _shown(self, prediction: NDArray[Any]) -> NDArray[Any]:
         return prediction
 
-    def _trace(self, prediction: NDArray[Any], targets: NDArray[Any]) -> Trace:
-        rows = len(targets)
-        return Trace(
-            kept=np.zeros(rows, dtype=np.bool_),
-            size=np.zeros(rows, dtype=np.int64),
-            prediction=prediction,
-            loss=(prediction - targets) ** 2,
-            slope=2.0 * (prediction - targets),
-        )
+    def _columns(self, played: NDArray[Any], targets: NDArray[Any]) -> dict[str, Any]:
+        """Of the trace."""
+        error = played - targets
+        return {"prediction": played, "loss": error**2, "slope": 2.0 * error}
 
     def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
-        return f"{type(self).__name__}({inside})"
+        return described(type(self).__name__, self.parameters())
 
 
 class RunningMean(Baseline):
@@ -210,7 +207,8 @@ class Persistence(Baseline):
 class LabelBaseline(Baseline):
     """A baseline for labels of any kind. Before the first is known it predicts None, which is wrong.
 
-    A subclass plays (2, n): the codes, and how probable the label with code 1 is.
+    What it plays is (2, n): the codes, and how probable the label with code 1 is, of two; 1/2 before any is
+    known.
     """
 
     STATE = fields(_labels=KnownLabels())
@@ -224,17 +222,6 @@ class LabelBaseline(Baseline):
         """The labels seen so far, in the order they came."""
         return list(self._labels.known)
 
-    def play(self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers) -> NDArray[Any]:
-        """As of any baseline."""
-        return self.play_scored(points, rows, targets, known)[0]
-
-    def play_scored(
-        self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers
-    ) -> tuple[Codes, Vector]:
-        """The same, and how probable the label with code 1 was, of two; 1/2 before any is known."""
-        codes, scores = super().play(points, rows, targets, known)
-        return codes.astype(np.int64), scores
-
     def _as_targets(self, y: Any, rows: int) -> Codes:
         if not isinstance(y, Sized) or len(y) != rows:
             as_labels(y, rows)  # says what is wrong
@@ -246,14 +233,8 @@ class LabelBaseline(Baseline):
     def _shown(self, prediction: NDArray[Any]) -> NDArray[Any]:
         return self._labels.decode(prediction)
 
-    def _trace(self, prediction: NDArray[Any], targets: NDArray[Any]) -> Trace:
-        rows = len(targets)
-        return Trace(
-            kept=np.zeros(rows, dtype=np.bool_),
-            size=np.zeros(rows, dtype=np.int64),
-            prediction=self._shown(prediction),
-            loss=(prediction != targets).astype(np.float64),
-        )
+    def _columns(self, played: NDArray[Any], targets: NDArray[Any]) -> dict[str, Any]:
+        return {"prediction": self._shown(played[0]), "loss": (played[0] != targets).astype(np.float64)}
 
 
 class MajorityClass(LabelBaseline):

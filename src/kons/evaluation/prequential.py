@@ -27,6 +27,7 @@ from kons.evaluation.away import AwayFromStream, sampled_figures
 from kons.evaluation.beside import BASELINES, Beside
 from kons.evaluation.class_weights import BalancedWeights
 from kons.evaluation.delay import Delayed, Known
+from kons.evaluation.held_out import by_code, code_of_text
 from kons.evaluation.intervals import ResidualIntervals
 from kons.evaluation.metrics import make_metrics
 from kons.evaluation.order import TargetOrder
@@ -75,7 +76,7 @@ class _Board(Inner):
     """What is counted: made with the baselines, by the first block."""
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if part._beside.each is not None:
+        if part._beside.width >= 0:
             part._board = part._new_board()
         return super().load(stored, key, part, name, sizes)
 
@@ -324,8 +325,7 @@ class Prequential(Part):
     @property
     def _asked_positive(self) -> int | None:
         """The code of the label that was asked for, among the first two."""
-        texts = [str(label) for label in self._labels.known[:2]]
-        return texts.index(self.positive) if self.positive in texts else None
+        return code_of_text(self.positive, self._labels)
 
     def _probabilities(
         self, targets: NDArray[Any], codes: NDArray[Any], found: Interleaved
@@ -333,17 +333,13 @@ class Prequential(Part):
         """The probability of the label that came, of the label with code 1, and of the one predicted."""
         given = found.probabilities
         assert given is not None
-        # Columns are in the learner's order of labels; one more, of zeros, for labels it does not know.
-        table = np.column_stack([given, np.zeros(len(given))])
-        places = Labels(self._learner.classes[: given.shape[1]]).find([*self._labels.known, None])
-        rows = np.arange(len(table))
-        second = places[1] if len(self._labels) > 1 else -1
+        table, rows = by_code(given, self._learner.classes, self._labels), np.arange(len(given))
         # Where no label was known all are alike: between the two.
-        score = np.where(table.any(axis=1), table[:, second], 0.5)
-        return table[rows, places[targets]], score, table[rows, places[codes]]
+        score = np.where(given.any(axis=1), table[:, 1], 0.5)
+        return table[rows, targets], score, table[rows, codes]
 
     def _new_board(self) -> Scoreboard:
-        names, blind = [*(self._beside.each or {})], self.delay + 1
+        names, blind = self._beside.names, self.delay + 1
         return Scoreboard(self._metrics, self.window, names, labelled=self._labelled, blind=blind)
 
     # ---- the end, and on from the middle
