@@ -193,8 +193,23 @@ class FolderWriter:
                 # Not np.savez, which before NumPy 2.2 takes allow_pickle=False for one more column.
                 with archive.open(f"{name}.npy", "w") as file:
                     np.lib.format.write_array(file, np.asarray(column), allow_pickle=False)
-        write_bytes(self.path / TRACE / f"{self.traces:06d}.npz", stream.getvalue())
+        write_bytes(self._trace_file(self.traces), stream.getvalue())
         self.traces += 1
+
+    def worst_lines(self, most: int) -> list[int]:
+        """Where in the source the rows with the largest losses stand; of equal ones the earlier."""
+        losses, lines = np.empty(0), np.empty(0, dtype=np.int64)
+        for number in range(self.traces):
+            with np.load(self._trace_file(number), allow_pickle=False) as part:
+                loss, counts = part["loss"], part["scored"] & np.isfinite(part["loss"])
+                losses, lines = np.append(losses, loss[counts]), np.append(lines, part["line"][counts])
+            best = np.argsort(-losses, kind="stable")[:most]
+            losses, lines = losses[best], lines[best]
+        found: list[int] = lines.tolist()
+        return found
+
+    def _trace_file(self, number: int) -> Path:
+        return self.path / TRACE / f"{number:06d}.npz"
 
     def write_json(self, name: str, document: Mapping[str, Any]) -> None:
         """A document, readable by people too."""

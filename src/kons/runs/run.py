@@ -50,7 +50,6 @@ from kons.runs.raw_cells import RawCells, rows_at
 from kons.runs.settings import Settings
 from kons.runs.source import as_found_from, require_unchanged
 from kons.runs.summary import about_run, finite, shares_of, summarize
-from kons.runs.worst import Worst
 from kons.state import bytes_in
 from kons.stored import Stored
 from kons.streams import Block, Stream
@@ -58,6 +57,8 @@ from kons.streams import Block, Stream
 __all__ = ["Progress", "Run", "Stopped"]
 
 KIND = "checkpoint"
+# Rows with the largest losses, whose cells are kept for the report.
+WORST = 10
 # What a checkpoint costs, before there was one: bytes a second (copied, digested, written), files to settle.
 SPEED, SETTLING = 1.5e8, 0.02
 
@@ -124,7 +125,6 @@ class Run:
         self._counted: tuple[int, int] | None = None
         self._fingerprint = stream.fingerprint()
         self._ids = None if settings.id is None else RawCells(stream, settings.id)
-        self._worst = Worst()
         self._started = wall_clock()
         self._seconds_before = 0.0
 
@@ -203,7 +203,6 @@ class Run:
                     "versions differ from those that the run began with: predictions may differ in last "
                     "digits."
                 )
-            run._worst.resume(saved.take("worst"))
             length, traces = saved.integer("length"), saved.integer("traces")
             saved.finish()
         except FileError as error:
@@ -292,7 +291,6 @@ class Run:
             classes = [] if scored.probabilities is None else as_learner(self.engine.learner).classes
             self.folder.append(as_csv(scored, lines, ids, classes, header=self.folder.length == 0))
             self._traced.append(as_trace(scored, lines, self._labels))
-            self._worst.follow(scored.loss, scored.scored, lines)
             if shares := shares_of(self.engine.learner):
                 self._shares.append((self.engine.rows - 1, list(shares.values())))
 
@@ -339,7 +337,6 @@ class Run:
                     "length": self.folder.length,
                     "traces": self.folder.traces,
                     "labels": list(self._labels.known),
-                    "worst": self._worst.state(),
                     "resumed": self.resumed,
                     "seconds": self.seconds,
                     "versions": versions(),
@@ -396,18 +393,19 @@ class Run:
                 "loss_name": summary["loss_name"],
             }
             save(learner, self.folder.path / MODEL, about=about)
-            summary["worst_cells"] = self._worst_cells()
+            summary["worst_cells"] = self._worst_cells(self.folder)
             self.folder.write_json(SUMMARY, summary)
             self.folder.close(finished=True)
             complete_predictions(self.folder.path, summary)
         return summary
 
-    def _worst_cells(self) -> dict[str, dict[str, str]]:
+    def _worst_cells(self, folder: FolderWriter) -> dict[str, dict[str, str]]:
         """The cells of the rows that cost most, by their line, as far as the source can be read again."""
         if self.stream.task == "classification":
             return {}
-        with suppress(KonsError):  # a run is not worth less without them
-            return {str(line): cells for line, cells in rows_at(self.stream, self._worst.lines).items()}
+        with suppress(Exception):  # a damaged trace, say: a run is not worth less without them
+            cells = rows_at(self.stream, folder.worst_lines(WORST))
+            return {str(line): found for line, found in cells.items()}
         return {}
 
     @property
