@@ -47,15 +47,10 @@ class Baseline(LateTargets, Part, ABC):
     a stretch of one: blocks of any size give the same predictions. A call that raises changes nothing.
     """
 
-    STATE = fields(_rows_seen=Count())
+    STATE = fields(rows_seen=Count())
 
     def __init__(self) -> None:
-        self._rows_seen = 0
-
-    @property
-    def rows_seen(self) -> int:
-        """How many rows were learned."""
-        return self._rows_seen
+        self.rows_seen = 0
 
     def advance(self, X: Any, y: Any) -> Trace:
         """Predict, then learn, each row of X in order. Keeps no points: ``size`` stays 0."""
@@ -86,7 +81,7 @@ class Baseline(LateTargets, Part, ABC):
         trusted; labels are codes 0, 1, ..., -1 for none.
         """
         prediction = self._play(points, rows, targets, known)
-        self._rows_seen += len(targets)
+        self.rows_seen += len(targets)
         return prediction
 
     @abstractmethod
@@ -165,10 +160,10 @@ class RunningMean(Baseline):
         self._mean = Mean()
 
     def _play(self, points: Any, rows: Any | None, targets: Vector, known: Integers) -> Vector:
-        if self._rows_seen == 0 and len(targets):
+        if self.rows_seen == 0 and len(targets):
             self._origin = float(targets[0])
         means = self._origin + self._mean.follow(targets - self._origin, np.ones(len(targets)))
-        return np.where(self._rows_seen + known > 0, means[known], 0.0)
+        return np.where(self.rows_seen + known > 0, means[known], 0.0)
 
     def _foresee(self, points: Any) -> Vector:
         return np.full(len(points), self._origin + self._mean.value)

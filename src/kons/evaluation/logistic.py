@@ -101,7 +101,7 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
     def _expect(self, rows: Matrix, targets: Vector) -> None:
         self._quadratic.add_outputs(int(targets.max(initial=-1.0)) + 1 - self._known)
         room = EARLY - len(self._early)
-        if self.standardize and room > 0 and self._rows_seen < EARLY:
+        if self.standardize and room > 0 and self.rows_seen < EARLY:
             self._early = np.vstack([self._early, rows[:room]])
             self._early_targets = np.append(self._early_targets, targets[:room].astype(np.int64))
 
@@ -131,5 +131,5 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
             self._early, self._early_targets = early[:0], self._early_targets[:0]
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        if len(self._early) not in (0, min(self._rows_seen, EARLY)):
+        if len(self._early) not in (0, min(self.rows_seen, EARLY)):
             raise stored.error("its first rows do not fit the others")

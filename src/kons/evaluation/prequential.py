@@ -147,7 +147,7 @@ class Prequential(Part):
         _board=_Board(),
         _late=Inner(),
         _away=Inner(),
-        _order=Inner(),
+        target_order=Inner(),
         _sample=Inner(),
         _weights=Inner(),
         _finished=Flag(),
@@ -187,7 +187,7 @@ class Prequential(Part):
         names = [metric.name for metric in self._metrics]
         looks_back = self._learner.looks_back and own is not None
         self._away = AwayFromStream(task, names, positive) if looks_back else None
-        self._order = TargetOrder(labelled=self._labelled)
+        self.target_order = TargetOrder(labelled=self._labelled)
         # Rows from all over the stream: if it is sorted, only these say what the learner is worth elsewhere.
         self._sample = StratifiedSample(SAMPLED)
         self._intervals: ResidualIntervals | None = None
@@ -226,11 +226,6 @@ class Prequential(Part):
     def rows(self) -> int:
         """How many rows were predicted."""
         return 0 if self._board is None else self._board.rows
-
-    @property
-    def target_order(self) -> TargetOrder:
-        """What the targets look like in their order."""
-        return self._order
 
     @property
     def loss(self) -> float:
@@ -313,7 +308,7 @@ class Prequential(Part):
         board, (losses, scores) = self._board, self._beside.play(X, targets, known)
         table = np.stack([*columns, loss, *losses.values()]).astype(np.float64)
         board.record(table, trace.size, self._asked_positive, list(scores.values()))
-        self._order.follow(targets)
+        self.target_order.follow(targets)
         if isinstance(X, np.ndarray) and X.ndim == 2:
             self._sample.follow(count, lambda at: np.column_stack([targets[at], X[at]]))
         if trace.loss is None:
@@ -368,7 +363,7 @@ class Prequential(Part):
         if board is None:
             raise InputError("no row was evaluated yet.")
         rows, curves = board.curves()
-        losses, order = board.losses, self._order.found
+        losses, order = board.losses, self.target_order.found
         away = None if self._away is None else self._away.figures
         if order is not None and len(self._sample.kept) and not self._learner.lacks("predict"):
             away = sampled_figures(self._learner, self._sample.kept, self._labels, self.task, self.positive)

@@ -133,7 +133,7 @@ class SecondOrder(Baseline):
             self._begin((points if len(points) else rows).shape[1])
         self._expect(rows, targets)
         out = np.zeros((len(points), 2))
-        i, j, seen = 0, 0, self._rows_seen
+        i, j, seen = 0, 0, self.rows_seen
         if seen == 0 and len(targets) and self.standardize:
             # The first row of all has no other to be compared with; what came before it was predicted as 0.
             first = np.append(rows[0], targets[0])[: self._units.values.shape[1]]
