@@ -60,6 +60,8 @@ class Field:
     """Whether it has more to take back than a reference."""
     left_out: ClassVar[bool] = False
     """Whether a file does not have it while it is None."""
+    made_by: str = ""
+    """The method that makes, of what was loaded before, what it is loaded into."""
 
     def save(self, part: Any, name: str) -> Any:
         """The attribute as a tree for a file. A copy."""
@@ -350,15 +352,15 @@ class Restorable(Protocol):
 
 
 class Inner(Field):
-    """A part inside, that is there before anything is loaded; or None, then and now.
+    """A part inside, that is there before anything is loaded, or made then; or None, then and now.
 
     ``ends``: it may have become None by the time it was saved.
     """
 
     undoes = True
 
-    def __init__(self, binds: str = "", ends: bool = False) -> None:
-        self.binds, self.ends = binds, ends
+    def __init__(self, binds: str = "", ends: bool = False, made_by: str = "") -> None:
+        self.binds, self.ends, self.made_by = binds, ends, made_by
 
     def save(self, part: Any, name: str) -> Any:
         inner = getattr(part, name)
@@ -385,9 +387,12 @@ class Inner(Field):
 
 
 class Inners(Field):
-    """A list or tuple of parts that are there before anything is loaded."""
+    """A list or tuple of parts that are there before anything is loaded, or made then."""
 
     undoes = True
+
+    def __init__(self, made_by: str = "") -> None:
+        self.made_by = made_by
 
     def save(self, part: Any, name: str) -> Any:
         return [inner.state() for inner in getattr(part, name)]
@@ -463,6 +468,8 @@ class Part:
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what :meth:`state` saved into a part that has seen nothing; ``sizes`` are known symbols."""
         for name, field in self.declared.items():
+            if field.made_by:
+                setattr(self, name, getattr(self, field.made_by)())
             setattr(self, name, field.load(stored, _key(name), self, name, sizes))
         self._loaded(stored, sizes)
         stored.finish()

@@ -14,8 +14,7 @@ from kons.evaluation.baselines import Baseline, LastLabel, MajorityClass, Persis
 from kons.evaluation.delay import Known
 from kons.evaluation.linear import OnlineLinear
 from kons.evaluation.logistic import OnlineLogistic
-from kons.state import Count, Inners, Part, Sizes, fields
-from kons.stored import Stored
+from kons.state import Count, Flag, Inners, Part, fields
 
 __all__ = ["BASELINES", "Beside"]
 
@@ -32,16 +31,6 @@ BASELINES: dict[str, dict[str, Callable[[], Baseline]]] = {
 }
 
 
-class _Begun(Count):
-    """The features of the first block, which tell what baselines there are; -1 before."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> int:
-        width = super().load(stored, key, part, name, sizes)
-        if width >= 0:
-            part.make(width)
-        return width
-
-
 class Beside(Part):
     """The baselines of a task, made for the first block of rows.
 
@@ -52,25 +41,29 @@ class Beside(Part):
     ['constant', 'persistence']
     """
 
-    STATE = fields(width=_Begun(at_least=-1), _each=Inners())
+    STATE = fields(begun=Flag(), width=Count(), _each=Inners(made_by="_made"))
 
     def __init__(self, task: str, wanted: bool) -> None:
         self.task, self._wanted = task, wanted
         #: The features of the first block, 0 of what is no rows of numbers: those that join later are not the
         #: linear baseline's.
-        self.width = -1
-        self.names: list[str] = []
+        self.begun, self.width = False, 0
         self._each: list[Baseline] = []
 
-    def make(self, width: int) -> None:
-        """Those that fit rows of so many features."""
-        self.width, made = width, BASELINES[self.task] if self._wanted else {}
-        self.names = [name for name in made if name != "linear" or 0 < width <= MOST_FEATURES]
-        self._each = [made[name]() for name in self.names]
+    @property
+    def names(self) -> list[str]:
+        """Of those that fit rows of so many features; none before the first block."""
+        fits = 0 < self.width <= MOST_FEATURES
+        there = BASELINES[self.task] if self._wanted and self.begun else ()
+        return [name for name in there if fits or name != "linear"]
+
+    def _made(self) -> list[Baseline]:
+        return [BASELINES[self.task][name]() for name in self.names]
 
     def begin(self, X: Any) -> str:
         """Make those that fit these rows; returns what is to be said about it, if anything."""
-        self.make(X.shape[1] if isinstance(X, np.ndarray) and X.ndim == 2 else 0)
+        self.begun, self.width = True, X.shape[1] if isinstance(X, np.ndarray) and X.ndim == 2 else 0
+        self._each = self._made()
         if "linear" in self.names or not self._wanted:
             return ""
         if not self.width:

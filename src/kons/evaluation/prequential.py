@@ -72,15 +72,6 @@ class Scored(NamedTuple):
     """Classification: of each label, in the learner's order of ``classes``, as far as they were known."""
 
 
-class _Board(Inner):
-    """What is counted: made with the baselines, by the first block."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if part._beside.width >= 0:
-            part._board = part._new_board()
-        return super().load(stored, key, part, name, sizes)
-
-
 class Prequential(Part):
     """The evaluation of a learner along a stream, block by block; it can be stopped and resumed.
 
@@ -144,7 +135,7 @@ class Prequential(Part):
         _labels=KnownLabels(),
         _intervals=Inner(),
         _beside=Inner(),
-        _board=_Board(),
+        _board=Inner(made_by="_new_board"),
         _late=Inner(),
         _away=Inner(),
         target_order=Inner(),
@@ -305,6 +296,7 @@ class Prequential(Part):
             note = self._beside.begin(X)
             self.notes += [note] if note else []
             self._board = self._new_board()
+            assert self._board is not None
         board, (losses, scores) = self._board, self._beside.play(X, targets, known)
         table = np.stack([*columns, loss, *losses.values()]).astype(np.float64)
         board.record(table, trace.size, self._asked_positive, list(scores.values()))
@@ -333,7 +325,10 @@ class Prequential(Part):
         score = np.where(given.any(axis=1), table[:, 1], 0.5)
         return table[rows, targets], score, table[rows, codes]
 
-    def _new_board(self) -> Scoreboard:
+    def _new_board(self) -> Scoreboard | None:
+        """None before the first block, which tells what baselines there are."""
+        if not self._beside.begun:
+            return None
         names, blind = self._beside.names, self.delay + 1
         return Scoreboard(self._metrics, self.window, names, labelled=self._labelled, blind=blind)
 
