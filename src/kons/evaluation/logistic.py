@@ -22,15 +22,6 @@ __all__ = ["OnlineLogistic"]
 EARLY = 64
 
 
-class _Known(Count):
-    """How many labels there are weights for."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> int:
-        known = super().load(stored, key, part, name, sizes)
-        part._quadratic.add_outputs(known)
-        return known
-
-
 class OnlineLogistic(LabelBaseline, SecondOrder):
     """Online Newton for logistic regression, one label against the rest, on standardized features.
 
@@ -65,8 +56,8 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
     """
 
     STATE = fields(
-        _known=_Known(binds="labels"),
-        _quadratic=Inner(),
+        _known=Count(binds="labels"),
+        _quadratic=Inner(made_by="_quadratic_to_load"),
         _early=Array("early", "width"),
         _early_targets=Whole("early", below="labels"),
     )
@@ -97,6 +88,10 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
     def _begin(self, width: int) -> None:
         super()._begin(width)
         self._early = np.empty((0, width))
+
+    def _quadratic_to_load(self) -> Sequential:
+        self._quadratic.add_outputs(self._known)
+        return self._quadratic
 
     def _expect(self, rows: Matrix, targets: Vector) -> None:
         self._quadratic.add_outputs(int(targets.max(initial=-1.0)) + 1 - self._known)

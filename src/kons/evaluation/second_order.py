@@ -36,7 +36,7 @@ from kons.evaluation.baselines import Baseline
 from kons.learners.late import LateTargets
 from kons.learners.queue import Shapes
 from kons.losses.builtin import implicit_slope
-from kons.state import Array, Field, Inner, Part, Sizes, fields
+from kons.state import Array, Inner, Part, Sizes, Width, fields
 from kons.stored import Stored
 
 __all__ = ["LARGEST", "OTHERS", "SecondOrder", "Standardization"]
@@ -88,21 +88,11 @@ class Standardization(Part):
             raise stored.error("a scale is not positive")
 
 
-class _Width(Field):
-    """How many features a row has, from the first row on, when there are matrices for them."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> int | None:
-        width = stored.width(key, vectors=True)
-        if width is not None:
-            part._begin(width)
-        sizes["width"] = width or 0
-        return width
-
-
 class SecondOrder(Baseline):
     """What the two share: the width, the units, the quadratic in them, and when to renew them."""
 
-    STATE = fields(_width=_Width(), _units=Inner())
+    STATE = fields(_width=Width(), _units=Inner(made_by="_units_to_load"))
+    accepts = "vectors"
     _known = NUMBERS
 
     def __init__(self, regularization: float, standardize: bool) -> None:
@@ -119,6 +109,11 @@ class SecondOrder(Baseline):
         # Behind the features are the targets, where they are numbers.
         self._units = Standardization(width + (self._known == NUMBERS))
         self._quadratic = Sequential(self.regularization * np.eye(width + 1), self._quadratic.outputs)
+
+    def _units_to_load(self) -> Standardization:
+        if self._width is not None:
+            self._begin(self._width)
+        return self._units
 
     @abstractmethod
     def _renew(self, rows: int) -> None:
