@@ -250,7 +250,7 @@ class Prequential(Part):
             raise
         asking = 0.0 if self._away is None else self._away.seconds
         self._learner_seconds += wall_clock() - clock - asking
-        scored = self._score(X, y, targets, found, told)
+        scored = self.score(X, y, targets, found, told)
         if isinstance(block, Block) and block.growth is not None:
             self._learner.grow(block.growth)
             self._late.queue.widen(block.growth.earlier)
@@ -275,7 +275,8 @@ class Prequential(Part):
 
     # ---- scoring
 
-    def _score(self, X: Any, y: Any, targets: NDArray[Any], found: Interleaved, known: Known) -> Scored:
+    def score(self, X: Any, y: Any, targets: NDArray[Any], found: Interleaved, known: Known) -> Scored:
+        """Count in what was said of rows; ``targets`` are those of ``y``, or the codes of its labels."""
         count, trace = len(targets), found.trace
         lower = upper = np.full(count, math.nan)
         probability = None
@@ -360,7 +361,8 @@ class Prequential(Part):
         rows, curves = board.curves()
         losses, order = board.losses, self.target_order.found
         away = None if self._away is None else self._away.figures
-        if order is not None and len(self._sample.kept) and not self._learner.lacks("predict"):
+        one = not self._learner.outputs and not self._learner.lacks("predict")
+        if order is not None and len(self._sample.kept) and one:
             away = sampled_figures(self._learner, self._sample.kept, self._labels, self.task, self.positive)
         notes = list(self.notes)
         if self.positive is not None and self._asked_positive is None:
