@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,7 +119,7 @@ def compare(
     stream = settings.open(quiet=quiet)
     engines: dict[str, Prequential] = {}
     for name, contender in contenders.items():
-        asked = settings.with_learner(contender.learner, contender.parameters)
+        asked = replace(settings, **contender._asdict())
         require_memory(asked, stream)
         # The baselines are the same for all.
         engines[name] = settings.make_engine(stream, asked.make_learner(stream), baselines=not engines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -127,17 +127,12 @@ class Settings:
             return min(1.0, rows / total)
         return stream.bytes_done / stream.bytes_total if stream.bytes_total else None
 
-    def total_delay(self, stream: Stream) -> int:
-        """How many rows late targets become known, the horizon included."""
-        return stream.total_delay(self.delay)
-
     def make_engine(self, stream: Stream, learner: Any, *, baselines: bool = True) -> Prequential:
         """What evaluates a learner along the stream."""
-        delay = self.total_delay(stream)
         return Prequential(
             learner,
             stream.task,
-            delay=delay,
+            delay=stream.total_delay(self.delay),
             window=self.window,
             baselines=baselines,
             positive=self.positive if stream.task == "classification" else None,
@@ -150,8 +145,8 @@ class Settings:
         require_learner(self.learner)
         return RECIPES[self.learner]
 
-    def make_learner(self, stream: Stream, *, delay: int | None = None) -> Any:
-        """A fresh learner in the units of the stream; ``delay``: if not that of the run."""
+    def make_learner(self, stream: Stream) -> Any:
+        """A fresh learner in the units of the stream."""
         takes = self.recipe.accepts
         known = [name for name in takes if name not in PLACED]
         for name in self.parameters:
@@ -163,7 +158,7 @@ class Settings:
         if "warmup" in takes:
             parameters = {"warmup": warmup_for(self.rows_of(stream)), **parameters}
         if "delay" in takes:  # it keeps targets back by itself
-            parameters["delay"] = self.total_delay(stream) if delay is None else delay
+            parameters["delay"] = stream.total_delay(self.delay)
         kind: Any = stream.task
         try:
             return for_task(kind, self.learner, scale=self.scale, seed=self.seed, **parameters)
@@ -171,10 +166,6 @@ class Settings:
             raise ConfigurationError(
                 f"{self.learner!r} cannot be made of {_listed(self.parameters)} ({error})."
             ) from None
-
-    def with_learner(self, name: str, parameters: Mapping[str, Any]) -> Settings:
-        """The same run of another learner."""
-        return replace(self, learner=name, parameters=dict(parameters))
 
     def to_dict(self) -> dict[str, Any]:
         """What JSON can hold, without a level for ``reading``."""
