@@ -13,7 +13,6 @@ from kons.evaluation import Evaluation, Prequential
 from kons.evaluation.result import LOSS_NAMES
 from kons.runs.circumstances import blas_threads, versions
 from kons.runs.folder import RUN, SUMMARY, FolderWriter
-from kons.runs.memory import require_memory
 from kons.runs.run import Progress
 from kons.runs.settings import Settings
 from kons.runs.summary import about_run, finite, skipped
@@ -120,7 +119,7 @@ def compare(
     engines: dict[str, Prequential] = {}
     for name, contender in contenders.items():
         asked = replace(settings, **contender._asdict())
-        require_memory(asked, stream)
+        asked.require_memory(stream)
         # The baselines are the same for all.
         engines[name] = settings.make_engine(stream, asked.make_learner(stream), baselines=not engines)
     began = wall_clock()

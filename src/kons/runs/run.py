@@ -44,11 +44,9 @@ from kons.runs.folder import (
     told,
 )
 from kons.runs.lines import as_csv, as_trace, joined
-from kons.runs.memory import require_memory
 from kons.runs.pacing import Pacing
 from kons.runs.raw_cells import RawCells, rows_at
 from kons.runs.settings import Settings
-from kons.runs.source import as_found_from, require_unchanged
 from kons.runs.summary import about_run, finite, shares_of, summarize
 from kons.state import bytes_in
 from kons.stored import Stored
@@ -146,7 +144,7 @@ class Run:
         if settings.model is None:
             stream = settings.open(quiet=quiet)
             learner = settings.make_learner(stream)
-            require_memory(settings, stream)
+            settings.require_memory(stream)
         else:
             learner, plan = settings.continued()
             stream = settings.open(plan=plan, quiet=quiet)
@@ -175,9 +173,9 @@ class Run:
             raise ConfigurationError(
                 f"{name} can be read only once: the run in {folder} cannot be resumed; start it again."
             )
-        stream = as_found_from(asked.get("started_in"), settings).open(plan=asked.get("plan"), quiet=True)
+        stream = settings.found_from(asked.get("started_in")).open(plan=asked.get("plan"), quiet=True)
         stream.notes.extend(note for note in asked.get("notes", []) if isinstance(note, str))
-        require_unchanged(stream, before)
+        _require_unchanged(stream, before)
         if (folder / CHECKPOINT).exists():
             run = cls._from_checkpoint(folder, settings, stream)
         else:
@@ -414,3 +412,18 @@ class Run:
         if self._fingerprint is None or self.stream.fingerprint() == self._fingerprint:
             return []
         return [f"{self.stream.source} changed while it was read: a part of it may be missing."]
+
+
+def _require_unchanged(stream: Stream, before: dict[str, Any]) -> None:
+    """Refuse a source whose fingerprint is another than it was."""
+    now = stream.fingerprint() or {}
+    changed = [
+        f"{name} was {before.get(name)!r} and is {now[name]!r}"
+        for name in now
+        if now[name] != before.get(name)
+    ]
+    if changed or not now:
+        raise FileError(
+            f"{stream.source} has changed since the run began ({', '.join(changed)}): put the old file "
+            "back, or start the run again."
+        )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, Literal
 
 from kons.arrays import require_integer
-from kons.errors import ConfigurationError, InputError
+from kons.errors import ConfigurationError, InputError, announce
 from kons.evaluation import Prequential
 from kons.files import about, load
 from kons.learners.protocol import as_learner
@@ -103,6 +104,15 @@ class Settings:
             reading["past"] = about(self.model).get("past")
         return open_stream(self.source, self.target, plan=plan, quiet=quiet, **reading)
 
+    def found_from(self, there: Any) -> Settings:
+        """A relative name is relative to the folder where the run was started, if it is still there."""
+        if os.path.isabs(self.source) or not isinstance(there, str):
+            return self
+        here, first = self.source, os.path.join(there, self.source)
+        if os.path.exists(here) and (not os.path.exists(first) or os.path.samefile(here, first)):
+            return self
+        return replace(self, source=first)
+
     def blocks(self, stream: Stream, start: int = 0, learner: Any = None) -> Iterator[Block]:
         """Its blocks from row ``start`` on, up to the limit on rows, for a learner that has learned some.
 
@@ -138,6 +148,24 @@ class Settings:
             positive=self.positive if stream.task == "classification" else None,
             class_weight=self.class_weight,
         )
+
+    def require_memory(self, stream: Stream) -> None:
+        """Refuse an exact learner on more rows than the machine can hold; say so if they are many."""
+        rows = self.rows_of(stream)
+        if not self.recipe.exact or rows is None:
+            return
+        needed, there = 4.0 * rows**2, memory_of_machine()
+        if there is not None and needed > 0.8 * there:
+            raise ConfigurationError(
+                f"{self.learner!r} keeps rows^2/2 numbers, for about {rows:,} rows {needed / 1e9:,.0f} GB, "
+                f"and there are {there / 1e9:,.0f} GB: use --learner embedded, or fewer rows (--rows "
+                f"{int((0.4 * there / 4.0) ** 0.5):d})."
+            )
+        if needed > 1e9:
+            announce(
+                f"{self.learner!r} keeps rows^2/2 numbers: about {needed / 1e9:.1f} GB at the end, and every "
+                "row costs more than the one before."
+            )
 
     @property
     def recipe(self) -> Recipe:
@@ -186,6 +214,14 @@ def require_learner(name: str) -> None:
     """Refuse a name that is not in the registry."""
     if name not in RECIPES:
         raise ConfigurationError(f"there is no learner {name!r}{_hint(name, RECIPES, 'There are')}")
+
+
+def memory_of_machine() -> int | None:
+    """Bytes of memory, where the system tells."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
 
 
 def _hint(name: str, known: Iterable[str], there_are: str) -> str:
