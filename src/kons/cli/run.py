@@ -14,7 +14,7 @@ from kons.cli.screen import RunBar, Sheet, notices, print_json
 from kons.cli.stopping import Stopping
 from kons.errors import ConfigurationError, KonsError, MissingExtraError, announce, as_word
 from kons.runs import Run, Settings, Stopped
-from kons.runs.finished import require_finished
+from kons.runs.folder import require_finished
 
 __all__ = ["report", "resume", "start", "with_report"]
 

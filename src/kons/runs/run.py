@@ -32,13 +32,13 @@ from kons.files import read_tree, save, write_tree
 from kons.learners.labels import Labels, stored_labels
 from kons.learners.protocol import as_learner
 from kons.runs.circumstances import blas_threads, using_threads, versions
-from kons.runs.finished import complete_predictions
 from kons.runs.folder import (
     CHECKPOINT,
     MODEL,
     RUN,
     SUMMARY,
     FolderWriter,
+    complete_predictions,
     read_json,
     require_place,
     told,
