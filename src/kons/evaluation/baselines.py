@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sized
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -94,7 +95,7 @@ class Baseline(LateTargets, Part, ABC):
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
-        return {}
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:

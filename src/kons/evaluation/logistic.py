@@ -69,10 +69,6 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
         self._early = np.empty((0, 0))  # the first rows, and the codes of their labels
         self._early_targets: Codes = np.empty(0, dtype=np.int64)
 
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments by name."""
-        return {"regularization": self.regularization, "standardize": self.standardize}
-
     def predict_proba(self, X: Any) -> Matrix:
         """A row per row of X, a column per label of ``classes``. Changes nothing."""
         points = self._as_points(X)
