@@ -41,7 +41,7 @@ class Beside(Part):
     ['constant', 'persistence']
     """
 
-    STATE = fields(begun=Flag(), width=Count(), _each=Inners(made_by="_made"))
+    STATE = fields(begun=Flag(), width=Count(), _each=Inners(make=lambda beside: beside._made()))
 
     def __init__(self, task: str, wanted: bool) -> None:
         self.task, self._wanted = task, wanted

@@ -86,8 +86,10 @@ class Delayed(Part):
             known = Known([kept for kept, _ in waited], values, counts)
             name = labels or _same
             if self._itself or not self.delay:
-                trace = (advance or self._learner.advance)(X, name(targets))
-                found = self._learner.with_probabilities(trace)
+                learner = self._learner
+                trace = (advance or learner.advance)(X, name(targets))
+                shares = np.nan_to_num(learner.probabilities(trace["scores"])) if learner.labelled else None
+                found = Interleaved(trace, shares, [])
                 waiting = [(x,) for x in copied(X[own:])]
             else:
                 found = self._learner.interleave(X, known.waited, name(values), counts)

@@ -57,7 +57,7 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
 
     STATE = fields(
         _known=Count(binds="labels"),
-        _quadratic=Inner(made_by="_quadratic_to_load"),
+        _quadratic=Inner(make=lambda own: own._quadratic_to_load()),
         _early=Array("early", "width"),
         _early_targets=Whole("early", below="labels"),
     )

@@ -135,7 +135,7 @@ class Prequential(Part):
         _labels=KnownLabels(),
         _intervals=Inner(),
         _beside=Inner(),
-        _board=Inner(made_by="_new_board"),
+        _board=Inner(make=lambda engine: engine._new_board()),
         _late=Inner(),
         _away=Inner(),
         target_order=Inner(),

@@ -91,7 +91,7 @@ class Standardization(Part):
 class SecondOrder(Baseline):
     """What the two share: the width, the units, the quadratic in them, and when to renew them."""
 
-    STATE = fields(_width=Width(), _units=Inner(made_by="_units_to_load"))
+    STATE = fields(_width=Width(), _units=Inner(make=lambda own: own._units_to_load()))
     accepts = "vectors"
     _known = NUMBERS
 

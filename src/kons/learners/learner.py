@@ -166,15 +166,10 @@ class Learner(LateTargets):
         """
         told: Any = self
         if not waiting and len(y) == len(X) and np.array_equal(known, np.arange(len(X))) and len(X):
-            return self.with_probabilities(told.advance(X, y))
+            trace = told.advance(X, y)
+            probabilities = np.nan_to_num(told.probabilities(trace["scores"])) if self.labelled else None
+            return Interleaved(trace, probabilities, [])
         return self._row_by_row(X, waiting, y, known)
-
-    def with_probabilities(self, trace: Trace) -> Interleaved:
-        """What ``advance`` returned, and of labels the probabilities that its scores mean."""
-        told: Any = self
-        return Interleaved(
-            trace, np.nan_to_num(told.probabilities(trace["scores"])) if self.labelled else None, []
-        )
 
     def _row_by_row(self, X: Any, waiting: Sequence[Kept], y: Any, known: Integers) -> Interleaved:
         rows, learned, targets = list(waiting), 0, _each(y)

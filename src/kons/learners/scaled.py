@@ -46,6 +46,14 @@ WIDER = 1.5
 ENOUGH = 100
 
 
+class _Warm(Inner):
+    """Of as many targets as a row has, which was loaded before."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        part._warm = part._new_warmup()
+        return super().load(stored, key, part, name, sizes)
+
+
 class _Late(Inner):
     """Columns whose units are not known yet, where there are any; others have none in their files."""
 
@@ -134,7 +142,7 @@ class Scaled(OfLabels, Wrapper):
     STATE = fields(
         _outputs=Outputs(),
         _targets_clipped=Count(),
-        _warm=Inner(ends=True, made_by="_new_warmup"),
+        _warm=_Warm(ends=True),
         _features=FeatureScales(),
         _target=TargetScale(),
         _bandwidths=Bandwidths(),
