@@ -31,6 +31,7 @@ class RawCells:
             )
         if name not in reader.columns:
             raise ConfigurationError(f"{stream.source} has no column {name!r}, asked for by --id.")
+        self.name = name
         self._cells = (
             cell
             for chunk in _chunks(stream, [name])

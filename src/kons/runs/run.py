@@ -285,9 +285,8 @@ class Run:
             self.folder = FolderWriter.create(self._place, {RUN: self._document()}, force=self._force)
             self.folder.open_predictions()
         if self.folder is not None:
-            ids = None if self._ids is None else (str(self.settings.id), self._ids.of(lines))
             classes = [] if scored.probabilities is None else as_learner(self.engine.learner).classes
-            self.folder.append(as_csv(scored, lines, ids, classes, header=self.folder.length == 0))
+            self.folder.append(as_csv(scored, lines, self._ids, classes, header=self.folder.length == 0))
             self._traced.append(as_trace(scored, lines, self._labels))
             if shares := shares_of(self.engine.learner):
                 self._shares.append((self.engine.rows - 1, list(shares.values())))
