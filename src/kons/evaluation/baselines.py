@@ -89,9 +89,9 @@ class Baseline(LateTargets, Part, ABC):
     def _play(self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers) -> NDArray[Any]:
         """The predictions of :meth:`play`."""
 
-    @abstractmethod
     def _foresee(self, points: Any) -> NDArray[Any]:
-        """The prediction of each row from what is known now."""
+        """The prediction of each row from what is known now: played, with nothing to learn."""
+        return self._play(points, (), np.empty(0, dtype=np.int64), np.zeros(len(points), dtype=np.int64))
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
@@ -125,8 +125,8 @@ class Baseline(LateTargets, Part, ABC):
     def _as_target(self, y: Any) -> NDArray[Any]:
         return np.array([as_scalar(y, name="y")])
 
-    def _shown(self, prediction: NDArray[Any]) -> NDArray[Any]:
-        return prediction
+    def _shown(self, played: NDArray[Any]) -> NDArray[Any]:
+        return played
 
     def _columns(self, played: NDArray[Any], targets: NDArray[Any]) -> dict[str, Any]:
         """Of the trace."""
@@ -166,9 +166,6 @@ class RunningMean(Baseline):
         means = self._origin + self._mean.follow(targets - self._origin, np.ones(len(targets)))
         return np.where(self.rows_seen + known > 0, means[known], 0.0)
 
-    def _foresee(self, points: Any) -> Vector:
-        return np.full(len(points), self._origin + self._mean.value)
-
 
 class Persistence(Baseline):
     """Predict the last target again: nothing changes.
@@ -195,9 +192,6 @@ class Persistence(Baseline):
         last = np.concatenate([[self._last], targets])
         self._last = float(last[-1])
         return np.asarray(last[known], dtype=np.float64)
-
-    def _foresee(self, points: Any) -> Vector:
-        return np.full(len(points), self._last)
 
 
 class LabelBaseline(Baseline):
@@ -226,11 +220,11 @@ class LabelBaseline(Baseline):
     def _as_target(self, y: Any) -> Codes:
         return self._as_targets([y], 1)
 
-    def _shown(self, prediction: NDArray[Any]) -> NDArray[Any]:
-        return self._labels.decode(prediction)
+    def _shown(self, played: NDArray[Any]) -> NDArray[Any]:
+        return self._labels.decode(played[0])
 
     def _columns(self, played: NDArray[Any], targets: NDArray[Any]) -> dict[str, Any]:
-        return {"prediction": self._shown(played[0]), "loss": (played[0] != targets).astype(np.float64)}
+        return {"prediction": self._shown(played), "loss": (played[0] != targets).astype(np.float64)}
 
 
 class MajorityClass(LabelBaseline):
@@ -261,9 +255,6 @@ class MajorityClass(LabelBaseline):
         share = np.where(best < 0, 0.5, counts[:, 1] / np.maximum(counts.sum(axis=1), 1))
         return np.stack([best, share])[:, known]
 
-    def _foresee(self, points: Any) -> Codes:
-        return np.full(len(points), self._counts.argmax() if len(self._counts) else -1, dtype=np.int64)
-
 
 class LastLabel(LabelBaseline):
     """Predict the last known label again: :class:`Persistence` for labels. Costs O(1) a row.
@@ -283,6 +274,3 @@ class LastLabel(LabelBaseline):
         last = np.concatenate([[self._last], targets])
         self._last = int(last[-1])
         return np.stack([last, np.where(last < 0, 0.5, last == 1)])[:, known]
-
-    def _foresee(self, points: Any) -> Codes:
-        return np.full(len(points), self._last, dtype=np.int64)

@@ -97,7 +97,7 @@ class OnlineLinear(SecondOrder):
         return self._clipped(super()._play(points, rows, targets, known)[0].copy())
 
     def _foresee(self, points: Any) -> Vector:
-        return self._clipped(super()._foresee(points))
+        return self._clipped(super()._foresee(points)[0].copy())
 
     def _clipped(self, prediction: Vector) -> Vector:
         return prediction if self.bound is None else np.clip(prediction, -self.bound, self.bound)

@@ -99,10 +99,9 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
     def _play(self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers) -> NDArray[Any]:
         return SecondOrder._play(self, points, rows, targets.astype(np.float64), known)
 
-    def _foresee(self, points: Any) -> Codes:
-        if self._width is None:
-            return np.full(len(points), -1, dtype=np.int64)
-        return SecondOrder._foresee(self, points).astype(np.int64)
+    def _foresee(self, points: Any) -> NDArray[Any]:
+        known = SecondOrder._foresee(self, points)
+        return np.full_like(known, -1.0) if self._width is None else known
 
     def _renew(self, rows: int) -> None:
         ratio, shift = self._units.renew(rows)

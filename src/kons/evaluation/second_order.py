@@ -170,7 +170,7 @@ class SecondOrder(Baseline):
         if self._width is not None:
             none = np.zeros(len(points), dtype=np.int64)
             self._run(points, points[:0], np.empty(0), none, out, OTHERS, 0, False)
-        return out[:, 0].copy()
+        return out.T
 
     def _as_points(self, X: Any) -> Matrix:
         return as_points(X, width=self._width)
