@@ -34,7 +34,6 @@ from kons.core.quadratic_loops import STEPS, end_period, fit_rows, keep_row, pre
 from kons.core.sequential import Sequential, no_factor
 from kons.evaluation.baselines import Baseline
 from kons.learners.late import LateTargets
-from kons.learners.queue import Shapes
 from kons.losses.builtin import implicit_slope
 from kons.state import Array, Inner, Part, Sizes, Width, fields
 from kons.stored import Stored
@@ -178,11 +177,7 @@ class SecondOrder(Baseline):
     def _as_point(self, x: Any) -> Matrix:
         return as_row(x, width=self._width)
 
-    row_to_keep = LateTargets.row_to_keep
-
-    def kept_shapes(self) -> Shapes:
-        """A row of numbers."""
-        return ((None,),)
+    row_to_keep, kept_shapes = LateTargets.row_to_keep, LateTargets.kept_shapes
 
 
 def _next_renewal(rows: int) -> int:
