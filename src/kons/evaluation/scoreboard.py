@@ -62,18 +62,14 @@ class Scoreboard(Part):
         self._ranks = [type(metric)() for _ in baselines for metric in self._ranking]
         self._losses = [Total() for _ in ("loss", *baselines)]
         self._window = Window(window, len(LABELS if labelled else NUMBERS) + len(self._losses))
-        self._curves = Curves(self._names())
+        names = ["loss", *(metric.name for metric in self.metrics), *([] if labelled else ["coverage"])]
+        running = (f"running_{name}" for name in ("loss", *baselines))
+        self._curves = Curves([*names, *baselines, *running, "atoms"])
         self._atoms = 0
         self.positive = 1
         """The code of the label that F1 is about."""
         # Rows of the first two labels.
         self._came = np.zeros(2, dtype=np.int64)
-
-    def _names(self) -> list[str]:
-        names = ["loss", *(metric.name for metric in self.metrics)]
-        names += [] if self.labelled else ["coverage"]
-        names += self.baselines
-        return [*names, *(f"running_{name}" for name in ("loss", *self.baselines)), "atoms"]
 
     @property
     def scored(self) -> int:
@@ -166,12 +162,8 @@ class Scoreboard(Part):
 
     def curves(self) -> tuple[NDArray[np.int64], dict[str, Vector]]:
         """Numbers of rows and values by name, the last row included."""
-        rows, columns = self._curves.row, self._curves.columns()
+        rows, table = self._curves.row, self._curves.table()
         if self.rows and (len(rows) == 0 or rows[-1] != self.rows):
             point = self._point(self._window.last(), self.classes, self.losses, self._atoms)
-            rows = np.append(rows, self.rows)
-            columns = {
-                name: np.append(columns[name], value)
-                for name, value in zip(self._curves.names, point, strict=True)
-            }
-        return rows, columns
+            rows, table = np.append(rows, self.rows), np.vstack([table, point])
+        return rows, {name: values.copy() for name, values in zip(self._curves.names, table.T, strict=True)}
