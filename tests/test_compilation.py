@@ -263,6 +263,28 @@ def test_compiling_is_never_counted_as_learning(monkeypatch):
     assert engine.result().microseconds_per_row == pytest.approx(1e6 * 4 / 40)
 
 
+def test_a_clock_stands_still_while_a_loop_is_read_from_the_disk(monkeypatch):
+    """What the first row takes is not that of a disk, either: so nobody has to learn rows beforehand."""
+    now = [5.0]
+    monkeypatch.setattr(kons.compilation.time, "perf_counter", lambda: now[0])
+
+    class Slow(kons.compilation.Loop):
+        signatures = ()
+
+        def compile(self, types):
+            now[0] += 100.0
+
+        def disable_compile(self):
+            pass
+
+    def nothing() -> int:
+        return 0
+
+    before = kons.compilation.wall_clock()
+    Slow(nothing, targetoptions={"nopython": True}).load()
+    assert kons.compilation.wall_clock() == before
+
+
 def test_each_thread_has_its_own_clock(monkeypatch):
     """While another thread compiles, a clock that is read here goes on as it did."""
     now = [5.0]

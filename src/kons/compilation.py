@@ -7,7 +7,8 @@ would ask for machine code of its own, a second of compiling, so callers hand in
 
 Where the first loop that is called is not on disk yet, all of the library are compiled then: later learners,
 tasks and delays wait for nothing. What a row costs must not depend on whether an installation is new: clocks
-that time learning are :func:`wall_clock` and :func:`cpu_clock`, which stand still while Numba compiles.
+that time learning are :func:`wall_clock` and :func:`cpu_clock`, which stand still while Numba compiles, or
+reads what it compiled.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class Loop(CPUDispatcher):
 
     def load(self) -> None:
         """Take the machine code from the disk, or compile it."""
-        with global_compiler_lock:
+        with global_compiler_lock, _compilations:
             if not self.signatures:
                 self.compile(self.declared())
                 self.disable_compile()  # from now on Numba converts arguments, or refuses them
@@ -197,7 +198,7 @@ def address_of(array: Any) -> int:
 
 
 class _Compilations(event.Listener, threading.local):
-    """Says once that a pause is a compilation, and takes its time; code from the disk cache is none.
+    """Says once that a pause is a compilation, which code from the disk cache is not; takes the time of both.
 
     Each thread has its own time: others go on meanwhile.
     """
@@ -236,7 +237,7 @@ event.register("numba:compile", _compilations)  # type: ignore[no-untyped-call]
 
 
 def wall_clock() -> float:
-    """A clock as :func:`time.perf_counter`, less the time that this thread has spent compiling."""
+    """A clock as :func:`time.perf_counter`, less the time that this thread has spent compiling or loading."""
     return time.perf_counter() - _compilations.seconds
 
 

@@ -438,7 +438,7 @@ def test_curves_stay_short_however_long_the_stream():
             curves = Curves(["a"]).resume(curves.state())
     assert 256 <= len(curves) < 512
     assert np.array_equal(curves.row, curves.stride * np.arange(1, len(curves) + 1))
-    assert np.array_equal(curves.columns()["a"], curves.row)
+    assert np.array_equal(curves.table()[:, 0], curves.row)
 
 
 def test_the_state_does_not_grow_with_the_stream():

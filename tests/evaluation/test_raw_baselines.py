@@ -53,7 +53,8 @@ def delayed(baseline, X, targets, delay, cut):
         known = np.maximum(np.arange(start, stop) - delay, 0) - learned.start
         points = X[start:stop]
         rows = None if delay == 0 else X[learned]
-        parts.append(baseline.play(points, rows, targets[learned], known))
+        played = baseline.play(points, rows, targets[learned], known)
+        parts.append(np.atleast_2d(played)[0])
     return np.concatenate(parts)
 
 
@@ -201,9 +202,7 @@ def test_what_labels_are_ranked_by(stream, labels, cut, delay):
                 slice(max(start - delay, 0), max(min(start + cut, 300) - delay, 0)),
             )
             known = np.maximum(np.arange(start, min(start + cut, 300)) - delay, 0) - learned.start
-            found.append(
-                baseline.play_scored(X[rows], X[learned] if delay else None, codes[learned], known)[1]
-            )
+            found.append(baseline.play(X[rows], X[learned] if delay else None, codes[learned], known)[1])
         expected = []
         for t in range(len(X)):
             seen = codes[: max(t - delay, 0)]

@@ -27,23 +27,15 @@ import time
 def serve():
     # No report: its libraries take longer than all the rest.
     sys.modules["jinja2"] = None
-    import numpy as np
     import pyarrow.csv  # noqa: F401
 
     import kons.cli.app
     import kons.cli.run
     import kons.report.page
     import kons.runs.circumstances
-    import kons.runs.compiled
-    from kons.runs import Settings
-    from kons.streams import open_stream
+    from kons.compilation import compile_all
 
-    X = np.zeros((4, 3))
-    for task, y in (("regression", np.arange(4.0)), ("classification", np.array(list("abab"), dtype=object))):
-        stream = open_stream((X, y), task=task, quiet=True)
-        for learner in ("auto", "embedded", "kons"):
-            for delay in (0, 1):
-                kons.runs.compiled.load_loops(Settings("-", learner=learner, delay=delay), stream)
+    compile_all()
     kons.runs.circumstances.versions()
     kons.cli.app.app.parse_args(["run", "x", "--target", "y"], print_error=False, exit_on_error=False)
     gc.freeze()  # what is shared stays shared

@@ -1,6 +1,7 @@
 """Several learners in one pass: the same figures as each of them alone."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def settings(tmp_path, monkeypatch):
 def test_each_fares_as_alone(settings):
     found = compare(settings, LEARNERS)
     for name, (learner, parameters) in LEARNERS.items():
-        alone = Run.start(settings.with_learner(learner, parameters)).go()
+        alone = Run.start(replace(settings, learner=learner, parameters=parameters)).go()
         assert found.results[name].loss == alone["loss"]
         assert found.results[name].atoms == alone["atoms"]
         assert found.baselines == alone["baselines"]

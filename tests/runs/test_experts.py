@@ -70,7 +70,9 @@ def test_a_run_that_was_interrupted_ends_with_the_same_shares(settings, tmp_path
 
 @pytest.mark.filterwarnings("ignore:a target lies outside:kons.errors.KonsWarning")
 def test_other_learners_have_no_experts(settings, tmp_path):
-    summary = Run.start(settings.with_learner("embedded", {"max_atoms": 9}), tmp_path / "out").go()
+    summary = Run.start(
+        replace(settings, learner="embedded", parameters={"max_atoms": 9}), tmp_path / "out"
+    ).go()
     assert summary["experts"] is summary["relevances"] is None
     assert summary["max_atoms"] == 9
     assert not {"shares", "share_rows", "expert"} & whole_trace(tmp_path / "out").keys()

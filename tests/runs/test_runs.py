@@ -16,7 +16,6 @@ from kons.errors import ConfigurationError, FileError, InputError
 from kons.files import load
 from kons.recipes import for_task
 from kons.runs import Run, Settings, Stopped, folder, pacing
-from kons.runs.memory import require_memory
 from kons.streams import open_stream
 
 ROWS = 1300
@@ -431,16 +430,16 @@ def test_labels_have_codes_in_the_trace(tmp_path):
 
 def test_exact_learners_are_refused_what_memory_cannot_hold(monkeypatch, caplog):
     stream = open_stream(table())
-    monkeypatch.setattr("kons.runs.memory.memory_of_machine", lambda: 4 * ROWS**2)
+    monkeypatch.setattr("kons.runs.settings.memory_of_machine", lambda: 4 * ROWS**2)
     with pytest.raises(ConfigurationError, match="use --learner embedded, or fewer rows"):
-        require_memory(Settings("a", learner="kons"), stream)
-    require_memory(Settings("a", learner="kons", rows=ROWS // 2), stream)
-    require_memory(Settings("a", learner="embedded"), stream)
-    monkeypatch.setattr("kons.runs.memory.memory_of_machine", lambda: None)
-    require_memory(Settings("a", learner="ridge", rows=20_000), stream)
+        Settings("a", learner="kons").require_memory(stream)
+    Settings("a", learner="kons", rows=ROWS // 2).require_memory(stream)
+    Settings("a", learner="embedded").require_memory(stream)
+    monkeypatch.setattr("kons.runs.settings.memory_of_machine", lambda: None)
+    Settings("a", learner="ridge", rows=20_000).require_memory(stream)
     assert caplog.text == ""
     monkeypatch.setattr(Settings, "rows_of", lambda *_: 20_000)
-    require_memory(Settings("a", learner="ridge"), stream)
+    Settings("a", learner="ridge").require_memory(stream)
     assert "about 1.6 GB at the end" in caplog.text
 
 

@@ -1,6 +1,7 @@
 """What is asked for: plain values that survive a file, checked before anything is read."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,7 +88,7 @@ def test_a_learner_that_cannot_be_made_says_why(settings, words):
 def test_a_short_file_has_a_short_warm_up(rows, warmup):
     embedded = Settings("a", learner="embedded")
     assert embedded.make_learner(stream_of(rows)).warmup == warmup
-    given = embedded.with_learner("embedded", {"warmup": 7})
+    given = replace(embedded, parameters={"warmup": 7})
     assert given.make_learner(stream_of(rows)).warmup == 7
     limited = Settings("a", learner="embedded", rows=100).make_learner(stream_of(rows))
     assert limited.warmup == max(20, min(rows, 100) // 10)

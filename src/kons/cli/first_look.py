@@ -12,7 +12,7 @@ from kons.arrays import Matrix, Vector
 from kons.errors import ConfigurationError, InputError
 from kons.scaling import RobustScaling
 from kons.streams import Table, open_stream, read_table
-from kons.streams.table import stacked
+from kons.streams.table import read_rows
 
 __all__ = ["BOUND", "prepare", "read_labelled"]
 
@@ -39,16 +39,7 @@ def read_labelled(
     if stream.plan.target_kind == "number":
         table = read_table(source, target, drop=drop, rows=rows, tell=tell, on_bad_row="error")
         return table, None
-    parts, count = [], 0
-    blocks = stream.blocks()
-    for block in blocks:
-        parts.append(block)
-        count += len(block.y)
-        tell(count)
-        if rows is not None and count >= rows:
-            blocks.close()
-            break
-    X, labels = stacked(parts)[:rows], np.concatenate([part.y for part in parts])[:rows]
+    X, labels = read_rows(stream, rows, tell)
     names = sorted({str(label) for label in labels})
     if len(names) != 2:
         raise InputError(

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,24 +18,14 @@ from kons.errors import ConfigurationError, announce
 from kons.evaluation.held_out import HeldOut
 from kons.evaluation.result import LOSS_NAMES
 from kons.files import write_file
-from kons.learners.labels import object_array
 from kons.learners.protocol import as_learner
 from kons.report.numbers import number, percent, plural
-from kons.runs.lines import FIXED, as_table, shares_by_class
+from kons.runs.lines import as_table, id_column, shares_by_class
 from kons.runs.raw_cells import RawCells
 from kons.streams import Plan, open_stream
 from kons.streams.wording import listed
 
 __all__ = ["Predicting", "write"]
-
-
-class Predicted(NamedTuple):
-    """What a model says of some rows."""
-
-    lines: NDArray[np.int64]
-    prediction: NDArray[Any]
-    probabilities: Matrix | None
-    ids: list[Any]
 
 
 class Predicting:
@@ -52,7 +42,7 @@ class Predicting:
         positive: str | None = None,
     ) -> None:
         thing, told = open_model(model)
-        self.learner, self._id = as_learner(thing), id
+        self.learner = as_learner(thing)
         if self.learner.lacks("predict"):
             raise ConfigurationError(f"{model} holds a {told['what']}, which predicts nothing.")
         plan = _plan_of(told, model)
@@ -72,7 +62,7 @@ class Predicting:
         if recent and self.learner.looks_back:
             # What a horizon keeps back while the model learns is known to the rows behind the last target.
             self._following = self.learner.following(max(0, self.learner.delay - plan.horizon))
-        self._cells = None if id is None else RawCells(self.stream, [id])
+        self._cells = None if id is None else RawCells(self.stream, id)
         self.figures = HeldOut(self.stream.task, positive=positive)
         self.rows = 0
         """Rows that were predicted; those without a known target are not scored."""
@@ -87,7 +77,8 @@ class Predicting:
                 f"{'; '.join(away)}. --continue takes the rows as coming next, with all."
             )
 
-    def __iter__(self) -> Iterator[Predicted]:
+    def __iter__(self) -> Iterator[dict[str, NDArray[Any]]]:
+        """What it says of some rows after others, as columns of a table."""
         for block in self.stream.records():
             shares, options = None, {}
             if self._following is not None:
@@ -95,10 +86,13 @@ class Predicting:
             if self.classes is not None and not self.learner.lacks("predict_proba"):
                 shares = self.learner.predict_proba(block.records, **options)
             prediction = np.asarray(self.learner.predict(block.records, **options))
-            ids = [] if self._cells is None else self._cells.of(block.lines)[str(self._id)]
+            columns = {"line": block.lines}
+            if self._cells is not None:
+                columns |= id_column(self._cells, block.lines)
             self.rows += len(block.lines)
             self._score(block.y, prediction, shares)
-            yield Predicted(block.lines, prediction, shares, ids)
+            by_class = {} if shares is None else shares_by_class(shares, self.classes or ())
+            yield columns | {"prediction": prediction} | by_class
 
     def _score(self, y: NDArray[Any], prediction: NDArray[Any], shares: Matrix | None) -> None:
         """Compare with the targets that are known, each of so many rows later as the model looks ahead."""
@@ -178,9 +172,9 @@ def write(
     with notices(quiet=quiet):
         predicting = Predicting(model, source, reading, recent=recent, id=id)
         if out is None:
-            _write(predicting, id, sys.stdout.buffer)
+            _write(predicting, sys.stdout.buffer)
         else:
-            write_file(out, lambda file: _write(predicting, id, file))
+            write_file(out, lambda file: _write(predicting, file))
         if predicting.unread:
             announce(predicting.unread)
         if predicting.figures.rows:
@@ -207,14 +201,6 @@ def _past_of(told: dict[str, Any], plan: Plan, model: Path) -> dict[str, Any]:
     return past
 
 
-def _write(predicting: Predicting, id: str | None, file: Any) -> None:
-    header = True
-    for found in predicting:
-        columns: dict[str, Any] = {"line": found.lines}
-        if id is not None:
-            columns[id if id not in FIXED else f"id_{id}"] = object_array(found.ids)
-        columns["prediction"] = found.prediction
-        if found.probabilities is not None:
-            columns |= shares_by_class(found.probabilities, predicting.classes or ())
-        file.write(as_table(columns, header=header))
-        header = False
+def _write(predicting: Predicting, file: Any) -> None:
+    for block, columns in enumerate(predicting):
+        file.write(as_table(columns, header=block == 0))

@@ -14,6 +14,7 @@ from kons.cli.screen import RunBar, Sheet, notices, print_json
 from kons.cli.stopping import Stopping
 from kons.errors import ConfigurationError, KonsError, MissingExtraError, announce, as_word
 from kons.runs import Run, Settings, Stopped
+from kons.runs.folder import require_finished
 
 __all__ = ["report", "resume", "start", "with_report"]
 
@@ -40,7 +41,7 @@ def start(
 def resume(folder: Path, *, json: bool, quiet: bool) -> int:
     """The run in a folder, from its last checkpoint on; returns the exit code."""
     with notices(quiet=quiet) as console, Stopping() as stopping:
-        if (summary := Run.finished(folder)) is not None:
+        if (summary := require_finished(folder)) is not None:
             return _finished(folder, summary, json=json)
         run = Run.resume(folder)
         announce(f"continuing after {run.engine.rows:,} rows.")

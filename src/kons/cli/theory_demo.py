@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from rich.progress import Progress
 
 from kons.arrays import Matrix, Vector
 from kons.cli.screen import Cell, Sheet, notices, print_json, progress_bar
+from kons.compilation import wall_clock
 from kons.errors import as_word
 from kons.evaluation import Baseline, OnlineLinear, Persistence, RunningMean
 from kons.kernels import Gaussian
@@ -26,7 +26,6 @@ __all__ = ["run", "start"]
 
 BANDWIDTH, BOUND, REGULARIZATION = 0.7, 1.0, 1.0
 BLOCK = 384  # what the learner replays at a time; smaller blocks would slow it down
-WARM_UP = 50  # rows: fewer take loops of their own, and would leave those of blocks to the clock
 
 Curvature = Literal["gradient", "hessian"]
 CURVATURES: dict[Curvature, str] = {
@@ -57,8 +56,6 @@ def run(rows: int, seed: int, console: Console, *, quiet: bool = False) -> dict[
     Returns what JSON can hold; only ``rows_per_second`` changes from run to run.
     """
     X, y = mackey_glass(rows, seed=seed)
-    for warm in (_learner("gradient"), OnlineLinear()):  # compile, or load, the loops before the clock runs
-        warm.advance(X[:WARM_UP], y[:WARM_UP])
     with progress_bar(console, quiet=quiet) as bar:
         learners = {name: _replay(name, X, y, bar) for name in CURVATURES}
     made: list[Baseline] = [OnlineLinear(bound=BOUND), Persistence(), RunningMean()]
@@ -158,12 +155,12 @@ def _replay(curvature: Curvature, X: Matrix, y: Vector, bar: Progress) -> dict[s
     """How a learner fared, fed in blocks so that the bar moves; its points are not kept."""
     learner, task = _learner(curvature), bar.add_task(f"KONS, {curvature}", total=len(y), facts="")
     losses = np.empty(len(y))
-    start = time.perf_counter()
+    start = wall_clock()
     for first in range(0, len(y), BLOCK):
         block = slice(first, first + BLOCK)
         losses[block] = learner.advance(X[block], y[block]).loss
         done = learner.rows_seen
-        speed = done / max(time.perf_counter() - start, 1e-9)
+        speed = done / max(wall_clock() - start, 1e-9)
         facts = f"{speed:7,.0f} rows/s  loss {losses[:done].mean():.5f}  {learner.size:6,} points"
         bar.update(task, completed=done, facts=facts)
     return {

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sized
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from kons.errors import InputError
 from kons.learners import Trace
 from kons.learners.labels import Codes, KnownLabels, Labels, as_labels
 from kons.learners.late import LateTargets
+from kons.learners.protocol import described
 from kons.learners.queue import Kept, Shapes
 from kons.means import Mean
 from kons.state import Count, Inner, Number, Part, Whole, fields
@@ -46,21 +48,18 @@ class Baseline(LateTargets, Part, ABC):
     a stretch of one: blocks of any size give the same predictions. A call that raises changes nothing.
     """
 
-    STATE = fields(_rows_seen=Count())
+    STATE = fields(rows_seen=Count())
 
     def __init__(self) -> None:
-        self._rows_seen = 0
-
-    @property
-    def rows_seen(self) -> int:
-        """How many rows were learned."""
-        return self._rows_seen
+        self.rows_seen = 0
 
     def advance(self, X: Any, y: Any) -> Trace:
         """Predict, then learn, each row of X in order. Keeps no points: ``size`` stays 0."""
         points = self._as_points(X)
         targets = self._as_targets(y, len(points))
-        return self._trace(self.play(points, None, targets, np.arange(len(points))), targets)
+        found = self._columns(self.play(points, None, targets, np.arange(len(points))), targets)
+        rows = len(targets)
+        return Trace(kept=np.zeros(rows, dtype=np.bool_), size=np.zeros(rows, dtype=np.int64), **found)
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one row."""
@@ -83,20 +82,20 @@ class Baseline(LateTargets, Part, ABC):
         trusted; labels are codes 0, 1, ..., -1 for none.
         """
         prediction = self._play(points, rows, targets, known)
-        self._rows_seen += len(targets)
+        self.rows_seen += len(targets)
         return prediction
 
     @abstractmethod
     def _play(self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers) -> NDArray[Any]:
         """The predictions of :meth:`play`."""
 
-    @abstractmethod
     def _foresee(self, points: Any) -> NDArray[Any]:
-        """The prediction of each row from what is known now."""
+        """The prediction of each row from what is known now: played, with nothing to learn."""
+        return self._play(points, (), np.empty(0, dtype=np.int64), np.zeros(len(points), dtype=np.int64))
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
-        return {}
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
@@ -126,22 +125,16 @@ class Baseline(LateTargets, Part, ABC):
     def _as_target(self, y: Any) -> NDArray[Any]:
         return np.array([as_scalar(y, name="y")])
 
-    def _shown(self, prediction: NDArray[Any]) -> NDArray[Any]:
-        return prediction
+    def _shown(self, played: NDArray[Any]) -> NDArray[Any]:
+        return played
 
-    def _trace(self, prediction: NDArray[Any], targets: NDArray[Any]) -> Trace:
-        rows = len(targets)
-        return Trace(
-            kept=np.zeros(rows, dtype=np.bool_),
-            size=np.zeros(rows, dtype=np.int64),
-            prediction=prediction,
-            loss=(prediction - targets) ** 2,
-            slope=2.0 * (prediction - targets),
-        )
+    def _columns(self, played: NDArray[Any], targets: NDArray[Any]) -> dict[str, Any]:
+        """Of the trace."""
+        error = played - targets
+        return {"prediction": played, "loss": error**2, "slope": 2.0 * error}
 
     def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
-        return f"{type(self).__name__}({inside})"
+        return described(type(self).__name__, self.parameters())
 
 
 class RunningMean(Baseline):
@@ -168,13 +161,10 @@ class RunningMean(Baseline):
         self._mean = Mean()
 
     def _play(self, points: Any, rows: Any | None, targets: Vector, known: Integers) -> Vector:
-        if self._rows_seen == 0 and len(targets):
+        if self.rows_seen == 0 and len(targets):
             self._origin = float(targets[0])
         means = self._origin + self._mean.follow(targets - self._origin, np.ones(len(targets)))
-        return np.where(self._rows_seen + known > 0, means[known], 0.0)
-
-    def _foresee(self, points: Any) -> Vector:
-        return np.full(len(points), self._origin + self._mean.value)
+        return np.where(self.rows_seen + known > 0, means[known], 0.0)
 
 
 class Persistence(Baseline):
@@ -203,14 +193,12 @@ class Persistence(Baseline):
         self._last = float(last[-1])
         return np.asarray(last[known], dtype=np.float64)
 
-    def _foresee(self, points: Any) -> Vector:
-        return np.full(len(points), self._last)
-
 
 class LabelBaseline(Baseline):
     """A baseline for labels of any kind. Before the first is known it predicts None, which is wrong.
 
-    A subclass plays (2, n): the codes, and how probable the label with code 1 is.
+    What it plays is (2, n): the codes, and how probable the label with code 1 is, of two; 1/2 before any is
+    known.
     """
 
     STATE = fields(_labels=KnownLabels())
@@ -224,17 +212,6 @@ class LabelBaseline(Baseline):
         """The labels seen so far, in the order they came."""
         return list(self._labels.known)
 
-    def play(self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers) -> NDArray[Any]:
-        """As of any baseline."""
-        return self.play_scored(points, rows, targets, known)[0]
-
-    def play_scored(
-        self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers
-    ) -> tuple[Codes, Vector]:
-        """The same, and how probable the label with code 1 was, of two; 1/2 before any is known."""
-        codes, scores = super().play(points, rows, targets, known)
-        return codes.astype(np.int64), scores
-
     def _as_targets(self, y: Any, rows: int) -> Codes:
         if not isinstance(y, Sized) or len(y) != rows:
             as_labels(y, rows)  # says what is wrong
@@ -243,17 +220,11 @@ class LabelBaseline(Baseline):
     def _as_target(self, y: Any) -> Codes:
         return self._as_targets([y], 1)
 
-    def _shown(self, prediction: NDArray[Any]) -> NDArray[Any]:
-        return self._labels.decode(prediction)
+    def _shown(self, played: NDArray[Any]) -> NDArray[Any]:
+        return self._labels.decode(played[0])
 
-    def _trace(self, prediction: NDArray[Any], targets: NDArray[Any]) -> Trace:
-        rows = len(targets)
-        return Trace(
-            kept=np.zeros(rows, dtype=np.bool_),
-            size=np.zeros(rows, dtype=np.int64),
-            prediction=self._shown(prediction),
-            loss=(prediction != targets).astype(np.float64),
-        )
+    def _columns(self, played: NDArray[Any], targets: NDArray[Any]) -> dict[str, Any]:
+        return {"prediction": self._shown(played), "loss": (played[0] != targets).astype(np.float64)}
 
 
 class MajorityClass(LabelBaseline):
@@ -284,9 +255,6 @@ class MajorityClass(LabelBaseline):
         share = np.where(best < 0, 0.5, counts[:, 1] / np.maximum(counts.sum(axis=1), 1))
         return np.stack([best, share])[:, known]
 
-    def _foresee(self, points: Any) -> Codes:
-        return np.full(len(points), self._counts.argmax() if len(self._counts) else -1, dtype=np.int64)
-
 
 class LastLabel(LabelBaseline):
     """Predict the last known label again: :class:`Persistence` for labels. Costs O(1) a row.
@@ -306,6 +274,3 @@ class LastLabel(LabelBaseline):
         last = np.concatenate([[self._last], targets])
         self._last = int(last[-1])
         return np.stack([last, np.where(last < 0, 0.5, last == 1)])[:, known]
-
-    def _foresee(self, points: Any) -> Codes:
-        return np.full(len(points), self._last, dtype=np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,19 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Vector
-from kons.evaluation.baselines import (
-    Baseline,
-    LabelBaseline,
-    LastLabel,
-    MajorityClass,
-    Persistence,
-    RunningMean,
-)
+from kons.evaluation.baselines import Baseline, LastLabel, MajorityClass, Persistence, RunningMean
 from kons.evaluation.delay import Known
 from kons.evaluation.linear import OnlineLinear
 from kons.evaluation.logistic import OnlineLogistic
-from kons.state import Count, Field, Part, Sizes, fields
-from kons.stored import Stored
+from kons.state import Count, Flag, Inners, Part, fields
 
 __all__ = ["BASELINES", "Beside"]
 
@@ -39,70 +31,46 @@ BASELINES: dict[str, dict[str, Callable[[], Baseline]]] = {
 }
 
 
-class _ByName(Field):
-    """Baselines by name; None before the first block, whose features tell which there can be."""
-
-    undoes = True
-
-    def mark(self, part: Any, name: str) -> Any:
-        return {key: baseline.mark() for key, baseline in (getattr(part, name) or {}).items()}
-
-    def restore(self, part: Any, name: str, mark: Any) -> None:
-        for key, where in mark.items():
-            getattr(part, name)[key].restore(where)
-
-    def save(self, part: Any, name: str) -> Any:
-        baselines = getattr(part, name)
-        return None if baselines is None else {key: each.state() for key, each in baselines.items()}
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if stored.is_nothing(key):
-            stored.nothing(key)
-            return None
-        saved = stored.inner(key)
-        part.make([known for known in BASELINES[part.task] if known in saved])
-        for known, baseline in part.each.items():
-            baseline.load_state(saved.inner(known))
-        saved.finish()
-        return part.each
-
-
 class Beside(Part):
-    """The baselines of a task by name, made for the first block of rows.
+    """The baselines of a task, made for the first block of rows.
 
     >>> beside = Beside("regression", wanted=True)
     >>> beside.begin(np.zeros((5, 400)))
     'no linear baseline: its cost grows as the square of the features, and 400 are more than 300.'
-    >>> list(beside.each)
+    >>> beside.names
     ['constant', 'persistence']
     """
 
-    STATE = fields(each=_ByName(), width=Count())
+    STATE = fields(begun=Flag(), width=Count(), _each=Inners(make=lambda beside: beside._made()))
 
     def __init__(self, task: str, wanted: bool) -> None:
         self.task, self._wanted = task, wanted
-        #: The features of the first block: those that join later are not the linear baseline's.
-        self.width = 0
-        self.each: dict[str, Baseline] | None = None
+        #: The features of the first block, 0 of what is no rows of numbers: those that join later are not the
+        #: linear baseline's.
+        self.begun, self.width = False, 0
+        self._each: list[Baseline] = []
 
-    def make(self, names: Sequence[str]) -> None:
-        """These, that have seen nothing."""
-        self.each = {name: BASELINES[self.task][name]() for name in names}
+    @property
+    def names(self) -> list[str]:
+        """Of those that fit rows of so many features; none before the first block."""
+        fits = 0 < self.width <= MOST_FEATURES
+        there = BASELINES[self.task] if self._wanted and self.begun else ()
+        return [name for name in there if fits or name != "linear"]
+
+    def _made(self) -> list[Baseline]:
+        return [BASELINES[self.task][name]() for name in self.names]
 
     def begin(self, X: Any) -> str:
         """Make those that fit these rows; returns what is to be said about it, if anything."""
-        names = [*BASELINES[self.task]] if self._wanted else []
-        width = X.shape[1] if isinstance(X, np.ndarray) and X.ndim == 2 else None
-        self.width = width or 0
-        fits = not names or (width is not None and width <= MOST_FEATURES)
-        self.make(names if fits else [name for name in names if name != "linear"])
-        if fits:
+        self.begun, self.width = True, X.shape[1] if isinstance(X, np.ndarray) and X.ndim == 2 else 0
+        self._each = self._made()
+        if "linear" in self.names or not self._wanted:
             return ""
-        if width is None:
+        if not self.width:
             return "no linear baseline: the inputs are no rows of numbers."
         return (
             "no linear baseline: its cost grows as the square of the features, and "
-            f"{width:,} are more than {MOST_FEATURES}."
+            f"{self.width:,} are more than {MOST_FEATURES}."
         )
 
     def play(
@@ -112,17 +80,16 @@ class Beside(Part):
 
         And, of labels, how probable each found that with code 1.
         """
-        if not self.each:
+        if not self._each:
             return {}, {}
         if self.width and X.shape[1] > self.width:
             waited = [(kept[0][: self.width],) for kept in known.waited]
             X, known = np.ascontiguousarray(X[:, : self.width]), known._replace(waited=waited)
         rows, losses, scores = known.points(X), {}, {}
-        for name, baseline in self.each.items():
-            asked = X, rows, known.targets, known.before
-            if isinstance(baseline, LabelBaseline):
-                codes, scores[name] = baseline.play_scored(*asked)
-                losses[name] = (codes != targets).astype(np.float64)
+        for name, baseline in zip(self.names, self._each, strict=True):
+            played = baseline.play(X, rows, known.targets, known.before)
+            if self.task == "regression":
+                losses[name] = (played - targets) ** 2
             else:
-                losses[name] = (baseline.play(*asked) - targets) ** 2
+                losses[name], scores[name] = (played[0] != targets).astype(np.float64), played[1]
         return losses, scores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,14 +85,11 @@ class Delayed(Part):
             counts = np.clip(np.arange(len(X)) + before - self.delay, 0, count)
             known = Known([kept for kept, _ in waited], values, counts)
             name = labels or _same
-            if advance is not None and (self._itself or not self.delay):
-                trace, learner = advance(X, name(targets)), self._learner
-                labelled = learner.labelled
-                shares = np.nan_to_num(learner.probabilities(trace["scores"])) if labelled else None
+            if self._itself or not self.delay:
+                learner = self._learner
+                trace = (advance or learner.advance)(X, name(targets))
+                shares = np.nan_to_num(learner.probabilities(trace["scores"])) if learner.labelled else None
                 found = Interleaved(trace, shares, [])
-                waiting: Sequence[Kept] = [(x,) for x in copied(X)[own:]]
-            elif self._itself:
-                found = self._learner.interleave(X, [], name(targets), np.arange(len(X)))
                 waiting = [(x,) for x in copied(X[own:])]
             else:
                 found = self._learner.interleave(X, known.waited, name(values), counts)

@@ -14,7 +14,7 @@ from kons.evaluation.metrics import R2, Metric, Rows, make_metrics
 from kons.learners.labels import KnownLabels, Labels
 from kons.state import Count, Inner, Inners, Part, Whole, fields
 
-__all__ = ["HeldOut"]
+__all__ = ["HeldOut", "by_code", "code_of_text"]
 
 
 class HeldOut(Part):
@@ -66,10 +66,8 @@ class HeldOut(Part):
             guessed = self._labels.find(prediction)
             truth = score = None
             if probabilities is not None:
-                table = np.column_stack([probabilities, np.zeros(len(y))])
-                places = Labels(list(classes)[: probabilities.shape[1]]).find([*self._labels.known, None])
-                truth = table[np.arange(len(y)), places[codes]]
-                score = table[:, places[1]] if len(self._labels) > 1 else np.zeros(len(y))
+                table = by_code(probabilities, classes, self._labels)
+                truth, score = table[np.arange(len(y)), codes], table[:, 1]
             many = max(len(self._labels), 2)
             rows = Rows(codes, guessed, truth, score, self._positive_code, many)
         for metric in self.metrics:
@@ -77,12 +75,18 @@ class HeldOut(Part):
 
     @property
     def positive(self) -> Any:
-        """The label that precision, recall and F1 are about; None where there are not two."""
+        """The label that precision, recall and F1 are about; None where there are not two.
+
+        The one asked for by its text; else the rarer of the two, of equals the later one.
+        """
         return self._labels.known[self._positive_code] if len(self._labels) == 2 else None
 
     @property
     def _positive_code(self) -> int:
-        return positive_code(self._labels.known, self._came, self.asked_positive)
+        asked = code_of_text(self.asked_positive, self._labels)
+        if asked is not None:
+            return asked
+        return 0 if len(self._came) > 1 and self._came[0] < self._came[1] else 1
 
     @property
     def loss(self) -> float:
@@ -104,9 +108,15 @@ class HeldOut(Part):
         return {metric.name: metric.value for metric in self.metrics}
 
 
-def positive_code(known: Sequence[Any], came: NDArray[np.int64], asked: str | None) -> int:
-    """The code of the label asked for by its text; else of the rarer of two, of equals the later one."""
-    texts = [str(label) for label in known]
-    if asked is not None and asked in texts[:2]:
-        return texts.index(asked)
-    return 0 if len(came) > 1 and came[0] < came[1] else 1
+def code_of_text(text: str | None, labels: Labels) -> int | None:
+    """The code of the label that reads so, among the first two."""
+    texts = [str(label) for label in labels.known[:2]]
+    return texts.index(text) if text in texts else None
+
+
+def by_code(probabilities: Matrix, classes: Sequence[Any], labels: Labels) -> Matrix:
+    """Probabilities of a learner's ``classes``, by codes of labels: 0 of one it does not know, and of -1."""
+    table = np.column_stack([probabilities, np.zeros(len(probabilities))])
+    places = Labels(classes[: probabilities.shape[1]]).find([*labels.known, None])
+    placed: Matrix = table[:, places]
+    return placed

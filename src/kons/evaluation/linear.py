@@ -81,14 +81,6 @@ class OnlineLinear(SecondOrder):
         bias = centre[-1] + u[-1] * scale[-1] - slopes @ centre[:-1]
         return np.append(slopes, bias)
 
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments by name."""
-        return {
-            "regularization": self.regularization,
-            "bound": self.bound,
-            "standardize": self.standardize,
-        }
-
     def _begin(self, width: int) -> None:
         super()._begin(width)
         self._b = np.zeros((width + 1, 1))
@@ -105,7 +97,7 @@ class OnlineLinear(SecondOrder):
         return self._clipped(super()._play(points, rows, targets, known)[0].copy())
 
     def _foresee(self, points: Any) -> Vector:
-        return self._clipped(super()._foresee(points))
+        return self._clipped(super()._foresee(points)[0].copy())
 
     def _clipped(self, prediction: Vector) -> Vector:
         return prediction if self.bound is None else np.clip(prediction, -self.bound, self.bound)

@@ -22,15 +22,6 @@ __all__ = ["OnlineLogistic"]
 EARLY = 64
 
 
-class _Known(Count):
-    """How many labels there are weights for."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> int:
-        known = super().load(stored, key, part, name, sizes)
-        part._quadratic.add_outputs(known)
-        return known
-
-
 class OnlineLogistic(LabelBaseline, SecondOrder):
     """Online Newton for logistic regression, one label against the rest, on standardized features.
 
@@ -65,8 +56,8 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
     """
 
     STATE = fields(
-        _known=_Known(binds="labels"),
-        _quadratic=Inner(),
+        _known=Count(binds="labels"),
+        _quadratic=Inner(make=lambda own: own._quadratic_to_load()),
         _early=Array("early", "width"),
         _early_targets=Whole("early", below="labels"),
     )
@@ -77,10 +68,6 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
         self._labels = Labels()
         self._early = np.empty((0, 0))  # the first rows, and the codes of their labels
         self._early_targets: Codes = np.empty(0, dtype=np.int64)
-
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments by name."""
-        return {"regularization": self.regularization, "standardize": self.standardize}
 
     def predict_proba(self, X: Any) -> Matrix:
         """A row per row of X, a column per label of ``classes``. Changes nothing."""
@@ -98,20 +85,23 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
         super()._begin(width)
         self._early = np.empty((0, width))
 
+    def _quadratic_to_load(self) -> Sequential:
+        self._quadratic.add_outputs(self._known)
+        return self._quadratic
+
     def _expect(self, rows: Matrix, targets: Vector) -> None:
         self._quadratic.add_outputs(int(targets.max(initial=-1.0)) + 1 - self._known)
         room = EARLY - len(self._early)
-        if self.standardize and room > 0 and self._rows_seen < EARLY:
+        if self.standardize and room > 0 and self.rows_seen < EARLY:
             self._early = np.vstack([self._early, rows[:room]])
             self._early_targets = np.append(self._early_targets, targets[:room].astype(np.int64))
 
     def _play(self, points: Any, rows: Any | None, targets: NDArray[Any], known: Integers) -> NDArray[Any]:
         return SecondOrder._play(self, points, rows, targets.astype(np.float64), known)
 
-    def _foresee(self, points: Any) -> Codes:
-        if self._width is None:
-            return np.full(len(points), -1, dtype=np.int64)
-        return SecondOrder._foresee(self, points).astype(np.int64)
+    def _foresee(self, points: Any) -> NDArray[Any]:
+        known = SecondOrder._foresee(self, points)
+        return np.full_like(known, -1.0) if self._width is None else known
 
     def _renew(self, rows: int) -> None:
         ratio, shift = self._units.renew(rows)
@@ -131,5 +121,5 @@ class OnlineLogistic(LabelBaseline, SecondOrder):
             self._early, self._early_targets = early[:0], self._early_targets[:0]
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        if len(self._early) not in (0, min(self._rows_seen, EARLY)):
+        if len(self._early) not in (0, min(self.rows_seen, EARLY)):
             raise stored.error("its first rows do not fit the others")

@@ -69,16 +69,11 @@ class TargetOrder(Part):
         if not len(targets):
             return
         values = targets.astype(np.float64)
-        steps = np.diff(values, prepend=self._last if self.rows else values[0])
+        steps = np.diff(values, prepend=self._last if self._sample.rows else values[0])
         self._rises += int(np.count_nonzero(steps > 0.0))
         self._falls += int(np.count_nonzero(steps < 0.0))
         self._last = float(values[-1])
         self._sample.follow(len(values), lambda places: values[places, None])
-
-    @property
-    def rows(self) -> int:
-        """How many came."""
-        return self._sample.rows
 
     @property
     def _kept(self) -> Vector:
@@ -87,7 +82,7 @@ class TargetOrder(Part):
     @property
     def constant(self) -> bool:
         """Whether all targets are the same."""
-        return self.rows > 1 and self._rises + self._falls == 0
+        return self._sample.rows > 1 and self._rises + self._falls == 0
 
     @property
     def few_values(self) -> list[int] | None:

@@ -27,6 +27,7 @@ from kons.evaluation.away import AwayFromStream, sampled_figures
 from kons.evaluation.beside import BASELINES, Beside
 from kons.evaluation.class_weights import BalancedWeights
 from kons.evaluation.delay import Delayed, Known
+from kons.evaluation.held_out import by_code, code_of_text
 from kons.evaluation.intervals import ResidualIntervals
 from kons.evaluation.metrics import make_metrics
 from kons.evaluation.order import TargetOrder
@@ -69,15 +70,6 @@ class Scored(NamedTuple):
     """Whether the row is in the figures: not if it came before any target was known."""
     probabilities: Matrix | None = None
     """Classification: of each label, in the learner's order of ``classes``, as far as they were known."""
-
-
-class _Board(Inner):
-    """What is counted: made with the baselines, by the first block."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if part._beside.each is not None:
-            part._board = part._new_board()
-        return super().load(stored, key, part, name, sizes)
 
 
 class Prequential(Part):
@@ -143,10 +135,10 @@ class Prequential(Part):
         _labels=KnownLabels(),
         _intervals=Inner(),
         _beside=Inner(),
-        _board=_Board(),
+        _board=Inner(make=lambda engine: engine._new_board()),
         _late=Inner(),
         _away=Inner(),
-        _order=Inner(),
+        target_order=Inner(),
         _sample=Inner(),
         _weights=Inner(),
         _finished=Flag(),
@@ -186,7 +178,7 @@ class Prequential(Part):
         names = [metric.name for metric in self._metrics]
         looks_back = self._learner.looks_back and own is not None
         self._away = AwayFromStream(task, names, positive) if looks_back else None
-        self._order = TargetOrder(labelled=self._labelled)
+        self.target_order = TargetOrder(labelled=self._labelled)
         # Rows from all over the stream: if it is sorted, only these say what the learner is worth elsewhere.
         self._sample = StratifiedSample(SAMPLED)
         self._intervals: ResidualIntervals | None = None
@@ -227,11 +219,6 @@ class Prequential(Part):
         return 0 if self._board is None else self._board.rows
 
     @property
-    def target_order(self) -> TargetOrder:
-        """What the targets look like in their order."""
-        return self._order
-
-    @property
     def loss(self) -> float:
         """The mean loss over all rows so far: squared error, or share of wrong labels."""
         return math.nan if self._board is None else self._board.losses[0]
@@ -263,7 +250,7 @@ class Prequential(Part):
             raise
         asking = 0.0 if self._away is None else self._away.seconds
         self._learner_seconds += wall_clock() - clock - asking
-        scored = self._score(X, y, targets, found, told)
+        scored = self.score(X, y, targets, found, told)
         if isinstance(block, Block) and block.growth is not None:
             self._learner.grow(block.growth)
             self._late.queue.widen(block.growth.earlier)
@@ -288,7 +275,8 @@ class Prequential(Part):
 
     # ---- scoring
 
-    def _score(self, X: Any, y: Any, targets: NDArray[Any], found: Interleaved, known: Known) -> Scored:
+    def score(self, X: Any, y: Any, targets: NDArray[Any], found: Interleaved, known: Known) -> Scored:
+        """Count in what was said of rows; ``targets`` are those of ``y``, or the codes of its labels."""
         count, trace = len(targets), found.trace
         lower = upper = np.full(count, math.nan)
         probability = None
@@ -309,10 +297,11 @@ class Prequential(Part):
             note = self._beside.begin(X)
             self.notes += [note] if note else []
             self._board = self._new_board()
+            assert self._board is not None
         board, (losses, scores) = self._board, self._beside.play(X, targets, known)
         table = np.stack([*columns, loss, *losses.values()]).astype(np.float64)
         board.record(table, trace.size, self._asked_positive, list(scores.values()))
-        self._order.follow(targets)
+        self.target_order.follow(targets)
         if isinstance(X, np.ndarray) and X.ndim == 2:
             self._sample.follow(count, lambda at: np.column_stack([targets[at], X[at]]))
         if trace.loss is None:
@@ -324,8 +313,7 @@ class Prequential(Part):
     @property
     def _asked_positive(self) -> int | None:
         """The code of the label that was asked for, among the first two."""
-        texts = [str(label) for label in self._labels.known[:2]]
-        return texts.index(self.positive) if self.positive in texts else None
+        return code_of_text(self.positive, self._labels)
 
     def _probabilities(
         self, targets: NDArray[Any], codes: NDArray[Any], found: Interleaved
@@ -333,17 +321,16 @@ class Prequential(Part):
         """The probability of the label that came, of the label with code 1, and of the one predicted."""
         given = found.probabilities
         assert given is not None
-        # Columns are in the learner's order of labels; one more, of zeros, for labels it does not know.
-        table = np.column_stack([given, np.zeros(len(given))])
-        places = Labels(self._learner.classes[: given.shape[1]]).find([*self._labels.known, None])
-        rows = np.arange(len(table))
-        second = places[1] if len(self._labels) > 1 else -1
+        table, rows = by_code(given, self._learner.classes, self._labels), np.arange(len(given))
         # Where no label was known all are alike: between the two.
-        score = np.where(table.any(axis=1), table[:, second], 0.5)
-        return table[rows, places[targets]], score, table[rows, places[codes]]
+        score = np.where(given.any(axis=1), table[:, 1], 0.5)
+        return table[rows, targets], score, table[rows, codes]
 
-    def _new_board(self) -> Scoreboard:
-        names, blind = [*(self._beside.each or {})], self.delay + 1
+    def _new_board(self) -> Scoreboard | None:
+        """None before the first block, which tells what baselines there are."""
+        if not self._beside.begun:
+            return None
+        names, blind = self._beside.names, self.delay + 1
         return Scoreboard(self._metrics, self.window, names, labelled=self._labelled, blind=blind)
 
     # ---- the end, and on from the middle
@@ -372,9 +359,10 @@ class Prequential(Part):
         if board is None:
             raise InputError("no row was evaluated yet.")
         rows, curves = board.curves()
-        losses, order = board.losses, self._order.found
+        losses, order = board.losses, self.target_order.found
         away = None if self._away is None else self._away.figures
-        if order is not None and len(self._sample.kept) and not self._learner.lacks("predict"):
+        one = not self._learner.outputs and not self._learner.lacks("predict")
+        if order is not None and len(self._sample.kept) and one:
             away = sampled_figures(self._learner, self._sample.kept, self._labels, self.task, self.positive)
         notes = list(self.notes)
         if self.positive is not None and self._asked_positive is None:

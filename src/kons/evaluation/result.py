@@ -154,7 +154,7 @@ class Evaluation:
             lines.append((f"  {name}", _number(loss), ratio))
         shown = {n: v for n, v in self.metrics.items() if n not in ("mse", "error_rate")}
         for name, value in shown.items():
-            last = f"{_number(self.curves[name][-1])} over the last {self._span:,} rows"
+            last = f"{_number(self.curves[name][-1])} over the last {min(self.window, self.rows):,} rows"
             beside = {key: found[name] for key, found in self.baseline_metrics.items() if name in found}
             last += "".join(f"; {key} {_number(found)}" for key, found in beside.items())
             lines.append((name, _number(value), last if self.targets is None else f"mean of targets; {last}"))
@@ -168,10 +168,6 @@ class Evaluation:
     def _loss_name(self) -> str:
         several = "" if self.targets is None else f", sum over {len(self.targets)} targets"
         return f"{LOSS_NAMES[self.task]}{several}"
-
-    @property
-    def _span(self) -> int:
-        return min(self.window, self.rows)
 
     def __repr__(self) -> str:
         head, lines = self._table()

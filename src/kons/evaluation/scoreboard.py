@@ -15,8 +15,6 @@ from kons.state import Count, Inner, Inners, Part, Whole, fields
 
 __all__ = ["Scoreboard"]
 
-# Rows counted at a time; more come in pieces.
-PIECE = 4096
 #: Columns of a regression table: the target, the prediction, inside its interval (0, 1, or -1: none).
 NUMBERS = ("target", "prediction", "inside")
 #: Columns of a classification table: codes, the probability of the label that came, of that with code 1.
@@ -40,7 +38,7 @@ class Scoreboard(Part):
         _window=Inner(),
         _curves=Inner(),
         _atoms=Count(),
-        _positive=Count(at_most=1),
+        positive=Count(at_most=1),
         _came=Whole(2),
     )
 
@@ -64,17 +62,14 @@ class Scoreboard(Part):
         self._ranks = [type(metric)() for _ in baselines for metric in self._ranking]
         self._losses = [Total() for _ in ("loss", *baselines)]
         self._window = Window(window, len(LABELS if labelled else NUMBERS) + len(self._losses))
-        self._curves = Curves(self._names())
+        names = ["loss", *(metric.name for metric in self.metrics), *([] if labelled else ["coverage"])]
+        running = (f"running_{name}" for name in ("loss", *baselines))
+        self._curves = Curves([*names, *baselines, *running, "atoms"])
         self._atoms = 0
-        self._positive = 1
+        self.positive = 1
+        """The code of the label that F1 is about."""
         # Rows of the first two labels.
         self._came = np.zeros(2, dtype=np.int64)
-
-    def _names(self) -> list[str]:
-        names = ["loss", *(metric.name for metric in self.metrics)]
-        names += [] if self.labelled else ["coverage"]
-        names += self.baselines
-        return [*names, *(f"running_{name}" for name in ("loss", *self.baselines)), "atoms"]
 
     @property
     def scored(self) -> int:
@@ -93,11 +88,6 @@ class Scoreboard(Part):
         return {baseline: {name: next(found).value for name in names} for baseline in self.baselines if names}
 
     @property
-    def positive(self) -> int:
-        """The code of the label that F1 is about."""
-        return self._positive
-
-    @property
     def losses(self) -> list[float]:
         """The mean loss of the learner and of each baseline."""
         return [total.value / self.scored if self.scored else math.nan for total in self._losses]
@@ -113,13 +103,6 @@ class Scoreboard(Part):
 
         ``scores``: of labels, how probable each baseline found that with code 1.
         """
-        for start in range(0, table.shape[1], PIECE):
-            part = slice(start, start + PIECE)
-            self._record(table[:, part], atoms[part], positive, [score[part] for score in scores])
-
-    def _record(
-        self, table: Matrix, atoms: NDArray[np.int64], positive: int | None, scores: Sequence[Vector]
-    ) -> None:
         count, before = table.shape[1], self.rows
         early = max(min(self.blind - before, count), 0)
         classes = np.zeros(count, dtype=np.int64)
@@ -158,7 +141,7 @@ class Scoreboard(Part):
         self._atoms = int(atoms[-1])
 
     def _choose_positive(self, came: NDArray[np.int64], asked: int | None) -> None:
-        self._positive = asked if asked is not None else int(came[0] >= came[1])
+        self.positive = asked if asked is not None else int(came[0] >= came[1])
 
     def _point(self, table: Matrix, classes: int, running: list[float], atoms: int) -> list[float]:
         """What the curves show of a window of rows."""
@@ -174,17 +157,13 @@ class Scoreboard(Part):
     def _rows_of(self, table: Matrix, classes: int) -> Rows:
         if not self.labelled:
             return Rows(table[0], table[1])
-        positive = self._positive if classes > 1 else 1
+        positive = self.positive if classes > 1 else 1
         return Rows(table[0], table[1], table[2], table[3], positive, max(classes, 2))
 
     def curves(self) -> tuple[NDArray[np.int64], dict[str, Vector]]:
         """Numbers of rows and values by name, the last row included."""
-        rows, columns = self._curves.row, self._curves.columns()
+        rows, table = self._curves.row, self._curves.table()
         if self.rows and (len(rows) == 0 or rows[-1] != self.rows):
             point = self._point(self._window.last(), self.classes, self.losses, self._atoms)
-            rows = np.append(rows, self.rows)
-            columns = {
-                name: np.append(columns[name], value)
-                for name, value in zip(self._curves.names, point, strict=True)
-            }
-        return rows, columns
+            rows, table = np.append(rows, self.rows), np.vstack([table, point])
+        return rows, {name: values.copy() for name, values in zip(self._curves.names, table.T, strict=True)}

@@ -34,9 +34,8 @@ from kons.core.quadratic_loops import STEPS, end_period, fit_rows, keep_row, pre
 from kons.core.sequential import Sequential, no_factor
 from kons.evaluation.baselines import Baseline
 from kons.learners.late import LateTargets
-from kons.learners.queue import Shapes
 from kons.losses.builtin import implicit_slope
-from kons.state import Array, Field, Inner, Part, Sizes, fields
+from kons.state import Array, Inner, Part, Sizes, Width, fields
 from kons.stored import Stored
 
 __all__ = ["LARGEST", "OTHERS", "SecondOrder", "Standardization"]
@@ -88,21 +87,11 @@ class Standardization(Part):
             raise stored.error("a scale is not positive")
 
 
-class _Width(Field):
-    """How many features a row has, from the first row on, when there are matrices for them."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> int | None:
-        width = stored.width(key, vectors=True)
-        if width is not None:
-            part._begin(width)
-        sizes["width"] = width or 0
-        return width
-
-
 class SecondOrder(Baseline):
     """What the two share: the width, the units, the quadratic in them, and when to renew them."""
 
-    STATE = fields(_width=_Width(), _units=Inner())
+    STATE = fields(_width=Width(), _units=Inner(make=lambda own: own._units_to_load()))
+    accepts = "vectors"
     _known = NUMBERS
 
     def __init__(self, regularization: float, standardize: bool) -> None:
@@ -120,6 +109,11 @@ class SecondOrder(Baseline):
         self._units = Standardization(width + (self._known == NUMBERS))
         self._quadratic = Sequential(self.regularization * np.eye(width + 1), self._quadratic.outputs)
 
+    def _units_to_load(self) -> Standardization:
+        if self._width is not None:
+            self._begin(self._width)
+        return self._units
+
     @abstractmethod
     def _renew(self, rows: int) -> None:
         """Change to the units known now."""
@@ -133,7 +127,7 @@ class SecondOrder(Baseline):
             self._begin((points if len(points) else rows).shape[1])
         self._expect(rows, targets)
         out = np.zeros((len(points), 2))
-        i, j, seen = 0, 0, self._rows_seen
+        i, j, seen = 0, 0, self.rows_seen
         if seen == 0 and len(targets) and self.standardize:
             # The first row of all has no other to be compared with; what came before it was predicted as 0.
             first = np.append(rows[0], targets[0])[: self._units.values.shape[1]]
@@ -175,7 +169,7 @@ class SecondOrder(Baseline):
         if self._width is not None:
             none = np.zeros(len(points), dtype=np.int64)
             self._run(points, points[:0], np.empty(0), none, out, OTHERS, 0, False)
-        return out[:, 0].copy()
+        return out.T
 
     def _as_points(self, X: Any) -> Matrix:
         return as_points(X, width=self._width)
@@ -183,11 +177,7 @@ class SecondOrder(Baseline):
     def _as_point(self, x: Any) -> Matrix:
         return as_row(x, width=self._width)
 
-    row_to_keep = LateTargets.row_to_keep
-
-    def kept_shapes(self) -> Shapes:
-        """A row of numbers."""
-        return ((None,),)
+    row_to_keep, kept_shapes = LateTargets.row_to_keep, LateTargets.kept_shapes
 
 
 def _next_renewal(rows: int) -> int:

@@ -14,32 +14,10 @@ from kons.evaluation.delay import Delayed
 from kons.evaluation.prequential import Prequential
 from kons.evaluation.result import Evaluation
 from kons.learners import Trace
-from kons.learners.learner import Learner
+from kons.learners.learner import Interleaved
 from kons.learners.protocol import as_learner
 
 __all__ = ["evaluate_several"]
-
-
-class _Column(Learner):
-    """One target of a learner: hands on what that has said of a block, delay and all."""
-
-    def __init__(self, learner: Any, delay: int) -> None:
-        self.learner, self.delay = learner, delay
-        self.said = Trace(np.empty(0, np.bool_), np.empty(0, np.int64))
-
-    @property
-    def core(self) -> Any:
-        """The learner inside."""
-        return as_learner(self.learner).core
-
-    @property
-    def warming_up(self) -> bool:
-        """As the learner is."""
-        return bool(as_learner(self.learner).warming_up)
-
-    def advance(self, X: Any, y: Any) -> Trace:
-        """What was said of these rows."""
-        return self.said
 
 
 def evaluate_several(
@@ -54,28 +32,27 @@ def evaluate_several(
         )
     X = as_points(X) if told.accepts == "vectors" else X
     Y: Matrix = as_outputs(y, len(X), told.outputs)
-    columns = [_Column(learner, delay if told.delay is None else told.delay) for _ in range(Y.shape[1])]
-    engines = [Prequential(column, "regression", delay=delay, **choices) for column in columns]
+    engines = [Prequential(learner, "regression", delay=delay, **choices) for _ in range(Y.shape[1])]
     late = Delayed(told, delay)
     traces: list[Trace] = []
     seconds, started = 0.0, wall_clock()
     for start in range(0, len(Y), block):
         rows, clock = slice(start, start + block), wall_clock()
-        found = late.play(X[rows], Y[rows], start)[0].trace
+        (found, *_), known = late.play(X[rows], Y[rows], start)
         seconds += wall_clock() - clock
         if found["prediction"].ndim == 1:  # no row was learned yet: a number for all targets
             found = replace(found, prediction=np.repeat(found["prediction"][:, None], Y.shape[1], axis=1))
-        for k, (column, engine) in enumerate(zip(columns, engines, strict=True)):
-            prediction = found["prediction"][:, k].copy()
-            column.said = Trace(kept=found.kept, size=found.size, prediction=prediction)
-            engine.advance((X[rows], Y[rows, k]))
+        for k, engine in enumerate(engines):
+            said = Trace(kept=found.kept, size=found.size, prediction=found["prediction"][:, k].copy())
+            targets, its = Y[rows, k].copy(), known._replace(targets=known.targets[:, k].copy())
+            engine.score(X[rows], targets, targets, Interleaved(said, None, []), its)
         if found.loss is None:
             found = replace(found, loss=np.sum((found["prediction"] - Y[rows]) ** 2, axis=1))
         traces += [found] if trace else []
     late.finish()
     for engine in engines:
         engine.finish()
-    each = [replace(engine.result(), learner=learner) for engine in engines]
+    each = [engine.result() for engine in engines]
     first = each[0]
     sums = ("loss", *first.baselines, *(f"running_{name}" for name in ("loss", *first.baselines)))
     return replace(

@@ -91,35 +91,25 @@ def evaluate(
     True
     """
     asked = task if task != "auto" or isinstance(learner, str) else as_learner(learner).task
-    length: int | None = None
+    choices: Any = {"metrics": metrics, "window": window, "baselines": baselines, "intervals": intervals}
     if asked != "classification" and _several_targets(stream):
         X, y = stream
         ready, note = in_raw_units(learner, "regression", scale, len(y), delay)
-        choices = {"metrics": metrics, "window": window, "baselines": baselines, "intervals": intervals}
         found = evaluate_several(ready, X, y, delay=delay, block=BLOCK, trace=trace, **choices)
         return replace(found, notes=[*([note] if note else []), *found.notes])
     if isinstance(stream, tuple) and len(stream) == 2 and as_learner(learner).accepts == "objects":
         # Rows that are no numbers: cut as they are.
         X, y = stream
         rows: Iterable[Any] = [(X[i : i + BLOCK], y[i : i + BLOCK]) for i in range(0, len(y), BLOCK)]
-        looks_like, length = ("regression" if _all_numbers(y) else "classification"), len(y)
+        length: int | None = len(y)
+        looks_like = "regression" if _all_numbers(y) else "classification"
     else:
         opened = stream if isinstance(stream, Stream) else open_stream(stream, task=asked, quiet=True)
-        rows, looks_like, delay = opened, opened.task, opened.total_delay(delay)
-        length = opened.total_rows
+        rows, looks_like, length = opened, opened.task, opened.total_rows
+        delay = opened.total_delay(delay)
     chosen = looks_like if asked == "auto" else asked
     ready, note = in_raw_units(learner, chosen, scale, length, delay)
-    engine = Prequential(
-        ready,
-        chosen,
-        metrics=metrics,
-        delay=delay,
-        window=window,
-        baselines=baselines,
-        intervals=intervals,
-        positive=positive,
-        class_weight=class_weight,
-    )
+    engine = Prequential(ready, chosen, delay=delay, positive=positive, class_weight=class_weight, **choices)
     if note:
         announce(f"kons: {note}")
         engine.notes.append(note)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Matrix
 from kons.state import Array, Count, Field, Part, Sizes, fields
 from kons.stored import Stored
 
@@ -121,7 +121,3 @@ class Curves(Part):
     def table(self) -> Matrix:
         """A row per point, a column per name."""
         return np.array(self._points, dtype=np.float64).reshape(len(self), len(self.names))
-
-    def columns(self) -> dict[str, Vector]:
-        """The values by name."""
-        return {name: values.copy() for name, values in zip(self.names, self.table().T, strict=True)}

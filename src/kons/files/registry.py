@@ -68,13 +68,6 @@ _PARAMETERS: dict[str, Callable[[Any], dict[str, Any]]] = {
 
 
 @runtime_checkable
-class Described(Protocol):
-    """What says the arguments of its constructor, by name."""
-
-    def parameters(self) -> dict[str, Any]: ...
-
-
-@runtime_checkable
 class Learned(Protocol):
     """What has learned something that a file keeps, and the way back."""
 
@@ -119,7 +112,7 @@ def parameters_of(name: str, thing: Any) -> dict[str, Any]:
     """The constructor's arguments of something in the table."""
     if name in _PARAMETERS:
         return _PARAMETERS[name](thing)
-    if isinstance(thing, Described):
+    if callable(getattr(thing, "parameters", None)):
         return dict(thing.parameters())
     if callable(getattr(thing, "get_params", None)):
         return dict(thing.get_params(deep=False))

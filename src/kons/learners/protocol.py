@@ -32,7 +32,7 @@ from kons.learners.learner import Learner
 from kons.learners.trace import Trace
 from kons.stored import Stored
 
-__all__ = ["Learner", "OwnLearner", "as_learner", "can_learn", "verbs_of"]
+__all__ = ["Learner", "OwnLearner", "as_learner", "can_learn", "described", "verbs_of"]
 
 
 #: What a learner of one's own may say about itself, as attributes of these names.

@@ -8,10 +8,9 @@
     numbers            rounded to what they mean
     words              the headline, what to try, what is worth knowing
     proof              why there is no certificate, and the command that gives one
-    asked              settings, source and versions
     pictures, drawing  by matplotlib, in the colours of the page
     run, comparison    the sections of the two kinds of page
-    page, templates/   everything put together (jinja2)
+    page, templates/   everything put together, with settings, source and versions (jinja2)
 
 The same folder gives the same bytes: no clock, no chance, no machine.
 """

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from kons.errors import MissingExtraError
-from kons.report.asked import settings
 from kons.report.comparison import describe_comparison
-from kons.report.folder import read_folder
+from kons.report.folder import RunFolder, as_text, read_folder
+from kons.report.numbers import count, plural
 from kons.report.run import describe_run
 from kons.report.words import Code, Command, plain
 
 __all__ = ["page"]
+
+MOST_NAMES = 200  # of columns
 
 #: What a page may lack.
 NOTHING: dict[str, Any] = {"remark": "", "cards": [], "suggestions": [], "sections": [], "proof": None}
@@ -27,7 +29,7 @@ def page(path: Path) -> str:
     context = describe_comparison(folder) if folder.kind == "compare" else describe_run(folder)
     context |= {
         "folder": folder,
-        "settings": settings(folder),
+        "settings": _settings(folder),
         "command": shlex.join(folder.texts("command")),
     }
     text: str = _template().render({**NOTHING, **context, "description": plain(context["headline"])})
@@ -56,3 +58,41 @@ def _template() -> Any:
     environment.tests["command"] = lambda part: isinstance(part, Command)
     environment.tests["code"] = lambda part: isinstance(part, Code)
     return environment.get_template("report.html.jinja")
+
+
+def _settings(folder: RunFolder) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Titled lists of (name, value): what was asked for, of what, with which versions."""
+    groups: list[tuple[str, Any]] = [
+        ("Settings", folder.settings),
+        ("Source", folder.group("source")),
+        ("Versions", folder.group("versions")),
+        ("Circumstances", {key: folder.run[key] for key in ("threads", "started") if key in folder.run}),
+    ]
+    found = [(title, _flat(values)) for title, values in groups if isinstance(values, dict)]
+    features = folder.texts("features")
+    if features:
+        names = ", ".join(features[:MOST_NAMES])
+        more = f" and {count(len(features) - MOST_NAMES)} more" if len(features) > MOST_NAMES else ""
+        found.append(("Columns", [(plural(len(features), "column"), names + more)]))
+    return [(title, rows) for title, rows in found if rows]
+
+
+def _flat(values: dict[str, Any], before: str = "") -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    for key, value in values.items():
+        name = before + as_text(key).replace("_", " ")
+        if isinstance(value, dict):
+            rows += _flat(value, f"{name}: ")
+        elif value is not None and value != [] and value != "":
+            rows.append((name, _as_words(value)))
+    return rows
+
+
+def _as_words(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_as_words(part) for part in value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return as_text(value)

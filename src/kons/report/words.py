@@ -267,7 +267,7 @@ def worth_knowing(folder: RunFolder, history: History) -> list[list[str]]:
         said.append(
             [f"The loss of {rows} is not a number that can be drawn: the curves leave such rows out."]
         )
-    said += [[sentence] for sentence in _about_time(folder, history)]
+    said += [[sentence] for sentence in (*_at_the_end(folder), *_where_worst(folder, history))]
     held, level = folder.number("coverage"), folder.number("interval_level")
     if held is not None and level is not None and abs(held - level) > 0.03:
         meaning = "too narrow: trust them less" if held < level else "wider than they need to be"
@@ -290,11 +290,6 @@ def worth_knowing(folder: RunFolder, history: History) -> list[list[str]]:
     return [*said, *([note] for note in folder.texts("notes"))]
 
 
-def _about_time(folder: RunFolder, history: History) -> list[str]:
-    """Where the loss was worst, and whether it is better or worse at the end."""
-    return [*_at_the_end(folder), *_where_worst(folder, history)]
-
-
 def _at_the_end(folder: RunFolder) -> list[str]:
     """The last rows, exactly as many as the window has, beside the whole run along the stream."""
     window = int(folder.number("window") or 0)
@@ -314,18 +309,17 @@ def _where_worst(folder: RunFolder, history: History) -> list[str]:
     rows, values = history.windowed.get("learner", (np.empty(0), np.empty(0)))
     if len(values) < 10:
         return []
-    said = []
     # The start is hard for everybody: only what came after it may be a change.
     late = rows >= max(2 * history.window, history.rows // 5)
     usual, peak = float(np.median(values)), int(np.argmax(np.where(late, values, -np.inf)))
-    if usual > 0.0 and late.any() and values[peak] > 2.0 * usual:
-        first = max(0, int(rows[peak]) - history.window + 1)
-        said.append(
-            f"The loss was worst in rows {count(first)} to {count(rows[peak])}: "
-            f"{loss_text(folder, float(values[peak]))}, {number(float(values[peak]) / usual, 2)} times that "
-            "of a usual window. Look there for a change in the data."
-        )
-    return said
+    if not (usual > 0.0 and late.any() and values[peak] > 2.0 * usual):
+        return []
+    first = max(0, int(rows[peak]) - history.window + 1)
+    return [
+        f"The loss was worst in rows {count(first)} to {count(rows[peak])}: "
+        f"{loss_text(folder, float(values[peak]))}, {number(float(values[peak]) / usual, 2)} times that "
+        "of a usual window. Look there for a change in the data."
+    ]
 
 
 def command(*words: Any) -> str:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kons.compilation import wall_clock
 from kons.errors import ConfigurationError
 from kons.evaluation import Evaluation, Prequential
 from kons.evaluation.result import LOSS_NAMES
 from kons.runs.circumstances import blas_threads, versions
-from kons.runs.compiled import load_loops
 from kons.runs.folder import RUN, SUMMARY, FolderWriter
-from kons.runs.memory import require_memory
 from kons.runs.run import Progress
 from kons.runs.settings import Settings
 from kons.runs.summary import about_run, finite, skipped
@@ -119,12 +118,11 @@ def compare(
     stream = settings.open(quiet=quiet)
     engines: dict[str, Prequential] = {}
     for name, contender in contenders.items():
-        asked = settings.with_learner(contender.learner, contender.parameters)
-        require_memory(asked, stream)
-        load_loops(asked, stream)
+        asked = replace(settings, **contender._asdict())
+        asked.require_memory(stream)
         # The baselines are the same for all.
         engines[name] = settings.make_engine(stream, asked.make_learner(stream), baselines=not engines)
-    began = time.perf_counter()
+    began = wall_clock()
     stopped = False
     for block in settings.blocks(stream):
         for engine in engines.values():
@@ -132,7 +130,7 @@ def compare(
         if progress is not None:
             best = min(engines.values(), key=lambda engine: engine.loss)
             done = settings.part_read(stream, best.rows)
-            progress(Progress.of(best, done, time.perf_counter() - began))
+            progress(Progress.of(best, done, wall_clock() - began))
         if stop is not None and stop():
             stopped = True
             break
@@ -146,5 +144,5 @@ def compare(
         dict(sorted(results.items(), key=lambda item: item[1].loss)),
         next(iter(results.values())).baselines,
         stopped,
-        time.perf_counter() - began,
+        wall_clock() - began,
     )

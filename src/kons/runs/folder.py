@@ -21,13 +21,14 @@ import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.errors import ConfigurationError, FileError, as_word
-from kons.files import write_bytes
+from kons.files import write_bytes, write_file
+from kons.runs.lines import completed
 
 __all__ = [
     "CHECKPOINT",
@@ -35,7 +36,9 @@ __all__ = [
     "RUN",
     "SUMMARY",
     "FolderWriter",
+    "complete_predictions",
     "read_json",
+    "require_finished",
     "require_place",
     "told",
 ]
@@ -193,8 +196,23 @@ class FolderWriter:
                 # Not np.savez, which before NumPy 2.2 takes allow_pickle=False for one more column.
                 with archive.open(f"{name}.npy", "w") as file:
                     np.lib.format.write_array(file, np.asarray(column), allow_pickle=False)
-        write_bytes(self.path / TRACE / f"{self.traces:06d}.npz", stream.getvalue())
+        write_bytes(self._trace_file(self.traces), stream.getvalue())
         self.traces += 1
+
+    def worst_lines(self, most: int) -> list[int]:
+        """Where in the source the rows with the largest losses stand; of equal ones the earlier."""
+        losses, lines = np.empty(0), np.empty(0, dtype=np.int64)
+        for number in range(self.traces):
+            with np.load(self._trace_file(number), allow_pickle=False) as part:
+                loss, counts = part["loss"], part["scored"] & np.isfinite(part["loss"])
+                losses, lines = np.append(losses, loss[counts]), np.append(lines, part["line"][counts])
+            best = np.argsort(-losses, kind="stable")[:most]
+            losses, lines = losses[best], lines[best]
+        found: list[int] = lines.tolist()
+        return found
+
+    def _trace_file(self, number: int) -> Path:
+        return self.path / TRACE / f"{number:06d}.npz"
 
     def write_json(self, name: str, document: Mapping[str, Any]) -> None:
         """A document, readable by people too."""
@@ -235,6 +253,37 @@ def read_json(folder: Path, name: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise FileError(f"{folder / name} is damaged: expected an object; start the run again.")
     return document
+
+
+def complete_predictions(folder: Path, summary: dict[str, Any]) -> None:
+    """Give all lines of the predictions a column for each class: some may have come after the first block.
+
+    After the summary, and never before: a checkpoint knows the length of the file as it was written.
+    """
+    classes, path = summary.get("classes"), folder / PREDICTIONS
+    if not classes or not path.exists():
+        return
+    with told(path), path.open("rb") as file:
+        head = file.readline()
+        file.seek(0)
+        if next(iter(completed([head], classes))) == head:
+            return
+
+        def write(out: IO[bytes]) -> None:
+            out.writelines(completed(file, classes))
+
+        write_file(path, write)
+
+
+def require_finished(folder: Path) -> dict[str, Any] | None:
+    """The summary of a run that is finished; what a kill kept it from writing is written. Else None."""
+    if not (folder / SUMMARY).exists() or (folder / CHECKPOINT).exists():
+        return None
+    if read_json(folder, RUN).get("kind") != "run":
+        return None
+    summary = read_json(folder, SUMMARY)
+    complete_predictions(folder, summary)
+    return summary
 
 
 def _is_ours_unfinished(name: str) -> bool:

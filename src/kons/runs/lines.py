@@ -14,9 +14,10 @@ from kons.arrays import Matrix
 from kons.errors import MissingExtraError
 from kons.evaluation import Scored
 from kons.learners.labels import Labels, object_array
+from kons.runs.raw_cells import RawCells
 from kons.streams.arrow import arrow_numbers, arrow_texts
 
-__all__ = ["as_csv", "as_table", "as_trace", "completed", "joined", "shares_by_class"]
+__all__ = ["as_csv", "as_table", "as_trace", "completed", "id_column", "joined", "shares_by_class"]
 
 #: Columns of predictions that no id may be called.
 FIXED = ("line", "row", "target", "prediction", "lower", "upper", "loss", "scored", "probability", "novelty")
@@ -28,7 +29,7 @@ TRACED = ("leverage", "novelty", "size", "kept", "weight", "slope", "inverse_for
 def as_csv(
     scored: Scored,
     lines: NDArray[np.int64],
-    ids: tuple[str, list[Any]] | None = None,
+    ids: RawCells | None = None,
     classes: Sequence[Any] = (),
     *,
     header: bool,
@@ -45,7 +46,7 @@ def as_csv(
     """
     columns: dict[str, NDArray[Any]] = {"line": lines}
     if ids is not None:
-        columns[ids[0] if ids[0] not in FIXED else f"id_{ids[0]}"] = object_array(ids[1])
+        columns |= id_column(ids, lines)
     columns |= {"row": scored.row, "target": scored.target, "prediction": scored.prediction}
     if scored.probability is None:
         columns |= {"lower": scored.lower, "upper": scored.upper}
@@ -57,6 +58,12 @@ def as_csv(
     if scored.probabilities is not None:
         columns |= shares_by_class(scored.probabilities, classes)
     return as_table(columns, header=header)
+
+
+def id_column(ids: RawCells, lines: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """What the rows of the next block are named by, under the name of its column."""
+    name = ids.name if ids.name not in FIXED else f"id_{ids.name}"
+    return {name: object_array(ids.of(lines))}
 
 
 def shares_by_class(probabilities: Matrix, classes: Sequence[Any]) -> dict[str, NDArray[Any]]:

@@ -6,7 +6,7 @@ cannot give them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,35 +21,26 @@ __all__ = ["RawCells", "rows_at"]
 
 
 class RawCells:
-    """The cells of some columns, as text, for the rows of a stream as it hands them on; None where empty."""
+    """The cells of a column, as text, for the rows of a stream as it hands them on; None where empty."""
 
-    def __init__(self, stream: Stream, names: Sequence[str]) -> None:
+    def __init__(self, stream: Stream, name: str) -> None:
         reader = stream.reader
         if not reader.resumable:
             raise ConfigurationError(
                 f"{stream.source} can be read only once, and cells need a second look: give a file."
             )
-        for name in names:
-            if name not in reader.columns:
-                raise ConfigurationError(f"{stream.source} has no column {name!r}, asked for by --id.")
-        self._names = list(names)
-        self._cells = self._each(_chunks(stream, names))
+        if name not in reader.columns:
+            raise ConfigurationError(f"{stream.source} has no column {name!r}, asked for by --id.")
+        self.name = name
+        self._cells = (
+            cell
+            for chunk in _chunks(stream, [name])
+            for cell in zip(chunk.lines.tolist(), _texts(chunk.columns[name]), strict=True)
+        )
 
-    def of(self, lines: NDArray[np.int64]) -> dict[str, list[Any]]:
+    def of(self, lines: NDArray[np.int64]) -> list[Any]:
         """The cells of the rows of the next block, by the lines they came from."""
-        found: list[tuple[Any, ...]] = []
-        for line in lines.tolist():
-            for at, cells in self._cells:
-                if at == line:
-                    found.append(cells)
-                    break
-        columns = list(zip(*found, strict=True)) if found else [() for _ in self._names]
-        return {name: list(column) for name, column in zip(self._names, columns, strict=True)}
-
-    def _each(self, chunks: Iterable[Chunk]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        for chunk in chunks:
-            columns = [_texts(chunk.columns[name]) for name in self._names]
-            yield from zip(chunk.lines.tolist(), zip(*columns, strict=True), strict=True)
+        return [next((cell for at, cell in self._cells if at == line), None) for line in lines.tolist()]
 
 
 def rows_at(stream: Stream, lines: Sequence[int]) -> dict[int, dict[str, str]]:

@@ -9,7 +9,6 @@ number of the second, takes the place of the old one.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kons.compilation import wall_clock
 from kons.errors import (
     ConfigurationError,
     FileError,
@@ -32,26 +32,22 @@ from kons.files import read_tree, save, write_tree
 from kons.learners.labels import Labels, stored_labels
 from kons.learners.protocol import as_learner
 from kons.runs.circumstances import blas_threads, using_threads, versions
-from kons.runs.compiled import load_loops
-from kons.runs.finished import complete_predictions, require_finished
 from kons.runs.folder import (
     CHECKPOINT,
     MODEL,
     RUN,
     SUMMARY,
     FolderWriter,
+    complete_predictions,
     read_json,
     require_place,
     told,
 )
 from kons.runs.lines import as_csv, as_trace, joined
-from kons.runs.memory import require_memory
 from kons.runs.pacing import Pacing
 from kons.runs.raw_cells import RawCells, rows_at
 from kons.runs.settings import Settings
-from kons.runs.source import as_found_from, require_unchanged
 from kons.runs.summary import about_run, finite, shares_of, summarize
-from kons.runs.worst import Worst
 from kons.state import bytes_in
 from kons.stored import Stored
 from kons.streams import Block, Stream
@@ -59,6 +55,8 @@ from kons.streams import Block, Stream
 __all__ = ["Progress", "Run", "Stopped"]
 
 KIND = "checkpoint"
+# Rows with the largest losses, whose cells are kept for the report.
+WORST = 10
 # What a checkpoint costs, before there was one: bytes a second (copied, digested, written), files to settle.
 SPEED, SETTLING = 1.5e8, 0.02
 
@@ -124,9 +122,8 @@ class Run:
         self._pacing = Pacing()
         self._counted: tuple[int, int] | None = None
         self._fingerprint = stream.fingerprint()
-        self._ids = None if settings.id is None else RawCells(stream, [settings.id])
-        self._worst = Worst()
-        self._started = time.perf_counter()
+        self._ids = None if settings.id is None else RawCells(stream, settings.id)
+        self._started = wall_clock()
         self._seconds_before = 0.0
 
     # ---- beginning
@@ -147,7 +144,7 @@ class Run:
         if settings.model is None:
             stream = settings.open(quiet=quiet)
             learner = settings.make_learner(stream)
-            require_memory(settings, stream)
+            settings.require_memory(stream)
         else:
             learner, plan = settings.continued()
             stream = settings.open(plan=plan, quiet=quiet)
@@ -176,9 +173,9 @@ class Run:
             raise ConfigurationError(
                 f"{name} can be read only once: the run in {folder} cannot be resumed; start it again."
             )
-        stream = as_found_from(asked.get("started_in"), settings).open(plan=asked.get("plan"), quiet=True)
+        stream = settings.found_from(asked.get("started_in")).open(plan=asked.get("plan"), quiet=True)
         stream.notes.extend(note for note in asked.get("notes", []) if isinstance(note, str))
-        require_unchanged(stream, before)
+        _require_unchanged(stream, before)
         if (folder / CHECKPOINT).exists():
             run = cls._from_checkpoint(folder, settings, stream)
         else:
@@ -204,7 +201,6 @@ class Run:
                     "versions differ from those that the run began with: predictions may differ in last "
                     "digits."
                 )
-            run._worst.resume(saved.take("worst"))
             length, traces = saved.integer("length"), saved.integer("traces")
             saved.finish()
         except FileError as error:
@@ -212,17 +208,12 @@ class Run:
         run.folder = FolderWriter.reopen(folder, length=length, traces=traces)
         return run
 
-    @staticmethod
-    def finished(folder: Path) -> dict[str, Any] | None:
-        """The summary of a run that is finished; what a kill kept it from writing is written. Else None."""
-        return require_finished(folder)
-
     # ---- running
 
     @property
     def seconds(self) -> float:
         """Spent so far, in earlier parts too."""
-        return self._seconds_before + time.perf_counter() - self._started
+        return self._seconds_before + wall_clock() - self._started
 
     @property
     def checkpoint_seconds(self) -> float:
@@ -239,8 +230,7 @@ class Run:
         ``stop()`` is looked at after each block. If it is true, a run that can be resumed writes a checkpoint
         and raises :class:`Stopped`; any other ends there, with a summary of the rows so far.
         """
-        load_loops(self.settings, self.stream)
-        self._started, self._pacing = time.perf_counter(), Pacing()
+        self._started, self._pacing = wall_clock(), Pacing()
         try:
             with using_threads(self.threads):
                 for block in self._blocks(stop):
@@ -295,15 +285,9 @@ class Run:
             self.folder = FolderWriter.create(self._place, {RUN: self._document()}, force=self._force)
             self.folder.open_predictions()
         if self.folder is not None:
-            ids = (
-                None
-                if self._ids is None
-                else (str(self.settings.id), self._ids.of(lines)[str(self.settings.id)])
-            )
             classes = [] if scored.probabilities is None else as_learner(self.engine.learner).classes
-            self.folder.append(as_csv(scored, lines, ids, classes, header=self.folder.length == 0))
+            self.folder.append(as_csv(scored, lines, self._ids, classes, header=self.folder.length == 0))
             self._traced.append(as_trace(scored, lines, self._labels))
-            self._worst.follow(scored.loss, scored.scored, lines)
             if shares := shares_of(self.engine.learner):
                 self._shares.append((self.engine.rows - 1, list(shares.values())))
 
@@ -350,7 +334,6 @@ class Run:
                     "length": self.folder.length,
                     "traces": self.folder.traces,
                     "labels": list(self._labels.known),
-                    "worst": self._worst.state(),
                     "resumed": self.resumed,
                     "seconds": self.seconds,
                     "versions": versions(),
@@ -407,18 +390,19 @@ class Run:
                 "loss_name": summary["loss_name"],
             }
             save(learner, self.folder.path / MODEL, about=about)
-            summary["worst_cells"] = self._worst_cells()
+            summary["worst_cells"] = self._worst_cells(self.folder)
             self.folder.write_json(SUMMARY, summary)
             self.folder.close(finished=True)
             complete_predictions(self.folder.path, summary)
         return summary
 
-    def _worst_cells(self) -> dict[str, dict[str, str]]:
+    def _worst_cells(self, folder: FolderWriter) -> dict[str, dict[str, str]]:
         """The cells of the rows that cost most, by their line, as far as the source can be read again."""
         if self.stream.task == "classification":
             return {}
-        with suppress(KonsError):  # a run is not worth less without them
-            return {str(line): cells for line, cells in rows_at(self.stream, self._worst.lines).items()}
+        with suppress(Exception):  # a damaged trace, say: a run is not worth less without them
+            cells = rows_at(self.stream, folder.worst_lines(WORST))
+            return {str(line): found for line, found in cells.items()}
         return {}
 
     @property
@@ -427,3 +411,18 @@ class Run:
         if self._fingerprint is None or self.stream.fingerprint() == self._fingerprint:
             return []
         return [f"{self.stream.source} changed while it was read: a part of it may be missing."]
+
+
+def _require_unchanged(stream: Stream, before: dict[str, Any]) -> None:
+    """Refuse a source whose fingerprint is another than it was."""
+    now = stream.fingerprint() or {}
+    changed = [
+        f"{name} was {before.get(name)!r} and is {now[name]!r}"
+        for name in now
+        if now[name] != before.get(name)
+    ]
+    if changed or not now:
+        raise FileError(
+            f"{stream.source} has changed since the run began ({', '.join(changed)}): put the old file "
+            "back, or start the run again."
+        )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, Literal
 
 from kons.arrays import require_integer
-from kons.errors import ConfigurationError, InputError
+from kons.errors import ConfigurationError, InputError, announce
 from kons.evaluation import Prequential
 from kons.files import about, load
 from kons.learners.protocol import as_learner
@@ -18,25 +19,10 @@ from kons.streams import Block, Stream, open_stream
 
 __all__ = ["READING", "Settings", "require_learner"]
 
-#: How a source is read: arguments of :func:`kons.streams.open_stream` that the settings may hold.
-READING = (
-    "columns",
-    "drop",
-    "categorical",
-    "numeric",
-    "time",
-    "lag",
-    "horizon",
-    "missing",
-    "on_bad_row",
-    "na_values",
-    "header",
-    "format",
-    "delimiter",
-    "encoding",
-)
-# Those of them that the plan of an earlier run has decided already.
+# What the plan of an earlier run has decided already, of how a source is read.
 DECIDED = ("columns", "drop", "categorical", "numeric", "na_values", "time", "lag", "horizon")
+#: How a source is read: arguments of :func:`kons.streams.open_stream` that the settings may hold.
+READING = (*DECIDED, "missing", "on_bad_row", "header", "format", "delimiter", "encoding")
 # Long files go in larger blocks, where a row costs the same at their end: a block costs something by itself.
 LONG, LARGE_BLOCK = 16_384, 2048
 # What has a place of its own in the settings.
@@ -118,6 +104,15 @@ class Settings:
             reading["past"] = about(self.model).get("past")
         return open_stream(self.source, self.target, plan=plan, quiet=quiet, **reading)
 
+    def found_from(self, there: Any) -> Settings:
+        """A relative name is relative to the folder where the run was started, if it is still there."""
+        if os.path.isabs(self.source) or not isinstance(there, str):
+            return self
+        here, first = self.source, os.path.join(there, self.source)
+        if os.path.exists(here) and (not os.path.exists(first) or os.path.samefile(here, first)):
+            return self
+        return replace(self, source=first)
+
     def blocks(self, stream: Stream, start: int = 0, learner: Any = None) -> Iterator[Block]:
         """Its blocks from row ``start`` on, up to the limit on rows, for a learner that has learned some.
 
@@ -142,22 +137,35 @@ class Settings:
             return min(1.0, rows / total)
         return stream.bytes_done / stream.bytes_total if stream.bytes_total else None
 
-    def total_delay(self, stream: Stream) -> int:
-        """How many rows late targets become known, the horizon included."""
-        return stream.total_delay(self.delay)
-
     def make_engine(self, stream: Stream, learner: Any, *, baselines: bool = True) -> Prequential:
         """What evaluates a learner along the stream."""
-        delay = self.total_delay(stream)
         return Prequential(
             learner,
             stream.task,
-            delay=delay,
+            delay=stream.total_delay(self.delay),
             window=self.window,
             baselines=baselines,
             positive=self.positive if stream.task == "classification" else None,
             class_weight=self.class_weight,
         )
+
+    def require_memory(self, stream: Stream) -> None:
+        """Refuse an exact learner on more rows than the machine can hold; say so if they are many."""
+        rows = self.rows_of(stream)
+        if not self.recipe.exact or rows is None:
+            return
+        needed, there = 4.0 * rows**2, memory_of_machine()
+        if there is not None and needed > 0.8 * there:
+            raise ConfigurationError(
+                f"{self.learner!r} keeps rows^2/2 numbers, for about {rows:,} rows {needed / 1e9:,.0f} GB, "
+                f"and there are {there / 1e9:,.0f} GB: use --learner embedded, or fewer rows (--rows "
+                f"{int((0.4 * there / 4.0) ** 0.5):d})."
+            )
+        if needed > 1e9:
+            announce(
+                f"{self.learner!r} keeps rows^2/2 numbers: about {needed / 1e9:.1f} GB at the end, and every "
+                "row costs more than the one before."
+            )
 
     @property
     def recipe(self) -> Recipe:
@@ -165,8 +173,8 @@ class Settings:
         require_learner(self.learner)
         return RECIPES[self.learner]
 
-    def make_learner(self, stream: Stream, *, delay: int | None = None) -> Any:
-        """A fresh learner in the units of the stream; ``delay``: if not that of the run."""
+    def make_learner(self, stream: Stream) -> Any:
+        """A fresh learner in the units of the stream."""
         takes = self.recipe.accepts
         known = [name for name in takes if name not in PLACED]
         for name in self.parameters:
@@ -178,7 +186,7 @@ class Settings:
         if "warmup" in takes:
             parameters = {"warmup": warmup_for(self.rows_of(stream)), **parameters}
         if "delay" in takes:  # it keeps targets back by itself
-            parameters["delay"] = self.total_delay(stream) if delay is None else delay
+            parameters["delay"] = stream.total_delay(self.delay)
         kind: Any = stream.task
         try:
             return for_task(kind, self.learner, scale=self.scale, seed=self.seed, **parameters)
@@ -186,10 +194,6 @@ class Settings:
             raise ConfigurationError(
                 f"{self.learner!r} cannot be made of {_listed(self.parameters)} ({error})."
             ) from None
-
-    def with_learner(self, name: str, parameters: Mapping[str, Any]) -> Settings:
-        """The same run of another learner."""
-        return replace(self, learner=name, parameters=dict(parameters))
 
     def to_dict(self) -> dict[str, Any]:
         """What JSON can hold, without a level for ``reading``."""
@@ -210,6 +214,14 @@ def require_learner(name: str) -> None:
     """Refuse a name that is not in the registry."""
     if name not in RECIPES:
         raise ConfigurationError(f"there is no learner {name!r}{_hint(name, RECIPES, 'There are')}")
+
+
+def memory_of_machine() -> int | None:
+    """Bytes of memory, where the system tells."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
 
 
 def _hint(name: str, known: Iterable[str], there_are: str) -> str:

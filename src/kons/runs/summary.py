@@ -15,7 +15,6 @@ from kons.runs.circumstances import versions
 
 if TYPE_CHECKING:
     from kons.runs.run import Run
-    from kons.streams.wording import listed
 from kons.streams import Stream
 from kons.streams.wording import listed
 

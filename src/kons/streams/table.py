@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.streams.opening import open_stream, reader_of
-from kons.streams.stream import Block
+from kons.streams.stream import Block, Stream
 
-__all__ = ["Table", "column_names", "read_table", "stacked"]
+__all__ = ["Table", "column_names", "read_rows", "read_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,18 +68,23 @@ def read_table(
     (('age',), [[1.0], [2.0]], [0.75, 0.86])
     """
     stream = open_stream(source, target, drop=drop, task="regression", **options)
+    return Table(stream.features, stream.target, *read_rows(stream, rows, tell))
+
+
+def read_rows(
+    stream: Stream, rows: int | None, tell: Callable[[int], object] | None
+) -> tuple[Matrix, NDArray[Any]]:
+    """All rows of a stream, or the first ``rows``, and their targets; see :func:`read_table`."""
     parts, count = [], 0
-    blocks = stream.blocks()
-    for block in blocks:
-        parts.append(block)
-        count += len(block.y)
-        if tell is not None:
-            tell(count)
-        if rows is not None and count >= rows:
-            blocks.close()
-            break
-    X, y = stacked(parts), np.concatenate([part.y for part in parts])
-    return Table(stream.features, stream.target, X[:rows], y[:rows])
+    with closing(stream.blocks()) as blocks:
+        for block in blocks:
+            parts.append(block)
+            count += len(block.y)
+            if tell is not None:
+                tell(count)
+            if rows is not None and count >= rows:
+                break
+    return stacked(parts)[:rows], np.concatenate([part.y for part in parts])[:rows]
 
 
 def stacked(blocks: Sequence[Block]) -> Matrix:

@@ -149,8 +149,3 @@ class MeanMetric(Metric):
     def value(self) -> float:
         """Over all rows so far."""
         return self._sum.value / self._rows if self._rows else math.nan
-
-    @classmethod
-    def over(cls, rows: Rows) -> float:
-        """Over these rows alone: along a stream at many places, so without a metric made for each."""
-        return float(cls.each(rows).sum()) / len(rows.target) if len(rows.target) else math.nan

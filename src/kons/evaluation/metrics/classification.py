@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,16 +177,13 @@ class _OfLabels(Metric):
 
     task = "classification"
     STATE = fields(_counts=Whole(3, None), _positive=Count(at_most=1))
+    parts: ClassVar[tuple[float, float]]
+    """What the number of right rows is divided by: so much of those predicted, and of those that came."""
 
     def __init__(self) -> None:
         # Rows: right, predicted, came; a column per label.
         self._counts = np.zeros((3, 2), dtype=np.int64)
         self._positive = 1
-
-    @classmethod
-    @abstractmethod
-    def beside(cls, predicted: NDArray[Any], came: NDArray[Any]) -> NDArray[Any]:
-        """What the number of right rows is divided by."""
 
     def update(self, rows: Rows) -> None:
         """Count these rows in."""
@@ -206,7 +202,7 @@ class _OfLabels(Metric):
         there = predicted + came > 0
         if len(came) == 2:
             there = there & (np.arange(2) == self._positive)
-        below = self.beside(predicted[there], came[there])
+        below = self.parts[0] * predicted[there] + self.parts[1] * came[there]
         if not there.any() or (len(came) == 2 and not below.any()):
             return math.nan
         return float(np.mean(right[there] / np.maximum(below, 0.5)))
@@ -220,13 +216,7 @@ class F1(_OfLabels):
     came and none was predicted.
     """
 
-    name = "f1"
-
-    @classmethod
-    def beside(cls, predicted: NDArray[Any], came: NDArray[Any]) -> NDArray[Any]:
-        """The mean of both."""
-        mean: NDArray[Any] = 0.5 * (predicted + came)
-        return mean
+    name, parts = "f1", (0.5, 0.5)
 
 
 class Precision(_OfLabels):
@@ -235,12 +225,7 @@ class Precision(_OfLabels):
     NaN while none was predicted; with three classes or more such a label counts 0.
     """
 
-    name = "precision"
-
-    @classmethod
-    def beside(cls, predicted: NDArray[Any], came: NDArray[Any]) -> NDArray[Any]:
-        """Those predicted."""
-        return predicted
+    name, parts = "precision", (1.0, 0.0)
 
 
 class Recall(_OfLabels):
@@ -249,9 +234,4 @@ class Recall(_OfLabels):
     NaN while none came; with three classes or more such a label counts 0.
     """
 
-    name = "recall"
-
-    @classmethod
-    def beside(cls, predicted: NDArray[Any], came: NDArray[Any]) -> NDArray[Any]:
-        """Those that came."""
-        return came
+    name, parts = "recall", (0.0, 1.0)

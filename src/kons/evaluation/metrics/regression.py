@@ -38,11 +38,6 @@ class RMSE(MSE):
         """Over all rows so far."""
         return math.sqrt(super().value)
 
-    @classmethod
-    def over(cls, rows: Rows) -> float:
-        """Over these rows alone."""
-        return math.sqrt(super().over(rows))
-
 
 class MAE(MeanMetric):
     """Mean absolute error, ``mean |y - p|``: a few wild rows count less than in RMSE."""
