@@ -364,15 +364,6 @@ class Scaled(OfLabels, Wrapper):
         """Of the learner inside, where it has one."""
         return None if self._inner is None else self._inner.log_determinant
 
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments by name."""
-        return {
-            "learner": self.learner,
-            "warmup": self.warmup,
-            "margin": self.margin,
-            "scale_features": self.scale_features,
-        }
-
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         super()._loaded(stored, sizes)
         if (self._warm is None) == (self._inner is None) or (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -75,9 +76,9 @@ class StreamConsumer(TakesTables, Learner, Part, ABC):
         """How many targets a row has, where y is of shape (n, k); None: one number."""
         return self._outputs or None
 
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments by name."""
+        """The constructor's arguments by name, each an attribute."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     def widen(self, columns: int = 1, samples: Any = None) -> None:
         """Rows have so many features more from now on, at their end; all that was kept has 0 there.
