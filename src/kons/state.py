@@ -352,20 +352,30 @@ class Restorable(Protocol):
 class Inner(Field):
     """A part inside, that is there before anything is loaded; or None, then and now.
 
-    ``ends``: it may have become None by the time it was saved.
+    ``ends``: it may have become None by the time it was saved. ``make``: it is made for being loaded, of the
+    part that has it. ``left_out``: a file does not have it while it is None.
     """
 
     undoes = True
 
-    def __init__(self, binds: str = "", ends: bool = False) -> None:
-        self.binds, self.ends = binds, ends
+    def __init__(
+        self,
+        binds: str = "",
+        ends: bool = False,
+        make: Callable[[Any], Any] | None = None,
+        left_out: bool = False,
+    ) -> None:
+        self.binds, self.ends, self.make = binds, ends, make
+        self.left_out = left_out  # type: ignore[misc]
 
     def save(self, part: Any, name: str) -> Any:
         inner = getattr(part, name)
         return None if inner is None else inner.state()
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        inner = getattr(part, name)
+        if self.left_out and key not in stored:
+            return None
+        inner = getattr(part, name) if self.make is None else self.make(part)
         if inner is None or (self.ends and stored.is_nothing(key)):
             stored.nothing(key)
             return None

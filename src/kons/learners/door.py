@@ -25,8 +25,7 @@ from kons.arrays import Vector, as_outputs, as_row_values
 from kons.errors import ConfigurationError, InputError, MissingValueError, notice
 from kons.learners.labels import Labels
 from kons.learners.trace import Trace
-from kons.state import Field, Inner, Sizes, fields
-from kons.stored import Stored
+from kons.state import Field, Inner, fields
 from kons.tables import Encoder, Growth, Records, is_table, record_to_keep, records_of
 
 __all__ = ["TakesTables"]
@@ -36,23 +35,12 @@ ABOUT_ROWS = ("predict", "predict_proba", "decision_function", "novelty")
 ABOUT_ONE = ("predict_one", "predict_proba_one", "row_to_keep")
 
 
-class _EncoderOf(Inner):
-    """The encoder of a learner that has met a table; before, a file has none."""
-
-    left_out = True
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if key not in stored:
-            return None
-        encoder = part._new_encoder()
-        encoder.load_state(stored.inner(key))
-        return encoder
-
-
 class TakesTables:
     """The verbs of every class that derives from it are wrapped, so that no learner can forget a table."""
 
-    STATE: ClassVar[Mapping[str, Field | None]] = fields(_encoder=_EncoderOf())
+    STATE: ClassVar[Mapping[str, Field | None]] = fields(
+        _encoder=Inner(make=lambda learner: learner._new_encoder(), left_out=True)
+    )
 
     allows_missing: bool = False
     """Whether arrays may hold NaN, for a value that is not known."""

@@ -18,25 +18,12 @@ import numpy as np
 
 from kons.errors import ConfigurationError
 from kons.learners.queue import Identifier, Kept, ObjectQueue, Queue, Shapes, as_identifier
-from kons.state import Field, Inner, Sizes, fields
+from kons.state import Field, Inner, fields
 from kons.stored import Stored
 
 __all__ = ["LateTargets"]
 
 FLOAT64 = np.dtype(np.float64)
-
-
-class _QueueOf(Inner):
-    """The queue of a learner, which is made when the first row is asked; before, a file has none."""
-
-    left_out = True
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if key not in stored:
-            return None
-        queue = part.new_queue()
-        queue.load_state(stored.inner(key))
-        return queue
 
 
 class LateTargets:
@@ -46,7 +33,9 @@ class LateTargets:
     how that is learned (:meth:`learn_kept_row`).
     """
 
-    STATE: ClassVar[Mapping[str, Field | None]] = fields(_queue=_QueueOf())
+    STATE: ClassVar[Mapping[str, Field | None]] = fields(
+        _queue=Inner(make=lambda learner: learner.new_queue(), left_out=True)
+    )
 
     _queue: Queue | None = None
     supervised: bool = True

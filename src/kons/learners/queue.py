@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,10 +67,6 @@ class _Rows(_ById):
         return OrderedDict(
             zip(ids, zip(zip(points, *pieces, strict=True), answers, strict=True), strict=True)
         )
-
-    def arrays(self, value: Any) -> Iterator[np.ndarray]:
-        for kept, _ in value.values():
-            yield from (piece for piece in kept if isinstance(piece, np.ndarray))
 
 
 class _Told(_ById):

@@ -34,7 +34,7 @@ from kons.learners.units import (
 from kons.learners.warmup import LabelWarmUp, WarmUp
 from kons.policies import Fixed
 from kons.scaling import RobustScaling, median_bandwidth
-from kons.state import Count, Field, Inner, Sizes, fields
+from kons.state import Count, Inner, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Scaled"]
@@ -44,51 +44,6 @@ WIDER = 1.5
 # Rows of a column that comes behind the warm-up before its unit is read off them, if that was as long: its
 # quartiles are then right to a tenth of their distance or so.
 ENOUGH = 100
-
-
-class _Warm(Inner):
-    """Of as many targets as a row has, which was loaded before."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        part._warm = part._new_warmup()
-        return super().load(stored, key, part, name, sizes)
-
-
-class _Late(Inner):
-    """Columns whose units are not known yet, where there are any; others have none in their files."""
-
-    left_out = True
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if key not in stored:
-            return None
-        late = LateColumns()
-        late.load_state(stored.inner(key), width=sizes["width"])
-        return late
-
-
-class _Resolved(Field):
-    """The learner in scaled units, made of all that was found in the warm-up; None before its end."""
-
-    undoes = True
-
-    def save(self, part: Any, name: str) -> Any:
-        inner = getattr(part, name)
-        return None if inner is None else inner.state()
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if part._warm is not None:
-            stored.nothing(key)
-            return None
-        return part._in_scaled_units().resume(stored.take(key))
-
-    def mark(self, part: Any, name: str) -> Any:
-        inner = getattr(part, name)
-        return None if inner is None else inner.mark()
-
-    def restore(self, part: Any, name: str, mark: Any) -> None:
-        if mark is not None:
-            getattr(part, name).restore(mark)
 
 
 class Scaled(OfLabels, Wrapper):
@@ -142,12 +97,12 @@ class Scaled(OfLabels, Wrapper):
     STATE = fields(
         _outputs=Outputs(),
         _targets_clipped=Count(),
-        _warm=_Warm(ends=True),
+        _warm=Inner(ends=True, make=lambda scaled: scaled._new_warmup()),
         _features=FeatureScales(),
         _target=TargetScale(),
         _bandwidths=Bandwidths(),
-        _late=_Late(),
-        _inner=_Resolved(),
+        _late=Inner(make=lambda scaled: LateColumns(), left_out=True),
+        _inner=Inner(make=lambda scaled: None if scaled.warming_up else scaled._in_scaled_units()),
     )
 
     def __init__(
