@@ -41,6 +41,11 @@ class LateTargets:
     supervised: bool = True
     rows_seen: Any = None
     """How many rows were learned; None: not told."""
+    # Of what has these verbs.
+    accepts: Any
+    predict_one: Any
+    learn_one: Any
+    _as_point: Any
 
     def ask(self, x: Any, id: Identifier) -> Any:
         """What ``predict_one`` says of a row, which then waits for its target: see :meth:`tell`.
@@ -64,8 +69,7 @@ class LateTargets:
             id = as_identifier(id)
         if id in queue._rows or id in queue._told:
             return queue.ask_again(id, self._point_to_keep(x))
-        told: Any = self
-        answer = told.predict_one(x)
+        answer = self.predict_one(x)
         kept = self.row_to_keep(x)
         try:
             dropped = queue.put(id, kept, answer.copy() if type(answer) is np.ndarray else answer)
@@ -130,8 +134,7 @@ class LateTargets:
     def _point_to_keep(self, x: Any) -> Any:
         if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1:
             return x.copy()  # it was looked at when it was predicted
-        told: Any = self
-        point = told._as_point(x)[0]
+        point = self._as_point(x)[0]
         return point.copy() if type(point) is np.ndarray else point
 
     def learn_kept_row(self, kept: Kept, y: Any) -> None:
@@ -139,13 +142,11 @@ class LateTargets:
 
         Its point may come from a file: it is looked at as that of any row.
         """
-        told: Any = self
-        told.learn_one(kept[0], y)
+        self.learn_one(kept[0], y)
 
     def kept_shapes(self) -> Shapes:
         """The shapes of what is kept, (None,) for a row of numbers, None for a point of another kind."""
-        told: Any = self
-        return ((None,) if told.accepts == "vectors" else None,)
+        return ((None,) if self.accepts == "vectors" else None,)
 
     def new_queue(self) -> Queue:
         """One for what it keeps, empty."""

@@ -17,7 +17,6 @@ from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, KonsError
 from kons.kernels import Kernel
 from kons.learners.door import TakesTables
-from kons.learners.learner import Learner
 from kons.learners.protocol import as_learner, can_learn, described
 from kons.state import Count, Field, Part, Sizes, Width, fields
 from kons.stored import Stored
@@ -40,7 +39,7 @@ class Outputs(Field):
         return stored.integer(key, at_most=MOST_OUTPUTS)
 
 
-class StreamConsumer(TakesTables, Learner, Part, ABC):
+class StreamConsumer(TakesTables, Part, ABC):
     """Rows in order, each counted; a call that raises leaves everything exactly as it was."""
 
     STATE = fields(_width=Width(), _rows_seen=Count(), _kept=Count())
