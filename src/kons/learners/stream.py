@@ -77,7 +77,13 @@ class StreamConsumer(TakesTables, Part, ABC):
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name, each an attribute."""
-        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+        names: list[str] = []
+        for kind in (base for base in type(self).__mro__ if "__init__" in vars(base)):
+            taken = signature(kind).parameters.values()
+            names += [one.name for one in taken if one.kind is not one.VAR_KEYWORD]
+            if all(one.kind is not one.VAR_KEYWORD for one in taken):
+                break  # else others are passed on
+        return {name: getattr(self, name) for name in names}
 
     def widen(self, columns: int = 1, samples: Any = None) -> None:
         """Rows have so many features more from now on, at their end; all that was kept has 0 there.
