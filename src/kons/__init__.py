@@ -69,7 +69,6 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = (
     "checks",
-    "encoding",
     "errors",
     "evaluation",
     "files",

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -40,7 +40,6 @@ __all__ = [
     "Number",
     "Part",
     "Points",
-    "Restorable",
     "Rows",
     "Sizes",
     "Whole",
@@ -158,14 +157,16 @@ class Array(Field):
 
     def __init__(self, *shape: int | str | None, at_least: float = -math.inf, written: str = "") -> None:
         self.shape, self.at_least, self.written = shape, at_least, written
-        self.undoes = written == "always"  # type: ignore[misc]
+        self.undoes = self.undoes or written == "always"  # type: ignore[misc]
 
     def save(self, part: Any, name: str) -> Any:
         return getattr(part, name).copy()
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         value = stored.array(key, *(_known(n, sizes) for n in self.shape), at_least=self.at_least)
-        _bind(self.shape, value.shape, sizes)
+        for n, length in zip(self.shape, value.shape, strict=True):
+            if isinstance(n, str):
+                sizes.setdefault(n, length)
         return value
 
     def mark(self, part: Any, name: str) -> Any:
@@ -274,22 +275,17 @@ class Corner(Leading):
         return np.tril_indices(count, -1, min(count, getattr(part, name).shape[1]))
 
 
-class Growing(Field):
+class Growing(Array):
     """A :class:`~kons.core.storage.GrowingArray`, which is only ever appended to unless it is ``written``."""
 
     undoes = True
-
-    def __init__(self, *shape: int | str | None, at_least: float = -math.inf, written: bool = False) -> None:
-        self.shape, self.at_least, self.written = shape, at_least, written
 
     def save(self, part: Any, name: str) -> Any:
         return getattr(part, name).view.copy()
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        value = stored.array(key, *(_known(n, sizes) for n in self.shape), at_least=self.at_least)
-        _bind(self.shape, value.shape, sizes)
         growing = getattr(part, name)
-        growing.refill(value)
+        growing.refill(super().load(stored, key, part, name, sizes))
         return growing
 
     def mark(self, part: Any, name: str) -> Any:
@@ -338,15 +334,6 @@ class Points(Field):
         points = getattr(part, name)
         if points is not None:
             points.truncate(mark)
-
-
-class Restorable(Protocol):
-    """A part of a learner that can go back to where it was, and be saved."""
-
-    def mark(self) -> Any: ...
-    def restore(self, mark: Any) -> None: ...
-    def state(self) -> dict[str, Any]: ...
-    def load_state(self, stored: Stored, **sizes: Any) -> None: ...
 
 
 class Inner(Field):
@@ -550,9 +537,3 @@ def _unless_empty(array: Any) -> Any:
 
 def _known(n: int | str | None, sizes: Sizes) -> int | None:
     return sizes.get(n) if isinstance(n, str) else n
-
-
-def _bind(shape: tuple[int | str | None, ...], found: tuple[int, ...], sizes: Sizes) -> None:
-    for n, length in zip(shape, found, strict=True):
-        if isinstance(n, str):
-            sizes.setdefault(n, length)
