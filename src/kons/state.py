@@ -83,37 +83,28 @@ class Flag(Field):
 
 
 class Items(Field):
-    """A list whose entries are ``what`` they should be.
-
-    ``pack`` and ``unpack`` are the way from something else to a list, as a copy, and back.
-    """
+    """A list whose entries are ``what`` they should be."""
 
     undoes = True
 
-    def __init__(
-        self,
-        what: str,
-        passes: Callable[[Any], bool],
-        pack: Callable[[Any], list[Any]] = list,
-        unpack: Callable[[list[Any]], Any] = list,
-    ) -> None:
-        self.what, self.passes, self.pack, self.unpack = what, passes, pack, unpack
+    def __init__(self, what: str, passes: Callable[[Any], bool]) -> None:
+        self.what, self.passes = what, passes
 
     def save(self, part: Any, name: str) -> list[Any]:
-        return self.pack(getattr(part, name))
+        return list(getattr(part, name))
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         values = stored.items(key)
         for value in values:
             if not self.passes(value):
                 raise stored.error(f"{key} holds {value!r}, expected {self.what}")
-        return self.unpack(values)
+        return values
 
     def mark(self, part: Any, name: str) -> Any:
-        return self.pack(getattr(part, name))
+        return list(getattr(part, name))
 
     def restore(self, part: Any, name: str, mark: Any) -> None:
-        setattr(part, name, self.unpack(mark))
+        setattr(part, name, list(mark))
 
 
 class Number(Field):
@@ -179,7 +170,7 @@ class Array(Field):
 class Lower(Field):
     """The lower triangle of a square matrix, by rows; above its diagonal there may be anything."""
 
-    def __init__(self, size: str, written: str = "") -> None:
+    def __init__(self, size: str, written: str) -> None:
         self.size, self.written = size, written
 
     def save(self, part: Any, name: str) -> Any:
@@ -212,9 +203,9 @@ class Whole(Array):
 
 
 class Rows(Field):
-    """Rows of so many columns, which do not matter while there are none; their number may bind a symbol."""
+    """Rows of so many columns, which do not matter while there are none; their number binds a symbol."""
 
-    def __init__(self, columns: str, binds: str = "", written: str = "") -> None:
+    def __init__(self, columns: str, binds: str, written: str = "") -> None:
         self.columns, self.binds, self.written = columns, binds, written
 
     def save(self, part: Any, name: str) -> Any:
@@ -222,8 +213,7 @@ class Rows(Field):
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         rows = stored.rows(key, sizes.get(self.columns))
-        if self.binds:
-            sizes[self.binds] = len(rows)
+        sizes[self.binds] = len(rows)
         return rows
 
 
@@ -235,8 +225,8 @@ class Leading(Field):
 
     written = "rarely"
 
-    def __init__(self, count: str, *trailing: int | str, at_least: float = -math.inf) -> None:
-        self.count, self.trailing, self.at_least = count, trailing, at_least
+    def __init__(self, count: str, *trailing: int | str) -> None:
+        self.count, self.trailing = count, trailing
 
     def save(self, part: Any, name: str) -> Any:
         return _unless_empty(getattr(part, name)[: getattr(part, self.count)])
@@ -254,7 +244,7 @@ class Leading(Field):
         """Of this shape; None, where that leaves nothing: an array of nothing takes 400 bytes of a file."""
         empty = tuple(n or 0 for n in shape)
         if math.prod(empty) or not stored.is_nothing(key):
-            return stored.array(key, *shape, at_least=self.at_least)
+            return stored.array(key, *shape)
         stored.nothing(key)
         return np.empty(empty)
 
@@ -300,14 +290,14 @@ class Growing(Array):
 
 
 class Points(Field):
-    """A :class:`~kons.core.storage.PointStore` of rows of ``width`` features; its size may bind a symbol.
+    """A :class:`~kons.core.storage.PointStore` of rows of ``width`` features; its size binds a symbol.
 
     None, where the points are somebody else's, then and now.
     """
 
     undoes = True
 
-    def __init__(self, binds: str = "") -> None:
+    def __init__(self, binds: str) -> None:
         self.binds = binds
 
     def save(self, part: Any, name: str) -> Any:
@@ -320,10 +310,9 @@ class Points(Field):
             stored.nothing(key)
             return None
         points.load_state(stored, key, sizes["width"])
-        if self.binds:
-            known = sizes.setdefault(self.binds, len(points))
-            if known != len(points):
-                raise stored.error(f"{key} has {len(points)} points, expected {known}")
+        known = sizes.setdefault(self.binds, len(points))
+        if known != len(points):
+            raise stored.error(f"{key} has {len(points)} points, expected {known}")
         return points
 
     def mark(self, part: Any, name: str) -> Any:
