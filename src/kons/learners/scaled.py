@@ -34,7 +34,7 @@ from kons.learners.units import (
 from kons.learners.warmup import LabelWarmUp, WarmUp
 from kons.policies import Fixed
 from kons.scaling import RobustScaling, median_bandwidth
-from kons.state import Count, Inner, Sizes, fields
+from kons.state import Count, Inner, Occasional, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Scaled"]
@@ -97,12 +97,12 @@ class Scaled(OfLabels, Wrapper):
     STATE = fields(
         _outputs=Outputs(),
         _targets_clipped=Count(),
-        _warm=Inner(ends=True, make=lambda scaled: scaled._new_warmup()),
+        _warm=Inner(ends=True, made_by="_new_warmup"),
         _features=FeatureScales(),
         _target=TargetScale(),
         _bandwidths=Bandwidths(),
-        _late=Inner(make=lambda scaled: LateColumns(), left_out=True),
-        _inner=Inner(make=lambda scaled: None if scaled.warming_up else scaled._in_scaled_units()),
+        _late=Occasional(made_by="_new_late_columns"),
+        _inner=Inner(made_by="_in_scaled_units"),
     )
 
     def __init__(
@@ -219,7 +219,7 @@ class Scaled(OfLabels, Wrapper):
             self._inner.widen(columns)
             if scaling is not None and len(rows) == 1:
                 width = len(scaling.medians)
-                self._late = self._late or LateColumns()
+                self._late = self._late or self._new_late_columns()
                 waiting = 0 if self._queue is None else len(self._queue)
                 self._late.join(range(width - columns, width), waiting)
             self._features = scaling
@@ -337,6 +337,9 @@ class Scaled(OfLabels, Wrapper):
             return LabelWarmUp(self.accepts, self._target, Labels(self._pattern.classes), self.loss)
         return WarmUp(self.accepts, self._target, self._outputs or 0)
 
+    def _new_late_columns(self) -> LateColumns:
+        return LateColumns()
+
     def _begin(self, targets: Any) -> None:
         """The first row says how many targets there are."""
         if self._outputs is not None:
@@ -367,6 +370,7 @@ class Scaled(OfLabels, Wrapper):
 
     def _end_warmup(self, warm: WarmUp) -> None:
         """Find the scales, make the learner, and let it learn what was kept."""
+        self._warm = None
         points: Any = warm.points.view
         weights = warm.weights
         if self.accepts == "vectors":
@@ -380,7 +384,7 @@ class Scaled(OfLabels, Wrapper):
                 self._bandwidths = WIDER * plain, WIDER * absolute
         targets, inner = warm.to_learn(), self._in_scaled_units()
         inner.advance(points, targets, sample_weight=weights)
-        self._inner, self._warm = inner, None
+        self._inner = inner
 
     @property
     def _resolved(self) -> bool:
@@ -388,7 +392,9 @@ class Scaled(OfLabels, Wrapper):
         return self.kernel is None or bool(self.kernel.is_resolved)
 
     def _in_scaled_units(self) -> Any:
-        """A new learner of the pattern's kind, with all that was found in the warm-up."""
+        """A new learner of the pattern's kind, with all that the warm-up found; None before its end."""
+        if self._warm is not None:
+            return None
         move = None if self._features is None else lambda atoms: self._scaled(self._as_points(atoms))
         return self._pattern.anew(self._bandwidths, move)
 

@@ -13,7 +13,6 @@ of the target over those whose target is known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,7 +77,7 @@ class Assembler:
         past: Mapping[str, Sequence[float]],
     ) -> None:
         self._plan, self._where, self._tally = plan, where, tally
-        self._missing, self._with_target = missing, with_target
+        self._missing, self._skip_bad, self._with_target = missing, tally.on_bad_row == "skip", with_target
         self._last_time: float | int | None = None
         self._longest = max((back for _, back in plan.lags), default=0)
         self._past = {name: _Past.of(past.get(name, ())) for name, _ in plan.lags}
@@ -125,31 +124,35 @@ class Assembler:
         """Without rows that have no target."""
         if self._tally.every_row or not self._with_target:
             return chunk
-        absent, target = _blank(chunk, self._plan.target_column), self._plan.target
-        remedy = "fill it, delete the row, or set missing to skip"
-        complain = partial(self._complaint, name=target, reason="is a missing value", remedy=remedy)
-        return self._without(chunk, absent, "missing target", self._missing != "error", complain)
+        absent, skip = _blank(chunk, self._plan.target_column), self._missing != "error"
+        if absent.any():
+            chunk, _ = self._without(chunk, absent, "missing target", skip=skip, complain=self._no_target)
+        return chunk
 
     def _without(
         self,
         chunk: Chunk,
         fault: NDArray[np.bool_],
         reason: str,
+        *,
         skip: bool,
         complain: Callable[[Chunk, int], InputError],
-    ) -> Chunk:
+    ) -> tuple[Chunk, Any]:
         """The chunk without its faulty rows, or up to the first of them."""
-        if not fault.any():
-            return chunk
         first = int(fault.argmax())
         if skip:
             message = "" if reason in self._tally.firsts else str(complain(chunk, first))
             self._tally.add(reason, int(np.count_nonzero(fault)), message)
-            return chunk.chosen(~fault)
+            return chunk.chosen(~fault), ~fault
+        kept = slice(0, first)
         error = complain(chunk, first)
-        chunk = chunk.chosen(slice(0, first))
+        chunk = chunk.chosen(kept)
         chunk.error = error
-        return chunk
+        return chunk, kept
+
+    def _no_target(self, chunk: Chunk, row: int) -> InputError:
+        remedy = "fill it, delete the row, or set missing to skip"
+        return self._complaint(chunk, row, self._plan.target, "is a missing value", remedy)
 
     def _incomplete(self, chunk: Chunk, row: int) -> InputError:
         name = next(c.name for c in (*self._plan.columns, *self._plan.extras) if _blank(chunk, c)[row])
@@ -172,19 +175,27 @@ class Assembler:
         if name is None or not len(chunk):
             return chunk
         column = next(c for c in self._plan.read() if c.name == name)
-        remedy = "fill it, or skip bad rows (on_bad_row)"
-        complain = partial(self._complaint, name=name, reason="is no time", remedy=remedy)
-        skip = self._tally.on_bad_row == "skip"
-        chunk = self._without(chunk, _blank(chunk, column), "bad row", skip, complain)
+        absent = _blank(chunk, column)
+        if absent.any():
+            chunk, _ = self._without(chunk, absent, "bad row", skip=self._skip_bad, complain=self._no_time)
+            if not len(chunk):
+                return chunk
         times: Any = chunk.columns[name]
         before = times[:1] if self._last_time is None else np.array([self._last_time], dtype=times.dtype)
         earlier = np.diff(times, prepend=before) < 0
-        reason = "is earlier than the row before"
-        complain = partial(self._complaint, name=name, reason=reason, remedy="sort the rows by it")
-        chunk = self._without(chunk, earlier, "", False, complain)
+        if earlier.any():
+            chunk, _ = self._without(chunk, earlier, "", skip=False, complain=self._goes_back)
         if len(chunk):
             self._last_time = times[len(chunk) - 1]
         return chunk
+
+    def _no_time(self, chunk: Chunk, row: int) -> InputError:
+        name = str(self._plan.time)
+        return self._complaint(chunk, row, name, "is no time", "fill it, or skip bad rows (on_bad_row)")
+
+    def _goes_back(self, chunk: Chunk, row: int) -> InputError:
+        name = str(self._plan.time)
+        return self._complaint(chunk, row, name, "is earlier than the row before", "sort the rows by it")
 
     # ---- gaps
 
@@ -199,7 +210,10 @@ class Assembler:
         for column in (*self._plan.columns, *self._plan.extras):
             if column.kind not in ("number", "flag") or not sum_is_finite(chunk.columns[column.name]):
                 fault |= _blank(chunk, column)
-        return self._without(chunk, fault, "missing", self._missing == "skip", self._incomplete)
+        if fault.any():
+            skip = self._missing == "skip"
+            chunk, _ = self._without(chunk, fault, "missing", skip=skip, complain=self._incomplete)
+        return chunk
 
     # ---- columns
 
