@@ -72,10 +72,12 @@ class Field:
         raise NotImplementedError
 
     def mark(self, part: Any, name: str) -> Any:
-        """What :meth:`restore` needs; asked for only where the field ``undoes``."""
+        """What :meth:`restore` needs, a copy; asked for only where the field ``undoes``."""
+        return getattr(part, name).copy()
 
     def restore(self, part: Any, name: str, mark: Any) -> None:
         """Put the attribute back; the reference is back already."""
+        setattr(part, name, mark.copy())
 
 
 class Flag(Field):
@@ -102,12 +104,6 @@ class Items(Field):
             if not self.passes(value):
                 raise stored.error(f"{key} holds {value!r}, expected {self.what}")
         return values
-
-    def mark(self, part: Any, name: str) -> Any:
-        return list(getattr(part, name))
-
-    def restore(self, part: Any, name: str, mark: Any) -> None:
-        setattr(part, name, list(mark))
 
 
 class Number(Field):
@@ -162,12 +158,6 @@ class Array(Field):
             if isinstance(n, str):
                 sizes.setdefault(n, length)
         return value
-
-    def mark(self, part: Any, name: str) -> Any:
-        return getattr(part, name).copy()
-
-    def restore(self, part: Any, name: str, mark: Any) -> None:
-        setattr(part, name, mark)
 
 
 class Lower(Field):

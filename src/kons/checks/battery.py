@@ -48,6 +48,12 @@ def require_same(a: Any, b: Any, promise: str) -> None:
         raise CheckFailed(f"{promise}: {found}.")
 
 
+def require_alike(subject: Subject, one: Any, other: Any, rows: int, promise: str) -> None:
+    """The same state after so many rows, and the same answers."""
+    found, expected = ((state_of(each), answers(each, subject.queries(rows))) for each in (one, other))
+    require_same(found, expected, promise)
+
+
 # ---- randomness
 
 
@@ -156,9 +162,7 @@ def inputs_are_not_kept(subject: Subject) -> None:
                     (learn_row if size == 1 else learn)(one, rows, targets)
                     if one is learner:
                         _overwrite([rows, targets])
-        require_same(state_of(learner), state_of(expected), promise)
-        said = answers(learner, subject.queries(stop))
-        require_same(said, answers(expected, subject.queries(stop)), promise)
+        require_alike(subject, learner, expected, stop, promise)
 
 
 def inputs_in_any_form(subject: Subject) -> None:
@@ -213,9 +217,7 @@ def what_is_handed_out_is_a_copy(subject: Subject) -> None:
                 handed_out = learn(one, X, y), answers(one, X), state_of(one)
                 if one is learner:
                     _overwrite(handed_out)
-        require_same(state_of(learner), state_of(expected), promise)
-        said = answers(learner, subject.queries(stop))
-        require_same(said, answers(expected, subject.queries(stop)), promise)
+        require_alike(subject, learner, expected, stop, promise)
 
 
 def _overwrite(tree: Any) -> None:
@@ -323,8 +325,7 @@ def _goes_on(subject: Subject, way: Callable[[Any], Any], promise: str) -> None:
         _one_by_one(subject, [other, whole], middle, late)
         other = _taken(way, other, f"{promise} at once, after {late} rows")
         _one_by_one(subject, [other, whole], late, stop)
-        runs = [(state_of(one), answers(one, subject.queries(stop))) for one in (other, whole)]
-        require_same(runs[0], runs[1], f"{promise}, after {late} rows")
+        require_alike(subject, other, whole, stop, f"{promise}, after {late} rows")
 
 
 def _taken(way: Callable[[Any], Any], learner: Any, promise: str) -> Any:

@@ -60,11 +60,7 @@ class LateTargets:
         >>> learner.queue.ids, learner.rows_seen
         (['a'], 1)
         """
-        queue = self._queue
-        if queue is None:
-            queue = self.queue
-        if type(id) is not str:
-            id = as_identifier(id)
+        queue, id = self.queue, as_identifier(id)
         if id in queue._rows or id in queue._told:
             return queue.ask_again(id, self._point_to_keep(x))
         answer = self.predict_one(x)
@@ -85,11 +81,7 @@ class LateTargets:
         The same target again is ignored and counted (``queue.repeated``), another one is refused; so is an
         id that is not known. The last ``queue.most`` (10,000) that were told are remembered for that.
         """
-        queue = self._queue
-        if queue is None:
-            queue = self.queue
-        if type(id) is not str:
-            id = as_identifier(id)
+        queue, id = self.queue, as_identifier(id)
         row = queue._rows.get(id)
         if row is None:
             queue.tell_again(id, y)

@@ -29,20 +29,10 @@ MOST = 10_000
 LARGEST = 2**256
 
 
-class _ById(Field):
-    """Something by identifier, oldest first."""
+class _Rows(Field):
+    """Rows that wait, oldest first: identifiers, answers, points, and the rest of what was kept, stacked."""
 
     undoes = True
-
-    def mark(self, part: Any, name: str) -> Any:
-        return getattr(part, name).copy()
-
-    def restore(self, part: Any, name: str, mark: Any) -> None:
-        setattr(part, name, mark.copy())
-
-
-class _Rows(_ById):
-    """Rows that wait: identifiers, answers, points, and the rest of what was kept, stacked."""
 
     def save(self, part: Any, name: str) -> Any:
         rows = getattr(part, name)
@@ -69,8 +59,10 @@ class _Rows(_ById):
         )
 
 
-class _Told(_ById):
-    """Targets that were told."""
+class _Told(Field):
+    """Targets that were told, by identifier, oldest first."""
+
+    undoes = True
 
     def save(self, part: Any, name: str) -> Any:
         told = getattr(part, name)
