@@ -232,7 +232,7 @@ class NewtonLearner(StreamConsumer):
         """The predictions before they are clipped, (n, K). Changes nothing."""
 
     @abstractmethod
-    def _make_functions(self, count: int) -> None:
+    def _make_functions(self, count: int) -> Any:
         """Become K functions, where one has been that has learned nothing."""
 
     def _begin(self, outputs: tuple[int, ...]) -> None:
