@@ -38,7 +38,6 @@ __all__ = [
     "Leading",
     "Lower",
     "Number",
-    "Occasional",
     "Part",
     "Points",
     "Rows",
@@ -60,8 +59,6 @@ class Field:
     """Whether it has more to take back than a reference."""
     left_out: ClassVar[bool] = False
     """Whether a file does not have it while it is None."""
-    made_by: str = ""
-    """The method that makes, of what was loaded before, what it is loaded into."""
 
     def save(self, part: Any, name: str) -> Any:
         """The attribute as a tree for a file. A copy."""
@@ -319,22 +316,32 @@ class Points(Field):
 
 
 class Inner(Field):
-    """A part inside, that is there before anything is loaded, or made then; or None, then and now.
+    """A part inside, that is there before anything is loaded; or None, then and now.
 
-    ``ends``: it may have become None by the time it was saved.
+    ``ends``: it may have become None by the time it was saved. ``make``: it is made for being loaded, of the
+    part that has it. ``left_out``: a file does not have it while it is None.
     """
 
     undoes = True
 
-    def __init__(self, binds: str = "", ends: bool = False, made_by: str = "") -> None:
-        self.binds, self.ends, self.made_by = binds, ends, made_by
+    def __init__(
+        self,
+        binds: str = "",
+        ends: bool = False,
+        make: Callable[[Any], Any] | None = None,
+        left_out: bool = False,
+    ) -> None:
+        self.binds, self.ends, self.make = binds, ends, make
+        self.left_out = self.left_out or left_out  # type: ignore[misc]
 
     def save(self, part: Any, name: str) -> Any:
         inner = getattr(part, name)
         return None if inner is None else inner.state()
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        inner = getattr(part, name)
+        if self.left_out and key not in stored:
+            return None
+        inner = getattr(part, name) if self.make is None else self.make(part)
         if inner is None or (self.ends and stored.is_nothing(key)):
             stored.nothing(key)
             return None
@@ -354,18 +361,18 @@ class Inner(Field):
 
 
 class Inners(Field):
-    """A list or tuple of parts that are there before anything is loaded, or made then."""
+    """A list or tuple of parts that are there before anything is loaded; or, with ``make``, made then."""
 
     undoes = True
 
-    def __init__(self, made_by: str = "") -> None:
-        self.made_by = made_by
+    def __init__(self, make: Callable[[Any], Any] | None = None) -> None:
+        self.make = make
 
     def save(self, part: Any, name: str) -> Any:
         return [inner.state() for inner in getattr(part, name)]
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        inners = getattr(part, name)
+        inners = getattr(part, name) if self.make is None else self.make(part)
         for inner, saved in zip(inners, stored.inners(key, len(inners)), strict=True):
             inner.load_state(saved, **sizes)
         return inners
@@ -379,15 +386,6 @@ class Inners(Field):
         setattr(part, name, type(getattr(part, name))(inners))
         for inner, where in zip(inners, marks, strict=True):
             inner.restore(where)
-
-
-class Occasional(Inner):
-    """A part that is made when it is needed first; before, a file does not have it."""
-
-    left_out = True
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        return super().load(stored, key, part, name, sizes) if key in stored else None
 
 
 def fields(**declared: Field | None) -> Mapping[str, Field | None]:
@@ -444,8 +442,6 @@ class Part:
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what :meth:`state` saved into a part that has seen nothing; ``sizes`` are known symbols."""
         for name, field in self.declared.items():
-            if field.made_by:
-                setattr(self, name, getattr(self, field.made_by)())
             setattr(self, name, field.load(stored, _key(name), self, name, sizes))
         self._loaded(stored, sizes)
         stored.finish()

@@ -61,7 +61,7 @@ class Classifier(OfLabels, Wrapper):
     """
 
     task = "classification"
-    STATE = fields(_labels=KnownLabels(), _functions=Inner(made_by="_arrange"))
+    STATE = fields(_labels=KnownLabels(), _functions=Inner(make=lambda model: model._arrange()))
 
     def __init__(self, learner: Any, classes: Sequence[Any] | None = None) -> None:
         super().__init__(learner, "a learner of one problem such as EmbeddedKONS(...)")

@@ -26,7 +26,7 @@ from kons.errors import ConfigurationError, InputError, MissingValueError, notic
 from kons.learners.labels import Labels
 from kons.learners.learner import Learner
 from kons.learners.trace import Trace
-from kons.state import Field, Occasional, fields
+from kons.state import Field, Inner, fields
 from kons.tables import Encoder, Growth, Records, is_table, record_to_keep, records_of
 
 __all__ = ["TakesTables"]
@@ -39,7 +39,9 @@ ABOUT_ONE = ("predict_one", "predict_proba_one", "row_to_keep")
 class TakesTables(Learner):
     """The verbs of every class that derives from it are wrapped, so that no learner can forget a table."""
 
-    STATE: ClassVar[Mapping[str, Field | None]] = fields(_encoder=Occasional(made_by="_new_encoder"))
+    STATE: ClassVar[Mapping[str, Field | None]] = fields(
+        _encoder=Inner(make=lambda learner: learner._new_encoder(), left_out=True)
+    )
 
     allows_missing: bool = False
     """Whether arrays may hold NaN, for a value that is not known."""

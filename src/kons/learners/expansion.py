@@ -69,7 +69,7 @@ class ExpansionLearner(NewtonLearner):
     there are k, each with its own points inside A, at k times the cost.
     """
 
-    STATE = fields(_expansions=Inners(made_by="_make_functions"))
+    STATE = fields(_expansions=Inners(make=lambda learner: learner._make_functions()))
 
     def __init__(self, kernel: Kernel, loss: Loss, **parameters: Any) -> None:
         super().__init__(kernel, loss, **parameters)

@@ -18,7 +18,7 @@ import numpy as np
 
 from kons.errors import ConfigurationError
 from kons.learners.queue import Identifier, Kept, ObjectQueue, Queue, Shapes, as_identifier
-from kons.state import Field, Occasional, fields
+from kons.state import Field, Inner, fields
 from kons.stored import Stored
 
 __all__ = ["LateTargets"]
@@ -33,7 +33,9 @@ class LateTargets:
     how that is learned (:meth:`learn_kept_row`).
     """
 
-    STATE: ClassVar[Mapping[str, Field | None]] = fields(_queue=Occasional(made_by="new_queue"))
+    STATE: ClassVar[Mapping[str, Field | None]] = fields(
+        _queue=Inner(make=lambda learner: learner.new_queue(), left_out=True)
+    )
 
     _queue: Queue | None = None
     supervised: bool = True

@@ -34,7 +34,7 @@ from kons.learners.units import (
 from kons.learners.warmup import LabelWarmUp, WarmUp
 from kons.policies import Fixed
 from kons.scaling import RobustScaling, median_bandwidth
-from kons.state import Count, Inner, Occasional, Sizes, fields
+from kons.state import Count, Inner, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Scaled"]
@@ -97,12 +97,12 @@ class Scaled(OfLabels, Wrapper):
     STATE = fields(
         _outputs=Outputs(),
         _targets_clipped=Count(),
-        _warm=Inner(ends=True, made_by="_new_warmup"),
+        _warm=Inner(ends=True, make=lambda scaled: scaled._new_warmup()),
         _features=FeatureScales(),
         _target=TargetScale(),
         _bandwidths=Bandwidths(),
-        _late=Occasional(made_by="_new_late_columns"),
-        _inner=Inner(made_by="_in_scaled_units"),
+        _late=Inner(make=lambda scaled: LateColumns(), left_out=True),
+        _inner=Inner(make=lambda scaled: scaled._in_scaled_units()),
     )
 
     def __init__(
@@ -219,7 +219,7 @@ class Scaled(OfLabels, Wrapper):
             self._inner.widen(columns)
             if scaling is not None and len(rows) == 1:
                 width = len(scaling.medians)
-                self._late = self._late or self._new_late_columns()
+                self._late = self._late or LateColumns()
                 waiting = 0 if self._queue is None else len(self._queue)
                 self._late.join(range(width - columns, width), waiting)
             self._features = scaling
@@ -336,9 +336,6 @@ class Scaled(OfLabels, Wrapper):
         if self._labelled:
             return LabelWarmUp(self.accepts, self._target, Labels(self._pattern.classes), self.loss)
         return WarmUp(self.accepts, self._target, self._outputs or 0)
-
-    def _new_late_columns(self) -> LateColumns:
-        return LateColumns()
 
     def _begin(self, targets: Any) -> None:
         """The first row says how many targets there are."""
