@@ -305,7 +305,6 @@ def test_pkawv_is_for_the_squared_loss():
     with pytest.raises(ConfigurationError, match=r"pkawv is for the squared loss, not Logistic\(\)"):
         make("pkawv", KERNEL, Logistic())
     assert RECIPES["pkawv"].make(KERNEL).forward
-    assert RECIPES["ridge"].make(KERNEL).loss == Squared()
 
 
 def test_parameters_reach_the_learner():

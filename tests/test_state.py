@@ -18,20 +18,20 @@ class Tally(Part):
         kinds=Count(binds="kinds"),
         codes=Whole("rows", below="kinds"),
         sums=Array("rows", "columns", written="always"),
-        names=Items("a name", lambda name: type(name) is str, pack=sorted, unpack=set),
+        names=Items("a name", lambda name: type(name) is str),
         _mean=Inner(),
     )
 
     def __init__(self):
         self.kinds, self.codes = 0, np.zeros(0, dtype=np.int64)
-        self.sums, self.names, self._mean = np.zeros((0, 2)), set(), Mean()
+        self.sums, self.names, self._mean = np.zeros((0, 2)), [], Mean()
 
     def learn(self):
         self.kinds = 3
         self.codes = np.append(self.codes, [0, 2])
         self.sums = np.vstack([self.sums, np.ones((2, 2))])
         self.sums += 1.0
-        self.names |= {"b", "a", f"c{len(self.names)}"}
+        self.names += ["b", "a", f"c{len(self.names)}"]
         self._mean.follow(np.arange(3.0), np.ones(3))
         return self
 
@@ -39,7 +39,7 @@ class Tally(Part):
 def test_what_is_saved_is_found_again():
     twin = Tally().resume(Tally().learn().state())
     assert twin.codes.dtype == np.int64
-    assert twin.names == {"a", "b", "c0"}
+    assert twin.names == ["b", "a", "c0"]
     assert_identical(twin.learn().state(), Tally().learn().learn().state())
 
 

@@ -50,39 +50,15 @@ __all__ = [
 
 # Each name is imported when it is first asked for (PEP 562): `kons --help` should not wait for Numba.
 _HOMES = {
-    "kons.evaluation": ("evaluate",),
-    "kons.files": ("load", "save"),
-    "kons.kernels": ("Gaussian", "Laplace", "Linear", "Matern", "Polynomial", "RationalQuadratic"),
-    "kons.learners": (
-        "KONS",
-        "KORS",
-        "AutoKONS",
-        "Classifier",
-        "EmbeddedKONS",
-        "Scaled",
-        "SketchedKONS",
-        "Trace",
-    ),
-    "kons.losses": ("Logistic", "Squared", "SquaredHinge"),
-    "kons.theory": ("certify",),
+    "evaluation": "evaluate",
+    "files": "load save",
+    "kernels": "Gaussian Laplace Linear Matern Polynomial RationalQuadratic",
+    "learners": "KONS KORS AutoKONS Classifier EmbeddedKONS Scaled SketchedKONS Trace",
+    "losses": "Logistic Squared SquaredHinge",
+    "theory": "certify",
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = (
-    "checks",
-    "encoding",
-    "errors",
-    "evaluation",
-    "files",
-    "kernels",
-    "learners",
-    "losses",
-    "policies",
-    "recipes",
-    "scaling",
-    "step_sizes",
-    "streams",
-    "theory",
-)
+_HOME = {name: f"kons.{home}" for home, names in _HOMES.items() for name in names.split()}
+_MODULES = (*_HOMES, "checks", "errors", "policies", "recipes", "scaling", "step_sizes", "streams")
 # Those that need another package, of the same name.
 _ADAPTERS = ("river", "sklearn")
 

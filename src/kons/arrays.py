@@ -69,7 +69,7 @@ def as_points(X: Any, *, width: int | None = None, name: str = "X", gaps: bool =
     May return the caller's own memory: whoever keeps it must copy.
     """
     array = _numbers(X, name)
-    if array.shape == (0,):
+    if array.shape[:1] == (0,) and array.ndim <= 2:
         raise InputError(f"{name} has no rows; expected at least one.")
     if array.ndim != 2:
         hint = {
@@ -77,8 +77,6 @@ def as_points(X: Any, *, width: int | None = None, name: str = "X", gaps: bool =
             0: "wrap one row as [[...]]",
         }.get(array.ndim, "flatten each example to one row of features")
         raise InputError(f"{name} has {array.ndim} dimension(s), expected 2 (rows, features): {hint}.")
-    if array.shape[0] == 0:
-        raise InputError(f"{name} has no rows; expected at least one.")
     if array.shape[1] == 0:
         raise InputError(f"{name} has no columns; expected at least one feature.")
     _require_width(array.shape[1], width, name)

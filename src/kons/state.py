@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -40,7 +40,6 @@ __all__ = [
     "Number",
     "Part",
     "Points",
-    "Restorable",
     "Rows",
     "Sizes",
     "Whole",
@@ -70,10 +69,12 @@ class Field:
         raise NotImplementedError
 
     def mark(self, part: Any, name: str) -> Any:
-        """What :meth:`restore` needs; asked for only where the field ``undoes``."""
+        """What :meth:`restore` needs, a copy; asked for only where the field ``undoes``."""
+        return getattr(part, name).copy()
 
     def restore(self, part: Any, name: str, mark: Any) -> None:
         """Put the attribute back; the reference is back already."""
+        setattr(part, name, mark.copy())
 
 
 class Flag(Field):
@@ -84,37 +85,22 @@ class Flag(Field):
 
 
 class Items(Field):
-    """A list whose entries are ``what`` they should be.
-
-    ``pack`` and ``unpack`` are the way from something else to a list, as a copy, and back.
-    """
+    """A list whose entries are ``what`` they should be."""
 
     undoes = True
 
-    def __init__(
-        self,
-        what: str,
-        passes: Callable[[Any], bool],
-        pack: Callable[[Any], list[Any]] = list,
-        unpack: Callable[[list[Any]], Any] = list,
-    ) -> None:
-        self.what, self.passes, self.pack, self.unpack = what, passes, pack, unpack
+    def __init__(self, what: str, passes: Callable[[Any], bool]) -> None:
+        self.what, self.passes = what, passes
 
     def save(self, part: Any, name: str) -> list[Any]:
-        return self.pack(getattr(part, name))
+        return list(getattr(part, name))
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         values = stored.items(key)
         for value in values:
             if not self.passes(value):
                 raise stored.error(f"{key} holds {value!r}, expected {self.what}")
-        return self.unpack(values)
-
-    def mark(self, part: Any, name: str) -> Any:
-        return self.pack(getattr(part, name))
-
-    def restore(self, part: Any, name: str, mark: Any) -> None:
-        setattr(part, name, self.unpack(mark))
+        return values
 
 
 class Number(Field):
@@ -158,27 +144,23 @@ class Array(Field):
 
     def __init__(self, *shape: int | str | None, at_least: float = -math.inf, written: str = "") -> None:
         self.shape, self.at_least, self.written = shape, at_least, written
-        self.undoes = written == "always"  # type: ignore[misc]
+        self.undoes = self.undoes or written == "always"  # type: ignore[misc]
 
     def save(self, part: Any, name: str) -> Any:
         return getattr(part, name).copy()
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         value = stored.array(key, *(_known(n, sizes) for n in self.shape), at_least=self.at_least)
-        _bind(self.shape, value.shape, sizes)
+        for n, length in zip(self.shape, value.shape, strict=True):
+            if isinstance(n, str):
+                sizes.setdefault(n, length)
         return value
-
-    def mark(self, part: Any, name: str) -> Any:
-        return getattr(part, name).copy()
-
-    def restore(self, part: Any, name: str, mark: Any) -> None:
-        setattr(part, name, mark)
 
 
 class Lower(Field):
     """The lower triangle of a square matrix, by rows; above its diagonal there may be anything."""
 
-    def __init__(self, size: str, written: str = "") -> None:
+    def __init__(self, size: str, written: str) -> None:
         self.size, self.written = size, written
 
     def save(self, part: Any, name: str) -> Any:
@@ -211,9 +193,9 @@ class Whole(Array):
 
 
 class Rows(Field):
-    """Rows of so many columns, which do not matter while there are none; their number may bind a symbol."""
+    """Rows of so many columns, which do not matter while there are none; their number binds a symbol."""
 
-    def __init__(self, columns: str, binds: str = "", written: str = "") -> None:
+    def __init__(self, columns: str, binds: str, written: str = "") -> None:
         self.columns, self.binds, self.written = columns, binds, written
 
     def save(self, part: Any, name: str) -> Any:
@@ -221,8 +203,7 @@ class Rows(Field):
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         rows = stored.rows(key, sizes.get(self.columns))
-        if self.binds:
-            sizes[self.binds] = len(rows)
+        sizes[self.binds] = len(rows)
         return rows
 
 
@@ -234,8 +215,8 @@ class Leading(Field):
 
     written = "rarely"
 
-    def __init__(self, count: str, *trailing: int | str, at_least: float = -math.inf) -> None:
-        self.count, self.trailing, self.at_least = count, trailing, at_least
+    def __init__(self, count: str, *trailing: int | str) -> None:
+        self.count, self.trailing = count, trailing
 
     def save(self, part: Any, name: str) -> Any:
         return _unless_empty(getattr(part, name)[: getattr(part, self.count)])
@@ -253,7 +234,7 @@ class Leading(Field):
         """Of this shape; None, where that leaves nothing: an array of nothing takes 400 bytes of a file."""
         empty = tuple(n or 0 for n in shape)
         if math.prod(empty) or not stored.is_nothing(key):
-            return stored.array(key, *shape, at_least=self.at_least)
+            return stored.array(key, *shape)
         stored.nothing(key)
         return np.empty(empty)
 
@@ -274,22 +255,17 @@ class Corner(Leading):
         return np.tril_indices(count, -1, min(count, getattr(part, name).shape[1]))
 
 
-class Growing(Field):
+class Growing(Array):
     """A :class:`~kons.core.storage.GrowingArray`, which is only ever appended to unless it is ``written``."""
 
     undoes = True
-
-    def __init__(self, *shape: int | str | None, at_least: float = -math.inf, written: bool = False) -> None:
-        self.shape, self.at_least, self.written = shape, at_least, written
 
     def save(self, part: Any, name: str) -> Any:
         return getattr(part, name).view.copy()
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        value = stored.array(key, *(_known(n, sizes) for n in self.shape), at_least=self.at_least)
-        _bind(self.shape, value.shape, sizes)
         growing = getattr(part, name)
-        growing.refill(value)
+        growing.refill(super().load(stored, key, part, name, sizes))
         return growing
 
     def mark(self, part: Any, name: str) -> Any:
@@ -304,14 +280,14 @@ class Growing(Field):
 
 
 class Points(Field):
-    """A :class:`~kons.core.storage.PointStore` of rows of ``width`` features; its size may bind a symbol.
+    """A :class:`~kons.core.storage.PointStore` of rows of ``width`` features; its size binds a symbol.
 
     None, where the points are somebody else's, then and now.
     """
 
     undoes = True
 
-    def __init__(self, binds: str = "") -> None:
+    def __init__(self, binds: str) -> None:
         self.binds = binds
 
     def save(self, part: Any, name: str) -> Any:
@@ -324,10 +300,9 @@ class Points(Field):
             stored.nothing(key)
             return None
         points.load_state(stored, key, sizes["width"])
-        if self.binds:
-            known = sizes.setdefault(self.binds, len(points))
-            if known != len(points):
-                raise stored.error(f"{key} has {len(points)} points, expected {known}")
+        known = sizes.setdefault(self.binds, len(points))
+        if known != len(points):
+            raise stored.error(f"{key} has {len(points)} points, expected {known}")
         return points
 
     def mark(self, part: Any, name: str) -> Any:
@@ -338,15 +313,6 @@ class Points(Field):
         points = getattr(part, name)
         if points is not None:
             points.truncate(mark)
-
-
-class Restorable(Protocol):
-    """A part of a learner that can go back to where it was, and be saved."""
-
-    def mark(self) -> Any: ...
-    def restore(self, mark: Any) -> None: ...
-    def state(self) -> dict[str, Any]: ...
-    def load_state(self, stored: Stored, **sizes: Any) -> None: ...
 
 
 class Inner(Field):
@@ -553,9 +519,3 @@ def _unless_empty(array: Any) -> Any:
 
 def _known(n: int | str | None, sizes: Sizes) -> int | None:
     return sizes.get(n) if isinstance(n, str) else n
-
-
-def _bind(shape: tuple[int | str | None, ...], found: tuple[int, ...], sizes: Sizes) -> None:
-    for n, length in zip(shape, found, strict=True):
-        if isinstance(n, str):
-            sizes.setdefault(n, length)

@@ -16,7 +16,7 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +25,6 @@ from kons.arrays import Vector, require_integer, require_number
 from kons.errors import ConfigurationError
 
 __all__ = ["Constant", "FromFunction", "InverseSqrt", "StepSize", "as_step_size", "for_loss"]
-
-
-class HasConstants(Protocol):
-    """What :func:`for_loss` asks of a loss: the constants of Assumptions 1 and 2."""
-
-    def lipschitz(self, bound: float) -> float:
-        """L: the largest absolute slope on [-bound, bound]."""
-
-    def curvature(self, bound: float) -> float:
-        """The sigma of Assumption 2 on [-bound, bound]."""
 
 
 class StepSize(ABC):
@@ -184,7 +174,7 @@ def as_step_size(value: Any) -> StepSize:
     )
 
 
-def for_loss(loss: HasConstants, bound: float) -> StepSize:
+def for_loss(loss: Any, bound: float) -> StepSize:
     """The paper's step size for a loss on predictions in [-bound, bound] (Theorem 1).
 
     ``Constant(sigma)`` if the loss has curvature, ``InverseSqrt(L, bound)`` if sigma is 0. Not

@@ -31,8 +31,7 @@ DEFAULTS = {
     """,
     "kons.recipes": """
         Recipe: in_raw_units=False, hessian=False, exact=False
-        b_kons: bound=1.0, regularization=1.0, oversampling=1.0, distortion=0.5, max_atoms=100, seed=0
-        con_kons: bound=1.0, regularization=1.0, oversampling=1.0, distortion=0.5, max_atoms=10**9, seed=0
+        b_kons: max_atoms=100
         for_task: seed=0
         nons_ald: bound=1.0, regularization=1.0, tolerance=0.001, max_atoms=10**9
         pkawv: bound=1.0, regularization=1.0, tolerance=0.0001, max_atoms=200

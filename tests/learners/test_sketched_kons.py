@@ -230,7 +230,7 @@ def test_one_code_path_with_kons():
     for name in ("advance", "learn_one", "learn_slope", "predict", "predict_one"):
         assert getattr(KONS, name) is getattr(SketchedKONS, name)
     own = {name for kind in (KONS, SketchedKONS) for name, part in vars(kind).items() if callable(part)}
-    assert own == {"__init__", "parameters"}
+    assert own == {"__init__"}
     public = {name for name in dir(KONS) if not name.startswith("_")}
     assert public <= {name for name in dir(SketchedKONS) if not name.startswith("_")}
 

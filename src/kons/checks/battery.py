@@ -24,6 +24,7 @@ from kons.checks.subject import (
     difference,
     farther_apart,
     learn,
+    learn_row,
     learns_rows,
     numbers_in,
     refuses,
@@ -45,6 +46,12 @@ Check = Callable[[Subject], None]
 def require_same(a: Any, b: Any, promise: str) -> None:
     if (found := difference(a, b)) is not None:
         raise CheckFailed(f"{promise}: {found}.")
+
+
+def require_alike(subject: Subject, one: Any, other: Any, rows: int, promise: str) -> None:
+    """The same state after so many rows, and the same answers."""
+    found, expected = ((state_of(each), answers(each, subject.queries(rows))) for each in (one, other))
+    require_same(found, expected, promise)
 
 
 # ---- randomness
@@ -82,10 +89,7 @@ def predict_is_pure(subject: Subject) -> None:
         for X, y in subject.pieces(start, stop, 1, asked, silent):
             answers(asked, X)
             for learner in (asked, silent):
-                if learns_rows(learner):
-                    learner.learn_one(X[0], y[0])
-                else:
-                    learn(learner, X, y)
+                learn_row(learner, X, y)
         promise = f"a learner that was asked in between learned something else from rows {start} to {stop}"
         require_same(state_of(asked), state_of(silent), promise)
 
@@ -155,21 +159,10 @@ def inputs_are_not_kept(subject: Subject) -> None:
             for X, y in subject.pieces(first, last, size, learner, expected):
                 for one in (learner, expected):
                     rows, targets = copy.deepcopy((X, y))
-                    if size == 1 and learns_rows(one):
-                        one.learn_one(rows[0], targets[0])
-                    else:
-                        learn(one, rows, targets)
+                    (learn_row if size == 1 else learn)(one, rows, targets)
                     if one is learner:
-                        _overwrite(rows, targets)
-        require_same(state_of(learner), state_of(expected), promise)
-        said = answers(learner, subject.queries(stop))
-        require_same(said, answers(expected, subject.queries(stop)), promise)
-
-
-def _overwrite(*arrays: Any) -> None:
-    for array in arrays:
-        if isinstance(array, np.ndarray) and array.dtype.kind in "fiu":
-            array[...] = -9
+                        _overwrite([rows, targets])
+        require_alike(subject, learner, expected, stop, promise)
 
 
 def inputs_in_any_form(subject: Subject) -> None:
@@ -196,8 +189,7 @@ def _use(subject: Subject, learner: Any, change: Callable[[Any], Any], start: in
         columns.append(learn(learner, change(X), change(y)))
     for X, y in subject.pieces(middle, stop, 1, learner):
         answers(learner, change(X))
-        if learns_rows(learner):
-            learner.learn_one(change(X)[0], y[0])
+        learn_row(learner, change(X), y)
     said = answers(learner, change(subject.queries(stop)))
     return columns, said, state_of(learner)
 
@@ -209,12 +201,10 @@ def _read_only(array: Any) -> Any:
 
 
 def _strided(array: Any) -> Any:
-    array = np.asarray(array)
-    wide = np.repeat(array, 2, axis=0)
-    if array.ndim == 2:
-        wide = np.repeat(wide, 2, axis=1)
-        return wide[::2, ::2]
-    return wide[::2]
+    wide = np.asarray(array)
+    for axis in range(wide.ndim):
+        wide = np.repeat(wide, 2, axis=axis)
+    return wide[(slice(None, None, 2),) * wide.ndim]
 
 
 def what_is_handed_out_is_a_copy(subject: Subject) -> None:
@@ -226,26 +216,18 @@ def what_is_handed_out_is_a_copy(subject: Subject) -> None:
             for X, y in subject.pieces(start, stop, stop, one):
                 handed_out = learn(one, X, y), answers(one, X), state_of(one)
                 if one is learner:
-                    _overwrite_tree(handed_out)
-        require_same(state_of(learner), state_of(expected), promise)
-        said = answers(learner, subject.queries(stop))
-        require_same(said, answers(expected, subject.queries(stop)), promise)
+                    _overwrite(handed_out)
+        require_alike(subject, learner, expected, stop, promise)
 
 
-def _overwrite_tree(tree: Any) -> None:
-    if isinstance(tree, dict):
-        for value in tree.values():
-            _overwrite_tree(value)
-        tree.clear()
-    elif isinstance(tree, list):
-        for value in tree:
-            _overwrite_tree(value)
-        tree.clear()
-    elif isinstance(tree, tuple):
-        for value in tree:
-            _overwrite_tree(value)
+def _overwrite(tree: Any) -> None:
+    if isinstance(tree, (dict, list, tuple)):
+        for value in tree.values() if isinstance(tree, dict) else tree:
+            _overwrite(value)
+        if not isinstance(tree, tuple):
+            tree.clear()
     elif isinstance(tree, np.ndarray) and tree.flags.writeable and tree.dtype.kind in "fiub":
-        tree[...] = 1
+        tree[...] = 9
 
 
 # ---- blocks
@@ -266,8 +248,7 @@ def block_size_does_not_matter(subject: Subject) -> None:
             _require_size(learner, whole, what)
         if learns_rows(whole):
             learner = subject.begun(start)
-            for X, y in subject.pieces(start, stop, 1, learner):
-                learner.learn_one(X[0], y[0])
+            _one_by_one(subject, [learner], start, stop)
             _require_size(learner, whole, "learn_one")
             queries = subject.queries(stop)
             wanted = answers(whole, queries)
@@ -287,11 +268,8 @@ def _require_close(found: Any, expected: Any, subject: Subject, what: str) -> No
 
 
 def _require_size(learner: Any, expected: Any, what: str) -> None:
-    found, wanted = as_learner(learner), as_learner(expected)
-    for name, a, b in (
-        ("rows_seen", found.rows_seen, wanted.rows_seen),
-        ("size", found.size, wanted.size),
-    ):
+    for name in ("rows_seen", "size"):
+        a, b = (getattr(as_learner(one), name) for one in (learner, expected))
         if a != b:
             raise CheckFailed(f"{what} and one call with all rows differ in {name}: {a}, not {b}.")
 
@@ -333,7 +311,7 @@ def saved_mid_stream_goes_on(subject: Subject) -> None:
 def copies_go_on(subject: Subject) -> None:
     """A deep copy and a pickle go on bit for bit."""
     _goes_on(subject, copy.deepcopy, "a deep copy went another way")
-    _goes_on(subject, _through_pickle, "a pickled learner went another way")
+    _goes_on(subject, lambda one: pickle.loads(pickle.dumps(one)), "a pickled learner went another way")
 
 
 def _goes_on(subject: Subject, way: Callable[[Any], Any], promise: str) -> None:
@@ -347,8 +325,7 @@ def _goes_on(subject: Subject, way: Callable[[Any], Any], promise: str) -> None:
         _one_by_one(subject, [other, whole], middle, late)
         other = _taken(way, other, f"{promise} at once, after {late} rows")
         _one_by_one(subject, [other, whole], late, stop)
-        runs = [(state_of(one), answers(one, subject.queries(stop))) for one in (other, whole)]
-        require_same(runs[0], runs[1], f"{promise}, after {late} rows")
+        require_alike(subject, other, whole, stop, f"{promise}, after {late} rows")
 
 
 def _taken(way: Callable[[Any], Any], learner: Any, promise: str) -> Any:
@@ -360,10 +337,7 @@ def _taken(way: Callable[[Any], Any], learner: Any, promise: str) -> Any:
 def _one_by_one(subject: Subject, learners: list[Any], start: int, stop: int) -> None:
     for X, y in subject.pieces(start, stop, 1, *learners):
         for learner in learners:
-            if learns_rows(learner):
-                learner.learn_one(X[0], y[0])
-            else:
-                learn(learner, X, y)
+            learn_row(learner, X, y)
 
 
 def _through_a_file(learner: Any) -> Any:
@@ -377,10 +351,6 @@ def _through_a_file(learner: Any) -> Any:
     document, arrays = read_archive(stream, "check")
     tree = Decoder(arrays, document["given"], encoder.handed).decode(document["tree"])
     return learner.from_state(tree["parameters"], tree["state"])
-
-
-def _through_pickle(learner: Any) -> Any:
-    return pickle.loads(pickle.dumps(learner))
 
 
 # ---- errors
@@ -405,37 +375,28 @@ def refused_input_changes_nothing(subject: Subject) -> None:
 
 def _bad_calls(subject: Subject, learner: Any, start: int) -> dict[str, Callable[[], Any]]:
     X, y = subject.rows(start - 1, start + 8)
-    calls: dict[str, Callable[[], Any]] = {"no rows": lambda: learn(learner, X[:0], y[:0])}
+    learns, asks = partial(learn, learner), partial(answers, learner)
+    calls: dict[str, Callable[[], Any]] = {"no rows": partial(learns, X[:0], y[:0])}
     if isinstance(X, np.ndarray) and X.dtype.kind == "f":
         gaps = () if getattr(learner, "allows_missing", False) else (np.nan,)
         for value in (*gaps, np.inf, -np.inf):
             bad = X.copy()
             bad[-1, 0] = value
-            calls[f"{value} in the last row"] = partial(learn, learner, bad, y)
-            calls[f"{value} in one row"] = partial(_learn_one, learner, bad[-1], y[-1])
-            calls[f"{value} in a row to predict"] = partial(_ask, learner, bad)
-        calls["a feature too few"] = lambda: learn(learner, X[:, 1:], y)
-        calls["a feature too many"] = lambda: learn(learner, np.hstack([X, X[:, :1]]), y)
-        calls["a feature too few in one row"] = partial(_learn_one, learner, X[0, 1:], y[0])
-        calls["a feature too few in a row to predict"] = lambda: _ask(learner, X[:, 1:])
+            calls[f"{value} in the last row"] = partial(learns, bad, y)
+            calls[f"{value} in one row"] = partial(learn_row, learner, bad[-1:], y[-1:])
+            calls[f"{value} in a row to predict"] = partial(asks, bad)
+        calls["a feature too few"] = partial(learns, X[:, 1:], y)
+        calls["a feature too many"] = partial(learns, np.hstack([X, X[:, :1]]), y)
+        calls["a feature too few in one row"] = partial(learn_row, learner, X[:1, 1:], y[:1])
+        calls["a feature too few in a row to predict"] = partial(asks, X[:, 1:])
     if learns_rows(learner):
-        calls["a target too few"] = lambda: learn(learner, X, y[:-1])
-        calls["NaN as a target"] = lambda: learner.learn_one(X[0], float("nan"))
-        calls["None as a target"] = lambda: learner.learn_one(X[0], None)
+        calls["a target too few"] = partial(learns, X, y[:-1])
+        calls["NaN as a target"] = partial(learner.learn_one, X[0], float("nan"))
+        calls["None as a target"] = partial(learner.learn_one, X[0], None)
         targets = np.array(y, dtype=object)
         targets[-1] = float("nan")
-        calls["NaN as the last target"] = lambda: learn(learner, X, targets)
-    else:
-        calls = {what: call for what, call in calls.items() if "one row" not in what}
+        calls["NaN as the last target"] = partial(learns, X, targets)
     return calls
-
-
-def _learn_one(learner: Any, x: Any, y: Any) -> None:
-    learner.learn_one(x, y)
-
-
-def _ask(learner: Any, X: Any) -> Any:
-    return answers(learner, X)
 
 
 # ---- tables

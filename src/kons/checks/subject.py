@@ -144,16 +144,21 @@ def _joined(parts: list[Any]) -> Any:
 def learn(learner: Any, X: Any, y: Any, block_size: int | None = None) -> dict[str, Any]:
     """Let it learn rows; the columns of its trace."""
     names = inspect.signature(learner.advance).parameters
-    targets = (y,) if "y" in names else ()
-    if block_size is not None and "block_size" in names:
-        trace = learner.advance(X, *targets, block_size=block_size)
-    else:
-        trace = learner.advance(X, *targets)
+    given = {"y": y, "block_size": block_size}
+    trace = learner.advance(X, **{name: given[name] for name in given if name in names})
     columns = getattr(trace, "columns", None)
     if isinstance(columns, dict):
         return dict(columns)
     prediction = getattr(trace, "prediction", None)
     return {} if prediction is None else {"prediction": prediction}
+
+
+def learn_row(learner: Any, X: Any, y: Any) -> None:
+    """Let it learn a block of one row, as a row where it can."""
+    if learns_rows(learner):
+        learner.learn_one(X[0], y[0])
+    else:
+        learn(learner, X, y)
 
 
 def under_test(thing: Any) -> Any:
@@ -251,10 +256,8 @@ def _first(found: Any) -> str | None:
 
 def numbers_in(tree: Any) -> int:
     """How many numbers, letters and entries a tree holds."""
-    if isinstance(tree, dict):
-        return sum(numbers_in(value) for value in tree.values())
-    if isinstance(tree, (list, tuple)):
-        return sum(numbers_in(value) for value in tree)
+    if isinstance(tree, (dict, list, tuple)):
+        return sum(map(numbers_in, tree.values() if isinstance(tree, dict) else tree))
     if isinstance(tree, np.ndarray):
         return int(tree.size)
     return len(tree) if isinstance(tree, Sequence) else 1

@@ -43,7 +43,7 @@ class NewtonFunction(Part):
     STATE = fields(
         inside=Points("size"),
         outside=Points("outsiders"),
-        _inside_coefficients=Growing("size", "outputs", written=True),
+        _inside_coefficients=Growing("size", "outputs", written="always"),
         _outside_coefficients=Growing("outsiders", "outputs"),
         preconditioner=Inner(),
     )

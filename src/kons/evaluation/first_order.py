@@ -73,10 +73,6 @@ class KernelGradientDescent(ExpansionLearner):
         self.second_order = None  # it has no A to speak of
         self._make_functions(1)
 
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments by name."""
-        return {"kernel": self.kernel, "loss": self.loss, "bound": self.bound, "step": self.step}
-
     def _learn_rows(
         self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
     ) -> None:

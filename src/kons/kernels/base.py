@@ -133,10 +133,10 @@ class Kernel(ABC):
         return as_points(X, name=name) if self.accepts == "vectors" else as_objects(X, name=name)
 
 
-def require_finite(values: NDArray[np.float64], kernel: Kernel) -> None:
-    """Refuse the values of a kernel that overflowed: an infinity here is a NaN in every learner."""
+def require_finite(values: NDArray[np.float64], kernel: Kernel) -> NDArray[np.float64]:
+    """The values of a kernel, refused where it overflowed: an infinity here is a NaN in every learner."""
     if np.isfinite(values).all():
-        return
+        return values
     position = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
     pair = (position[0], position[-1])
     raise NumericalError(

@@ -78,8 +78,7 @@ class _Pair(_Composite):
         with np.errstate(over="ignore"):
             values = values_of(self.left)
             self._combine(values, values_of(self.right), out=values)
-        require_finite(values, self)
-        return values
+        return require_finite(values, self)
 
 
 @dataclass(frozen=True)
@@ -184,8 +183,7 @@ class Multiple(_Composite):
     def _times(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
             values *= self.factor
-        require_finite(values, self)
-        return values
+        return require_finite(values, self)
 
 
 @dataclass(frozen=True)

@@ -34,15 +34,13 @@ class Linear(Kernel):
         """x·z."""
         with np.errstate(over="ignore", invalid="ignore"):
             values: Matrix = X @ Z.T
-        require_finite(values, self)
-        return values
+        return require_finite(values, self)
 
     def evaluate_diagonal(self, X: Matrix) -> Vector:
         """|x|²."""
         with np.errstate(over="ignore", invalid="ignore"):
             values: Vector = np.einsum("ij,ij->i", X, X)
-        require_finite(values, self)
-        return values
+        return require_finite(values, self)
 
 
 @dataclass(frozen=True)
@@ -93,5 +91,4 @@ class Polynomial(Kernel):
                 values *= values
                 if digit == "1":
                     values *= products
-        require_finite(values, self)
-        return values
+        return require_finite(values, self)

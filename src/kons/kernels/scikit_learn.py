@@ -118,8 +118,7 @@ class ScikitLearn(Kernel):
                 values = np.array(function(*points, **parameters), dtype=np.float64, order="C")
         except ValueError as error:
             raise InputError(f"{self!r} refused the points: {error}") from error
-        require_finite(values, self)
-        return values
+        return require_finite(values, self)
 
 
 def _scikit_learn() -> Any:

@@ -21,14 +21,6 @@ from kons.stored import Stored
 __all__ = ["Classifier"]
 
 
-class _Functions(Inner):
-    """What learns the targets, with as many functions as the classes, loaded before, ask for."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        part._arrange(sizes["classes"])
-        return super().load(stored, key, part, name, sizes)
-
-
 class Classifier(OfLabels, Wrapper):
     """Classes of any kind and number by one-vs-rest: each has its own score, the highest is predicted.
 
@@ -69,7 +61,7 @@ class Classifier(OfLabels, Wrapper):
     """
 
     task = "classification"
-    STATE = fields(_labels=KnownLabels(), _functions=_Functions())
+    STATE = fields(_labels=KnownLabels(), _functions=Inner(make=lambda model: model._arrange()))
 
     def __init__(self, learner: Any, classes: Sequence[Any] | None = None) -> None:
         super().__init__(learner, "a learner of one problem such as EmbeddedKONS(...)")
@@ -98,7 +90,7 @@ class Classifier(OfLabels, Wrapper):
         # Opposite functions need one that can be turned round, and a loss that does not mind.
         self._symmetric = pattern.shares_dictionary and self.loss.code is not None
         self._places: list[tuple[int, float]] = []
-        self._arrange(len(self._labels))
+        self._arrange()
 
     # ---- learning
 
@@ -251,14 +243,17 @@ class Classifier(OfLabels, Wrapper):
         """The numbers of the rows' labels; new classes are let in, unless the set is closed."""
         before, codes = len(self._labels), self._labels.learn(labels, self.closed)
         if len(self._labels) > before:
-            self._arrange(len(self._labels))
+            self._arrange()
         return codes
 
     # ---- inside: classes and functions
 
-    def _arrange(self, classes: int) -> None:
-        """Let new classes in; notes the function of each, with its sign there, and each function's class."""
-        unseen = 0 if self.closed else 1
+    def _arrange(self) -> Any:
+        """The functions, with one for each class there is.
+
+        Notes the function of each, with its sign there, and each function's class.
+        """
+        unseen, classes = 0 if self.closed else 1, len(self._labels)
         places = [(unseen + code, 1.0) for code in range(classes)]
         if self._symmetric and classes == 2:
             places[1] = (unseen, -1.0)
@@ -270,6 +265,7 @@ class Classifier(OfLabels, Wrapper):
         known = [before[owner + 1] if owner + 1 < len(before) else before[0] for owner in owners]
         self._functions.arrange([place for place, _ in known], [sign for _, sign in known])
         self._places, self._owners = places, owners
+        return self._functions
 
     def _scores_of(self, values: Matrix) -> Matrix:
         """Of each class, from the values of the functions."""

@@ -24,9 +24,9 @@ from numpy import ndarray
 from kons.arrays import Vector, as_outputs, as_row_values
 from kons.errors import ConfigurationError, InputError, MissingValueError, notice
 from kons.learners.labels import Labels
+from kons.learners.learner import Learner
 from kons.learners.trace import Trace
-from kons.state import Field, Inner, Sizes, fields
-from kons.stored import Stored
+from kons.state import Field, Inner, fields
 from kons.tables import Encoder, Growth, Records, is_table, record_to_keep, records_of
 
 __all__ = ["TakesTables"]
@@ -36,26 +36,17 @@ ABOUT_ROWS = ("predict", "predict_proba", "decision_function", "novelty")
 ABOUT_ONE = ("predict_one", "predict_proba_one", "row_to_keep")
 
 
-class _EncoderOf(Inner):
-    """The encoder of a learner that has met a table; before, a file has none."""
-
-    left_out = True
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if key not in stored:
-            return None
-        encoder = part._new_encoder()
-        encoder.load_state(stored.inner(key))
-        return encoder
-
-
-class TakesTables:
+class TakesTables(Learner):
     """The verbs of every class that derives from it are wrapped, so that no learner can forget a table."""
 
-    STATE: ClassVar[Mapping[str, Field | None]] = fields(_encoder=_EncoderOf())
+    STATE: ClassVar[Mapping[str, Field | None]] = fields(
+        _encoder=Inner(make=lambda learner: learner._new_encoder(), left_out=True)
+    )
 
     allows_missing: bool = False
     """Whether arrays may hold NaN, for a value that is not known."""
+    column_totals: Any
+    """Sums of each feature so far, of a learner that allows missing ones."""
     _encoder: Encoder | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -89,45 +80,43 @@ class TakesTables:
 
         The first row of all tells which columns there are.
         """
-        told: Any = super()
         if self._records(x) is None:
-            return told.ask(x, id)
+            return super().ask(x, id)
         record = record_to_keep(x)
         kept = None if self._encoder is None else self._encoder.asked(id)
         if kept is not None:  # it was encoded by what was known then
-            return self._queue_of().ask_again(id, self._queue_of().find(id)[0][0] if kept == record else None)
+            return self.queue.ask_again(id, self.queue.find(id)[0][0] if kept == record else None)
         began = self._encoder is None
         if self._encoder is None:
             self._encoder = self._new_encoder()
             self._encoder.begin(records_of(record))
         try:
-            answer = told.ask(x, id)
+            answer = super().ask(x, id)
         except BaseException:
             self._encoder = None if began else self._encoder
             raise
-        self._encoder.ask(id, record, self._queue_of().ids)
+        self._encoder.ask(id, record, self.queue.ids)
         return answer
 
     def tell(self, id: Any, y: Any) -> None:
         """As of rows of numbers."""
-        told: Any = super()
         encoder = self._encoder
         record = None if encoder is None else encoder.asked(id)
         if encoder is None or record is None:
-            told.tell(id, y)
+            super().tell(id, y)
             return
         target = self._as_target(y)
         reading = encoder.read_one(record, target)
         growth = None
         if reading is not None:
-            told.tell(id, y)
+            super().tell(id, y)
             encoder.learn_one(reading, target)
         else:
             mark = encoder.mark()
             try:
                 (piece,) = encoder.learn(records_of(record), [target])
                 growth = piece.growth
-                told.tell(id, y)
+                super().tell(id, y)
             except BaseException:
                 encoder.restore(mark)
                 raise
@@ -136,25 +125,18 @@ class TakesTables:
 
     def forget(self, id: Any) -> None:
         """As of rows of numbers."""
-        told: Any = super()
-        told.forget(id)
+        super().forget(id)
         if self._encoder is not None:
             self._encoder.answered(id)
 
-    def _queue_of(self) -> Any:
-        told: Any = self
-        return told.queue
-
     def _point_to_keep(self, x: Any) -> Any:
         records = self._records(x)
-        told: Any = super()
-        return told._point_to_keep(x if records is None else self._look(records)[0])
+        return super()._point_to_keep(x if records is None else self._look(records)[0])
 
     # ---- inside
 
     def _new_encoder(self) -> Encoder:
-        told: Any = self
-        return Encoder(labelled=told.labelled, outputs=told.outputs or 1, delay=told.delay or 0)
+        return Encoder(labelled=self.labelled, outputs=self.outputs or 1, delay=self.delay or 0)
 
     def _records(self, X: Any) -> Records | None:
         """Rows that the encoder is for; None for those that are taken as they are."""
@@ -162,11 +144,10 @@ class TakesTables:
             return None
         if isinstance(X, Records):
             return X
-        told: Any = self
-        if told.accepts == "objects":
+        if self.accepts == "objects":
             return None
         if is_table(X):
-            if self._encoder is None and told.rows_seen:
+            if self._encoder is None and self.rows_seen:
                 raise InputError(
                     "X has named columns, and the rows learned so far were arrays without names: pass arrays "
                     "of the same columns, such as X.to_numpy()."
@@ -195,23 +176,20 @@ class TakesTables:
 
     def _filled(self, X: Any) -> Any:
         """An array without its gaps, where no row before had one."""
-        told: Any = self
         array = np.asarray(X, dtype=np.float64)
-        means = told.column_totals / told.rows_seen if told.rows_seen else 0.0
+        means = self.column_totals / self.rows_seen if self.rows_seen else 0.0
         return np.where(np.isnan(array), means, array)
 
     def _as_codes(self, y: Any) -> Any:
-        told: Any = self
-        if told.labelled:
-            return Labels(told.classes).learn(y)
+        if self.labelled:
+            return Labels(self.classes).learn(y)
         return as_outputs(y, len(y), None)
 
     def _as_target(self, y: Any) -> Any:
         """Of one row: a number, some of them, or the code of a label."""
-        told: Any = self
-        if told.labelled:
+        if self.labelled:
             try:
-                return told.classes.index(y)
+                return self.classes.index(y)
             except ValueError:  # a new one, or none
                 return int(self._as_codes([y])[0])
         if type(y) is float and y - y == 0.0:
@@ -223,9 +201,8 @@ class TakesTables:
         """Let the learner follow features that joined; one that cannot goes on with those it has."""
         if growth is None:
             return
-        told: Any = self
         try:
-            told.widen(growth.columns, growth.earlier[None])
+            super().grow(growth)
         except ConfigurationError as error:
             if self._encoder is None:
                 raise
@@ -234,9 +211,8 @@ class TakesTables:
 
     def _learn_records(self, records: Records, y: Any, learn: Callable[[Any, slice], Any]) -> list[Any]:
         """Learn rows piece by piece, all of them or, after an error, none."""
-        told: Any = self
         found = []
-        with told._all_or_nothing():
+        with self._all_or_nothing():
             if self._encoder is None:
                 self._encoder = self._new_encoder()
             for piece in self._encoder.learn(records, self._as_codes(y)):
@@ -245,37 +221,27 @@ class TakesTables:
         return found
 
 
-def _asking(verb: Any) -> Any:
+def _asking(verb: Any, one: bool = False) -> Any:
     @functools.wraps(verb)
     def ask(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        records = self._records(X)
-        if records is not None:
-            return verb(self, self._look(records), *args, **options)
-        try:
-            return verb(self, X, *args, **options)
-        except MissingValueError:
-            if not self.allows_missing:
-                raise
-        return verb(self, self._filled(X), *args, **options)
+        if one and type(X) is dict and self._encoder is not None:
+            rows = self._encoder.look_one(X)
+        elif (records := self._records(X)) is not None:
+            rows = self._look(records)[0] if one else self._look(records)
+        else:
+            try:
+                return verb(self, X, *args, **options)
+            except MissingValueError:
+                if not self.allows_missing:
+                    raise
+            rows = self._filled(X)
+        return verb(self, rows, *args, **options)
 
     return ask
 
 
 def _asking_one(verb: Any) -> Any:
-    @functools.wraps(verb)
-    def ask(self: Any, x: Any, *args: Any, **options: Any) -> Any:
-        if type(x) is dict and self._encoder is not None:
-            return verb(self, self._encoder.look_one(x), *args, **options)
-        records = self._records(x)
-        if records is not None:
-            return verb(self, self._look(records)[0], *args, **options)
-        try:
-            return verb(self, x, *args, **options)
-        except MissingValueError:
-            if not self.allows_missing:
-                raise
-        return verb(self, self._filled(x), *args, **options)
-
+    ask = _asking(verb, one=True)
     if len(inspect.signature(verb).parameters) > 2:
         return ask
 
@@ -329,31 +295,25 @@ def _learning_one(verb: Any) -> Any:
     @functools.wraps(verb)
     def learn_one(self: Any, x: Any, y: Any) -> None:
         encoder = self._encoder
-        if encoder is None and type(x) is ndarray:
-            try:
-                verb(self, x, y)  # at the least cost, for loops over rows
-                return
-            except MissingValueError:
-                if not self.allows_missing or not _has_gaps(x):
-                    raise
-        if type(x) is dict and encoder is not None:
+        if encoder is not None and type(x) is dict:
             target = self._as_target(y)
             reading = encoder.read_one(x, target)
             if reading is not None:
                 verb(self, reading.row, y)
                 encoder.learn_one(reading, target)
                 return
-        records = self._records(x)
-        if records is None:
-            try:
-                verb(self, x, y)
-                return
-            except MissingValueError:
-                if not self.allows_missing or not _has_gaps(x):
-                    raise
-            _from_first_gap(self, type(self).advance, np.atleast_2d(np.asarray(x, dtype=np.float64)), [y])
+        # An array of numbers at the least cost, for loops over rows.
+        records = None if encoder is None and type(x) is ndarray else self._records(x)
+        if records is not None:
+            self._learn_records(records, [y], lambda rows, _: verb(self, rows[0], y))
             return
-        self._learn_records(records, [y], lambda rows, _: verb(self, rows[0], y))
+        try:
+            verb(self, x, y)
+            return
+        except MissingValueError:
+            if not self.allows_missing or not _has_gaps(x):
+                raise
+        _from_first_gap(self, type(self).advance, np.atleast_2d(np.asarray(x, dtype=np.float64)), [y])
 
     return learn_one
 

@@ -260,18 +260,6 @@ class EmbeddedKONS(NewtonLearner):
         novelties = [part.inverse_forms(Z) + outside / self.regularization for part in self._quadratics]
         return np.stack(novelties, axis=1) if self._outputs and not self._shares_matrix else novelties[0]
 
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments by name."""
-        return super().parameters() | {
-            "second_order": self.second_order,
-            "policy": self.policy,
-            "max_atoms": self.max_atoms,
-            "on_growth": self.on_growth,
-            "forward": self.forward,
-            "forgetting": self.forgetting,
-            "seed": self.seed,
-        }
-
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         super()._loaded(stored, sizes)
         most = 0 if isinstance(self.policy, Fixed) else self.max_atoms - len(self._embedding)

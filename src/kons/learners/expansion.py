@@ -17,8 +17,7 @@ from kons.core.threads import single_threaded_blas
 from kons.kernels import Kernel
 from kons.learners.newton import NewtonLearner
 from kons.losses import Loss
-from kons.state import Inner, Inners, Part, Sizes, fields
-from kons.stored import Stored
+from kons.state import Inner, Inners, Part, fields
 
 __all__ = ["ExpansionLearner"]
 
@@ -63,14 +62,6 @@ class _Expansion(Part):
         function.absorb(block, ledgers, V, M)
 
 
-class _Expansions(Inners):
-    """As many as the number of targets, which was loaded before, asks for."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        part._make_functions(part.outputs or 1)
-        return super().load(stored, key, part, name, sizes)
-
-
 class ExpansionLearner(NewtonLearner):
     """Blocked replay over a :class:`NewtonFunction`, with or without a leverage sampler beside it.
 
@@ -78,16 +69,18 @@ class ExpansionLearner(NewtonLearner):
     there are k, each with its own points inside A, at k times the cost.
     """
 
-    STATE = fields(_expansions=_Expansions())
+    STATE = fields(_expansions=Inners(make=lambda learner: learner._make_functions()))
 
     def __init__(self, kernel: Kernel, loss: Loss, **parameters: Any) -> None:
         super().__init__(kernel, loss, **parameters)
         self._expansions: list[_Expansion] = []
 
-    def _make_functions(self, count: int) -> None:
+    def _make_functions(self, count: int = 0) -> Any:
+        count = count or self.outputs or 1
         each = [count] if self._shares_matrix else [1] * count
         functions = [NewtonFunction(self.kernel, self.regularization, outputs) for outputs in each]
         self._expansions = [_Expansion(function, self._new_sampler(function)) for function in functions]
+        return self._expansions
 
     def _new_sampler(self, function: NewtonFunction) -> LeverageSampler | None:
         """What the coins of a sketch are tossed by."""

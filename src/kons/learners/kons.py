@@ -82,9 +82,4 @@ class KONS(ExpansionLearner):
             step_size=step_size,
             second_order=second_order,
         )
-
         self._make_functions(1)
-
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments by name."""
-        return super().parameters() | {"second_order": self.second_order}

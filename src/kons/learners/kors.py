@@ -154,15 +154,6 @@ class KORS(StreamConsumer):
         with single_threaded_blas(len(self._sampler) < THREADED_FROM):
             return self._sampler.preconditioner.effective_dimension()
 
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments by name."""
-        return {
-            "kernel": self.kernel,
-            "regularization": self.regularization,
-            "policy": self.policy,
-            "seed": self.seed,
-        }
-
     def _sample_block(self, block: Any, rows: Any) -> None:
         rows["self_kernel"] = self.kernel.evaluate_diagonal(block)
         K_bb = self.kernel.evaluate(block, block)

@@ -18,25 +18,12 @@ import numpy as np
 
 from kons.errors import ConfigurationError
 from kons.learners.queue import Identifier, Kept, ObjectQueue, Queue, Shapes, as_identifier
-from kons.state import Field, Inner, Sizes, fields
+from kons.state import Field, Inner, fields
 from kons.stored import Stored
 
 __all__ = ["LateTargets"]
 
 FLOAT64 = np.dtype(np.float64)
-
-
-class _QueueOf(Inner):
-    """The queue of a learner, which is made when the first row is asked; before, a file has none."""
-
-    left_out = True
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if key not in stored:
-            return None
-        queue = part.new_queue()
-        queue.load_state(stored.inner(key))
-        return queue
 
 
 class LateTargets:
@@ -46,12 +33,19 @@ class LateTargets:
     how that is learned (:meth:`learn_kept_row`).
     """
 
-    STATE: ClassVar[Mapping[str, Field | None]] = fields(_queue=_QueueOf())
+    STATE: ClassVar[Mapping[str, Field | None]] = fields(
+        _queue=Inner(make=lambda learner: learner.new_queue(), left_out=True)
+    )
 
     _queue: Queue | None = None
     supervised: bool = True
     rows_seen: Any = None
     """How many rows were learned; None: not told."""
+    # Of what has these verbs.
+    accepts: Any
+    predict_one: Any
+    learn_one: Any
+    _as_point: Any
 
     def ask(self, x: Any, id: Identifier) -> Any:
         """What ``predict_one`` says of a row, which then waits for its target: see :meth:`tell`.
@@ -68,15 +62,10 @@ class LateTargets:
         >>> learner.queue.ids, learner.rows_seen
         (['a'], 1)
         """
-        queue = self._queue
-        if queue is None:
-            queue = self.queue
-        if type(id) is not str:
-            id = as_identifier(id)
+        queue, id = self.queue, as_identifier(id)
         if id in queue._rows or id in queue._told:
             return queue.ask_again(id, self._point_to_keep(x))
-        told: Any = self
-        answer = told.predict_one(x)
+        answer = self.predict_one(x)
         kept = self.row_to_keep(x)
         try:
             dropped = queue.put(id, kept, answer.copy() if type(answer) is np.ndarray else answer)
@@ -94,11 +83,7 @@ class LateTargets:
         The same target again is ignored and counted (``queue.repeated``), another one is refused; so is an
         id that is not known. The last ``queue.most`` (10,000) that were told are remembered for that.
         """
-        queue = self._queue
-        if queue is None:
-            queue = self.queue
-        if type(id) is not str:
-            id = as_identifier(id)
+        queue, id = self.queue, as_identifier(id)
         row = queue._rows.get(id)
         if row is None:
             queue.tell_again(id, y)
@@ -141,8 +126,7 @@ class LateTargets:
     def _point_to_keep(self, x: Any) -> Any:
         if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim == 1:
             return x.copy()  # it was looked at when it was predicted
-        told: Any = self
-        point = told._as_point(x)[0]
+        point = self._as_point(x)[0]
         return point.copy() if type(point) is np.ndarray else point
 
     def learn_kept_row(self, kept: Kept, y: Any) -> None:
@@ -150,13 +134,11 @@ class LateTargets:
 
         Its point may come from a file: it is looked at as that of any row.
         """
-        told: Any = self
-        told.learn_one(kept[0], y)
+        self.learn_one(kept[0], y)
 
     def kept_shapes(self) -> Shapes:
         """The shapes of what is kept, (None,) for a row of numbers, None for a point of another kind."""
-        told: Any = self
-        return ((None,) if told.accepts == "vectors" else None,)
+        return ((None,) if self.accepts == "vectors" else None,)
 
     def new_queue(self) -> Queue:
         """One for what it keeps, empty."""

@@ -103,6 +103,14 @@ class Learner(LateTargets):
     log_determinant: Any = None
     """log det(A/alpha), where it has a preconditioner."""
     _width: int | None = None
+    # Verbs, of a learner that has them: see lacks.
+    advance: Any
+    predict_proba_one: Any
+    probabilities: Any
+    classes: Any
+    widen: Any
+    parameters: Any
+    _all_or_nothing: Any
 
     encoder: Any = None
     """From records to rows, of a learner that has met a table."""
@@ -114,8 +122,7 @@ class Learner(LateTargets):
 
     def grow(self, growth: Growth) -> None:
         """Features joined: rows are wider from now on."""
-        told: Any = self
-        told.widen(growth.columns, growth.earlier[None])
+        self.widen(growth.columns, growth.earlier[None])
 
     @property
     def accepts(self) -> Any:
@@ -164,10 +171,9 @@ class Learner(LateTargets):
         >>> learner.rows_seen
         3
         """
-        told: Any = self
         if not waiting and len(y) == len(X) and np.array_equal(known, np.arange(len(X))) and len(X):
-            trace = told.advance(X, y)
-            probabilities = np.nan_to_num(told.probabilities(trace["scores"])) if self.labelled else None
+            trace = self.advance(X, y)
+            probabilities = np.nan_to_num(self.probabilities(trace["scores"])) if self.labelled else None
             return Interleaved(trace, probabilities, [])
         return self._row_by_row(X, waiting, y, known)
 
@@ -195,8 +201,7 @@ class Learner(LateTargets):
             for i, prediction in enumerate(predictions):
                 found[i] = prediction
             return Interleaved(Trace(kept=kept_rows, size=size, prediction=found), None, left)
-        told: Any = self
-        classes = Labels(told.classes)
+        classes = Labels(self.classes)
         probabilities = np.zeros((len(X), len(classes)))
         for row, share in zip(probabilities, shares, strict=True):
             row[classes.find(list(share))] = list(share.values())
@@ -205,14 +210,13 @@ class Learner(LateTargets):
 
     def _predicted_with_shares(self, x: Any) -> tuple[Any, Mapping[Any, float]]:
         """What ``predict_one`` says, and of labels the probabilities."""
-        told: Any = self
         if not self.labelled:
-            return told.predict_one(x), {}
-        shares: Mapping[Any, float] = told.predict_proba_one(x)
+            return self.predict_one(x), {}
+        shares: Mapping[Any, float] = self.predict_proba_one(x)
         most = max(shares.values(), default=0.0)
         best = [label for label, share in shares.items() if share == most]
         # Probabilities rise with scores: only ties need to ask.
-        return best[0] if len(best) == 1 else told.predict_one(x), shares
+        return best[0] if len(best) == 1 else self.predict_one(x), shares
 
     # ---- verbs that all share
 
@@ -233,8 +237,7 @@ class Learner(LateTargets):
     def _parameters_in(
         self, bandwidths: tuple[float, float] | None, move: Callable[[Any], Any] | None
     ) -> dict[str, Any]:
-        told: Any = self
-        parameters: dict[str, Any] = dict(told.parameters())
+        parameters: dict[str, Any] = dict(self.parameters())
         if bandwidths is not None and self.kernel is not None:
             parameters["kernel"] = self.kernel.resolved(*bandwidths)
         policy = parameters.get("policy")

@@ -216,16 +216,6 @@ class NewtonLearner(StreamConsumer):
         """``sum_t tau_tt``, the sum of the leverages at the time each point was met."""
         return self._online_effective_dimension
 
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments by name."""
-        return {
-            "kernel": self.kernel,
-            "loss": self.loss,
-            "bound": self.bound,
-            "regularization": self.regularization,
-            "step_size": self.step_size,
-        }
-
     # ---- inside
 
     @abstractmethod
@@ -242,7 +232,7 @@ class NewtonLearner(StreamConsumer):
         """The predictions before they are clipped, (n, K). Changes nothing."""
 
     @abstractmethod
-    def _make_functions(self, count: int) -> None:
+    def _make_functions(self, count: int) -> Any:
         """Become K functions, where one has been that has learned nothing."""
 
     def _begin(self, outputs: tuple[int, ...]) -> None:

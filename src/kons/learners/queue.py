@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,20 +29,10 @@ MOST = 10_000
 LARGEST = 2**256
 
 
-class _ById(Field):
-    """Something by identifier, oldest first."""
+class _Rows(Field):
+    """Rows that wait, oldest first: identifiers, answers, points, and the rest of what was kept, stacked."""
 
     undoes = True
-
-    def mark(self, part: Any, name: str) -> Any:
-        return getattr(part, name).copy()
-
-    def restore(self, part: Any, name: str, mark: Any) -> None:
-        setattr(part, name, mark.copy())
-
-
-class _Rows(_ById):
-    """Rows that wait: identifiers, answers, points, and the rest of what was kept, stacked."""
 
     def save(self, part: Any, name: str) -> Any:
         rows = getattr(part, name)
@@ -68,13 +58,11 @@ class _Rows(_ById):
             zip(ids, zip(zip(points, *pieces, strict=True), answers, strict=True), strict=True)
         )
 
-    def arrays(self, value: Any) -> Iterator[np.ndarray]:
-        for kept, _ in value.values():
-            yield from (piece for piece in kept if isinstance(piece, np.ndarray))
 
+class _Told(Field):
+    """Targets that were told, by identifier, oldest first."""
 
-class _Told(_ById):
-    """Targets that were told."""
+    undoes = True
 
     def save(self, part: Any, name: str) -> Any:
         told = getattr(part, name)

@@ -34,7 +34,7 @@ from kons.learners.units import (
 from kons.learners.warmup import LabelWarmUp, WarmUp
 from kons.policies import Fixed
 from kons.scaling import RobustScaling, median_bandwidth
-from kons.state import Count, Field, Inner, Sizes, fields
+from kons.state import Count, Inner, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Scaled"]
@@ -44,51 +44,6 @@ WIDER = 1.5
 # Rows of a column that comes behind the warm-up before its unit is read off them, if that was as long: its
 # quartiles are then right to a tenth of their distance or so.
 ENOUGH = 100
-
-
-class _Warm(Inner):
-    """Of as many targets as a row has, which was loaded before."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        part._warm = part._new_warmup()
-        return super().load(stored, key, part, name, sizes)
-
-
-class _Late(Inner):
-    """Columns whose units are not known yet, where there are any; others have none in their files."""
-
-    left_out = True
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if key not in stored:
-            return None
-        late = LateColumns()
-        late.load_state(stored.inner(key), width=sizes["width"])
-        return late
-
-
-class _Resolved(Field):
-    """The learner in scaled units, made of all that was found in the warm-up; None before its end."""
-
-    undoes = True
-
-    def save(self, part: Any, name: str) -> Any:
-        inner = getattr(part, name)
-        return None if inner is None else inner.state()
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        if part._warm is not None:
-            stored.nothing(key)
-            return None
-        return part._in_scaled_units().resume(stored.take(key))
-
-    def mark(self, part: Any, name: str) -> Any:
-        inner = getattr(part, name)
-        return None if inner is None else inner.mark()
-
-    def restore(self, part: Any, name: str, mark: Any) -> None:
-        if mark is not None:
-            getattr(part, name).restore(mark)
 
 
 class Scaled(OfLabels, Wrapper):
@@ -142,12 +97,12 @@ class Scaled(OfLabels, Wrapper):
     STATE = fields(
         _outputs=Outputs(),
         _targets_clipped=Count(),
-        _warm=_Warm(ends=True),
+        _warm=Inner(ends=True, make=lambda scaled: scaled._new_warmup()),
         _features=FeatureScales(),
         _target=TargetScale(),
         _bandwidths=Bandwidths(),
-        _late=_Late(),
-        _inner=_Resolved(),
+        _late=Inner(make=lambda scaled: LateColumns(), left_out=True),
+        _inner=Inner(make=lambda scaled: scaled._in_scaled_units()),
     )
 
     def __init__(
@@ -364,15 +319,6 @@ class Scaled(OfLabels, Wrapper):
         """Of the learner inside, where it has one."""
         return None if self._inner is None else self._inner.log_determinant
 
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments by name."""
-        return {
-            "learner": self.learner,
-            "warmup": self.warmup,
-            "margin": self.margin,
-            "scale_features": self.scale_features,
-        }
-
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         super()._loaded(stored, sizes)
         if (self._warm is None) == (self._inner is None) or (
@@ -421,6 +367,7 @@ class Scaled(OfLabels, Wrapper):
 
     def _end_warmup(self, warm: WarmUp) -> None:
         """Find the scales, make the learner, and let it learn what was kept."""
+        self._warm = None
         points: Any = warm.points.view
         weights = warm.weights
         if self.accepts == "vectors":
@@ -434,7 +381,7 @@ class Scaled(OfLabels, Wrapper):
                 self._bandwidths = WIDER * plain, WIDER * absolute
         targets, inner = warm.to_learn(), self._in_scaled_units()
         inner.advance(points, targets, sample_weight=weights)
-        self._inner, self._warm = inner, None
+        self._inner = inner
 
     @property
     def _resolved(self) -> bool:
@@ -442,7 +389,9 @@ class Scaled(OfLabels, Wrapper):
         return self.kernel is None or bool(self.kernel.is_resolved)
 
     def _in_scaled_units(self) -> Any:
-        """A new learner of the pattern's kind, with all that was found in the warm-up."""
+        """A new learner of the pattern's kind, with all that the warm-up found; None before its end."""
+        if self._warm is not None:
+            return None
         move = None if self._features is None else lambda atoms: self._scaled(self._as_points(atoms))
         return self._pattern.anew(self._bandwidths, move)
 

@@ -17,6 +17,9 @@ class OfLabels:
     """What is asked of a learner of labels, made of ``decision_function``, ``classes`` and its loss."""
 
     loss: Any
+    classes: Any
+    decision_function: Any
+    _scores_of_one: Any
 
     def predict_proba(self, X: Any) -> Matrix:
         """The probability of each class, columns in the order of :attr:`classes`.
@@ -25,14 +28,12 @@ class OfLabels:
         target -1 or +1, (1 + score)/2 within 0 and 1. Each row is divided by its sum; where that is 0, all
         classes are alike. In a warm-up, the shares of the classes so far.
         """
-        told: Any = self
-        return self.probabilities(told.decision_function(X))
+        return self.probabilities(self.decision_function(X))
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """The probability of each class of one row; empty before any class is known."""
-        told: Any = self
-        shares = self.probabilities(told._scores_of_one(x))[0]
-        return dict(zip(told.classes, shares.tolist(), strict=True))
+        shares = self.probabilities(self._scores_of_one(x))[0]
+        return dict(zip(self.classes, shares.tolist(), strict=True))
 
     def probabilities(self, scores: Matrix) -> Matrix:
         """What :meth:`predict_proba` makes of scores; 0 where a score is NaN."""

@@ -110,12 +110,3 @@ class SketchedKONS(ExpansionLearner):
                 "use EmbeddedKONS, for the points of one target a SketchedKONS of it alone."
             )
         return self._expansions[0].function.inside.copy()
-
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments by name."""
-        return super().parameters() | {
-            "policy": self.policy,
-            "shared_coins": self.shared_coins,
-            "weighted": self.weighted,
-            "seed": self.seed,
-        }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,6 @@ from kons.core.storage import PointStore
 from kons.errors import ConfigurationError, KonsError
 from kons.kernels import Kernel
 from kons.learners.door import TakesTables
-from kons.learners.learner import Learner
 from kons.learners.protocol import as_learner, can_learn, described
 from kons.state import Count, Field, Part, Sizes, Width, fields
 from kons.stored import Stored
@@ -39,7 +39,7 @@ class Outputs(Field):
         return stored.integer(key, at_most=MOST_OUTPUTS)
 
 
-class StreamConsumer(TakesTables, Learner, Part, ABC):
+class StreamConsumer(TakesTables, Part, ABC):
     """Rows in order, each counted; a call that raises leaves everything exactly as it was."""
 
     STATE = fields(_width=Width(), _rows_seen=Count(), _kept=Count())
@@ -75,9 +75,15 @@ class StreamConsumer(TakesTables, Learner, Part, ABC):
         """How many targets a row has, where y is of shape (n, k); None: one number."""
         return self._outputs or None
 
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments by name."""
+        """The constructor's arguments by name, each an attribute."""
+        names: list[str] = []
+        for kind in (base for base in type(self).__mro__ if "__init__" in vars(base)):
+            taken = signature(kind).parameters.values()
+            names += [one.name for one in taken if one.kind is not one.VAR_KEYWORD]
+            if all(one.kind is not one.VAR_KEYWORD for one in taken):
+                break  # else others are passed on
+        return {name: getattr(self, name) for name in names}
 
     def widen(self, columns: int = 1, samples: Any = None) -> None:
         """Rows have so many features more from now on, at their end; all that was kept has 0 there.

@@ -131,6 +131,10 @@ class _Coded(Loss):
     def second_derivative(self, prediction: ArrayLike, target: ArrayLike) -> Any:
         return _evaluate_coded(_SECOND_DERIVATIVE, self.code, prediction, target)
 
+    def check_targets(self, y: ArrayLike, bound: float) -> None:
+        """Every target -1 or +1."""
+        require_labels(y, (-1.0, 1.0))
+
 
 @dataclass(frozen=True)
 class Squared(_Coded):
@@ -184,10 +188,6 @@ class Logistic(_Coded):
     def curvature(self, bound: float) -> float:
         return math.exp(-require_scale(bound, "bound"))
 
-    def check_targets(self, y: ArrayLike, bound: float) -> None:
-        """Every target -1 or +1."""
-        require_labels(y, (-1.0, 1.0))
-
 
 @dataclass(frozen=True)
 class SquaredHinge(_Coded):
@@ -215,7 +215,3 @@ class SquaredHinge(_Coded):
             return 1.0 / (2.0 * (1.0 + C) ** 2)
         # u at margin -C, w at margin C: 2 (0 - (1+C)^2 + 2(1+C) 2C) / (2(1+C) 2C)^2
         return (3.0 * C - 1.0) / (8.0 * C**2 * (1.0 + C))
-
-    def check_targets(self, y: ArrayLike, bound: float) -> None:
-        """Every target -1 or +1."""
-        require_labels(y, (-1.0, 1.0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,20 +108,10 @@ class CustomLoss(Loss):
         return self._evaluate(self.second_derivative_function, "second_derivative", prediction, target)
 
     def lipschitz(self, bound: float) -> float:
-        bound = require_scale(bound, "bound")
-        if self.lipschitz_given is None:
-            return self._constants(bound)[0]
-        if callable(self.lipschitz_given):
-            return require_number(self.lipschitz_given(bound), f"lipschitz({bound:g})", above=0)
-        return self.lipschitz_given
+        return require_number(*self._constant(bound, "lipschitz", self.lipschitz_given, 0), above=0)
 
     def curvature(self, bound: float) -> float:
-        bound = require_scale(bound, "bound")
-        if self.curvature_given is None:
-            return self._constants(bound)[1]
-        if callable(self.curvature_given):
-            return require_number(self.curvature_given(bound), f"curvature({bound:g})", at_least=0)
-        return self.curvature_given
+        return require_number(*self._constant(bound, "curvature", self.curvature_given, 1), at_least=0)
 
     def check_targets(self, y: ArrayLike, bound: float) -> None:
         """Every target one of ``targets``, or within [-bound, bound] up to rounding."""
@@ -136,11 +127,13 @@ class CustomLoss(Loss):
         results = _at_once(self, what, function, predictions.ravel(), targets.ravel())
         return shaped(results, predictions.shape)
 
-    def _constants(self, bound: float) -> tuple[float, float]:
-        """L and sigma on [-bound, bound], found once."""
-        if bound not in self._found:
+    def _constant(self, bound: float, name: str, given: OfBound | None, place: int) -> tuple[Any, str]:
+        """A constant on [-bound, bound] as it was given, or of L and sigma, found once; and its name."""
+        bound = require_scale(bound, "bound")
+        if given is None and bound not in self._found:
             self._found[bound] = find_constants(self, self.targets, bound)
-        return self._found[bound]
+        known = self._found[bound][place] if given is None else given
+        return known(bound) if callable(known) else known, f"{name}({bound:g})"
 
 
 # --- Calling a user's function --------------------------------------------------------------------
@@ -148,14 +141,12 @@ class CustomLoss(Loss):
 
 def _at_once(loss: CustomLoss, what: str, function: Pointwise, p: Vector, y: Vector) -> Vector:
     """One call with arrays; if the callable does not take them, one call for each element."""
-    if p.size <= 1:
-        return np.array([_single(loss, what, function, *at) for at in np.column_stack([p, y]).tolist()])
-    try:
-        with np.errstate(all="ignore"):
+    results = np.empty(0)
+    # Whatever it raises comes up again below, with the numbers at fault.
+    with np.errstate(all="ignore"), suppress(Exception):
+        if p.size > 1:
             results = np.asarray(function(p.copy(), y.copy()))  # it may write into its arguments
-    except Exception:  # whatever it was, it comes up again below, with the numbers at fault
-        results = np.empty(0)
-    if results.shape != p.shape or results.dtype.kind not in "biuf":
+    if not results.size or results.shape != p.shape or results.dtype.kind not in "biuf":
         return np.array([_single(loss, what, function, *at) for at in np.column_stack([p, y]).tolist()])
     results = results.astype(np.float64)
     if not np.isfinite(results).all():

@@ -36,58 +36,47 @@ def pros_n_kons(
     >>> pros_n_kons(Gaussian(1.0), Squared()).on_growth
     'restart'
     """
-    return _adaptive(
-        kernel, loss, "restart", bound, regularization, oversampling, distortion, max_atoms, seed
+    sigma = loss.curvature(bound)
+    if sigma <= 0.0:
+        raise ConfigurationError(
+            f"{loss!r} has no curvature on [-{bound:g}, {bound:g}], and this algorithm has no step size "
+            "without: use EmbeddedKONS with a step_size."
+        )
+    return EmbeddedKONS(
+        kernel,
+        loss,
+        bound=bound,
+        regularization=regularization,
+        step_size=sigma / 2.0,
+        policy=Leverage(oversampling, distortion),
+        max_atoms=max_atoms,
+        on_growth="restart",
+        seed=seed,
     )
 
 
-def con_kons(
-    kernel: Kernel,
-    loss: Loss,
-    *,
-    bound: float = 1.0,
-    regularization: float = 1.0,
-    oversampling: float = 1.0,
-    distortion: float = 0.5,
-    max_atoms: int = UNLIMITED,
-    seed: int = 0,
-) -> EmbeddedKONS:
+def con_kons(kernel: Kernel, loss: Loss, **parameters: Any) -> EmbeddedKONS:
     """CON-KONS (the same paper, experiments): as PROS-N-KONS, but A and w are mapped into the new space.
+
+    Parameters are those of :func:`pros_n_kons`.
 
     >>> from kons import Gaussian, Squared
     >>> con_kons(Gaussian(1.0), Squared()).on_growth
     'carry'
     """
-    return _adaptive(kernel, loss, "carry", bound, regularization, oversampling, distortion, max_atoms, seed)
+    return EmbeddedKONS(**pros_n_kons(kernel, loss, **parameters).parameters() | {"on_growth": "carry"})
 
 
-def b_kons(
-    kernel: Kernel,
-    loss: Loss,
-    *,
-    bound: float = 1.0,
-    regularization: float = 1.0,
-    oversampling: float = 1.0,
-    distortion: float = 0.5,
-    max_atoms: int = 100,
-    seed: int = 0,
-) -> EmbeddedKONS:
+def b_kons(kernel: Kernel, loss: Loss, *, max_atoms: int = 100, **parameters: Any) -> EmbeddedKONS:
     """B-KONS (the same paper, experiments): PROS-N-KONS whose dictionary stops at a cap.
+
+    Parameters are those of :func:`pros_n_kons`.
 
     >>> from kons import Gaussian, Squared
     >>> b_kons(Gaussian(1.0), Squared()).max_atoms
     100
     """
-    return pros_n_kons(
-        kernel,
-        loss,
-        bound=bound,
-        regularization=regularization,
-        oversampling=oversampling,
-        distortion=distortion,
-        max_atoms=max_atoms,
-        seed=seed,
-    )
+    return pros_n_kons(kernel, loss, max_atoms=max_atoms, **parameters)
 
 
 def nons_ald(
@@ -150,34 +139,4 @@ def pkawv(
         policy=Dependence(tolerance) if atoms is None else Fixed(atoms),
         max_atoms=max_atoms,
         forward=True,
-    )
-
-
-def _adaptive(
-    kernel: Kernel,
-    loss: Loss,
-    on_growth: Any,
-    bound: float,
-    regularization: float,
-    oversampling: float,
-    distortion: float,
-    max_atoms: int,
-    seed: int,
-) -> EmbeddedKONS:
-    sigma = loss.curvature(bound)
-    if sigma <= 0.0:
-        raise ConfigurationError(
-            f"{loss!r} has no curvature on [-{bound:g}, {bound:g}], and this algorithm has no step size "
-            "without: use EmbeddedKONS with a step_size."
-        )
-    return EmbeddedKONS(
-        kernel,
-        loss,
-        bound=bound,
-        regularization=regularization,
-        step_size=sigma / 2.0,
-        policy=Leverage(oversampling, distortion),
-        max_atoms=max_atoms,
-        on_growth=on_growth,
-        seed=seed,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kons.arrays import require_number
@@ -80,14 +81,6 @@ class Recipe(NamedTuple):
         return (*self.parameters, *(name for name in shared if name not in self.parameters))
 
 
-def _ridge(kernel: Kernel, loss: Loss | None = None, **parameters: Any) -> KONS:
-    return KONS(kernel, Squared() if loss is None else loss, **({"second_order": "hessian"} | parameters))
-
-
-def _embedded(kernel: Kernel, loss: Loss, **parameters: Any) -> EmbeddedKONS:
-    return EmbeddedKONS(kernel, loss, **({"second_order": "hessian"} | parameters))
-
-
 def _pkawv(kernel: Kernel, loss: Loss | None = None, **parameters: Any) -> EmbeddedKONS:
     if loss is not None and not isinstance(loss, Squared):
         raise ConfigurationError(f"pkawv is for the squared loss, not {loss!r}.")
@@ -99,10 +92,13 @@ def _pkawv(kernel: Kernel, loss: Loss | None = None, **parameters: Any) -> Embed
 #: ``evaluate``, ``for_task``, the adapters, the command line and, if ``make`` or ``takes`` is a class, files.
 RECIPES: dict[str, Recipe] = {
     "auto": Recipe(AutoKONS, "finds scales, relevance, bandwidth and memory itself", in_raw_units=True),
-    "b_kons": Recipe(b_kons, "PROS-N-KONS with a capped dictionary"),
-    "con_kons": Recipe(con_kons, "KORS's dictionary, what was learned is kept when it grows"),
+    "b_kons": Recipe(b_kons, "PROS-N-KONS with a capped dictionary", pros_n_kons),
+    "con_kons": Recipe(con_kons, "KORS's dictionary, what was learned is kept when it grows", pros_n_kons),
     "embedded": Recipe(
-        _embedded, "second-order learning in a dictionary's span; small and fast", EmbeddedKONS, hessian=True
+        partial(EmbeddedKONS, second_order="hessian"),
+        "second-order learning in a dictionary's span; small and fast",
+        EmbeddedKONS,
+        hessian=True,
     ),
     "kons": Recipe(KONS, "the exact kernel online Newton step; memory grows as t^2", exact=True),
     "nons_ald": Recipe(nons_ald, "atoms by linear dependence, gradient curvature"),
@@ -111,7 +107,11 @@ RECIPES: dict[str, Recipe] = {
     ),
     "pros_n_kons": Recipe(pros_n_kons, "KORS's dictionary, restarted when it grows"),
     "ridge": Recipe(
-        _ridge, "exact online kernel ridge regression; memory grows as t^2", KONS, hessian=True, exact=True
+        partial(KONS, second_order="hessian"),
+        "exact online kernel ridge regression; memory grows as t^2",
+        KONS,
+        hessian=True,
+        exact=True,
     ),
     "sketched": Recipe(SketchedKONS, "KONS with an adaptive sketch; memory grows as t"),
 }

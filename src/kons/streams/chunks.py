@@ -27,6 +27,7 @@ __all__ = [
     "from_cells",
     "settled",
     "sound",
+    "sum_is_finite",
 ]
 
 OnBadRow = Literal["gap", "skip", "error"]
@@ -238,7 +239,7 @@ def sound(chunk: Chunk, wanted: Sequence[ColumnFormat], where: Callable[[int], s
         unknown = numbers_of_gaps(column.na_values)
         if unknown and (gaps := np.isin(values, unknown)).any():
             values = chunk.columns[column.name] = np.where(gaps, np.nan, values)
-        if _sum_is_finite(values):
+        if sum_is_finite(values):
             continue
         infinite = np.isinf(values)
         for more, row in enumerate(np.flatnonzero(infinite).tolist()):
@@ -261,7 +262,7 @@ def epochs(numbers: NDArray[Any], column: ColumnFormat) -> NDArray[np.int64] | N
     return stamps if bool((np.isnan(values) | (stamps != NOT_A_TIME)).all()) else None
 
 
-def _sum_is_finite(values: Any) -> bool:
+def sum_is_finite(values: Any) -> bool:
     """True only if every value is finite; a sum that overflows is False too, which costs a closer look."""
     with np.errstate(all="ignore"):
         return bool(np.isfinite(values.sum()))

@@ -42,63 +42,90 @@ def pair_reader(X: Any, y: Any, target: str | None) -> Reader:
     return ArrayReader(points, _one_dimension(y, len(points)), str(name))
 
 
-class ArrayReader(Reader):
+class _TableReader(Reader):
+    """All rows are there, column by column; perhaps with a target beside them."""
+
+    _rows: int
+    _extra: NDArray[Any] | None = None
+    """The target, where it is no column of the table."""
+
+    @property
+    def total_rows(self) -> int:
+        return self._rows
+
+    def look(self, rows: int) -> dict[str, list[Any]]:
+        return {name: self._cells(name, slice(0, rows)) for name in self.columns}
+
+    def raw_chunks(self, wanted: Sequence[ColumnFormat], tally: Tally) -> Generator[Chunk, None, None]:
+        for start in range(0, self._rows, ROWS):
+            rows = slice(start, min(start + ROWS, self._rows))
+            lines = np.arange(rows.start + 1, rows.stop + 1, dtype=np.int64)
+            columns: dict[str, Values] = {}
+            slow: list[ColumnFormat] = []
+            for column in wanted:
+                beside = self._extra is not None and column.name == self.implied_target
+                values = None if beside else self._fast(column, rows)
+                if values is None:
+                    slow.append(column)
+                else:
+                    columns[column.name] = values
+            chunk = Chunk(lines, columns, cell=partial(self._cell, start))
+            if slow:
+                cells = {column.name: self._cells(column.name, rows) for column in slow}
+                part = from_cells(lines.tolist(), cells, slow, where=self.where, tally=tally)
+                if len(part) < len(chunk):
+                    chunk = chunk.chosen(np.isin(lines, part.lines))
+                chunk = Chunk(part.lines, {**chunk.columns, **part.columns}, part.error, chunk.cell)
+            yield chunk
+
+    def fingerprint(self) -> dict[str, Any]:
+        digest = blake2b(digest_size=16)
+        step = max(1, self._rows // 1000)
+        for name in self.columns:
+            digest.update(repr((name, self._cells(name, slice(None, None, step)))).encode())
+        return {"rows": self._rows, "columns": len(self.columns), "digest": digest.hexdigest()}
+
+    def _cells(self, name: str, rows: slice) -> list[Any]:
+        if self._extra is not None and name == self.implied_target:
+            return list(self._extra[rows].tolist())
+        return self._own_cells(name, rows)
+
+    def _cell(self, first: int, row: int, name: str) -> Any:
+        return self._cells(name, slice(first + row, first + row + 1))[0]
+
+    def _own_cells(self, name: str, rows: slice) -> list[Any]:
+        """Of a column of the table, as they stand."""
+        raise NotImplementedError
+
+    def _fast(self, column: ColumnFormat, rows: slice) -> Values | None:
+        """The values by the table's own conversion; None where cells must be looked at one by one."""
+        raise NotImplementedError
+
+
+class ArrayReader(_TableReader):
     """X and y as arrays; NaN in X is a gap."""
 
     named = False
 
     def __init__(self, X: NDArray[np.float64], y: NDArray[Any], target: str) -> None:
         self.name = f"an array of {len(X):,} rows"
-        self._X, self._y = X, y
+        self._X, self._extra, self._rows = X, y, len(X)
         self.implied_target = target
         names = [f"x{i}" for i in range(X.shape[1])]
         while target in names:
             names = [f"_{name}" for name in names]
         self.columns = [*names, target]
 
-    @property
-    def total_rows(self) -> int:
-        return len(self._X)
+    def _own_cells(self, name: str, rows: slice) -> list[Any]:
+        cells: list[Any] = self._X[rows, self.columns.index(name)].tolist()
+        return cells
 
-    def look(self, rows: int) -> dict[str, list[Any]]:
-        cells = [column.tolist() for column in self._X[:rows].T]
-        return dict(zip(self.columns, [*cells, self._y[:rows].tolist()], strict=True))
-
-    def raw_chunks(self, wanted: Sequence[ColumnFormat], tally: Tally) -> Generator[Chunk, None, None]:
-        places = {name: i for i, name in enumerate(self.columns[:-1])}
-        for start in range(0, len(self._X), ROWS):
-            rows = slice(start, start + ROWS)
-            y = self._y[rows]
-            lines = np.arange(start + 1, start + 1 + len(y), dtype=np.int64)
-            columns: dict[str, Values] = {
-                c.name: self._X[rows, places[c.name]] for c in wanted if c.name in places
-            }
-            kinds = {c.name: c for c in wanted}
-            column = kinds.get(str(self.implied_target))
-            if column is not None:
-                part = from_cells(
-                    lines.tolist(),
-                    {column.name: y.tolist()},
-                    [column],
-                    where=self.where,
-                    tally=tally,
-                )
-                kept = np.isin(lines, part.lines)
-                columns = {name: np.asarray(values)[kept] for name, values in columns.items()}
-                yield Chunk(part.lines, {**columns, **part.columns}, part.error, part.cell)
-            else:
-                yield Chunk(lines, columns)
-
-    def fingerprint(self) -> dict[str, Any]:
-        digest = blake2b(digest_size=16)
-        step = max(1, len(self._X) // 1000)
-        digest.update(np.ascontiguousarray(self._X[::step]).tobytes())
-        digest.update(repr(self._y[::step].tolist()).encode())
-        return {"rows": len(self._X), "columns": len(self.columns), "digest": digest.hexdigest()}
+    def _fast(self, column: ColumnFormat, rows: slice) -> Values:
+        return self._X[rows, self.columns.index(column.name)]
 
 
-class FrameReader(Reader):
-    """A frame of any library that narwhals knows, perhaps with a target beside it."""
+class FrameReader(_TableReader):
+    """A frame of any library that narwhals knows."""
 
     def __init__(self, frame: Any, extra: tuple[str, Any] | None = None) -> None:
         try:
@@ -118,7 +145,7 @@ class FrameReader(Reader):
             twice = next(name for name in self.columns if self.columns.count(name) > 1)
             raise InputError(f"two columns of the {kind} are called {shortened(twice)!r}: rename one.")
         self.name = f"a {kind} of {len(self._frame):,} rows"
-        self._extra: NDArray[Any] | None = None
+        self._rows = len(self._frame)
         if extra is not None:
             target, y = extra
             self._extra = _one_dimension(y, len(self._frame))
@@ -128,48 +155,10 @@ class FrameReader(Reader):
                 )
             self.columns.append(target)
             self.implied_target = target
-        if not len(self._frame):
+        if not self._rows:
             raise InputError(f"{self.name}: it has no rows, expected at least one.")
 
-    @property
-    def total_rows(self) -> int:
-        return len(self._frame)
-
-    def look(self, rows: int) -> dict[str, list[Any]]:
-        return {name: self._cells(name, slice(0, rows)) for name in self.columns}
-
-    def raw_chunks(self, wanted: Sequence[ColumnFormat], tally: Tally) -> Generator[Chunk, None, None]:
-        for start in range(0, len(self._frame), ROWS):
-            rows = slice(start, min(start + ROWS, len(self._frame)))
-            lines = np.arange(rows.start + 1, rows.stop + 1, dtype=np.int64)
-            columns: dict[str, Values] = {}
-            slow: list[ColumnFormat] = []
-            for column in wanted:
-                values = self._fast(column, rows)
-                if values is None:
-                    slow.append(column)
-                else:
-                    columns[column.name] = values
-            chunk = Chunk(lines, columns, cell=partial(self._cell, start))
-            if slow:
-                cells = {column.name: self._cells(column.name, rows) for column in slow}
-                part = from_cells(lines.tolist(), cells, slow, where=self.where, tally=tally)
-                if len(part) < len(chunk):
-                    chunk = chunk.chosen(np.isin(lines, part.lines))
-                chunk = Chunk(part.lines, {**chunk.columns, **part.columns}, part.error, chunk.cell)
-            yield chunk
-
-    def fingerprint(self) -> dict[str, Any]:
-        digest = blake2b(digest_size=16)
-        step = max(1, len(self._frame) // 1000)
-        for name in self.columns:
-            digest.update(repr((name, self._cells(name, slice(None, None, step)))).encode())
-        return {"rows": len(self._frame), "columns": len(self.columns), "digest": digest.hexdigest()}
-
     def _fast(self, column: ColumnFormat, rows: slice) -> Values | None:
-        """The values by the library's own conversion; None where cells must be looked at one by one."""
-        if self._extra is not None and column.name == self.implied_target:
-            return None
         series = self._frame[column.name][rows.start : rows.stop]
         dtype = series.dtype
         if column.kind in ("number", "flag") and (dtype.is_numeric() or dtype == self._nw.Boolean):
@@ -196,13 +185,8 @@ class FrameReader(Reader):
             return np.asarray(series.to_numpy()).astype("datetime64[us]").view(np.int64)
         return None
 
-    def _cells(self, name: str, rows: slice) -> list[Any]:
-        if self._extra is not None and name == self.implied_target:
-            return list(self._extra[rows].tolist())
+    def _own_cells(self, name: str, rows: slice) -> list[Any]:
         return list(self._frame[name][rows].to_list())
-
-    def _cell(self, first: int, row: int, name: str) -> Any:
-        return self._cells(name, slice(first + row, first + row + 1))[0]
 
 
 class PairReader(Reader):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -199,18 +200,9 @@ def open_stream(
     except InputError:
         if given is None or not isinstance(reader, TextReader):
             raise  # else its rows say themselves what is wrong, or are predicted all the same
+    stream = partial(Stream, missing=missing, on_bad_row=on_bad_row, block_size=block_size)
     if given is not None:
-        with_target = _fits(reader, given, before)
-        return Stream(
-            reader,
-            given,
-            [],
-            missing=missing,
-            on_bad_row=on_bad_row,
-            block_size=block_size,
-            with_target=with_target,
-            past=before,
-        )
+        return stream(reader, given, [], with_target=_fits(reader, given, before), past=before)
     names = list(reader.columns)
 
     def found(word: str | int) -> str:
@@ -223,12 +215,12 @@ def open_stream(
     else:
         raise ConfigurationError(
             f"target is missing: which column of {reader.name} is to be predicted? "
-            f"There are {listed(list(reader.columns))}.",
+            f"There are {listed(names)}.",
             parameter="target",
         )
     made, notes = make_plan(
         reader.name,
-        list(reader.columns),
+        names,
         cells,
         target=chosen,
         columns=None if asked is None else list(map(found, asked)),
@@ -252,7 +244,7 @@ def open_stream(
     if not quiet:
         for note in notes:
             announce(f"{reader.name}: {note}.")
-    return Stream(reader, made, notes, missing=missing, on_bad_row=on_bad_row, block_size=block_size)
+    return stream(reader, made, notes)
 
 
 def resolve_column(names: Sequence[str], word: str | int, source: str = "the source") -> str:
@@ -288,9 +280,11 @@ def reader_of(
 ) -> Reader:
     """The reader that a source needs."""
     if isinstance(source, (str, Path)):
-        return _file_reader(
-            source, target, format=format, delimiter=delimiter, header=header, encoding=encoding
-        )
+        file = Source(source, encoding, header)
+        read = FORMATS[_format_of(source, file) if format == "auto" else format].read(file, delimiter)
+        if isinstance(read, LibsvmReader) and isinstance(target, str):
+            read.call_target(target)
+        return read if isinstance(read, Reader) else reader_of(read, target)
     target = None if target is None else str(target)
     if is_frame(source):
         return FrameReader(source)
@@ -306,28 +300,15 @@ def reader_of(
     return PairReader(source, target)
 
 
-def _file_reader(
-    path: str | Path,
-    target: str | int | None,
-    *,
-    format: str,
-    delimiter: str | None,
-    header: bool | None,
-    encoding: str | None,
-) -> Reader:
-    source = Source(path, encoding, header)
-    if format == "auto":
-        names = [ending.lower() for ending in Path(path).suffixes]
-        names = names[:-1] if names and names[-1] in PACKED else names
-        known = (name for name, kind in FORMATS.items() if names and names[-1] in kind.endings)
-        format = next(known, "auto")
-    if format == "auto":
-        head = source.head()
-        format = next((name for name, kind in FORMATS.items() if kind.recognises(head)), "csv")
-    read = FORMATS[format].read(source, delimiter)
-    if isinstance(read, LibsvmReader) and isinstance(target, str):
-        read.call_target(target)
-    return read if isinstance(read, Reader) else reader_of(read, target)
+def _format_of(path: str | Path, file: Source) -> str:
+    """By the ending of its name, else by how it begins."""
+    endings = [ending.lower() for ending in Path(path).suffixes]
+    endings = endings[:-1] if endings and endings[-1] in PACKED else endings
+    for name, kind in FORMATS.items():
+        if endings and endings[-1] in kind.endings:
+            return name
+    head = file.head()
+    return next((name for name, kind in FORMATS.items() if kind.recognises(head)), "csv")
 
 
 def _second_look(reader: Reader, plan: Plan, cells: Sequence[Any]) -> tuple[Plan, list[str]]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from kons.errors import ConfigurationError, InputError
-from kons.streams.wording import listed, nearest, shortened
+from kons.streams.wording import listed
 from kons.tables.cells import (
     FALSE,
     MISSING_NUMBERS,
@@ -41,6 +41,7 @@ Task = Literal["regression", "classification"]
 COUNTED = 10
 #: Different whole numbers from which on, none coming twice, they are said to look like identifiers.
 IDENTIFIERS = 50
+IDENTIFIER_LIKE = "whole numbers of which none comes twice, perhaps identifiers (categorical, or drop): "
 
 #: Styles in which a whole number is just its digits.
 WITHOUT_SIGNS = (PLAIN, NumberStyle(","))
@@ -89,7 +90,7 @@ class Plan:
 
     def resolve(self, column: Column, texts: Sequence[str | None]) -> Column | None:
         """What a late column is by some of its values; None while there is none."""
-        return _described(column.name, texts, None, typed=False, category=False, na_values=column.na_values)
+        return _described(column, texts, None, typed=False, category=False)
 
     def with_late(self, resolved: Mapping[str, Column]) -> Plan:
         """With late columns that have had values since."""
@@ -104,41 +105,26 @@ class Plan:
     def from_dict(cls, tree: Mapping[str, Any]) -> Plan:
         """The inverse of :meth:`to_dict`."""
         try:
-            columns, extras, late = (
-                tuple(
-                    Column(
-                        **{
-                            **c,
-                            "name": str(c["name"]),
-                            "style": NumberStyle(**c["style"]),
-                            "na_values": tuple(c["na_values"]),
-                        }
-                    )
-                    for c in tree[part]
-                )
-                for part in ("columns", "extras", "late")
-            )
-            plan = cls(
-                **{
-                    **tree,
-                    "columns": columns,
-                    "extras": extras,
-                    "late": late,
-                    "lags": tuple((str(name), int(back)) for name, back in tree["lags"]),
-                    "horizon": int(tree["horizon"]),
-                    "target_style": NumberStyle(**tree["target_style"]),
-                    "na_values": tuple(tree["na_values"]),
-                }
-            )
+            given = dict(tree)
+            for part in ("columns", "extras", "late"):
+                given[part] = tuple(map(_column_of, tree[part]))
+            given["lags"] = tuple((str(name), int(back)) for name, back in tree["lags"])
+            given["horizon"] = int(tree["horizon"])
+            given["target_style"] = NumberStyle(**tree["target_style"])
+            given["na_values"] = tuple(tree["na_values"])
+            plan = cls(**given)
+            kinds = {column.kind for column in plan.read()}
+            if not kinds <= {*get_args(Kind)} or plan.task not in get_args(Task):
+                raise ValueError
         except (TypeError, KeyError, ValueError, AttributeError):
             raise ConfigurationError("plan is not one that to_dict() of a stream's plan has made.") from None
-        kinds = {column.kind for column in plan.read()}
-        if not kinds <= {"number", "flag", "date", "text"} or plan.task not in (
-            "regression",
-            "classification",
-        ):
-            raise ConfigurationError("plan is not one that to_dict() of a stream's plan has made.")
         return plan
+
+
+def _column_of(tree: Mapping[str, Any]) -> Column:
+    """A column as it stands in a plan's tree."""
+    more = {"style": NumberStyle(**tree["style"]), "na_values": tuple(tree["na_values"])}
+    return Column(**{**tree, "name": str(tree["name"]), **more})
 
 
 def lag_pairs(lag: Any) -> list[tuple[str, int]]:
@@ -196,9 +182,6 @@ def make_plan(
     own; those of an array are all meant. ``categories`` and ``numeric``: columns that are text, or numbers,
     for sure.
     """
-    for name in (target, *(columns or ()), *drop, *((time,) if time else ())):
-        if name not in cells:
-            raise ConfigurationError(f"{source} has no column {shortened(name)!r}{nearest(name, names)}")
     if target in drop:
         raise ConfigurationError(f"column {target!r} is the target: it cannot be dropped as well.")
     rows, in_order = len(cells[target]), cells if ordered is None else ordered
@@ -208,12 +191,13 @@ def make_plan(
         cells = {name: [None if is_said(cell) else cell for cell in own] for name, own in cells.items()}
     decimal = None if typed or delimiter == "," else _decimal(cells)
 
+    def unread(name: str) -> Column:
+        return Column(name, "text", na_values=tuple(na_values))
+
     def described(name: str) -> Column | None:
         texts = typed and name not in numeric
         category = name in categories and name not in numeric
-        return _described(
-            name, cells[name], decimal, typed=texts, category=category, na_values=tuple(na_values)
-        )
+        return _described(unread(name), cells[name], decimal, typed=texts, category=category)
 
     answer = described(target)
     style = PLAIN if answer is None else answer.style
@@ -227,8 +211,6 @@ def make_plan(
         task, reason = _task(cells[target], target_kind, style)
         if task == "classification":
             told.say(f"task: classification, since {target!r} {reason}")
-    elif task not in ("regression", "classification"):
-        raise ConfigurationError(f"task is {task!r}, expected 'auto', 'regression' or 'classification'.")
     elif task == "regression" and target_kind == "text":
         raise ConfigurationError(
             f"column {target!r} holds text: its task is classification. "
@@ -243,28 +225,26 @@ def make_plan(
             continue
         column = described(name)
         if column is None:
-            told.waits(name)
-            late.append(Column(name, "text", na_values=tuple(na_values)))
+            told.note("empty so far, and taken when it has values: ", name)
+            late.append(unread(name))
         elif name == time and column.kind == "number":
-            told.left_out("the order in time, which only grows:", name)
+            told.note("left out, the order in time, which only grows: ", name)
         elif column.kind == "text" and columns is None and _all_different(cells[name]):
-            told.left_out("text that is different in every row:", name)
+            told.note("left out, text that is different in every row: ", name)
         elif named and columns is None and name not in numeric and _counts_rows(column, in_order[name]):
             counters.append(column)
         else:
             if named and name not in numeric and _looks_like_identifiers(column, cells[name]):
-                told.identifiers(name)
+                told.note(IDENTIFIER_LIKE, name)
             told.becomes(column)
             features.append(column)
     if not features and not lags and not late:
         features = counters  # there is nothing else to predict from
     else:
         for column in counters:
-            told.left_out("the number of the row (numeric keeps it):", column.name)
+            told.note("left out, the number of the row (numeric keeps it): ", column.name)
     extras = []
     for name in dict.fromkeys([name for name, _ in lags] + ([time] if time else [])):
-        if name not in cells:
-            raise ConfigurationError(f"{source} has no column {shortened(name)!r}{nearest(name, names)}")
         column = next((c for c in features if c.name == name), None) or (
             Column(target, target_kind, style=style) if name == target else described(name)
         )
@@ -313,23 +293,17 @@ class _Told:
     def say(self, text: str) -> None:
         self._said.append(text)
 
-    def left_out(self, reason: str, name: str) -> None:
-        self._groups.setdefault(f"left out, {reason} ", []).append(name)
-
-    def waits(self, name: str) -> None:
-        self._groups.setdefault("empty so far, and taken when it has values: ", []).append(name)
-
-    def identifiers(self, name: str) -> None:
-        words = "whole numbers of which none comes twice, perhaps identifiers (categorical, or drop): "
-        self._groups.setdefault(words, []).append(name)
+    def note(self, what: str, name: str) -> None:
+        self._groups.setdefault(what, []).append(name)
 
     def becomes(self, column: Column) -> None:
-        if column.kind == "flag":
-            self._groups.setdefault("true and false as 1 and 0: ", []).append(column.name)
-        elif column.kind == "text":
-            self._groups.setdefault("text, by its levels: ", []).append(column.name)
-        elif column.kind == "date":
-            self._groups.setdefault(f"dates ({column.order}): ", []).append(column.name)
+        words = {
+            "flag": "true and false as 1 and 0: ",
+            "text": "text, by its levels: ",
+            "date": f"dates ({column.order}): ",
+        }
+        if column.kind in words:
+            self.note(words[column.kind], column.name)
 
     def written(self, column: Column) -> None:
         style = column.style
@@ -341,7 +315,7 @@ class _Told:
             words.append(f"thousands are written with {signs[style.thousands]}")
         if style.signs:
             words.append("currency, percent and parentheses are left away")
-        self._groups.setdefault(f"{', '.join(words)}: ", []).append(column.name)
+        self.note(f"{', '.join(words)}: ", column.name)
 
     def notes(self) -> list[str]:
         return [
@@ -351,22 +325,9 @@ class _Told:
 
 
 def _described(
-    name: str,
-    cells: Sequence[Any],
-    decimal: str | None,
-    *,
-    typed: bool,
-    category: bool,
-    na_values: tuple[str, ...] = (),
+    column: Column, cells: Sequence[Any], decimal: str | None, *, typed: bool, category: bool
 ) -> Column | None:
-    """The column by its first cells; None if there is nothing in it that can be used."""
-    found = _by_cells(name, cells, decimal, typed=typed, category=category)
-    return None if found is None else replace(found, na_values=na_values)
-
-
-def _by_cells(
-    name: str, cells: Sequence[Any], decimal: str | None, *, typed: bool, category: bool
-) -> Column | None:
+    """A column that is text as yet, by its first cells; None if there is nothing in it that can be used."""
     # What may be a category, "-" or "none", is a gap where all else is a number, a date or a flag.
     present = [cell for cell in cells if not is_missing(cell) and not _is_no_number(cell)]
     if not present:
@@ -375,25 +336,21 @@ def _by_cells(
     if all(isinstance(cell, str) for cell in present):
         flags = TRUE | FALSE
         if all(cell.strip().casefold() in flags for cell in present):
-            return Column(name, "flag")
+            return replace(column, kind="flag")
         style = None if typed or category else number_style(present, decimal=decimal)
         if style is not None:
-            return _numbers(name, present, style)
+            return _numbers(column, present, style)
         order = None if category else date_order(present)
-        if order is not None:
-            return Column(name, "date", order=order)
-        return Column(name, "text")
+        return column if order is None else replace(column, kind="date", order=order)
     if all(is_flag(cell) for cell in present):
-        return Column(name, "flag")
+        return replace(column, kind="flag")
     if category:
-        return Column(name, "text")
+        return column
     if sum(is_real(cell) or is_flag(cell) for cell in present) >= half:
-        return _numbers(name, present, PLAIN)
+        return _numbers(column, present, PLAIN)
     if sum(is_date(cell) for cell in present) >= half:
-        return Column(name, "date", order="year first")
-    if sum(isinstance(cell, str) for cell in present) >= half:
-        return Column(name, "text")
-    return None
+        return replace(column, kind="date", order="year first")
+    return column if sum(isinstance(cell, str) for cell in present) >= half else None
 
 
 def _is_no_number(cell: Any) -> bool:
@@ -428,16 +385,14 @@ def _all_different(cells: Sequence[Any]) -> bool:
     return len(present) > 1 and len(set(present)) == len(present)
 
 
-def _numbers(name: str, present: Sequence[Any], style: NumberStyle) -> Column:
+def _numbers(column: Column, present: Sequence[Any], style: NumberStyle) -> Column:
     """A column of numbers, which may be moments if its name says so."""
-    number = Column(name, "number", style=style)
-    if style not in WITHOUT_SIGNS or not says_time(name):
-        return number
-    values = [value for cell in present if (value := _value(cell, style)) is not None]
-    unit = epoch_unit(name, values) if len(values) == len(present) else None
-    if unit is None:
-        return number
-    return Column(name, "date", order=unit)
+    if style in WITHOUT_SIGNS and says_time(column.name):
+        values = [value for cell in present if (value := _value(cell, style)) is not None]
+        unit = epoch_unit(column.name, values) if len(values) == len(present) else None
+        if unit is not None:
+            return replace(column, kind="date", order=unit)
+    return replace(column, kind="number", style=style)
 
 
 def _decimal(cells: Mapping[str, Sequence[Any]]) -> str | None:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import Vector
 from kons.errors import InputError, KonsError
-from kons.streams.chunks import Chunk, Fault, Tally, Texts, bad_cell, converted, settled
+from kons.streams.chunks import Chunk, Fault, Tally, Texts, bad_cell, converted, settled, sum_is_finite
 from kons.streams.plan import Column, Plan
 from kons.tables.cells import is_missing
 from kons.tables.moments import NOT_A_TIME
@@ -72,13 +72,12 @@ class Assembler:
         where: Callable[[int], str],
         *,
         missing: str,
-        on_bad_row: str,
         with_target: bool,
         tally: Tally,
         past: Mapping[str, Sequence[float]],
     ) -> None:
         self._plan, self._where, self._tally = plan, where, tally
-        self._missing, self._skip_bad, self._with_target = missing, on_bad_row == "skip", with_target
+        self._missing, self._skip_bad, self._with_target = missing, tally.on_bad_row == "skip", with_target
         self._last_time: float | int | None = None
         self._longest = max((back for _, back in plan.lags), default=0)
         self._past = {name: _Past.of(past.get(name, ())) for name, _ in plan.lags}
@@ -94,8 +93,7 @@ class Assembler:
 
     def rows(self, chunk: Chunk) -> tuple[Rows, KonsError | None]:
         """The rows that this chunk completes, and the error to raise after them."""
-        chunk = self._sound(self._with_late(chunk))
-        chunk = self._in_order(chunk)
+        chunk = self._in_order(self._with_targets(self._with_late(chunk)))
         chunk = self._without_gaps(chunk)
         rows = Rows(self._columns_of(chunk), self._kinds, self._target_of(chunk), chunk.lines)
         return self._with_past(self._shifted(rows)), chunk.error
@@ -120,33 +118,16 @@ class Assembler:
             faults += [Fault(row, late.name, texts[row], p.reason, p.remedy) for row, p in bad.items()]
         return settled(chunk, faults, self._where, self._tally)
 
-    # ---- cells that are not what they should be
+    # ---- rows that cannot be used
 
-    def _sound(self, chunk: Chunk) -> Chunk:
-        """Without targets that are infinite, and without rows that have none."""
-        plan = self._plan
-        if self._tally.every_row:
+    def _with_targets(self, chunk: Chunk) -> Chunk:
+        """Without rows that have no target."""
+        if self._tally.every_row or not self._with_target:
             return chunk
-        bad = np.zeros(len(chunk), dtype=bool)
-        names = [plan.target] if self._with_target and plan.target_kind != "text" else []
-        for name in names:
-            values: Any = chunk.columns[name]
-            if not _sum_is_finite(values):
-                bad |= np.isinf(values)
-        absent = self._absent_target(chunk)
-        if bad.any():
-            chunk, kept = self._without(chunk, bad, "bad row", skip=self._skip_bad, complain=self._infinite)
-            absent = absent[kept]
+        absent, skip = _blank(chunk, self._plan.target_column), self._missing != "error"
         if absent.any():
-            skip = self._missing != "error"
             chunk, _ = self._without(chunk, absent, "missing target", skip=skip, complain=self._no_target)
         return chunk
-
-    def _absent_target(self, chunk: Chunk) -> NDArray[np.bool_]:
-        if not self._with_target:
-            return np.zeros(len(chunk), dtype=bool)
-        values = chunk.columns[self._plan.target]
-        return values.codes < 0 if isinstance(values, Texts) else np.isnan(values)
 
     def _without(
         self,
@@ -168,10 +149,6 @@ class Assembler:
         chunk = chunk.chosen(kept)
         chunk.error = error
         return chunk, kept
-
-    def _infinite(self, chunk: Chunk, row: int) -> InputError:
-        remedy = "correct it, delete the row, or skip bad rows (on_bad_row)"
-        return self._complaint(chunk, row, self._plan.target, "is not finite", remedy)
 
     def _no_target(self, chunk: Chunk, row: int) -> InputError:
         remedy = "fill it, delete the row, or set missing to skip"
@@ -231,7 +208,7 @@ class Assembler:
             return chunk
         fault = np.zeros(len(chunk), dtype=bool)
         for column in (*self._plan.columns, *self._plan.extras):
-            if column.kind not in ("number", "flag") or not _sum_is_finite(chunk.columns[column.name]):
+            if column.kind not in ("number", "flag") or not sum_is_finite(chunk.columns[column.name]):
                 fault |= _blank(chunk, column)
         if fault.any():
             skip = self._missing == "skip"
@@ -370,12 +347,6 @@ def _blank(chunk: Chunk, column: Column) -> NDArray[np.bool_]:
     if isinstance(values, Texts):
         return values.codes < 0
     return np.asarray(values == NOT_A_TIME if column.kind == "date" else np.isnan(values))
-
-
-def _sum_is_finite(values: Any) -> bool:
-    """True only if every value is finite; a sum that overflows is False too, which costs a closer look."""
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(values.sum()))
 
 
 def _label(value: float, *, flag: bool) -> bool | int | float:

@@ -317,7 +317,6 @@ class Stream:
             self._plan,
             reader.where,
             missing=self._missing,
-            on_bad_row=self._on_bad_row,
             with_target=self._with_target,
             tally=tally,
             past=self._past,

@@ -88,12 +88,6 @@ class _Asked(Field):
                 raise stored.error(f"{key} holds a record that was never kept")
         return waiting
 
-    def mark(self, part: Any, name: str) -> Any:
-        return dict(getattr(part, name))
-
-    def restore(self, part: Any, name: str, mark: Any) -> None:
-        setattr(part, name, mark)
-
 
 def _as_saved(item: tuple[Any, Any]) -> tuple[Any, Any]:
     """A column and its value; files hold no moments."""

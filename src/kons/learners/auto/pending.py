@@ -52,12 +52,6 @@ class _Records(Field):
 
     undoes = True
 
-    def mark(self, part: Any, name: str) -> Any:
-        return dict(getattr(part, name))
-
-    def restore(self, part: Any, name: str, mark: Any) -> None:
-        setattr(part, name, dict(mark))
-
     def save(self, part: Any, name: str) -> Any:
         records = getattr(part, name)
         asked = Asked.stacked(records.values())._asdict() if records else {}
