@@ -170,6 +170,40 @@ def test_every_row_gets_a_line(trained, tmp_path, capsys):
     assert "5 rows left out, as asked for." in " ".join(told.split())
 
 
+def test_no_time_stops_predictions_with_lags(answer, refused, file, no_report, houses, tmp_path, capsys):
+    answer(*RUN, "--lag", "target:1", "--time", "sold")
+    header, *rows = houses.splitlines()
+    cells = [row.split(",") for row in rows[:40]]
+    for row, time in {5: "", 9: "soon", 20: "2031-01-01T00:00"}.items():
+        cells[row][3] = time
+    (tmp_path / "new.csv").write_text("\n".join([header, *map(",".join, cells)]))
+    assert main(["predict", "out", "new.csv"]) == 0
+    out, told = capsys.readouterr()
+    found, words = columns(out), " ".join(told.split())
+    assert found["line"].tolist() == list(range(2, 42))
+    assert "cells taken for gaps: sold 1." in words
+    assert "1 row is earlier than the one before, and lags are of rows as they stand in the file" in words
+    assert "new.csv, line 23, column 'sold': '2024-01-07T11:00' is earlier" in words
+    assert answer("score", "out", "new.csv")["rows"] == 40
+    assert "line 7, column 'sold': '' is no time" in refused(
+        "predict", "out", "new.csv", "--on-bad-row", "error", code=1
+    )
+
+
+def test_a_target_beyond_all_squares_is_not_scored(trained, file, houses, tmp_path, capsys):
+    header, first, *rows = houses.splitlines()
+    cells = first.split(",")
+    cells[4] = "-1e300"
+    (tmp_path / "new.csv").write_text("\n".join([header, ",".join(cells), *rows[:9]]))
+    assert main(["predict", "out", "new.csv"]) == 0
+    out, told = capsys.readouterr()
+    words = " ".join(told.split())
+    assert len(columns(out)["line"]) == 10
+    assert "1 target not scored, whose square is no number (the largest: -1e+300)." in words
+    assert "'price' is there in 9 rows: mean squared error" in words
+    assert "unknown" not in words
+
+
 def test_lines_that_are_no_objects_are_predicted_as_gaps(trained, tmp_path, capsys):
     row = '{"area": 120, "age": 30, "town": "Ulm", "sold": "2024-01-01"}'
     (tmp_path / "new.jsonl").write_text(f"{row}\n[1]\n{{\n{row}\n{{}}\n")
