@@ -131,11 +131,13 @@ class Predicting:
                 f"{plural(rows, 'row')} could not be read as a whole, and {'is' if rows == 1 else 'are'} "
                 f"predicted from what could be: {first.rstrip('.')}."
             )
+        if self.stream.odd_text:
+            told.append(f"{self.stream.source}, {self.stream.odd_text}.")
         early, first_early = self.stream.disordered
         if early:
             told.append(
-                f"{plural(early, 'row')} {'is' if early == 1 else 'are'} earlier than the one before, and lags "
-                f"are of rows as they stand in the file: {first_early.rstrip('.')}."
+                f"{plural(early, 'row')} {'is' if early == 1 else 'are'} earlier than the one before, and "
+                f"lags are of rows as they stand in the file: {first_early.rstrip('.')}."
             )
         if self._too_large:
             told.append(

@@ -1,4 +1,8 @@
-"""Bytes of a file, a pipe or standard input: unpacked, as UTF-8, in pieces that end where a record ends."""
+"""Bytes of a file, a pipe or standard input: unpacked, in pieces that end where a record ends, as UTF-8.
+
+What is no UTF-8 is told by its line, and read as Windows-1252, which has all of Latin-1: so are files written
+whose encoding nobody says. In a number such a letter is what makes a bad cell of it.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +18,14 @@ from collections.abc import Callable, Generator
 from hashlib import blake2b
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from kons.errors import ConfigurationError, InputError, KonsError, MissingExtraError
 from kons.streams.wording import shortened
 
-__all__ = ["LONGEST", "Feed", "Source", "pieces"]
+__all__ = ["LONGEST", "Feed", "OddText", "Source", "as_utf8", "pieces"]
 
 LONGEST = 1 << 24  # bytes of one record; a "line" beyond is not text
 PIECE = 1 << 20
@@ -233,7 +237,7 @@ class Feed:
 def pieces(
     feed: Feed, name: str, line: int, end: Callable[[bytes], int], size: int = PIECE
 ) -> Generator[tuple[bytes, int], None, None]:
-    """(text that ends where a record ends, number of its first line), in order.
+    """(bytes that end where a record ends, number of their first line), in order.
 
     ``end(data)`` is where the last whole record of ``data`` ends, 0 if there is none. Left early, what was
     read and not handed on goes back into the feed.
@@ -245,9 +249,6 @@ def pieces(
         while data := feed.read(max(size, held)):
             rest.append(data)
             held += len(data)
-            if b"\0" in data:
-                bad = line + b"".join(rest)[: held - len(data) + data.index(b"\0")].count(b"\n")
-                raise InputError(f"{name}, line {bad}: not text, but binary data.")
             # A pipe may come in drops: a long record is searched when twice as much is there.
             breaks = breaks or b"\n" in data
             if held <= LONGEST and (held < 2 * tried or not breaks):
@@ -262,13 +263,11 @@ def pieces(
                 continue
             data, rest = data[:cut], [data[cut:]] if cut < held else []
             held, tried = held - cut, 0
-            _require_text(name, line, data)
             yield data, line
             # Five times as fast as bytes.count on letters this frequent.
             line += int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == 10))
         if held:
             data, rest = b"".join(rest), []
-            _require_text(name, line, data)
             yield data, line
     finally:
         feed.put_back(b"".join(rest))
@@ -278,16 +277,54 @@ def _peek(raw: Any) -> bytes:
     return bytes(raw.peek(8)[:8]) if isinstance(raw, BufferedReader) else b""
 
 
-def _require_text(name: str, line: int, data: bytes) -> None:
-    if data.isascii():
-        return
+class OddText(NamedTuple):
+    """The first byte of a piece that is no UTF-8, or none of any text."""
+
+    at: int
+    is_zero: bool
+
+    @property
+    def reason(self) -> str:
+        """As a complaint says it."""
+        if self.is_zero:
+            return "not text, but binary data"
+        return "not UTF-8 text: save it as UTF-8, or set encoding (latin-1, ...)"
+
+    @property
+    def remark(self) -> str:
+        """What became of it."""
+        if self.is_zero:
+            return "not text, but binary data, read as \N{REPLACEMENT CHARACTER}"
+        return "not UTF-8 text, read as Windows-1252: if that is wrong, set encoding (cp1250, ...)"
+
+
+def as_utf8(data: bytes) -> tuple[bytes, OddText | None]:
+    """The same with no byte that is odd, and the first that was.
+
+    >>> as_utf8("Zürich, Köln".encode())[1], as_utf8("Zürich".encode("latin-1"))[0].decode()
+    (None, 'Zürich')
+    """
+    zero = data.find(b"\0")
+    if zero < 0 and data.isascii():
+        return data, None
     try:
         data.decode("utf-8")
+        first = len(data)
     except UnicodeDecodeError as error:
-        bad = line + data[: error.start].count(b"\n")
-        raise InputError(
-            f"{name}, line {bad}: not UTF-8 text: save it as UTF-8, or set encoding (latin-1, ...)."
-        ) from None
+        first = error.start
+    if zero < 0 and first == len(data):
+        return data, None
+    text = data.decode("utf-8", WINDOWS).replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return text.encode(), OddText(first if zero < 0 else min(zero, first), 0 <= zero < first)
+
+
+def _as_windows(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+WINDOWS = "kons.windows"
+codecs.register_error(WINDOWS, _as_windows)
 
 
 def _too_long(name: str, line: int, data: bytes) -> str:

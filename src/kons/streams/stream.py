@@ -173,6 +173,11 @@ class Stream:
         return self._tally.disordered, self._tally.first_disordered
 
     @property
+    def odd_text(self) -> str:
+        """Of bytes that are no UTF-8, which line has the first, and what they were read as; else empty."""
+        return self._reader.odd_text
+
+    @property
     def source(self) -> str:
         """The source, for people."""
         return self._reader.name
