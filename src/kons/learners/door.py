@@ -214,8 +214,6 @@ class TakesTables:
                 return told.classes.index(y)
             except ValueError:  # a new one, or none
                 return int(self._as_codes([y])[0])
-        if type(y) is float and y - y == 0.0:
-            return y
         targets: Any = as_outputs([y], 1, None)[0]
         return targets if targets.ndim else float(targets)
 
@@ -280,7 +278,9 @@ def _asking_one(verb: Any) -> Any:
         return ask
 
     @functools.wraps(verb)
-    def ask_of_array(self: Any, x: Any) -> Any:
+    def ask_at_once(self: Any, x: Any) -> Any:
+        if type(x) is dict and self._encoder is not None:
+            return verb(self, self._encoder.look_one(x))
         if type(x) is ndarray and self._encoder is None:
             try:
                 return verb(self, x)  # at the least cost, for loops over rows
@@ -289,7 +289,7 @@ def _asking_one(verb: Any) -> Any:
                     raise
         return ask(self, x)
 
-    return ask_of_array
+    return ask_at_once
 
 
 def _advancing(verb: Any) -> Any:
@@ -337,7 +337,8 @@ def _learning_one(verb: Any) -> Any:
                 if not self.allows_missing or not _has_gaps(x):
                     raise
         if type(x) is dict and encoder is not None:
-            target = self._as_target(y)
+            number = type(y) is float and y - y == 0.0 and not encoder.labelled
+            target = y if number else self._as_target(y)
             reading = encoder.read_one(x, target)
             if reading is not None:
                 verb(self, reading.row, y)

@@ -223,7 +223,7 @@ class Encoder(Part):
     # ---- one dict
 
     def look_one(self, x: dict[Any, Any]) -> Vector:
-        """As :meth:`look` of this dict alone, in a fraction of the time."""
+        """As :meth:`look` of this dict alone, in a fraction of the time; not to be written to."""
         return (self._single or self._of_singles()).look(x)
 
     def read_one(self, x: dict[Any, Any], target: Any) -> Reading | None:
