@@ -16,7 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Generator
 from hashlib import blake2b
-from io import BufferedReader
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -31,6 +31,7 @@ LONGEST = 1 << 24  # bytes of one record; a "line" beyond is not text
 PIECE = 1 << 20
 DAMAGE = (zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 ENDS = 1 << 16  # bytes at each end of a file that its fingerprint digests
+MARK = 8  # bytes that tell how a file is packed
 PACKED = {b"7z\xbc\xaf": "a 7z archive", b"\xd0\xcf\x11\xe0": "an old Excel workbook"}
 MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",  # begins with that of UTF-16
@@ -117,7 +118,8 @@ class Feed:
     """An open source: bytes in order, with a way to put some back."""
 
     def __init__(self, source: Source, raw: BinaryIO, *, pipe: bool) -> None:
-        self._source, self._raw, self._pipe = source, raw, pipe
+        self._source, self._file, self._pipe = source, raw, pipe
+        self._raw: Any = raw
         self._back = b""
         self._ended = False
         self.done = 0
@@ -133,7 +135,9 @@ class Feed:
         if self._started:
             return
         self._started = True
-        first = self._take(lambda: _peek(self._raw))
+        first = self._take(lambda: self._raw.read(MARK) if self._pipe else self._raw.peek(MARK)[:MARK])
+        if self._pipe:  # whose first bytes may come one by one
+            self._raw = BufferedReader(_Again(first, self._raw))
         for mark, what in PACKED.items():
             if first.startswith(mark):
                 raise InputError(f"{self._source.name} is {what}: unpack it first, or pack it with gzip.")
@@ -171,13 +175,11 @@ class Feed:
     def close(self) -> None:
         """Close the file; standard input stays open."""
         if self._source.path is not None:
-            self._raw.close()
+            self._file.close()
 
     def _raw_read(self, size: int) -> bytes:
         file: Any = self._unpacker if self._unpacker is not None else self._raw
-        # A pipe is not waited for until a whole piece has come.
-        read = file.read1 if self._pipe and hasattr(file, "read1") else file.read
-        data: bytes = self._take(lambda: read(size))
+        data: bytes = self._take(lambda: _read_some(file, size) if self._pipe else file.read(size))
         if self._pipe or self._source.path is None:
             self.done += len(data)
         else:
@@ -273,8 +275,26 @@ def pieces(
         feed.put_back(b"".join(rest))
 
 
-def _peek(raw: Any) -> bytes:
-    return bytes(raw.peek(8)[:8]) if isinstance(raw, BufferedReader) else b""
+class _Again(RawIOBase):
+    """A pipe from its start, of which the first bytes were taken."""
+
+    def __init__(self, first: bytes, pipe: Any) -> None:
+        self._first, self._pipe = first, pipe
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._first[: len(buffer)] or _read_some(self._pipe, len(buffer))
+        self._first = self._first[len(data) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _read_some(pipe: Any, size: int) -> bytes:
+    """What is there; a pipe is not waited for until all has come."""
+    data: bytes = pipe.read1(size) if hasattr(pipe, "read1") else pipe.read(size)
+    return data
 
 
 class OddText(NamedTuple):
