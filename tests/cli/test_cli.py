@@ -68,7 +68,9 @@ def test_the_demo_runs_the_default_learner_along_an_untidy_table(capsys, tmp_pat
     assert summary["gaps"].keys() >= {"weather", "temperature"}
     assert summary["loss"] < 0.5 * summary["baselines"]["constant"]
     assert (tmp_path / "kons-demo" / "run" / "report.html").stat().st_size > 10_000
-    assert main(["demo", "--rows", "100", "--quiet"]) == 0  # again, over the first
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert main(["demo", "--rows", "100"]) == 0  # again, over the first, without what draws
+    assert blocks_of(capsys.readouterr().out)[-1][0].startswith("Your own")
     assert main(["demo", "--theory", "--out", "x"]) == 2
     assert "--out is not for --theory" in capsys.readouterr().err
 

@@ -12,6 +12,7 @@ import pytest
 import kons
 from kons.cli import main
 from kons.cli.files import save_picture
+from kons.cli.wording import with_flags
 from kons.recipes import RECIPES
 from kons.report.comparison import draw_frontier
 from kons.report.folder import RunFolder
@@ -137,6 +138,7 @@ def test_every_row_gets_a_line(trained, tmp_path, capsys):
         "too long": "120,30,Ulm,2024-01-01,7,8",
         "a quote": '120,30,"Ulm,2024-01-01',
         "text behind a quote": '120,30,"Ulm"e,2024-01-01',
+        "a quote in another": '120,"3,0","Ulm,2024-01-01',
         "nothing": ",,,",
         "whole again": "120,30,Ulm,2024-01-01",
     }
@@ -144,30 +146,90 @@ def test_every_row_gets_a_line(trained, tmp_path, capsys):
         "bad cell": "120,,Ulm,2024-01-01",
         "cut off": "120,30,,",
         "too long": rows["whole"],
-        "a quote": rows["nothing"],
-        "text behind a quote": rows["nothing"],
+        "a quote": rows["whole"],
+        "text behind a quote": "120,30,Ulme,2024-01-01",
+        "a quote in another": '120,"3,0",,',
     }
     header = "area,age,town,sold\n"
     (tmp_path / "all.csv").write_text(header + "\n".join(rows.values()) + "\n")
     assert main(["predict", "out", "all.csv"]) == 0
     out, told = capsys.readouterr()
     found = columns(out)
-    assert found["line"].tolist() == list(range(2, 10))
+    assert found["line"].tolist() == list(range(2, 11))
     words = " ".join(told.split())
-    assert "4 rows could not be read as a whole, and are predicted from what could be" in words
+    assert "5 rows could not be read as a whole, and are predicted from what could be" in words
     assert "all.csv, line 4: 2 field(s), expected the header's 4" in words
-    assert "cells taken for gaps: age 1." in words
+    assert "cells taken for gaps: age 2." in words
     for number, (name, row) in enumerate(rows.items()):
         for text in {row, gaps.get(name, row)}:
             (tmp_path / "one.csv").write_text(header + text + "\n")
             assert main(["predict", "out", "one.csv", "--quiet"]) == 0
             alone = columns(capsys.readouterr().out)["prediction"]
             np.testing.assert_allclose(alone, found["prediction"][number : number + 1], rtol=1e-12)
-    assert len({*found["prediction"].round(6)}) == 4  # whole, without age, without town and date, nothing
+    # Whole, without age, without town and date, of another town, without all three, nothing.
+    assert len({*found["prediction"].round(6)}) == 6
     assert main(["predict", "out", "all.csv", "--on-bad-row", "skip"]) == 0
     out, told = capsys.readouterr()
-    assert columns(out)["line"].tolist() == [2, 8, 9]
-    assert "5 rows left out, as asked for." in " ".join(told.split())
+    assert columns(out)["line"].tolist() == [2, 9, 10]
+    assert "6 rows left out, as asked for." in " ".join(told.split())
+
+
+def test_no_time_stops_predictions_with_lags(answer, refused, file, no_report, houses, tmp_path, capsys):
+    answer(*RUN, "--lag", "target:1", "--time", "sold")
+    header, *rows = houses.splitlines()
+    cells = [row.split(",") for row in rows[:40]]
+    for row, time in {5: "", 9: "soon", 20: "2031-01-01T00:00"}.items():
+        cells[row][3] = time
+    (tmp_path / "new.csv").write_text("\n".join([header, *map(",".join, cells)]))
+    assert main(["predict", "out", "new.csv"]) == 0
+    out, told = capsys.readouterr()
+    found, words = columns(out), " ".join(told.split())
+    assert found["line"].tolist() == list(range(2, 42))
+    assert "cells taken for gaps: sold 1." in words
+    assert "1 row is earlier than the one before, and lags are of rows as they stand in the file" in words
+    assert "new.csv, line 23, column 'sold': '2024-01-07T11:00' is earlier" in words
+    assert answer("score", "out", "new.csv")["rows"] == 40
+    assert "line 7, column 'sold': '' is no time" in refused(
+        "predict", "out", "new.csv", "--on-bad-row", "error", code=1
+    )
+
+
+def test_files_that_are_no_utf_8(answer, refused, no_report, houses, tmp_path, capsys):
+    text = houses.replace("Kiel", "Köln").encode("latin-1")
+    (tmp_path / "houses.csv").write_bytes(text)
+    about = answer(*RUN)
+    line = next(i for i, row in enumerate(text.split(b"\n"), start=1) if b"K\xf6ln" in row)
+    told = f"line {line}: not UTF-8 text, read as Windows-1252: "
+    told += "if that is wrong, --encoding cp1250 or another"
+    assert [with_flags(note) for note in about["notes"] if "UTF-8" in note] == [told]
+    assert "town=Köln" in about["features"]
+    assert f"houses.csv, line {line}: not UTF-8 text" in refused(
+        *RUN, "--force", "--on-bad-row", "error", code=1
+    )
+    header, *rows = text.split(b"\n")[:21]
+    rows[4], rows[7] = rows[4].replace(b",", b"\0,", 1), rows[7].replace(b",", b"\xff,", 1)
+    (tmp_path / "new.csv").write_bytes(b"\n".join([header, *rows]))
+    assert main(["predict", "out", "new.csv"]) == 0
+    out, err = capsys.readouterr()
+    assert columns(out)["line"].tolist() == list(range(2, 22))
+    words = " ".join(err.split())
+    assert f"new.csv, {told}." in words
+    assert "cells taken for gaps: area 2." in words
+    assert answer("score", "out", "new.csv")["rows"] == 20
+
+
+def test_a_target_beyond_all_squares_is_not_scored(trained, file, houses, tmp_path, capsys):
+    header, first, *rows = houses.splitlines()
+    cells = first.split(",")
+    cells[4] = "-1e300"
+    (tmp_path / "new.csv").write_text("\n".join([header, ",".join(cells), *rows[:9]]))
+    assert main(["predict", "out", "new.csv"]) == 0
+    out, told = capsys.readouterr()
+    words = " ".join(told.split())
+    assert len(columns(out)["line"]) == 10
+    assert "1 target not scored, whose square is no number (the largest: -1e+300)." in words
+    assert "'price' is there in 9 rows: mean squared error" in words
+    assert "unknown" not in words
 
 
 def test_lines_that_are_no_objects_are_predicted_as_gaps(trained, tmp_path, capsys):

@@ -78,11 +78,66 @@ def test_other_encodings_if_named(file, encoding):
     assert stream.features[:2] == ("größe", "farbe=grün")
     assert y.tolist() == [3.0, 4.0, 5.0, 6.0]
     assert X[:, 1].tolist() == [0.0, 0.0, 0.0, 1.0]
-    if encoding in ("utf-8", "utf-16", "utf-32"):  # the latter two begin with a mark
-        assert np.array_equal(whole(open_stream(path, "y", quiet=True))[0], X)
-    else:
-        with pytest.raises(InputError, match=r"set encoding|binary"):
-            whole(open_stream(path, "y", quiet=True))
+    if encoding == "utf-16-le":
+        with pytest.raises(InputError, match=r"line 1: not text, but binary"):
+            open_stream(path, "y", quiet=True)
+        return
+    # The others begin with a mark, or are taken for Windows-1252, of which latin-1 is a part.
+    unnamed = open_stream(path, "y", quiet=True)
+    assert np.array_equal(whole(unnamed)[0], X)
+    assert unnamed.features == stream.features
+    told = "line 1: not UTF-8 text, read as Windows-1252: if that is wrong, set encoding (cp1250, ...)"
+    assert (told in unnamed.notes) is (encoding in ("latin-1", "cp1252"))
+
+
+def as_objects(rows, end):
+    return end.join(
+        json.dumps({"x": x if "\xff" in x else float(x), "t": t, "y": int(y)}, ensure_ascii=False)
+        for x, t, y in rows
+    )
+
+
+ARFF = "@relation r\n@attribute x real\n@attribute t string\n@attribute y real\n@data\n"
+WRITTEN = {  # the rows as text, and how the first of them is named
+    "t.csv": (lambda rows: "x,t,y\n" + "\n".join(map(",".join, rows)), "line", 2),
+    "t.jsonl": (lambda rows: as_objects(rows, "\n"), "line", 1),
+    "t.json": (lambda rows: "[" + as_objects(rows, ",\n") + "]", "row", 1),
+    "t.arff": (lambda rows: ARFF + "\n".join(map(",".join, rows)), "line", 6),
+}
+
+
+def rows_of(stream):
+    """Lines, and what column t has in them."""
+    blocks = list(stream.records())
+    lines = [line for block in blocks for line in block.lines.tolist()]
+    return lines, [text for block in blocks for text in block.records.values("t", "text")]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("at", [2, 1500])  # among the rows that are looked at first, and behind them
+def test_bytes_that_are_no_text(tmp_path, name, at):
+    write, unit, first = WRITTEN[name]
+    words = ("ab" * 400, "cd" * 400)
+    rows = [(f"{i / 8}", words[i % 3 == 0], f"{i % 7}") for i in range(at + 500)]
+    rows[at : at + 3] = [("1", "K\xf6ln", "1"), ("1\xff", "ab", "2"), ("2", "a\1b", "3")]
+    path = tmp_path / name
+    path.write_bytes(write(rows).encode("latin-1").replace(b"\\u0001", b"\0").replace(b"\1", b"\0"))
+    options = {"target": "y", "task": "regression", "numeric": ["x"], "quiet": True}
+    stream = open_stream(path, **options)
+    lines, texts = rows_of(stream)
+    assert lines == list(range(first, first + len(rows)))
+    assert [texts[at], texts[at + 2]] == ["Köln", "a\N{REPLACEMENT CHARACTER}b"]
+    assert stream.bad_cells == {"x": (1, ((first + at + 1, "1ÿ"),))}
+    where = f"{unit} {first + at:,}" if unit == "row" else f"{unit} {first + at}"
+    assert stream.odd_text.startswith(f"{where}: not UTF-8 text, read as Windows-1252")
+    assert (stream.odd_text in stream.notes) is (at < 1000)
+    strict = open_stream(path, on_bad_row="error", block_size=at, **options).records()
+    assert next(strict).lines.tolist() == lines[:at]
+    with pytest.raises(InputError, match=f"{where}: not UTF-8 text: save it as UTF-8"):
+        next(strict)
+    mixed = open_stream(path, shuffle=1, **options)
+    assert sorted(zip(*rows_of(mixed), strict=True)) == list(zip(lines, texts, strict=True))
+    assert mixed.bad_cells == stream.bad_cells
 
 
 def test_a_delimiter_of_ones_own(file):
@@ -176,7 +231,7 @@ CSV_COMPLAINTS = [
     ("a,y\n1,\n2,\n", "column 'y': the target has no value"),
     ("a,y\n1,2024-01-01\n2,2024-01-02\n", "'y' holds dates"),
     (b"a,y\n1,2\n\xe9,3\n", "line 3: not UTF-8 text.*set encoding"),
-    (b"a,\xe9,y\n1,2\n\xe9,3\n", "line 1: not UTF-8 text"),
+    (b"a,\xe9,y\n1,2,3\n\xe9,3,4\n", "line 1: not UTF-8 text"),
     ("a,y\n1,2\n".encode("utf-16")[:-1], "is not utf-16 text"),
     (b"a,y\n1,2\n\x00\x01,2\n", "line 3: not text, but binary data"),
     (b"\x00\x01\x02" * 50, "line 1: not text, but binary data"),

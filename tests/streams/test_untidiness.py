@@ -1,6 +1,9 @@
 """Files from a generator of untidiness run to the end, and all that is untidy in them is counted."""
 
+import io
 import random
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,9 +21,34 @@ FILES = 500
 pytestmark = pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")  # of targets that are clipped
 
 
+class Drops(io.RawIOBase):
+    """Bytes as a pipe has them, some at a time."""
+
+    def __init__(self, data):
+        self._data, self._sizes = data, random.Random(len(data))
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        size = min(len(buffer), self._sizes.choice((1, 7, 1000, 5000, 60_000)))
+        part, self._data = self._data[:size], self._data[size:]
+        buffer[: len(part)] = part
+        return len(part)
+
+
+def opened(untidy, **more):
+    if not untidy.piped:
+        return open_stream(untidy.path, **untidy.options | more)
+    pipe = io.BufferedReader(Drops(untidy.path.read_bytes()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", SimpleNamespace(buffer=pipe))
+        return open_stream("-", **untidy.options | more)
+
+
 def run(untidy):
     """Along the file to its end with the cheapest learner: what was counted, beside what is right."""
-    stream = open_stream(untidy.path, **untidy.options)
+    stream = opened(untidy)
     learner = for_task(stream.task, "embedded", max_atoms=8, warmup=10)
     result = evaluate(learner, stream, baselines=False, intervals=None)
     found = {
@@ -38,8 +66,10 @@ def run(untidy):
         "used": untidy.used,
     }
     assert found == expected, untidy.about
-    blocks = list(stream)  # a second time, as it is
+    blocks = list(opened(untidy) if untidy.piped else stream)  # a second time, as it is
     assert np.concatenate([block.lines for block in blocks]).tolist() == untidy.lines, untidy.about
+    asked = opened(untidy, plan=stream.plan, missing="fill").to_predict()
+    assert [line for block in asked.records() for line in block.lines.tolist()] == untidy.every_line
     features = {name: i for i, name in enumerate(stream.features)}
     for name, values in untidy.numbers.items():
         place, known = features[name], ~np.isnan(values)

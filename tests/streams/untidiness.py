@@ -1,8 +1,9 @@
 """A generator of untidiness: files as people have them, and what is to be counted in each.
 
 A clean table is made up, and spoiled: gaps of all spellings, cells that are no such thing, columns that begin
-late or never, numbers and dates in every style, lines that are too short. What becomes of each cell is known,
-and so are the counts; nothing here asks the readers. ``choices`` is a ``random.Random``, or Hypothesis's.
+late or never, numbers and dates in every style, lines that are too short. Some are to be read through a pipe,
+with lags, in order of time, or without rows that have gaps. What becomes of each cell is known, and so are
+the counts; nothing here asks the readers. ``choices`` is a ``random.Random``, or Hypothesis's.
 """
 
 import bz2
@@ -52,7 +53,10 @@ class Untidy:
 
     path: Path
     options: dict[str, Any]
+    every_line: list[int]
+    """Where a row begins, whatever can be read of it."""
     lines: list[int]
+    """Of rows that count."""
     targets: list[Any]
     skipped: dict[str, int]
     gaps: dict[str, int]
@@ -61,6 +65,8 @@ class Untidy:
     """Of columns of numbers that the first rows show, the values of rows that count, NaN for a gap."""
     used: set[str]
     """The columns that become features."""
+    piped: bool = False
+    """Whether it is to come through standard input."""
     about: dict[str, Any] = field(default_factory=dict)
     """What was chosen, to find a case again."""
 
@@ -72,6 +78,11 @@ def untidy_file(choices, folder, *, sizes=(12, 60, 300, 1200, 1300, 5600)):
     form = choices.choice(("delimited",) * 6 + ("jsonl", "json", "jsonl", "libsvm", "arff", "parquet"))
     table = Table(choices, rng, rows, form)
     found = WRITERS[form](table, Path(folder))
+    found.options |= table.asked()
+    if form != "parquet" and found.path.suffix != ".zip" and table.chance(0.25):
+        found.piped = True
+        found.options["format"] = {"delimited": "csv", "json": "jsonl"}.get(form, form)  # a pipe has no name
+    found.about |= {"options": found.options, "piped": found.piped}
     found.about |= {"rows": rows, "form": form, "columns": [(c.name, c.kind) for c in table.columns]}
     return found
 
@@ -96,6 +107,10 @@ class Table:
             for column in self.columns[1:]:
                 self._spoil(column)
         self.target = self._target()
+        self.time = self._time() if form != "libsvm" and self.chance(0.2) else None
+        self.columns += [self.time] if self.time is not None else []
+        self.lags = self._lags() if self.chance(0.25) else []
+        self.missing = "skip" if self.chance(0.2) else "fill"
         self._name()
 
     def chance(self, share):
@@ -189,6 +204,22 @@ class Table:
     def _counter(self):
         return Column("number", [float(i + 1) for i in range(self.rows)], "{:.0f}".format)
 
+    def _time(self):
+        """Never going back; as a number it is no feature."""
+        minutes = np.cumsum(self.rng.integers(0, 300, self.rows)).tolist()
+        if self.chance(0.5):
+            return Column("number", [float(m) for m in minutes], "{:.0f}".format)
+        values = [datetime.datetime(2019, 12, 30) + datetime.timedelta(minutes=m) for m in minutes]
+        return Column("date", values, lambda moment: moment.strftime("%Y-%m-%d %H:%M"))
+
+    def _lags(self):
+        """(column, rows back): of numbers that are there from the first rows on; yes and no are labels."""
+        begun = [column for column in self.columns if column.kind in ("number", "flag")
+                 and any(value not in (GAP, BAD) for value in column.values[:5])]  # fmt: skip
+        begun += [self.target] if self.target.kind == "number" else []
+        chosen = self.choices.sample(begun, self.choices.randint(1, min(2, len(begun))))
+        return [(column, back) for column in chosen for back in self.choices.sample((1, 2, 5), 2)]
+
     def _empty(self):
         return Column("text", [GAP] * self.rows)
 
@@ -252,43 +283,78 @@ class Table:
 
     # ---- what is to be counted
 
-    def counted(self, names, skipped_rows=(), at=None):
+    def asked(self):
+        """How it is to be read, once columns have names."""
+        options = {"missing": self.missing}
+        if self.time is not None:
+            options["time"] = self.names[id(self.time)]
+        for column, back in self.lags:
+            name = "target" if column is self.target else self.names[id(column)]
+            options.setdefault("lag", {}).setdefault(name, []).append(back)
+        return options
+
+    def _without_gaps(self, look, count):
+        """Rows that have all that is asked for; what the first rows leave empty is not."""
+        needed = [column for column in self.columns if any(column is lagged for lagged, _ in self.lags) or (
+            self._taken(column, look) and any(column.values[i] is not GAP for i in look))]  # fmt: skip
+        return [i for i in count if all(column.values[i] not in (GAP, BAD) for column in needed)]
+
+    @staticmethod
+    def _wrong(column, use):
+        return sum(column.values[i] is BAD for i in use)
+
+    def counted(self, names, skipped_rows=(), at=None, *, target):
         """Counts of a reading in which columns have these names, but for rows that were skipped already."""
+        self.names = dict(zip(map(id, self.columns), names, strict=True)) | {id(self.target): target}
         use = [i for i in range(self.rows) if i not in set(skipped_rows)]
         look, count = use[:LOOK], [i for i in use if self.target.values[i] is not GAP]
+        skipped = {"bad row": len(skipped_rows), "missing target": len(use) - len(count)}
+        longest = max((back for _, back in self.lags), default=0)
+        whole = self._without_gaps(look, count)
+        if len(whole) < longest + 5:
+            self.missing = "fill"  # else nothing would be left
+        if self.missing == "skip":
+            skipped["missing"] = len(count) - len(whole)
+            count = whole
+        skipped["no past"] = min(longest, len(count))
         gaps, bad, numbers, used = {}, {}, {}, set()
+        for column, back in self.lags:
+            values = [column.values[i] for i in count]
+            known = [float("nan") if v in (GAP, BAD) else float(v) for v in values[longest - back : -back]]
+            numbers[f"{self.names[id(column)]} lag {back}"] = known
+            gaps[f"{self.names[id(column)]} lag {back}"] = int(np.isnan(known).sum()) % max(len(known), 1)
+        count = count[longest:]
         for column, name in zip(self.columns, names, strict=True):
             if not self._taken(column, look):
+                if any(column is lagged for lagged, _ in self.lags) and (wrong := self._wrong(column, use)):
+                    bad[name] = wrong
                 continue
             missing = sum(column.values[i] in (GAP, BAD) for i in count)
             if any(column.values[i] is not GAP for i in use):
                 used.add(name)
             if missing and any(column.values[i] not in (GAP, BAD) for i in count):
                 gaps[name] = missing
-            wrong = sum(column.values[i] is BAD for i in use)
-            if wrong:
+            if wrong := self._wrong(column, use):
                 bad[name] = wrong
             if column.kind == "number" and any(column.values[i] not in (GAP, BAD) for i in look):
                 numbers[name] = [
                     float("nan") if column.values[i] in (GAP, BAD) else column.values[i] for i in count
                 ]
-        skipped = {}
-        if skipped_rows:
-            skipped["bad row"] = len(skipped_rows)
-        if len(use) > len(count):
-            skipped["missing target"] = len(use) - len(count)
         return {
+            "every_line": list(at),
             "lines": [at[i] for i in count],
             "targets": [self.target.values[i] for i in count],
-            "skipped": skipped,
-            "gaps": gaps,
+            "skipped": {reason: rows for reason, rows in skipped.items() if rows},
+            "gaps": {name: rows for name, rows in gaps.items() if rows},
             "bad_cells": bad,
             "numbers": numbers,
             "used": used,
         }
 
     def _taken(self, column, look):
-        """Whether it is no number of the row, nor text that is different in each."""
+        """Whether it is no number of the row or of time, nor text that is different in each."""
+        if column is self.time and column.kind == "number":
+            return False
         seen = [column.values[i] for i in look if column.values[i] is not GAP]
         if column.kind == "text" and len(seen) > 1:
             return len(set(seen)) < len(seen)
@@ -351,7 +417,7 @@ def delimited(table, folder):
     place = choices.randint(0, len(table.columns))
     order = [*table.columns[:place], table.target, *table.columns[place:]]
     encoding = choices.choice(("utf-8", "utf-8", "utf-8-sig", "utf-16", "cp1252"))
-    options = {"encoding": encoding} if encoding == "cp1252" else {}
+    options = {"encoding": encoding} if encoding == "cp1252" and table.chance(0.5) else {}  # else it is told
 
     def written(text):
         odd = any(sign in text for sign in (delimiter, '"', "\n", "\r")) or text != text.strip()
@@ -390,7 +456,7 @@ def delimited(table, folder):
     path = folder / f"{choices.choice(('t.csv', 't.txt', 'data'))}{ending}"
     path.write_bytes(data)
     own = [name for name, column in zip(names, order, strict=True) if column is not table.target]
-    found = Untidy(path, options_of(table, options), **table.counted(own, skipped, at))
+    found = Untidy(path, options_of(table, options), **table.counted(own, skipped, at, target=names[place]))
     found.about |= {"delimiter": delimiter, "quotes": quotes, "encoding": encoding, "header": header}
     return found
 
@@ -429,7 +495,7 @@ def json_file(table, folder):
     data, ending = packed(choices, text.encode(choices.choice(("utf-8", "utf-8-sig"))))
     path = folder / f"{choices.choice((f't.{table.form}', 'data'))}{ending}"
     path.write_bytes(data)
-    return Untidy(path, options_of(table), **table.counted(names, (), list(at)))
+    return Untidy(path, options_of(table), **table.counted(names, (), list(at), target=table.target.name))
 
 
 def libsvm(table, folder):
@@ -459,7 +525,7 @@ def libsvm(table, folder):
     path = folder / f"t.libsvm{ending}"
     path.write_bytes(data)
     names = [column.name for column in table.columns]
-    return Untidy(path, {"quiet": True}, **table.counted(names, skipped, at))
+    return Untidy(path, {"quiet": True}, **table.counted(names, skipped, at, target="target"))
 
 
 def arff(table, folder):
@@ -485,7 +551,7 @@ def arff(table, folder):
     path = folder / f"t.arff{ending}"
     path.write_bytes(data)
     names = [column.name for column in table.columns]
-    return Untidy(path, options_of(table), **table.counted(names, (), at))
+    return Untidy(path, options_of(table), **table.counted(names, (), at, target=table.target.name))
 
 
 def parquet(table, folder):
@@ -498,7 +564,11 @@ def parquet(table, folder):
     path = folder / "t.parquet"
     pa.parquet.write_table(pa.table(own), path, row_group_size=table.choices.choice((100, 1000, 10_000)))
     names = [column.name for column in table.columns]
-    return Untidy(path, options_of(table), **table.counted(names, (), list(range(1, table.rows + 1))))
+    return Untidy(
+        path,
+        options_of(table),
+        **table.counted(names, (), list(range(1, table.rows + 1)), target=table.target.name),
+    )
 
 
 WRITERS = {

@@ -75,7 +75,9 @@ def taught(encoder, rows, targets, sizes):
 def taught_singly(encoder, rows, targets):
     """As :func:`taught`, one dict at a time, the quick way wherever there is one; and how often there was."""
     found, quick = [], 0
-    for x, y in zip(rows, targets, strict=True):
+    for i, (x, y) in enumerate(zip(rows, targets, strict=True)):
+        if i % 2 and encoder.width:
+            encoder.look_one(x)  # as before each row of a stream that is predicted
         reading = encoder.read_one(x, y)
         if reading is None:
             found += taught(encoder, [x], [y], [1])

@@ -1,5 +1,6 @@
 """The encoder: blocks, rows and single dicts are the same; states, undo, and what it must not know."""
 
+import datetime
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 import effort
 from contracts.learners import assert_identical
+from kons.errors import InputError
 from kons.tables import Encoder
 from tables.record_streams import mixed, records, taught, taught_singly
 
@@ -58,6 +60,69 @@ def test_a_long_stream_is_the_same_in_blocks_rows_and_single_dicts(setting):
         assert sum(name.startswith("word=") for name in names) == 64
         assert {"word mean target 1", "late", "late missing", "when hour sin"} <= set(names)
         assert "mostly mean target 1" in names
+
+
+class Zone(datetime.tzinfo):
+    """Where an hour comes twice, as in autumn."""
+
+    def utcoffset(self, moment):
+        return datetime.timedelta(hours=2 - moment.fold)
+
+    def dst(self, moment):
+        return datetime.timedelta(hours=1 - moment.fold)
+
+
+LATE = datetime.datetime(2024, 10, 27, 2, 30, tzinfo=Zone())
+
+
+@pytest.mark.parametrize(
+    ("asked", "learned"),
+    [
+        ({"word": 1}, {"word": True}),
+        ({"word": 1.0}, {"word": 1}),
+        ({"when": LATE}, {"when": LATE.replace(fold=1)}),
+        ({"a": 1.0}, {"a": np.array([1.0, 2.0])}),
+        ({"a": None}, {"a": 2.0}),
+        ({}, {"new": 1.0}),
+    ],
+    ids=["text", "number as text", "time", "array", "gap", "column"],
+)
+def test_what_was_asked_last_is_not_what_is_learned(asked, learned):
+    moments = [datetime.datetime(2024, 1 + i, 1, i) for i in range(9)]
+    first = [{"a": float(i % 5), "word": "no", "when": when} for i, when in enumerate(moments)]
+    first[3]["a"] = None
+    targets = [float(i % 3) for i in range(10)]
+    one, quick = Encoder(), Encoder()
+    for encoder in (one, quick):
+        taught(encoder, first, targets, [9])
+    x = first[0] | asked
+    quick.look_one(x)
+    x |= learned  # the very dict, changed
+    if "a" in learned and not isinstance(learned["a"], float):
+        with pytest.raises(InputError, match="'a' is array"):
+            quick.read_one(x, 1.0)
+        return
+    expected = taught(one, [x], [1.0], [1])
+    assert taught_singly(quick, [x], [1.0])[0] == expected
+    assert_identical(quick.state(), one.state())
+
+
+def test_a_dict_that_is_asked_about_and_learned_is_read_once():
+    encoder = Encoder()
+    rows, targets = mixed(100, seed=0)
+    taught(encoder, rows, targets, [100])
+    row = encoder.look_one(rows[-1])
+    assert encoder.read_one(dict(rows[-1]), 0.0).row is row
+    encoder.learn_one(encoder.read_one(rows[-1], 0.0), 0.0)
+    assert encoder.look_one(rows[-1]) is not row
+
+
+def test_a_level_that_is_too_rare_for_a_column_goes_the_quick_way():
+    encoder = Encoder()
+    rows = [{"word": f"level {i % 4}"} for i in range(2000)] + [{"word": "rare"}] * 3
+    taught(encoder, rows, [0.0] * len(rows), [len(rows)])
+    assert encoder.width == 4
+    assert encoder.read_one({"word": "rare"}, 0.0) is not None
 
 
 @pytest.mark.parametrize("setting", [{}, {"labelled": True}], ids=str)

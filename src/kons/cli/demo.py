@@ -42,7 +42,8 @@ def start(rows: int, seed: int, out: Path | None, *, json: bool, quiet: bool) ->
     code = run.start(settings, place, force=out is None, json=json, quiet=quiet)
     if code == 0 and not (quiet or json):
         sheet = Sheet()
-        sheet.say(("Look at it", "bold"), f"  open {as_word(place / 'report.html')} in a browser")
+        if (page := place / "report.html").exists():
+            sheet.say(("Look at it", "bold"), f"  open {as_word(page)} in a browser")
         sheet.say(("Your own", "bold"), "    the same command with your file and your column:")
         sheet.command(f"{kons} run FILE --target COLUMN --out FOLDER")
         sheet.say(("The paper", "bold"), "   exact KONS on a chaotic series, with what the theory is about:")

@@ -19,6 +19,7 @@ from kons.evaluation.held_out import HeldOut
 from kons.evaluation.result import LOSS_NAMES
 from kons.files import write_file
 from kons.learners.protocol import as_learner
+from kons.learners.units import LARGEST_TARGET
 from kons.report.numbers import number, percent, plural
 from kons.runs.lines import as_table, id_column, shares_by_class
 from kons.runs.raw_cells import RawCells
@@ -66,6 +67,7 @@ class Predicting:
         self.figures = HeldOut(self.stream.task, positive=positive)
         self.rows = 0
         """Rows that were predicted; those without a known target are not scored."""
+        self._too_large, self._largest = 0, 0.0
         self._waiting: list[tuple[NDArray[Any], Matrix | None]] = []
 
     def _say_who_answers(self) -> None:
@@ -101,13 +103,18 @@ class Predicting:
             prediction = np.concatenate([earlier, prediction])
             shares = None if shares is None else np.concatenate([shares_then, shares])
         y = y[max(0, len(y) + self._horizon - len(prediction)) :]
-        due = np.array(
-            [i for i, value in enumerate(y.tolist()) if value is not None and value == value], dtype=int
-        )
+        due = np.array([i for i, value in enumerate(y.tolist()) if self._counts(value)], dtype=int)
         if self._horizon:
             self._waiting = [(prediction[len(y) :], None if shares is None else shares[len(y) :])]
         given = None if shares is None else np.nan_to_num(shares[due])
         self.figures.record(y[due], prediction[due], given, self.classes or ())
+
+    def _counts(self, target: Any) -> bool:
+        """Whether a prediction can be compared with it."""
+        too_large = self.classes is None and abs(target) > LARGEST_TARGET
+        self._too_large += too_large
+        self._largest = max(self._largest, target, key=abs) if too_large else self._largest
+        return target is not None and target == target and not too_large
 
     @property
     def unread(self) -> str:
@@ -117,6 +124,19 @@ class Predicting:
             told.append(
                 f"{plural(rows, 'row')} could not be read as a whole, and {'is' if rows == 1 else 'are'} "
                 f"predicted from what could be: {first.rstrip('.')}."
+            )
+        if self.stream.odd_text:
+            told.append(f"{self.stream.source}, {self.stream.odd_text}.")
+        early, first_early = self.stream.disordered
+        if early:
+            told.append(
+                f"{plural(early, 'row')} {'is' if early == 1 else 'are'} earlier than the one before, and "
+                f"lags are of rows as they stand in the file: {first_early.rstrip('.')}."
+            )
+        if self._too_large:
+            told.append(
+                f"{plural(self._too_large, 'target')} not scored, whose square is no number "
+                f"(the largest: {self._largest:g})."
             )
         if left := sum(self.stream.skipped.values()):
             told.append(f"{plural(left, 'row')} left out, as asked for.")
@@ -146,7 +166,7 @@ class Predicting:
     def sentence(self) -> str:
         """The figures for people."""
         figures, shown = self.figures, percent if self.classes is not None else number
-        without = self.rows - figures.rows
+        without = self.rows - figures.rows - self._too_large
         left = f" ({plural(without, 'row')} had none)" if without else ""
         return (
             f"{self.stream.target!r} is there in {plural(figures.rows, 'row')}{left}: "

@@ -192,8 +192,6 @@ class TakesTables(Learner):
                 return self.classes.index(y)
             except ValueError:  # a new one, or none
                 return int(self._as_codes([y])[0])
-        if type(y) is float and y - y == 0.0:
-            return y
         targets: Any = as_outputs([y], 1, None)[0]
         return targets if targets.ndim else float(targets)
 
@@ -246,7 +244,9 @@ def _asking_one(verb: Any) -> Any:
         return ask
 
     @functools.wraps(verb)
-    def ask_of_array(self: Any, x: Any) -> Any:
+    def ask_at_once(self: Any, x: Any) -> Any:
+        if type(x) is dict and self._encoder is not None:
+            return verb(self, self._encoder.look_one(x))
         if type(x) is ndarray and self._encoder is None:
             try:
                 return verb(self, x)  # at the least cost, for loops over rows
@@ -255,7 +255,7 @@ def _asking_one(verb: Any) -> Any:
                     raise
         return ask(self, x)
 
-    return ask_of_array
+    return ask_at_once
 
 
 def _advancing(verb: Any) -> Any:
@@ -296,7 +296,8 @@ def _learning_one(verb: Any) -> Any:
     def learn_one(self: Any, x: Any, y: Any) -> None:
         encoder = self._encoder
         if encoder is not None and type(x) is dict:
-            target = self._as_target(y)
+            number = type(y) is float and y - y == 0.0 and not encoder.labelled
+            target = y if number else self._as_target(y)
             reading = encoder.read_one(x, target)
             if reading is not None:
                 verb(self, reading.row, y)

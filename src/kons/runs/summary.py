@@ -124,6 +124,8 @@ def shares_of(learner: Any) -> dict[str, float]:
 
 def _complaints(stream: Stream) -> list[str]:
     found = [f"skipped, {reason}: {text}" for reason, text in stream.first_skipped.items() if text]
+    if stream.odd_text and stream.odd_text not in stream.notes:
+        found.append(stream.odd_text)
     if stream.gaps:
         found.append(f"gaps filled: {listed([f'{name} {n:,}' for name, n in stream.gaps.items()])}")
     return found

@@ -33,7 +33,8 @@ class ArffReader(DelimitedReader):
         names: list[str] = []
         texts: list[int] = []
         self._zeros: list[str] = []
-        for number, line in _lines(feed, self.name):
+        for number, data in _lines(feed, self.name):
+            line = self._readable_header(data, number)
             word = line.split(None, 1)[0].lower() if line.strip() else ""
             if not word or word.startswith(("%", "@relation")):
                 continue
@@ -100,7 +101,7 @@ class ArffReader(DelimitedReader):
         return cells
 
 
-def _lines(feed: Feed, name: str) -> Iterator[tuple[int, str]]:
+def _lines(feed: Feed, name: str) -> Iterator[tuple[int, bytes]]:
     """Lines with their numbers; what comes after the last one taken goes back into the feed."""
     rest, at, number = b"", 0, 0
     try:
@@ -108,7 +109,7 @@ def _lines(feed: Feed, name: str) -> Iterator[tuple[int, str]]:
             while (end := rest.find(b"\n", at)) < 0:
                 rest, at = rest[at:], 0
                 more = feed.read(max(PIECE, len(rest)))
-                if b"\0" in more or len(rest) > LONGEST:
+                if len(rest) > LONGEST:
                     raise InputError(f"{name}, line {number + 1}: not text, but binary data.")
                 rest += more
                 if not more:
@@ -118,12 +119,7 @@ def _lines(feed: Feed, name: str) -> Iterator[tuple[int, str]]:
                 return
             line, at = rest[at:end], min(end + 1, len(rest))
             number += 1
-            try:
-                yield number, line.decode("utf-8")
-            except UnicodeDecodeError:
-                raise InputError(
-                    f"{name}, line {number}: not UTF-8 text: save it as UTF-8, or set encoding."
-                ) from None
+            yield number, line
     finally:
         feed.put_back(rest[at:])
 

@@ -1,4 +1,8 @@
-"""Bytes of a file, a pipe or standard input: unpacked, as UTF-8, in pieces that end where a record ends."""
+"""Bytes of a file, a pipe or standard input: unpacked, in pieces that end where a record ends, as UTF-8.
+
+What is no UTF-8 is told by its line, and read as Windows-1252, which has all of Latin-1: so are files written
+whose encoding nobody says. In a number such a letter is what makes a bad cell of it.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +16,22 @@ import zipfile
 import zlib
 from collections.abc import Callable, Generator
 from hashlib import blake2b
-from io import BufferedReader
+from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from kons.errors import ConfigurationError, InputError, KonsError, MissingExtraError
 from kons.streams.wording import shortened
 
-__all__ = ["LONGEST", "Feed", "Source", "pieces"]
+__all__ = ["LONGEST", "Feed", "OddText", "Source", "as_utf8", "pieces"]
 
 LONGEST = 1 << 24  # bytes of one record; a "line" beyond is not text
 PIECE = 1 << 20
 DAMAGE = (zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 ENDS = 1 << 16  # bytes at each end of a file that its fingerprint digests
+MARK = 8  # bytes that tell how a file is packed
 PACKED = {b"7z\xbc\xaf": "a 7z archive", b"\xd0\xcf\x11\xe0": "an old Excel workbook"}
 MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",  # begins with that of UTF-16
@@ -113,7 +118,8 @@ class Feed:
     """An open source: bytes in order, with a way to put some back."""
 
     def __init__(self, source: Source, raw: BinaryIO, *, pipe: bool) -> None:
-        self._source, self._raw, self._pipe = source, raw, pipe
+        self._source, self._file, self._pipe = source, raw, pipe
+        self._raw: Any = raw
         self._back = b""
         self._ended = False
         self.done = 0
@@ -129,7 +135,9 @@ class Feed:
         if self._started:
             return
         self._started = True
-        first = self._take(lambda: _peek(self._raw))
+        first = self._take(lambda: self._raw.read(MARK) if self._pipe else self._raw.peek(MARK)[:MARK])
+        if self._pipe:  # whose first bytes may come one by one
+            self._raw = BufferedReader(_Again(first, self._raw))
         for mark, what in PACKED.items():
             if first.startswith(mark):
                 raise InputError(f"{self._source.name} is {what}: unpack it first, or pack it with gzip.")
@@ -167,13 +175,11 @@ class Feed:
     def close(self) -> None:
         """Close the file; standard input stays open."""
         if self._source.path is not None:
-            self._raw.close()
+            self._file.close()
 
     def _raw_read(self, size: int) -> bytes:
         file: Any = self._unpacker if self._unpacker is not None else self._raw
-        # A pipe is not waited for until a whole piece has come.
-        read = file.read1 if self._pipe and hasattr(file, "read1") else file.read
-        data: bytes = self._take(lambda: read(size))
+        data: bytes = self._take(lambda: _read_some(file, size) if self._pipe else file.read(size))
         if self._pipe or self._source.path is None:
             self.done += len(data)
         else:
@@ -233,7 +239,7 @@ class Feed:
 def pieces(
     feed: Feed, name: str, line: int, end: Callable[[bytes], int], size: int = PIECE
 ) -> Generator[tuple[bytes, int], None, None]:
-    """(text that ends where a record ends, number of its first line), in order.
+    """(bytes that end where a record ends, number of their first line), in order.
 
     ``end(data)`` is where the last whole record of ``data`` ends, 0 if there is none. Left early, what was
     read and not handed on goes back into the feed.
@@ -245,9 +251,6 @@ def pieces(
         while data := feed.read(max(size, held)):
             rest.append(data)
             held += len(data)
-            if b"\0" in data:
-                bad = line + b"".join(rest)[: held - len(data) + data.index(b"\0")].count(b"\n")
-                raise InputError(f"{name}, line {bad}: not text, but binary data.")
             # A pipe may come in drops: a long record is searched when twice as much is there.
             breaks = breaks or b"\n" in data
             if held <= LONGEST and (held < 2 * tried or not breaks):
@@ -262,32 +265,86 @@ def pieces(
                 continue
             data, rest = data[:cut], [data[cut:]] if cut < held else []
             held, tried = held - cut, 0
-            _require_text(name, line, data)
             yield data, line
             # Five times as fast as bytes.count on letters this frequent.
             line += int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == 10))
         if held:
             data, rest = b"".join(rest), []
-            _require_text(name, line, data)
             yield data, line
     finally:
         feed.put_back(b"".join(rest))
 
 
-def _peek(raw: Any) -> bytes:
-    return bytes(raw.peek(8)[:8]) if isinstance(raw, BufferedReader) else b""
+class _Again(RawIOBase):
+    """A pipe from its start, of which the first bytes were taken."""
+
+    def __init__(self, first: bytes, pipe: Any) -> None:
+        self._first, self._pipe = first, pipe
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._first[: len(buffer)] or _read_some(self._pipe, len(buffer))
+        self._first = self._first[len(data) :]
+        buffer[: len(data)] = data
+        return len(data)
 
 
-def _require_text(name: str, line: int, data: bytes) -> None:
-    if data.isascii():
-        return
+def _read_some(pipe: Any, size: int) -> bytes:
+    """What is there; a pipe is not waited for until all has come."""
+    data: bytes = pipe.read1(size) if hasattr(pipe, "read1") else pipe.read(size)
+    return data
+
+
+class OddText(NamedTuple):
+    """The first byte of a piece that is no UTF-8, or none of any text."""
+
+    at: int
+    is_zero: bool
+
+    @property
+    def reason(self) -> str:
+        """As a complaint says it."""
+        if self.is_zero:
+            return "not text, but binary data"
+        return "not UTF-8 text: save it as UTF-8, or set encoding (latin-1, ...)"
+
+    @property
+    def remark(self) -> str:
+        """What became of it."""
+        if self.is_zero:
+            return "not text, but binary data, read as \N{REPLACEMENT CHARACTER}"
+        return "not UTF-8 text, read as Windows-1252: if that is wrong, set encoding (cp1250, ...)"
+
+
+def as_utf8(data: bytes) -> tuple[bytes, OddText | None]:
+    """The same with no byte that is odd, and the first that was.
+
+    >>> as_utf8("Zürich, Köln".encode())[1], as_utf8("Zürich".encode("latin-1"))[0].decode()
+    (None, 'Zürich')
+    """
+    zero = data.find(b"\0")
+    if zero < 0 and data.isascii():
+        return data, None
     try:
         data.decode("utf-8")
+        first = len(data)
     except UnicodeDecodeError as error:
-        bad = line + data[: error.start].count(b"\n")
-        raise InputError(
-            f"{name}, line {bad}: not UTF-8 text: save it as UTF-8, or set encoding (latin-1, ...)."
-        ) from None
+        first = error.start
+    if zero < 0 and first == len(data):
+        return data, None
+    text = data.decode("utf-8", WINDOWS).replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return text.encode(), OddText(first if zero < 0 else min(zero, first), 0 <= zero < first)
+
+
+def _as_windows(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+WINDOWS = "kons.windows"
+codecs.register_error(WINDOWS, _as_windows)
 
 
 def _too_long(name: str, line: int, data: bytes) -> str:

@@ -83,16 +83,23 @@ class Tally:
     broken: int = 0
     """Rows that could not be read as a whole, and were kept."""
     first_broken: str = ""
+    disordered: int = 0
+    """Rows that were earlier than the one before, and were kept."""
+    first_disordered: str = ""
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether every row is to be handed on, whatever is wrong with it."""
+        return self.every_row and self.on_bad_row == "gap"
 
     def keeps_broken(self, problem: InputError) -> bool:
         """Whether a row that cannot be read as a whole is a row all the same; counts it, either way."""
-        kept = self.every_row and self.on_bad_row == "gap"
-        if kept:
+        if self.keeps_all:
             self.broken += 1
             self.first_broken = self.first_broken or str(problem)
         else:
             self.add("bad row", 1, str(problem))
-        return kept
+        return self.keeps_all
 
     def add(self, reason: str, count: int = 1, first: str = "") -> None:
         """Count some rows."""

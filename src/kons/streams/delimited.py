@@ -8,6 +8,7 @@ knows which line is wrong.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
@@ -58,19 +59,14 @@ class DelimitedReader(TextReader):
         # Twice as much each time, so that a name without an end costs no more than reading it.
         while (end := self._first_end(data)) == 0 and (more := feed.read(max(HEAD, len(data)))):
             data += more
-            if b"\0" in more or len(data) > LONGEST:
+            if len(data) > LONGEST:
                 raise InputError(f"{self.name}, line 1: not text, but binary data.")
         end = end or len(data)
         while self._asked is None and len(data) < HEAD and data.count(b"\n") <= LINES:
             if not (more := feed.read(HEAD)):
                 break
             data += more
-        try:
-            text = data[:end].decode("utf-8")
-        except UnicodeDecodeError:
-            raise InputError(
-                f"{self.name}, line 1: not UTF-8 text: save it as UTF-8, or set encoding (latin-1, ...)."
-            ) from None
+        text = self._readable_header(data[:end])
         if not text.strip():
             raise InputError(f"{self.name} is empty: expected a line with the columns' names, then rows.")
         self.delimiter = self._asked or self._likely_delimiter(data[: max(end, data.rfind(b"\n", 0, HEAD))])
@@ -163,14 +159,25 @@ class DelimitedReader(TextReader):
             except StopIteration:
                 return
             except csv.Error as error:
-                yield Record(start, [], InputError(f"{self.name}, line {start}: {reworded(error)}."))
+                problem = InputError(f"{self.name}, line {start}: {reworded(error)}.")
                 # A quote that is not closed as it should be costs its own line, and not those behind it.
                 lines = lines or data.split(b"\n")
+                yield Record(start, self._despite_quotes(lines[start - line].decode()), problem)
                 for place in range(start - line + 1, reader.line_num):
                     yield from self._records(lines[place], line + place)
                 continue
             if row and not (len(row) == 1 and len(self.columns) > 1 and not row[0].strip()):
                 yield self._record(start, row)
+
+    def _despite_quotes(self, line: str) -> list[str]:
+        """The cells of a line whose quotes are not as they should be, as far as they can be told apart."""
+        cells: list[str] = []
+        with contextlib.suppress(csv.Error):
+            cells = next(self._reader(line, strict=False), [])
+        if len(cells) != len(self.columns):
+            without = [cell.strip(f" \r{self.quote}") for cell in line.split(self.delimiter)]
+            cells = without if len(without) == len(self.columns) else cells[:-1]
+        return cells
 
     def _record(self, line: int, row: list[str]) -> Record:
         """With a complaint, if it has a wrong number of fields."""
@@ -180,13 +187,13 @@ class DelimitedReader(TextReader):
         what = f"{len(row)} field(s), expected the header's {len(self.columns)}{hint}"
         return Record(line, row, InputError(f"{self.name}, line {line}: {what}"))
 
-    def _reader(self, text: str) -> Any:
+    def _reader(self, text: str, *, strict: bool = True) -> Any:
         return csv.reader(
             io.StringIO(text, newline="\n"),
             delimiter=self.delimiter,
             quotechar=self.quote,
             skipinitialspace=True,
-            strict=True,
+            strict=strict,
         )
 
     # ---- at once

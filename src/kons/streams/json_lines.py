@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -57,7 +58,7 @@ class JsonLinesReader(TextReader):
         source = pieces(feed, self.name, 1, self._end)
         for data, line in source:
             taken.append(data)
-            for _, found in self._objects(data, line):
+            for _, found in self._objects(self._readable(data, line), line):
                 if isinstance(found, InputError):
                     problem = problem or found
                 else:
@@ -154,9 +155,10 @@ class ListFeed(Feed):
 
     def __init__(self, feed: Feed, name: str) -> None:
         self._feed, self._name = feed, name
-        self._decode = json.JSONDecoder().raw_decode
+        self._decode = json.JSONDecoder(strict=False).raw_decode
+        # Bytes that are no UTF-8 are handed on as they are.
+        self._decoder: codecs.IncrementalDecoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._text = ""
-        self._bytes = b""  # of a letter that is not complete
         self._back = b""
         self._count = 0
         self._opened = self._closed = False
@@ -187,7 +189,7 @@ class ListFeed(Feed):
             self._text = self._text[at:]
             if not out:
                 self._complain()
-        return "".join(out).encode()
+        return "".join(out).encode("utf-8", "surrogateescape")
 
     def close(self) -> None:
         self._feed.close()
@@ -199,25 +201,13 @@ class ListFeed(Feed):
 
     def _more(self, size: int) -> str:
         """At least so many bytes as text, unless they end; none at the end only."""
-        parts, length = [self._bytes], 0
+        parts, length = [b""], 0
         while length < size:
             parts.append(self._feed.read(size))
             length += len(parts[-1])
             if not parts[-1]:
                 break
-        data = b"".join(parts)
-        if b"\0" in data:
-            raise InputError(f"{self._name}: not text, but binary data.")
-        try:
-            text = data.decode("utf-8")
-            self._bytes = b""
-        except UnicodeDecodeError as error:
-            if error.start < len(data) - 4 or length == 0:
-                raise InputError(
-                    f"{self._name}: not UTF-8 text: save it as UTF-8, or set encoding (latin-1, ...)."
-                ) from None
-            text, self._bytes = data[: error.start].decode("utf-8"), data[error.start :]
-        return text
+        return self._decoder.decode(b"".join(parts), final=not parts[-1])
 
     def _elements(self, out: list[str], at: int, *, ended: bool) -> int:
         """Take whole elements from the text on; where the rest begins."""

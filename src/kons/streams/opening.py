@@ -143,6 +143,8 @@ def open_stream(
         shows it.
     delimiter, encoding
         For text files, if not comma, semicolon, tab, bar or spaces, or neither UTF-8 nor marked as UTF-16.
+        Bytes that are no UTF-8 are else read as Windows-1252, and told (``stream.odd_text``), or an error
+        under ``on_bad_row="error"``.
     header
         Whether the first line holds the columns' names; by itself, unless all of them are numbers. Columns
         without names are called c1, c2, ...
@@ -237,7 +239,7 @@ def open_stream(
         na_values=gaps,
         ordered=None if shuffle is None else ordered,
     )
-    notes = [*reader.notes, *notes]
+    notes = [*reader.notes, *([reader.odd_text] if reader.odd_text else []), *notes]
     if task == "auto" and made.task == "regression":
         made, more = _second_look(reader, made, cells[chosen])
         notes += more

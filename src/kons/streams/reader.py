@@ -35,6 +35,8 @@ class Reader(ABC):
     """The target, where the source itself says which column it is."""
     categories: Sequence[str] = ()
     """Columns that the source itself declares to be text."""
+    odd_text: str = ""
+    """Of bytes that are no text in its encoding, which line has the first, and what became of it."""
     bytes_total: int | None = None
     bytes_done: int = 0
 

@@ -176,18 +176,25 @@ class Assembler:
             return chunk
         column = next(c for c in self._plan.read() if c.name == name)
         absent = _blank(chunk, column)
-        if absent.any():
-            chunk, _ = self._without(chunk, absent, "bad row", skip=self._skip_bad, complain=self._no_time)
-            if not len(chunk):
-                return chunk
-        times: Any = chunk.columns[name]
+        if absent.any() and not self._tally.keeps_all:
+            chunk, kept = self._without(chunk, absent, "bad row", skip=self._skip_bad, complain=self._no_time)
+            absent = absent[kept]
+        known = np.flatnonzero(~absent)
+        if not len(known):
+            return chunk
+        times: Any = np.asarray(chunk.columns[name])[known]
         before = times[:1] if self._last_time is None else np.array([self._last_time], dtype=times.dtype)
-        earlier = np.diff(times, prepend=before) < 0
-        if earlier.any():
-            chunk, _ = self._without(chunk, earlier, "", skip=False, complain=self._goes_back)
-        if len(chunk):
-            self._last_time = times[len(chunk) - 1]
-        return chunk
+        earlier = known[np.diff(times, prepend=before) < 0]
+        self._last_time = times[-1]
+        if not len(earlier):
+            return chunk
+        if self._tally.keeps_all:
+            told = self._tally.first_disordered or str(self._goes_back(chunk, int(earlier[0])))
+            self._tally.first_disordered = told
+            self._tally.disordered += len(earlier)
+            return chunk
+        backwards = np.isin(np.arange(len(chunk)), earlier)
+        return self._without(chunk, backwards, "", skip=False, complain=self._goes_back)[0]
 
     def _no_time(self, chunk: Chunk, row: int) -> InputError:
         name = str(self._plan.time)

@@ -105,7 +105,8 @@ class _ShuffledText(_Shuffled):
         table: list[list[Any]] = []
         for batch in self._batches(min(rows, ROWS)):
             for text, line in self._texts(batch):
-                table += [r.cells for r in self._inner._records(text, line) if r.problem is None]
+                records = self._inner._records(self._readable(text, line), line)
+                table += [r.cells for r in records if r.problem is None]
             if len(table) >= rows:
                 break
         if not table:
@@ -114,19 +115,32 @@ class _ShuffledText(_Shuffled):
 
     def raw_chunks(self, wanted: Sequence[ColumnFormat], tally: Tally) -> Generator[Chunk, None, None]:
         for batch in self._batches():
-            found = list(self._texts(batch))
-            strict = Tally("error", tally.required)
-            chunk = self._inner._at_once(b"".join(text for text, _ in found), 0, wanted, strict)
-            if chunk is None or chunk.error is not None:  # one by one each message has its own line
-                for text, line in found:
-                    yield self._inner._one_by_one(text, line, wanted, tally)
-                continue
-            first = np.cumsum([0, *(text.count(b"\n") for text, _ in found)])
-            record = np.searchsorted(first, chunk.lines, side="right") - 1
-            lines = np.array([line for _, line in found], dtype=np.int64)
-            chunk.lines = lines[record] + chunk.lines - first[record]
-            chunk.cell = self._cell_of(found, record)
-            yield chunk
+            found: list[tuple[bytes, int]] = []
+            error = None
+            for data, line in self._texts(batch):
+                error = self._inner._up_to_odd(data, line)[1] if tally.on_bad_row == "error" else None
+                if error is not None:
+                    break
+                found.append((self._readable(data, line), line))
+            yield from self._chunks_of(found, wanted, tally)
+            if error is not None:
+                raise error
+
+    def _chunks_of(
+        self, found: list[tuple[bytes, int]], wanted: Sequence[ColumnFormat], tally: Tally
+    ) -> Iterator[Chunk]:
+        strict = Tally("error", tally.required)
+        chunk = self._inner._at_once(b"".join(text for text, _ in found), 0, wanted, strict)
+        if chunk is None or chunk.error is not None:  # one by one each message has its own line
+            for text, line in found:
+                yield self._inner._one_by_one(text, line, wanted, tally)
+            return
+        first = np.cumsum([0, *(text.count(b"\n") for text, _ in found)])
+        record = np.searchsorted(first, chunk.lines, side="right") - 1
+        lines = np.array([line for _, line in found], dtype=np.int64)
+        chunk.lines = lines[record] + chunk.lines - first[record]
+        chunk.cell = self._cell_of(found, record)
+        yield chunk
 
     def _cell_of(self, found: list[tuple[bytes, int]], record: NDArray[np.int64]) -> Any:
         def cell(row: int, name: str) -> Any:
@@ -192,17 +206,18 @@ class _ShuffledText(_Shuffled):
         found: list[tuple[bytes, int]] = [(b"", 0)] * len(rows)
         for i in np.argsort(begin).tolist():
             row, group = int(rows[i]), int(rows[i]) // GROUP
-            text = (
-                self._inner._tidied(self._read(int(begin[i]), int(stop[i] - begin[i]))).rstrip(b"\r\n")
-                + b"\n"
-            )
             base, line = self._bases[group].tolist()
             if self._regular[group]:
                 line += row % GROUP
             else:  # a record of several lines, or blank ones, before it
                 line += self._read(base, int(begin[i]) - base).count(b"\n")
-            found[i] = text, line
+            found[i] = self._read(int(begin[i]), int(stop[i] - begin[i])), line
         return found
+
+    def _readable(self, data: bytes, line: int) -> bytes:
+        text = self._inner._readable(data, line)
+        self.odd_text = self._inner.odd_text
+        return self._inner._tidied(text).rstrip(b"\r\n") + b"\n"
 
     def _read(self, at: int, size: int) -> bytes:
         data = os.pread(self._file, size, self._origin + at)

@@ -168,6 +168,16 @@ class Stream:
         return self._tally.broken, self._tally.first_broken
 
     @property
+    def disordered(self) -> tuple[int, str]:
+        """How many rows were earlier than the one before, and were kept; the first complaint."""
+        return self._tally.disordered, self._tally.first_disordered
+
+    @property
+    def odd_text(self) -> str:
+        """Of bytes that are no UTF-8, which line has the first, and what they were read as; else empty."""
+        return self._reader.odd_text
+
+    @property
     def source(self) -> str:
         """The source, for people."""
         return self._reader.name
@@ -310,9 +320,8 @@ class Stream:
     def _parts(self) -> Iterator[Rows]:
         plan, reader = self._plan, self._reader
         wanted = plan.read(with_target=self._with_target)
-        required = {plan.time, None if self._every_row else plan.target} - {None}
-        tally = self._tally = Tally(self._on_bad_row, frozenset(map(str, required)))
-        tally.every_row = self._every_row
+        required = set() if self._every_row else {plan.time or plan.target, plan.target}
+        tally = self._tally = Tally(self._on_bad_row, frozenset(required), every_row=self._every_row)
         assembler = self._assembler = Assembler(
             self._plan,
             reader.where,

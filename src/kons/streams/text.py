@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kons.errors import InputError, MissingExtraError
-from kons.streams.bytes import PIECE, Feed, Source, pieces
+from kons.streams.bytes import PIECE, Feed, Source, as_utf8, pieces
 from kons.streams.chunks import Chunk, Tally, from_cells
 from kons.streams.reader import Reader
 from kons.tables.cells import ColumnFormat
@@ -18,6 +18,7 @@ __all__ = ["TextReader", "arrow"]
 
 ROWS_A_PIECE = 200  # at least so many rows at once, also of very wide tables
 LARGEST_PIECE = 1 << 26
+NEWLINE = b"\n"
 
 
 def arrow(module: str) -> Any:
@@ -57,6 +58,7 @@ class TextReader(Reader):
         self._used = False
         self._feed: Feed | None = None
         self._first_line = 1
+        self._header_error: InputError | None = None
         feed = self._begin()
         if self.resumable:
             feed.close()
@@ -90,8 +92,32 @@ class TextReader(Reader):
         return feed
 
     def _tidied(self, data: bytes) -> bytes:
-        """A piece as the two ways of reading it want it, line by line the same."""
+        """A piece of UTF-8 as the two ways of reading it want it, line by line the same."""
         return data
+
+    def _readable(self, data: bytes, line: int) -> bytes:
+        """A piece as UTF-8, whatever its bytes are; the first odd one is told by its line."""
+        text, odd = as_utf8(data)
+        if odd is not None and not self.odd_text:
+            where = self.where(line + data.count(NEWLINE, 0, odd.at)).removeprefix(f"{self.name}, ")
+            self.odd_text = f"{where}: {odd.remark}"
+        return text
+
+    def _readable_header(self, data: bytes, line: int = 1) -> str:
+        """Lines with names, which binary data are not."""
+        if b"\0" in data:
+            raise InputError(f"{self.name}, line {line}: not text, but binary data.")
+        self._header_error = self._header_error or self._up_to_odd(data, line)[1]
+        return self._readable(data, line).decode()
+
+    def _up_to_odd(self, data: bytes, line: int) -> tuple[bytes, InputError | None]:
+        """The records before the first odd byte, and the complaint about it."""
+        odd = as_utf8(data)[1]
+        if odd is None:
+            return data, None
+        before = data[: data.rfind(NEWLINE, 0, odd.at) + 1]
+        where = self.where(line + before.count(NEWLINE))
+        return before[: self._end(before)], InputError(f"{where}: {odd.reason}.")
 
     # ---- the same for all
 
@@ -107,7 +133,7 @@ class TextReader(Reader):
             for data, line in source:
                 taken.append(data)
                 length += len(data)
-                for record in self._records(self._tidied(data), line):
+                for record in self._records(self._tidied(self._readable(data, line)), line):
                     if record.problem is not None:
                         problem = problem or record.problem
                     else:
@@ -137,12 +163,20 @@ class TextReader(Reader):
             raise InputError(f"{self.name} was read already, and can be read only once.")
         self._used = True
         feed = self._begin()
+        if self._header_error is not None and tally.on_bad_row == "error":
+            feed.close()
+            raise self._header_error
         try:
             for data, line in pieces(feed, self.name, self._first_line, self._end, self._piece):
                 self.bytes_done = feed.done
-                data = self._tidied(data)
-                chunk = self._at_once(data, line, wanted, tally)
-                yield chunk if chunk is not None else self._one_by_one(data, line, wanted, tally)
+                error = None
+                if tally.on_bad_row == "error":
+                    data, error = self._up_to_odd(data, line)
+                text = self._tidied(self._readable(data, line))
+                chunk = self._at_once(text, line, wanted, tally)
+                chunk = chunk if chunk is not None else self._one_by_one(text, line, wanted, tally)
+                chunk.error = chunk.error or error
+                yield chunk
         finally:
             feed.close()
 

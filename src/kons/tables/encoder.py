@@ -11,14 +11,24 @@ from kons.arrays import Matrix, Vector, require_integer
 from kons.state import Array, Count, Field, Flag, Part, Sizes, fields
 from kons.stored import Stored
 from kons.tables.cells import ColumnFormat
-from kons.tables.features import KINDS, LOOKS, ColumnFeatures, NumberFeatures
+from kons.tables.dates import DateFeatures
+from kons.tables.features import ColumnFeatures
+from kons.tables.numbers import LOOKS, NumberFeatures
 from kons.tables.records import Records, record_to_keep
 from kons.tables.single import Reading, SingleRecords
+from kons.tables.texts import TextFeatures
 
 __all__ = ["Encoder", "Growth", "Piece"]
 
 #: Of several targets, or classes, so many have statistics.
 MOST_OUTPUTS = 9
+#: Kinds of columns; a flag is 0 or 1.
+KINDS: dict[str, type[ColumnFeatures]] = {
+    "number": NumberFeatures,
+    "flag": NumberFeatures,
+    "text": TextFeatures,
+    "date": DateFeatures,
+}
 
 
 class Growth(NamedTuple):
@@ -217,7 +227,7 @@ class Encoder(Part):
     # ---- one dict
 
     def look_one(self, x: dict[Any, Any]) -> Vector:
-        """As :meth:`look` of this dict alone, in a fraction of the time."""
+        """As :meth:`look` of this dict alone, in a fraction of the time; not to be written to."""
         return (self._single or self._of_singles()).look(x)
 
     def read_one(self, x: dict[Any, Any], target: Any) -> Reading | None:

@@ -162,11 +162,17 @@ class Indicators(Part):
 
     def lacks_room(self, code: int) -> bool:
         """Whether the level of the last row comes often enough, has no column, and there is none left."""
-        if self.used < self.capacity or self.places[code] >= 0.0 or self.counts[code] < FREQUENT:
+        return self._lacks_room(code, int(self.counts[code]), int(self.counts.sum()))
+
+    def would_lack_room(self, code: int, rows: int) -> bool:
+        """The same behind one more row of this level, where so many have come."""
+        return self._lacks_room(code, int(self.counts[code]) + 1, rows + 1)
+
+    def _lacks_room(self, code: int, count: int, rows: int) -> bool:
+        if self.used < self.capacity or self.places[code] >= 0.0 or count < FREQUENT:
             return False
         # Where all columns are taken the target statistics join, which is cheap.
-        full = self.capacity == MOST_INDICATORS
-        return full or bool(self.counts[code] * NOTICED >= self.counts.sum())
+        return self.capacity == MOST_INDICATORS or count * NOTICED >= rows
 
     def learn(self, codes: Any) -> Any:
         """The column that each row has among its own, -1 for none; counts the rows."""

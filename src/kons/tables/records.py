@@ -14,7 +14,7 @@ import numpy as np
 
 from kons.arrays import Matrix
 from kons.errors import InputError, MissingExtraError, notice
-from kons.tables.dates import NOT_A_TIME
+from kons.tables.moments import NOT_A_TIME
 
 __all__ = [
     "ArrayRecords",

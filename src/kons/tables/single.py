@@ -6,7 +6,8 @@
     ...                              the learner learns reading.row, and may refuse it
     single.learn(reading, known)     cannot fail
 
-so that nothing has to be marked and put back. A row after which features join goes the way of blocks.
+so that nothing has to be marked and put back. A row after which features join goes the way of blocks. A dict
+that is asked about and then learned is read once.
 """
 
 from __future__ import annotations
@@ -19,18 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kons.arrays import Vector
-from kons.tables.dates import MICROSECONDS_A_DAY, NOT_A_TIME, PARTS, phases_of
-from kons.tables.features import (
-    LARGEST,
-    STATISTIC,
-    ColumnFeatures,
-    DateFeatures,
-    NumberFeatures,
-    TextFeatures,
-)
-from kons.tables.levels import FREQUENT
-from kons.tables.moments import microseconds
-from kons.tables.records import as_number, kind_of, typed
+from kons.tables.features import OneCell
+from kons.tables.numbers import LARGEST, NumberFeatures
+from kons.tables.records import as_number, kind_of
 
 if TYPE_CHECKING:
     from kons.tables.encoder import Encoder
@@ -43,7 +35,11 @@ class Reading(NamedTuple):
 
     row: Vector
     numbers: Sequence[float]
-    others: Sequence[Any]
+    others: Sequence[Any] = ()
+    known: int = 0
+    """How many columns have a value, at least."""
+    first_gap: bool = False
+    """Whether a column of numbers has its first gap."""
 
 
 class SingleRecords:
@@ -53,12 +49,12 @@ class SingleRecords:
         self._columns, self._width, self._grows = encoder.columns, encoder.width, encoder.grows
         #: Columns that are a number and perhaps whether it is missing, with the places of both; -1 for none.
         self._numbers: list[tuple[Any, int, int, NumberFeatures]] = []
-        self._others: list[tuple[Any, _Other]] = []
+        self._others: list[tuple[Any, OneCell]] = []
         for name, column in encoder.columns.items():
             if isinstance(column, NumberFeatures) and column.levels is None:
                 self._numbers.append((name, column.slots[0], *(column.places("missing") or [-1]), column))
             else:
-                self._others.append((name, _OTHERS[type(column)](column)))
+                self._others.append((name, column.one_cell()))
         #: All numbers at once, and whether they are the row.
         self._slots = [slot for _, slot, _, _ in self._numbers]
         self._pick: Any = itemgetter(*(name for name, *_ in self._numbers)) if len(self._slots) > 1 else None
@@ -67,21 +63,30 @@ class SingleRecords:
         self._sparse = self._width > 3 * len(encoder.columns)
         #: Whether any column looks at targets.
         self.follows_targets = any(column.statistics is not None for column in encoder.columns.values())
+        #: Where equal values may be read otherwise: 1 and True as text, an hour that comes twice.
+        self._particular = [name for name, other in self._others if other.column.kind != "number"]
+        #: What was asked last, and is likely to be learned next, with its reading.
+        self._asked: tuple[dict[Any, Any], Reading] | None = None
 
     def look(self, x: dict[Any, Any]) -> Vector:
         """The row of a dict as if it came next. Changes nothing."""
-        return (self._plain(x) or self._read(x)[0]).row
+        reading = self._reading(x)
+        for name in self._particular:
+            value = x.get(name)
+            kind = type(value)
+            if not (kind is str or value is None or (kind is datetime.datetime and value.tzinfo is None)):
+                self._asked = None
+                return reading.row
+        self._asked = x.copy(), reading
+        return reading.row
 
     def read(self, x: dict[Any, Any]) -> Reading | None:
         """The row of a dict that is about to be learned; None where features join behind it."""
-        plain = self._plain(x)
-        if plain is not None:
-            return plain
-        reading, known, first_gap = self._read(x)
+        reading = self._reading(x)
         if self._grows:
-            if first_gap:
+            if reading.first_gap:
                 return None
-            if known < len(x):  # others: a new column, or a gap
+            if reading.known < len(x):  # others: a new column, or a gap
                 for name in x:
                     if name not in self._columns and kind_of(x[name], name) is not None:
                         return None
@@ -92,6 +97,7 @@ class SingleRecords:
 
     def learn(self, reading: Reading, known: Any) -> None:
         """Learn a row whose targets are ``known``, one for each output that has statistics, if any has."""
+        self._asked = None
         for (_, _, _, column), number in zip(self._numbers, reading.numbers, strict=True):
             before = column.total
             total = before + number
@@ -103,12 +109,19 @@ class SingleRecords:
         for (_, other), value in zip(self._others, reading.others, strict=True):
             other.learn(value, known)
 
-    def _plain(self, x: dict[Any, Any]) -> Reading | None:
-        """The row of a dict with just the known columns, all of them plain numbers; None for any other."""
-        if not self._all_numbers or len(x) != len(self._numbers):
-            return None
-        numbers = self._plain_numbers(x)
-        return None if numbers is None else Reading(np.array(numbers, np.float64), numbers, ())
+    def _reading(self, x: dict[Any, Any]) -> Reading:
+        if self._asked is not None:
+            try:
+                if self._asked[0] == x:
+                    return self._asked[1]
+            except (TypeError, ValueError):  # of arrays, nobody can say whether they are equal
+                pass
+        numbers: Any = None
+        if self._pick is not None and len(x) >= len(self._slots):
+            numbers = self._plain_numbers(x)
+            if numbers is not None and self._all_numbers:
+                return Reading(np.array(numbers, np.float64), numbers, (), len(numbers))
+        return self._read(x, numbers)
 
     def _plain_numbers(self, x: dict[Any, Any]) -> tuple[float, ...] | None:
         """Of columns of numbers the values, if all are there and plain."""
@@ -120,11 +133,9 @@ class SingleRecords:
         except (LookupError, TypeError, ValueError, ArithmeticError):
             return None
 
-    def _read(self, x: dict[Any, Any]) -> tuple[Reading, int, bool]:
-        """The row, how many columns have a value at least, and whether one has its first gap."""
+    def _read(self, x: dict[Any, Any], numbers: Any) -> Reading:
+        """The row of any dict, of which the columns of numbers may be known."""
         row: Any = np.zeros(self._width) if self._sparse else [0.0] * self._width
-        numbers: Any = self._plain_numbers(x) if self._pick is not None else None
-        others: list[Any] = []
         get, known, first_gap = x.get, len(self._numbers), False
         if numbers is not None:
             for slot, value in zip(self._slots, numbers, strict=True):
@@ -145,151 +156,9 @@ class SingleRecords:
                     row[missing] = 1.0
                 else:
                     first_gap = True
+        others: list[Any] = []
         for name, other in self._others:
             value = get(name)
             known += value is not None
-            value = other.typed(value, name)
-            others.append(value)
-            other.write(value, row)
-        return Reading(row if self._sparse else np.array(row), numbers, others), known, first_gap
-
-
-class _Other:
-    """A column that is more than a number; its places in a row."""
-
-    def __init__(self, column: ColumnFeatures) -> None:
-        self.column: Any = column
-        self.statistics = column.places(STATISTIC)
-
-    def typed(self, value: Any, name: Any) -> Any:
-        """As the column's kind."""
-        return typed([value], self.column.kind, name, self.column.read)[0]
-
-    def grows(self, value: Any) -> bool:
-        """Whether features join behind a row with this value."""
-        raise NotImplementedError
-
-    def write(self, value: Any, row: Any) -> None:
-        """Write the features of a value."""
-        raise NotImplementedError
-
-    def learn(self, value: Any, known: Vector) -> None:
-        """Learn a row."""
-        raise NotImplementedError
-
-    def _write_statistics(self, code: int, row: Any) -> None:
-        for k, slot in enumerate(self.statistics):
-            row[slot] = self.column.statistics.look_one(code, k)
-
-    def _learn_level(self, level: Any, known: Vector) -> int:
-        code: int = self.column.code(level)
-        self.column.statistics.learn_one(code, known)
-        return code
-
-
-class _Number(_Other):
-    def __init__(self, column: ColumnFeatures) -> None:
-        super().__init__(column)
-        self.missing = column.places("missing")
-
-    def typed(self, value: Any, name: Any) -> Any:
-        return as_number(self.column.read_text(value) if type(value) is str else value, name)
-
-    def grows(self, value: float) -> bool:
-        return value != value and not self.missing
-
-    def write(self, value: float, row: Any) -> None:
-        there = value == value
-        row[self.column.slots[0]] = value if there else self.column.mean
-        if self.missing and not there:
-            row[self.missing[0]] = 1.0
-        if self.statistics:
-            self._write_statistics(self.column.levels.find_one(value if there else None), row)
-
-    def learn(self, value: float, known: Vector) -> None:
-        self.column.count_one(value)
-        if self.column.levels is not None:
-            self._learn_level(value if value == value else None, known)
-
-
-class _Text(_Other):
-    def __init__(self, column: ColumnFeatures) -> None:
-        super().__init__(column)
-        self.slots = column.places("level")
-
-    def typed(self, value: Any, name: Any) -> Any:
-        return value if type(value) is str and self.column.format is None else super().typed(value, name)
-
-    def grows(self, value: str | None) -> bool:
-        code, indicators = self.column.levels.find_one(value), self.column.indicators
-        if self.statistics or code < 0 or indicators.used < indicators.capacity:
-            return False
-        return bool(indicators.places[code] < 0.0 and indicators.counts[code] + 1 >= FREQUENT)
-
-    def write(self, value: str | None, row: Any) -> None:
-        code = self.column.levels.find_one(value)
-        place = self.column.indicators.places[code] if code >= 0 else -1.0
-        if place >= 0.0:
-            row[self.slots[int(place)]] = 1.0
-        self._write_statistics(code, row)
-
-    def learn(self, value: str | None, known: Vector) -> None:
-        self.column.indicators.learn_one(self._learn_level(value, known))
-        if value is None:
-            self.column.gaps += 1
-
-
-class _Date(_Other):
-    def __init__(self, column: ColumnFeatures) -> None:
-        super().__init__(column)
-        self.days, self.missing = column.places("days")[0], column.places("missing")
-        #: By the number of a part, the places of its sine and cosine; or, while it has not varied, its phase.
-        self.waves: list[tuple[int, int, int]] = []
-        self.absent: list[tuple[int, float]] = []
-        for i, part in enumerate(PARTS):
-            if places := column.places(f"{part} "):
-                self.waves.append((i, places[0], places[1]))
-            else:
-                self.absent.append((i, self.column.first_phase(part)))
-        # What was asked last is learned next.
-        self.last: tuple[int, Any, list[float]] = (NOT_A_TIME, (), [])
-
-    def typed(self, value: Any, name: Any) -> Any:
-        if type(value) is datetime.datetime and value.tzinfo is None:
-            return microseconds(value)
-        return int(super().typed(value, name))
-
-    def grows(self, value: int) -> bool:
-        if value == NOT_A_TIME:
-            return not self.missing
-        phases = self.last[1] if self.last[0] == value else phases_of(value)
-        return any(phases[i] != first for i, first in self.absent)
-
-    def write(self, value: int, row: Any) -> None:
-        column = self.column
-        if value == NOT_A_TIME:
-            row[self.days] = column.total / max(column.count, 1.0)
-            if self.missing:
-                row[self.missing[0]] = 1.0
-            return
-        row[self.days] = (value - column.first) / MICROSECONDS_A_DAY
-        last, _, waves = self.last
-        if last != value:
-            phases = phases_of(value)
-            angles = np.array([2.0 * np.pi * phases[i] for i, _, _ in self.waves])
-            waves = [*np.sin(angles).tolist(), *np.cos(angles).tolist()]
-            self.last = value, phases, waves
-        cosines = len(self.waves)
-        for i, (_, sine, cosine) in enumerate(self.waves):
-            row[sine], row[cosine] = waves[i], waves[cosines + i]
-
-    def learn(self, value: int, known: Vector) -> None:
-        column = self.column
-        if value == NOT_A_TIME:
-            column.gaps += 1
-        else:
-            column.total += (value - column.first) / MICROSECONDS_A_DAY
-            column.count += 1.0
-
-
-_OTHERS: dict[type, type[_Other]] = {NumberFeatures: _Number, TextFeatures: _Text, DateFeatures: _Date}
+            others.append(other.write(value, name, row))
+        return Reading(row if self._sparse else np.array(row), numbers, others, known, first_gap)

@@ -1,0 +1,150 @@
+"""Columns of text: an indicator a frequent level, and the mean target of levels where there are more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from kons.arrays import Matrix, Vector
+from kons.state import Inner, fields
+from kons.tables.features import STATISTIC, ColumnFeatures, OneCell
+from kons.tables.levels import FREQUENT, MOST_INDICATORS, MOST_LEVELS, Indicators, Levels, TargetStatistics
+
+__all__ = ["OneText", "TextFeatures"]
+
+
+class TextFeatures(ColumnFeatures):
+    """A column of text; a gap, None, is a level like others."""
+
+    kind = "text"
+    STATE = fields(indicators=Inner())
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__(outputs)
+        self.levels, self.indicators = Levels(), Indicators()
+        self.statistics = TargetStatistics(outputs)
+
+    def label(self, name: str, i: int) -> str:
+        if not self.roles[i].startswith("level"):
+            return super().label(name, i)
+        place = int(self.roles[i].removeprefix("level "))
+        code = np.flatnonzero(self.indicators.places == place)
+        assert self.levels is not None
+        names = self.levels.names
+        return f"{name}={_shown(names[code[0]]) if len(code) and code[0] < len(names) else '?'}"
+
+    def joins(self, value: str | None, late: bool) -> dict[str, float]:
+        return self._more_indicators()
+
+    def reserve(self, values: Any) -> dict[str, float]:
+        frequent = sum(count >= FREQUENT for count in Counter(values).values())
+        roles: dict[str, float] = {}
+        while self.indicators.capacity < min(frequent, MOST_INDICATORS):
+            roles |= self._more_indicators()
+        return roles
+
+    def give_up(self, width: int) -> None:
+        super().give_up(width)
+        self.indicators.give_up(len(self.places("level")))
+
+    def first_growth(self, values: Any, codes: Any) -> int:
+        if self.places(STATISTIC):  # after the last indicator there is nothing to add
+            return len(codes)
+        return self.indicators.first_growth(codes)
+
+    def grow(self, value: str | None) -> dict[str, float]:
+        assert self.levels is not None
+        if self.places(STATISTIC) or not self.indicators.lacks_room(int(self.levels.find([value])[0])):
+            return {}
+        if self.indicators.capacity < MOST_INDICATORS:
+            return self._more_indicators()
+        return self._all_statistics()
+
+    def fill(self, values: Any, codes: Any, X: Matrix) -> None:
+        self.gaps += values.count(None)
+        self._write(self.indicators.learn(codes), X)
+
+    def look(self, values: Any, X: Matrix) -> None:
+        assert self.levels is not None
+        codes = self.levels.find(values)
+        self._write(self.indicators.find(codes), X)
+        self._look_up_statistics(codes, X)
+
+    def one_cell(self) -> OneText:
+        return OneText(self)
+
+    def _write(self, columns: Any, X: Matrix) -> None:
+        slots = np.array(self.places("level"), dtype=np.int64)
+        X[:, slots] = 0.0
+        rows = np.flatnonzero(columns >= 0)
+        X[rows, slots[columns[rows]]] = 1.0
+
+    def _more_indicators(self) -> dict[str, float]:
+        before = self.indicators.capacity
+        return {f"level {place}": 0.0 for place in range(before, before + self.indicators.make_room())}
+
+    def _reach(self) -> None:
+        super()._reach()
+        assert self.levels is not None
+        self.indicators.reach(len(self.levels))
+
+
+class OneText(OneCell):
+    """A level."""
+
+    def __init__(self, column: ColumnFeatures) -> None:
+        super().__init__(column)
+        self.slots, self.codes = column.places("level"), self.column.levels.codes
+        #: Where levels that are known by name have their indicator, those that have one.
+        self.slot_of = {
+            level: self.slots[int(place)]
+            for level, place in zip(self.codes, self.column.indicators.places.tolist(), strict=False)
+            if place >= 0.0
+        }
+        self.rows = int(self.column.indicators.counts.sum())
+
+    def write(self, value: Any, name: Any, row: Any) -> str | None:
+        level: str | None = value
+        if type(value) is not str or self.column.format is not None:
+            level = self._typed(value, name)
+        slot = self.slot_of.get(level)
+        if slot is None and len(self.codes) == MOST_LEVELS:
+            place = int(self.column.indicators.places[self.column.levels.find_one(level)])
+            slot = self.slots[place] if place >= 0 else None
+        if slot is not None:
+            row[slot] = 1.0
+        if self.statistics:
+            self._write_statistics(level, row)
+        return level
+
+    def grows(self, level: str | None) -> bool:
+        indicators = self.column.indicators
+        if self.statistics or level in self.slot_of or indicators.used < indicators.capacity:
+            return False
+        code = self.column.levels.find_one(level)
+        return bool(code >= 0 and indicators.would_lack_room(code, self.rows))
+
+    def learn(self, level: str | None, known: Vector) -> None:
+        column = self.column
+        code = column.code(level)
+        self.rows += 1
+        column.statistics.learn_one(code, known)
+        indicators = column.indicators
+        if level in self.slot_of:
+            indicators.counts[code] += 1
+        else:
+            used = indicators.used
+            indicators.learn_one(code)
+            if indicators.used > used and code < MOST_LEVELS:
+                self.slot_of[level] = self.slots[used]
+        if level is None:
+            column.gaps += 1
+
+
+def _shown(level: Any) -> str:
+    if level is None:
+        return "(missing)"
+    text = str(level)
+    return text if len(text) <= 40 else f"{text[:37]}..."
