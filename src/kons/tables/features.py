@@ -31,7 +31,14 @@ from kons.state import Array, Count, Field, Inner, Items, Number, Part, Sizes, f
 from kons.stored import Stored
 from kons.tables.cells import BadCell, ColumnFormat, NumberStyle, converter
 from kons.tables.dates import MICROSECONDS_A_DAY, NOT_A_TIME, PARTS, phase
-from kons.tables.levels import FREQUENT, MOST_INDICATORS, Indicators, Levels, TargetStatistics
+from kons.tables.levels import (
+    FREQUENT,
+    MOST_EXPLAINING,
+    MOST_INDICATORS,
+    Indicators,
+    Levels,
+    TargetStatistics,
+)
 
 __all__ = ["KINDS", "LOOKS", "ColumnFeatures", "DateFeatures", "NumberFeatures", "TextFeatures"]
 
@@ -142,6 +149,16 @@ class ColumnFeatures(Part, ABC):
         """Whether its values may still become levels."""
         return False
 
+    @property
+    def turn(self) -> int:
+        """When it learns the targets of a row: behind columns whose turn is earlier."""
+        return 0
+
+    @property
+    def explains(self) -> bool:
+        """Whether columns behind it learn of targets only what its levels did not tell."""
+        return False
+
     # ---- rows
 
     def codes(self, values: Any) -> Any:
@@ -166,10 +183,13 @@ class ColumnFeatures(Part, ABC):
         return values
 
     def follow_targets(self, codes: Any, known: Matrix, before: Any, X: Matrix) -> None:
-        """Write the statistics of rows, of which ``before`` many of the ``known`` targets were known."""
+        """Write the statistics of rows, of which ``before`` many of the ``known`` targets were known.
+
+        What the column explains is taken from these: columns come in the order of their ``turn``.
+        """
         assert self.statistics is not None
         every = np.concatenate([self.late_codes, codes]).astype(np.int64)
-        found = self.statistics.follow(codes, every[: len(known)], known, before)
+        found = self.statistics.follow(codes, every[: len(known)], known, before, self.explains)
         self.late_codes = every[len(known) :].astype(np.float64)
         if places := self.places(STATISTIC):
             X[:, places] = found[:, : len(places)]
@@ -335,6 +355,15 @@ class TextFeatures(ColumnFeatures):
         super().__init__(outputs)
         self.levels, self.indicators = Levels(), Indicators()
         self.statistics = TargetStatistics(outputs)
+
+    @property
+    def turn(self) -> int:
+        # Numbers come first, and few levels, which are known soon. It changes only where blocks are cut.
+        return 1 + len(self.slots)
+
+    @property
+    def explains(self) -> bool:
+        return len(self.slots) <= MOST_EXPLAINING
 
     def label(self, name: str, i: int) -> str:
         if not self.roles[i].startswith("level"):

@@ -59,6 +59,7 @@ class SingleRecords:
                 self._numbers.append((name, column.slots[0], *(column.places("missing") or [-1]), column))
             else:
                 self._others.append((name, _OTHERS[type(column)](column)))
+        self._others.sort(key=lambda item: item[1].column.turn)
         #: All numbers at once, and whether they are the row.
         self._slots = [slot for _, slot, _, _ in self._numbers]
         self._pick: Any = itemgetter(*(name for name, *_ in self._numbers)) if len(self._slots) > 1 else None
@@ -160,6 +161,7 @@ class _Other:
     def __init__(self, column: ColumnFeatures) -> None:
         self.column: Any = column
         self.statistics = column.places(STATISTIC)
+        self.explains = column.explains
 
     def typed(self, value: Any, name: Any) -> Any:
         """As the column's kind."""
@@ -183,7 +185,7 @@ class _Other:
 
     def _learn_level(self, level: Any, known: Vector) -> int:
         code: int = self.column.code(level)
-        self.column.statistics.learn_one(code, known)
+        self.column.statistics.learn_one(code, known, self.explains)
         return code
 
 
