@@ -3,7 +3,8 @@
 Files of a folder ``raw`` beside the data, read as ``kons run FILE --target COLUMN`` reads them, nothing else
 said: text, dates, gaps. Rows in one fixed permutation, the first 20,000, unless they are in order of time;
 the first 50 are not counted. And made-up tables whose answer is known: 30 levels that decide the target,
-5,000 levels, a gap that is the signal, a gap by chance, text without signal.
+5,000 levels, levels that differ in how often another column has which, a gap that is the signal, a gap by
+chance, text without signal.
 """
 
 from __future__ import annotations
@@ -109,6 +110,13 @@ def made_up(rows: int) -> dict[str, tuple[list[dict[str, Any]], np.ndarray, floa
     tables["number and text without signal"] = (
         [{"x": value, "text": f"t{i}"} for value, i in zip(x, few, strict=True)],
         np.sin(x) + noise,
+        None,
+    )
+    place = random.integers(300, size=rows)
+    kind = np.minimum(place % 4, random.integers(3, size=rows))
+    tables["places of unlike kinds"] = (
+        [{"place": f"p{i}", "kind": f"k{k}"} for i, k in zip(place, kind, strict=True)],
+        effects[place] + 6.0 * kind + noise,
         None,
     )
     return {name: (list(rows), y, goal) for name, (rows, y, goal) in tables.items()}

@@ -71,6 +71,32 @@ def test_where_a_statistic_joins_earlier_rows_have_the_mean_of_all(column, label
     assert joined
 
 
+@pytest.mark.parametrize("delay", [0, 5])
+def test_columns_of_few_levels_explain_first(delay):
+    """Of 80 areas what 3 kinds leave, which are told by name only behind them; 30 streets explain nothing."""
+    rows, rng = 450, np.random.default_rng(3)
+    area = rng.permuted(np.arange(rows) % 80)
+    street, kind = rng.integers(30, size=rows), np.minimum(area % 4, rng.integers(3, size=rows))
+    targets = 50.0 + 3.0 * kind + 0.1 * street + np.sin(area) + 0.1 * rng.normal(size=rows)
+    table = [
+        {"area": f"a{a}", "b": f"b{b}", "kind": f"k{k}"} for a, b, k in zip(area, street, kind, strict=True)
+    ]
+    encoder = Encoder(delay=delay)
+    encoder.prepare(records_of(table))
+    found = np.full(rows, np.nan)
+    for piece in encoder.learn(records_of(table), targets):
+        names = encoder.features[: piece.X.shape[1]]
+        if "area mean target 1" in names:
+            found[piece.rows] = piece.X[:, names.index("area mean target 1")]
+    told = [by_analysis_of_variance(kind[:t], targets[:t], kind[t]) for t in range(rows)]
+    left = targets - told + [targets[: max(t, 1)].mean() * (t > 0) for t in range(rows)]
+    checked = np.flatnonzero(~np.isnan(found))[::5]
+    expected = [by_analysis_of_variance(area[: t - delay], left[: t - delay], area[t]) for t in checked]
+    # Sums of squares around the first target, some 10 in units of what is left: 1e2 * 450 roundings, twice.
+    np.testing.assert_allclose(found[checked], expected, rtol=1e-10)
+    assert len(checked) > 10
+
+
 def test_late_targets_are_in_no_earlier_statistic():
     codes = RNG.integers(0, 3, size=50)
     targets = RNG.normal(size=(50, 1))

@@ -419,7 +419,7 @@ class Encoder(Part):
         known = np.ascontiguousarray(known[:, : max(self.outputs, 1)])
         first = len(self._late) - self.delay
         before = np.clip(np.arange(first, first + len(X)), 0, pairs)
-        for name, column in self.columns.items():
+        for name, column in sorted(self.columns.items(), key=lambda item: item[1].turn):
             level = None if codes[name] is None else codes[name][rows]
             column.fill(values[name][rows], level, X)
             if level is not None and column.statistics is not None:  # they may have been given up since

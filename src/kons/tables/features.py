@@ -131,6 +131,16 @@ class ColumnFeatures(Part, ABC):
         """Whether its values may still become levels."""
         return False
 
+    @property
+    def turn(self) -> int:
+        """When it learns the targets of a row: behind columns whose turn is earlier."""
+        return 0
+
+    @property
+    def explains(self) -> bool:
+        """Whether columns behind it learn of targets only what its levels did not tell."""
+        return False
+
     # ---- rows
 
     def codes(self, values: Any) -> Any:
@@ -155,10 +165,13 @@ class ColumnFeatures(Part, ABC):
         return values
 
     def follow_targets(self, codes: Any, known: Matrix, before: Any, X: Matrix) -> None:
-        """Write the statistics of rows, of which ``before`` many of the ``known`` targets were known."""
+        """Write the statistics of rows, of which ``before`` many of the ``known`` targets were known.
+
+        What the column explains is taken from these: columns come in the order of their ``turn``.
+        """
         assert self.statistics is not None
         every = np.concatenate([self.late_codes, codes]).astype(np.int64)
-        found = self.statistics.follow(codes, every[: len(known)], known, before)
+        found = self.statistics.follow(codes, every[: len(known)], known, before, self.explains)
         self.late_codes = every[len(known) :].astype(np.float64)
         if places := self.places(STATISTIC):
             X[:, places] = found[:, : len(places)]

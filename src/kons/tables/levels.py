@@ -9,6 +9,10 @@
 
 The ratio m is estimated from the rows themselves (one-way analysis of variance, by moments), so that levels
 that tell nothing are drawn to the mean of all, and levels that decide the target are believed at once.
+
+Columns of few levels explain: what a level of theirs told before is taken from the target that the columns
+behind them learn, those with the fewest features first. So the mean of a suburb is that of like houses, not
+of the kinds which happen to stand there: the few levels of another column tell these, and are known soon.
 """
 
 from __future__ import annotations
@@ -18,12 +22,20 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Integers, Matrix, ReadIntegers, ReadMatrix, ReadVector, Vector
+from kons.arrays import Integers, Matrix, ReadIntegers, Vector
 from kons.compilation import compiled
 from kons.state import Array, Count, Field, Part, Sizes, Whole, fields
 from kons.stored import Stored
 
-__all__ = ["FREQUENT", "MOST_INDICATORS", "MOST_LEVELS", "Indicators", "Levels", "TargetStatistics"]
+__all__ = [
+    "FREQUENT",
+    "MOST_EXPLAINING",
+    "MOST_INDICATORS",
+    "MOST_LEVELS",
+    "Indicators",
+    "Levels",
+    "TargetStatistics",
+]
 
 #: Columns that the levels of one column may take; beyond, its target statistics join.
 MOST_INDICATORS = 64
@@ -38,6 +50,9 @@ FIRST_CAPACITY = 4
 MOST_LEVELS = 10_000
 #: Places that later levels share, by a hash of their name.
 BUCKETS = 1024
+#: Features up to which a column of text explains: in these few the learner has what is taken away. Of more,
+#: say districts, it would have to put together again what the mean of a suburb had told at once.
+MOST_EXPLAINING = 16
 #: m before there are enough rows to estimate it, and the range it is kept in.
 FIRST_SHRINKAGE, LEAST_SHRINKAGE, MOST_SHRINKAGE = 10.0, 0.1, 1000.0
 # Mean distances from the mode beyond which a number counts as so far; what is left of a feature by rounding.
@@ -288,18 +303,20 @@ class TargetStatistics(Part):
         self.sums = np.ascontiguousarray(np.pad(self.sums, ((0, 0), (0, outputs))))
         self.totals = np.concatenate([self.totals, np.zeros(OUTPUT_TOTALS * outputs)])
 
-    def follow(self, codes: Any, known_codes: Any, known_targets: Matrix, before: Any) -> Matrix:
+    def follow(
+        self, codes: Any, known_codes: Any, known_targets: Matrix, before: Any, explains: bool = False
+    ) -> Matrix:
         """The statistics of each row, of which ``before[t]`` of the known rows are known before row t.
 
-        Afterwards all known rows have been learned.
+        Afterwards all known rows have been learned; what it ``explains`` has been taken from their targets.
         """
         out = np.empty((len(codes), self.outputs))
-        _follow(codes, known_codes, known_targets, before, self.counts, self.sums, self.totals, out)
+        _follow(codes, known_codes, known_targets, before, explains, self.counts, self.sums, self.totals, out)
         return out
 
-    def learn_one(self, code: int, known: Vector) -> None:
-        """Learn a row of this level, whose targets are known."""
-        _learn_known(code, known, self.counts, self.sums, self.totals)
+    def learn_one(self, code: int, known: Vector, explains: bool) -> None:
+        """Learn a row of this level, whose targets are known; what it ``explains`` is taken from them."""
+        _learn_known(code, known, explains, self.counts, self.sums, self.totals)
 
     def look_one(self, code: int, output: int) -> float:
         """One statistic of one level as it is now, -1 for one that is not known."""
@@ -383,11 +400,16 @@ def _statistic(code: int, k: int, counts: Vector, sums: Matrix, totals: Vector) 
 
 
 @compiled
-def _learn_known(code: int, known: ReadVector, counts: Vector, sums: Matrix, totals: Vector) -> None:
-    """Learn a row of a level, whose targets are known."""
+def _learn_known(
+    code: int, known: Vector, explains: bool, counts: Vector, sums: Matrix, totals: Vector
+) -> None:
+    """Learn a row of a level, whose targets are known; what it explains, if it does, is taken from them."""
     n = counts[code]
     for k in range(sums.shape[1]):
         at = PER_OUTPUT + OUTPUT_TOTALS * k
+        effect = 0.0
+        if explains:
+            effect = _statistic(code, k, counts, sums, totals) - _statistic(-1, k, counts, sums, totals)
         if totals[ROWS] == 0.0:
             totals[at + ORIGIN] = known[k]
         y, s = known[k] - totals[at + ORIGIN], sums[code, k]
@@ -395,6 +417,7 @@ def _learn_known(code: int, known: ReadVector, counts: Vector, sums: Matrix, tot
         totals[at + SUM_OF_SQUARES] += y * y
         totals[at + BETWEEN] += (s + y) * (s + y) / (n + 1.0) - (s * s / n if n > 0.0 else 0.0)
         sums[code, k] = s + y
+        known[k] -= effect
     if n == 0.0:
         totals[MET] += 1.0
     totals[SQUARES] += 2.0 * n + 1.0
@@ -413,8 +436,9 @@ def _look(codes: ReadIntegers, counts: Vector, sums: Matrix, totals: Vector, out
 def _follow(
     codes: ReadIntegers,
     known_codes: ReadIntegers,
-    known_targets: ReadMatrix,
+    known_targets: Matrix,
     before: ReadIntegers,
+    explains: bool,
     counts: Vector,
     sums: Matrix,
     totals: Vector,
@@ -425,7 +449,7 @@ def _follow(
         end = before[t] if t < len(codes) else len(known_codes)
         while done < end:
             if known_codes[done] >= 0:
-                _learn_known(known_codes[done], known_targets[done], counts, sums, totals)
+                _learn_known(known_codes[done], known_targets[done], explains, counts, sums, totals)
             done += 1
         if t < len(codes):
             for k in range(outputs):

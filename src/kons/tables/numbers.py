@@ -153,4 +153,4 @@ class OneNumber(OneCell):
         self.column.count_one(value)
         if self.column.levels is not None:
             code = self.column.code(value if value == value else None)
-            self.column.statistics.learn_one(code, known)
+            self.column.statistics.learn_one(code, known, False)

@@ -55,6 +55,7 @@ class SingleRecords:
                 self._numbers.append((name, column.slots[0], *(column.places("missing") or [-1]), column))
             else:
                 self._others.append((name, column.one_cell()))
+        self._others.sort(key=lambda item: item[1].column.turn)
         #: All numbers at once, and whether they are the row.
         self._slots = [slot for _, slot, _, _ in self._numbers]
         self._pick: Any = itemgetter(*(name for name, *_ in self._numbers)) if len(self._slots) > 1 else None

@@ -10,7 +10,15 @@ import numpy as np
 from kons.arrays import Matrix, Vector
 from kons.state import Inner, fields
 from kons.tables.features import STATISTIC, ColumnFeatures, OneCell
-from kons.tables.levels import FREQUENT, MOST_INDICATORS, MOST_LEVELS, Indicators, Levels, TargetStatistics
+from kons.tables.levels import (
+    FREQUENT,
+    MOST_EXPLAINING,
+    MOST_INDICATORS,
+    MOST_LEVELS,
+    Indicators,
+    Levels,
+    TargetStatistics,
+)
 
 __all__ = ["OneText", "TextFeatures"]
 
@@ -25,6 +33,15 @@ class TextFeatures(ColumnFeatures):
         super().__init__(outputs)
         self.levels, self.indicators = Levels(), Indicators()
         self.statistics = TargetStatistics(outputs)
+
+    @property
+    def turn(self) -> int:
+        # Numbers come first, and few levels, which are known soon. It changes only where blocks are cut.
+        return 1 + len(self.slots)
+
+    @property
+    def explains(self) -> bool:
+        return len(self.slots) <= MOST_EXPLAINING
 
     def label(self, name: str, i: int) -> str:
         if not self.roles[i].startswith("level"):
@@ -104,6 +121,7 @@ class OneText(OneCell):
             if place >= 0.0
         }
         self.rows = int(self.column.indicators.counts.sum())
+        self._explains = column.explains
 
     def write(self, value: Any, name: Any, row: Any) -> str | None:
         level: str | None = value
@@ -130,7 +148,7 @@ class OneText(OneCell):
         column = self.column
         code = column.code(level)
         self.rows += 1
-        column.statistics.learn_one(code, known)
+        column.statistics.learn_one(code, known, self._explains)
         indicators = column.indicators
         if level in self.slot_of:
             indicators.counts[code] += 1
