@@ -56,6 +56,8 @@ FENCE_FEWEST, FENCE_PART, FENCE_REACH = 7, 0.95, 10.0
 FIRST_METRICS, SETTLED = 32, 1024
 SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
 FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
+# Where less than this share of rows is of another class than most: no search, no metric; the prior of stacking.
+RARE, BROAD, BROAD_ALPHA, RARE_DOUBT = 0.05, 2.0, 1.6, 0.01
 
 # Experts: ridges; from where on those that remember all learn in batches; which count, and may grow.
 LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.1, 1.0 / 16.0, 512
@@ -221,7 +223,7 @@ class Pool:
         """The prediction, or its calibrated logits."""
         if not self.classes:
             return row.stacked
-        logits = self.calibration[0] * log_odds(row.stacked) + self.calibration[1]
+        logits = self.calibration[0] * log_odds(row.stacked, row.forecasts[MEAN]) + self.calibration[1]
         return np.where(np.arange(self.classes) < self.known_classes, logits, np.nan)
 
     def step_of(self, row):
@@ -252,7 +254,7 @@ class Pool:
         if self.classes:
             self.known_classes = max(self.known_classes, int(row.y) + 1)
             for k in range(self.known_classes):
-                self.calibrate(np.array([log_odds(row.stacked[k]), 1.0]), target[k])
+                self.calibrate(np.array([log_odds(row.stacked[k], row.forecasts[MEAN][k]), 1.0]), target[k])
         row.error = float(np.sum((row.stacked - target) ** 2))
         self.loss += row.weight * min(row.error, self.wild)
         self.loss_rows += 1.0
@@ -367,7 +369,9 @@ class Pool:
             self.move_fence(decides)
         ended, variance = self.rows - self.schedule["end of a chunk"].before(self.rows), self.variance()
         late = np.mean([row.waited for row in self.last(ended)])
-        self.stacking.end_chunk(ended, variance * (1.0 + late))
+        # Where few rows are of another class than most, the prior is that of these.
+        doubt = max(variance, RARE_DOUBT / variance) if self.classes else variance
+        self.stacking.end_chunk(ended, doubt * (1.0 + late))
         self.loss, self.loss_rows = FORGETTING**ended * self.loss, FORGETTING**ended * self.loss_rows
         told = not self.classes and self.rows >= 64 and self.usual_error() > NO_ERROR * variance
         self.wild = WILD * self.usual_error() if told else NO_LIMIT
@@ -431,6 +435,7 @@ class Pool:
     def refit_views(self, kept, some, random):
         """Each at least as good as before, by leave-one-out errors; those of the views before, by key."""
         weights, Y = np.array([row.weight for row in some]), self.outputs_of(some)
+        rare = self.classes and len(Y) - Y.sum(axis=0).max() < RARE * len(Y)
         Y = Y - weights @ Y / weights.sum()
         variance = weights @ (Y**2).sum(axis=1) / weights.sum()
         Y = Y / math.sqrt(variance) if variance > 0.0 else Y
@@ -451,6 +456,12 @@ class Pool:
                 scale = SCALINGS[name](self.columns(kept, lags, flags, width))
                 if self.rows < FIRST_METRICS:
                     self.views[key] = View(scale, np.eye(X.shape[1]), flags=flags, features=width)
+                    continue
+                if rare:  # nothing is searched for
+                    metric = np.eye(X.shape[1])
+                    unit = half_median_distance(scale(X), metric, random)
+                    view = View(scale, metric, BROAD * unit, BROAD, BROAD_ALPHA)
+                    self.views[key] = replace(view, flags=flags, features=width)
                     continue
                 early = self.rows <= 2 * FIRST_METRICS
                 first = early or old is None or (old.flags, old.features) != (flags, width)
@@ -592,8 +603,10 @@ class Pool:
 # ---- drift
 
 
-def log_odds(shares):
-    return np.log((shares + NO_LESS) / (1.0 - shares + NO_LESS))
+def log_odds(scores, shares):
+    """Of scores of classes that had these shares; of a rare one a score of 0 stands for smaller odds."""
+    least = np.clip(0.1 * np.minimum(shares, 1.0 - shares), NO_LESS / 10.0, NO_LESS)
+    return np.log((scores + least) / (1.0 - scores + least))
 
 
 def errors_of(rows):

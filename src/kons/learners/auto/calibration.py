@@ -19,7 +19,8 @@ __all__ = ["Calibration", "learn_logit", "log_odds"]
 
 # Slope and intercept start where scores are the probabilities, with the weight of some rows in doubt.
 SLOPE, PRIOR = 1.0, (1.0, 1.0)
-# Scores of 0 and 1, which are estimates, too, stand for odds of one to a hundred.
+# Scores of 0 and 1, which are estimates, too, stand for odds of one to a hundred; of a class that less than
+# one row in ten is of, for as much smaller ones, down to a thousandth: there the scores of its rows are.
 NO_LESS = 0.01
 
 
@@ -28,7 +29,8 @@ class Calibration(Part):
 
     ::
 
-        p = 1/(1 + exp(-(a z + b))),    z = log((s + 0.01)/(1 - s + 0.01)),    s the score, in [0, 1]
+        p = 1/(1 + exp(-(a z + b))),    z = log((s + e)/(1 - s + e)),    s the score, in [0, 1]
+        e = 0.1 min(m, 1 - m), but from 0.001 to 0.01,    m the share of the class so far
 
     with (a, b) by the second-order step of the logistic loss. Scores are nearly probabilities, so that in
     their log odds a hardly moves from 1: a rare class, whose scores are all near 0, is ranked alike early and
@@ -41,8 +43,8 @@ class Calibration(Part):
     >>> random = np.random.default_rng(0)
     >>> s = random.uniform(0, 1, size=(4000, 1))
     >>> y = (random.uniform(size=s.shape) < 1 / (1 + 0.6 * ((1.01 - s) / (0.01 + s)) ** 2)).astype(float)
-    >>> calibration = Calibration()
-    >>> logits = calibration.advance(s, s, y)
+    >>> calibration, half = Calibration(), np.full(s.shape, 0.5)
+    >>> logits = calibration.advance(s, half, s, half, y)
     >>> (abs(calibration.coefficients - [2.0, 0.5]) < 0.3).tolist()
     [True, True]
     """
@@ -61,40 +63,47 @@ class Calibration(Part):
     def advance(
         self,
         scores: Matrix,
+        shares: Matrix,
         learned: Matrix,
+        learned_shares: Matrix,
         Y: Matrix,
         known: NDArray[np.int64] | None = None,
         classes: NDArray[np.int64] | None = None,
     ) -> Matrix:
-        """Logits of scores (rows, classes), from 0 to 1.
+        """Logits of scores (rows, classes), from 0 to 1; shares are those of the classes before each row.
 
-        Learn Y, 0 or 1, from the scores ``learned``, as in Stacking; of each learned row only the first
-        ``classes``, those that are known by then.
+        Learn Y, 0 or 1, from the scores ``learned`` and their shares, as in Stacking; of each learned row
+        only the first ``classes``, those that are known by then.
         """
         known = np.arange(len(scores)) if known is None else known
         logits = np.empty(scores.shape)
         classes = np.full(len(Y), Y.shape[1]) if classes is None else classes
         state, work = self.moved.arrays(), self.moved.room_for_row()
-        _follow(scores, learned, Y, known, classes, state, work, logits)
+        shares, learned_shares = np.ascontiguousarray(shares), np.ascontiguousarray(learned_shares)
+        _follow(scores, shares, learned, learned_shares, Y, known, classes, state, work, logits)
         return logits
 
-    def logits(self, scores: Matrix) -> Matrix:
+    def logits(self, scores: Matrix, shares: Matrix) -> Matrix:
         """The logits of scores by what was learned. Changes nothing."""
         slope, intercept = self.coefficients
-        logits: Matrix = slope * np.log((scores + NO_LESS) / (1.0 - scores + NO_LESS)) + intercept
+        least = NO_LESS * np.clip(10.0 * np.minimum(shares, 1.0 - shares), 0.1, 1.0)
+        logits: Matrix = slope * np.log((scores + least) / (1.0 - scores + least)) + intercept
         return logits
 
 
 @compiled
-def log_odds(score: float) -> float:
-    """Of a score from 0 to 1."""
-    return math.log((score + NO_LESS) / (1.0 - score + NO_LESS))
+def log_odds(score: float, share: float) -> float:
+    """Of a score from 0 to 1, of a class with this share so far."""
+    least = NO_LESS * min(max(10.0 * min(share, 1.0 - share), 0.1), 1.0)
+    return math.log((score + least) / (1.0 - score + least))
 
 
 @compiled
 def _follow(
     scores: Matrix,
+    shares: Matrix,
     learned: Matrix,
+    learned_shares: Matrix,
     Y: Matrix,
     known: Integers,
     classes: Integers,
@@ -108,25 +117,26 @@ def _follow(
         until = known[t] if t < len(scores) else len(Y)
         while at < until:
             for k in range(classes[at]):
-                learn_logit(learned[at, k], Y[at, k], state, work)
+                learn_logit(learned[at, k], learned_shares[at, k], Y[at, k], state, work)
             at += 1
         if t < len(scores):
             intercept = base[1, 0] / L[1, 1]
             slope = SLOPE + (base[0, 0] - L[1, 0] * intercept) / L[0, 0]
             for k in range(scores.shape[1]):
-                logits[t, k] = slope * log_odds(scores[t, k]) + intercept
+                logits[t, k] = slope * log_odds(scores[t, k], shares[t, k]) + intercept
 
 
 @compiled
 def learn_logit(
     score: float,
+    share: float,
     y: float,
     state: RowArrays,
     work: Vector,
 ) -> None:
     """One score, and whether the row is of its class: a period of one row, so that L^T u is at hand."""
     prior, S, L, base, Z, V, C, marks = state
-    z = log_odds(score)
+    z = log_odds(score, share)
     work[0], work[1] = z, 1.0
     predict_row(L, base, V, C, marks, 0, work)
     logit = SLOPE * z + work[-2]

@@ -169,7 +169,7 @@ def stack(
             logit_L, logit_base = matrix_at(its.logit_L, 2, 2), matrix_at(its.logit_base, 2, 1)
             intercept = logit_base[1, 0] / logit_L[1, 1]
             slope = SLOPE + (logit_base[0, 0] - logit_L[1, 0] * intercept) / logit_L[0, 0]
-            scores[o] = slope * log_odds(predictions[o]) + intercept
+            scores[o] = slope * log_odds(predictions[o], F[MEAN, o]) + intercept
 
 
 @compiled_sums
@@ -308,6 +308,7 @@ def learn(
         for o in range(its.known_classes):
             learn_logit(
                 predictions[o],
+                F[MEAN, o],
                 goal[o],
                 (
                     matrix_at(its.logit_prior, 2, 2),
