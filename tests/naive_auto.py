@@ -56,8 +56,8 @@ FENCE_FEWEST, FENCE_PART, FENCE_REACH = 7, 0.95, 10.0
 FIRST_METRICS, SETTLED = 32, 1024
 SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
 FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
-# Where less than this share of rows is of another class than most: no search, no metric; the prior of stacking.
-RARE, BROAD, BROAD_ALPHA, RARE_DOUBT = 0.05, 2.0, 1.6, 0.01
+# Where a smaller share of rows is of another class than most nothing is searched for, and priors weigh more.
+RARE, BROAD, BROAD_ALPHA, RARE_VARIANCE = 0.05, 2.0, 1.6, 0.1
 
 # Experts: ridges; from where on those that remember all learn in batches; which count, and may grow.
 LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.1, 1.0 / 16.0, 512
@@ -182,6 +182,7 @@ class Pool:
         self.fence, self.wild = NO_FENCE, NO_LIMIT
         self.loss = self.loss_rows = 0.0
         self.calibration, self.curvature = np.array(CALIBRATION), np.zeros((2, 2))
+        self.rarity = 1.0  # how many times as much the priors weigh
         specs = [spec for spec in EXPERTS if classes or not spec.logistic]
         self.members = [Member(spec) for spec in specs[:experts]]
         self.most_experts = len(self.members)
@@ -223,7 +224,7 @@ class Pool:
         """The prediction, or its calibrated logits."""
         if not self.classes:
             return row.stacked
-        logits = self.calibration[0] * log_odds(row.stacked, row.forecasts[MEAN]) + self.calibration[1]
+        logits = self.calibration[0] * self.log_odds(row.stacked) + self.calibration[1]
         return np.where(np.arange(self.classes) < self.known_classes, logits, np.nan)
 
     def step_of(self, row):
@@ -254,7 +255,7 @@ class Pool:
         if self.classes:
             self.known_classes = max(self.known_classes, int(row.y) + 1)
             for k in range(self.known_classes):
-                self.calibrate(np.array([log_odds(row.stacked[k], row.forecasts[MEAN][k]), 1.0]), target[k])
+                self.calibrate(np.array([self.log_odds(row.stacked[k]), 1.0]), target[k])
         row.error = float(np.sum((row.stacked - target) ** 2))
         self.loss += row.weight * min(row.error, self.wild)
         self.loss_rows += 1.0
@@ -271,13 +272,18 @@ class Pool:
 
     def calibrate(self, s, y):
         """A Newton step of logistic regression on one score; then all is forgotten towards the prior."""
-        start, prior = np.array(CALIBRATION), np.diag(CALIBRATION_PRIOR)
+        start, prior = np.array(CALIBRATION), self.rarity * np.diag(CALIBRATION_PRIOR)
         p = 1.0 / (1.0 + np.exp(-np.clip(self.calibration @ s, -FARTHEST, FARTHEST)))
         total = self.curvature + prior + max(p * (1.0 - p), LEAST_CURVATURE) * np.outer(s, s)
         moved = self.calibration - np.linalg.solve(total, (p - y) * s) - start
         self.curvature = FORGETTING * (total - prior)
         self.calibration = start + np.linalg.solve(self.curvature + prior, FORGETTING * total @ moved)
         self.calibration[0] = max(self.calibration[0], LEAST_SLOPE)
+
+    def log_odds(self, scores):
+        """Of rare classes a score of 0 stands for smaller odds."""
+        least = NO_LESS / math.sqrt(self.rarity)
+        return np.log((scores + least) / (1.0 - scores + least))
 
     def widen(self, values):
         """Columns more, which had these values so far; a decision is due when some rows have had them."""
@@ -369,9 +375,12 @@ class Pool:
             self.move_fence(decides)
         ended, variance = self.rows - self.schedule["end of a chunk"].before(self.rows), self.variance()
         late = np.mean([row.waited for row in self.last(ended)])
-        # Where few rows are of another class than most, the prior is that of these.
-        doubt = max(variance, RARE_DOUBT / variance) if self.classes else variance
-        self.stacking.end_chunk(ended, doubt * (1.0 + late))
+        if self.classes:
+            before, self.rarity = self.rarity, max(1.0, (RARE_VARIANCE / variance) ** 2)
+            start, prior = np.array(CALIBRATION), np.diag(CALIBRATION_PRIOR)
+            moved = (self.curvature + before * prior) @ (self.calibration - start)
+            self.calibration = start + np.linalg.solve(self.curvature + self.rarity * prior, moved)
+        self.stacking.end_chunk(ended, self.rarity * variance * (1.0 + late))
         self.loss, self.loss_rows = FORGETTING**ended * self.loss, FORGETTING**ended * self.loss_rows
         told = not self.classes and self.rows >= 64 and self.usual_error() > NO_ERROR * variance
         self.wild = WILD * self.usual_error() if told else NO_LIMIT
@@ -601,12 +610,6 @@ class Pool:
 
 
 # ---- drift
-
-
-def log_odds(scores, shares):
-    """Of scores of classes that had these shares; of a rare one a score of 0 stands for smaller odds."""
-    least = np.clip(0.1 * np.minimum(shares, 1.0 - shares), NO_LESS / 10.0, NO_LESS)
-    return np.log((scores + least) / (1.0 - scores + least))
 
 
 def errors_of(rows):

@@ -235,8 +235,7 @@ class Ensemble(Part):
             codes = np.concatenate([[self.known_classes], layout.targets(learned) + 1.0]).astype(np.int64)
             counts = np.maximum.accumulate(codes)
             self.known_classes, classes_before = int(counts[-1]), counts[known]
-            shares = F[:, MEAN], F_learned[:, MEAN]
-            logits = self.calibration.advance(predictions, shares[0], past, shares[1], Y, known, counts[1:])
+            logits = self.calibration.advance(predictions, past, Y, known, counts[1:])
         errors = layout.errors(learned)
         errors[:] = np.sum((past - Y) ** 2, axis=1)
         self.losses += [float(w @ np.minimum(errors, self.largest_error)), count]
@@ -305,11 +304,9 @@ class Ensemble(Part):
         # Where targets become known k rows late, regret grows as k + 1 (Joulani, Gyorgy, Szepesvari 2013),
         # and the prior with it.
         waited = Layout.waited(self.reservoir.last(ended))
-        doubt = self.targets.variance
-        if self.layout.classes:
-            # Where one row in twenty or fewer is of another class than most, weights are learned from these.
-            doubt = max(doubt, 0.01 / doubt)
-        self.stacking.end_chunk(ended, doubt * (1.0 + float(waited.mean())))
+        rarity = self.targets.rarity
+        self.calibration.end_chunk(rarity)
+        self.stacking.end_chunk(ended, rarity * self.targets.variance * (1.0 + float(waited.mean())))
         self.losses *= FORGETTING**ended
         self._set_largest_error()
         due = is_selection_step(t) or t == self.due
@@ -363,7 +360,7 @@ class Ensemble(Part):
         predictions = self.stacking.combine(F, centre, absent)
         weight = self.stacking.weights[LAST] * recent_targets
         self._follow(predictions, weight, rows, inside, target_range)
-        logits = self.calibration.logits(predictions, F[:, MEAN]) if layout.classes else predictions
+        logits = self.calibration.logits(predictions) if layout.classes else predictions
         return predictions, logits
 
     def relevances(self) -> Vector:

@@ -64,7 +64,8 @@ SHARED = np.dtype(
         # Of the stacking: where weights start, kons.core.sequential.RowArrays, a row's work; rows pending.
         *((name, "i8") for name in ("start", "prior", "S", "L", "base", "Z", "V", "C", "marks", "work")),
         *((name, "i8") for name in ("period", "pending")),
-        # Of the calibration: the same.
+        # Of the calibration: what is added to scores; the same.
+        ("least", "f8"),
         *((f"logit_{name}", "i8") for name in ("prior", "S", "L", "base", "Z", "V", "C", "marks", "work")),
     ]
 )
@@ -169,7 +170,7 @@ def stack(
             logit_L, logit_base = matrix_at(its.logit_L, 2, 2), matrix_at(its.logit_base, 2, 1)
             intercept = logit_base[1, 0] / logit_L[1, 1]
             slope = SLOPE + (logit_base[0, 0] - logit_L[1, 0] * intercept) / logit_L[0, 0]
-            scores[o] = slope * log_odds(predictions[o], F[MEAN, o]) + intercept
+            scores[o] = slope * log_odds(predictions[o], its.least) + intercept
 
 
 @compiled_sums
@@ -308,8 +309,8 @@ def learn(
         for o in range(its.known_classes):
             learn_logit(
                 predictions[o],
-                F[MEAN, o],
                 goal[o],
+                its.least,
                 (
                     matrix_at(its.logit_prior, 2, 2),
                     matrix_at(its.logit_S, 2, 2),
