@@ -56,8 +56,8 @@ FENCE_FEWEST, FENCE_PART, FENCE_REACH = 7, 0.95, 10.0
 FIRST_METRICS, SETTLED = 32, 1024
 SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
 FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
-# Where a smaller share of rows is of another class than most nothing is searched for, and priors weigh more.
-RARE, BROAD, BROAD_ALPHA, RARE_VARIANCE = 0.05, 2.0, 1.6, 0.1
+# Rare classes: the variance below which priors weigh more; a view without a search; the logistic expert.
+RARE_VARIANCE, BROAD, BROAD_ALPHA, RARE_START, LEANS = 0.1, 2.0, 1.6, 64, 0.75
 
 # Experts: ridges; from where on those that remember all learn in batches; which count, and may grow.
 LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.1, 1.0 / 16.0, 512
@@ -217,6 +217,9 @@ class Pool:
         with_lags = [LAST] + [i + FIRST for i, member in enumerate(self.members) if member.spec.lags]
         weights = self.stacking.weights(absent=[] if lags else with_lags)
         row.stacked = np.clip(row.centre + weights @ (forecasts - row.centre), *inner)
+        logistic = [i + FIRST for i, m in enumerate(self.members) if m.spec.logistic and m.fitted is not None]
+        if self.rarity > 1.0 and logistic:
+            row.stacked = row.stacked + LEANS * (forecasts[logistic[0]] - row.stacked)
         if lags and not self.classes and weights[LAST] > FOLLOWED:
             row.stacked = np.clip(row.stacked + row.last[0] - np.clip(row.last[0], *self.fence), low, high)
 
@@ -426,7 +429,10 @@ class Pool:
             room = int(self.max_atoms * min(math.sqrt(share), MOST_GROWN))
         for member, counted in zip(self.members, counts, strict=True):
             spec, fitted, view = member.spec, member.fitted, self.views.get(self.key(member.spec))
-            if self.rows < spec.start or view is None:
+            if (
+                self.rows < (RARE_START if spec.logistic and self.rarity > 1.0 else spec.start)
+                or view is None
+            ):
                 continue
             if fitted is not None and view.features > fitted.view.features:
                 self.log.append((self.rows, "new columns"))
@@ -444,7 +450,6 @@ class Pool:
     def refit_views(self, kept, some, random):
         """Each at least as good as before, by leave-one-out errors; those of the views before, by key."""
         weights, Y = np.array([row.weight for row in some]), self.outputs_of(some)
-        rare = self.classes and len(Y) - Y.sum(axis=0).max() < RARE * len(Y)
         Y = Y - weights @ Y / weights.sum()
         variance = weights @ (Y**2).sum(axis=1) / weights.sum()
         Y = Y / math.sqrt(variance) if variance > 0.0 else Y
@@ -466,7 +471,7 @@ class Pool:
                 if self.rows < FIRST_METRICS:
                     self.views[key] = View(scale, np.eye(X.shape[1]), flags=flags, features=width)
                     continue
-                if rare:  # nothing is searched for
+                if self.rarity > 1.0:  # nothing is searched for
                     metric = np.eye(X.shape[1])
                     unit = half_median_distance(scale(X), metric, random)
                     view = View(scale, metric, BROAD * unit, BROAD, BROAD_ALPHA)
@@ -555,7 +560,8 @@ class Pool:
             self.remove(series)
         while self.rows >= LATE:
             specs = [member.spec for member in self.members]
-            others = [i + FIRST for i, spec in enumerate(specs) if not spec.memory and spec != EXPERTS[0]]
+            needed = [spec for spec in specs if spec == EXPERTS[0] or (spec.logistic and self.rarity > 1.0)]
+            others = [i + FIRST for i, spec in enumerate(specs) if not spec.memory and spec not in needed]
             costs = [self.stacking.removal_cost([i]) for i in others]
             if not costs or min(costs) > price:
                 return

@@ -16,7 +16,7 @@ from kons.learners.auto.stacking import FORGETTING
 from kons.state import Inner, Number, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["Calibration", "learn_logit", "log_odds"]
+__all__ = ["NO_LESS", "Calibration", "learn_logit", "log_odds"]
 
 # Slope and intercept start where scores are the probabilities, with the weight of some rows in doubt.
 SLOPE, PRIOR = 1.0, (1.0, 1.0)
@@ -31,15 +31,15 @@ class Calibration(Part):
 
         p = 1/(1 + exp(-(a z + b))),    z = log((s + e)/(1 - s + e)),    s the score, in [0, 1]
 
-    with e = 0.01 and (a, b) by the second-order step of the logistic loss. Scores are nearly probabilities, so that in
-    their log odds a hardly moves from 1: a rare class, whose scores are all near 0, is ranked alike early and
-    late. It forgets by 0.05 % with each score that it learns, towards where it starts.
+    with e = 0.01 and (a, b) by the second-order step of the logistic loss. Scores are nearly probabilities,
+    so that in their log odds a hardly moves from 1: a rare class, whose scores are all near 0, is ranked
+    alike early and late. It forgets by 0.05 % with each score that it learns, towards where it starts.
     O(1) a row and class. The intercept moves the threshold; the order of scores is kept, for which the slope
     is kept above a half after each step: a constraint, which the quadratic itself does not know. Not for
     scores whose meaning changes faster than some hundred rows.
 
-    Where a class is rare, few rows tell about a and b, and each would move all that come after it: their prior
-    is r times as large, r the rarity, and e smaller by its root, for there the scores of its rows are.
+    Where a class is rare, few rows tell about a and b, and each would move all that come after it: their
+    prior is r times as large, r the rarity, and e smaller by its root, for there the scores of its rows are.
 
     >>> import numpy as np
     >>> random = np.random.default_rng(0)

@@ -72,10 +72,7 @@ class FeatureMaps(Part):
         rows, layout, flags, specs = now.rows, now.layout, now.flags, pool.specs
         weights = layout.weights(some)
         roots = np.sqrt(weights)
-        Y = layout.outputs(some, now.outputs)
-        # Of so few rows of other classes a search finds a metric and a bandwidth that are chance.
-        rare = layout.classes and len(Y) - Y.sum(axis=0).max() < 0.05 * len(Y)
-        Y = _normalized(Y, weights)
+        Y = _normalized(layout.outputs(some, now.outputs), weights)
         seen = {spec.lags for spec in specs}
         wanted = {self.key(spec) for spec in specs if not spec.alternative and spec.kernel != "linear"}
         for lags in (False, True):
@@ -96,7 +93,7 @@ class FeatureMaps(Part):
                     metric = uniform_metric(columns.shape[1])
                     self._put(key, FeatureMap(scaling, metric, flags=flags, features=layout.width))
                     continue
-                if rare:
+                if now.rare:  # so few rows of other classes tell too little for a search
                     self._put(
                         key,
                         replace(self._broad(scaling, columns, random), flags=flags, features=layout.width),
