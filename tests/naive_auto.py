@@ -379,7 +379,8 @@ class Pool:
         ended, variance = self.rows - self.schedule["end of a chunk"].before(self.rows), self.variance()
         late = np.mean([row.waited for row in self.last(ended)])
         if self.classes:
-            before, self.rarity = self.rarity, max(1.0, (RARE_VARIANCE / variance) ** 2)
+            several = np.count_nonzero(self.mean()) > 1
+            before, self.rarity = self.rarity, max(1.0, several * (RARE_VARIANCE / variance) ** 2)
             start, prior = np.array(CALIBRATION), np.diag(CALIBRATION_PRIOR)
             moved = (self.curvature + before * prior) @ (self.calibration - start)
             self.calibration = start + np.linalg.solve(self.curvature + self.rarity * prior, moved)

@@ -132,9 +132,11 @@ class Targets(Part):
         """How many times as much the priors of what is learned from classes weigh: 1, where none is rare.
 
         Most is known by rows of other classes than the most frequent one. Where they are one in twenty or
-        fewer it grows as the square of the rows among which there is one of them.
+        fewer it grows as the square of the rows among which there is one of them. Before there is any, a
+        file may be sorted.
         """
-        return max(1.0, (0.1 / self.variance) ** 2) if self.classes else 1.0
+        several = self.classes and np.count_nonzero(self.totals > 0.0) > 1
+        return max(1.0, (0.1 / self.variance) ** 2) if several else 1.0
 
 
 class OutlierBounds(NamedTuple):
