@@ -7,11 +7,11 @@ import kons
 from kons.recipes import for_task
 
 
-def ring(rows=4000, share=0.01):
-    """Rows near a circle in two of four columns."""
+def half_space(rows=4000, share=0.01):
+    """Beyond a plane across three of eight columns, with noise."""
     random = np.random.default_rng(0)
-    X = random.normal(size=(rows, 4))
-    z = 0.3 * random.logistic(size=rows) - 8.0 * (np.hypot(X[:, 0], X[:, 1]) - 2.5) ** 2
+    X = random.normal(size=(rows, 8))
+    z = 2.0 * X[:, 0] - 1.5 * X[:, 1] + X[:, 2] + random.logistic(size=rows)
     return X, z > np.quantile(z, 1.0 - share)
 
 
@@ -25,15 +25,15 @@ def area(name, X, rare, uncounted=500):
 
 
 def test_rare_rows_are_ranked_as_by_embedded():
-    X, rare = ring()
+    X, rare = half_space()
     best = area("embedded", X, rare)
-    # The standard error of an area (Hanley, McNeil 1982), of which the rows of the class are nearly all.
-    error = np.sqrt((best * (1.0 - best) + rare.sum() * (best / (2.0 - best) - best**2)) / rare.sum())
+    # The standard error of an area (Hanley, McNeil 1982), of which rows of the class are nearly all.
+    error = np.sqrt((2.0 * best**2 / (1.0 + best) - best**2) / rare[500:].sum())
     assert area("auto", X, rare) > best - error
 
 
 def test_from_a_file_with_a_rare_class_it_goes_on_as_it_would_have(tmp_path):
-    X, rare = ring(rows=700, share=0.03)
+    X, rare = half_space(rows=700, share=0.03)
     model = for_task("classification", max_atoms=20)
     model.advance(X[:333], rare[:333].tolist())
     kons.save(model, tmp_path / "model.kons")
@@ -44,7 +44,7 @@ def test_from_a_file_with_a_rare_class_it_goes_on_as_it_would_have(tmp_path):
 
 @pytest.mark.parametrize("delay", [0, 5])
 def test_rows_of_a_rare_class_one_by_one_are_those_of_a_block(delay):
-    X, rare = ring(rows=300, share=0.03)
+    X, rare = half_space(rows=300, share=0.03)
     blocks, rows = (for_task("classification", max_atoms=20, delay=delay) for _ in range(2))
     blocks.advance(X, rare.tolist())
     for x, label in zip(X, rare.tolist(), strict=True):
