@@ -56,6 +56,8 @@ FENCE_FEWEST, FENCE_PART, FENCE_REACH = 7, 0.95, 10.0
 FIRST_METRICS, SETTLED = 32, 1024
 SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
 FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
+# Rare classes: the variance below which priors weigh more; a view without a search; the logistic expert.
+RARE_VARIANCE, BROAD, BROAD_ALPHA, RARE_START, LEANS = 0.1, 2.0, 1.6, 64, 0.75
 
 # Experts: ridges; from where on those that remember all learn in batches; which count, and may grow.
 LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.1, 1.0 / 16.0, 512
@@ -180,6 +182,7 @@ class Pool:
         self.fence, self.wild = NO_FENCE, NO_LIMIT
         self.loss = self.loss_rows = 0.0
         self.calibration, self.curvature = np.array(CALIBRATION), np.zeros((2, 2))
+        self.rarity = 1.0  # how many times as much the priors weigh
         specs = [spec for spec in EXPERTS if classes or not spec.logistic]
         self.members = [Member(spec) for spec in specs[:experts]]
         self.most_experts = len(self.members)
@@ -214,6 +217,9 @@ class Pool:
         with_lags = [LAST] + [i + FIRST for i, member in enumerate(self.members) if member.spec.lags]
         weights = self.stacking.weights(absent=[] if lags else with_lags)
         row.stacked = np.clip(row.centre + weights @ (forecasts - row.centre), *inner)
+        logistic = [i + FIRST for i, m in enumerate(self.members) if m.spec.logistic and m.fitted is not None]
+        if self.rarity > 1.0 and logistic:
+            row.stacked = row.stacked + LEANS * (forecasts[logistic[0]] - row.stacked)
         if lags and not self.classes and weights[LAST] > FOLLOWED:
             row.stacked = np.clip(row.stacked + row.last[0] - np.clip(row.last[0], *self.fence), low, high)
 
@@ -221,7 +227,7 @@ class Pool:
         """The prediction, or its calibrated logits."""
         if not self.classes:
             return row.stacked
-        logits = self.calibration[0] * log_odds(row.stacked) + self.calibration[1]
+        logits = self.calibration[0] * self.log_odds(row.stacked) + self.calibration[1]
         return np.where(np.arange(self.classes) < self.known_classes, logits, np.nan)
 
     def step_of(self, row):
@@ -252,7 +258,7 @@ class Pool:
         if self.classes:
             self.known_classes = max(self.known_classes, int(row.y) + 1)
             for k in range(self.known_classes):
-                self.calibrate(np.array([log_odds(row.stacked[k]), 1.0]), target[k])
+                self.calibrate(np.array([self.log_odds(row.stacked[k]), 1.0]), target[k])
         row.error = float(np.sum((row.stacked - target) ** 2))
         self.loss += row.weight * min(row.error, self.wild)
         self.loss_rows += 1.0
@@ -269,13 +275,18 @@ class Pool:
 
     def calibrate(self, s, y):
         """A Newton step of logistic regression on one score; then all is forgotten towards the prior."""
-        start, prior = np.array(CALIBRATION), np.diag(CALIBRATION_PRIOR)
+        start, prior = np.array(CALIBRATION), self.rarity * np.diag(CALIBRATION_PRIOR)
         p = 1.0 / (1.0 + np.exp(-np.clip(self.calibration @ s, -FARTHEST, FARTHEST)))
         total = self.curvature + prior + max(p * (1.0 - p), LEAST_CURVATURE) * np.outer(s, s)
         moved = self.calibration - np.linalg.solve(total, (p - y) * s) - start
         self.curvature = FORGETTING * (total - prior)
         self.calibration = start + np.linalg.solve(self.curvature + prior, FORGETTING * total @ moved)
         self.calibration[0] = max(self.calibration[0], LEAST_SLOPE)
+
+    def log_odds(self, scores):
+        """Of rare classes a score of 0 stands for smaller odds."""
+        least = NO_LESS / math.sqrt(self.rarity)
+        return np.log((scores + least) / (1.0 - scores + least))
 
     def widen(self, values):
         """Columns more, which had these values so far; a decision is due when some rows have had them."""
@@ -367,7 +378,13 @@ class Pool:
             self.move_fence(decides)
         ended, variance = self.rows - self.schedule["end of a chunk"].before(self.rows), self.variance()
         late = np.mean([row.waited for row in self.last(ended)])
-        self.stacking.end_chunk(ended, variance * (1.0 + late))
+        if self.classes:
+            several = np.count_nonzero(self.mean()) > 1
+            before, self.rarity = self.rarity, max(1.0, several * (RARE_VARIANCE / variance) ** 2)
+            start, prior = np.array(CALIBRATION), np.diag(CALIBRATION_PRIOR)
+            moved = (self.curvature + before * prior) @ (self.calibration - start)
+            self.calibration = start + np.linalg.solve(self.curvature + self.rarity * prior, moved)
+        self.stacking.end_chunk(ended, self.rarity * variance * (1.0 + late))
         self.loss, self.loss_rows = FORGETTING**ended * self.loss, FORGETTING**ended * self.loss_rows
         told = not self.classes and self.rows >= 64 and self.usual_error() > NO_ERROR * variance
         self.wild = WILD * self.usual_error() if told else NO_LIMIT
@@ -413,7 +430,10 @@ class Pool:
             room = int(self.max_atoms * min(math.sqrt(share), MOST_GROWN))
         for member, counted in zip(self.members, counts, strict=True):
             spec, fitted, view = member.spec, member.fitted, self.views.get(self.key(member.spec))
-            if self.rows < spec.start or view is None:
+            if (
+                self.rows < (RARE_START if spec.logistic and self.rarity > 1.0 else spec.start)
+                or view is None
+            ):
                 continue
             if fitted is not None and view.features > fitted.view.features:
                 self.log.append((self.rows, "new columns"))
@@ -451,6 +471,12 @@ class Pool:
                 scale = SCALINGS[name](self.columns(kept, lags, flags, width))
                 if self.rows < FIRST_METRICS:
                     self.views[key] = View(scale, np.eye(X.shape[1]), flags=flags, features=width)
+                    continue
+                if self.rarity > 1.0:  # nothing is searched for
+                    metric = np.eye(X.shape[1])
+                    unit = half_median_distance(scale(X), metric, random)
+                    view = View(scale, metric, BROAD * unit, BROAD, BROAD_ALPHA)
+                    self.views[key] = replace(view, flags=flags, features=width)
                     continue
                 early = self.rows <= 2 * FIRST_METRICS
                 first = early or old is None or (old.flags, old.features) != (flags, width)
@@ -535,7 +561,8 @@ class Pool:
             self.remove(series)
         while self.rows >= LATE:
             specs = [member.spec for member in self.members]
-            others = [i + FIRST for i, spec in enumerate(specs) if not spec.memory and spec != EXPERTS[0]]
+            needed = [spec for spec in specs if spec == EXPERTS[0] or (spec.logistic and self.rarity > 1.0)]
+            others = [i + FIRST for i, spec in enumerate(specs) if not spec.memory and spec not in needed]
             costs = [self.stacking.removal_cost([i]) for i in others]
             if not costs or min(costs) > price:
                 return
@@ -590,10 +617,6 @@ class Pool:
 
 
 # ---- drift
-
-
-def log_odds(shares):
-    return np.log((shares + NO_LESS) / (1.0 - shares + NO_LESS))
 
 
 def errors_of(rows):

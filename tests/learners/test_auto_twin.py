@@ -122,6 +122,15 @@ def late_class(delay=0, rows=ROWS):
     return Stream(X, labels, set() if delay else {"pruned"}, settings, singly=range(500, 700))
 
 
+def rare_class(rows=ROWS):
+    """One row in thirty is of a class, from row 560 on one in five."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(rows, 3))
+    score = X[:, 0] - X[:, 1] + 0.5 * rng.normal(size=rows)
+    codes = score > np.where(np.arange(rows) < 560, 2.75, 1.26)
+    return Stream(X, codes.tolist(), set(), {"task": "classification"}, singly=range(300, 420))
+
+
 def two_classes(rows=ROWS):
     """Two classes in runs, so that last targets help, and labels known three rows late; they swap once."""
     rng = np.random.default_rng(5)
@@ -156,6 +165,7 @@ MAKERS = {
     "late class": late_class,
     "late class, delay 40": functools.partial(late_class, delay=40),
     "two classes, delay 3": two_classes,
+    "rare class": rare_class,
     "full reservoir": full_reservoir,
 }
 #: Their rows in ``make test`` and in ``make soak``.
@@ -171,6 +181,7 @@ STREAMS = {
     "late class": (1060, 1700),
     "late class, delay 40": (0, 1500),
     "two classes, delay 3": (0, 1200),
+    "rare class": (770, 2200),
     "full reservoir": (0, 9200),
 }
 

@@ -13,13 +13,14 @@ from kons.core.quadratic_loops import STEPS, end_period, keep_row, predict_row
 from kons.core.sequential import RowArrays, Sequential
 from kons.learners.auto.logistic import FARTHEST, LEAST_CURVATURE
 from kons.learners.auto.stacking import FORGETTING
-from kons.state import Inner, Part, fields
+from kons.state import Inner, Number, Part, Sizes, fields
+from kons.stored import Stored
 
-__all__ = ["Calibration", "learn_logit", "log_odds"]
+__all__ = ["NO_LESS", "Calibration", "learn_logit", "log_odds"]
 
 # Slope and intercept start where scores are the probabilities, with the weight of some rows in doubt.
 SLOPE, PRIOR = 1.0, (1.0, 1.0)
-# Scores of 0 and 1, which are estimates, too, stand for odds of one to a hundred.
+# Scores of 0 and 1, which are estimates, too, stand for odds of one to a hundred where no class is rare.
 NO_LESS = 0.01
 
 
@@ -28,14 +29,17 @@ class Calibration(Part):
 
     ::
 
-        p = 1/(1 + exp(-(a z + b))),    z = log((s + 0.01)/(1 - s + 0.01)),    s the score, in [0, 1]
+        p = 1/(1 + exp(-(a z + b))),    z = log((s + e)/(1 - s + e)),    s the score, in [0, 1]
 
-    with (a, b) by the second-order step of the logistic loss. Scores are nearly probabilities, so that in
-    their log odds a hardly moves from 1: a rare class, whose scores are all near 0, is ranked alike early and
-    late. It forgets by 0.05 % with each score that it learns, towards where it starts.
+    with e = 0.01 and (a, b) by the second-order step of the logistic loss. Scores are nearly probabilities,
+    so that in their log odds a hardly moves from 1: a rare class, whose scores are all near 0, is ranked
+    alike early and late. It forgets by 0.05 % with each score that it learns, towards where it starts.
     O(1) a row and class. The intercept moves the threshold; the order of scores is kept, for which the slope
     is kept above a half after each step: a constraint, which the quadratic itself does not know. Not for
     scores whose meaning changes faster than some hundred rows.
+
+    Where a class is rare, few rows tell about a and b, and each would move all that come after it: their
+    prior is r times as large, r the rarity, and e smaller by its root, for there the scores of its rows are.
 
     >>> import numpy as np
     >>> random = np.random.default_rng(0)
@@ -47,9 +51,11 @@ class Calibration(Part):
     [True, True]
     """
 
-    STATE = fields(moved=Inner())
+    STATE = fields(rarity=Number(at_least=1.0), moved=Inner())
 
     def __init__(self) -> None:
+        #: How many times as much the prior weighs.
+        self.rarity = 1.0
         #: By how much slope and intercept have moved from where they start.
         self.moved = Sequential(np.diag(PRIOR))
 
@@ -57,6 +63,11 @@ class Calibration(Part):
     def coefficients(self) -> Vector:
         """Slope and intercept."""
         return self.moved.u[:, 0] + (SLOPE, 0.0)
+
+    @property
+    def least(self) -> float:
+        """What is added to scores and to their distance from 1."""
+        return NO_LESS / math.sqrt(self.rarity)
 
     def advance(
         self,
@@ -75,20 +86,29 @@ class Calibration(Part):
         logits = np.empty(scores.shape)
         classes = np.full(len(Y), Y.shape[1]) if classes is None else classes
         state, work = self.moved.arrays(), self.moved.room_for_row()
-        _follow(scores, learned, Y, known, classes, state, work, logits)
+        _follow(scores, learned, Y, known, classes, self.least, state, work, logits)
         return logits
 
     def logits(self, scores: Matrix) -> Matrix:
         """The logits of scores by what was learned. Changes nothing."""
         slope, intercept = self.coefficients
-        logits: Matrix = slope * np.log((scores + NO_LESS) / (1.0 - scores + NO_LESS)) + intercept
+        logits: Matrix = slope * np.log((scores + self.least) / (1.0 - scores + self.least)) + intercept
         return logits
+
+    def end_chunk(self, rarity: float) -> None:
+        """Take the prior from how rare classes are."""
+        if rarity != self.rarity:
+            self.rarity = rarity
+            self.moved.change_prior(rarity * np.diag(PRIOR))
+
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        self.moved.prior = self.rarity * np.diag(PRIOR)
 
 
 @compiled
-def log_odds(score: float) -> float:
+def log_odds(score: float, least: float) -> float:
     """Of a score from 0 to 1."""
-    return math.log((score + NO_LESS) / (1.0 - score + NO_LESS))
+    return math.log((score + least) / (1.0 - score + least))
 
 
 @compiled
@@ -98,6 +118,7 @@ def _follow(
     Y: Matrix,
     known: Integers,
     classes: Integers,
+    least: float,
     state: RowArrays,
     work: Vector,
     logits: Matrix,
@@ -108,25 +129,26 @@ def _follow(
         until = known[t] if t < len(scores) else len(Y)
         while at < until:
             for k in range(classes[at]):
-                learn_logit(learned[at, k], Y[at, k], state, work)
+                learn_logit(learned[at, k], Y[at, k], least, state, work)
             at += 1
         if t < len(scores):
             intercept = base[1, 0] / L[1, 1]
             slope = SLOPE + (base[0, 0] - L[1, 0] * intercept) / L[0, 0]
             for k in range(scores.shape[1]):
-                logits[t, k] = slope * log_odds(scores[t, k]) + intercept
+                logits[t, k] = slope * log_odds(scores[t, k], least) + intercept
 
 
 @compiled
 def learn_logit(
     score: float,
     y: float,
+    least: float,
     state: RowArrays,
     work: Vector,
 ) -> None:
     """One score, and whether the row is of its class: a period of one row, so that L^T u is at hand."""
     prior, S, L, base, Z, V, C, marks = state
-    z = log_odds(score)
+    z = log_odds(score, least)
     work[0], work[1] = z, 1.0
     predict_row(L, base, V, C, marks, 0, work)
     logit = SLOPE * z + work[-2]

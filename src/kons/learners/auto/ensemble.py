@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.learners.auto.calibration import Calibration
+from kons.learners.auto.calibration import NO_LESS, Calibration
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.metric_learning import relevances
 from kons.learners.auto.one_row import OneRow
@@ -227,6 +227,7 @@ class Ensemble(Part):
         watched = (LAST, weights) if beyond else None
         predictions = self.stacking.advance(F, centres, *before, self.largest_error, watched)
         self._follow(predictions, weights, rows, inside, target_range)
+        self._lean(predictions, F)
         asked.predictions[len(queued) - m :] = predictions
         past = asked.predictions[:count]
         logits, classes_before = predictions, np.zeros(m, dtype=np.int64)
@@ -274,6 +275,12 @@ class Ensemble(Part):
             predictions += np.where(weight > FOLLOWED, last - self.bounds.clip(last), 0.0)[:, None]
             target_range.clip(predictions)
 
+    def _lean(self, predictions: Matrix, F: NDArray[np.float64]) -> None:
+        """Where a class is rare, towards the logistic expert: squared errors say little about its rows."""
+        column = self.pool.logistic_column
+        if self.calibration.least < NO_LESS and column is not None:
+            predictions += 0.75 * (F[:, column] - predictions)
+
     # ---- more classes, more features
 
     def add_output(self) -> None:
@@ -304,7 +311,9 @@ class Ensemble(Part):
         # Where targets become known k rows late, regret grows as k + 1 (Joulani, Gyorgy, Szepesvari 2013),
         # and the prior with it.
         waited = Layout.waited(self.reservoir.last(ended))
-        self.stacking.end_chunk(ended, self.targets.variance * (1.0 + float(waited.mean())))
+        rarity = self.targets.rarity
+        self.calibration.end_chunk(rarity)
+        self.stacking.end_chunk(ended, rarity * self.targets.variance * (1.0 + float(waited.mean())))
         self.losses *= FORGETTING**ended
         self._set_largest_error()
         due = is_selection_step(t) or t == self.due
@@ -315,6 +324,7 @@ class Ensemble(Part):
             flags=min(self.known_classes, MOST_CLASSES),
             bounds=self.bounds,
             error=self._usual_error,
+            rare=rarity > 1.0,
         )
         self.selection.end_chunk(now, selects=due, refit=refits(t))
         self.due = 0 if due and t >= self.due else self.due
@@ -358,6 +368,7 @@ class Ensemble(Part):
         predictions = self.stacking.combine(F, centre, absent)
         weight = self.stacking.weights[LAST] * recent_targets
         self._follow(predictions, weight, rows, inside, target_range)
+        self._lean(predictions, F)
         logits = self.calibration.logits(predictions) if layout.classes else predictions
         return predictions, logits
 

@@ -16,7 +16,16 @@ from kons.learners.auto.rows import MOST_CLASSES, Layout
 from kons.scaling import RobustScaling
 from kons.stored import Stored
 
-__all__ = ["SCALINGS", "CachedFeatures", "FeatureMap", "Fixed", "learn_metric", "uniform_metric"]
+__all__ = [
+    "SCALINGS",
+    "CachedFeatures",
+    "FeatureMap",
+    "Fixed",
+    "Scaling",
+    "half_median_distance",
+    "learn_metric",
+    "uniform_metric",
+]
 
 Scaling = RobustScaling | QuantileScaling
 SCALINGS: dict[str, type[RobustScaling] | type[QuantileScaling]] = {

@@ -9,7 +9,15 @@ from functools import partial
 import numpy as np
 
 from kons.arrays import Matrix
-from kons.learners.auto.feature_map import SCALINGS, FeatureMap, Fixed, learn_metric, uniform_metric
+from kons.learners.auto.feature_map import (
+    SCALINGS,
+    FeatureMap,
+    Fixed,
+    Scaling,
+    half_median_distance,
+    learn_metric,
+    uniform_metric,
+)
 from kons.learners.auto.metric_learning import relevances
 from kons.learners.auto.pool import ExpertPool
 from kons.learners.auto.quantile_scaling import QuantileScaling
@@ -85,6 +93,12 @@ class FeatureMaps(Part):
                     metric = uniform_metric(columns.shape[1])
                     self._put(key, FeatureMap(scaling, metric, flags=flags, features=layout.width))
                     continue
+                if now.rare:  # so few rows of other classes tell too little for a search
+                    self._put(
+                        key,
+                        replace(self._broad(scaling, columns, random), flags=flags, features=layout.width),
+                    )
+                    continue
                 known = old is not None and old.flags == flags and old.features == layout.width
                 early = rows <= 2 * STEADY.start
                 first = early or not known
@@ -125,6 +139,12 @@ class FeatureMaps(Part):
 
     def _put(self, key: Key, feature_map: FeatureMap) -> None:
         self.current = {**self.current, key: feature_map}
+
+    def _broad(self, scaling: Scaling, X: Matrix, random: np.random.Generator) -> FeatureMap:
+        """All features alike, twice the usual bandwidth and 16 times the usual regularization: no search."""
+        metric, ratio = uniform_metric(X.shape[1]), 2.0
+        bandwidth = ratio * half_median_distance(scaling.transform(X), metric, random)
+        return FeatureMap(scaling, metric, bandwidth, ratio, self.fixed.regularization or 1.6)
 
     def _from_fewer_columns(self, key: Key, width: int) -> FeatureMap | None:
         """A feature map of more columns starts from that of fewer, new columns counting like the best."""

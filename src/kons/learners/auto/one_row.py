@@ -109,7 +109,7 @@ class OneRow:
         record = (
             *(int(size) for size in sizes),
             *(address_of(array) for array in (*numbers, *stacking)),
-            *(weights.period, weights.pending),
+            *(weights.period, weights.pending, ensemble.calibration.least),
             *(address_of(array) for array in calibration),
         )
         self._shared: NDArray[np.void] = np.array([record], SHARED)

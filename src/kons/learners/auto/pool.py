@@ -60,6 +60,12 @@ class ExpertPool:
         """Of F: the last target, and the experts that take it as a feature."""
         return [LAST, *(i + BASELINES for i, spec in enumerate(self.specs) if spec.lags)]
 
+    @property
+    def logistic_column(self) -> int | None:
+        """Of F: the expert with the logistic loss, if it was fitted."""
+        fitted = (i for i, slot in enumerate(self.slots) if slot.spec.logistic and slot.expert is not None)
+        return next((i + BASELINES for i in fitted), None)
+
     def advance(
         self,
         rows: Matrix,

@@ -17,7 +17,7 @@ from kons.arrays import Layout, Matrix, Vector
 from kons.compilation import compiled, compiled_sums, matrix_at
 from kons.core.quadratic_loops import STEPS, append_row, predict_row
 from kons.kernels.stationary import FARTHEST
-from kons.learners.auto.calibration import SLOPE, learn_logit, log_odds
+from kons.learners.auto.calibration import NO_LESS, SLOPE, learn_logit, log_odds
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
 from kons.learners.auto.quantile_scaling import interpolated
 from kons.learners.auto.rows import ERROR_AT, LAGS, OWN, TARGET_AT, WEIGHT_AT
@@ -64,7 +64,8 @@ SHARED = np.dtype(
         # Of the stacking: where weights start, kons.core.sequential.RowArrays, a row's work; rows pending.
         *((name, "i8") for name in ("start", "prior", "S", "L", "base", "Z", "V", "C", "marks", "work")),
         *((name, "i8") for name in ("period", "pending")),
-        # Of the calibration: the same.
+        # Of the calibration: what is added to scores; the same.
+        ("least", "f8"),
         *((f"logit_{name}", "i8") for name in ("prior", "S", "L", "base", "Z", "V", "C", "marks", "work")),
     ]
 )
@@ -164,12 +165,16 @@ def stack(
             F[i, o] = min(max(F[i, o], low), high)
         p = stacked(F, o, centre, start, state, its.pending, work)
         predictions[o] = min(max(min(max(p, low), high) + beyond, least), most)
+        if its.least < NO_LESS:  # as Ensemble._lean
+            for i in range(len(experts)):
+                if experts[i].logistic:
+                    predictions[o] += 0.75 * (F[experts[i].column, o] - predictions[o])
         scores[o] = predictions[o]
         if classes:
             logit_L, logit_base = matrix_at(its.logit_L, 2, 2), matrix_at(its.logit_base, 2, 1)
             intercept = logit_base[1, 0] / logit_L[1, 1]
             slope = SLOPE + (logit_base[0, 0] - logit_L[1, 0] * intercept) / logit_L[0, 0]
-            scores[o] = slope * log_odds(predictions[o]) + intercept
+            scores[o] = slope * log_odds(predictions[o], its.least) + intercept
 
 
 @compiled_sums
@@ -309,6 +314,7 @@ def learn(
             learn_logit(
                 predictions[o],
                 goal[o],
+                its.least,
                 (
                     matrix_at(its.logit_prior, 2, 2),
                     matrix_at(its.logit_S, 2, 2),

@@ -165,6 +165,8 @@ class ChunkEnd(NamedTuple):
     bounds: OutlierBounds
     error: float
     """The usual squared error of the stacking."""
+    rare: bool
+    """Whether nearly all rows are of one class: :attr:`~kons.learners.auto.target_range.Targets.rarity`."""
 
     def believed(self, rows: Matrix) -> Matrix:
         """Those that are learned from, as experts are shown them."""

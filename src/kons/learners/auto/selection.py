@@ -23,7 +23,7 @@ from kons.learners.auto.feature_maps import FeatureMaps
 from kons.learners.auto.pool import ExpertPool, Slot, fit_expert
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import ChunkEnd, Layout
-from kons.learners.auto.schedule import EARLY, LATE, LONGEST, SETTLED, may_recall, prunes
+from kons.learners.auto.schedule import CHUNK, EARLY, LATE, LONGEST, SETTLED, may_recall, prunes
 from kons.learners.auto.spec import (
     BASELINES,
     LAST,
@@ -133,7 +133,8 @@ class Selection(Part):
         room = self._room(now, len(counting))
         for i, slot in enumerate(self.pool.slots):
             memory, known = slot.spec.memory, self.feature_maps.key(slot.spec) in self.feature_maps.current
-            if known and now.rows >= slot.spec.start:
+            # Where a class is rare the logistic expert is needed as soon as another one.
+            if known and now.rows >= (CHUNK if slot.spec.logistic and now.rare else slot.spec.start):
                 learned = self._remembered(memory, now) if memory else seen
                 self._fit(i, now, learned, room if i in counting and not memory else self._max_atoms)
 
@@ -191,7 +192,8 @@ class Selection(Part):
             self._remove(series)
         while now.rows >= LATE:
             specs = self.pool.specs
-            steady = [i + BASELINES for i, spec in enumerate(specs) if not spec.memory and spec != STEADY]
+            needed = [spec for spec in specs if spec == STEADY or (spec.logistic and now.rare)]
+            steady = [i + BASELINES for i, spec in enumerate(specs) if not spec.memory and spec not in needed]
             costs = [stacking.removal_cost([i]) for i in steady]
             if not costs or min(costs) > bar:
                 return

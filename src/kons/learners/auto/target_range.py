@@ -127,6 +127,17 @@ class Targets(Part):
         size = ROUNDING * abs(float(self.totals[0])) / weight
         return variance if variance > max(size * size, 1e-300) else 1e-300
 
+    @property
+    def rarity(self) -> float:
+        """How many times as much the priors of what is learned from classes weigh: 1, where none is rare.
+
+        Most is known by rows of other classes than the most frequent one. Where they are one in twenty or
+        fewer it grows as the square of the rows among which there is one of them. Before there is any, a
+        file may be sorted.
+        """
+        several = self.classes and np.count_nonzero(self.totals > 0.0) > 1
+        return max(1.0, (0.1 / self.variance) ** 2) if several else 1.0
+
 
 class OutlierBounds(NamedTuple):
     """From where to where targets are learned as they are."""
