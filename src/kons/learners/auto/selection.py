@@ -97,7 +97,7 @@ class Selection(Part):
         """Do what is due, and let experts start the next chunk: those that stay."""
         old = self.pool.experts
         if selects and now.rows >= SETTLED:  # their fits are looked at
-            self.pool.end_chunk(refit, old)
+            self.pool.end_chunk(refit, old, rare=now.rare)
             old = []
         if selects:
             self._select(now)
@@ -108,7 +108,7 @@ class Selection(Part):
             due = memory and now.rows % _renewal(memory) == 0 and not selects
             if due and slot.expert is not None:
                 self._fit(i, now, self._remembered(memory, now), self._max_atoms)
-        self.pool.end_chunk(refit, old)
+        self.pool.end_chunk(refit, old, rare=now.rare)
         if may_recall(now.rows):
             self._recall(now)
         # An expert that is not fitted repeats the others, and its weight says nothing.
