@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import FLOAT64, Matrix, ReadVector, Vector
-from kons.compilation import address_of, compiled_sums, matrix_at, pointer_to
+from kons.compilation import address_of, compiled_sums, inner_sums, matrix_at, pointer_to
 from kons.core.embedding import Embedding
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.exponential import exponentials
@@ -26,7 +26,7 @@ from kons.core.factor import apply_triangle
 from kons.core.interruption import HeldInterrupts, stopped_midway
 from kons.core.ledger import LEDGER, RULES, TOTALS, Entries, Ledger, PackedRules
 from kons.core.quadratic import Quadratic, SquareSum
-from kons.core.quadratic_loops import STEPS, keep_row, predict_leading
+from kons.core.quadratic_loops import STEPS, keep_row, predict_row
 from kons.core.replay import NO_MATRIX, check_sound, replay_compiled
 from kons.losses.builtin import SQUARED, slope_of
 
@@ -309,7 +309,7 @@ def predict(address: int, x: ReadVector) -> float:
         V, C = matrix_at(table.V, period, width), matrix_at(table.C, period, period)
         marks, start = matrix_at(table.marks, period, STEPS + outputs), table.start
         L, base = matrix_at(table.L, start, start), matrix_at(table.base, start, outputs)
-        predict_leading(size, L, base, V, C, marks, pending, work)
+        predict_row(size, L, base, V, C, marks, pending, work)
     for j in range(len(x)):
         found[1 + j] = x[j]
     found[0] = 1.0
@@ -317,7 +317,7 @@ def predict(address: int, x: ReadVector) -> float:
     return value
 
 
-@compiled_sums
+@inner_sums
 def _coefficients(inverse: Matrix, z: Vector, theta: Vector) -> float:
     """``theta = inverse^T z`` of a Gaussian kernel, and ``|theta|^2``: see :class:`Embedding`."""
     n, total = len(z), 0.0
