@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kons.compilation import compiled, inner
+from kons.compilation import compiled
 
 __all__ = ["keep_probability", "leverage", "leverage_overestimate"]
 
@@ -13,7 +13,7 @@ def leverage(mass: float) -> float:
     return mass / (1.0 + mass)
 
 
-@inner
+@compiled
 def leverage_overestimate(mass: float, distortion: float) -> float:
     """``(1 + eps) r / (1 + r)``, Eq. 4: r = wbar * q under the sample, the point added with weight 1.
 
