@@ -357,7 +357,8 @@ def learn(
     found = matrix_at(first.work + BYTES * (count * (length + COUNTED) + CELLS + width), 1, 1 + len(x))[0]
     met = found[0] == 1.0
     for j in range(len(x)):
-        met = met and found[1 + j] == x[j]
+        # Coordinates of a kernel that is at fault may be NaN, and are no others for that.
+        met = met and (found[1 + j] == x[j] or (np.isnan(found[1 + j]) and np.isnan(x[j])))
     if not met:
         return REFUSED, 0.0, 0.0
     ledger = numba.carray(pointer_to(first.ledger), (count,), LEDGER)  # type: ignore[attr-defined]
