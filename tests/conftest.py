@@ -5,6 +5,7 @@ import os
 
 import hypothesis
 import hypothesis.strategies
+import numpy as np
 import pytest
 
 import effort
@@ -50,6 +51,20 @@ def pytest_collection_finish():
 def _nothing_was_told():
     """A notice is told once a process: no test depends on whether one before it has met it."""
     errors.told.clear()
+
+
+@pytest.fixture
+def used_memory(monkeypatch):
+    """``np.empty`` gives memory that held no numbers before, as it may."""
+    empty = np.empty
+
+    def used(*arguments, **named):
+        array = empty(*arguments, **named)
+        if array.dtype == float:
+            array.fill(np.nan)
+        return array
+
+    monkeypatch.setattr(np, "empty", used)
 
 
 # ---- how much time it took

@@ -388,8 +388,9 @@ class Pool:
         self.loss, self.loss_rows = FORGETTING**ended * self.loss, FORGETTING**ended * self.loss_rows
         told = not self.classes and self.rows >= 64 and self.usual_error() > NO_ERROR * variance
         self.wild = WILD * self.usual_error() if told else NO_LIMIT
-        for fitted in (member.fitted for member in self.members if member.fitted is not None):
-            fitted.end_chunk(self.rows in self.schedule["refit"])
+        for spec, fitted in ((member.spec, member.fitted) for member in self.members if member.fitted):
+            rare = spec.logistic and self.rarity > 1.0
+            fitted.end_chunk(rare or self.rows in self.schedule["refit"])
         if decides or self.rows == self.due:
             self.decide()
             self.due = self.due if self.rows < self.due else 0

@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import gc
 import os
 import re
 import subprocess
@@ -19,7 +20,7 @@ import kons.compilation
 from contracts.learners import LEARNERS, stream
 from kons import KORS, AutoKONS, EmbeddedKONS, Gaussian, Matern, Squared
 from kons.compilation import compile_all
-from kons.core.entry import condition
+from kons.core.entry import condition, independent
 from kons.evaluation import KernelGradientDescent, Prequential
 from kons.learners import Trace
 from kons.streams import open_stream
@@ -147,6 +148,21 @@ def test_the_modules_with_loops_are_all_known():
 def test_a_call_with_other_types_says_what_is_wrong():
     with pytest.raises(TypeError, match=r"kons\.core\.entry\.condition was given .*Fortran order"):
         condition(np.eye(3, order="F")[:2], 0, 1.0)
+
+
+def test_what_only_loops_call_says_so():
+    with pytest.raises(TypeError, match=r"kons\.core\.entry\.independent was called from Python"):
+        independent(1.0, 1.0, 0.0, 0.1, 0.1)
+
+
+def test_collections_go_on_after_compiling():
+    for enabled in (True, False):
+        (gc.enable if enabled else gc.disable)()
+        try:
+            compile_all()
+            assert gc.isenabled() == enabled
+        finally:
+            gc.enable()
 
 
 class Compilations(event.Listener):

@@ -14,11 +14,12 @@ reads what it compiled.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numba
@@ -37,6 +38,9 @@ __all__ = [
     "compiled",
     "compiled_sums",
     "cpu_clock",
+    "inlined",
+    "inner",
+    "inner_sums",
     "matrix_at",
     "pointer_to",
     "wall_clock",
@@ -46,7 +50,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: Where there are compiled loops. Named, because looking for them would import all of the library.
 MODULES = (
-    "kons.compilation",
     "kons.core.embedding",
     "kons.core.entry",
     "kons.core.exponential",
@@ -68,8 +71,10 @@ MODULES = (
 )
 # Lines that tell how far it is, on a terminal.
 PARTS = 5
-# Every loop that was imported.
+# Every loop that was imported, and that Python calls.
 _loops: list[Loop] = []
+# What sums may be done to.
+SUMS = {"reassoc", "contract", "nsz"}
 
 
 def compiled(function: Function) -> Function:
@@ -88,14 +93,38 @@ def compiled_sums(function: Function) -> Function:
     writes no array: else the machine code asks at run time whether the arrays lie apart, and sums one by one
     where small ones are neighbours in memory.
     """
-    return _loop(function, fastmath={"reassoc", "contract", "nsz"})
+    return _loop(function, fastmath=SUMS)
 
 
-def _loop(function: Function, **options: Any) -> Function:
+def inner(function: Function) -> Function:
+    """As :func:`compiled`, for what only loops call, whose machine code it is in.
+
+    So there is nothing that takes Python's objects apart, and nothing on disk.
+    """
+    return _loop(function, Inner)
+
+
+def inner_sums(function: Function) -> Function:
+    """As :func:`compiled_sums`, for what only loops call: see :func:`inner`."""
+    return _loop(function, Inner, fastmath=SUMS)
+
+
+def inlined(function: Function) -> Function:
+    """For what few loops call, and calls much itself: written into them, where it is compiled as they are.
+
+    Else all that it calls would be optimized once more, for it alone.
+    """
+    inlines: Any = numba.njit(inline="always")
+    return function if config.DISABLE_JIT else inlines(function)  # type: ignore[attr-defined]
+
+
+def _loop(function: Function, kind: Any = None, **options: Any) -> Function:
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
     # Nobody calls the loops from C: a wrapper less to compile.
     options |= {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    if kind is Inner:
+        return cast(Function, Inner(function, targetoptions={**options, "no_cpython_wrapper": True}))
     loop = Loop(function, targetoptions=options)
     with contextlib.suppress(RuntimeError):  # Numba found no place for its cache
         loop.enable_caching()
@@ -143,6 +172,17 @@ class Loop(CPUDispatcher):
         )
 
 
+class Inner(Loop):
+    """A loop that only loops call."""
+
+    def __call__(self, *args: Any, **kws: Any) -> Any:
+        """There is no machine code that Python could call."""
+        name = f"{self.py_func.__module__}.{self.py_func.__name__}"
+        raise TypeError(
+            f"{name} was called from Python, expected a compiled loop: see kons.compilation.inner."
+        )
+
+
 def _numba_type(hint: Any) -> types.Type:
     plain = {int: types.int64, float: types.float64, bool: types.boolean}
     if hint in plain:
@@ -157,7 +197,7 @@ def _numba_type(hint: Any) -> types.Type:
 
 def compile_all() -> list[Loop]:
     """Compile every loop that is not on disk yet, and load the others; returns them."""
-    with _compilations:
+    with _compilations, _no_collections():
         for module in MODULES:
             importlib.import_module(module)
         step = max(len(_loops) // PARTS, 1)
@@ -166,6 +206,18 @@ def compile_all() -> list[Loop]:
                 announce(f"kons: compiling its numerical loops: {done} of {len(_loops)} ...")
             loop.load()
     return list(_loops)
+
+
+@contextlib.contextmanager
+def _no_collections() -> Iterator[None]:
+    """Numba makes a million objects that stay: looking for garbage among them is a twelfth of its time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _pointer_to(_: Any, address: Any) -> Any:
@@ -181,7 +233,7 @@ def _pointer_to(_: Any, address: Any) -> Any:
 pointer_to: Any = numba.extending.intrinsic(_pointer_to)
 
 
-@compiled
+@inner
 def matrix_at(address: int, rows: int, columns: int) -> Any:
     """The contiguous array of float64 that begins at an address (:func:`address_of`); in loops only.
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import effort
 from kons.core.factor import PANEL_HEIGHT, PanelFactor
+from kons.stored import Stored
 
 EDGES = [1, 31, 33, 255, 256, 257, 600]
 
@@ -127,6 +128,18 @@ def test_panels_are_copies():
         rectangle[:] = np.nan
         inverse[:] = np.nan
     assert np.isfinite(factor.solve(np.ones((1, 40)))).all()
+
+
+@pytest.mark.usefixtures("used_memory")
+def test_memory_that_had_other_numbers_before():
+    L = triangle(31).copy()
+    factor, loaded = grown(L, 7, 9, height=20), PanelFactor(20)
+    factor.append_one(L[16, :16], L[16, 16])
+    loaded.load_state(Stored(factor.state(), "PanelFactor"), size=17)
+    for one in (factor, loaded):
+        one.append_one(L[17, :17], L[17, 17])
+        grow(one, L, [13])
+        np.testing.assert_allclose(one.solve(L.sum(axis=1)[None].copy()), 1.0, rtol=0, atol=1e-13)
 
 
 @st.composite

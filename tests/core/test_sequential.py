@@ -17,7 +17,7 @@ def learn(state, z, weight, steps_at):
     _, _, L, base, Z, V, C, marks = state.arrays()
     work = state.room_for_row()
     work[: len(z)] = z
-    predict_row(L, base, V, C, marks, state.pending, work)
+    predict_row(len(L), L, base, V, C, marks, state.pending, work)
     f, q = work[-1 - state.outputs : -1].copy(), work[-1]
     keep_row(1.0, weight, V, C, marks, state.pending, work)
     Z[state.pending], marks[state.pending, STEPS:] = z, steps_at(f, q)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+import kons
 from contracts.learners import assert_identical
 from kons import EmbeddedKONS, Gaussian, Laplace, Linear, Logistic, Squared
 from kons.core import one_row
@@ -480,6 +481,25 @@ def test_the_first_row_gives_the_width():
     learner.learn_one([1.0, 2.0, 3.0], 0.5)
     with pytest.raises(InputError, match=r"2 feature\(s\).*seen 3"):
         learner.predict_one([1.0, 2.0])
+
+
+@pytest.mark.parametrize("x", [np.zeros(3), [0.0, 0.0, 0.0]], ids=["array", "list"])
+def test_the_first_row_that_is_learned_gives_the_width(x, tmp_path):
+    learner = make()
+    with pytest.raises(TargetError):
+        learner.learn_one(x, 7.0)
+    kons.save(learner, tmp_path / "model")
+    assert kons.load(tmp_path / "model").size == 0
+    assert learner.predict_one(np.zeros(5)) == 0.0
+    learner.learn_one(np.ones(5), 0.5)
+    learner.learn_one(np.zeros(5), 0.5)
+    assert learner.atoms.tolist() == [[1.0] * 5, [0.0] * 5]
+
+
+@pytest.mark.usefixtures("used_memory")
+def test_atoms_in_memory_that_had_other_numbers_before():
+    learner = trained(rows=20)
+    assert np.isfinite(learner.predict(X)).all()
 
 
 def test_the_zero_vector_first():

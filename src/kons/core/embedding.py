@@ -130,13 +130,13 @@ class Embedding(Part):
         self.factor.append_one(z, pivot)
         self.atoms.append(point)
 
-    def buffers(self, room: int) -> tuple[Matrix, Matrix]:
+    def buffers(self, room: int, columns: int) -> tuple[Matrix, Matrix]:
         """Vectors that are atoms, and ``L^-1`` of one panel, with room for so many: for loops that append.
 
-        :meth:`count_one` is next, each time.
+        :meth:`count_one` is next, each time. The first atom has so many columns.
         """
         vectors: Any = self.atoms
-        return vectors.reserve(room), self.factor.first_inverse
+        return vectors.reserve(room, columns), self.factor.first_inverse
 
     def count_one(self) -> None:
         """A loop appended an atom to the :meth:`buffers`."""

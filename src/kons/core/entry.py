@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.compilation import compiled
+from kons.compilation import compiled, inlined, inner
 from kons.core.ledger import EVERYTHING, SKETCH, SPAN_FIXED, SPAN_LEVERAGE, TOTALS, Entries, PackedRules
 from kons.core.leverage import keep_probability, leverage_overestimate
 
@@ -70,7 +70,7 @@ def settle_inverse_form(M: Matrix, t: int, norm2: float, alpha: float, trace: fl
     return 2 if severe else 1
 
 
-@compiled
+@inner
 def toss(t: int, rows: Entries, rules: PackedRules, weight: float, N: Matrix, totals: Vector) -> bool:
     """Estimate row t's leverage and toss its coins (Alg. 2, lines 4-6; Alg. 3, lines 8-10)."""
     row = rows[t]
@@ -90,7 +90,7 @@ def toss(t: int, rows: Entries, rules: PackedRules, weight: float, N: Matrix, to
     return verdict < 2
 
 
-@compiled
+@inner
 def enter_sample(t: int, rows: Entries, N: Matrix, totals: Vector) -> None:
     """Let row t into A^I with the weight that its coin gave it."""
     row = rows[t]
@@ -99,7 +99,7 @@ def enter_sample(t: int, rows: Entries, N: Matrix, totals: Vector) -> None:
         totals[TOTALS.sampler_trace] += row.sampler_weight * row.self_kernel
 
 
-@compiled
+@inner
 def independent(
     outside: float, self_kernel: float, coefficients: float, tolerance: float, noise: float
 ) -> bool:
@@ -115,7 +115,7 @@ def independent(
     return outside > tolerance * self_kernel and allowed > 0.5 * EPSILON * (self_kernel + coefficients)
 
 
-@compiled
+@inner
 def eliminate(t: int, self_kernel: float, R: Matrix, T: Matrix) -> None:
     """Point t becomes an atom: row t of R turns into the new coordinate, R and T behind it follow.
 
@@ -134,7 +134,7 @@ def eliminate(t: int, self_kernel: float, R: Matrix, T: Matrix) -> None:
             T[i, j] += c_i * c_j * (T[t, t] + self_kernel) - c_j * T[t, i] - c_i * T[t, j]
 
 
-@compiled
+@inlined
 def grow(
     t: int,
     rows: Entries,
@@ -177,7 +177,7 @@ def grow(
     return sound
 
 
-@compiled
+@inlined
 def decide(
     t: int,
     rows: Entries,

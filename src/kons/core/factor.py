@@ -87,8 +87,7 @@ class PanelFactor:
         taken = 0
         while taken < len(corner):
             panel, filled = divmod(self.size, self.height)
-            if filled == 0:
-                self._open_panel(panel)
+            self._open_panel(panel)
             start = panel * self.height
             stop = min(filled + len(corner) - taken, self.height)
             rows = slice(taken, taken + stop - filled)
@@ -101,6 +100,7 @@ class PanelFactor:
             inverse = self._inverses[panel]
             F_inverse = _inverse_of_triangle(corner[rows, rows])
             inverse[filled:stop, filled:stop] = F_inverse
+            inverse[filled:stop, stop:] = 0.0
             if filled:
                 E = np.hstack([left[rows, start:n], corner[rows, within.stop : taken]])
                 inverse[filled:stop, :filled] = -F_inverse @ (E @ inverse[:filled, :filled])
@@ -112,17 +112,16 @@ class PanelFactor:
         if self.size >= self.height:
             self.append(z[None], np.array([[pivot]]))
             return
-        if not self.size:
-            self._open_panel(0)
-        _append_to_inverse(self._inverses[0], z, pivot)
+        _append_to_inverse(self.first_inverse, z, pivot)
         self.size += 1
 
     @property
     def first_inverse(self) -> Matrix:
         """The inverse of the first diagonal block, H x H: all of ``L^-1`` while L has one panel.
 
-        A loop that appends to it leaves :attr:`size` to its caller.
+        A loop that appends to it fills all H columns, and leaves :attr:`size` to its caller.
         """
+        self._open_panel(0)
         return self._inverses[0]
 
     def truncate(self, size: int) -> None:
@@ -169,17 +168,20 @@ class PanelFactor:
             self._open_panel(panel)
             self._rectangles[panel][:filled] = rectangle
             self._inverses[panel][:filled, :filled] = inverse
+            self._inverses[panel][:filled, filled:] = 0.0
         self.size = size
 
     def _panels(self) -> Iterator[tuple[int, int, Matrix, Matrix]]:
-        for i, rectangle in enumerate(self._rectangles):
-            start = i * self.height
+        for i, start in enumerate(range(0, self.size, self.height)):
+            rectangle = self._rectangles[i]
             filled = min(self.height, self.size - start)
             yield start, start + filled, rectangle[:filled], self._inverses[i][:filled, :filled]
 
     def _open_panel(self, panel: int) -> None:
-        self._rectangles.append(np.empty((self.height, panel * self.height)))
-        self._inverses.append(np.zeros((self.height, self.height)))
+        """Room for it, if there is none yet; each row is filled to its end when it comes."""
+        if panel == len(self._inverses):
+            self._rectangles.append(np.empty((self.height, panel * self.height)))
+            self._inverses.append(np.empty((self.height, self.height)))
 
 
 def _inverse_of_triangle(D: Matrix) -> Matrix:
@@ -212,7 +214,7 @@ def _append_to_inverse(inverse: Matrix, z: Vector, pivot: float) -> None:
     """The inverse of a triangle gets the row that its new row ``[z, pivot]`` asks for: O(n^2)."""
     n = len(z)
     row = inverse[n]
-    for j in range(n):
+    for j in range(len(row)):
         row[j] = 0.0
     for i in range(n):
         part = z[i] / pivot

@@ -18,23 +18,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import FLOAT64, Matrix, ReadVector, Vector
-from kons.compilation import address_of, compiled_sums, matrix_at, pointer_to
+from kons.compilation import address_of, compiled_sums, inner_sums, matrix_at, pointer_to
 from kons.core.embedding import Embedding
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.exponential import exponentials
 from kons.core.factor import apply_triangle
 from kons.core.interruption import HeldInterrupts, stopped_midway
-from kons.core.ledger import LEDGER, RULES, TOTALS, Entries, Ledger, PackedRules, new_ledger
+from kons.core.ledger import LEDGER, RULES, TOTALS, Entries, Ledger, PackedRules
 from kons.core.quadratic import Quadratic, SquareSum
-from kons.core.quadratic_loops import STEPS, keep_row, predict_leading
+from kons.core.quadratic_loops import STEPS, keep_row, predict_row
 from kons.core.replay import NO_MATRIX, check_sound, replay_compiled
 from kons.losses.builtin import SQUARED, slope_of
 
 __all__ = ["PLAIN", "REFUSED", "TAKEN", "OneRow", "predict"]
 
 # What a row did besides being learned. An atom that ENTERED is its caller's to append; one that was TAKEN is
-# everywhere already. One that FAILED, is ASKED for its coefficients, is REFUSED, as it is not finite, or
-# finds the rows of its period there already, STOPPED before their end, was not learned.
+# everywhere already. One that FAILED, is ASKED for its coefficients, is REFUSED, as it was not predicted just
+# before, or finds the rows of its period there already, STOPPED before their end, was not learned.
 PLAIN, SAMPLED, TAKEN, ENTERED, FAILED, ASKED, REFUSED, STOPPED = range(8)
 #: Of each quadratic: addresses, sizes, and what all of them share.
 TABLE = np.dtype(
@@ -51,6 +51,7 @@ TABLE = np.dtype(
     ]
 )
 COUNTED, CELLS = len(TOTALS), 5
+NO_VECTOR = np.empty(0)
 BYTES = FLOAT64.itemsize
 
 
@@ -69,23 +70,23 @@ class OneRow:
         sampler: SquareSum | None,
         rules: NDArray[np.void],
         code: int | None,
+        width: int,
     ) -> None:
         #: While a row that ended its period is not counted everywhere.
         self.held: HeldInterrupts | None = None
         self._embedding, self.quadratics, self._sampler = embedding, quadratics, sampler
         self._first, self._period = quadratics[0], quadratics[0].period
-        self.ledger: Ledger = new_ledger(len(quadratics))
+        self.ledger: Ledger = np.zeros(len(quadratics), LEDGER)
         self.targets: Vector = np.zeros(len(quadratics) + quadratics[0].outputs - 1)
-        self._rate = embedding.kernel.squared_exponential_rate
+        #: How long points are, where the loops take them: a Gaussian kernel, and a factor of one panel.
+        self.columns, self._rate = width, embedding.kernel.squared_exponential_rate
         #: Whether an atom changes nothing but what it is appended to.
         self._appends = sampler is None and not rules["restarts"][0]
         self._rules = rules
+        self._constants = code or 0, self._rate or 0.0, math.sqrt(self._first.prior)
         self._tables = np.zeros(len(quadratics), TABLE)
         self.address = address_of(self._tables)
-        numbers = code or 0, self._rate or 0.0, math.sqrt(self._first.prior), math.nan
-        for name, value in zip(("code", "rate", "root", "coefficients"), numbers, strict=True):
-            self._tables[name] = value
-        self._atoms, self._room = NO_MATRIX, (0, 0)
+        self._atoms, self._memory, self._room = NO_MATRIX, NO_VECTOR, (0, 0)
         self._look()
 
     def _look(self) -> None:
@@ -93,44 +94,40 @@ class OneRow:
         embedding, first = self._embedding, self._first
         size, height, width = len(embedding), embedding.factor.height, first._Z.shape[1]
         atoms = points = inverse = NO_MATRIX
-        #: How long points are, where the loops take them: a Gaussian kernel, and a factor of one panel.
-        self.columns, room = -1, 0
-        if self._rate is not None and 0 < size <= height:
+        room = 0
+        if self._rate is None or size > height:
+            self.columns = -1
+        else:
             room = min(width, height) if self._appends else 0
-            points, inverse = embedding.buffers(max(size, room))
-            self.columns = points.shape[1]
+            points, inverse = embedding.buffers(max(size, room), self.columns)
             if self._atoms.shape != (self.columns, width):  # by columns, and with room for those to come
                 self._atoms = np.zeros((self.columns, width))
                 self._atoms[:, :size] = points[:size].T
             atoms = self._atoms
         sampler = NO_MATRIX if self._sampler is None else self._sampler.L
+        #: Whose memory :attr:`works` is, and the table at :attr:`address`.
+        self.thread = get_ident()
+        if self._room != (width, self.columns):
+            self._room = width, self.columns
+            self.works, self._memory = self._room_for_row()
         self._held: list[Any] = []  # what the loops know by its address
         for number, part in enumerate(self.quadratics):
             arrays: list[Any] = [*part.arrays_of_rows()]
             self._held += arrays
-            arrays += self.ledger, self._rules, self.targets, sampler, atoms, points, inverse
-            write_down(self.address, number, size, first.pending, room, *arrays)
+            arrays += self.ledger, self._rules, self.targets, self._memory, sampler, atoms, points, inverse
+            write_down(self.address, number, size, first.pending, room, *self._constants, *arrays)
         self._held += sampler, points, inverse
-        #: Whose memory :attr:`works` is, and the table at :attr:`address`.
-        self.thread = get_ident()
-        if self._room != (self._length(), self.columns):
-            self._room = self._length(), self.columns
-            self.works, self._tables["work"] = self._room_for_row()
 
-    def _length(self) -> int:
-        first = self._first
-        return 2 * first._Z.shape[1] + first.period + first.outputs + 1
-
-    def _room_for_row(self) -> tuple[Matrix, int]:
-        """z, v, h, f and q of one row behind each other, a row for each quadratic; and its address.
+    def _room_for_row(self) -> tuple[Matrix, Vector]:
+        """z, v, h, f and q of one row behind each other, a row for each quadratic; and their memory.
 
         Behind them cells and theta for :func:`learn`; whether they were found, and of what.
         """
-        count, length = len(self.quadratics), self._length()
-        width = self._first._Z.shape[1]
+        count, first, width = len(self.quadratics), self._first, self._room[0]
+        length = 2 * width + first.period + first.outputs + 1
         behind = CELLS + COUNTED * count + width + 1 + max(self.columns, width)
         memory = np.zeros(count * length + behind)
-        return memory[: count * length].reshape(count, length), address_of(memory)
+        return memory[: count * length].reshape(count, length), memory
 
     def __reduce__(self) -> Any:
         return type(None), ()  # a copy of the state has its arrays elsewhere
@@ -143,7 +140,8 @@ class OneRow:
         if get_ident() == self.thread:
             return predict(self.address, x), self.works
         tables = self._tables.copy()  # several threads may predict: each in memory of its own
-        works, tables["work"] = self._room_for_row()
+        works, memory = self._room_for_row()
+        tables["work"] = address_of(memory)
         return predict(address_of(tables), x), works
 
     def let_interrupts_go(self) -> None:
@@ -163,6 +161,9 @@ class OneRow:
         found: tuple[int, float, float]
         try:
             found = learn(self.address, scale, step_size, uniform, self_kernel, x)
+            if found[0] == REFUSED:  # nobody has predicted it, or it is not finite
+                predict(self.address, x)
+                found = learn(self.address, scale, step_size, uniform, self_kernel, x)
             if found[0] == ASKED:  # the loop cannot tell itself
                 z = self.works[0, : len(self._first)]
                 self._tables["coefficients"] = self._embedding.squared_coefficients(self_kernel, z)
@@ -185,7 +186,6 @@ class OneRow:
                 part.pending += 1
                 part.rows += 1
         except BaseException:  # a signal among them: the table counts what the state counts
-            self._tables["coefficients"] = math.nan
             self._look()
             raise
         if self._first.rows % self._period == 0:
@@ -227,6 +227,9 @@ def write_down(
     size: int,
     pending: int,
     room: int,
+    code: int,
+    rate: float,
+    root: float,
     L: Matrix,
     base: Matrix,
     Z: Matrix,
@@ -237,6 +240,7 @@ def write_down(
     ledger: Entries,
     rules: PackedRules,
     targets: Vector,
+    work: Vector,
     sampler: Matrix,
     atoms: Matrix,
     points: Matrix,
@@ -248,19 +252,20 @@ def write_down(
     table.L, table.base, table.Z, table.V = L.ctypes.data, base.ctypes.data, Z.ctypes.data, V.ctypes.data
     table.C, table.marks, table.totals = C.ctypes.data, marks.ctypes.data, totals.ctypes.data
     table.ledger, table.rules, table.targets = ledger.ctypes.data, rules.ctypes.data, targets.ctypes.data
+    table.work, table.code, table.rate, table.root = work.ctypes.data, code, rate, root
     table.sampler = sampler.ctypes.data if sampler.size else 0
     table.atoms, table.points, table.inverse = atoms.ctypes.data, points.ctypes.data, inverse.ctypes.data
     table.columns, table.height, table.room = len(atoms), len(inverse), room
-    table.size, table.pending = size, pending
+    table.size, table.pending, table.coefficients = size, pending, np.nan
     table.count, table.start, table.outputs = count, base.shape[0], base.shape[1]
     table.period, table.width = Z.shape[0], Z.shape[1]
 
 
 @compiled_sums
-def meet(address: int, x: ReadVector) -> bool:
-    """z of a point, and what each quadratic finds of it, for :func:`predict` and :func:`learn`; noted behind.
+def predict(address: int, x: ReadVector) -> float:
+    """:meth:`OneRow.predict`: z of a point, and what each quadratic finds of it, for :func:`learn`.
 
-    ``z = inverse k_D(x)`` of a Gaussian kernel, or x. False: it is not finite.
+    ``z = inverse k_D(x)`` of a Gaussian kernel, or x.
     """
     count = numba.carray(pointer_to(address), (1,), TABLE)[0].count  # type: ignore[attr-defined]
     tables = numba.carray(pointer_to(address), (count,), TABLE)  # type: ignore[attr-defined]
@@ -283,7 +288,7 @@ def meet(address: int, x: ReadVector) -> bool:
     else:
         for j in range(len(x)):
             if not np.isfinite(x[j]):
-                return False
+                return np.nan
         atoms = matrix_at(first.atoms, len(x), width)
         for i in range(size):
             k[i] = 0.0
@@ -304,24 +309,15 @@ def meet(address: int, x: ReadVector) -> bool:
         V, C = matrix_at(table.V, period, width), matrix_at(table.C, period, period)
         marks, start = matrix_at(table.marks, period, STEPS + outputs), table.start
         L, base = matrix_at(table.L, start, start), matrix_at(table.base, start, outputs)
-        predict_leading(size, L, base, V, C, marks, pending, work)
+        predict_row(size, L, base, V, C, marks, pending, work)
     for j in range(len(x)):
         found[1 + j] = x[j]
     found[0] = 1.0
-    return True
-
-
-@compiled_sums
-def predict(address: int, x: ReadVector) -> float:
-    """:meth:`OneRow.predict`."""
-    if not meet(address, x):
-        return np.nan
-    first = numba.carray(pointer_to(address), (1,), TABLE)[0]  # type: ignore[attr-defined]
-    value: float = matrix_at(first.work, 1, 2 * first.width + first.period + 1)[0, -1]
+    value: float = works[0, 2 * width + period]
     return value
 
 
-@compiled_sums
+@inner_sums
 def _coefficients(inverse: Matrix, z: Vector, theta: Vector) -> float:
     """``theta = inverse^T z`` of a Gaussian kernel, and ``|theta|^2``: see :class:`Embedding`."""
     n, total = len(z), 0.0
@@ -359,10 +355,11 @@ def learn(
     length, coefficients = 2 * width + period + outputs + 1, first.coefficients
     works = matrix_at(first.work, count, length)
     found = matrix_at(first.work + BYTES * (count * (length + COUNTED) + CELLS + width), 1, 1 + len(x))[0]
-    met = found[0] == 1.0  # most who learn a row have just predicted it
+    met = found[0] == 1.0
     for j in range(len(x)):
-        met = met and found[1 + j] == x[j]
-    if not met and not meet(address, x):
+        # Coordinates of a kernel that is at fault may be NaN, and are no others for that.
+        met = met and (found[1 + j] == x[j] or (np.isnan(found[1 + j]) and np.isnan(x[j])))
+    if not met:
         return REFUSED, 0.0, 0.0
     ledger = numba.carray(pointer_to(first.ledger), (count,), LEDGER)  # type: ignore[attr-defined]
     rules = numba.carray(pointer_to(first.rules), (1,), RULES)  # type: ignore[attr-defined]
@@ -438,8 +435,8 @@ def learn(
         if size < first.room:
             outcome, first.size = TAKEN, size + 1
             last = matrix_at(first.inverse, size + 1, first.height)[size]  # (-theta, 1)/pivot
-            for i in range(size):
-                last[i] = -theta[i] / R[0, 0]
+            for i in range(first.height):
+                last[i] = -theta[i] / R[0, 0] if i < size else 0.0
             last[size] = 1.0 / R[0, 0]
             atoms, points = matrix_at(first.atoms, len(x), width), matrix_at(first.points, size + 1, len(x))
             for j in range(len(x)):

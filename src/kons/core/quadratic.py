@@ -381,7 +381,7 @@ class Quadratic(SquareSum):
         work[: 2 * width] = 0.0
         work[: len(z)] = z
         work[width + start : width + len(z)] = z[start:] / math.sqrt(self.prior)
-        predict_row(self.L, self.base, self._V, self._C, self._marks, self.pending, work)
+        predict_row(width, self.L, self.base, self._V, self._C, self._marks, self.pending, work)
         return work
 
     def room_for_row(self) -> Vector:

@@ -3,7 +3,7 @@
 A loop over many rows that lives in machine code is, with those of :class:`kons.core.sequential.Sequential`::
 
     work[:B] = z
-    predict_row(L, base, V, C, marks, pending, work)     f is work[-1 - K:-1], q is work[-1]
+    predict_row(B, L, base, V, C, marks, pending, work)  f is work[-1 - K:-1], q is work[-1]
     gain = keep_row(1.0, w, V, C, marks, pending, work)  w the row's weight in A, gain w/(1 + w q)
     Z[pending, :] = z;  marks[pending, STEPS + k] = s_k  f_k moves by -s_k z'^T A^-1 z
     pending += 1
@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from kons.arrays import Matrix, ReadMatrix, Vector
-from kons.compilation import compiled_sums
+from kons.compilation import compiled_sums, inner_sums
 
 __all__ = [
     "GAINS",
@@ -31,7 +31,6 @@ __all__ = [
     "factor_rows",
     "fit_rows",
     "keep_row",
-    "predict_leading",
     "predict_row",
     "take_in_rows",
     "weighted_rows",
@@ -46,20 +45,12 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 @compiled_sums
 def predict_row(
-    L: Matrix, base: Matrix, V: Matrix, C: Matrix, marks: Matrix, pending: int, work: Vector
+    size: int, L: Matrix, base: Matrix, V: Matrix, C: Matrix, marks: Matrix, pending: int, work: Vector
 ) -> None:
     """``work`` begins with z, and becomes z, v, h, f and q of :mod:`kons.core.quadratic`.
 
-    v in coordinates that V has and L has not is given.
+    So many coordinates count: V and ``work`` may have room for more. v is given in those that L has not.
     """
-    predict_leading(V.shape[1], L, base, V, C, marks, pending, work)
-
-
-@compiled_sums
-def predict_leading(
-    size: int, L: Matrix, base: Matrix, V: Matrix, C: Matrix, marks: Matrix, pending: int, work: Vector
-) -> None:
-    """:func:`predict_row`, where only so many coordinates count: V and ``work`` have room for more."""
     (start, outputs), n = base.shape, V.shape[1]
     z, v, h = work[:n], work[n : 2 * n], work[2 * n : 2 * n + pending]
     f = work[len(work) - 1 - outputs :]
@@ -114,7 +105,7 @@ def keep_row(
     return gain
 
 
-@compiled_sums
+@inner_sums
 def append_row(
     root: float, noise: float, V: Matrix, C: Matrix, marks: Matrix, pending: int, work: Vector
 ) -> None:
@@ -148,7 +139,7 @@ def factor_rows(prior: Matrix, S: Matrix, L: Matrix) -> bool:
     return True
 
 
-@compiled_sums
+@inner_sums
 def take_in_rows(
     prior: Matrix, S: Matrix, L: Matrix, Z: Matrix, marks: Matrix, pending: int, decay: float
 ) -> bool:
@@ -165,7 +156,7 @@ def take_in_rows(
     return factor_rows(prior, S, L)
 
 
-@compiled_sums
+@inner_sums
 def fit_rows(L: Matrix, c: Matrix, base: Matrix) -> None:
     """``base = L^-1 c``, that is ``u = A^-1 c``."""
     n, outputs = base.shape

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.compilation import compiled
+from kons.compilation import compiled, inlined
 from kons.core.entry import condition, decide, enter_sample, settle_inverse_form, toss
 from kons.core.ledger import HESSIAN, SPAN_FIXED, TOTALS, Entries, Ledger, PackedRules, Rules
 from kons.core.leverage import leverage
@@ -61,7 +61,7 @@ def meet(
     return verdict < 2 and np.isfinite(f[t])
 
 
-@compiled
+@inlined
 def step(t: int, rows: Entries, rules: PackedRules, f: Vector, M: Matrix, totals: Vector) -> None:
     """Project and take the Newton step of row t (Alg. 1, line 8; Alg. 3, line 11)."""
     row = rows[t]

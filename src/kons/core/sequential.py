@@ -41,7 +41,7 @@ class Sequential(Quadratic):
     ...     prior, S, L, base, Z, V, C, marks = A.arrays()
     ...     work = A.room_for_row()
     ...     work[:2] = z
-    ...     predict_row(L, base, V, C, marks, A.pending, work)
+    ...     predict_row(len(L), L, base, V, C, marks, A.pending, work)
     ...     gain = keep_row(1.0, 1.0, V, C, marks, A.pending, work)
     ...     Z[A.pending], marks[A.pending, STEPS] = z, gain * (work[-2] - z @ [2.0, -1.0])
     ...     A.pending += 1

@@ -83,7 +83,7 @@ class VectorStore:
 
     @property
     def view(self) -> Matrix:
-        return np.empty((0, 0)) if self._rows is None else self._rows.view
+        return self._rows.view if self._rows else np.empty((0, 0))
 
     def copy(self) -> Matrix:
         """The rows, for others to keep."""
@@ -92,16 +92,17 @@ class VectorStore:
     def append(self, points: Matrix) -> None:
         if not len(points):
             return
-        if self._rows is None:
+        if not self._rows:
             self._rows = GrowingArray(points.shape[1])
         self._rows.append(points)
 
     def append_rows(self, points: Matrix, rows: NDArray[np.intp]) -> None:
         self.append(points[rows])
 
-    def reserve(self, size: int) -> Matrix:
-        """The rows that there are, one at least, with room for so many: see :class:`GrowingArray`."""
-        assert self._rows is not None
+    def reserve(self, size: int, columns: int) -> Matrix:
+        """The rows that there are, or are to come, with room for so many: see :class:`GrowingArray`."""
+        if not self._rows:
+            self._rows = GrowingArray(columns)
         return self._rows.reserve(size)
 
     def count_one(self) -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from kons.arrays import Integers, Matrix, ReadIntegers, ReadVector, Vector, require_number
-from kons.compilation import compiled
+from kons.compilation import compiled, inner
 from kons.state import Array, Count, Number, Part, Sizes, fields
 from kons.stored import Stored
 
@@ -114,7 +114,7 @@ class ResidualIntervals(Part):
         self._sorted = np.concatenate([np.sort(self._ring[:filled]), self._ring[filled:]])
 
 
-@compiled
+@inner
 def _place(ordered: ReadVector, filled: int, value: float) -> int:
     """How many of the first ``filled`` numbers, which are in order, are below the value."""
     low, high = 0, filled

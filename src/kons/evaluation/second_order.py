@@ -226,7 +226,7 @@ def _rows(
             for k in range(width):
                 z[k] = min(max((row[k] - centre[k]) / scale[k], -LARGEST), LARGEST)
             z[width] = 1.0
-            predict_row(L, base, V, C, marks, pending, work)
+            predict_row(len(L), L, base, V, C, marks, pending, work)
         q = max(work[-1], 0.0)
         if not learns:
             if known == NUMBERS:

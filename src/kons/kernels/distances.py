@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from kons.arrays import Matrix, ReadMatrix, ReadVector
-from kons.compilation import compiled
+from kons.compilation import compiled, inner
 
 __all__ = ["absolute_distances", "squared_distances"]
 
@@ -74,12 +74,12 @@ def _expand(X: Matrix, Z: Matrix, scale: float, out: Matrix) -> None:
     _undo_cancellation(X, Z, x_norms, z_norms, scale, out)
 
 
-@compiled
+@inner
 def _one(a: float, absolute: bool) -> float:
     return abs(a) if absolute else a * a
 
 
-@compiled
+@inner
 def _four(a: float, b: float, c: float, d: float, absolute: bool) -> float:
     if absolute:
         return (abs(a) + abs(b)) + (abs(c) + abs(d))
@@ -117,7 +117,7 @@ def _by_columns(X: ReadMatrix, Z: ReadMatrix, scale: float, absolute: bool, out:
                 row[j] *= scale
 
 
-@compiled
+@inner
 def _pair(X: ReadMatrix, i: int, Z: ReadMatrix, j: int, absolute: bool) -> float:
     """The sum over the differences of row i of X and row j of Z."""
     total = 0.0

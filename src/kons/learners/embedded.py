@@ -329,8 +329,11 @@ class EmbeddedKONS(NewtonLearner):
         ):
             value, works = predict(rows.address, x), rows.works
         if value != value:
-            given, _ = self._as_given(self._as_point(x))
-            value, works = self._rows().predict(given)
+            point = self._as_point(x)
+            if not len(self._embedding):
+                return np.zeros(self._outputs) if self._outputs else 0.0
+            rows, given, _ = self._as_given(point)
+            value, works = rows.predict(given)
         if not self._outputs:
             if -self.bound <= value <= self.bound and not self.forward:
                 return value
@@ -353,12 +356,16 @@ class EmbeddedKONS(NewtonLearner):
         if self._in_blocks or (self._outputs is None and not isinstance(y, float)):
             super().learn_one(x, y)
             return
-        rows, self_kernel, given, point = self._one_row or self._rows(), 1.0, x, None
+        rows, self_kernel, given, point = self._one_row, 1.0, x, None
         if not (
-            type(x) is ndarray and x.dtype is FLOAT64 and x.strides == IN_ONE_PIECE and len(x) == rows.columns
+            rows is not None
+            and type(x) is ndarray
+            and x.dtype is FLOAT64
+            and x.strides == IN_ONE_PIECE
+            and len(x) == rows.columns
         ):
             point = self._as_point(x)
-            given, self_kernel = self._as_given(point)
+            rows, given, self_kernel = self._as_given(point)
         if self._outputs:
             targets = self._as_floats(y)
             for target in targets:
@@ -387,8 +394,7 @@ class EmbeddedKONS(NewtonLearner):
             self._as_point(x)  # it says which of its values is none
         if not self._rows_seen:
             self._outputs = self._outputs or 0
-            if point is not None:
-                self._count(point[:0], 0)
+            self._count((x[None] if point is None else point)[:0], 0)
         self._rows_seen += 1
         self._log_determinant += logarithms
         self._online_effective_dimension += leverages
@@ -411,20 +417,17 @@ class EmbeddedKONS(NewtonLearner):
         targets: list[float] = as_outputs([y], 1, self._outputs)[0].tolist()
         return targets
 
-    def _rows(self) -> OneRow:
-        rows = self._one_row
-        if rows is None:
+    def _as_given(self, point: Any) -> tuple[OneRow, Vector, float]:
+        """Single rows, a block of one as they take it, for any kernel, and k(x,x)."""
+        rows, width = self._one_row, len(point[0]) if self.accepts == "vectors" else 0
+        if rows is None or rows.columns not in (-1, width):  # there is no atom, and the last row was refused
             parts = self._embedding, self._quadratics, self._sampler
-            self._one_row = rows = OneRow(*parts, self._packed, self.loss.code)
-        return rows
-
-    def _as_given(self, point: Any) -> tuple[Vector, float]:
-        """A block of one as :class:`OneRow` takes it, for any kernel, and k(x,x)."""
-        if self._rows().columns >= 0:
+            self._one_row = rows = OneRow(*parts, self._packed, self.loss.code, width)
+        if rows.columns >= 0:
             given = point[0].view(FLOAT64)  # one that was pickled has a dtype of its own
         else:
             given = self._embedding.coordinates_of_one(point) if len(self._embedding) else NOWHERE
-        return given, float(self.kernel.evaluate_diagonal(point)[0])
+        return rows, given, float(self.kernel.evaluate_diagonal(point)[0])
 
     def _grow_by_point(self, point: Any, rows: OneRow, works: Matrix) -> None:
         """The row that was just learned became an atom, or its coin let it into the sample."""
@@ -460,8 +463,7 @@ class EmbeddedKONS(NewtonLearner):
 
     def _learn_in_place(self, point: Any, rows: Ledger) -> None:
         """One row of longer ledgers."""
-        given, self_kernel = self._as_given(point)
-        row = self._rows()
+        row, given, self_kernel = self._as_given(point)
         works = row.works
         ledger = rows[: len(works), 0]
         row.ledger[:], row.targets[:] = ledger, rows["target"][:, 0]

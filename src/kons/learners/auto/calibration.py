@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Integers, Matrix, Vector
-from kons.compilation import compiled
+from kons.compilation import compiled, inlined, inner
 from kons.core.quadratic_loops import STEPS, end_period, keep_row, predict_row
 from kons.core.sequential import RowArrays, Sequential
 from kons.learners.auto.logistic import FARTHEST, LEAST_CURVATURE
@@ -105,7 +105,7 @@ class Calibration(Part):
         self.moved.prior = self.rarity * np.diag(PRIOR)
 
 
-@compiled
+@inner
 def log_odds(score: float, least: float) -> float:
     """Of a score from 0 to 1."""
     return math.log((score + least) / (1.0 - score + least))
@@ -138,7 +138,7 @@ def _follow(
                 logits[t, k] = slope * log_odds(scores[t, k], least) + intercept
 
 
-@compiled
+@inlined
 def learn_logit(
     score: float,
     y: float,
@@ -150,7 +150,7 @@ def learn_logit(
     prior, S, L, base, Z, V, C, marks = state
     z = log_odds(score, least)
     work[0], work[1] = z, 1.0
-    predict_row(L, base, V, C, marks, 0, work)
+    predict_row(len(L), L, base, V, C, marks, 0, work)
     logit = SLOPE * z + work[-2]
     p = 1.0 / (1.0 + math.exp(-min(max(logit, -FARTHEST), FARTHEST)))
     curvature = max(p * (1.0 - p), LEAST_CURVATURE)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Integers, Matrix, Vector
-from kons.compilation import compiled
+from kons.compilation import compiled, inner
 from kons.stored import Stored
 
 __all__ = ["QuantileScaling", "interpolated"]
@@ -135,7 +135,7 @@ def _interpolate(X: Matrix, values: Vector, ranks: Vector, starts: Integers, sca
             scaled[i, j] = _between(column[i], low[i], seen, rank)
 
 
-@compiled
+@inner
 def interpolated(x: float, values: Vector, ranks: Vector) -> float:
     """Between the ranks of the two rising values around x; beyond them, that of the last."""
     low, left = 0, len(values)
@@ -147,7 +147,7 @@ def interpolated(x: float, values: Vector, ranks: Vector) -> float:
     return _between(x, low, values, ranks)
 
 
-@compiled
+@inner
 def _between(x: float, low: int, values: Vector, ranks: Vector) -> float:
     """The rank of x, if ``low`` is the place of the last value that is not above it, or 0."""
     if x <= values[low] or low == len(values) - 1:

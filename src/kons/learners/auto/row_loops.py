@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Layout, Matrix, Vector
-from kons.compilation import compiled, compiled_sums, matrix_at
+from kons.compilation import compiled, inner, inner_sums, matrix_at
 from kons.core.quadratic_loops import STEPS, append_row, predict_row
 from kons.kernels.stationary import FARTHEST
 from kons.learners.auto.calibration import NO_LESS, SLOPE, learn_logit, log_odds
@@ -74,12 +74,12 @@ Experts = Annotated[NDArray[np.void], Layout(EXPERT, 1)]
 Shared = Annotated[NDArray[np.void], Layout(SHARED, 1)]
 
 
-@compiled
+@inner
 def _numbers_at(address: int, count: int) -> Any:
     return matrix_at(address, 1, count)[0]
 
 
-@compiled
+@inner
 def _stacking(shared: Shared) -> Any:
     """Where the weights start, their state, and a row's work."""
     its = shared[0]
@@ -177,7 +177,7 @@ def stack(
             scores[o] = slope * log_odds(predictions[o], its.least) + intercept
 
 
-@compiled_sums
+@inner_sums
 def _coordinates(row: Vector, bounds: Vector, maps: FeatureMaps, number: int) -> None:
     """The coordinates of a row in a feature map: its columns scaled, and behind them moved by the metric."""
     its, width = maps[number], len(row) - LAGS - OWN
@@ -214,7 +214,7 @@ def _coordinates(row: Vector, bounds: Vector, maps: FeatureMaps, number: int) ->
                 u[j] += z[i] * metric[i, j]
 
 
-@compiled_sums
+@inner_sums
 def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: Matrix) -> None:
     """What one expert predicts; its work is kept, as :func:`kons.core.quadratic_loops.predict_row` leaves it.
 
@@ -252,7 +252,7 @@ def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: 
     if expert.online:
         L, V = matrix_at(expert.L, size, size), matrix_at(expert.V, LONGEST, size)
         C, marks = matrix_at(expert.C, LONGEST, LONGEST), matrix_at(expert.marks, LONGEST, STEPS + outputs)
-        predict_row(L, base, V, C, marks, pending, work)
+        predict_row(len(L), L, base, V, C, marks, pending, work)
     else:
         for o in range(outputs):
             total = 0.0
@@ -354,7 +354,7 @@ def append(row: Vector, pending: int, shared: Shared, experts: Experts) -> float
     return float(believed)
 
 
-@compiled_sums
+@inner_sums
 def _append(goal: Vector, root: float, pending: int, experts: Experts, number: int) -> None:
     """The row behind the others of the chunk, as :meth:`kons.core.ridge.Ridge.learn` has them."""
     expert, outputs = experts[number], len(goal)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import FLOAT64, Integers, Layout, Matrix, Vector
-from kons.compilation import compiled, compiled_sums
+from kons.compilation import compiled, inlined, inner_sums
 from kons.core.quadratic_loops import STEPS, end_period, keep_row, predict_row
 from kons.core.sequential import RowArrays, Sequential
 from kons.state import Array, Inner, Number, Part, Sizes, fields
@@ -214,7 +214,7 @@ def _follow(
     return pending
 
 
-@compiled_sums
+@inner_sums
 def weight_of(
     expert: int,
     start: Vector,
@@ -226,11 +226,11 @@ def weight_of(
     for i in range(len(start)):
         work[i] = 1.0 if i == expert else 0.0
     _, _, L, base, _, V, C, marks = state
-    predict_row(L, base, V, C, marks, pending, work)
+    predict_row(len(L), L, base, V, C, marks, pending, work)
     return float(start[expert] + work[-2])
 
 
-@compiled_sums
+@inner_sums
 def stacked(
     F: Matrix,
     output: int,
@@ -247,11 +247,11 @@ def stacked(
     for i in range(len(start)):  # a loop of its own: see compiled_sums
         total += start[i] * work[i]
     _, _, L, base, _, V, C, marks = state
-    predict_row(L, base, V, C, marks, pending, work)
+    predict_row(len(L), L, base, V, C, marks, pending, work)
     return float(total + work[-2])
 
 
-@compiled
+@inlined
 def learn_weights(
     F: Matrix,
     centre: float,
