@@ -223,8 +223,8 @@ def test_an_error_at_the_end_of_a_chunk_leaves_no_trace(monkeypatch, rows, begin
     ahead = model.predict_one(X[rows])
     honest = ExpertPool.end_chunk
 
-    def fails(pool, refit, experts):
-        honest(pool, refit, experts)
+    def fails(pool, *given, **named):
+        honest(pool, *given, **named)
         raise MemoryError
 
     with monkeypatch.context() as patched:
