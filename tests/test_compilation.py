@@ -123,18 +123,6 @@ def test_a_terminal_is_told_how_far_it_is(tmp_path):
     assert len(re.findall(r": \d of \d \.\.\.\n", done.stderr)) > 3
 
 
-def test_of_many_loops_a_terminal_is_told_some_times(monkeypatch):
-    said = []
-    monkeypatch.setattr(kons.compilation, "announce", said.append)
-    loops = [types.SimpleNamespace(load=lambda: None)] * 23
-    monkeypatch.setattr(kons.compilation, "MODULES", ())
-    monkeypatch.setattr(kons.compilation, "_loops", loops)
-    monkeypatch.setattr(kons.compilation._Compilations, "told", True)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert compile_all() == loops
-    assert [re.findall(r"\d+ of 23", line) for line in said] == [[f"{n} of 23"] for n in (4, 8, 12, 16, 20)]
-
-
 def test_the_modules_with_loops_are_all_known():
     source = Path(kons.__file__).parent
     with_loops = {
