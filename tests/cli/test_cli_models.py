@@ -293,14 +293,14 @@ def test_inspect(trained, said, file, capsys):
     assert found["atoms"] == 20
     assert found["target"] == "price"
     assert found["task"] == "regression"
-    assert found["format_version"] == 2
+    assert found["format_version"] == 3
     assert found["parameters"]["max_atoms"] == 20
     assert "area" in found["features"]
     first = np.array([float(line.split(",")[0]) for line in file.read_text().splitlines()[1:71]])
     assert found["scaling"]["warmup"] == 70
     assert found["scaling"]["features"]["area"]["median"] == pytest.approx(np.median(first), rel=0.01)
     out = said("inspect", "out/model.kons")
-    for words in ("'price', regression", "houses.csv, 700 rows", "format 2", "max_atoms=20", "centre"):
+    for words in ("'price', regression", "houses.csv, 700 rows", "format 3", "max_atoms=20", "centre"):
         assert words in out
 
 

@@ -153,8 +153,8 @@ def with_document(parts, **changes):
     ("changes", "message"),
     [
         ({"format": "numpy"}, '"format": "kons"'),
-        ({"version": 3}, "format version is 3, this kons reads up to 2: update kons"),
-        ({"version": 1}, "format version is 1, of a kons before its first release, and this one reads 2"),
+        ({"version": 4}, "format version is 4, this kons reads up to 3: update kons"),
+        ({"version": 2}, "format version is 2, of a kons before its first release, and this one reads 3"),
         ({"version": 0}, "no format version"),
         ({"version": "2"}, "no format version"),
         ({"kind": "checkpoint"}, "holds a 'checkpoint', expected a 'object'"),

@@ -31,7 +31,7 @@ from kons.errors import FileError
 __all__ = ["DTYPES", "VERSION", "read_archive", "read_document", "write_archive"]
 
 #: Until the first release only the newest is read: none before it was ever published.
-VERSION = 2
+VERSION = 3
 DOCUMENT = "kons.json"
 COMMENT = b"kons sha256 "
 
