@@ -129,7 +129,7 @@ def test_targets_have_room():
     np.testing.assert_allclose(scaling.unscale(scaling.scale(y)), y)
 
 
-@pytest.mark.parametrize(("value", "reach"), [(0.0, 2.0), (-7.0, 14.0), (1e-310, 2.0)])
+@pytest.mark.parametrize(("value", "reach"), [(0.0, 2.0), (-7.0, 14.0), (1e-310, 2.0), (1e-300, 2.0)])
 def test_constant_targets_have_a_reach(value, reach):
     assert TargetScaling.fit([value] * 4, margin=1.0).reach == reach
 

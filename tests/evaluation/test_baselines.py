@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kons.errors import ConfigurationError, InputError
-from kons.evaluation import OnlineLinear, Persistence, RunningMean
+from kons.evaluation import MajorityClass, OnlineLinear, Persistence, RunningMean
 
 MAKERS = {
     "mean": RunningMean,
@@ -157,3 +157,9 @@ def test_bad_parameters_are_named(arguments):
 def test_repr_shows_the_parameters():
     assert repr(OnlineLinear(0.2)) == "OnlineLinear(regularization=0.2, bound=None, standardize=False)"
     assert repr(RunningMean()) == "RunningMean()"
+
+
+def test_a_label_that_never_came_is_not_counted():
+    majority = MajorityClass()
+    majority.advance([[0.0]] * 3, ["a", "a", "a"])
+    assert majority.state()["counts"].tolist() == [3.0]

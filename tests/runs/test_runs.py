@@ -16,6 +16,7 @@ from kons.errors import ConfigurationError, FileError, InputError
 from kons.files import load
 from kons.recipes import for_task
 from kons.runs import Run, Settings, Stopped, folder, pacing
+from kons.runs.circumstances import blas_threads
 from kons.streams import open_stream
 
 ROWS = 1300
@@ -278,6 +279,15 @@ def test_a_damaged_folder_is_refused(unfinished, name, change, words):
     spoil(unfinished / name, change)
     with pytest.raises(FileError, match=words):
         Run.resume(unfinished)
+
+
+@pytest.mark.parametrize("threads", [0, "many"])
+def test_threads_that_cannot_be_are_those_of_this_process(unfinished, threads):
+    path = unfinished / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "threads": threads}))
+    run = Run.resume(unfinished)
+    run.go()
+    assert run.threads == blas_threads()
 
 
 def test_files_that_are_gone(unfinished, tmp_path):
