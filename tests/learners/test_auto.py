@@ -495,3 +495,22 @@ def test_a_rare_class_is_ranked_alike_early_and_late():
 def test_a_gap_may_come_before_any_row():
     model = AutoKONS()
     assert model.predict_one(np.array([1.0, np.nan])) == model.predict_one([1.0, 0.0]) == 0.0
+
+
+def test_classes_of_rows_with_gaps():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 3))
+    y = np.where(X[:, 0] > 0.0, "a", "b").astype(object)
+    X[100, 1] = np.nan
+    y[200] = "late"
+    blocks, rows = AutoKONS("classification", max_atoms=20), AutoKONS("classification", max_atoms=20)
+    blocks.advance(X, y)
+    for x, label in zip(X, y, strict=True):
+        rows.learn_one(x, label)
+    assert rows.classes == blocks.classes
+    for verb in ("decision_function", "predict_proba"):
+        found, expected = (getattr(model, verb)(X[90:110]) for model in (rows, blocks))
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    shares = blocks.predict_proba(X[90:110])
+    assert shares.shape == (20, 3)
+    assert blocks.predict(X[90:110]).tolist() == [blocks.classes[k] for k in shares.argmax(axis=1)]

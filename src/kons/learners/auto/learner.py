@@ -194,6 +194,10 @@ class AutoKONS(StreamConsumer):
         trace's ``expert`` is the number in :attr:`expert_names` of the one that leads; ``weight``,
         ``slope``, ``inverse_form`` and ``leverage`` are its own, with A as it was at the start of the chunk.
         """
+        return self._advance(X, y, sample_weight)
+
+    def _advance(self, X: Any, y: Any, sample_weight: Any = None) -> Trace:
+        """Of rows that are encoded: public verbs take them as they come."""
         points = self._as_points(X)
         weights = np.ones(len(points))
         if sample_weight is not None:
@@ -223,7 +227,7 @@ class AutoKONS(StreamConsumer):
         """Learn one row: a block of one, in a tenth of the time; cheaper still right after its prediction."""
         point, values = self._as_point(x), self._known_targets(y)
         if values is None or self._outputs is None:  # a class more, or the first row
-            self.advance(point, [y])
+            self._advance(point, [y])
         elif self._nothing_can_fail:
             self._learn_row(point, values)
         else:
@@ -338,7 +342,7 @@ class AutoKONS(StreamConsumer):
         each row as if it came next, or with what :meth:`following` says, behind the rows before it.
         """
         if self._labelled:
-            return self.labels_of(self.decision_function(X, recent_targets))
+            return self.labels_of(self._logits(X, recent_targets))
         points = self._as_points(X)
         recent = self._as_recent(recent_targets, len(points))
         each = [_predicted(target, points, recent)[0][:, 0] for target in self._targets]
@@ -388,6 +392,10 @@ class AutoKONS(StreamConsumer):
 
     def decision_function(self, X: Any, recent_targets: Any = False) -> Matrix:
         """The calibrated logit of each row and class, columns in the order of :attr:`classes`."""
+        return self._logits(X, recent_targets)
+
+    def _logits(self, X: Any, recent_targets: Any) -> Matrix:
+        """Of rows that are encoded: public verbs take them as they come."""
         self._require_classes()
         if not len(self._labels):
             raise InputError("no class is known yet: learn some rows first.")
@@ -400,7 +408,7 @@ class AutoKONS(StreamConsumer):
 
     def predict_proba(self, X: Any, recent_targets: Any = False) -> Matrix:
         """The probability of each class, columns in the order of :attr:`classes`."""
-        return self.probabilities(self.decision_function(X, recent_targets))
+        return self.probabilities(self._logits(X, recent_targets))
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """The probability of each class of one row as if it came next; empty before any class is known."""
