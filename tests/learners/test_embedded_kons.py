@@ -879,3 +879,13 @@ def test_targets_beyond_the_bound():
     learner = EmbeddedKONS(Gaussian(), Squared(), bound=0.5)
     with pytest.raises(TargetError, match=r"y\[1\] is 0\.6, beyond bound=0\.5"):
         learner.advance(points(2), [0.1, 0.6])
+
+
+def test_an_argument_that_a_subclass_does_not_keep_is_named():
+    class Mine(EmbeddedKONS):
+        def __init__(self, width=1.0):
+            super().__init__(Gaussian(width), Squared())
+
+    assert repr(Mine()).startswith("Mine(")
+    with pytest.raises(ConfigurationError, match="Mine has an argument 'width' and no such attribute"):
+        Mine().parameters()

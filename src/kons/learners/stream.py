@@ -77,13 +77,22 @@ class StreamConsumer(TakesTables, Part, ABC):
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name, each an attribute."""
+        for name in self._arguments():
+            if not hasattr(self, name):
+                raise ConfigurationError(
+                    f"{self.name} has an argument {name!r} and no such attribute: its constructor is to keep "
+                    f"it, self.{name} = {name}, so that the learner can be made again."
+                )
+        return {name: getattr(self, name) for name in self._arguments()}
+
+    def _arguments(self) -> list[str]:
         names: list[str] = []
         for kind in (base for base in type(self).__mro__ if "__init__" in vars(base)):
             taken = signature(kind).parameters.values()
             names += [one.name for one in taken if one.kind is not one.VAR_KEYWORD]
             if all(one.kind is not one.VAR_KEYWORD for one in taken):
                 break  # else others are passed on
-        return {name: getattr(self, name) for name in names}
+        return names
 
     def widen(self, columns: int = 1, samples: Any = None) -> None:
         """Rows have so many features more from now on, at their end; all that was kept has 0 there.
@@ -151,7 +160,8 @@ class StreamConsumer(TakesTables, Part, ABC):
             raise stored.error(f"width is None, but {self._rows_seen} row(s) were learned")
 
     def __repr__(self) -> str:
-        return described(self.name, self.parameters())
+        known = {name: getattr(self, name) for name in self._arguments() if hasattr(self, name)}
+        return described(self.name, known)
 
     def _repr_html_(self) -> str:
         facts = {
