@@ -250,8 +250,8 @@ def make_plan(
         )
         kinds = ("number", "date") if name == time else ("number", "flag")
         if column is None or column.kind not in kinds:
-            what = "order in time needs dates or numbers" if name == time else "lag needs numbers"
-            raise ConfigurationError(f"{source}, column {name!r}: a {what}, and it holds something else.")
+            what = "an order in time needs dates or numbers" if name == time else "a lag needs numbers"
+            raise ConfigurationError(f"{source}, column {name!r}: {what}, and it holds something else.")
         if column not in features and name != target:
             extras.append(column)
     if time == target:
