@@ -1,7 +1,9 @@
 """The tool that puts faults into the sources, on a toy checkout."""
 
+import ast
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
@@ -9,10 +11,11 @@ pytest.importorskip("coverage", reason="the extra dev has it")
 
 from coverage import CoverageData
 
+import kons
 from tools import faults, trees
 from tools.mutants import Mutant, draw, mutants_of, package_of
 from tools.reach import Reach
-from tools.references import References
+from tools.references import COMPILERS, References
 
 TOP = '''"""A toy."""
 
@@ -234,3 +237,17 @@ def test_other_processes_are_reached_through_tests_of_the_module_s_name(toy, tmp
     seen.write()
     found = Reach(toy, home, References(toy)).tests("src/toy/inner/__init__.py", 7)
     assert found == ["tests/test_inner.py::test_it", "tests/test_toy.py::test_it"]
+
+
+def test_whatever_compiles_a_loop_is_known():
+    """Else a fault in it is looked for in machine code of before."""
+    source, used = Path(kons.__file__).parent, set()
+    for path in source.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        names = {alias.name for node in imports if node.module == "kons.compilation" for alias in node.names}
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        used |= {
+            of.id for each in functions for of in each.decorator_list if isinstance(of, ast.Name)
+        } & names
+    assert used == COMPILERS
