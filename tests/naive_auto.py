@@ -275,7 +275,7 @@ class Pool:
 
     def calibrate(self, s, y):
         """A Newton step of logistic regression on one score; then all is forgotten towards the prior."""
-        start, prior = np.array(CALIBRATION), self.rarity * np.diag(CALIBRATION_PRIOR)
+        start, prior = np.array(CALIBRATION), self.rarity**1.5 * np.diag(CALIBRATION_PRIOR)
         p = 1.0 / (1.0 + np.exp(-np.clip(self.calibration @ s, -FARTHEST, FARTHEST)))
         total = self.curvature + prior + max(p * (1.0 - p), LEAST_CURVATURE) * np.outer(s, s)
         moved = self.calibration - np.linalg.solve(total, (p - y) * s) - start
@@ -382,8 +382,8 @@ class Pool:
             several = np.count_nonzero(self.mean()) > 1
             before, self.rarity = self.rarity, max(1.0, several * (RARE_VARIANCE / variance) ** 2)
             start, prior = np.array(CALIBRATION), np.diag(CALIBRATION_PRIOR)
-            moved = (self.curvature + before * prior) @ (self.calibration - start)
-            self.calibration = start + np.linalg.solve(self.curvature + self.rarity * prior, moved)
+            moved = (self.curvature + before**1.5 * prior) @ (self.calibration - start)
+            self.calibration = start + np.linalg.solve(self.curvature + self.rarity**1.5 * prior, moved)
         self.stacking.end_chunk(ended, self.rarity * variance * (1.0 + late))
         self.loss, self.loss_rows = FORGETTING**ended * self.loss, FORGETTING**ended * self.loss_rows
         told = not self.classes and self.rows >= 64 and self.usual_error() > NO_ERROR * variance

@@ -22,9 +22,9 @@ BANDWIDTH_STEP, ALPHA_STEP, ALPHAS = 1.41, 3.16, (1e-4, 10.0)
 FIRST_REACH, REACH_IN_TURN = (4, 4), ((0, 1), (1, 0))
 
 # Logistic experts: Newton's method at first, on so many rows; the constant of a class without rows, and with
-# its first.
+# its first; how much more its prior weighs.
 LEAST_CURVATURE, FARTHEST, NEWTON_STEPS, NEWTON_ROWS = 1e-3, 30.0, 5, 1024
-UNSEEN, FIRST_SEEN = -1e6, -4.0
+UNSEEN, FIRST_SEEN, STEADY_CONSTANT = -1e6, -4.0, 30.0
 
 # Stacking: by the row; the prior of a weight that starts at 0; squared errors beyond this are infinite.
 FORGETTING, DOUBT, NO_LIMIT = 0.9995, 10.0, 1e300
@@ -269,6 +269,7 @@ class Logistic(Ridge):
     def __init__(self, spec, view, atoms, alpha, rows, Y, weights):
         self.spec, self.view, self.atoms, self.live = spec, view, atoms, False
         self.penalty = alpha * penalty_of(spec.kernel, atoms, view.bandwidth)
+        self.penalty[-1, -1] *= STEADY_CONSTANT
         self.fixed = np.zeros((len(atoms) + 1, Y.shape[1]))
         self.fixed[-1, ~(Y > 0.0).any(axis=0)] = UNSEEN
         K = self.features(rows)

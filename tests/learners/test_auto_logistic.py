@@ -23,7 +23,7 @@ def features(U, atoms):
 
 
 def penalty_of(atoms):
-    penalty = np.eye(len(atoms) + 1)
+    penalty = 30.0 * np.eye(len(atoms) + 1)
     penalty[:-1, :-1] = KERNEL.gram(atoms, atoms)
     return ALPHA * penalty
 
@@ -53,6 +53,17 @@ def test_the_first_fit_minimizes_the_penalized_log_loss():
     assert loss(expert.coefficients()[:, 0]) < 1.001 * best.fun  # after five steps from nothing
     got = expert.predict(U)
     np.testing.assert_allclose(got.sum(axis=1), 1.0, atol=1e-12)  # two classes are one problem
+
+
+def test_far_from_all_rows_a_rare_class_is_less_unlikely_than_among_the_others():
+    U, _ = rows(400)
+    Y = np.zeros((400, 2))
+    Y[:, 0] = 1.0
+    Y[:4] = 0.0, 1.0
+    expert = SpanLogistic(KERNEL, U[:50], 1.0, outputs=2)
+    expert.learn_past(U, Y, np.ones(400))
+    far, near = expert.predict(U[:1] + 100.0)[0, 1], expert.predict(U[100:])[:, 1]
+    assert far > 10.0 * np.median(near)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -39,7 +39,7 @@ class Calibration(Part):
     scores whose meaning changes faster than some hundred rows.
 
     Where a class is rare, few rows tell about a and b, and each would move all that come after it: their
-    prior is r times as large, r the rarity, and e smaller by its root, for there the scores of its rows are.
+    prior is r^1.5 times as large, r the rarity, and e smaller by r^0.5, for there the scores of its rows are.
 
     >>> import numpy as np
     >>> random = np.random.default_rng(0)
@@ -99,10 +99,13 @@ class Calibration(Part):
         """Take the prior from how rare classes are."""
         if rarity != self.rarity:
             self.rarity = rarity
-            self.moved.change_prior(rarity * np.diag(PRIOR))
+            self.moved.change_prior(self._prior())
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        self.moved.prior = self.rarity * np.diag(PRIOR)
+        self.moved.prior = self._prior()
+
+    def _prior(self) -> Matrix:
+        return self.rarity**1.5 * np.diag(PRIOR)
 
 
 @inner

@@ -62,6 +62,8 @@ class SpanRidge(Ridge):
     [[0.5]]
     """
 
+    #: How many times as much the prior of the constant weighs, as that of an atom.
+    CONSTANT = 1.0
     #: What a period's rows built is found again from them: see :meth:`begin_again`.
     STATE = fields(_Z=None, _Y=None, _V=None, _C=None)
 
@@ -76,7 +78,7 @@ class SpanRidge(Ridge):
         forgetting: float = 1.0,
         live: bool = False,
     ) -> None:
-        prior = np.eye(len(atoms) + 1)
+        prior = np.diag(np.r_[np.ones(len(atoms)), self.CONSTANT])
         if len(atoms):
             prior[:-1, :-1] = kernel.evaluate(atoms, atoms)
         prior *= regularization

@@ -4,11 +4,14 @@
 
     p_c(x) = 1/(1 + exp(-k(x)^T theta_c)),     k(x) = (k(x, a_1), ..., k(x, a_B), 1)
     A = alpha Q + sum_t w_t k_t k_t^T,         w_t = max over classes c of p_c (1 - p_c)
+    Q = blockdiag(K_D, 30)
     theta <- theta + A^-1 sum_t k_t (y_t - p(x_t))^T      over the rows since the last fit
 
 This is the second-order step of :class:`kons.EmbeddedKONS` with the logistic loss and its second derivative,
 for many rows at once. The largest curvature serves all classes, so that they share one A: of two classes it
-is that of both, of more it makes steps shorter, never too long.
+is that of both, of more it makes steps shorter, never too long. The constant hardly moves: what a class has
+few rows of is learned where rows are, and far from all of them every class stays in doubt. So are the rows
+of a rare class ranked best: most of them lie at the edge of the others.
 """
 
 from __future__ import annotations
@@ -47,6 +50,8 @@ class SpanLogistic(SpanRidge):
     >>> expert.predict(np.array([[0.0], [0.6]])).round(1).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
+
+    CONSTANT = 30.0
 
     def learn_past(self, U: Matrix, Y: Matrix, roots: Vector) -> None:
         """Learn what came before the first chunk; roots are square roots of weights. It is needed once."""
