@@ -105,7 +105,7 @@ class Calibration(Part):
         self.moved.prior = self._prior()
 
     def _prior(self) -> Matrix:
-        return self.rarity**1.5 * np.diag(PRIOR)
+        return self.rarity * math.sqrt(self.rarity) * np.diag(PRIOR)
 
 
 @inner
