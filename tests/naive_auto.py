@@ -14,7 +14,7 @@ A row costs milliseconds: streams of one or two thousand rows, with few atoms, a
 :class:`NaiveAuto`        the pool at work, and a fresh one that takes over when the stream has turned
 ========================  ==================================================================================
 
-Not here: a kernel, bandwidth or regularization fixed by the user, more than twelve experts, more than 128
+Not here: a kernel, bandwidth or regularization fixed by the user, more than thirteen experts, more than 128
 columns (where metrics are diagonal), and where numbers near the limits of floats are treated with care.
 """
 
@@ -35,6 +35,7 @@ from naive_experts import (
     NO_LIMIT,
     SCALINGS,
     Logistic,
+    Neighbours,
     Ridge,
     Stacking,
     View,
@@ -98,6 +99,7 @@ EXPERTS = (
     Spec("linear, features", "linear", 4),
     Spec("gaussian, last targets, memory 300", "gaussian", 256, lags=True, memory=300),
     Spec("matern, features", "matern", 512),
+    Spec("neighbours, features", "neighbours", 128),
     Spec("gaussian, last targets", "gaussian", 64, lags=True),
     Spec("linear, last targets, memory 300", "linear", 8, lags=True, memory=300),
     Spec("gaussian, last targets, memory 100", "gaussian", 128, lags=True, memory=100),
@@ -543,6 +545,9 @@ class Pool:
         if spec.kernel == "linear" and U.shape[1] <= max_atoms:
             atoms = np.eye(U.shape[1])
         Y, weights = self.outputs_of(rows), np.array([row.weight for row in rows])
+        if spec.kernel == "neighbours":
+            member.fitted = Neighbours(spec, view, seen, Y, weights)
+            return
         if spec.logistic:
             member.fitted = Logistic(spec, view, atoms, LOGISTIC_ALPHA * alpha, seen, Y, weights)
             return
@@ -633,7 +638,7 @@ def mean_of(values, rows):
 class NaiveAuto:
     """The pool at work. In an alarm a fresh one is tried on the last rows; the old one may come back."""
 
-    def __init__(self, schedule, *, classes=0, max_atoms=200, experts=12, delay=0, seed=0):
+    def __init__(self, schedule, *, classes=0, max_atoms=200, experts=13, delay=0, seed=0):
         self.log = []  # rows of the pool at work, and what happened then
         self.settings = {"classes": classes, "max_atoms": max_atoms, "experts": experts}
         self.schedule, self.classes, self.seed, self.takeovers = schedule, classes, seed, 0

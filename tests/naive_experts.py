@@ -26,6 +26,9 @@ FIRST_REACH, REACH_IN_TURN = (4, 4), ((0, 1), (1, 0))
 LEAST_CURVATURE, FARTHEST, NEWTON_STEPS, NEWTON_ROWS = 1e-3, 30.0, 5, 1024
 UNSEEN, FIRST_SEEN, STEADY_CONSTANT = -1e6, -4.0, 30.0
 
+# Neighbours: how many count, rows that are kept, and numbers in them.
+NEAREST, MOST_NEIGHBOURS, MOST_NUMBERS = 8, 8192, 262144
+
 # Stacking: by the row; the prior of a weight that starts at 0; squared errors beyond this are infinite.
 FORGETTING, DOUBT, NO_LIMIT = 0.9995, 10.0, 1e300
 
@@ -319,6 +322,41 @@ class Logistic(Ridge):
         if refit:
             self.step()
         self.chunk = []
+
+
+class Neighbours:
+    """Rows in single precision: the mean of the eight nearest, by weights that fall to 0 at the ninth."""
+
+    def __init__(self, spec, view, rows, Y, weights):
+        self.spec, self.view, self.atoms, self.kept, self.chunk = spec, view, (), [], []
+        for row, y, weight in zip(rows, Y, weights, strict=True):
+            self.learn(row[None], y[None], weight)
+        self.end_chunk(False)
+
+    def points(self, rows):
+        return self.view.coordinates(rows).astype(np.float32)
+
+    def predict(self, rows):
+        return np.array([self.mean_around(point) for point in self.points(rows)])
+
+    def mean_around(self, point):
+        distances = [float(np.sum((point - other) ** 2)) for other, _, _ in self.kept]
+        latest_first = sorted(range(len(self.kept)), key=lambda i: (distances[i], -i))[: NEAREST + 1]
+        near, ninth = latest_first[:NEAREST], distances[latest_first[-1]]
+        shares = np.array([1.0 - distances[i] / ninth if distances[near[0]] < ninth else 1.0 for i in near])
+        shares = shares * [self.kept[i][2] for i in near]
+        return shares @ [self.kept[i][1] for i in near] / shares.sum()
+
+    def learn(self, row, y, weight):
+        if weight > 0.0:
+            self.chunk.append((self.points(row)[0], y[0], weight))
+
+    def end_chunk(self, refit):
+        most = min(MOST_NEIGHBOURS, MOST_NUMBERS // self.view.metric.shape[1])
+        self.kept, self.chunk = (self.kept + self.chunk)[-most:], []
+
+    def inverse_form(self, row):
+        return 0.0
 
 
 # ---- stacking

@@ -38,7 +38,7 @@ __all__ = [
     "require_scale",
 ]
 
-FLOAT64 = np.dtype(np.float64)
+FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 
 
 class Layout(NamedTuple):

@@ -28,7 +28,7 @@ from numba.core import config, event, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
-from kons.arrays import FLOAT64, Layout
+from kons.arrays import FLOAT32, FLOAT64, Layout
 from kons.errors import announce
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "inner_sums",
     "matrix_at",
     "pointer_to",
+    "singles_at",
     "wall_clock",
 ]
 
@@ -62,6 +63,7 @@ MODULES = (
     "kons.evaluation.second_order",
     "kons.kernels.distances",
     "kons.learners.auto.calibration",
+    "kons.learners.auto.neighbours",
     "kons.learners.auto.quantile_scaling",
     "kons.learners.auto.row_loops",
     "kons.learners.auto.stacking",
@@ -241,6 +243,12 @@ def matrix_at(address: int, rows: int, columns: int) -> Any:
     address down keeps the array alive.
     """
     return numba.carray(pointer_to(address), (rows, columns), FLOAT64)  # type: ignore[attr-defined]
+
+
+@inner
+def singles_at(address: int, rows: int, columns: int) -> Any:
+    """As :func:`matrix_at`, of float32."""
+    return numba.carray(pointer_to(address), (rows, columns), FLOAT32)  # type: ignore[attr-defined]
 
 
 def address_of(array: Any) -> int:

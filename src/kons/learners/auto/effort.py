@@ -39,7 +39,7 @@ class Settings(NamedTuple):
 #: By what it is asked for.
 EFFORTS = {
     "tiny": Effort(max_atoms=24, experts=3, sample=112, recent=112, longest=16, knots=17),
-    "normal": Effort(max_atoms=200, experts=12, sample=4096, recent=2048, longest=LONGEST, knots=KNOTS),
+    "normal": Effort(max_atoms=200, experts=13, sample=4096, recent=2048, longest=LONGEST, knots=KNOTS),
 }
 
 

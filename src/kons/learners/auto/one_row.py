@@ -20,6 +20,7 @@ from kons.core.interruption import stopped_midway
 from kons.kernels import Gaussian, Kernel, Linear, Matern
 from kons.learners.auto.feature_map import FeatureMap
 from kons.learners.auto.logistic import SpanLogistic
+from kons.learners.auto.neighbours import Neighbours
 from kons.learners.auto.pending import Asked
 from kons.learners.auto.quantile_scaling import QuantileScaling
 from kons.learners.auto.row_loops import (
@@ -28,6 +29,7 @@ from kons.learners.auto.row_loops import (
     GAUSSIAN,
     LINEAR,
     MATERN,
+    NEIGHBOURS,
     SHARED,
     append,
     ask_experts,
@@ -84,7 +86,12 @@ class OneRow:
             addresses = (self._address(array) for array in (*state, work))
             logistic = isinstance(expert, SpanLogistic)
             numbers = _rate(expert.kernel), expert.offset, expert.forgetting
-            expert_rows.append((column, maps[key], kind, expert.online, logistic, size, *numbers, *addresses))
+            kept = (0, 0, 0, 0)
+            if isinstance(expert, Neighbours):
+                arrays = expert.points, expert.values, expert.room()
+                kind, kept = NEIGHBOURS, (len(expert.values), *(self._address(array) for array in arrays))
+            facts = column, maps[key], kind, expert.online, logistic, size
+            expert_rows.append((*facts, *numbers, *addresses, *kept))
         self._maps, self._experts = np.array(map_rows, FEATURE_MAP), np.array(expert_rows, EXPERT)
         #: Of the last row that was asked: itself, what all predict, the predictions and calibrated scores.
         self.row, self.F = np.zeros(width + LAGS + OWN), np.zeros((len(pool) + BASELINES, outputs))

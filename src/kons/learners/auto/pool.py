@@ -15,11 +15,14 @@ from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.feature_map import CachedFeatures, FeatureMap, Fixed, uniform_metric
 from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.metric_learning import mean_gradients
+from kons.learners.auto.neighbours import Neighbours
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.spec import BASELINES, LAST, MEAN, ExpertSpec
 from kons.stored import Stored
 
-__all__ = ["ExpertPool", "Slot", "fit_expert"]
+__all__ = ["Expert", "ExpertPool", "Slot", "fit_expert"]
+
+Expert = SpanRidge | Neighbours
 
 
 @dataclass
@@ -27,7 +30,7 @@ class Slot:
     """A spec, and once it is fitted its expert and feature map."""
 
     spec: ExpertSpec
-    expert: SpanRidge | None = None
+    expert: Expert | None = None
     feature_map: FeatureMap | None = None
 
 
@@ -46,7 +49,7 @@ class ExpertPool:
         return [slot.spec for slot in self.slots]
 
     @property
-    def experts(self) -> list[SpanRidge]:
+    def experts(self) -> list[Expert]:
         """Those that were fitted."""
         return [slot.expert for slot in self.slots if slot.expert is not None]
 
@@ -122,7 +125,7 @@ class ExpertPool:
         """
         for slot in self.slots:
             plain = slot.spec.kernel == "gaussian" and not slot.spec.memory
-            if plain and slot.expert is not None and slot.feature_map is feature_map:
+            if plain and isinstance(slot.expert, SpanRidge) and slot.feature_map is feature_map:
                 expert, sample = slot.expert, rows[random.permutation(len(rows))[:512]]
                 U = CachedFeatures(sample, layout).coordinates(feature_map, slot.spec.lags)
                 theta, metric = expert.coefficients(), feature_map.metric
@@ -136,7 +139,7 @@ class ExpertPool:
         expert = self.slots[column - BASELINES].expert if column else None
         return np.zeros(rows) if expert is None else expert.last_forms()
 
-    def end_chunk(self, refit: bool, experts: Sequence[SpanRidge], *, rare: bool) -> None:
+    def end_chunk(self, refit: bool, experts: Sequence[Expert], *, rare: bool) -> None:
         """Let those of these that are still there start the next chunk.
 
         Where a class is rare each of its rows counts, and the logistic expert does not wait for a refit.
@@ -197,9 +200,8 @@ class ExpertPool:
             feature_map = feature_maps[stored.integer("feature_map", at_most=len(feature_maps) - 1)]
             bandwidth = stored.number("bandwidth", at_least=1e-150)
             kernel = _kernel(slot.spec, bandwidth, fixed)
-            slot.expert = _class_of(slot.spec).from_stored(
-                stored, kernel, feature_map.metric.shape[-1], outputs
-            )
+            kind = Neighbours if slot.spec.kernel == "neighbours" else _class_of(slot.spec)
+            slot.expert = kind.from_stored(stored, kernel, feature_map.metric.shape[-1], outputs)
             slot.feature_map = feature_map
 
 
@@ -234,13 +236,17 @@ def fit_expert(
     if spec.logistic and fixed.regularization is None:
         alpha /= 16.0  # where targets go from 0 to 1, logits go from about -2 to 2
     U = kept.coordinates(feature_map, spec.lags)
+    Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
+    if spec.kernel == "neighbours":
+        neighbours = Neighbours(U.shape[1], outputs)
+        neighbours.learn_past(U, Y, np.sqrt(weights))
+        return Slot(spec, neighbours, feature_map)
     # Atoms of its own: with the same ones a Gaussian and a Matern expert could share their distances, but
     # their errors would cancel less (2 % of the loss on some sets, for some percent of the time).
     places = random.permutation(min(len(U), max(spec.memory, atoms)) if spec.memory else len(U))
     points = U[np.sort(len(U) - 1 - places[: max(atoms, 1)])]
     if spec.kernel == "linear" and U.shape[1] <= max_atoms:
         points = np.eye(U.shape[1])
-    Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
     forgetting = 1.0 - 1.0 / spec.memory if spec.memory else 1.0
     expert = _class_of(spec)(
         _kernel(spec, feature_map.bandwidth if fixed.bandwidth is None else fixed.bandwidth, fixed),
@@ -261,7 +267,7 @@ def _class_of(spec: ExpertSpec) -> type[SpanRidge]:
 
 
 def _kernel(spec: ExpertSpec, bandwidth: float, fixed: Fixed) -> Kernel:
-    if spec.kernel == "linear":
+    if spec.kernel in ("linear", "neighbours"):
         return Linear()
     if fixed.kernel is not None:
         return fixed.kernel.resolved(bandwidth)

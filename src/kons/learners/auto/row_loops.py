@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Layout, Matrix, Vector
-from kons.compilation import compiled, inner, inner_sums, matrix_at
+from kons.compilation import compiled, inner, inner_sums, matrix_at, singles_at
 from kons.core.quadratic_loops import STEPS, append_row, predict_row
 from kons.kernels.stationary import FARTHEST
 from kons.learners.auto.calibration import NO_LESS, SLOPE, learn_logit, log_odds
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
+from kons.learners.auto.neighbours import mean_of_nearest
 from kons.learners.auto.quantile_scaling import interpolated
 from kons.learners.auto.rows import ERROR_AT, LAGS, OWN, TARGET_AT, WEIGHT_AT
 from kons.learners.auto.schedule import LONGEST
@@ -33,6 +34,7 @@ __all__ = [
     "GAUSSIAN",
     "LINEAR",
     "MATERN",
+    "NEIGHBOURS",
     "SHARED",
     "append",
     "ask_experts",
@@ -40,7 +42,7 @@ __all__ = [
     "stack",
 ]
 
-LINEAR, GAUSSIAN, MATERN = range(3)
+LINEAR, GAUSSIAN, MATERN, NEIGHBOURS = range(4)
 FEATURE_MAP = np.dtype(
     [
         *((name, "i8") for name in ("quantile", "lags", "flags", "features", "columns", "knots", "rotated")),
@@ -54,6 +56,8 @@ EXPERT = np.dtype(
         *((name, "f8") for name in ("rate", "offset", "forgetting")),
         # Addresses: of the atoms by columns, of the arrays of kons.core.quadratic, and of a row's work.
         *((name, "i8") for name in ("atoms", "L", "base", "Z", "Y", "V", "C", "marks", "work")),
+        # Rows that neighbours keep, and addresses: of points, values and distances.
+        *((name, "i8") for name in ("kept", "points", "values", "distances")),
     ]
 )
 SHARED = np.dtype(
@@ -230,6 +234,17 @@ def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: 
     u = matrix_at(feature_map.work, 2, columns)[1]
     work = matrix_at(expert.work, 1, 2 * size + LONGEST + outputs + 1)[0]
     k, f = work[:size], work[2 * size + LONGEST :]
+    if expert.kernel == NEIGHBOURS:
+        for j in range(columns):
+            k[j] = u[j]
+        k[columns] = 1.0
+        points, values = (
+            singles_at(expert.points, columns, expert.kept),
+            matrix_at(expert.values, expert.kept, outputs + 1),
+        )
+        distances = singles_at(expert.distances, 1, expert.kept)[0]
+        mean_of_nearest(u, points, values, distances, F[expert.column])
+        return
     for b in range(size):
         k[b] = 0.0
     along = matrix_at(expert.atoms, columns, atoms)

@@ -54,9 +54,12 @@ class Selection(Part):
         self._reservoir = reservoir
         self._seed, self._fixed = settings.seed, settings.fixed
         self._max_atoms = settings.effort.max_atoms
-        linear = settings.fixed.kernel is None
         #: All that may ever be at work, in the order of their numbers.
-        self.all_specs = first_specs(settings.effort.experts, linear=linear, classes=settings.classes)
+        self.all_specs = first_specs(
+            settings.effort.experts,
+            given_kernel=settings.fixed.kernel is not None,
+            classes=settings.classes,
+        )
         self.pool = ExpertPool(self.all_specs)
         self.stacking = self._new_stacking()
         self.feature_maps = FeatureMaps(settings.fixed, settings.effort.knots)
