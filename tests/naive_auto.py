@@ -39,6 +39,7 @@ from naive_experts import (
     Ridge,
     Stacking,
     View,
+    along_axes,
     gradient_products,
     half_median_distance,
     improved,
@@ -63,8 +64,9 @@ RARE_VARIANCE, BROAD, BROAD_ALPHA, RARE_START, LEANS = 0.1, 2.0, 1.6, 64, 0.75
 # Experts: ridges; from where on those that remember all learn in batches; which count, and may grow.
 LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.1, 1.0 / 16.0, 512
 COUNTS, MOST_GROWN = 0.1, 1.75
-# Pruning: the price of a weight; rows to be sure; from where on experts without a memory are pruned, too.
-PRICE, RECALL_PRICE, SURE, LATE = 0.5, 2.0, 2048, 4096
+# Pruning: the price of a weight; rows to be sure; from where on experts without a memory are pruned, too;
+# rows that neighbours keep where there is drift.
+PRICE, RECALL_PRICE, SURE, LATE, FORGETFUL = 0.5, 2.0, 2048, 4096, 512
 
 # Stacking: weights that are equal; the weight from which on the last target is followed beyond the fence.
 TIE, FOLLOWED = 1e-6, 0.1
@@ -98,7 +100,7 @@ EXPERTS = (
     Spec("gaussian, features", "gaussian", 32),
     Spec("linear, features", "linear", 4),
     Spec("gaussian, last targets, memory 300", "gaussian", 256, lags=True, memory=300),
-    Spec("matern, features", "matern", 512),
+    Spec("laplace, features", "laplace", 512),
     Spec("neighbours, features", "neighbours", 128),
     Spec("gaussian, last targets", "gaussian", 64, lags=True),
     Spec("linear, last targets, memory 300", "linear", 8, lags=True, memory=300),
@@ -539,12 +541,15 @@ class Pool:
             metric = view.metric / np.sqrt(np.linalg.norm(view.metric, axis=0))
             unit = half_median_distance(view.scale(seen), metric, random)
             view = replace(view, metric=metric, bandwidth=view.ratio * unit)
+        Y, weights = self.outputs_of(rows), np.array([row.weight for row in rows])
+        if spec.kernel == "laplace":
+            view = along_axes(view, seen, Y, weights, SEARCH_ATOMS, SEARCH_ROWS, random)
+            alpha = view.alpha
         U, most = view.coordinates(seen), max_atoms // 2 if spec.memory else max_atoms
         newest = random.permutation(min(len(U), max(spec.memory, most)) if spec.memory else len(U))
         atoms = U[np.sort(len(U) - 1 - newest[: max(most, 1)])]
         if spec.kernel == "linear" and U.shape[1] <= max_atoms:
             atoms = np.eye(U.shape[1])
-        Y, weights = self.outputs_of(rows), np.array([row.weight for row in rows])
         if spec.kernel == "neighbours":
             member.fitted = Neighbours(spec, view, seen, Y, weights)
             return
@@ -588,7 +593,13 @@ class Pool:
         there = [member.spec for member in self.members]
         gone = [spec for spec in self.specs if (spec.lags or spec.memory) and spec not in there]
         gone = [spec for spec in gone if self.key(spec) in self.views]
-        if not gone or not self.drifts():
+        if not self.drifts():
+            return
+        for member in self.members:
+            if isinstance(member.fitted, Neighbours):
+                self.log.append((self.rows, "forgotten"))
+                member.fitted.kept = member.fitted.kept[-FORGETFUL:]
+        if not gone:
             return
         self.log.append((self.rows, "recalled"))
         self.stacking.add(len(gone))

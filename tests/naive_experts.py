@@ -7,7 +7,7 @@ steps of logistic regression), its coefficients.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,8 @@ TAIL, KNOTS = 1.5, 129
 FLOOR = 0.02
 BANDWIDTH_STEP, ALPHA_STEP, ALPHAS = 1.41, 3.16, (1e-4, 10.0)
 FIRST_REACH, REACH_IN_TURN = (4, 4), ((0, 1), (1, 0))
+# The Laplace kernel's bandwidth at first, in halves of the median distance.
+WIDE = 4.0
 
 # Logistic experts: Newton's method at first, on so many rows; the constant of a class without rows, and with
 # its first; how much more its prior weighs.
@@ -42,12 +44,11 @@ def kernel_of(kind, U, A, bandwidth):
     if kind == "linear":
         K[:, :-1] = U @ A.T
         return K
-    squares = ((U[:, None, :] - A[None, :, :]) ** 2).sum(axis=2) / bandwidth**2
+    differences = U[:, None, :] - A[None, :, :]
     if kind == "gaussian":
-        K[:, :-1] = np.exp(-0.5 * squares)
-    else:  # Matern, once differentiable
-        u = np.sqrt(3.0 * squares)
-        K[:, :-1] = (1.0 + u) * np.exp(-u)
+        K[:, :-1] = np.exp(-0.5 * (differences**2).sum(axis=2) / bandwidth**2)
+    else:  # Laplace
+        K[:, :-1] = np.exp(-np.abs(differences).sum(axis=2) / bandwidth)
     return K
 
 
@@ -118,21 +119,21 @@ class View:
         return self.scale(X) @ self.metric
 
 
-def half_median_distance(scaled, metric, random):
+def half_median_distance(scaled, metric, random, order=2):
     """Over some pairs of rows; if most are equal, over those that differ."""
     left, right = (scaled[random.integers(len(scaled), size=256)] for _ in range(2))
-    squares = np.sort((((left - right) @ metric) ** 2).sum(axis=1))
-    squares = squares if squares[len(squares) // 2] > 0.0 else squares[squares > 0.0]
-    return max(0.5 * math.sqrt(squares[len(squares) // 2]), 1e-12) if len(squares) else 1.0
+    distances = np.sort(np.linalg.norm((left - right) @ metric, order, axis=1))
+    distances = distances if distances[len(distances) // 2] > 0.0 else distances[distances > 0.0]
+    return max(0.5 * distances[len(distances) // 2], 1e-12) if len(distances) else 1.0
 
 
-def leave_one_out(U, A, bandwidth, alpha, Y, roots):
-    """Mean squared error at each row of the Gaussian ridge fit to all others, and the coefficients.
+def leave_one_out(U, A, bandwidth, alpha, Y, roots, kind="gaussian"):
+    """Mean squared error at each row of the ridge fit to all others, and the coefficients.
 
     The fit without row i errs there by (y_i - f_i)/(1 - h_i), h_i the row's leverage.
     """
-    K = roots[:, None] * kernel_of("gaussian", U, A, bandwidth)
-    total = alpha * penalty_of("gaussian", A, bandwidth) + K.T @ K
+    K = roots[:, None] * kernel_of(kind, U, A, bandwidth)
+    total = alpha * penalty_of(kind, A, bandwidth) + K.T @ K
     L = np.linalg.cholesky(total + jitter_of(total))
     V = np.linalg.solve(L, K.T)
     theta, leverage = np.linalg.solve(L.T, V @ Y), np.sum(V**2, axis=0)
@@ -159,9 +160,9 @@ def metric_of(products):
     return directions * np.maximum(sizes / sizes.max(), FLOOR)
 
 
-def search(U, A, bandwidth, alpha, reach, Y, roots):
+def search(U, A, bandwidth, alpha, reach, Y, roots, kind="gaussian"):
     """Smaller bandwidths while the error falls, else larger ones; then regularizations in the same way."""
-    error, theta = leave_one_out(U, A, bandwidth, alpha, Y, roots)
+    error, theta = leave_one_out(U, A, bandwidth, alpha, Y, roots, kind)
     best = error, theta, bandwidth, alpha
     for axis, step in enumerate((BANDWIDTH_STEP, ALPHA_STEP)):
         start = best
@@ -171,7 +172,7 @@ def search(U, A, bandwidth, alpha, reach, Y, roots):
                 tried[axis] *= factor
                 if axis == 1 and not ALPHAS[0] <= tried[1] <= ALPHAS[1]:
                     break
-                error, theta = leave_one_out(U, A, *tried, Y, roots)
+                error, theta = leave_one_out(U, A, *tried, Y, roots, kind)
                 if not error < best[0]:
                     break
                 best = error, theta, *tried
@@ -203,6 +204,19 @@ def improved(view, scale, X, Y, roots, atoms, random, *, steps, products=None):
             products = gradient_products(U, A, theta, bandwidth, metric, roots)
         metric = metric_of(products)
     return best
+
+
+def along_axes(view, X, Y, weights, atoms, most, random):
+    """A view for the Laplace kernel: no rotations, its own bandwidth and regularization."""
+    sizes = np.linalg.norm(view.metric, axis=1)
+    metric, scaled = np.diag(sizes / sizes.max()), view.scale(X)
+    some = np.sort(random.permutation(len(scaled))[:most])
+    U, roots = scaled[some] @ metric, np.sqrt(weights[some])
+    bandwidth = WIDE * half_median_distance(scaled[some], metric, random, order=1)
+    Y = (Y[some] - roots**2 @ Y[some] / (roots @ roots)) * roots[:, None]
+    A = U[:: math.ceil(len(U) / atoms)]
+    _, _, bandwidth, alpha = search(U, A, bandwidth, view.alpha, FIRST_REACH, Y, roots, "laplace")
+    return replace(view, metric=metric, bandwidth=bandwidth, alpha=alpha)
 
 
 # ---- experts

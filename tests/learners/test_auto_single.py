@@ -242,7 +242,7 @@ def test_an_error_at_the_end_of_a_chunk_leaves_no_trace(monkeypatch, rows, begin
 @pytest.mark.parametrize("late", [False, True])
 def test_an_error_inside_a_chunk_leaves_no_trace_where_rows_go_as_blocks(monkeypatch, late):
     X, y = stream(rows=80)
-    model = model_of("regression", kernel=Laplace("auto"))  # which the loops of single rows do not know
+    model = model_of("regression", kernel=Matern("auto"))  # which the loops of single rows do not know
     model.advance(X[:70], y[:70])
     model.ask(X[70], "late")
     before = model.state()

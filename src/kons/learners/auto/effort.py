@@ -25,6 +25,8 @@ class Effort(NamedTuple):
     """Rows of the longest chunk, a power of two: those of the chunk at hand are part of a file."""
     knots: int
     """Values of a feature that its quantile scaling remembers."""
+    neighbours: int
+    """Last rows among which the nearest are sought; of more than 32 columns fewer."""
 
 
 class Settings(NamedTuple):
@@ -38,8 +40,16 @@ class Settings(NamedTuple):
 
 #: By what it is asked for.
 EFFORTS = {
-    "tiny": Effort(max_atoms=24, experts=3, sample=112, recent=112, longest=16, knots=17),
-    "normal": Effort(max_atoms=200, experts=13, sample=4096, recent=2048, longest=LONGEST, knots=KNOTS),
+    "tiny": Effort(max_atoms=24, experts=3, sample=112, recent=112, longest=16, knots=17, neighbours=0),
+    "normal": Effort(
+        max_atoms=200,
+        experts=13,
+        sample=4096,
+        recent=2048,
+        longest=LONGEST,
+        knots=KNOTS,
+        neighbours=8192,
+    ),
 }
 
 

@@ -27,7 +27,7 @@ from kons.learners.auto.schedule import LONGEST
 from kons.state import fields
 from kons.stored import Stored
 
-__all__ = ["SpanRidge"]
+__all__ = ["PART", "SpanRidge"]
 
 # Rows of the past that are learned at a time.
 PART = 1024

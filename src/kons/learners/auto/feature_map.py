@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.kernels import Kernel
-from kons.learners.auto.metric_learning import MOST_ROTATED, SpanFit, fit_span, moved, next_metric
+from kons.kernels import Kernel, Laplace
+from kons.learners.auto.metric_learning import (
+    MOST_ROTATED,
+    SpanFit,
+    fit_span,
+    moved,
+    next_metric,
+    relevances,
+)
 from kons.learners.auto.quantile_scaling import QuantileScaling
 from kons.learners.auto.rows import MOST_CLASSES, Layout
 from kons.scaling import RobustScaling
 from kons.stored import Stored
 
 __all__ = [
+    "COMPARED_ATOMS",
     "SCALINGS",
     "CachedFeatures",
     "FeatureMap",
@@ -32,6 +39,10 @@ SCALINGS: dict[str, type[RobustScaling] | type[QuantileScaling]] = {
     "robust": RobustScaling,
     "quantile": QuantileScaling,
 }
+
+
+# Atoms that feature maps are compared with: a search makes dozens of fits, whose cost grows as the square.
+COMPARED_ATOMS = 128
 
 
 class Fixed(NamedTuple):
@@ -68,6 +79,33 @@ class FeatureMap:
         metric = self.metric / np.sqrt(sizes)
         bandwidth = self.ratio * half_median_distance(scaled, metric, random)
         return replace(self, metric=metric, bandwidth=bandwidth)
+
+    def along_axes(
+        self, scaled: Matrix, Y: Matrix, weights: Vector, fixed: Fixed, random: np.random.Generator
+    ) -> FeatureMap:
+        """For the Laplace kernel, whose distances are sums over the features: the metric without rotations.
+
+        Bandwidth and regularization are its own, the best by leave-one-out on some of these rows: with those
+        of the Gaussian kernel it explains less. O(n B^2) for each fit, n = 1,024 and B = 128.
+        """
+        sizes = relevances(self.metric)
+        metric = sizes if self.metric.ndim == 1 else np.diag(sizes)
+        some = np.sort(random.permutation(len(scaled))[:1024])
+        X, w = scaled[some], weights[some]
+        unit, roots = half_median_distance(X, metric, random, absolute=True), np.sqrt(w)[:, None]
+        fit = fit_span(
+            X,
+            (Y[some] - np.average(Y[some], axis=0, weights=w)) * roots,
+            metric,
+            X[:: -(-len(X) // COMPARED_ATOMS)],
+            4.0 * unit if fixed.bandwidth is None else fixed.bandwidth,
+            self.regularization,
+            steps=(0 if fixed.bandwidth else 4, 0 if fixed.regularization else 4),
+            kernel=Laplace("auto"),
+            roots=roots[:, 0],
+            with_gradients=False,
+        )
+        return replace(self, metric=metric, bandwidth=fit.bandwidth, regularization=fit.regularization)
 
     def state(self) -> dict[str, Any]:
         """All there is to it. A copy."""
@@ -184,13 +222,21 @@ def learn_metric(
     return FeatureMap(scaling, fit.metric, fit.bandwidth, ratio, fit.regularization, fit.error)
 
 
-def half_median_distance(X: Matrix, metric: Matrix, random: np.random.Generator) -> float:
-    """Over some pairs of rows; of the pairs that differ, if most do not; 1 where none does."""
+def half_median_distance(
+    X: Matrix, metric: Matrix, random: np.random.Generator, *, absolute: bool = False
+) -> float:
+    """Over some pairs of rows; of the pairs that differ, if most do not; 1 where none does.
+
+    ``absolute``: the sum of absolute differences, else the Euclidean distance.
+    """
     left, right = (X[random.integers(len(X), size=256)] for _ in range(2))
     differences = moved(left - right, metric)
-    squares = np.einsum("ij,ij->i", differences, differences)
-    squares = squares if _middle(squares) > 0.0 else squares[squares > 0.0]
-    return max(0.5 * math.sqrt(_middle(squares)), 1e-12) if len(squares) else 1.0
+    if absolute:
+        distances = np.abs(differences).sum(axis=1)
+    else:
+        distances = np.sqrt(np.einsum("ij,ij->i", differences, differences))
+    distances = distances if _middle(distances) > 0.0 else distances[distances > 0.0]
+    return max(0.5 * _middle(distances), 1e-12) if len(distances) else 1.0
 
 
 def _middle(numbers: Vector) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from kons.arrays import Matrix
 from kons.learners.auto.feature_map import (
+    COMPARED_ATOMS,
     SCALINGS,
     FeatureMap,
     Fixed,
@@ -32,8 +33,6 @@ __all__ = ["FeatureMaps", "Key"]
 Key = tuple[bool, str]
 """With or without the last targets, and the name of a scaling."""
 
-# Atoms that feature maps are compared with: a search makes dozens of fits, whose cost grows as the square.
-COMPARED_ATOMS = 128
 # When a metric is also sought from the uniform one: whatever was found on few rows may be a dead end.
 FRESH_AT = (512, 1024, 4096)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.learners.auto.expert import SpanRidge
+from kons.learners.auto.expert import PART, SpanRidge
 
 __all__ = ["SpanLogistic"]
 
@@ -27,8 +27,8 @@ __all__ = ["SpanLogistic"]
 LEAST_CURVATURE = 1e-3
 # Logits beyond these are as good as certain, 1e-13 from it: below they count as probability 0.
 FARTHEST = 30.0
-# The first fit: so many steps on so many rows, then one on all of them: second-order steps converge fast.
-STEPS, ROWS = 5, 1024
+# The first fit: so many steps on a part of the rows, then one on all: second-order steps converge fast.
+STEPS = 5
 # The logit of a class that no row was of so far, which is 0 as a probability. And what it starts from
 # with its first row: a probability of 2 %, for a class that came late is rare.
 HIDDEN, FIRST_SEEN = -1e6, -4.0
@@ -58,14 +58,14 @@ class SpanLogistic(SpanRidge):
         weights = roots**2
         self.base = np.zeros((len(self), Y.shape[1]))
         self.base[-1, ~(Y[weights > 0.0] > 0.0).any(axis=0)] = HIDDEN
-        some = slice(None, None, -(-len(U) // ROWS) or 1)
+        some = slice(None, None, -(-len(U) // PART) or 1)
         share = float(weights.sum()) / max(float(weights[some].sum()), 1e-300)
         K = self.features(np.ascontiguousarray(U[some]))
         for _ in range(STEPS):
             self._forget()
             self._count(K, Y[some], share * weights[some])
             self.fit()
-        if len(U) > ROWS:
+        if len(U) > PART:
             self._forget()
             for part, K in self._parts(U):
                 self._count(K, Y[part], weights[part])

@@ -5,9 +5,10 @@
     f(x) = sum_i w_i y_i / sum_i w_i,    w_i = 1 - |u - u_i|^2/h^2    over the 8 nearest rows, h to the ninth
 
 Kernel ridge with some hundred atoms resolves what is smooth between them; where a target has steps, or where
-the same few machines, patients or places come again and again, the nearest rows know more. Distances are those
-of a feature map, whose metric the ridge experts have learned: in raw columns neighbours would be blind to which
-of them matter.
+the same few machines, patients or places come again and again, the nearest rows know more. Distances are
+those of a feature map, whose metric the ridge experts have learned: in raw columns neighbours would be blind
+to which of them matter. To stacking, the one quadratic above all experts, this mean is one more feature of a
+row, as the mean of all targets and the last one are.
 """
 
 from __future__ import annotations
@@ -26,15 +27,13 @@ from kons.learners.auto.schedule import LONGEST
 from kons.state import Array, Count, Field, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["NEAREST", "Neighbours", "mean_of_nearest", "rows_kept"]
+__all__ = ["NEAREST", "Neighbours", "mean_of_nearest"]
 
 # Single precision: rows that are equal stay equal however they were computed, at half the bytes and time.
 Singles = Annotated[NDArray[np.float32], Layout(FLOAT32, 1)]
 SingleMatrix = Annotated[NDArray[np.float32], Layout(FLOAT32, 2)]
 #: Rows that a prediction is the mean of.
 NEAREST = 8
-# Rows that are kept, and numbers of them: a prediction looks at each once.
-MOST_ROWS, MOST_NUMBERS = 8192, 262_144
 
 
 class _Points(Field):
@@ -54,21 +53,21 @@ class _Points(Field):
 class Neighbours(Part):
     """The mean target of the nearest of the last rows, for all outputs.
 
-    A prediction costs O(N d) for N rows of d coordinates, 10 to 20 microseconds; there are at most 8,192 rows and
-    262,144 numbers. Rows are kept from the end of their chunk on. Not for targets that are noise around something
-    smooth, where a ridge averages over more rows: stacking gives it a weight, or none.
+    A prediction costs O(N d) for N rows of d coordinates, 10 to 20 microseconds for 8,192 rows; beyond 32
+    columns fewer rows are kept. Rows are kept from the end of their chunk on. Not for targets that are noise
+    around something smooth, where a ridge averages over more rows: stacking gives it a weight, or none.
 
     >>> import numpy as np
     >>> U = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
-    >>> expert = Neighbours(columns=2, outputs=1)
+    >>> expert = Neighbours(columns=2, outputs=1, most=1000)
     >>> expert.learn_past(U, np.sign(U[:, :1]), np.ones(400))
     >>> expert.predict(np.array([[0.3, 0.0], [-0.3, 0.0]])).ravel().tolist()
     [1.0, -1.0]
 
     References
     ----------
-    Cleveland: Robust locally weighted regression and smoothing scatterplots, JASA 1979 (weights that end at the
-    next neighbour).
+    Cleveland: Robust locally weighted regression and smoothing scatterplots, JASA 1979 (weights that end at
+    the next neighbour).
     """
 
     kernel: Kernel = Linear()
@@ -76,8 +75,9 @@ class Neighbours(Part):
     #: Rows that wait are found again from the chunk: see :meth:`begin_again`.
     STATE = fields(points=_Points(), values=Array(None, "values"), pending=Count(at_most=LONGEST))
 
-    def __init__(self, columns: int, outputs: int) -> None:
-        self.most = rows_kept(columns)
+    def __init__(self, columns: int, outputs: int, most: int) -> None:
+        #: Rows that are kept at most.
+        self.most = max(min(most, 32 * most // max(columns, 1)), 2 * NEAREST)
         #: Coordinates of the rows that are kept, the latest last: (columns, rows).
         self.points: NDArray[np.float32] = np.empty((columns, 0), FLOAT32)
         #: Their targets times their weights, and the weights: (rows, outputs + 1).
@@ -125,6 +125,11 @@ class Neighbours(Part):
         """For the distances of a row."""
         return np.empty(self.points.shape[1], FLOAT32)
 
+    def keep(self, rows: int) -> None:
+        """Forget all but the last rows."""
+        self.points = np.ascontiguousarray(self.points[:, -rows:])
+        self.values = np.ascontiguousarray(self.values[-rows:])
+
     def end_period(self, refit: bool = True) -> None:
         """Keep the chunk's rows."""
         Z, Y = self._Z[: self.pending], self._Y[: self.pending]
@@ -150,9 +155,9 @@ class Neighbours(Part):
         return none, none, self._Z, self._Y, none, none, none
 
     @classmethod
-    def from_stored(cls, stored: Stored, kernel: Kernel, width: int, outputs: int) -> Neighbours:
+    def from_stored(cls, stored: Stored, width: int, outputs: int, most: int) -> Neighbours:
         """The inverse of ``state``, checked."""
-        expert = cls(width, outputs)
+        expert = cls(width, outputs, most)
         expert.load_state(stored, values=outputs + 1)
         return expert
 
@@ -167,15 +172,6 @@ class Neighbours(Part):
         count, self.pending = self.pending, 0
         yield
         assert self.pending == count
-
-
-def rows_kept(columns: int) -> int:
-    """How many rows of so many coordinates are kept at most.
-
-    >>> [rows_kept(columns) for columns in (8, 16, 64)]
-    [8192, 8192, 4096]
-    """
-    return max(min(MOST_ROWS, MOST_NUMBERS // max(columns, 1)), 2 * NEAREST)
 
 
 @compiled

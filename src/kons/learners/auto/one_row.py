@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Vector
 from kons.compilation import address_of
 from kons.core.interruption import stopped_midway
-from kons.kernels import Gaussian, Kernel, Linear, Matern
+from kons.kernels import Gaussian, Kernel, Laplace, Linear
 from kons.learners.auto.feature_map import FeatureMap
 from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.neighbours import Neighbours
@@ -27,8 +27,8 @@ from kons.learners.auto.row_loops import (
     EXPERT,
     FEATURE_MAP,
     GAUSSIAN,
+    LAPLACE,
     LINEAR,
-    MATERN,
     NEIGHBOURS,
     SHARED,
     append,
@@ -86,7 +86,7 @@ class OneRow:
             addresses = (self._address(array) for array in (*state, work))
             logistic = isinstance(expert, SpanLogistic)
             numbers = _rate(expert.kernel), expert.offset, expert.forgetting
-            kept = (0, 0, 0, 0)
+            kept: tuple[int, ...] = (0, 0, 0, 0)
             if isinstance(expert, Neighbours):
                 arrays = expert.points, expert.values, expert.room()
                 kind, kept = NEIGHBOURS, (len(expert.values), *(self._address(array) for array in arrays))
@@ -188,7 +188,7 @@ class OneRow:
 
     # ---- where everything is
 
-    def _address(self, array: Matrix) -> int:
+    def _address(self, array: NDArray[Any]) -> int:
         self._held.append(array)
         return address_of(array)
 
@@ -213,11 +213,11 @@ def _kind(kernel: Kernel) -> int | None:
         return LINEAR
     if type(kernel) is Gaussian:
         return GAUSSIAN
-    return MATERN if type(kernel) is Matern and kernel.smoothness == 1.5 else None
+    return LAPLACE if type(kernel) is Laplace else None
 
 
 def _rate(kernel: Kernel) -> float:
-    """By what squared distances are multiplied before the kernel's profile."""
-    if isinstance(kernel, (Gaussian, Matern)) and isinstance(kernel.bandwidth, float):
-        return (-0.5 if isinstance(kernel, Gaussian) else 3.0) / kernel.bandwidth**2
-    return 1.0
+    """By what squared, or absolute, differences are multiplied in the exponent."""
+    if not isinstance(kernel, (Gaussian, Laplace)) or not isinstance(kernel.bandwidth, float):
+        return 1.0
+    return -0.5 / kernel.bandwidth**2 if isinstance(kernel, Gaussian) else -1.0 / kernel.bandwidth

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.kernels import Gaussian, Kernel, Linear, Matern
+from kons.kernels import Gaussian, Kernel, Laplace, Linear
 from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.feature_map import CachedFeatures, FeatureMap, Fixed, uniform_metric
 from kons.learners.auto.logistic import SpanLogistic
@@ -190,7 +190,12 @@ class ExpertPool:
         ]
 
     def load_state(
-        self, entries: Sequence[Any], feature_maps: Sequence[FeatureMap], outputs: int, fixed: Fixed
+        self,
+        entries: Sequence[Any],
+        feature_maps: Sequence[FeatureMap],
+        outputs: int,
+        fixed: Fixed,
+        neighbours: int,
     ) -> None:
         """Take what :meth:`state` saved."""
         for slot, entry in zip(self.slots, entries, strict=True):
@@ -199,9 +204,12 @@ class ExpertPool:
             stored = Stored(entry, "AutoKONS, an expert")
             feature_map = feature_maps[stored.integer("feature_map", at_most=len(feature_maps) - 1)]
             bandwidth = stored.number("bandwidth", at_least=1e-150)
-            kernel = _kernel(slot.spec, bandwidth, fixed)
-            kind = Neighbours if slot.spec.kernel == "neighbours" else _class_of(slot.spec)
-            slot.expert = kind.from_stored(stored, kernel, feature_map.metric.shape[-1], outputs)
+            width = feature_map.metric.shape[-1]
+            if slot.spec.kernel == "neighbours":
+                slot.expert = Neighbours.from_stored(stored, width, outputs, neighbours)
+            else:
+                kernel = _kernel(slot.spec, bandwidth, fixed)
+                slot.expert = _class_of(slot.spec).from_stored(stored, kernel, width, outputs)
             slot.feature_map = feature_map
 
 
@@ -212,6 +220,7 @@ def fit_expert(
     *,
     outputs: int,
     max_atoms: int,
+    neighbours: int,
     fixed: Fixed,
     live: bool,
     random: np.random.Generator,
@@ -221,6 +230,7 @@ def fit_expert(
     Its atoms are some of the rows: of those that it remembers, if its memory is finite.
     """
     rows, layout, scaled = kept.rows, kept.layout, kept.scaled(feature_map, spec.lags)
+    Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
     alpha = feature_map.regularization
     atoms = max_atoms // 2 if spec.memory else max_atoms
     if spec.kernel == "linear":
@@ -233,15 +243,17 @@ def fit_expert(
         alpha = fixed.regularization or feature_map.regularization
     elif spec.logistic:
         feature_map = feature_map.with_square_root_metric(scaled, random)
+    elif spec.kernel == "laplace":
+        feature_map = feature_map.along_axes(scaled, Y, weights, fixed, random)
+        alpha = feature_map.regularization
     if spec.logistic and fixed.regularization is None:
         alpha /= 16.0  # where targets go from 0 to 1, logits go from about -2 to 2
     U = kept.coordinates(feature_map, spec.lags)
-    Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
     if spec.kernel == "neighbours":
-        neighbours = Neighbours(U.shape[1], outputs)
-        neighbours.learn_past(U, Y, np.sqrt(weights))
-        return Slot(spec, neighbours, feature_map)
-    # Atoms of its own: with the same ones a Gaussian and a Matern expert could share their distances, but
+        nearest = Neighbours(U.shape[1], outputs, neighbours)
+        nearest.learn_past(U, Y, np.sqrt(weights))
+        return Slot(spec, nearest, feature_map)
+    # Atoms of its own: with the same ones two experts could share their kernel columns, but
     # their errors would cancel less (2 % of the loss on some sets, for some percent of the time).
     places = random.permutation(min(len(U), max(spec.memory, atoms)) if spec.memory else len(U))
     points = U[np.sort(len(U) - 1 - places[: max(atoms, 1)])]
@@ -267,11 +279,11 @@ def _class_of(spec: ExpertSpec) -> type[SpanRidge]:
 
 
 def _kernel(spec: ExpertSpec, bandwidth: float, fixed: Fixed) -> Kernel:
-    if spec.kernel in ("linear", "neighbours"):
+    if spec.kernel == "linear":
         return Linear()
     if fixed.kernel is not None:
         return fixed.kernel.resolved(bandwidth)
-    return Gaussian(bandwidth) if spec.kernel == "gaussian" else Matern(bandwidth, smoothness=1.5)
+    return Gaussian(bandwidth) if spec.kernel == "gaussian" else Laplace(bandwidth)
 
 
 def _bandwidth(kernel: Kernel) -> float:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from kons.arrays import Layout, Matrix, Vector
 from kons.compilation import compiled, inner, inner_sums, matrix_at, singles_at
 from kons.core.quadratic_loops import STEPS, append_row, predict_row
-from kons.kernels.stationary import FARTHEST
 from kons.learners.auto.calibration import NO_LESS, SLOPE, learn_logit, log_odds
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
 from kons.learners.auto.neighbours import mean_of_nearest
@@ -32,8 +31,8 @@ __all__ = [
     "EXPERT",
     "FEATURE_MAP",
     "GAUSSIAN",
+    "LAPLACE",
     "LINEAR",
-    "MATERN",
     "NEIGHBOURS",
     "SHARED",
     "append",
@@ -42,7 +41,7 @@ __all__ = [
     "stack",
 ]
 
-LINEAR, GAUSSIAN, MATERN, NEIGHBOURS = range(4)
+LINEAR, GAUSSIAN, LAPLACE, NEIGHBOURS = range(4)
 FEATURE_MAP = np.dtype(
     [
         *((name, "i8") for name in ("quantile", "lags", "flags", "features", "columns", "knots", "rotated")),
@@ -252,16 +251,15 @@ def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: 
         if expert.kernel == LINEAR:
             for b in range(atoms):
                 k[b] += u[j] * along[j, b]
-        else:
+        elif expert.kernel == GAUSSIAN:
             for b in range(atoms):
                 k[b] += (u[j] - along[j, b]) ** 2
-    if expert.kernel == GAUSSIAN:
+        else:
+            for b in range(atoms):
+                k[b] += abs(u[j] - along[j, b])
+    if expert.kernel != LINEAR:
         for b in range(atoms):
             k[b] = math.exp(expert.rate * k[b])
-    elif expert.kernel == MATERN:
-        for b in range(atoms):
-            distance = min(math.sqrt(expert.rate * k[b]), FARTHEST)
-            k[b] = (1.0 + distance) * math.exp(-distance)
     k[atoms] = 1.0
     base = matrix_at(expert.base, size, outputs)
     if expert.online:

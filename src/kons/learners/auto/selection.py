@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.feature_map import SCALINGS, CachedFeatures, FeatureMap
 from kons.learners.auto.feature_maps import FeatureMaps
+from kons.learners.auto.neighbours import Neighbours
 from kons.learners.auto.pool import ExpertPool, Slot, fit_expert
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import ChunkEnd, Layout
@@ -53,7 +54,7 @@ class Selection(Part):
     def __init__(self, settings: Settings, reservoir: Reservoir) -> None:
         self._reservoir = reservoir
         self._seed, self._fixed = settings.seed, settings.fixed
-        self._max_atoms = settings.effort.max_atoms
+        self._max_atoms, self._neighbours = settings.effort.max_atoms, settings.effort.neighbours
         #: All that may ever be at work, in the order of their numbers.
         self.all_specs = first_specs(
             settings.effort.experts,
@@ -156,6 +157,7 @@ class Selection(Part):
             kept,
             outputs=now.outputs,
             max_atoms=max_atoms,
+            neighbours=self._neighbours,
             fixed=self._fixed,
             live=now.rows < EARLY,
             random=np.random.default_rng([self._seed, now.rows, i]),
@@ -216,13 +218,20 @@ class Selection(Part):
         return self.pool.slots[place].expert is not None and bar <= cost < np.inf
 
     def _recall(self, now: ChunkEnd) -> None:
-        """Bring the experts of a series back where there is drift. They start from the last rows."""
+        """Bring the experts of a series back where there is drift. They start from the last rows.
+
+        Neighbours forget the others.
+        """
         specs, known = self.pool.specs, self.feature_maps.current
         gone = [spec for spec in self.all_specs if spec.of_series and spec not in specs]
         gone = [spec for spec in gone if self.feature_maps.key(spec) in known]
-        if not gone or not self._drifts(now):
+        if not self._drifts(now):
             return
-        self.stacking.add(len(gone))
+        for expert in self.pool.experts:
+            if isinstance(expert, Neighbours):
+                expert.keep(EARLY)
+        if gone:
+            self.stacking.add(len(gone))
         for spec in gone:
             self.pool.slots.append(Slot(spec))
             self._fit(len(self.pool) - 1, now, self._remembered(spec.memory or SETTLED, now), self._max_atoms)
@@ -272,7 +281,8 @@ class Selection(Part):
         if not all(isinstance(name, str) and name in SCALINGS for name in better):
             raise stored.error(f"there are no scalings {better}")
         self.feature_maps.better = {False: better[0], True: better[1]}
-        self.pool.load_state(stored.items("experts", len(self.pool)), feature_maps, outputs, self._fixed)
+        entries = stored.items("experts", len(self.pool))
+        self.pool.load_state(entries, feature_maps, outputs, self._fixed, self._neighbours)
         for slot in self.pool.slots:
             if slot.feature_map is not None:
                 _require_fit(slot.feature_map, slot.spec.lags, width, stored)

@@ -22,7 +22,7 @@ class ExpertSpec(NamedTuple):
     """One place among the experts: relevance x bandwidth x memory x with or without the last targets."""
 
     kernel: str
-    """``"gaussian"``, ``"matern"`` or ``"linear"``; ``"neighbours"``: the mean of the nearest rows."""
+    """``"gaussian"``, ``"laplace"`` or ``"linear"``; ``"neighbours"``: the mean of the nearest rows."""
     lags: bool = False
     """Whether the last targets are features."""
     memory: int = 0
@@ -63,7 +63,7 @@ SPECS = (
     ExpertSpec("gaussian", start=32),
     ExpertSpec("linear", start=4),
     ExpertSpec("gaussian", lags=True, memory=300, start=256),
-    ExpertSpec("matern", start=512),
+    ExpertSpec("laplace", start=512),
     ExpertSpec("neighbours", start=128),
     ExpertSpec("gaussian", lags=True, start=64),
     ExpertSpec("linear", lags=True, memory=300),
@@ -80,7 +80,7 @@ STEADY = SPECS[0]
 
 def first_specs(count: int, *, given_kernel: bool, classes: bool) -> list[ExpertSpec]:
     """The first ``count`` specs, or as many as there are; with a given kernel, those that take one."""
-    specs = [spec for spec in SPECS if not (given_kernel and spec.kernel in ("linear", "neighbours"))]
+    specs = [spec for spec in SPECS if spec.kernel == "gaussian" or not given_kernel]
     return [spec for spec in specs if classes or not spec.logistic][:count]
 
 
