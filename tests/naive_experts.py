@@ -342,7 +342,7 @@ class Neighbours:
     """Rows in single precision: the mean of the eight nearest, by weights that fall to 0 at the ninth."""
 
     def __init__(self, spec, view, rows, Y, weights):
-        self.spec, self.view, self.atoms, self.kept, self.chunk = spec, view, (), [], []
+        self.spec, self.view, self.atoms, self.kept, self.chunk, self.stacked = spec, view, (), [], [], None
         for row, y, weight in zip(rows, Y, weights, strict=True):
             self.learn(row[None], y[None], weight)
         self.end_chunk(False)
@@ -354,12 +354,14 @@ class Neighbours:
         return np.array([self.mean_around(point) for point in self.points(rows)])
 
     def mean_around(self, point):
-        distances = [float(np.sum((point - other) ** 2)) for other, _, _ in self.kept]
-        latest_first = sorted(range(len(self.kept)), key=lambda i: (distances[i], -i))[: NEAREST + 1]
+        if self.stacked is not self.kept:  # as arrays: they are asked for many times
+            self.stacked, self.arrays = self.kept, [np.array(part) for part in zip(*self.kept, strict=True)]
+        points, Y, weights = self.arrays
+        distances = np.sum((point - points) ** 2, axis=1)
+        latest_first = np.lexsort((-np.arange(len(points)), distances))[: NEAREST + 1]
         near, ninth = latest_first[:NEAREST], distances[latest_first[-1]]
-        shares = np.array([1.0 - distances[i] / ninth if distances[near[0]] < ninth else 1.0 for i in near])
-        shares = shares * [self.kept[i][2] for i in near]
-        return shares @ [self.kept[i][1] for i in near] / shares.sum()
+        shares = 1.0 - distances[near] / ninth if distances[near[0]] < ninth else np.ones(len(near))
+        return shares * weights[near] @ Y[near] / (shares @ weights[near])
 
     def learn(self, row, y, weight):
         if weight > 0.0:

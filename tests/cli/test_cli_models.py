@@ -326,7 +326,7 @@ def test_inspect_several_targets(said, file):
     model = kons.AutoKONS(max_atoms=4)
     model.advance(X, np.stack([X[:, 0], X[:, 1]], axis=1))
     kons.save(model, "two.kons")
-    out = said("inspect", "two.kons")
+    out = " ".join(said("inspect", "two.kons").split())
     for words in ("y0: x0 1", "y1: x1 1", "y0: linear, features", "y1: linear, features"):
         assert words in out
 
