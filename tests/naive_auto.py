@@ -64,9 +64,8 @@ RARE_VARIANCE, BROAD, BROAD_ALPHA, RARE_START, LEANS = 0.1, 2.0, 1.6, 64, 0.75
 # Experts: ridges; from where on those that remember all learn in batches; which count, and may grow.
 LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.1, 1.0 / 16.0, 512
 COUNTS, MOST_GROWN = 0.1, 1.75
-# Pruning: the price of a weight; rows to be sure; from where on experts without a memory are pruned, too;
-# rows that neighbours keep where there is drift.
-PRICE, RECALL_PRICE, SURE, LATE, FORGETFUL = 0.5, 2.0, 2048, 4096, 512
+# Pruning: the price of a weight; rows to be sure; from where on experts without a memory are pruned, too.
+PRICE, RECALL_PRICE, SURE, LATE = 0.5, 2.0, 2048, 4096
 
 # Stacking: weights that are equal; the weight from which on the last target is followed beyond the fence.
 TIE, FOLLOWED = 1e-6, 0.1
@@ -406,6 +405,9 @@ class Pool:
                 if memory and member.fitted and self.rows in self.schedule[f"new atoms, memory {memory}"]:
                     self.fit(member, self.usable(self.last(3 * memory // 2)), self.max_atoms)
         if self.rows in self.schedule["recall"]:
+            for member in self.members:
+                if isinstance(member.fitted, Neighbours) and member.fitted.forget():
+                    self.log.append((self.rows, "forgotten"))
             self.recall()
         weights = dict(zip(self.members, self.stacking.weights()[FIRST:], strict=True))
         begun = [member for member in self.members if member.fitted is not None]
@@ -593,13 +595,7 @@ class Pool:
         there = [member.spec for member in self.members]
         gone = [spec for spec in self.specs if (spec.lags or spec.memory) and spec not in there]
         gone = [spec for spec in gone if self.key(spec) in self.views]
-        if not self.drifts():
-            return
-        for member in self.members:
-            if isinstance(member.fitted, Neighbours):
-                self.log.append((self.rows, "forgotten"))
-                member.fitted.kept = member.fitted.kept[-FORGETFUL:]
-        if not gone:
+        if not gone or not self.drifts():
             return
         self.log.append((self.rows, "recalled"))
         self.stacking.add(len(gone))

@@ -30,6 +30,8 @@ UNSEEN, FIRST_SEEN, STEADY_CONSTANT = -1e6, -4.0, 30.0
 
 # Neighbours: how many count, rows that are kept, and numbers in them.
 NEAREST, MOST_NEIGHBOURS, MOST_NUMBERS = 8, 8192, 262144
+# Rows that are left where something has moved; rows that tell, and by how much.
+SHORT, LATEST, CLEARLY = 512, 128, 0.9
 
 # Stacking: by the row; the prior of a weight that starts at 0; squared errors beyond this are infinite.
 FORGETTING, DOUBT, NO_LIMIT = 0.9995, 10.0, 1e300
@@ -370,6 +372,22 @@ class Neighbours:
     def end_chunk(self, refit):
         most = min(MOST_NEIGHBOURS, MOST_NUMBERS // self.view.metric.shape[1])
         self.kept, self.chunk = (self.kept + self.chunk)[-most:], []
+
+    def forget(self):
+        """Whether the last rows alone would have been clearly better for the latest ones: others go."""
+        before, latest = self.kept[:-LATEST], self.kept[-LATEST:]
+        if len(before) <= SHORT:
+            return False
+        errors = [self.errors(rows, latest) for rows in (before, before[-SHORT:])]
+        forgets = errors[1] < CLEARLY * errors[0]
+        self.kept = self.kept[-SHORT:] if forgets else self.kept
+        return forgets
+
+    def errors(self, rows, latest):
+        whole, self.kept = self.kept, rows
+        squares = [weight * np.sum((self.mean_around(point) - y) ** 2) for point, y, weight in latest]
+        self.kept = whole
+        return sum(squares)
 
     def inverse_form(self, row):
         return 0.0

@@ -56,8 +56,18 @@ def test_only_the_last_rows_are_kept_and_fewer_of_many_columns():
     expert.learn_past(U[30:], Y[30:], np.sqrt(weights[30:]))
     last.learn_past(U[-20:], Y[-20:], np.sqrt(weights[-20:]))
     np.testing.assert_array_equal(expert.predict(U), last.predict(U))
-    expert.keep(5)
-    assert (expert.points.shape, len(expert.values)) == ((3, 5), 5)
+
+
+@pytest.mark.parametrize(("moves", "kept"), [(False, 2000), (True, 512)])
+def test_rows_are_forgotten_where_the_last_ones_alone_would_have_been_better(moves, kept):
+    random = np.random.default_rng(0)
+    U = random.uniform(-1.0, 1.0, size=(2000, 2))
+    Y = np.where(moves & (np.arange(2000) < 1300), -1.0, 1.0)[:, None] * U[:, :1]
+    expert = Neighbours(2, 1, most=5000)
+    expert.learn_past(U, Y, np.ones(2000))
+    expert.forget()
+    np.testing.assert_array_equal(expert.points, U[-kept:].T.astype(np.float32))
+    np.testing.assert_array_equal(expert.values, np.column_stack([Y, np.ones(2000)])[-kept:])
 
 
 def test_steps_that_come_again_are_known_by_their_neighbours():

@@ -114,6 +114,9 @@ class Selection(Part):
                 self._fit(i, now, self._remembered(memory, now), self._max_atoms)
         self.pool.end_chunk(refit, old, rare=now.rare)
         if may_recall(now.rows):
+            for expert in self.pool.experts:
+                if isinstance(expert, Neighbours):
+                    expert.forget()
             self._recall(now)
         # An expert that is not fitted repeats the others, and its weight says nothing.
         begun = [i + BASELINES for i, slot in enumerate(self.pool.slots) if slot.expert is not None]
@@ -218,20 +221,13 @@ class Selection(Part):
         return self.pool.slots[place].expert is not None and bar <= cost < np.inf
 
     def _recall(self, now: ChunkEnd) -> None:
-        """Bring the experts of a series back where there is drift. They start from the last rows.
-
-        Neighbours forget the others.
-        """
+        """Bring the experts of a series back where there is drift. They start from the last rows."""
         specs, known = self.pool.specs, self.feature_maps.current
         gone = [spec for spec in self.all_specs if spec.of_series and spec not in specs]
         gone = [spec for spec in gone if self.feature_maps.key(spec) in known]
-        if not self._drifts(now):
+        if not gone or not self._drifts(now):
             return
-        for expert in self.pool.experts:
-            if isinstance(expert, Neighbours):
-                expert.keep(EARLY)
-        if gone:
-            self.stacking.add(len(gone))
+        self.stacking.add(len(gone))
         for spec in gone:
             self.pool.slots.append(Slot(spec))
             self._fit(len(self.pool) - 1, now, self._remembered(spec.memory or SETTLED, now), self._max_atoms)
