@@ -38,18 +38,17 @@ class Settings(NamedTuple):
     fixed: Fixed = Fixed()
 
 
+NORMAL = Effort(
+    max_atoms=200, experts=13, sample=4096, recent=2048, longest=LONGEST, knots=KNOTS, neighbours=8192
+)
 #: By what it is asked for.
 EFFORTS = {
     "tiny": Effort(max_atoms=24, experts=3, sample=112, recent=112, longest=16, knots=17, neighbours=0),
-    "normal": Effort(
-        max_atoms=200,
-        experts=13,
-        sample=4096,
-        recent=2048,
-        longest=LONGEST,
-        knots=KNOTS,
-        neighbours=8192,
+    "low": Effort(
+        max_atoms=100, experts=4, sample=1024, recent=512, longest=LONGEST, knots=KNOTS, neighbours=2048
     ),
+    "normal": NORMAL,
+    "high": NORMAL._replace(max_atoms=400, neighbours=16384),
 }
 
 
@@ -60,6 +59,6 @@ def effort_of(word: Any) -> Effort:
     200
     """
     if not isinstance(word, str) or word not in EFFORTS:
-        expected = " or ".join(f'"{known}"' for known in EFFORTS)
-        raise ConfigurationError(f"effort is {word!r}, expected {expected}.")
+        expected = ", ".join(f'"{known}"' for known in EFFORTS)
+        raise ConfigurationError(f"effort is {word!r}, expected one of {expected}.")
     return EFFORTS[word]
