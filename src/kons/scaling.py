@@ -151,8 +151,10 @@ class RobustScaling:
     def _draw_in(self, z: Matrix) -> None:
         far = np.abs(z) > self.limit
         size = np.minimum(np.abs(z[far]), LARGEST)
+        # The logarithm of the C library, which is that of compiled loops, bit for bit: NumPy has its own.
+        logarithms = np.array(list(map(math.log, (size / self.limit).tolist())))
         # Continuous at the limit, with slope 1 there.
-        z[far] = np.sign(z[far]) * self.limit * (1.0 + np.log(size / self.limit))
+        z[far] = np.copysign(self.limit * (1.0 + logarithms), z[far])
 
 
 @dataclass(frozen=True)

@@ -203,6 +203,8 @@ def test_files_that_are_no_utf_8(answer, refused, no_report, houses, tmp_path, c
     told += "if that is wrong, --encoding cp1250 or another"
     assert [with_flags(note) for note in about["notes"] if "UTF-8" in note] == [told]
     assert "town=Köln" in about["features"]
+    assert main([*COMPARE, "--learners", "embedded:max_atoms=5", "--quiet"]) == 0
+    assert told in " ".join(capsys.readouterr().out.split())
     assert f"houses.csv, line {line}: not UTF-8 text" in refused(
         *RUN, "--force", "--on-bad-row", "error", code=1
     )

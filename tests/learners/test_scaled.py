@@ -439,16 +439,20 @@ def test_looking():
 def test_a_row_alone_is_scaled_as_in_a_block(monkeypatch):
     model = regression()
     model.advance(X, Y)
+    far = np.concatenate([X, 7.0 * X, -1e9 * X, np.full((1, X.shape[1]), 1.7e308)])
     blocks, rows = [], []
     monkeypatch.setattr(EmbeddedKONS, "predict", lambda _, X: blocks.append(X) or np.zeros(len(X)))
     monkeypatch.setattr(EmbeddedKONS, "predict_one", lambda _, x: rows.append(x) or 0.0)
     monkeypatch.setattr(EmbeddedKONS, "learn_one", lambda _, x, y: rows.append(x))
-    model.predict(X)
-    for x in X:
-        model.predict_one(x)
+    model.predict(far)
+    for x in far:
         model.predict_one(x.tolist())
+    monkeypatch.delattr(RobustScaling, "transform")  # arrays at the least cost, however far out they are
+    for x in far:
+        model.predict_one(x)
         model.learn_one(x, Y[0])
-    assert_identical(np.array(rows), np.repeat(np.concatenate(blocks), 3, axis=0))
+    (expected,) = blocks
+    assert_identical(np.array(rows), np.concatenate([expected, np.repeat(expected, 2, axis=0)]))
 
 
 def test_a_warm_up_of_all_its_rows_is_refused():

@@ -120,6 +120,9 @@ def test_numbers_in_a_file_are_read_in_the_style_of_their_column(tmp_path, monke
         ("2016-03-01 2:30 PM", "year first", "2016-03-01T14:30"),
         ("2016-03-01 12:00 am", "year first", "2016-03-01T00:00"),
         ("2016-03-01 12:15:30 p.m.", "year first", "2016-03-01T12:15:30"),
+        ("2016-03-01T00", "year first", "2016-03-01T00:00"),
+        ("2016-03-01 14", "year first", "2016-03-01T14:00"),
+        ("2016-03-01T14+01:00", "year first", "2016-03-01T13:00"),
         ("2016-03", "year first", "2016-03-01"),
         ("31/12/68", "day first", "2068-12-31"),
         ("31.12.69", "day first", "1969-12-31"),
@@ -135,6 +138,7 @@ def test_numbers_in_a_file_are_read_in_the_style_of_their_column(tmp_path, monke
         ("Mar 2016", "month name", "2016-03-01"),
         ("20160303", "yyyymmdd", "2016-03-03"),
         ("20160303T1430", "yyyymmdd", "2016-03-03T14:30"),
+        ("20160303T14", "yyyymmdd", "2016-03-03T14:00"),
         ("3:05 pm", "time only", "1970-01-01T15:05"),
     ],
 )
@@ -145,11 +149,23 @@ def test_dates_of_many_kinds(text, order, moment):
 
 @pytest.mark.parametrize(
     "text",
-    ["2016-13", "4512-07", "Mar 32 2016", "Foo 3 2016", "2016-03-01 13:00 PM", "0:30 am", "20161301", "99 99",
+    ["2016-13", "4512-07", "2016-03-01 7", "2016-03-01T24", "2016030114",
+     "Mar 32 2016", "Foo 3 2016", "2016-03-01 13:00 PM", "0:30 am", "20161301", "99 99",
      "may", "12", "March", "Monday", "2016-02-30", "1" * 1000],
 )  # fmt: skip
 def test_what_is_no_date(text):
     assert date_order([text]) is None
+
+
+def test_hours_alone_in_a_file(tmp_path):
+    hours = np.datetime64("2020-01-01T00") + np.arange(300)
+    rows = "".join(f"{hour},{i % 24}\n" for i, hour in enumerate(hours))
+    (tmp_path / "hours.csv").write_text("when,y\n" + rows)
+    stream = open_stream(tmp_path / "hours.csv", "y", quiet=True)
+    assert "dates (year first): when" in " | ".join(stream.notes)
+    days = whole(stream)[0][:, 0]
+    assert stream.encoder.features[:2] == ["when days", "when hour sin"]
+    assert np.allclose(days, np.arange(300) / 24.0, rtol=0.0, atol=1e-12)
 
 
 @given(st.datetimes(datetime.datetime(1969, 1, 1), datetime.datetime(2068, 12, 31)))

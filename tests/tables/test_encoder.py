@@ -125,6 +125,19 @@ def test_a_level_that_is_too_rare_for_a_column_goes_the_quick_way():
     assert encoder.read_one({"word": "rare"}, 0.0) is not None
 
 
+def test_single_dicts_that_are_taken_back_leave_nothing():
+    encoder = Encoder()
+    rows = [{"word": "often", "a": float(i % 9)} for i in range(600)] + [{"word": "seldom", "a": 1.0}]
+    taught(encoder, rows, [0.0] * len(rows), [len(rows)])
+    assert not encoder.look_one(rows[-1])[1:].any()
+    before, mark = encoder.state(), encoder.mark()
+    encoder.learn_one(encoder.read_one(rows[-1], 0.0), 0.0)
+    assert encoder.look_one(rows[-1])[1:].any()  # it has its indicator now
+    encoder.restore(mark)
+    assert_identical(encoder.state(), before)
+    assert not encoder.look_one(rows[-1])[1:].any()
+
+
 @pytest.mark.parametrize("setting", [{}, {"labelled": True}], ids=str)
 @pytest.mark.parametrize("huge", [False, True])
 def test_plain_numbers_are_the_same_in_blocks_rows_and_single_dicts(setting, huge):

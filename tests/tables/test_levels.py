@@ -55,6 +55,19 @@ def test_shrinkage_by_hand():
     np.testing.assert_allclose(statistics.look(np.array([0, 1]))[:, 0], expected, rtol=1e-14)
 
 
+@pytest.mark.parametrize("size", [1e150, 1e160, 1.7e308])
+def test_statistics_of_targets_whose_squares_are_no_numbers_are_numbers(size):
+    codes = np.tile([0, 1], 15_000)
+    targets = np.where(codes == 0, size, 0.5 * size)[:, None]
+    targets[0] = -size
+    statistics = TargetStatistics(1)
+    statistics.reach(2)
+    found = statistics.follow(codes, codes, targets, np.arange(len(codes)), explains=True)
+    assert np.isfinite(found).all()
+    assert np.isfinite(targets).all()  # what it leaves for other columns
+    assert np.isfinite(statistics.totals).all()
+
+
 @pytest.mark.parametrize("column", ["many levels", "mostly 0"])
 @pytest.mark.parametrize("labelled", [False, True])
 def test_where_a_statistic_joins_earlier_rows_have_the_mean_of_all(column, labelled):

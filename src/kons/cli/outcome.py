@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from kons.cli.screen import Cell, Sheet
-from kons.cli.wording import with_flags
 from kons.report.folder import RunFolder
 from kons.report.history import History
 from kons.report.numbers import count, duration, number, percent, plural
@@ -50,12 +49,8 @@ def print_outcome(summary: dict[str, Any], source: str, folder: Path | None, fil
     late = summary["rows"] > span
     heads = ("", "all rows", f"last {span:,}", "") if late else ()
     sheet.table("nvvd", (*_metrics(known, late=late), *_facts(summary)), heads, indent=2)
-    sheet.notes(
-        [
-            with_flags(plain(note))
-            for note in worth_knowing(known, History(summary["rows"], summary["window"]))
-        ]
-    )
+    history = History(summary["rows"], summary["window"])
+    sheet.notes([plain(note) for note in worth_knowing(known, history)])
     if tried := suggestions(known):
         sheet.say(("\nWhat to try", "bold"))
         for sentence in tried:

@@ -151,7 +151,7 @@ class Sheet:
         """What the user was told about, if anything."""
         if texts:
             self.say(("\nNotes", "bold"))
-            self.listed(texts)
+            self.listed(map(with_flags, texts))
 
     def table(
         self,

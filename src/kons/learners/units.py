@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from kons.arrays import Matrix, ReadVector, Vector
 from kons.compilation import compiled
 from kons.errors import TargetError, notice
 from kons.losses import Logistic, Loss, SquaredHinge
-from kons.scaling import RobustScaling, TargetScaling
+from kons.scaling import LARGEST, RobustScaling, TargetScaling
 from kons.state import Array, Field, Part, Sizes, fields
 from kons.stored import Stored
 
@@ -186,9 +187,11 @@ class Bandwidths(Field):
 
 @compiled
 def scale_row(x: ReadVector, medians: Vector, spreads: Vector, limit: float, z: Vector) -> bool:
-    """As RobustScaling.transform, in a microsecond. False: not finite, or beyond the linear part."""
+    """As RobustScaling.transform, in a microsecond. False: not finite."""
     for j in range(len(x)):
-        z[j] = (0.5 * x[j] - medians[j]) / spreads[j]
-        if not (np.isfinite(x[j]) and abs(z[j]) <= limit):
+        if not np.isfinite(x[j]):
             return False
+        z[j] = (0.5 * x[j] - medians[j]) / spreads[j]
+        if abs(z[j]) > limit:
+            z[j] = math.copysign(limit * (1.0 + math.log(min(abs(z[j]), LARGEST) / limit)), z[j])
     return True

@@ -18,6 +18,7 @@ from kons.tables.moments import NOT_A_TIME, microseconds
 __all__ = ["PARTS", "DateFeatures", "OneDate", "phase", "phases_of"]
 
 MICROSECONDS_A_DAY = 86_400_000_000
+TURN = 2.0 * math.pi
 #: Parts of a date that come again: the time of day, the day of the week, the time of year.
 PARTS = ("hour", "weekday", "yearday")
 
@@ -66,7 +67,7 @@ class DateFeatures(ColumnFeatures):
 
     def _waves(self, part: str) -> dict[str, float]:
         """The features of a part, which was what it was in the first row in all rows so far."""
-        angle = 2.0 * np.pi * self.first_phase(part)
+        angle = TURN * self.first_phase(part)
         return {f"{part} sin": math.sin(angle), f"{part} cos": math.cos(angle)}
 
     def fill(self, values: NDArray[np.int64], codes: Any, X: Matrix) -> None:
@@ -99,10 +100,9 @@ class DateFeatures(ColumnFeatures):
             else:
                 part, _, wave = role.partition(" ")
                 if part not in angles:
-                    angles[part] = 2.0 * np.pi * phase(values, part)
-                X[:, slot] = np.where(
-                    known, np.sin(angles[part]) if wave == "sin" else np.cos(angles[part]), 0.0
-                )
+                    angles[part] = (TURN * phase(values, part)).tolist()
+                of_angle = math.sin if wave == "sin" else math.cos
+                X[:, slot] = np.where(known, list(map(of_angle, angles[part])), 0.0)
 
     def _absent_parts(self) -> list[str]:
         return [part for part in PARTS if f"{part} sin" not in self.roles]
@@ -119,11 +119,11 @@ class OneDate(OneCell):
         super().__init__(column)
         self.days, self.missing = column.places("days")[0], column.places("missing")
         #: By the number of a part, the places of its sine and cosine; or, while it has not varied, its phase.
-        self.waves: list[tuple[Any, int, int, int]] = []
+        self.waves: list[tuple[int, int, int]] = []
         self.absent: list[tuple[int, float]] = []
         for i, part in enumerate(PARTS):
             if places := column.places(f"{part} "):
-                self.waves.append((_wave if part == "yearday" else _wave_again, i, places[0], places[1]))
+                self.waves.append((i, places[0], places[1]))
             else:
                 self.absent.append((i, self.column.first_phase(part)))
 
@@ -138,8 +138,9 @@ class OneDate(OneCell):
             return moment, None
         row[self.days] = (moment - column.first) / MICROSECONDS_A_DAY
         phases = phases_of(moment)
-        for wave, i, sine, cosine in self.waves:
-            row[sine], row[cosine] = wave(phases[i])
+        for i, sine, cosine in self.waves:
+            angle = TURN * phases[i]
+            row[sine], row[cosine] = math.sin(angle), math.cos(angle)
         return moment, phases
 
     def grows(self, value: tuple[int, Any]) -> bool:
@@ -156,16 +157,6 @@ class OneDate(OneCell):
         else:
             column.total += (moment - column.first) / MICROSECONDS_A_DAY
             column.count += 1.0
-
-
-def _wave(phase: float) -> tuple[float, float]:
-    """Sine and cosine, by NumPy's functions, which round as in blocks."""
-    angle = 2.0 * np.pi * phase
-    return float(np.sin(angle)), float(np.cos(angle))
-
-
-#: Hours and weekdays come again, moments of the year hardly.
-_wave_again = lru_cache(maxsize=4096)(_wave)
 
 
 def phase(stamps: NDArray[np.int64], part: str) -> NDArray[np.float64]:

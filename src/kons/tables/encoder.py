@@ -466,6 +466,9 @@ class Encoder(Part):
         self.width += len(roles)
         return list(roles.values())
 
+    def _restored(self) -> None:
+        self._single = None
+
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         slots = sorted(slot for column in self.columns.values() for slot in column.slots)
         # The first place stays empty where the first row had no value.

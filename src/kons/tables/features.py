@@ -256,7 +256,6 @@ class OneCell(ABC):
     def _typed(self, value: Any, name: Any) -> Any:
         return typed([value], self.column.kind, name, self.column.read)[0]
 
-    def _write_statistics(self, level: Any, row: Any) -> None:
-        code = self.column.levels.find_one(level)
+    def _write_statistics(self, code: int, row: Any) -> None:
         for k, slot in enumerate(self.statistics):
             row[slot] = self.column.statistics.look_one(code, k)

@@ -55,6 +55,8 @@ BUCKETS = 1024
 MOST_EXPLAINING = 16
 #: m before there are enough rows to estimate it, and the range it is kept in.
 FIRST_SHRINKAGE, LEAST_SHRINKAGE, MOST_SHRINKAGE = 10.0, 0.1, 1000.0
+# Targets count at most this far from the first one: squares of sums over all rows stay numbers.
+FARTHEST = 1e140
 # Mean distances from the mode beyond which a number counts as so far; what is left of a feature by rounding.
 FAR, ROUNDING = 5.0, 1e-12
 # Rows of the totals: rows, levels met, sum of n_l^2; then for each output origin, S, Q and B.
@@ -412,7 +414,7 @@ def _learn_known(
             effect = _statistic(code, k, counts, sums, totals) - _statistic(-1, k, counts, sums, totals)
         if totals[ROWS] == 0.0:
             totals[at + ORIGIN] = known[k]
-        y, s = known[k] - totals[at + ORIGIN], sums[code, k]
+        y, s = min(max(known[k] - totals[at + ORIGIN], -FARTHEST), FARTHEST), sums[code, k]
         totals[at + SUM] += y
         totals[at + SUM_OF_SQUARES] += y * y
         totals[at + BETWEEN] += (s + y) * (s + y) / (n + 1.0) - (s * s / n if n > 0.0 else 0.0)

@@ -5,7 +5,7 @@ A column is always written one way, whichever fits the first values best:
 ============  ==========================================================================================
 order         such as
 ============  ==========================================================================================
-year first    2016-03-01, 2016/3/1 14:30, 2016-03-01T14:30:00.5+01:00, 2016-03 (a month)
+year first    2016-03-01, 2016/3/1 14:30, 2016-03-01T14:30:00.5+01:00, 2016-03-01T14, 2016-03 (a month)
 day first     1.3.2016, 01/03/16 2:30 PM
 month first   3/1/2016, 03-01-16
 month name    3 Mar 2016, 3-Mar-16, March 3, 2016, Mar-03-16, Mar 2016
@@ -54,11 +54,15 @@ NAME = (
     r"(?P<name>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 )
-CLOCK = (
-    r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?"
-    r"(?:\s*(?P<half>[ap])\.?m\.?)?|\s*(?P<half_>[ap])\.?m\.?)\s*(?P<zone>Z|UTC|GMT|[+-]\d{2}:?\d{2})?"
+HOUR = r"(?P<hour>\d{1,2})"
+REST = (
+    r"(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?"
+    r"(?:\s*(?P<half>[ap])\.?m\.?)?|\s*(?P<half_>[ap])\.?m\.?)"
 )
-AT = rf"(?:[T ,]\s*{CLOCK})?"
+ZONE = r"\s*(?P<zone>Z|UTC|GMT|[+-]\d{2}:?\d{2})?"
+CLOCK = HOUR + REST + ZONE
+# Behind a day, an hour may stand alone, with both of its digits.
+AT = rf"(?:[T ,]\s*{HOUR}(?:{REST}|(?<=[T ]\d\d)){ZONE})?"
 DAY, MONTH, YEAR = r"(?P<day>\d{1,2})", r"(?P<month>\d{1,2})", r"(?P<year>\d{4}|\d{2})"
 # Each order is one or more patterns; a month alone is one of plausible years only, else it is a code.
 ORDERS = {
@@ -78,7 +82,7 @@ ORDERS = {
         ),
         "yyyymmdd": (
             r"(?P<year>1[89]\d\d|2[01]\d\d)(?P<month>\d\d)(?P<day>\d\d)"
-            r"(?:[T ]?(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)?(?P<zone>Z)?)?",
+            r"(?:[T ]?(?P<hour>\d\d)(?:(?P<minute>\d\d)(?P<second>\d\d)?|(?<=T\d\d))(?P<zone>Z)?)?",
         ),
         "time only": (CLOCK,),
     }.items()
@@ -189,7 +193,7 @@ def stamp(value: Any, order: str) -> int | None:
 def iso_stamps(texts: Sequence[Any]) -> NDArray[np.int64] | None:
     """Dates of one width like 2024-01-31 12:00:00, which NumPy reads by itself; None if they are not."""
     width = len(texts[0]) if texts and isinstance(texts[0], str) else 0
-    if width not in (10, 16, 19) or not all(isinstance(t, str) and len(t) == width for t in texts):
+    if width not in (10, 13, 16, 19) or not all(isinstance(t, str) and len(t) == width for t in texts):
         return None
     letters = np.array(texts, dtype=f"U{width}")
     points = letters.view(np.uint32).reshape(len(texts), width)

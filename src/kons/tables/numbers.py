@@ -143,7 +143,7 @@ class OneNumber(OneCell):
         if self.missing and not there:
             row[self.missing[0]] = 1.0
         if self.statistics:
-            self._write_statistics(number if there else None, row)
+            self._write_statistics(self.column.levels.find_one(number if there else None), row)
         return number
 
     def grows(self, value: float) -> bool:

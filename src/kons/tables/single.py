@@ -56,10 +56,13 @@ class SingleRecords:
             else:
                 self._others.append((name, column.one_cell()))
         self._others.sort(key=lambda item: item[1].column.turn)
-        #: All numbers at once, and whether they are the row.
+        #: All numbers at once, where they stand if side by side, and whether they are the row.
         self._slots = [slot for _, slot, _, _ in self._numbers]
         self._pick: Any = itemgetter(*(name for name, *_ in self._numbers)) if len(self._slots) > 1 else None
-        self._all_numbers = self._pick is not None and self._slots == list(range(self._width))
+        first, count = min(self._slots, default=0), len(self._slots)
+        together = self._slots == list(range(first, first + count))
+        self._together = slice(first, first + count) if together else None
+        self._all_numbers = self._pick is not None and self._together == slice(0, self._width)
         #: A row of few values in many places is quicker as an array from the start.
         self._sparse = self._width > 3 * len(encoder.columns)
         #: Whether any column looks at targets.
@@ -138,7 +141,9 @@ class SingleRecords:
         """The row of any dict, of which the columns of numbers may be known."""
         row: Any = np.zeros(self._width) if self._sparse else [0.0] * self._width
         get, known, first_gap = x.get, len(self._numbers), False
-        if numbers is not None:
+        if numbers is not None and self._together is not None:
+            row[self._together] = numbers
+        elif numbers is not None:
             for slot, value in zip(self._slots, numbers, strict=True):
                 row[slot] = value
         else:

@@ -14,7 +14,6 @@ from kons.tables.levels import (
     FREQUENT,
     MOST_EXPLAINING,
     MOST_INDICATORS,
-    MOST_LEVELS,
     Indicators,
     Levels,
     TargetStatistics,
@@ -114,49 +113,48 @@ class OneText(OneCell):
     def __init__(self, column: ColumnFeatures) -> None:
         super().__init__(column)
         self.slots, self.codes = column.places("level"), self.column.levels.codes
-        #: Where levels that are known by name have their indicator, those that have one.
+        #: Where levels have their indicator, those that have one, by their code.
         self.slot_of = {
-            level: self.slots[int(place)]
-            for level, place in zip(self.codes, self.column.indicators.places.tolist(), strict=False)
+            code: self.slots[int(place)]
+            for code, place in enumerate(self.column.indicators.places.tolist())
             if place >= 0.0
         }
         self.rows = int(self.column.indicators.counts.sum())
         self._explains = column.explains
 
-    def write(self, value: Any, name: Any, row: Any) -> str | None:
+    def write(self, value: Any, name: Any, row: Any) -> tuple[str | None, int]:
         level: str | None = value
         if type(value) is not str or self.column.format is not None:
             level = self._typed(value, name)
-        slot = self.slot_of.get(level)
-        if slot is None and len(self.codes) == MOST_LEVELS:
-            place = int(self.column.indicators.places[self.column.levels.find_one(level)])
-            slot = self.slots[place] if place >= 0 else None
-        if slot is not None:
-            row[slot] = 1.0
+        code = self.codes.get(level, -1)
+        if code < 0:
+            code = self.column.levels.find_one(level)
+        if code in self.slot_of:
+            row[self.slot_of[code]] = 1.0
         if self.statistics:
-            self._write_statistics(level, row)
-        return level
+            self._write_statistics(code, row)
+        return level, code
 
-    def grows(self, level: str | None) -> bool:
-        indicators = self.column.indicators
-        if self.statistics or level in self.slot_of or indicators.used < indicators.capacity:
+    def grows(self, value: tuple[str | None, int]) -> bool:
+        indicators, (_, code) = self.column.indicators, value
+        if self.statistics or code < 0 or code in self.slot_of or indicators.used < indicators.capacity:
             return False
-        code = self.column.levels.find_one(level)
-        return bool(code >= 0 and indicators.would_lack_room(code, self.rows))
+        return bool(indicators.would_lack_room(code, self.rows))
 
-    def learn(self, level: str | None, known: Vector) -> None:
-        column = self.column
-        code = column.code(level)
+    def learn(self, value: tuple[str | None, int], known: Vector) -> None:
+        column, (level, code) = self.column, value
+        if code < 0:
+            code = column.code(level)
         self.rows += 1
         column.statistics.learn_one(code, known, self._explains)
         indicators = column.indicators
-        if level in self.slot_of:
+        if code in self.slot_of:
             indicators.counts[code] += 1
         else:
             used = indicators.used
             indicators.learn_one(code)
-            if indicators.used > used and code < MOST_LEVELS:
-                self.slot_of[level] = self.slots[used]
+            if indicators.used > used:
+                self.slot_of[code] = self.slots[used]
         if level is None:
             column.gaps += 1
 
