@@ -61,7 +61,7 @@ def test_the_bytes_of_a_file_are_those_of_the_formula(word, rows):
     numbers += 2 * q * (2 * d + 2) + 2 * (d**2 + (d + 2) ** 2)
     for name, expert in begun.items():
         if name.startswith("neighbours"):
-            numbers += min(rows, 8192) * (d / 2 + 2)
+            numbers += len(expert["values"]) * (d / 2 + 2)
             continue
         B, u = expert["atoms"].shape
         b = B + 1
@@ -74,6 +74,7 @@ def test_what_a_word_sets_and_what_overrides_it():
     assert (AutoKONS().effort, AutoKONS().max_atoms, AutoKONS().experts) == ("normal", 200, 13)
     tiny = for_task("regression", effort="tiny")
     assert (tiny.max_atoms, tiny.experts) == (24, 3)
+    assert [AutoKONS(effort=word).max_atoms for word in ("low", "high")] == [100, 400]
     given = AutoKONS(effort="tiny", max_atoms=7, experts=2)
     assert (given.max_atoms, given.experts) == (7, 2)
     assert given.parameters()["effort"] == "tiny"
@@ -81,10 +82,23 @@ def test_what_a_word_sets_and_what_overrides_it():
     assert "effort='tiny'" in repr(given)
 
 
-@pytest.mark.parametrize("word", ["low", "Tiny", None, 3])
+@pytest.mark.parametrize("word", ["lowest", "Tiny", None, 3])
 def test_another_word_is_refused_and_the_words_are_told(word):
-    with pytest.raises(ConfigurationError, match='expected "tiny" or "normal"'):
+    with pytest.raises(ConfigurationError, match='expected one of "tiny", "low", "normal", "high"'):
         AutoKONS(effort=word)
+
+
+def test_more_effort_explains_more_for_more_bytes():
+    X, y = stream("no order", rows=2500)
+    y = y + np.floor(2.0 * X[:, 0]) * np.sign(X[:, 1])  # steps, which many atoms resolve better
+    losses, sizes = [], []
+    for word in ("tiny", "low", "normal", "high"):
+        model = AutoKONS(effort=word)
+        losses.append(np.mean((model.advance(X, y).prediction - y)[500:] ** 2))
+        sizes.append(len(to_bytes(model)))
+    assert losses == sorted(losses, reverse=True)
+    assert sizes == sorted(sizes)
+    assert (sizes[1] <= 2_000_000, sizes[3] <= 16_000_000) == (True, True)
 
 
 def test_a_tiny_model_keeps_what_the_battery_asks_for():

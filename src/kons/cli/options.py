@@ -48,7 +48,8 @@ Source = Annotated[str, Parameter(converter=_file, help="The file, or - for stan
 Model = Annotated[Path, Parameter(help="A model.kons, or the folder of its run.")]
 Target = Annotated[str | None, Parameter(help="The column to predict.")]
 Effort = Annotated[
-    str | None, Parameter(help="Of auto: tiny (models of at most 100 kB for ten columns) or normal.")
+    str | None,
+    Parameter(help="Of auto: low, normal or high; tiny: models of at most 100 kB for ten columns."),
 ]
 Id = Annotated[str | None, Parameter(help="A column that predictions are named by; it is no input.")]
 Continue = Annotated[

@@ -86,13 +86,14 @@ class AutoKONS(StreamConsumer):
     task:
         ``"regression"`` or ``"classification"`` (labels of any kind).
     effort:
-        ``"normal"``, or ``"tiny"`` for many models at once: files of at most 100 kB for ten columns. It sets
-        ``max_atoms`` (200, 24), ``experts`` (12, 3) and how many rows are kept.
+        ``"low"``, ``"normal"`` or ``"high"``: each two to three times the time of the one before, for a
+        smaller loss; ``"tiny"`` for many models at once: files of at most 100 kB for ten columns. It sets
+        ``max_atoms`` (100, 200, 400, and 24), ``experts`` (4, 13, 13, and 3) and how many rows are kept.
     max_atoms:
         Of an expert; those with a finite memory take half. The cost of a row grows as its square. None: as
         ``effort`` says.
     experts:
-        How many are there at most, of eleven kinds (twelve of classes); some are pruned where they add
+        How many are there at most, of twelve kinds (thirteen of classes); some are pruned where they add
         nothing. None: as ``effort`` says.
     delay:
         Row t is predicted and learned with targets up to t-1-delay only.
@@ -134,7 +135,7 @@ class AutoKONS(StreamConsumer):
         self,
         task: Literal["regression", "classification"] = "regression",
         *,
-        effort: Literal["tiny", "normal"] = "normal",
+        effort: Literal["tiny", "low", "normal", "high"] = "normal",
         max_atoms: int | None = None,
         experts: int | None = None,
         delay: int = 0,
