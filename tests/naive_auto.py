@@ -47,7 +47,7 @@ from naive_experts import (
 
 MEAN, LAST, FIRST = 0, 1, 2  # columns of stacking: mean of the targets, last target, first expert
 LAGS, MOST_FLAGS = 2, 10  # last targets that an expert sees; classes that they are told apart in
-RESERVOIR, RECENT = 4096, 2048  # rows kept of the whole stream, and last rows
+RESERVOIR, RECENT = 5120, 2048  # rows kept of the whole stream, and last rows
 
 # Targets: predictions stay in their range and a margin, experts do not learn from those beyond the fence, and
 # a wild squared error, so many times the usual one, weighs less in stacking.
@@ -136,6 +136,11 @@ def schedule_of(page):
         found = [re.fullmatch(r"(?:(every|times) (\d+) from )?(\d+)", part) for part in words.split(", ")]
         rules[name] = Rule([(int(part[3]), part[1] or "", int(part[2] or 0)) for part in found])
     return rules
+
+
+def fitted_at(number):
+    """After which rows the expert with this number is fitted: from 512 on in turn, after its view."""
+    return [4, 8, 16, 32, 64, 128, 256, 576, 1152 + 128 * (number % 2), 4224 + 128 * (number % 7)]
 
 
 @dataclass(eq=False)
@@ -394,16 +399,14 @@ class Pool:
         for spec, fitted in ((member.spec, member.fitted) for member in self.members if member.fitted):
             rare = spec.logistic and self.rarity > 1.0
             fitted.end_chunk(rare or self.rows in self.schedule["refit"])
-        if decides or self.rows == self.due:
-            self.decide()
-            self.due = self.due if self.rows < self.due else 0
-        else:
-            if self.rows in self.schedule["pruning"]:
-                self.prune()
-            for member in self.members:
-                memory = member.spec.memory
-                if memory and member.fitted and self.rows in self.schedule[f"new atoms, memory {memory}"]:
-                    self.fit(member, self.usable(self.last(3 * memory // 2)), self.max_atoms)
+        if self.rows in self.schedule["pruning"]:
+            self.prune()
+        self.decide()
+        for member in self.members if not decides and self.rows != self.due else ():
+            memory = member.spec.memory
+            if memory and member.fitted and self.rows in self.schedule[f"new atoms, memory {memory}"]:
+                self.fit(member, self.usable(self.last(3 * memory // 2)), self.max_atoms)
+        self.due = self.due if self.rows < self.due else 0
         if self.rows in self.schedule["recall"]:
             for member in self.members:
                 if isinstance(member.fitted, Neighbours) and member.fitted.forget():
@@ -419,16 +422,17 @@ class Pool:
         return not any(member.spec.memory and member.spec != self.sentinel for member in self.members)
 
     def decide(self):
-        """Views are refitted, and experts fitted in them."""
+        """Views are refitted, and experts fitted in them: those whose turn it is, or all for new columns."""
+        at_once = self.rows == self.due
+        names = {False: "selection", True: "selection, last targets"}
+        sought = [lags for lags, name in names.items() if at_once or self.rows in self.schedule[name]]
         random, kept = np.random.default_rng([self.seed, self.rows]), self.usable(self.sampled())
         some = kept
         if self.rows >= SETTLED:  # rows that no view was chosen by
             some = self.usable(self.last(min(self.rows // 2, SEARCH_ROWS)))
         if not kept or not some:
             return
-        if self.rows in self.schedule["pruning"]:
-            self.prune()
-        self.refit_views(kept, some, random)
+        self.refit_views(sought, kept, some, random)
         costs = [self.stacking.removal_cost([i + FIRST]) for i in range(len(self.members))]
         counts = [cost >= COUNTS * max(costs) for cost in costs]
         room = self.max_atoms
@@ -437,6 +441,8 @@ class Pool:
             room = int(self.max_atoms * min(math.sqrt(share), MOST_GROWN))
         for member, counted in zip(self.members, counts, strict=True):
             spec, fitted, view = member.spec, member.fitted, self.views.get(self.key(member.spec))
+            if not at_once and self.rows not in fitted_at(self.specs.index(spec)):
+                continue
             if (
                 self.rows < (RARE_START if spec.logistic and self.rarity > 1.0 else spec.start)
                 or view is None
@@ -455,7 +461,7 @@ class Pool:
         other = "rank" if better == "robust" else "robust"
         return spec.lags, "robust" if spec.kernel == "linear" else other if spec.other else better
 
-    def refit_views(self, kept, some, random):
+    def refit_views(self, sought, kept, some, random):
         """Each at least as good as before, by leave-one-out errors; those of the views before, by key."""
         weights, Y = np.array([row.weight for row in some]), self.outputs_of(some)
         Y = Y - weights @ Y / weights.sum()
@@ -467,7 +473,7 @@ class Pool:
             [m.spec for m in self.members],
         )
         wanted = {self.key(spec) for spec in specs if not spec.other and spec.kernel != "linear"}
-        for lags in (False, True):
+        for lags in sought:
             errors = {}
             for name in SCALINGS if any(spec.lags == lags for spec in specs) else ():
                 key, old = (lags, name), self.views.get((lags, name))

@@ -25,6 +25,8 @@ class Effort(NamedTuple):
     """Rows of the longest chunk, a power of two: those of the chunk at hand are part of a file."""
     knots: int
     """Values of a feature that its quantile scaling remembers."""
+    in_turn: bool
+    """Whether a selection is spread over chunks: no row takes long, but there are more feature maps."""
     neighbours: int
     """Last rows among which the nearest are sought; of more than 32 columns fewer."""
 
@@ -39,13 +41,29 @@ class Settings(NamedTuple):
 
 
 NORMAL = Effort(
-    max_atoms=200, experts=13, sample=4096, recent=2048, longest=LONGEST, knots=KNOTS, neighbours=8192
+    max_atoms=200,
+    experts=13,
+    sample=5120,
+    recent=2048,
+    longest=LONGEST,
+    knots=KNOTS,
+    in_turn=True,
+    neighbours=8192,
 )
 #: By what it is asked for.
 EFFORTS = {
-    "tiny": Effort(max_atoms=24, experts=3, sample=112, recent=112, longest=16, knots=17, neighbours=0),
+    "tiny": Effort(
+        max_atoms=24, experts=3, sample=112, recent=112, longest=16, knots=17, in_turn=False, neighbours=0
+    ),
     "low": Effort(
-        max_atoms=100, experts=4, sample=1024, recent=512, longest=LONGEST, knots=KNOTS, neighbours=2048
+        max_atoms=100,
+        experts=4,
+        sample=1024,
+        recent=512,
+        longest=LONGEST,
+        knots=KNOTS,
+        in_turn=True,
+        neighbours=2048,
     ),
     "normal": NORMAL,
     "high": NORMAL._replace(max_atoms=400, neighbours=16384),

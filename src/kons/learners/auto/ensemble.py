@@ -316,7 +316,6 @@ class Ensemble(Part):
         self.stacking.end_chunk(ended, rarity * self.targets.variance * (1.0 + float(waited.mean())))
         self.losses *= FORGETTING**ended
         self._set_largest_error()
-        due = is_selection_step(t) or t == self.due
         now = ChunkEnd(
             rows=t,
             layout=self.layout,
@@ -326,8 +325,9 @@ class Ensemble(Part):
             error=self._usual_error,
             rare=rarity > 1.0,
         )
-        self.selection.end_chunk(now, selects=due, refit=refits(t))
-        self.due = 0 if due and t >= self.due else self.due
+        self.selection.end_chunk(now, at_once=t == self.due, refit=refits(t))
+        # A selection step on the way takes new features in, too.
+        self.due = 0 if t >= self.due else self.due
 
     @property
     def _usual_error(self) -> float:

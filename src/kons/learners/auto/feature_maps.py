@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -58,12 +59,13 @@ class FeatureMaps(Part):
     def refit(
         self,
         now: ChunkEnd,
+        sought: Sequence[bool],
         kept: Matrix,
         some: Matrix,
         pool: ExpertPool,
         random: np.random.Generator,
     ) -> None:
-        """Refit the feature maps in use.
+        """Refit the feature maps in use, those sought with or without the last targets.
 
         Scalings are read off the rows ``kept``, everything else off ``some`` of them, all with weights above
         0.
@@ -74,7 +76,7 @@ class FeatureMaps(Part):
         Y = _normalized(layout.outputs(some, now.outputs), weights)
         seen = {spec.lags for spec in specs}
         wanted = {self.key(spec) for spec in specs if not spec.alternative and spec.kernel != "linear"}
-        for lags in (False, True):
+        for lags in sought:
             errors = {}
             for name in SCALINGS:
                 key = (lags, name)

@@ -139,14 +139,13 @@ class ExpertPool:
         expert = self.slots[column - BASELINES].expert if column else None
         return np.zeros(rows) if expert is None else expert.last_forms()
 
-    def end_chunk(self, refit: bool, experts: Sequence[Expert], *, rare: bool) -> None:
-        """Let those of these that are still there start the next chunk.
+    def end_chunk(self, refit: bool, *, rare: bool) -> None:
+        """Let them start the next chunk.
 
         Where a class is rare each of its rows counts, and the logistic expert does not wait for a refit.
         """
         for expert in self.experts:
-            if any(expert is one for one in experts):
-                expert.end_period(refit or (rare and isinstance(expert, SpanLogistic)))
+            expert.end_period(refit or (rare and isinstance(expert, SpanLogistic)))
 
     def add_output(self) -> None:
         """A class more."""

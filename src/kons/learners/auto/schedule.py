@@ -6,7 +6,8 @@
     refits      of experts that learn in batches: every 64 rows, from 512 on 128, from 1024 on 256, then 512
     pruning     at 512, 1024 and 2048 rows, then every 4096
     recall      of short memories that were pruned: every 512 rows
-    selection   at powers of two up to 1024, and at 4096
+    selection   at powers of two up to 1024, and at 4096: feature maps, and experts in them; from 512 on feature
+                maps with last targets, and experts, in the chunks after it: no row waits for all of it
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ __all__ = [
     "SETTLED",
     "chunk_before",
     "doubled",
+    "fits",
     "is_selection_step",
     "may_recall",
     "next_boundary",
     "prunes",
     "refits",
+    "seeks_with_lags",
 ]
 
 #: Rows in a chunk of the first thousand, and in the longest: then a call's own cost counts more.
@@ -109,3 +112,34 @@ def is_selection_step(rows: int) -> bool:
     [1024, 4096]
     """
     return doubled(rows) and (rows <= SETTLED or rows == LATE)
+
+
+def seeks_with_lags(rows: int) -> bool:
+    """Whether feature maps that see the last targets are due.
+
+    >>> [rows for rows in range(200, 40000) if seeks_with_lags(rows)]
+    [256, 576, 1152, 4224]
+    """
+    return _chunks_after_selection(rows) == (1 if rows >= EARLY else 0)
+
+
+def fits(rows: int, number: int) -> bool:
+    """Whether the expert with this number among all is due to be fitted.
+
+    Before 512 rows that is soon done; then in the next chunk, from 1024 on every second one in a chunk, and
+    from 4096 on every seventh, so that the dearest come apart.
+
+    >>> [[rows for rows in range(200, 40000) if fits(rows, number)] for number in (0, 8, 9)]
+    [[256, 576, 1152, 4224], [256, 576, 1152, 4352], [256, 576, 1280, 4480]]
+    """
+    turns = 7 if rows >= LATE else 2 if rows >= SETTLED else 1
+    return _chunks_after_selection(rows) == (1 + number % turns if rows >= EARLY else 0)
+
+
+def _chunks_after_selection(rows: int) -> int:
+    """0 at a selection step; -1 at what is no end of a chunk."""
+    if rows < EARLY:
+        return 0 if is_selection_step(rows) else -1
+    step = LATE if rows >= LATE else min(SETTLED, 1 << rows.bit_length() - 1)
+    chunks, left = divmod(rows - step, CHUNK if step < SETTLED else LONGEST)
+    return -1 if left else chunks

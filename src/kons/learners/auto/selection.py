@@ -24,7 +24,18 @@ from kons.learners.auto.neighbours import Neighbours
 from kons.learners.auto.pool import ExpertPool, Slot, fit_expert
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import ChunkEnd, Layout
-from kons.learners.auto.schedule import CHUNK, EARLY, LATE, LONGEST, SETTLED, may_recall, prunes
+from kons.learners.auto.schedule import (
+    CHUNK,
+    EARLY,
+    LATE,
+    LONGEST,
+    SETTLED,
+    fits,
+    is_selection_step,
+    may_recall,
+    prunes,
+    seeks_with_lags,
+)
 from kons.learners.auto.spec import (
     BASELINES,
     LAST,
@@ -55,6 +66,7 @@ class Selection(Part):
         self._reservoir = reservoir
         self._seed, self._fixed = settings.seed, settings.fixed
         self._max_atoms, self._neighbours = settings.effort.max_atoms, settings.effort.neighbours
+        self._in_turn = settings.effort.in_turn
         #: All that may ever be at work, in the order of their numbers.
         self.all_specs = first_specs(
             settings.effort.experts,
@@ -97,22 +109,18 @@ class Selection(Part):
 
     # ---- the end of a chunk
 
-    def end_chunk(self, now: ChunkEnd, *, selects: bool, refit: bool) -> None:
-        """Do what is due, and let experts start the next chunk: those that stay."""
-        old = self.pool.experts
-        if selects and now.rows >= SETTLED:  # their fits are looked at
-            self.pool.end_chunk(refit, old, rare=now.rare)
-            old = []
-        if selects:
-            self._select(now)
-        elif prunes(now.rows):
+    def end_chunk(self, now: ChunkEnd, *, at_once: bool, refit: bool) -> None:
+        """Let experts start the next chunk, and do what is due; ``at_once`` a whole selection is."""
+        self.pool.end_chunk(refit, rare=now.rare)
+        if prunes(now.rows):
             self._prune(now)
+        step = is_selection_step(now.rows)
+        self._select(now, at_once or (step and not self._in_turn))
         for i, slot in enumerate(self.pool.slots):
-            memory = slot.spec.memory
-            due = memory and now.rows % _renewal(memory) == 0 and not selects
-            if due and slot.expert is not None:
+            memory, old = slot.spec.memory, slot.expert
+            renewed = memory and now.rows % _renewal(memory) == 0
+            if renewed and old is not None and not (step or at_once):
                 self._fit(i, now, self._remembered(memory, now), self._max_atoms)
-        self.pool.end_chunk(refit, old, rare=now.rare)
         if may_recall(now.rows):
             for expert in self.pool.experts:
                 if isinstance(expert, Neighbours):
@@ -125,7 +133,16 @@ class Selection(Part):
         # Experts fitted together have equal weights so far: rounding must not decide.
         self.leader = next((i for i in begun if weights[i] >= largest - 1e-6), MEAN)
 
-    def _select(self, now: ChunkEnd) -> None:
+    def _select(self, now: ChunkEnd, at_once: bool) -> None:
+        """A selection, or the part of one that is due."""
+        sought, fitted = [False, True], [True for _ in self.pool.specs]
+        if not at_once:
+            due = (is_selection_step(now.rows), seeks_with_lags(now.rows)) if self._in_turn else ()
+            sought = [lags for lags, is_due in zip(sought, due, strict=False) if is_due]
+            numbers = (self.all_specs.index(spec) for spec in self.pool.specs)
+            fitted = [self._in_turn and fits(now.rows, number) for number in numbers]
+        if not sought and not any(fitted):
+            return
         random = np.random.default_rng([self._seed, now.rows])
         kept = now.believed(self._reservoir.sampled())
         some = kept
@@ -133,15 +150,14 @@ class Selection(Part):
             some = now.believed(self._reservoir.last(min(now.rows // 2, SETTLED)))
         if not len(kept) or not len(some):
             return
-        if prunes(now.rows):
-            self._prune(now)
-        self.feature_maps.refit(now, kept, some, self.pool, random)
+        self.feature_maps.refit(now, sought, kept, some, self.pool, random)
         seen, counting = CachedFeatures(kept, now.layout), self._counting()
         room = self._room(now, len(counting))
         for i, slot in enumerate(self.pool.slots):
             memory, known = slot.spec.memory, self.feature_maps.key(slot.spec) in self.feature_maps.current
             # Where a class is rare the logistic expert is needed as soon as another one.
-            if known and now.rows >= (CHUNK if slot.spec.logistic and now.rare else slot.spec.start):
+            start = CHUNK if slot.spec.logistic and now.rare else slot.spec.start
+            if fitted[i] and known and now.rows >= start:
                 learned = self._remembered(memory, now) if memory else seen
                 self._fit(i, now, learned, room if i in counting and not memory else self._max_atoms)
 
