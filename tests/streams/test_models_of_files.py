@@ -66,3 +66,31 @@ def test_a_forged_format_is_refused(learned):
         changed = state | {"encoder": state["encoder"] | {"columns": columns}}
         with pytest.raises(FileError, match="how cells are written"):
             kons.AutoKONS.from_state(model.parameters(), changed)
+
+
+def test_numbers_that_mean_something_else(tmp_path):
+    """Gaps of --na-values, moments and postal codes are numbers in a frame, and in dicts of one."""
+    path = tmp_path / "odd.csv"
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{'' if i % 9 == 4 else 1000 + i % 5},{'-999' if i % 7 == 2 else i % 11},{1551398400 + 5000 * i},"
+        f"{20190301 + i % 28},{y:.3f}"
+        for i, y in enumerate(rng.normal(size=700))
+    ]
+    path.write_text("\n".join(["postal,level,time,date,y", *rows]))
+    stream = open_stream(path, "y", na_values=["-999"], categorical=["postal"], quiet=True)
+    model = kons.evaluate(kons.AutoKONS(max_atoms=20, experts=4), stream).learner
+    expected = np.concatenate([model.predict(block.records) for block in stream.records()])
+    frame = pd.read_csv(path).drop(columns="y")
+    assert frame.dtypes.to_dict() == {"postal": float, "level": int, "time": int, "date": int}
+    np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-9)
+    dicts = frame.to_dict("records")
+    np.testing.assert_allclose(model.predict(dicts), expected, rtol=1e-9)
+    np.testing.assert_allclose([model.predict([x])[0] for x in dicts[:30]], expected[:30], rtol=1e-9)
+    twin, other = from_bytes(to_bytes(model)), from_bytes(to_bytes(model))
+    twin.advance(frame[:50], np.zeros(50))
+    for x in dicts[:50]:
+        other.learn_one(x, 0.0)
+    assert twin.encoder.features == other.encoder.features
+    assert twin.encoder.gaps == other.encoder.gaps
+    assert twin.encoder.gaps["level"] == model.encoder.gaps["level"] + 7

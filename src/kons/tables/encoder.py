@@ -221,7 +221,7 @@ class Encoder(Part):
         """The rows as if each came next. Changes nothing; columns that are not known tell nothing."""
         X = np.zeros((len(records), self.width))
         for name, column in self.columns.items():
-            column.look(records.values(name, column.kind, column.read), X)
+            column.look(column.values_of(records, name), X)
         return X
 
     # ---- one dict
@@ -290,7 +290,7 @@ class Encoder(Part):
         self._single = None
         self.begin(records)
         self._begin_targets(y.shape[1])
-        values = {n: records.values(n, column.kind, column.read) for n, column in self.columns.items()}
+        values = {name: column.values_of(records, name) for name, column in self.columns.items()}
         codes = {name: column.codes(values[name]) for name, column in self.columns.items()}
         start = 0
         while start < len(records):

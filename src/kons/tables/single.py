@@ -51,7 +51,7 @@ class SingleRecords:
         self._numbers: list[tuple[Any, int, int, NumberFeatures]] = []
         self._others: list[tuple[Any, OneCell]] = []
         for name, column in encoder.columns.items():
-            if isinstance(column, NumberFeatures) and column.levels is None:
+            if isinstance(column, NumberFeatures) and column.levels is None and not column.numbers_of_gaps:
                 self._numbers.append((name, column.slots[0], *(column.places("missing") or [-1]), column))
             else:
                 self._others.append((name, column.one_cell()))
