@@ -105,7 +105,8 @@ class Calibration(Part):
         self.moved.prior = self._prior()
 
     def _prior(self) -> Matrix:
-        return self.rarity**1.5 * np.diag(PRIOR)
+        prior: Matrix = self.rarity**1.5 * np.diag(PRIOR)
+        return prior
 
 
 @inner
