@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -247,6 +248,31 @@ def test_the_lags_of_tomorrow_s_rows_go_back_to_today_s(answer, file, no_report,
     assert kons.files.about("second/model.kons")["past"]["price"] == [
         float(line.split(",")[4]) for line in lines[-2:]
     ]
+
+
+def test_what_a_model_has_decided_is_not_said_again(answer, refused, file, no_report):
+    answer("run", "houses.csv", "--target", "price", "--drop", "dear", *EMBEDDED, "--out", "out")
+    before = Path("out/model.kons").read_bytes()
+    for said, words in {
+        "--target area": "--target is 'area', and what is gone on with predicts 'price'",
+        "--drop age": "--model out/model.kons has decided --drop already: leave it out.",
+        "--horizon 2": "has decided --horizon already",
+        "--task classification": "has decided --task already",
+        "--out out --force": "out holds the model to go on with: choose another folder.",
+    }.items():
+        assert words in refused("run", "houses.csv", "--model", "out", *said.split(), code=2)
+    assert Path("out/model.kons").read_bytes() == before
+    # What else means a gap may be another thing in another file.
+    asked = ["run", "houses.csv", "--model", "out", "--target", "price"]
+    more = answer(*asked, "--na-values", "3,Ulm")["gaps"]
+    assert set(more) == {"age", "town"}
+    assert answer(*asked)["gaps"] == {}
+
+
+def test_a_model_keeps_its_delay(answer, file, no_report):
+    asked = ["run", "houses.csv", "--target", "price", "--drop", "dear", "--rows", "300", "--effort", "tiny"]
+    answer(*asked, "--delay", "3", "--out", "out")
+    assert answer("run", "houses.csv", "--model", "out", "--rows", "50")["delay"] == 3
 
 
 def test_a_finished_run_is_resumed_to_what_is_missing(answer, file, capsys):

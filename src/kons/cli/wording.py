@@ -24,10 +24,11 @@ WORDS = (
         r"use lags of the target above (\d+), or a shorter delay",
         r"use --lag target:N above \1, or a shorter --delay",
     ),
-    (r"(?<!-)\b(delimiter|format|encoding|effort|lag|positive) is (?=')", r"--\1 is "),
+    (r"(?<!-)\b(delimiter|format|encoding|effort|lag|positive|target) is (?=')", r"--\1 is "),
     (r'\bclass_weight="balanced"', "--class-weight balanced"),
     (r"\bscale='none'", "--scale none"),
     (r"^model (\S+) (does not know|has no encoder)", r"--model \1 \2"),
+    (r"^model (\S+) has decided (\w+)", r"--model \1 has decided --\2"),
 )
 
 
