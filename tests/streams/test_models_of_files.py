@@ -1,5 +1,7 @@
 """A model that learned from a file takes frames and dicts with the cells as they stand in it."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,6 +68,28 @@ def test_a_forged_format_is_refused(learned):
         changed = state | {"encoder": state["encoder"] | {"columns": columns}}
         with pytest.raises(FileError, match="how cells are written"):
             kons.AutoKONS.from_state(model.parameters(), changed)
+
+
+def test_objects_as_they_stand_in_a_file_of_json(tmp_path):
+    """Moments, flags and gaps of a file whose cells have types are those of its objects."""
+    path = tmp_path / "odd.jsonl"
+    rows = [
+        {
+            "time": 1551398400 + 5000 * i,
+            "when": f"2020-01-{1 + i % 31:02d} 10:00",
+            "open": ["yes", "no"][i % 2],
+            "level": -999 if i % 7 == 2 else i % 11,
+            "y": float(i % 11),
+        }
+        for i in range(600)
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    stream = open_stream(path, "y", na_values=["-999"], task="regression", quiet=True)
+    model = kons.evaluate(kons.AutoKONS(max_atoms=20, experts=4), stream).learner
+    expected = np.concatenate([model.predict(block.records) for block in stream.records()])
+    model = from_bytes(to_bytes(model))
+    np.testing.assert_allclose(model.predict(rows), expected, rtol=1e-9)
+    np.testing.assert_allclose(model.predict(pd.DataFrame(rows)), expected, rtol=1e-9)
 
 
 def test_numbers_that_mean_something_else(tmp_path):

@@ -258,8 +258,8 @@ class Stream:
                     raw.first + skipped, raw.records.rest(skipped), raw.y[skipped:], raw.lines[skipped:]
                 )
                 codes, skipped = codes[skipped:], 0
-            if not self._reader.typed:  # the model reads cells of a frame or a dict as they stand in the file
-                self.encoder.describe(self.plan.columns)
+            # The model reads cells of a frame or a dict as they stand in the file.
+            self.encoder.describe(self.plan.columns)
             for rows, X, growth in self.encoder.learn(raw.records, codes):
                 if rows.stop <= skipped:
                     continue
