@@ -54,6 +54,25 @@ def test_single_dicts_and_more_rows_to_learn(learned):
     assert twin.encoder.features == model.encoder.features
 
 
+def test_what_was_left_out_stays_out_when_raw_rows_are_learned(tmp_path):
+    """The target itself, above all, which raw rows hold."""
+    rows = [
+        {"row": i, "name": f"n{i}", "x": i % 7 / 3, "late": None, "leak": i % 7, "y": float(i % 7)}
+        for i in range(300)
+    ]
+    frame = pd.DataFrame(rows)
+    frame.to_csv(tmp_path / "left.csv", index=False)
+    stream = open_stream(tmp_path / "left.csv", "y", drop=["leak"], quiet=True)
+    model = kons.evaluate(kons.AutoKONS(max_atoms=20, experts=4), stream).learner
+    model = from_bytes(to_bytes(model))
+    model.advance(frame, frame["y"])
+    for row in rows[:5]:
+        model.learn_one(row, row["y"])
+    assert model.feature_names == ["x"]
+    model.learn_one(rows[0] | {"late": 1.0, "new": 2.0}, 0.0)
+    assert list(model.encoder.columns) == ["x", "late", "new"]
+
+
 def test_an_empty_row_is_predicted_from_what_was_learned(learned):
     _, model, _ = learned
     assert np.isfinite(model.predict([{}])).all()

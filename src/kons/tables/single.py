@@ -46,7 +46,7 @@ class SingleRecords:
     """The columns of an encoder as they are now; made anew whenever features have joined."""
 
     def __init__(self, encoder: Encoder) -> None:
-        self._columns, self._width, self._grows = encoder.columns, encoder.width, encoder.grows
+        self._not_new, self._width, self._grows = encoder.not_new, encoder.width, encoder.grows
         #: Columns that are a number and perhaps whether it is missing, with the places of both; -1 for none.
         self._numbers: list[tuple[Any, int, int, NumberFeatures]] = []
         self._others: list[tuple[Any, OneCell]] = []
@@ -89,7 +89,7 @@ class SingleRecords:
                 return None
             if reading.known < len(x):  # others: a new column, or a gap
                 for name in x:
-                    if name not in self._columns and kind_of(x[name], name) is not None:
+                    if name not in self._not_new and kind_of(x[name], name) is not None:
                         return None
             for (_, other), value in zip(self._others, reading.others, strict=True):
                 if other.grows(value):
