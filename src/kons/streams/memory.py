@@ -214,7 +214,9 @@ class PairReader(Reader):
         first = self._pair(pairs[0], 1)[0]
         self.named = self._by_name = isinstance(first, Mapping)
         if self._by_name:
-            firsts = (pair[0] for pair in pairs if isinstance(pair, (tuple, list)) and pair)
+            # A list can be looked through for keys that come late, an iterator cannot.
+            known = self._source if isinstance(self._source, (list, tuple)) else pairs
+            firsts = (pair[0] for pair in known if isinstance(pair, (tuple, list)) and pair)
             self._names: list[Any] = list(
                 dict.fromkeys(k for x in firsts if isinstance(x, Mapping) for k in x)
             )

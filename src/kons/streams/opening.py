@@ -357,10 +357,13 @@ def _as_past(past: Any) -> dict[str, list[float]]:
 def _fits(reader: Reader, plan: Plan, past: Mapping[str, Sequence[float]]) -> bool:
     """Whether the source has the plan's target; its other columns it must have."""
     names = list(reader.columns)
-    for column in plan.read(with_target=False):
-        if column.name not in names:
-            name = column.name
-            raise ConfigurationError(f"{reader.name} has no column {shortened(name)!r}{nearest(name, names)}")
+    absent = [column.name for column in plan.read(with_target=False) if column.name not in names]
+    if absent and isinstance(reader, JsonLinesReader):  # an object that lacks a key has a gap there
+        reader.columns = [*names, *absent]
+        announce(f"{reader.name}: no object has {listed(absent)}: gaps.")
+    elif absent:
+        seen = f"{shortened(absent[0])!r}{nearest(absent[0], names)}"
+        raise ConfigurationError(f"{reader.name} has no column {seen}")
     if plan.target in names:
         return True
     if not past and any(name == plan.target for name, _ in plan.lags):
