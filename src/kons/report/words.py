@@ -188,6 +188,8 @@ def remark(folder: RunFolder) -> str:
     """What the headline means: is it worth using, and the error in the target's own units."""
     if folder.rows < TOO_FEW:
         return f"{plural(folder.rows, 'row')} {'is' if folder.rows == 1 else 'are'} too few to judge by."
+    if folder.summary.get("constant_target"):
+        return ""
     found = verdict(folder)
     kind = found.kind
     if kind == "worse":
