@@ -10,6 +10,7 @@ __all__ = ["with_flags"]
 WORDS = (
     (r"set missing to skip or fill\b", "--missing skip or fill"),
     (r"\(numeric keeps it\)", "(--numeric keeps it)"),
+    (r"\(header\)", "(else: --no-header)"),
     (r"\(categorical, or drop\)", "(--categorical, or --drop)"),
     (r"set missing to (\w+)", r"--missing \1"),
     (r"skip bad rows \(on_bad_row\)", "skip bad rows (--on-bad-row skip)"),
