@@ -39,7 +39,7 @@ def test_a_sorted_file_is_said_first_and_judged_without_last_targets(answer, sai
     assert result["online"]["loss"] < result["loss"]
     words = " ".join(said("run", *by_price, *AUTO).split())
     assert "columns. The rows are sorted by price:" in words
-    assert "kons run sorted.csv --target price --shuffle" in words
+    assert "kons run sorted.csv --target price --drop=dear --shuffle" in words
 
 
 def test_shuffled_rows_keep_their_lines(answer, by_price):
