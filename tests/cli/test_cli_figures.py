@@ -262,6 +262,8 @@ def test_what_a_model_has_decided_is_not_said_again(answer, refused, file, no_re
     }.items():
         assert words in refused("run", "houses.csv", "--model", "out", *said.split(), code=2)
     assert Path("out/model.kons").read_bytes() == before
+    Path("no.csv").write_text("area,age,town,sold\n90,3,Ulm,2024-01-01\n")
+    assert "no.csv has no column 'price' to learn" in refused("run", "no.csv", "--model", "out", code=2)
     # What else means a gap may be another thing in another file.
     asked = ["run", "houses.csv", "--model", "out", "--target", "price"]
     more = answer(*asked, "--na-values", "3,Ulm")["gaps"]

@@ -66,6 +66,15 @@ def test_no_header_can_be_said(file):
     assert stream.features[:2] == ("c1", "c2=red")
 
 
+def test_numeric_overrules_text_and_dates(file):
+    rows = [f"{'$1 500' if i % 3 == 0 else f'not measured {i}'},{1551398400 + i},{i % 5}" for i in range(60)]
+    path = file("\n".join(["price,time,y", *rows]))
+    stream = open_stream(path, "y", numeric=["price", "time"], task="regression", quiet=True)
+    found = whole(stream)[0]
+    assert stream.features == ("price", "price missing", "time")
+    assert (found[0].tolist(), stream.bad_cells["price"].number) == ([1500, 0, 1551398400], 40)
+
+
 def test_columns_of_the_same_name_are_renamed_and_told(file):
     stream = open_stream(file("a,a,a.1,y,a\n1,2,3,4,5\n6,7,8,9,10\n2,2,2,2,2\n"), "y", quiet=True)
     assert stream.features == ("a", "a.2", "a.1", "a.3")

@@ -151,6 +151,10 @@ class Run:
                 raise ConfigurationError(f"{folder} holds the model to go on with: choose another folder.")
             learner, plan = settings.continued()
             stream = settings.open(plan=plan, quiet=quiet)
+            if not stream.has_target:
+                raise ConfigurationError(
+                    f"{stream.source} has no column {stream.target!r} to learn: kons predict needs none."
+                )
             if not settings.delay and (own := as_learner(learner).delay) is not None:
                 settings = replace(settings, delay=own - stream.delay)  # as it was made for
         engine = settings.make_engine(stream, learner)

@@ -205,9 +205,10 @@ def make_plan(
         return Column(name, "text", na_values=tuple(na_values))
 
     def described(name: str) -> Column | None:
-        texts = typed and name not in numeric
-        category = name in categories and name not in numeric
-        return _described(unread(name), cells[name], decimal, typed=texts, category=category)
+        if name in numeric:
+            read = [cell for cell in cells[name] if number_style([cell]) is not None]
+            return replace(unread(name), kind="number", style=number_style(read, decimal=decimal) or PLAIN)
+        return _described(unread(name), cells[name], decimal, typed=typed, category=name in categories)
 
     answer = described(target)
     style = PLAIN if answer is None else answer.style
