@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import effort
-from kons.errors import InputError
+from kons.errors import InputError, KonsWarning
 from kons.streams import Plan, open_stream
 from streams.whole import by_name, whole
 
@@ -28,6 +28,8 @@ def test_keys_that_come_late_are_columns(tmp_path):
         found = by_name(stream)
         assert stream.gaps == {"late": 4999}
         assert found["late"][-1] == 1.5
+    with pytest.warns(KonsWarning, match="row 5,?000: 'late' is left out"):
+        whole(open_stream(iter(pairs), quiet=True))
     # A row alone is as it is among others, whatever it lacks.
     plan = open_stream(tmp_path / "lines.jsonl", "y", quiet=True)
     whole(plan)
