@@ -360,6 +360,19 @@ def test_bad_data_is_one_line_and_exit_code_1(capsys, file, content, words):
     assert words in refused(capsys, "houses.csv", "--target", "y", "--picture", "c.svg", code=1)
 
 
+@pytest.mark.parametrize("labels", [False, True])
+def test_text_and_gaps_are_features(capsys, file, labels):
+    rows = [
+        f"{i % 13},{'' if i % 5 == 3 or i == 60 else i % 7},{'uvw'[i % 3]},"
+        f"{['no', 'yes'][i % 2] if labels else i % 11}"
+        for i in range(120)
+    ]
+    file.write_text("a,b,c,y\n" + "\n".join(rows))
+    for asked in ([], ["--rows", "61"]):
+        chosen = certified(capsys, "houses.csv", "--target", "y", *asked)["settings"]
+        assert set(chosen["features"]) >= {"a", "b", "b missing", "c=u", "c=v", "c=w"}
+
+
 def test_no_such_file(capsys, tmp_path):
     assert "No such file" in refused(capsys, "nix.csv", code=1)
     assert "cannot be read" in refused(capsys, str(tmp_path), "--target", "y", code=1)

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def test_a_sorted_file_is_said_first_and_judged_without_last_targets(answer, sai
     assert result["online"]["loss"] < result["loss"]
     words = " ".join(said("run", *by_price, *AUTO).split())
     assert "columns. The rows are sorted by price:" in words
-    assert "kons run sorted.csv --target price --shuffle" in words
+    assert "kons run sorted.csv --target price --drop=dear --shuffle" in words
 
 
 def test_shuffled_rows_keep_their_lines(answer, by_price):
@@ -247,6 +248,33 @@ def test_the_lags_of_tomorrow_s_rows_go_back_to_today_s(answer, file, no_report,
     assert kons.files.about("second/model.kons")["past"]["price"] == [
         float(line.split(",")[4]) for line in lines[-2:]
     ]
+
+
+def test_what_a_model_has_decided_is_not_said_again(answer, refused, file, no_report):
+    answer("run", "houses.csv", "--target", "price", "--drop", "dear", *EMBEDDED, "--out", "out")
+    before = Path("out/model.kons").read_bytes()
+    for said, words in {
+        "--target area": "--target is 'area', and what is gone on with predicts 'price'",
+        "--drop age": "--model out/model.kons has decided --drop already: leave it out.",
+        "--horizon 2": "has decided --horizon already",
+        "--task classification": "has decided --task already",
+        "--out out --force": "out holds the model to go on with: choose another folder.",
+    }.items():
+        assert words in refused("run", "houses.csv", "--model", "out", *said.split(), code=2)
+    assert Path("out/model.kons").read_bytes() == before
+    Path("no.csv").write_text("area,age,town,sold\n90,3,Ulm,2024-01-01\n")
+    assert "no.csv has no column 'price' to learn" in refused("run", "no.csv", "--model", "out", code=2)
+    # What else means a gap may be another thing in another file.
+    asked = ["run", "houses.csv", "--model", "out", "--target", "price"]
+    more = answer(*asked, "--na-values", "3,Ulm")["gaps"]
+    assert set(more) == {"age", "town"}
+    assert answer(*asked)["gaps"] == {}
+
+
+def test_a_model_keeps_its_delay(answer, file, no_report):
+    asked = ["run", "houses.csv", "--target", "price", "--drop", "dear", "--rows", "300", "--effort", "tiny"]
+    answer(*asked, "--delay", "3", "--out", "out")
+    assert answer("run", "houses.csv", "--model", "out", "--rows", "50")["delay"] == 3
 
 
 def test_a_finished_run_is_resumed_to_what_is_missing(answer, file, capsys):

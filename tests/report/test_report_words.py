@@ -94,6 +94,7 @@ def test_the_figure_without_last_targets_is_always_told():
 
 def test_a_constant_target_is_named():
     found = folder({"constant_target": True})
+    assert remark(found) == ""
     assert said(found) == "price is the same in every row: there is nothing to predict."
     assert suggestions(found) == []
 

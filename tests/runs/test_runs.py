@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.csv
@@ -166,6 +167,22 @@ def test_stopped_and_resumed(settings, tmp_path, monkeypatch):
     assert summary_of(tmp_path / "out") == summary_of(tmp_path / "whole")
     with pytest.raises(ConfigurationError, match="is finished"):
         Run.resume(tmp_path / "out")
+
+
+@pytest.mark.parametrize("checkpoint", [True, False])
+def test_a_run_that_goes_on_with_a_model_is_resumed_elsewhere(settings, tmp_path, monkeypatch, checkpoint):
+    lagged = replace(settings, reading={"lag": ["target:1"]})
+    Run.start(lagged, tmp_path / "first").go()
+    more = Settings("rows.csv", model="first/model.kons")
+    Run.start(more, tmp_path / "whole").go()
+    with pytest.raises(Stopped):
+        Run.start(more, tmp_path / "out").go(stop=stopped_after(1))
+    if not checkpoint:
+        (tmp_path / "out" / "checkpoint.kons").unlink()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    Run.resume(tmp_path / "out").go()
+    assert summary_of(tmp_path / "out") == summary_of(tmp_path / "whole")
 
 
 def test_without_a_folder_a_stop_is_the_end(settings):

@@ -8,13 +8,34 @@ import numpy as np
 import pytest
 
 import effort
-from kons.errors import InputError
+from kons.errors import InputError, KonsWarning
 from kons.streams import Plan, open_stream
 from streams.whole import by_name, whole
 
 ROWS = 6000
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=ROWS)
+
+
+def test_keys_that_come_late_are_columns(tmp_path):
+    """Of objects, which have no header; in a file, or in a list."""
+    rows = [{"x": float(X[i]), "y": i % 7 + 0.5} | ({"late": 1.5} if i >= 4999 else {}) for i in range(ROWS)]
+    (tmp_path / "lines.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "list.json").write_text(json.dumps(rows))
+    pairs = [({k: v for k, v in row.items() if k != "y"}, row["y"]) for row in rows]
+    for source in (tmp_path / "lines.jsonl", tmp_path / "list.json", pairs):
+        stream = open_stream(source, "y", quiet=True)
+        found = by_name(stream)
+        assert stream.gaps == {"late": 4999}
+        assert found["late"][-1] == 1.5
+    with pytest.warns(KonsWarning, match="row 5,?000: 'late' is left out"):
+        whole(open_stream(iter(pairs), quiet=True))
+    # A row alone is as it is among others, whatever it lacks.
+    plan = open_stream(tmp_path / "lines.jsonl", "y", quiet=True)
+    whole(plan)
+    (tmp_path / "one.jsonl").write_text(json.dumps(rows[0]))
+    (block,) = open_stream(tmp_path / "one.jsonl", plan=plan.plan).records()
+    assert np.isnan(block.records.values("late", "number")).all()
 
 
 def written(folder, late, start, form="csv"):

@@ -1,5 +1,7 @@
 """A model that learned from a file takes frames and dicts with the cells as they stand in it."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,6 +54,25 @@ def test_single_dicts_and_more_rows_to_learn(learned):
     assert twin.encoder.features == model.encoder.features
 
 
+def test_what_was_left_out_stays_out_when_raw_rows_are_learned(tmp_path):
+    """The target itself, above all, which raw rows hold."""
+    rows = [
+        {"row": i, "name": f"n{i}", "x": i % 7 / 3, "late": None, "leak": i % 7, "y": float(i % 7)}
+        for i in range(300)
+    ]
+    frame = pd.DataFrame(rows)
+    frame.to_csv(tmp_path / "left.csv", index=False)
+    stream = open_stream(tmp_path / "left.csv", "y", drop=["leak"], quiet=True)
+    model = kons.evaluate(kons.AutoKONS(max_atoms=20, experts=4), stream).learner
+    model = from_bytes(to_bytes(model))
+    model.advance(frame, frame["y"])
+    for row in rows[:5]:
+        model.learn_one(row, row["y"])
+    assert model.feature_names == ["x"]
+    model.learn_one(rows[0] | {"late": 1.0, "new": 2.0}, 0.0)
+    assert list(model.encoder.columns) == ["x", "late", "new"]
+
+
 def test_an_empty_row_is_predicted_from_what_was_learned(learned):
     _, model, _ = learned
     assert np.isfinite(model.predict([{}])).all()
@@ -66,3 +87,53 @@ def test_a_forged_format_is_refused(learned):
         changed = state | {"encoder": state["encoder"] | {"columns": columns}}
         with pytest.raises(FileError, match="how cells are written"):
             kons.AutoKONS.from_state(model.parameters(), changed)
+
+
+def test_objects_as_they_stand_in_a_file_of_json(tmp_path):
+    """Moments, flags and gaps of a file whose cells have types are those of its objects."""
+    path = tmp_path / "odd.jsonl"
+    rows = [
+        {
+            "time": 1551398400 + 5000 * i,
+            "when": f"2020-01-{1 + i % 31:02d} 10:00",
+            "open": ["yes", "no"][i % 2],
+            "level": -999 if i % 7 == 2 else i % 11,
+            "y": float(i % 11),
+        }
+        for i in range(600)
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    stream = open_stream(path, "y", na_values=["-999"], task="regression", quiet=True)
+    model = kons.evaluate(kons.AutoKONS(max_atoms=20, experts=4), stream).learner
+    expected = np.concatenate([model.predict(block.records) for block in stream.records()])
+    model = from_bytes(to_bytes(model))
+    np.testing.assert_allclose(model.predict(rows), expected, rtol=1e-9)
+    np.testing.assert_allclose(model.predict(pd.DataFrame(rows)), expected, rtol=1e-9)
+
+
+def test_numbers_that_mean_something_else(tmp_path):
+    """Gaps of --na-values, moments and postal codes are numbers in a frame, and in dicts of one."""
+    path = tmp_path / "odd.csv"
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{'' if i % 9 == 4 else 1000 + i % 5},{'-999' if i % 7 == 2 else i % 11},{1551398400 + 5000 * i},"
+        f"{20190301 + i % 28},{y:.3f}"
+        for i, y in enumerate(rng.normal(size=700))
+    ]
+    path.write_text("\n".join(["postal,level,time,date,y", *rows]))
+    stream = open_stream(path, "y", na_values=["-999"], categorical=["postal"], quiet=True)
+    model = kons.evaluate(kons.AutoKONS(max_atoms=20, experts=4), stream).learner
+    expected = np.concatenate([model.predict(block.records) for block in stream.records()])
+    frame = pd.read_csv(path).drop(columns="y")
+    assert frame.dtypes.to_dict() == {"postal": float, "level": int, "time": int, "date": int}
+    np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-9)
+    dicts = frame.to_dict("records")
+    np.testing.assert_allclose(model.predict(dicts), expected, rtol=1e-9)
+    np.testing.assert_allclose([model.predict([x])[0] for x in dicts[:30]], expected[:30], rtol=1e-9)
+    twin, other = from_bytes(to_bytes(model)), from_bytes(to_bytes(model))
+    twin.advance(frame[:50], np.zeros(50))
+    for x in dicts[:50]:
+        other.learn_one(x, 0.0)
+    assert twin.encoder.features == other.encoder.features
+    assert twin.encoder.gaps == other.encoder.gaps
+    assert twin.encoder.gaps["level"] == model.encoder.gaps["level"] + 7

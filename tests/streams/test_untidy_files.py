@@ -49,12 +49,30 @@ def test_a_first_line_of_numbers_is_a_row(file):
     assert (years.features, whole(years)[2].tolist()) == (("1", "2.5"), [2, 3])
 
 
+def test_gaps_are_no_names(file):
+    stream = open_stream(file("1,?,3\n4,5,6\n7,8,9\n"), "c3", quiet=True)
+    assert whole(stream)[1].tolist() == [3, 6, 9]
+    index = open_stream(file(",2019,2020\n3,5,6\n1,8,9\n", "years.csv"), "2020", quiet=True)
+    assert whole(index)[1].tolist() == [6, 9]
+
+
 def test_no_header_can_be_said(file):
     path = file("1,red,3\n4,red,6\n7,green,9\n")
-    assert len(whole(open_stream(path, "3", quiet=True, drop=["red"]))[1]) == 2
+    taken = open_stream(path, "3", quiet=True, drop=["red"])
+    assert len(whole(taken)[1]) == 2
+    assert "names are in the first line, though it has 1, 3 (header)" in taken.notes
     stream = open_stream(path, "c3", header=False, quiet=True)
     assert whole(stream)[1].tolist() == [3, 6, 9]
     assert stream.features[:2] == ("c1", "c2=red")
+
+
+def test_numeric_overrules_text_and_dates(file):
+    rows = [f"{'$1 500' if i % 3 == 0 else f'not measured {i}'},{1551398400 + i},{i % 5}" for i in range(60)]
+    path = file("\n".join(["price,time,y", *rows]))
+    stream = open_stream(path, "y", numeric=["price", "time"], task="regression", quiet=True)
+    found = whole(stream)[0]
+    assert stream.features == ("price", "price missing", "time")
+    assert (found[0].tolist(), stream.bad_cells["price"].number) == ([1500, 0, 1551398400], 40)
 
 
 def test_columns_of_the_same_name_are_renamed_and_told(file):

@@ -71,8 +71,8 @@ def run(
     """Predict a column of your file online: how well, at what cost, and is it better than trivial.
 
     Predicts each row before learning it, in one pass and constant memory, beside
-    the trivial predictors. Reads CSV and TSV (also .gz), Parquet, JSON lines,
-    libsvm, ARFF, or standard input as "-".
+    the trivial predictors. Reads CSV, TSV, JSON, libsvm and ARFF, packed or not
+    (.gz, .bz2, .xz, .zst, .lz4, .zip), Parquet, or standard input as "-".
 
     For example:
 

@@ -47,7 +47,7 @@ def read_labelled(
             "for two, or for numbers."
         )
     y = np.array([float(str(label) == names[1]) for label in labels])
-    return Table(stream.features, stream.target, X, y), names
+    return Table(stream.features[: X.shape[1]], stream.target, X, y), names
 
 
 def prepare(table: Table, loss: LossName | None) -> tuple[Matrix, Vector, dict[str, Any]]:

@@ -10,6 +10,7 @@ __all__ = ["with_flags"]
 WORDS = (
     (r"set missing to skip or fill\b", "--missing skip or fill"),
     (r"\(numeric keeps it\)", "(--numeric keeps it)"),
+    (r"\(header\)", "(else: --no-header)"),
     (r"\(categorical, or drop\)", "(--categorical, or --drop)"),
     (r"set missing to (\w+)", r"--missing \1"),
     (r"skip bad rows \(on_bad_row\)", "skip bad rows (--on-bad-row skip)"),
@@ -24,10 +25,11 @@ WORDS = (
         r"use lags of the target above (\d+), or a shorter delay",
         r"use --lag target:N above \1, or a shorter --delay",
     ),
-    (r"(?<!-)\b(delimiter|format|encoding|effort|lag|positive) is (?=')", r"--\1 is "),
+    (r"(?<!-)\b(delimiter|format|encoding|effort|lag|positive|target) is (?=')", r"--\1 is "),
     (r'\bclass_weight="balanced"', "--class-weight balanced"),
     (r"\bscale='none'", "--scale none"),
     (r"^model (\S+) (does not know|has no encoder)", r"--model \1 \2"),
+    (r"^model (\S+) has decided (\w+)", r"--model \1 has decided --\2"),
 )
 
 

@@ -188,6 +188,8 @@ def remark(folder: RunFolder) -> str:
     """What the headline means: is it worth using, and the error in the target's own units."""
     if folder.rows < TOO_FEW:
         return f"{plural(folder.rows, 'row')} {'is' if folder.rows == 1 else 'are'} too few to judge by."
+    if folder.summary.get("constant_target"):
+        return ""
     found = verdict(folder)
     kind = found.kind
     if kind == "worse":
@@ -215,7 +217,7 @@ def without_last_targets(folder: RunFolder) -> tuple[float, int] | None:
 
 def suggestions(folder: RunFolder) -> list[list[str]]:
     """What would help on this file; nothing where the learner is better than all that is trivial."""
-    asked = [folder.source, "--target", folder.target]
+    asked = [folder.source, "--target", folder.target, *_columns_asked_for(folder)]
     learner = folder.settings.get("learner") or DEFAULT
     chooses = learner == DEFAULT  # it has lags, ridges and linear experts already
     if is_sorted(folder):
@@ -242,6 +244,17 @@ def suggestions(folder: RunFolder) -> list[list[str]]:
             [f"Nothing that kons has: {trivial} is what this file allows, or more columns are needed."]
         )
     return tried
+
+
+def _columns_asked_for(folder: RunFolder) -> list[str]:
+    """What the run was told about columns, as it was: what was left out may tell the target."""
+    told = {name: folder.settings.get(name) for name in ("columns", "drop", "categorical", "numeric", "id")}
+    lists = {name: [value] if isinstance(value, str) else value for name, value in told.items()}
+    return [
+        f"--{name}={','.join(map(as_text, value))}"
+        for name, value in lists.items()
+        if value and isinstance(value, list)
+    ]
 
 
 def worth_knowing(folder: RunFolder, history: History) -> list[list[str]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -146,8 +147,16 @@ class Run:
             learner = settings.make_learner(stream)
             settings.require_memory(stream)
         else:
+            if folder is not None and folder.resolve() in Path(settings.model).resolve().parents:
+                raise ConfigurationError(f"{folder} holds the model to go on with: choose another folder.")
             learner, plan = settings.continued()
             stream = settings.open(plan=plan, quiet=quiet)
+            if not stream.has_target:
+                raise ConfigurationError(
+                    f"{stream.source} has no column {stream.target!r} to learn: kons predict needs none."
+                )
+            if not settings.delay and (own := as_learner(learner).delay) is not None:
+                settings = replace(settings, delay=own - stream.delay)  # as it was made for
         engine = settings.make_engine(stream, learner)
         if folder is not None and not stream.resumable:
             announce(
@@ -173,13 +182,14 @@ class Run:
             raise ConfigurationError(
                 f"{name} can be read only once: the run in {folder} cannot be resumed; start it again."
             )
-        stream = settings.found_from(asked.get("started_in")).open(plan=asked.get("plan"), quiet=True)
+        found = settings.found_from(asked.get("started_in"))
+        stream = found.open(plan=asked.get("plan"), quiet=True)
         stream.notes.extend(note for note in asked.get("notes", []) if isinstance(note, str))
         _require_unchanged(stream, before)
         if (folder / CHECKPOINT).exists():
             run = cls._from_checkpoint(folder, settings, stream)
         else:
-            learner = settings.make_learner(stream) if settings.model is None else settings.continued()[0]
+            learner = settings.make_learner(stream) if settings.model is None else found.continued()[0]
             run = cls(settings, stream, settings.make_engine(stream, learner))
             run.folder = FolderWriter.reopen(folder, length=0, traces=0)
         run.resumed += 1

@@ -20,9 +20,9 @@ from kons.streams import Block, Stream, open_stream
 __all__ = ["READING", "Settings", "require_learner"]
 
 # What the plan of an earlier run has decided already, of how a source is read.
-DECIDED = ("columns", "drop", "categorical", "numeric", "na_values", "time", "lag", "horizon")
+DECIDED = ("columns", "drop", "categorical", "numeric", "time", "lag", "horizon")
 #: How a source is read: arguments of :func:`kons.streams.open_stream` that the settings may hold.
-READING = (*DECIDED, "missing", "on_bad_row", "header", "format", "delimiter", "encoding")
+READING = (*DECIDED, "na_values", "missing", "on_bad_row", "header", "format", "delimiter", "encoding")
 # Long files go in larger blocks, where a row costs the same at their end: a block costs something by itself.
 LONG, LARGE_BLOCK = 16_384, 2048
 # What has a place of its own in the settings.
@@ -85,6 +85,9 @@ class Settings:
             raise ConfigurationError(
                 f"model {self.model} does not know which columns it learned from: give that of a kons run."
             )
+        decided = [name for name in DECIDED if name in self.reading] + ["task"] * (self.task != "auto")
+        if decided:
+            raise ConfigurationError(f"model {self.model} has decided {decided[0]} already: leave it out.")
         learner = load(self.model)
         if as_learner(learner).encoder is None:
             raise ConfigurationError(f"model {self.model} has no encoder: expected that of a kons run.")
@@ -100,18 +103,16 @@ class Settings:
         if plan is None:
             return open_stream(self.source, self.target, task=self.task, quiet=quiet, **reading)
         reading = {name: value for name, value in reading.items() if name not in DECIDED}
-        if self.model is not None:  # its rows came before
+        if self.model is not None and plan.get("lags"):  # its rows came before
             reading["past"] = about(self.model).get("past")
         return open_stream(self.source, self.target, plan=plan, quiet=quiet, **reading)
 
     def found_from(self, there: Any) -> Settings:
         """A relative name is relative to the folder where the run was started, if it is still there."""
-        if os.path.isabs(self.source) or not isinstance(there, str):
+        if not isinstance(there, str):
             return self
-        here, first = self.source, os.path.join(there, self.source)
-        if os.path.exists(here) and (not os.path.exists(first) or os.path.samefile(here, first)):
-            return self
-        return replace(self, source=first)
+        model = None if self.model is None else _found_from(there, self.model)
+        return replace(self, source=_found_from(there, self.source), model=model)
 
     def blocks(self, stream: Stream, start: int = 0, learner: Any = None) -> Iterator[Block]:
         """Its blocks from row ``start`` on, up to the limit on rows, for a learner that has learned some.
@@ -214,6 +215,12 @@ def require_learner(name: str) -> None:
     """Refuse a name that is not in the registry."""
     if name not in RECIPES:
         raise ConfigurationError(f"there is no learner {name!r}{_hint(name, RECIPES, 'There are')}")
+
+
+def _found_from(there: str, here: str) -> str:
+    first = os.path.join(there, here)
+    same = os.path.exists(here) and (not os.path.exists(first) or os.path.samefile(here, first))
+    return here if same else first
 
 
 def memory_of_machine() -> int | None:

@@ -25,7 +25,8 @@ from kons.streams.bytes import LONGEST, Feed, Source
 from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
 from kons.streams.reader import distinct_names
 from kons.streams.text import Record, TextReader, arrow
-from kons.tables.cells import MISSING_NUMBERS, PLAIN, ColumnFormat, NumberStyle, number_style
+from kons.streams.wording import listed
+from kons.tables.cells import MISSING_NUMBERS, PLAIN, ColumnFormat, NumberStyle, is_missing, number_style
 from kons.tables.moments import EPOCHS
 
 __all__ = ["DelimitedReader", "reworded"]
@@ -74,12 +75,17 @@ class DelimitedReader(TextReader):
             names = next(self._reader(self._tidied(text.encode()).decode()))
         except csv.Error as error:
             raise InputError(f"{self.name}, line 1: {reworded(error)}.") from None
-        header = self._source.header
+        header, numbers = self._source.header, [name for name in names if number_style([name]) is not None]
         if header is None:
-            header = not all(number_style([name]) is not None for name in names)
+            # "?" and "NA" are no names; an empty one is that of an index, beside years.
+            header = not numbers or any(
+                name not in numbers and not (name.strip() and is_missing(name)) for name in names
+            )
         if header:
             feed.put_back(data[end:])
             self.columns, self.notes = distinct_names(names)
+            if numbers and self._source.header is None:
+                self.notes.append(f"names are in the first line, though it has {listed(numbers)} (header)")
             return 1 + text.count("\n")
         feed.put_back(data)
         self.columns = [f"c{i}" for i in range(1, len(names) + 1)]

@@ -6,13 +6,15 @@ import codecs
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from kons.errors import InputError
 from kons.streams.arrow import column_of
-from kons.streams.bytes import LONGEST, PIECE, Feed, Source, pieces
+from kons.streams.bytes import LONGEST, PIECE, Feed, Source, as_utf8, pieces
 from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
 from kons.streams.text import Record, TextReader, arrow
 from kons.streams.wording import shortened
@@ -25,7 +27,7 @@ LOOK = 1000
 
 
 class JsonLinesReader(TextReader):
-    """Columns are the keys of the first 1,000 objects; keys that come later are not read.
+    """Columns are the keys of all objects, which a file is looked through for; in a pipe, of the first 1,000.
 
     Rows of a list are counted, lines elsewhere. One object may have 16 MB of text.
     """
@@ -68,6 +70,10 @@ class JsonLinesReader(TextReader):
                     break
             if count >= LOOK or sum(map(len, taken)) > 4 * LONGEST:
                 break
+        if self.resumable:  # the feed is closed, and opened anew
+            with suppress(InputError):  # which is told when its row comes
+                for data in chain(taken[-1:], (data for data, _ in source)):
+                    keys.update(dict.fromkeys(self._keys(as_utf8(data)[0])))
         source.close()
         feed.put_back(b"".join(taken))
         if not keys:
@@ -76,6 +82,15 @@ class JsonLinesReader(TextReader):
             )
         self.columns = list(keys)
         return 1
+
+    def _keys(self, data: bytes) -> list[str]:
+        """Of some objects."""
+        pa, reading = arrow("pyarrow"), arrow("pyarrow.json")
+        options = reading.ReadOptions(use_threads=False, block_size=len(data) + 1)
+        try:
+            return list(reading.read_json(pa.BufferReader(data), read_options=options).column_names)
+        except (pa.ArrowException, ValueError):
+            return [key for _, found in self._objects(data, 1) if isinstance(found, dict) for key in found]
 
     def _end(self, data: bytes) -> int:
         return data.rfind(b"\n") + 1

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import as_points
-from kons.errors import InputError, MissingExtraError
+from kons.errors import InputError, MissingExtraError, notice
 from kons.streams.chunks import Chunk, Tally, Texts, Values, from_cells
 from kons.streams.reader import Reader
 from kons.streams.wording import shortened
@@ -214,12 +214,15 @@ class PairReader(Reader):
         first = self._pair(pairs[0], 1)[0]
         self.named = self._by_name = isinstance(first, Mapping)
         if self._by_name:
-            firsts = (pair[0] for pair in pairs if isinstance(pair, (tuple, list)) and pair)
+            # A list can be looked through for keys that come late, an iterator cannot.
+            known = self._source if isinstance(self._source, (list, tuple)) else pairs
+            firsts = (pair[0] for pair in known if isinstance(pair, (tuple, list)) and pair)
             self._names: list[Any] = list(
                 dict.fromkeys(k for x in firsts if isinstance(x, Mapping) for k in x)
             )
         else:
             self._names = list(range(len(_vector(first))))
+        self._known_names = {*self._names}
         labels = [str(name) if self._by_name else f"x{name}" for name in self._names]
         while self.implied_target in labels:
             self.implied_target = f"target {self.implied_target}"
@@ -281,6 +284,14 @@ class PairReader(Reader):
         if isinstance(x, Mapping):
             if not self._by_name:
                 raise InputError(f"{self.where(number)}: x is a dict, and was a sequence in the first row.")
+            if not self._known_names.issuperset(x):
+                new = next(name for name in x if name not in self._known_names)
+                self._known_names |= x.keys()
+                notice(
+                    "late key",
+                    f"{self.where(number)}: {new!r} is left out, since it came behind the first rows of an "
+                    "iterator, which decide what columns there are: give a list. Told once.",
+                )
             return [*map(x.get, self._names), y]
         if self._by_name:
             raise InputError(f"{self.where(number)}: x is no dict, and was one in the first row.")

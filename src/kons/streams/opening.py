@@ -151,8 +151,8 @@ def open_stream(
     block_size
         Rows in a block.
     plan
-        That of another stream, to read a file alike: its columns, encoders, lags and horizon. The target
-        may then be absent.
+        That of another stream, to read a file alike: its columns, encoders, lags, horizon and ``na_values``,
+        to which more may be added. The target may then be absent.
     past
         That of a stream with the same plan (``stream.past``), whose rows came before: lags begin with it.
     shuffle
@@ -191,7 +191,7 @@ def open_stream(
         target = given.target
     reader = reader_of(source, target, format=format, delimiter=delimiter, header=header, encoding=encoding)
     if shuffle is not None:
-        if time is not None or lags:
+        if time is not None or lags or (given is not None and given.lags):
             raise ConfigurationError(
                 "shuffled rows have no order in time: leave out shuffle, or time and lag."
             )
@@ -204,6 +204,12 @@ def open_stream(
             raise  # else its rows say themselves what is wrong, or are predicted all the same
     stream = partial(Stream, missing=missing, on_bad_row=on_bad_row, block_size=block_size)
     if given is not None:
+        names = [*reader.columns, *([] if given.target in reader.columns else [given.target])]
+        if (asks := resolve_column(names, target or given.target, reader.name)) != given.target:
+            raise ConfigurationError(
+                f"target is {asks!r}, and what is gone on with predicts {given.target!r}: leave it out."
+            )
+        given = given.with_gaps(gaps)
         return stream(reader, given, [], with_target=_fits(reader, given, before), past=before)
     names = list(reader.columns)
 
@@ -351,10 +357,13 @@ def _as_past(past: Any) -> dict[str, list[float]]:
 def _fits(reader: Reader, plan: Plan, past: Mapping[str, Sequence[float]]) -> bool:
     """Whether the source has the plan's target; its other columns it must have."""
     names = list(reader.columns)
-    for column in plan.read(with_target=False):
-        if column.name not in names:
-            name = column.name
-            raise ConfigurationError(f"{reader.name} has no column {shortened(name)!r}{nearest(name, names)}")
+    absent = [column.name for column in plan.read(with_target=False) if column.name not in names]
+    if absent and isinstance(reader, JsonLinesReader):  # an object that lacks a key has a gap there
+        reader.columns = [*names, *absent]
+        announce(f"{reader.name}: no object has {listed(absent)}: gaps.")
+    elif absent:
+        seen = f"{shortened(absent[0])!r}{nearest(absent[0], names)}"
+        raise ConfigurationError(f"{reader.name} has no column {seen}")
     if plan.target in names:
         return True
     if not past and any(name == plan.target for name, _ in plan.lags):

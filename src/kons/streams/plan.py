@@ -97,6 +97,16 @@ class Plan:
         late = tuple(column for column in self.late if column.name not in resolved)
         return replace(self, columns=(*self.columns, *resolved.values()), late=late)
 
+    def with_gaps(self, na_values: Sequence[str]) -> Plan:
+        """With more texts that mean a gap."""
+        gaps = tuple(dict.fromkeys([*self.na_values, *na_values]))
+
+        def told(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+            return tuple(replace(column, na_values=gaps) for column in columns)
+
+        columns, extras, late = map(told, (self.columns, self.extras, self.late))
+        return replace(self, columns=columns, extras=extras, late=late, na_values=gaps)
+
     def to_dict(self) -> dict[str, Any]:
         """The plan as a tree of plain values, for a file."""
         return asdict(self)
@@ -195,9 +205,10 @@ def make_plan(
         return Column(name, "text", na_values=tuple(na_values))
 
     def described(name: str) -> Column | None:
-        texts = typed and name not in numeric
-        category = name in categories and name not in numeric
-        return _described(unread(name), cells[name], decimal, typed=texts, category=category)
+        if name in numeric:
+            read = [cell for cell in cells[name] if number_style([cell]) is not None]
+            return replace(unread(name), kind="number", style=number_style(read, decimal=decimal) or PLAIN)
+        return _described(unread(name), cells[name], decimal, typed=typed, category=name in categories)
 
     answer = described(target)
     style = PLAIN if answer is None else answer.style

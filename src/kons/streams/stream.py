@@ -258,8 +258,8 @@ class Stream:
                     raw.first + skipped, raw.records.rest(skipped), raw.y[skipped:], raw.lines[skipped:]
                 )
                 codes, skipped = codes[skipped:], 0
-            if not self._reader.typed:  # the model reads cells of a frame or a dict as they stand in the file
-                self.encoder.describe(self.plan.columns)
+            # The model reads cells of a frame or a dict as they stand in the file.
+            self.encoder.describe(self.plan.columns, self._left_out())
             for rows, X, growth in self.encoder.learn(raw.records, codes):
                 if rows.stop <= skipped:
                     continue
@@ -270,6 +270,11 @@ class Stream:
                 yield Block(
                     raw.first + first, X, raw.y[own].copy(), raw.lines[own].copy(), growth, own_encoder
                 )
+
+    def _left_out(self) -> list[str]:
+        """Columns of the source that are no features, the target among them."""
+        used = {column.name for column in (*self.plan.columns, *self.plan.late)}
+        return [name for name in self._reader.columns if name not in used]
 
     def records(self, stop: int | None = None) -> Generator[RawBlock, None, None]:
         """All rows, or the first of them, as records, cut at multiples of ``block_size``."""

@@ -68,7 +68,8 @@ def read_table(
     (('age',), [[1.0], [2.0]], [0.75, 0.86])
     """
     stream = open_stream(source, target, drop=drop, task="regression", **options)
-    return Table(stream.features, stream.target, *read_rows(stream, rows, tell))
+    X, y = read_rows(stream, rows, tell)
+    return Table(stream.features[: X.shape[1]], stream.target, X, y)
 
 
 def read_rows(

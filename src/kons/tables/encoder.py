@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kons.arrays import Matrix, Vector, require_integer
-from kons.state import Array, Count, Field, Flag, Part, Sizes, fields
+from kons.state import Array, Count, Field, Flag, Items, Part, Sizes, fields
 from kons.stored import Stored
 from kons.tables.cells import ColumnFormat
 from kons.tables.dates import DateFeatures
@@ -74,6 +74,15 @@ class _Columns(Field):
         setattr(part, name, {key: column for key, column, _ in mark})
         for _, column, where in mark:
             column.restore(where)
+
+
+class _Names(Items):
+    """Columns that are no features, of a model that has such; never changed in place."""
+
+    left_out, undoes = True, False
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        return super().load(stored, key, part, name, sizes) if key in stored else None
 
 
 class _Asked(Field):
@@ -156,6 +165,7 @@ class Encoder(Part):
         width=Count(),
         outputs=Count(at_most=MOST_OUTPUTS),
         columns=_Columns(),
+        left_out=_Names("a name", lambda name: type(name) is str),
         _late=Array(None, None),
         _looked=Count(at_most=len(LOOKS)),
         _known=Count(),
@@ -178,6 +188,8 @@ class Encoder(Part):
         #: How many have statistics: targets, or known classes but the first.
         self.outputs = 0 if labelled else min(outputs, MOST_OUTPUTS)
         self.columns: dict[Any, ColumnFeatures] = {}
+        #: What is in rows and shall not become features: the target, and what a file's reader left out.
+        self.left_out: list[str] | None = None
         # The last targets, or codes, as far as they are not known yet; the codes of levels are in columns.
         self._late: Matrix = np.empty((0, 1 if labelled else outputs))
         self._looked = 0
@@ -221,7 +233,7 @@ class Encoder(Part):
         """The rows as if each came next. Changes nothing; columns that are not known tell nothing."""
         X = np.zeros((len(records), self.width))
         for name, column in self.columns.items():
-            column.look(records.values(name, column.kind, column.read), X)
+            column.look(column.values_of(records, name), X)
         return X
 
     # ---- one dict
@@ -290,11 +302,11 @@ class Encoder(Part):
         self._single = None
         self.begin(records)
         self._begin_targets(y.shape[1])
-        values = {n: records.values(n, column.kind, column.read) for n, column in self.columns.items()}
+        values = {name: column.values_of(records, name) for name, column in self.columns.items()}
         codes = {name: column.codes(values[name]) for name, column in self.columns.items()}
         start = 0
         while start < len(records):
-            new = records.first_new(self.columns, start) if self.grows else {}
+            new = records.first_new(self.not_new, start) if self.grows else {}
             stop = len(records)
             if self.grows:
                 stop = self._first_growth(values, codes, y, start, min(new.values(), default=stop))
@@ -334,9 +346,15 @@ class Encoder(Part):
             self._join(name, kind, values[first : first + 1], late=False)
             self._add(self.columns[name], self.columns[name].reserve(values))
 
-    def describe(self, formats: Iterable[ColumnFormat]) -> None:
-        """Say how the cells of columns are written in the file that they come from."""
+    @property
+    def not_new(self) -> Container[Any]:
+        """Columns whose values ask for no features more."""
+        return self.columns if self.left_out is None else {*self.columns, *self.left_out}
+
+    def describe(self, formats: Iterable[ColumnFormat], left_out: Iterable[str] = ()) -> None:
+        """Say how the cells of columns are written in the file that they come from, and what to leave out."""
         self._single = None
+        self.left_out = list(dict.fromkeys([*(self.left_out or ()), *left_out])) or None
         for format in formats:
             if format.name in self.columns:
                 self.columns[format.name].format = format

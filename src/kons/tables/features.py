@@ -26,9 +26,9 @@ import numpy as np
 from kons.arrays import Matrix, Vector
 from kons.state import Array, Count, Field, Inner, Items, Part, Sizes, fields
 from kons.stored import Stored
-from kons.tables.cells import BadCell, ColumnFormat, NumberStyle, converter
+from kons.tables.cells import BadCell, ColumnFormat, NumberStyle, converter, numbers_of_gaps
 from kons.tables.levels import Levels, TargetStatistics
-from kons.tables.records import typed
+from kons.tables.records import Records, typed
 
 __all__ = ["STATISTIC", "ColumnFeatures", "OneCell"]
 
@@ -91,6 +91,15 @@ class ColumnFeatures(Part, ABC):
     def read(self) -> Callable[[str], Any] | None:
         """:meth:`read_text`, where it is known how cells are written."""
         return None if self.format is None else self.read_text
+
+    @property
+    def numbers_of_gaps(self) -> tuple[float, ...]:
+        """Numbers that mean a gap, in the file that it was read from."""
+        return () if self.format is None else numbers_of_gaps(self.format.na_values)
+
+    def values_of(self, records: Records, name: Any) -> Any:
+        """Its values in these rows."""
+        return records.values(name, self.kind, self.read)
 
     def read_text(self, text: Any) -> Any:
         """A cell as it stands in a file: a number, a moment, a level, or None, a gap; itself if not known."""

@@ -12,7 +12,7 @@ from kons.arrays import Matrix, Vector
 from kons.state import Number, fields
 from kons.tables.features import STATISTIC, ColumnFeatures, OneCell
 from kons.tables.levels import Levels, TargetStatistics
-from kons.tables.records import as_number
+from kons.tables.records import Records, as_number
 
 __all__ = ["LARGEST", "LOOKS", "NumberFeatures", "OneNumber"]
 
@@ -61,6 +61,11 @@ class NumberFeatures(ColumnFeatures):
 
     def as_levels(self, values: Vector) -> list[float | None]:
         return [None if value != value else value for value in values.tolist()]
+
+    def values_of(self, records: Records, name: Any) -> Any:
+        values = super().values_of(records, name)
+        gaps = self.numbers_of_gaps  # texts were compared as they were read
+        return np.where(np.isin(values, gaps), np.nan, values) if gaps else values
 
     def joins(self, value: float, late: bool) -> dict[str, float]:
         return {"value": value, "missing": 1.0} if late else {"value": value}
@@ -134,10 +139,12 @@ class OneNumber(OneCell):
 
     def __init__(self, column: ColumnFeatures) -> None:
         super().__init__(column)
-        self.missing = column.places("missing")
+        self.missing, self.gaps = column.places("missing"), column.numbers_of_gaps
 
     def write(self, value: Any, name: Any, row: Any) -> float:
         number = as_number(self.column.read_text(value) if type(value) is str else value, name)
+        if number in self.gaps:
+            number = math.nan
         there = number == number
         row[self.column.slots[0]] = number if there else self.column.mean
         if self.missing and not there:

@@ -14,6 +14,7 @@ import numpy as np
 
 from kons.arrays import Matrix
 from kons.errors import InputError, MissingExtraError, notice
+from kons.tables.cells import is_real
 from kons.tables.moments import NOT_A_TIME
 
 __all__ = [
@@ -255,7 +256,7 @@ def _of_frame(X: Any, known: Mapping[Any, Any], complete: bool) -> TypedRecords:
 def _of_series(series: Any, name: Any, known: Any, nw: Any) -> tuple[Any, str | None]:
     """A column of a frame as its type says; one of objects as its first value does, or as is known."""
     dtype, expected = series.dtype, None if known is None else known.kind
-    if expected != "text" and (dtype.is_numeric() or dtype == nw.Boolean):
+    if expected not in ("text", "date") and (dtype.is_numeric() or dtype == nw.Boolean):
         if series.null_count() or dtype == nw.Decimal:
             series = series.cast(nw.Float64)
         values = np.asarray(series.to_numpy()).astype(np.float64)
@@ -298,9 +299,10 @@ def kind_of(value: Any, name: Any) -> str | None:
 def typed(values: Sequence[Any], kind: str, name: Any, read: Reads = None) -> Any:
     """Single values of a column as the kind that it is; what is of another kind is a gap, and told."""
     if read is not None:
-        # Moments may be written as numbers: seconds since 1970, 20240131.
-        written = (str, int, float) if kind == "date" else (str,)
-        values = [read(v) if type(v) in written and v == v else v for v in values]
+        # Moments and names may be numbers: seconds since 1970, 20240131, a postal code.
+        values = [
+            read(v) if type(v) is str or (kind != "number" and is_real(v) and v == v) else v for v in values
+        ]
     if kind == "text":
         return [_text(value, name) for value in values]
     if kind == "date":

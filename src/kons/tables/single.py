@@ -46,12 +46,12 @@ class SingleRecords:
     """The columns of an encoder as they are now; made anew whenever features have joined."""
 
     def __init__(self, encoder: Encoder) -> None:
-        self._columns, self._width, self._grows = encoder.columns, encoder.width, encoder.grows
+        self._not_new, self._width, self._grows = encoder.not_new, encoder.width, encoder.grows
         #: Columns that are a number and perhaps whether it is missing, with the places of both; -1 for none.
         self._numbers: list[tuple[Any, int, int, NumberFeatures]] = []
         self._others: list[tuple[Any, OneCell]] = []
         for name, column in encoder.columns.items():
-            if isinstance(column, NumberFeatures) and column.levels is None:
+            if isinstance(column, NumberFeatures) and column.levels is None and not column.numbers_of_gaps:
                 self._numbers.append((name, column.slots[0], *(column.places("missing") or [-1]), column))
             else:
                 self._others.append((name, column.one_cell()))
@@ -92,7 +92,7 @@ class SingleRecords:
                 return None
             if reading.known < len(x):  # others: a new column, or a gap
                 for name in x:
-                    if name not in self._columns and kind_of(x[name], name) is not None:
+                    if name not in self._not_new and kind_of(x[name], name) is not None:
                         return None
             for (_, other), value in zip(self._others, reading.others, strict=True):
                 if other.grows(value):
