@@ -15,7 +15,7 @@ from kons.learners.auto import AutoKONS
 from kons.learners.auto.ensemble import Ensemble
 from kons.learners.auto.spec import STEADY
 
-EVENT, PREVIOUS_ROWS, BACK, ROWS = 1200, 1300, 1320, 1650
+EVENT, PREVIOUS_ROWS, BACK, ROWS = 1320, 1420, 1440, 1770
 ATOMS = 20
 
 

@@ -66,7 +66,7 @@ def creeping(rows=ROWS):
     """Rows in no order, until from row 600 on the function moves; targets are known three rows late."""
     rng = np.random.default_rng(7)
     X = rng.uniform(-1.0, 1.0, size=(rows, 2))
-    phase = np.maximum(np.arange(rows) - 600, 0) / 250.0
+    phase = np.maximum(np.arange(rows) - 600, 0) / 150.0
     y = 3.0 * (np.cos(phase) * X[:, 0] + np.sin(phase) * X[:, 1]) + rng.normal(size=rows)
     return Stream(X, y, {"pruned", "recalled", "forgotten"}, {"delay": 3}, singly=range(1000, 1040))
 

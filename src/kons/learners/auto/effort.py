@@ -55,16 +55,7 @@ EFFORTS = {
     "tiny": Effort(
         max_atoms=24, experts=3, sample=112, recent=112, longest=16, knots=17, in_turn=False, neighbours=0
     ),
-    "low": Effort(
-        max_atoms=100,
-        experts=4,
-        sample=1024,
-        recent=512,
-        longest=LONGEST,
-        knots=KNOTS,
-        in_turn=True,
-        neighbours=2048,
-    ),
+    "low": NORMAL._replace(max_atoms=100, experts=4, sample=1024, recent=512, neighbours=2048),
     "normal": NORMAL,
     "high": NORMAL._replace(max_atoms=400, neighbours=16384),
 }

@@ -6,8 +6,8 @@
     refits      of experts that learn in batches: every 64 rows, from 512 on 128, from 1024 on 256, then 512
     pruning     at 512, 1024 and 2048 rows, then every 4096
     recall      of short memories that were pruned: every 512 rows
-    selection   at powers of two up to 1024, and at 4096: feature maps, and experts in them; from 512 on feature
-                maps with last targets, and experts, in the chunks after it: no row waits for all of it
+    selection   at powers of two up to 1024, and at 4096: feature maps, and experts in them; from 512 on
+                feature maps with last targets, and experts, in the chunks after it, lest one row wait for all
 """
 
 from __future__ import annotations
