@@ -63,6 +63,9 @@ class Evaluation:
     seconds: float = 0.0
     """Spent in the evaluation, the learner included; not in reading the stream."""
     learner_seconds: float = 0.0
+    """CPU time of the learner itself, of all its threads, to predict and to learn."""
+    longest_pause: float | None = None
+    """CPU seconds of the longest step, one row predicted and one learned; None where rows came in blocks."""
     classes: list[Any] | None = None
     positive: Any = None
     """Of two labels, the one that F1, precision, recall and average precision are about."""
@@ -83,13 +86,33 @@ class Evaluation:
 
     @property
     def microseconds_per_row(self) -> float:
-        """What the learner itself took, to predict and to learn."""
+        """CPU time that the learner itself took, to predict and to learn."""
         return 1e6 * self.learner_seconds / self.rows
 
     @property
     def windowed(self) -> dict[str, Vector]:
         """The learner's metrics over the last ``window`` rows, at each of the ``checkpoints``."""
         return {name: self.curves[name] for name in ("loss", *self.metrics)}
+
+    @property
+    def last_quarter(self) -> dict[str, float]:
+        """The loss of the last quarter of the rows, of ``loss`` and of each baseline.
+
+        From the checkpoint nearest to three quarters of the rows on; NaN of fewer than 64 rows.
+
+        >>> import kons, numpy as np
+        >>> y = np.repeat([0.0, 1.0, 7.0], [1000, 536, 512])
+        >>> result = kons.evaluate(kons.evaluation.RunningMean(), (y[:, None], y))
+        >>> {name: round(loss, 3) for name, loss in result.last_quarter.items() if name == "persistence"}
+        {'persistence': 0.07}
+        """
+        names = ("loss", *self.baselines)
+        at = int(np.argmin(np.abs(self.checkpoints - 0.75 * self.rows)))
+        counted = self.checkpoints[[at, -1]] - (self.delay + 1)
+        if counted[0] < 1 or counted[1] <= counted[0]:
+            return dict.fromkeys(names, math.nan)
+        sums = {name: self.curves[f"running_{name}"][[at, -1]] * counted for name in names}
+        return {name: float((after - first) / np.diff(counted)[0]) for name, (first, after) in sums.items()}
 
     @property
     def best_baseline(self) -> str | None:
@@ -162,6 +185,10 @@ class Evaluation:
             lines.append(("coverage", _number(self.coverage), f"aimed at {self.level:g}"))
         lines.append(("atoms", f"{self.atoms:,}", ""))
         lines.append(("time", f"{self.seconds:.3g} s", f"learner {self.microseconds_per_row:.3g} us a row"))
+        if self.longest_pause is not None:
+            lines.append(
+                ("longest pause", f"{1e3 * self.longest_pause:.3g} ms", "one row predicted, one learned")
+            )
         return head, lines
 
     @property

@@ -38,6 +38,7 @@ def evaluate(
     intervals: float | None = 0.9,
     positive: str | None = None,
     class_weight: str | None = None,
+    pauses: bool = False,
     trace: bool = False,
     callback: Callable[[Prequential, Scored], None] | None = None,
 ) -> Evaluation:
@@ -73,7 +74,7 @@ def evaluate(
     scale:
         "auto" wraps a core learner that has learned nothing yet in :class:`kons.Scaled` (labels: around a
         :class:`kons.Classifier`), and says so. "none" leaves units as they are, and is not for "auto".
-    baselines, intervals, positive, class_weight:
+    baselines, intervals, positive, class_weight, pauses:
         As in :class:`kons.evaluation.Prequential`.
     trace:
         Keep the learner's :class:`kons.Trace` in memory, up to a million rows.
@@ -109,7 +110,15 @@ def evaluate(
         delay = opened.total_delay(delay)
     chosen = looks_like if asked == "auto" else asked
     ready, note = in_raw_units(learner, chosen, scale, length, delay)
-    engine = Prequential(ready, chosen, delay=delay, positive=positive, class_weight=class_weight, **choices)
+    engine = Prequential(
+        ready,
+        chosen,
+        delay=delay,
+        positive=positive,
+        class_weight=class_weight,
+        pauses=pauses,
+        **choices,
+    )
     if note:
         announce(f"kons: {note}")
         engine.notes.append(note)

@@ -180,7 +180,7 @@ class OwnLearner(Learner):
         raise ConfigurationError(f"{self.name} cannot take more features than it began with.")
 
     def _by_rows(self, points: Any, targets: Any) -> Trace:
-        found = self._row_by_row(points, [], targets, np.arange(len(points)))
+        found = self.one_by_one(points, [], targets, np.arange(len(points)))
         if not self._labelled:
             return replace(found.trace, loss=(found.trace["prediction"] - targets) ** 2)
         pairs = zip(found.trace["prediction"], targets, strict=True)
