@@ -55,6 +55,7 @@ DEFAULTS = {
         ResidualIntervals: level=0.9
         evaluate: delay=0, window=1000, baselines=True, intervals=0.9, pauses=False, trace=False
         fit_batch: threshold=0.01, patience=100, max_passes=10, seed=0
+        make_rival: seed=0
     """,
     "kons.streams": """
         Plan: horizon=0

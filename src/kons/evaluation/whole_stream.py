@@ -13,6 +13,7 @@ from kons.arrays import as_targets
 from kons.errors import ConfigurationError, announce
 from kons.evaluation.prequential import Prequential, Scored
 from kons.evaluation.result import Evaluation
+from kons.evaluation.rivals import RIVALS, Rival, as_rival, make_rival
 from kons.evaluation.several import evaluate_several
 from kons.learners import Classifier, Scaled, Trace
 from kons.learners.protocol import as_learner
@@ -57,7 +58,9 @@ def evaluate(
     learner:
         A name from :data:`kons.recipes.RECIPES` ("auto" if you have none in mind), a learner in raw units
         (what :func:`kons.recipes.for_task` makes), a core learner such as :class:`kons.EmbeddedKONS`, or one
-        of your own: ``predict_one`` and ``learn_one`` are enough (:mod:`kons.learners.protocol`).
+        of your own: ``predict_one`` and ``learn_one`` are enough (:mod:`kons.learners.protocol`). Or a rival,
+        :mod:`kons.evaluation.rivals`: an estimator of scikit-learn, fitted again whenever 10 % more rows
+        have come, a model of River, or a name from :data:`kons.evaluation.RIVALS`.
     stream:
         A :class:`kons.streams.Stream`, a pair (X, y), an iterable of (x, y) or (dict, y), or anything that
         :func:`kons.streams.open_stream` takes. With a pair whose y is of shape (n, k), k > 1, an array or a
@@ -91,6 +94,7 @@ def evaluate(
     >>> bool(0.87 < result.coverage < 0.93)
     True
     """
+    learner = as_rival(learner)
     asked = task if task != "auto" or isinstance(learner, str) else as_learner(learner).task
     choices: Any = {"metrics": metrics, "window": window, "baselines": baselines, "intervals": intervals}
     if asked != "classification" and _several_targets(stream):
@@ -151,6 +155,8 @@ def in_raw_units(
     """
     if scale not in ("auto", "none"):
         raise ConfigurationError(f'scale is {scale!r}, expected "auto" or "none".')
+    if isinstance(learner, str) and learner in RIVALS:
+        return make_rival(learner, task), ""
     if isinstance(learner, str):
         kind = cast(Literal["regression", "classification"], task)
         takes = recipes.RECIPES[learner].accepts if learner in recipes.RECIPES else ()
@@ -158,6 +164,8 @@ def in_raw_units(
         fitting: dict[str, Any] = {name: value for name, value in given.items() if name in takes}
         return recipes.for_task(kind, learner, scale=cast(Literal["auto", "none"], scale), **fitting), ""
     told = as_learner(learner)
+    if isinstance(learner, Rival) and learner.task != task:
+        raise ConfigurationError(f"{learner.name} is for {learner.task}, and the targets are for {task}.")
     if told.units != "scaled" or told.rows_seen:
         return learner, ""
     if task == "classification" and not told.labelled:
