@@ -386,6 +386,7 @@ class Prequential(Part):
             metrics={metric.name: metric.value for metric in board.metrics},
             baselines=dict(zip(board.baselines, losses[1:], strict=True)),
             baseline_metrics=board.baseline_metrics,
+            last_quarter=board.last_quarter,
             checkpoints=rows,
             curves=curves,
             coverage=None if self._intervals is None else self._intervals.coverage,

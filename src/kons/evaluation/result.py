@@ -50,6 +50,8 @@ class Evaluation:
     curves: dict[str, Vector] = field(repr=False)
     """By name: windowed ``loss``, metrics, ``coverage`` and the baselines' losses; ``running_...`` of
     the losses over all rows so far; ``atoms``."""
+    last_quarter: dict[str, float] = field(default_factory=dict)
+    """Of ``loss`` and of each baseline, over the last quarter of the rows (to a 256th of all)."""
     baseline_metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     """Of two labels: AUC and average precision of the baselines, by their names. ``constant`` ranks by the
     share of a label so far, ``persistence`` by 1 or 0."""
@@ -93,26 +95,6 @@ class Evaluation:
     def windowed(self) -> dict[str, Vector]:
         """The learner's metrics over the last ``window`` rows, at each of the ``checkpoints``."""
         return {name: self.curves[name] for name in ("loss", *self.metrics)}
-
-    @property
-    def last_quarter(self) -> dict[str, float]:
-        """The loss of the last quarter of the rows, of ``loss`` and of each baseline.
-
-        From the checkpoint nearest to three quarters of the rows on; NaN of fewer than 64 rows.
-
-        >>> import kons, numpy as np
-        >>> y = np.repeat([0.0, 1.0, 7.0], [1000, 536, 512])
-        >>> result = kons.evaluate(kons.evaluation.RunningMean(), (y[:, None], y))
-        >>> {name: round(loss, 3) for name, loss in result.last_quarter.items() if name == "persistence"}
-        {'persistence': 0.07}
-        """
-        names = ("loss", *self.baselines)
-        at = int(np.argmin(np.abs(self.checkpoints - 0.75 * self.rows)))
-        counted = self.checkpoints[[at, -1]] - (self.delay + 1)
-        if counted[0] < 1 or counted[1] <= counted[0]:
-            return dict.fromkeys(names, math.nan)
-        sums = {name: self.curves[f"running_{name}"][[at, -1]] * counted for name in names}
-        return {name: float((after - first) / np.diff(counted)[0]) for name, (first, after) in sums.items()}
 
     @property
     def best_baseline(self) -> str | None:

@@ -60,6 +60,7 @@ def evaluate_several(
         loss=sum(one.loss for one in each),
         metrics={name: float(np.mean([one.metrics[name] for one in each])) for name in first.metrics},
         baselines={name: sum(one.baselines[name] for one in each) for name in first.baselines},
+        last_quarter={name: sum(one.last_quarter[name] for one in each) for name in first.last_quarter},
         curves={
             name: (np.sum if name in sums else np.mean)([one.curves[name] for one in each], axis=0)
             for name in first.curves
