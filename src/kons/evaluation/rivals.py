@@ -276,7 +276,10 @@ class RiverModel(Rival):
 
     def __init__(self, model: Any, task: str | None = None) -> None:
         super().__init__(model, _task_of_river(model) if task is None else task)
+        self._many: bool = self.labelled and model._multiclass
         self._names: list[str] = []
+        # The row that was asked last, and its dict: it is learned next.
+        self._last: tuple[Any, dict[str, float]] = (None, {})
         self._total = 0.0
         self._counts: dict[Any, int] = {}
 
@@ -296,17 +299,17 @@ class RiverModel(Rival):
         """Learn one row."""
         target: Any = y
         if self.labelled:
-            code = int(self._labels.learn([y])[0])
-            if self.model._multiclass:
-                target = self._labels.known[code]
-            elif code < 2:
-                target = bool(code)
-            else:
+            code = self._labels.code(y)
+            if code is None:
+                code = int(self._labels.learn([y])[0])
+            label = self._labels.known[code]
+            if code > 1 and not self._many:
                 raise KonsError(
                     f"{self.name} tells two classes apart, and y holds a third, {y!r}: wrap it, "
                     "river.multiclass.OneVsRestClassifier(model)."
                 )
-            self._counts[self._labels.known[code]] = self._counts.get(self._labels.known[code], 0) + 1
+            target = label if self._many else bool(code)
+            self._counts[label] = self._counts.get(label, 0) + 1
         else:
             self._total += y
         self.model.learn_one(self._record(x), target)
@@ -326,7 +329,7 @@ class RiverModel(Rival):
             if not abs(number) < LARGEST:
                 raise self._diverged()
             return number
-        label = said if said is None or self.model._multiclass else self._own(said)
+        label = said if said is None or self._many else self._own(said)
         return max(self._counts, key=self._counts.__getitem__, default=None) if label is None else label
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
@@ -336,7 +339,7 @@ class RiverModel(Rival):
         except NotImplementedError:
             label = self.predict_one(x)
             return {} if label is None else {label: 1.0}
-        own = shares if self.model._multiclass else {self._own(key): value for key, value in shares.items()}
+        own = shares if self._many else {self._own(key): value for key, value in shares.items()}
         known = self._counts
         return {label: share for label, share in own.items() if label in known and share == share}
 
@@ -346,11 +349,14 @@ class RiverModel(Rival):
         return self._labels.known[code] if code < len(self._labels) else None
 
     def _record(self, x: Any) -> dict[str, float]:
+        if x is self._last[0]:
+            return self._last[1]
         if len(x) != len(self._names):
             there = [] if self.encoder is None else self.encoder.features
             self._width = len(x)
             self._names = [*there, *(f"x{i}" for i in range(len(there), len(x)))][: len(x)]
-        return dict(zip(self._names, np.asarray(x, dtype=np.float64).tolist(), strict=True))
+        self._last = x, dict(zip(self._names, np.asarray(x, dtype=np.float64).tolist(), strict=True))
+        return self._last[1]
 
 
 # ---- whose models they are

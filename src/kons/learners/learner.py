@@ -191,9 +191,8 @@ class Learner(LateTargets):
         predictions: list[Any] = []
         shares: list[Mapping[Any, float]] = []
         sizes: list[int] = []
-        pause = 0.0
+        pause, began = 0.0, cpu_clock()
         for i, stop in enumerate([*known.tolist(), len(targets)]):
-            began = cpu_clock()
             for kept, target in zip(rows[learned:stop], targets[learned:stop], strict=True):
                 if at_once:
                     self.learn_one(kept[0], target)
@@ -202,11 +201,13 @@ class Learner(LateTargets):
             learned = stop
             sizes.append(self.size or 0)
             if i < len(X):
-                prediction, share = self._predicted_with_shares(X[i])
+                x = X[i]
+                prediction, share = self._predicted_with_shares(x)
                 predictions.append(prediction)
                 shares.append(share)
-                rows.append((X[i],) if at_once else self.row_to_keep(X[i]))
-            pause = max(pause, cpu_clock() - began)
+                rows.append((x,) if at_once else self.row_to_keep(x))
+            now = cpu_clock()
+            pause, began = max(pause, now - began), now
         kept_rows, size = np.diff(sizes) > 0, np.array(sizes[1:], dtype=np.int64)
         left = rows[learned:]
         if not self.labelled:
