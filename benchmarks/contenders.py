@@ -1,9 +1,9 @@
 """The learners of others, and the trivial ones: each plays a stream, predicting a row before learning it.
 
 River's learners have River's defaults, except that KNN searches the same last 1,000 rows exactly: its
-approximate search gives other figures in each run; dicts and the adapter of kons cost them 6 to 8 us a row.
-scikit-learn's Nystroem is fitted on the first rows,
-which looks at inputs ahead of their predictions; SGDRegressor then predicts and learns in mini-batches.
+approximate search gives other figures in each run; dicts and the adapter of kons cost them 7 to 10 us a row.
+scikit-learn's Nystroem is fitted on the first rows, which looks at inputs ahead of their predictions;
+SGDRegressor then predicts and learns in mini-batches.
 """
 
 from __future__ import annotations

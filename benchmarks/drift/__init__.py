@@ -2,7 +2,8 @@
 
 Each row is predicted before it is learned, the first 50 are not counted. The rivals' settings are chosen
 in hindsight, stream by stream: EmbeddedKONS its forgetting, neighbours their window; with ``--slow`` River's
-ARF as it comes. On streams of hundreds of thousands of rows the dearest of them are left out.
+ARF, for numbers between scalers. CapyMOA's forests, which need Java and an older pandas, are not among them.
+On streams of hundreds of thousands of rows the dearest are left out.
 """
 
 from __future__ import annotations

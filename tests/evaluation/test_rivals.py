@@ -68,6 +68,25 @@ def test_text_gaps_and_late_columns(name):
     assert 0.5 < result.metrics["auc"] <= 1.0
 
 
+@pytest.mark.parametrize("name", ["sklearn_boosting", "river_linear"])
+def test_a_late_column_that_comes_while_rows_wait(name):
+    needs(name)
+    result = kons.evaluate(make_rival(name, "classification", **CHEAP.get(name, {})), untidy(), delay=130)
+    assert result.learner.rows_seen == 300
+    assert result.loss < result.baselines["constant"]
+
+
+@pytest.mark.parametrize("name", ["sklearn_boosting", "river_linear"])
+def test_three_labels_of_text_and_gaps(name):
+    needs(name)
+    X, _ = stream("regression")
+    y = np.where(X[:, 0] > 0.3, "a", np.where(X[:, 1] > 0.0, "b", "c")).astype(object)
+    X[::9, 2] = np.nan
+    result = kons.evaluate(make_rival(name, "classification", **CHEAP.get(name, {})), (X, y))
+    assert result.loss < 0.5 * result.baselines["constant"]
+    assert result.metrics["log_loss"] < np.log(3)
+
+
 class Remembering(DecisionTreeRegressor):
     """Notes how many rows each fit had."""
 

@@ -110,7 +110,7 @@ class Prequential(Part):
         :class:`kons.evaluation.class_weights.BalancedWeights`.
     pauses:
         Rows one by one, by ``predict_one`` and ``learn_one``: the result then has the longest of these steps,
-        and no figure without last targets. Takes 0.5 to 10 times as long as blocks.
+        and no figure without last targets. Takes 1.2 to 15 times as long as blocks (``auto`` 1.4, exact 10).
 
     The first rows, predicted before any target was known (one, and as many more as targets are late), are
     in no figure. Of a learner that looks back some rows are also predicted without last targets

@@ -73,7 +73,8 @@ class Rival(Learner):
 
     def widen(self, columns: int = 1, samples: Any = None) -> None:
         """Rows have more features from now on."""
-        self._width = (self._width or 0) + columns
+        if self._width is not None:
+            self._width += columns
 
     def advance(self, X: Any, y: Any, sample_weight: Any = None) -> Trace:
         """Predict, then learn, each row of X in order."""
@@ -278,8 +279,6 @@ class RiverModel(Rival):
         super().__init__(model, _task_of_river(model) if task is None else task)
         self._many: bool = self.labelled and model._multiclass
         self._names: list[str] = []
-        # The row that was asked last, and its dict: it is learned next.
-        self._last: tuple[Any, dict[str, float]] = (None, {})
         self._total = 0.0
         self._counts: dict[Any, int] = {}
 
@@ -349,14 +348,11 @@ class RiverModel(Rival):
         return self._labels.known[code] if code < len(self._labels) else None
 
     def _record(self, x: Any) -> dict[str, float]:
-        if x is self._last[0]:
-            return self._last[1]
         if len(x) != len(self._names):
             there = [] if self.encoder is None else self.encoder.features
             self._width = len(x)
             self._names = [*there, *(f"x{i}" for i in range(len(there), len(x)))][: len(x)]
-        self._last = x, dict(zip(self._names, np.asarray(x, dtype=np.float64).tolist(), strict=True))
-        return self._last[1]
+        return dict(zip(self._names, np.asarray(x, dtype=np.float64).tolist(), strict=True))
 
 
 # ---- whose models they are

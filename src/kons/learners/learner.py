@@ -201,11 +201,10 @@ class Learner(LateTargets):
             learned = stop
             sizes.append(self.size or 0)
             if i < len(X):
-                x = X[i]
-                prediction, share = self._predicted_with_shares(x)
+                prediction, share = self._predicted_with_shares(X[i])
                 predictions.append(prediction)
                 shares.append(share)
-                rows.append((x,) if at_once else self.row_to_keep(x))
+                rows.append((X[i],) if at_once else self.row_to_keep(X[i]))
             now = cpu_clock()
             pause, began = max(pause, now - began), now
         kept_rows, size = np.diff(sizes) > 0, np.array(sizes[1:], dtype=np.int64)
