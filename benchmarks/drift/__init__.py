@@ -2,13 +2,14 @@
 
 Each row is predicted before it is learned, the first 50 are not counted. The rivals' settings are chosen
 in hindsight, stream by stream: EmbeddedKONS its forgetting, neighbours their window; with ``--slow`` River's
-ARF, for numbers between scalers. CapyMOA's forests, which need Java and an older pandas, are not among them.
+ARF, numbers also between scalers. CapyMOA's forests, which need Java and an older pandas, are not among them.
 On streams of hundreds of thousands of rows the dearest are left out.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from river import forest
 
 from benchmarks.contenders import numbers, play_rival
 from benchmarks.drift import rivals
@@ -18,7 +19,7 @@ from benchmarks.reporting import Report, at_most
 from benchmarks.settings import Settings
 from kons import AutoKONS
 from kons.compilation import cpu_clock
-from kons.evaluation import make_rival
+from kons.evaluation import RiverModel, make_rival
 
 GOAL, UNCOUNTED, LONG, QUICK_ROWS = 1.15, 50, 50_000, 3_000
 
@@ -56,9 +57,17 @@ def contenders(moving: Moving, settings: Settings) -> list[tuple[str, rivals.Pla
     chosen = [(name, play) for name, play in rivals.always_there() if not (long and "0 rows" in name)]
     if settings.slow and not long:
         chosen.append(("River ARF", forest_of_river))
+        if not moving.classes:
+            chosen.append(("River ARF, both scaled", scaled_forest_of_river))
     return chosen
 
 
 def forest_of_river(moving: Moving) -> np.ndarray:
-    """River's adaptive random forest, for numbers between scalers."""
+    """River's adaptive random forest with its defaults."""
+    model = (forest.ARFClassifier if moving.classes else forest.ARFRegressor)(seed=0)
+    return play_rival(RiverModel(model), moving.stream.X, moving.stream.y)
+
+
+def scaled_forest_of_river(moving: Moving) -> np.ndarray:
+    """The same between scalers: columns in large units need them, one that comes to life is harmed."""
     return play_rival(make_rival("river_arf", moving.stream.task), moving.stream.X, moving.stream.y)
