@@ -86,7 +86,7 @@ lowest:
 	@$(LOWEST)/bin/python -m pip install --disable-pip-version-check --quiet uv
 	@echo "==> the lowest versions, without River"
 	@$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[test]'
-	@$(LOWEST)/bin/python $(PYTEST) -k 'not river' --ignore=src/kons/river \
+	@$(LOWEST)/bin/python $(PYTEST) -k 'not river and not comparing' --ignore=src/kons/river \
 	  --ignore-glob='tests/adapters/test_river*' --ignore=tests/contracts/test_front_door.py
 	@echo "==> the lowest versions, with River"
 	@$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e '.[dev]'

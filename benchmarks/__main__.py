@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks import (
     accuracy,
+    against_trees,
     auto,
     auto_rows,
     command_line,
@@ -58,6 +59,7 @@ BENCHMARKS = {
         rivals,
         auto,
         auto_rows,
+        against_trees,
         robust,
         drift,
         unseen,
@@ -77,13 +79,18 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes; goals are not judged")
     parser.add_argument("--slow", action="store_true", help="also River's forests: some ms a row")
     parser.add_argument("--cache", type=Path, metavar="FILE", help="JSON that keeps the results of rivals")
+    parser.add_argument("--sets", nargs="+", default=(), metavar="NAME", help="only these, of against_trees")
     arguments = parser.parse_args()
     if arguments.data is not None and not arguments.data.is_dir():
         parser.error(f"--data: {arguments.data} is not a folder")
     if arguments.cache is not None and not arguments.cache.parent.is_dir():
         parser.error(f"--cache: {arguments.cache.parent} is not a folder")
     settings = Settings(
-        folder=arguments.data, quick=arguments.quick, slow=arguments.slow, cache=arguments.cache
+        folder=arguments.data,
+        quick=arguments.quick,
+        slow=arguments.slow,
+        cache=arguments.cache,
+        sets=tuple(arguments.sets),
     )
 
     where = environment()

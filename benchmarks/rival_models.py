@@ -154,7 +154,10 @@ def _both_scaled(make: Make) -> Any:
 
 
 def play_river(make: Make, stream: RawStream, limit: float) -> Played:
-    """Row by row. What cannot be said yet, the first row always, is 0; a class comes back as -1 or 1."""
+    """Row by row, without the adapter of kons: its time is the unit of others.
+
+    What cannot be said yet, the first row always, is 0; a class comes back as -1 or 1.
+    """
     classes = stream.task == "classification"
     targets = (stream.y > 0.0).tolist() if classes else stream.y.tolist()
     prediction = np.zeros(len(stream.y))

@@ -10,13 +10,15 @@ from pathlib import Path
 class Settings:
     """Where the data are, whether small sizes will do, and whether slow learners are worth the wait.
 
-    ``cache`` is a file that keeps what slow learners of others reached, None to play them each time.
+    ``cache`` is a file that keeps what slow learners of others reached, None to play them each time; ``sets``
+    are those that ``against_trees`` plays, none for all.
     """
 
     folder: Path | None = None
     quick: bool = False
     slow: bool = False
     cache: Path | None = None
+    sets: tuple[str, ...] = ()
 
     @property
     def rounds(self) -> int:

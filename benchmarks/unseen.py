@@ -21,12 +21,13 @@ import river.datasets
 import sklearn.datasets
 from river import forest, linear_model, neighbors, preprocessing, tree
 
-from benchmarks.contenders import dicts
+from benchmarks.contenders import play_rival
 from benchmarks.measuring import blas_threads
 from benchmarks.reporting import Report, at_most
 from benchmarks.settings import Settings
 from benchmarks.streams import QUICK_ROWS
 from kons import AutoKONS
+from kons.evaluation import RiverModel
 
 MOST_ROWS = 10_000
 LAGS = 2
@@ -149,15 +150,7 @@ def _scaled(make: Make, classes: bool) -> Any:
 
 
 def play(make: Make, X: np.ndarray, unseen: Unseen) -> np.ndarray:
-    model, rows = make(), dicts(X)
-    targets = unseen.y.astype(int).tolist() if unseen.classes else unseen.y.tolist()
-    two = unseen.classes and unseen.y.max() == 1
-    prediction = np.zeros(len(targets))
-    for i, (row, target) in enumerate(zip(rows, targets, strict=True)):
-        guess = model.predict_one(row) if i else None
-        prediction[i] = 0.0 if guess is None else guess
-        model.learn_one(row, bool(target) if two else target)
-    return prediction
+    return play_rival(RiverModel(make()), X, unseen.y.astype(int) if unseen.classes else unseen.y)
 
 
 def ours(unseen: Unseen) -> np.ndarray:

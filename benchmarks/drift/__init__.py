@@ -2,17 +2,16 @@
 
 Each row is predicted before it is learned, the first 50 are not counted. The rivals' settings are chosen
 in hindsight, stream by stream: EmbeddedKONS its forgetting, neighbours their window; with ``--slow`` River's
-ARF as it comes. On streams of hundreds of thousands of rows the dearest of them are left out.
+ARF, numbers also between scalers. CapyMOA's forests, which need Java and an older pandas, are not among them.
+On streams of hundreds of thousands of rows the dearest are left out.
 """
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from river import forest
 
-from benchmarks.contenders import dicts
+from benchmarks.contenders import numbers, play_rival
 from benchmarks.drift import rivals
 from benchmarks.drift.streams import Moving, made_up, of_folder
 from benchmarks.measuring import blas_threads
@@ -20,6 +19,7 @@ from benchmarks.reporting import Report, at_most
 from benchmarks.settings import Settings
 from kons import AutoKONS
 from kons.compilation import cpu_clock
+from kons.evaluation import RiverModel, make_rival
 
 GOAL, UNCOUNTED, LONG, QUICK_ROWS = 1.15, 50, 50_000, 3_000
 
@@ -37,7 +37,7 @@ def run(settings: Settings) -> Report:
             learner = AutoKONS(moving.stream.task)
             trace = learner.advance(moving.stream.X, moving.stream.y)
             micro = (cpu_clock() - begun) / len(trace.prediction) * 1e6
-            loss = moving.loss(rivals.numbers(trace.prediction), UNCOUNTED)
+            loss = moving.loss(numbers(trace.prediction), UNCOUNTED)
             ratio = loss / played[best]
             table.append([moving.name, moving.kind, loss, played[best], best, ratio, micro])
             figures.append(at_most(GOAL, moving.name, ratio, "loss / best rival in hindsight"))
@@ -57,15 +57,17 @@ def contenders(moving: Moving, settings: Settings) -> list[tuple[str, rivals.Pla
     chosen = [(name, play) for name, play in rivals.always_there() if not (long and "0 rows" in name)]
     if settings.slow and not long:
         chosen.append(("River ARF", forest_of_river))
+        if not moving.classes:
+            chosen.append(("River ARF, both scaled", scaled_forest_of_river))
     return chosen
 
 
 def forest_of_river(moving: Moving) -> np.ndarray:
     """River's adaptive random forest with its defaults."""
-    make = partial(forest.ARFClassifier if moving.classes else forest.ARFRegressor, seed=0)
-    model, found = make(), []
-    for x, y in zip(dicts(moving.stream.X), moving.stream.y.tolist(), strict=True):
-        guess = model.predict_one(x)
-        found.append(0.0 if guess is None else float(guess))
-        model.learn_one(x, y)
-    return np.array(found)
+    model = (forest.ARFClassifier if moving.classes else forest.ARFRegressor)(seed=0)
+    return play_rival(RiverModel(model), moving.stream.X, moving.stream.y)
+
+
+def scaled_forest_of_river(moving: Moving) -> np.ndarray:
+    """The same between scalers: columns in large units need them, one that comes to life is harmed."""
+    return play_rival(make_rival("river_arf", moving.stream.task), moving.stream.X, moving.stream.y)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from benchmarks.contenders import numbers
 from benchmarks.drift.streams import Moving
 from kons.policies import Dependence
 from kons.recipes import for_task
@@ -49,11 +50,6 @@ def neighbours(moving: Moving, window: int) -> Predictions:
             else:
                 predictions[start + i] = found.mean()
     return predictions
-
-
-def numbers(predictions: np.ndarray) -> Predictions:
-    """Where nobody could say anything yet, 0."""
-    return np.array([0.0 if value is None else value for value in predictions], dtype=np.float64)
 
 
 def always_there() -> Iterator[tuple[str, Play]]:

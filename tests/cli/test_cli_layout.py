@@ -40,7 +40,7 @@ def test_a_comparison(blocks, file, no_report):
     assert title[0].startswith("houses.csv, predicting 'price'")
     assert table[0] == "learner"
     assert {"embedded:max_atoms=5", "sketched", "mean so far"} <= set(table)
-    assert frontier == ["frontier: no other learner is both better and faster."]
+    assert [line.partition(":")[0] for line in frontier] == ["last 1/4", "frontier"]
     assert notes[0] == "Notes"
     assert "- text, by its levels: town" in " ".join(notes)
     assert saved == ["Saved in out: summary.json."]
@@ -57,7 +57,8 @@ def test_scores_and_a_model(blocks, answer, file, no_report):
 
 
 def test_learners(blocks):
-    table, shared, example = blocks("learners")
+    table, shared, rivals, example = blocks("learners")
+    assert "river_arf" in " ".join(rivals)
     assert table[0] == "learner"
     assert [line.partition(":")[0] for line in shared[1:]] == ["Kernels", "Losses"]
     assert example[0] == "For example:"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import kons
 from kons.cli import main
 from kons.cli.files import save_picture
 from kons.cli.wording import with_flags
+from kons.evaluation import RIVALS
 from kons.recipes import RECIPES
 from kons.report.comparison import draw_frontier
 from kons.report.folder import RunFolder
@@ -350,6 +352,7 @@ def test_learners(said, capsys):
     assert main(["learners", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["learners"].keys() == RECIPES.keys()
+    assert found["rivals"].keys() == RIVALS.keys()
     for name, recipe in RECIPES.items():
         assert name in out
         assert recipe.description in " ".join(out.split())
@@ -380,6 +383,41 @@ def test_compare(answer, said, file):
     assert "frontier" in out
 
 
+def test_compare_with_models_of_other_libraries(answer, said, refused, file, monkeypatch):
+    """Text, dates and gaps reach them, too; all are then asked row by row, and pauses are told."""
+    learners = "embedded:max_atoms=20,sklearn_boosting:max_iter=10:window=300"
+    found = answer(*COMPARE, "--learners", learners, "--out", "out")
+    ours, trees = sorted(found["learners"], key=lambda entry: entry["learner"])
+    assert trees["parameters"] == {"max_iter": 10, "window": 300}
+    assert trees["atoms"] is None
+    for entry in (ours, trees):
+        assert entry["loss"] < found["baselines"]["constant"]
+        assert entry["last_quarter"] < found["baselines_last_quarter"]["constant"]
+        assert 0.0 < entry["longest_pause"] < entry["microseconds_per_row"] * 1e-6 * found["rows"]
+    alone = answer("run", *COMPARE[1:], "--learner", "embedded", "--set", "max_atoms=20")
+    assert ours["loss"] == pytest.approx(alone["loss"])
+    assert "longest pause, ms" in Path("out/report.html").read_text()
+    out = said(*COMPARE, "--learners", learners)
+    assert "max ms" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "max ms" not in said(*COMPARE, "--learners", "embedded")
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    told = refused(*COMPARE, "--learners", "auto,lightgbm", code=1)
+    assert "'lightgbm' needs an optional dependency. Install it: pip install 'kons[rivals]'" in told
+    weighed = ["compare", "houses.csv", "--target", "dear", "--class-weight", "balanced", "--learners"]
+    assert "is not for models of other libraries" in refused(*weighed, "sklearn_boosting", code=2)
+    kept = refused("run", *COMPARE[1:], "--learner", "lightgbm", code=2)
+    assert "kons compare FILE --learners auto,lightgbm" in kept
+
+
+def test_compare_with_river(answer, file):
+    pytest.importorskip("river", reason="River is not installed")
+    asked = ["compare", "houses.csv", "--target", "dear", "--drop", "price", "--learners"]
+    found = answer(*asked, "river_arf:n_models=3,river_linear", "--rows", "400")
+    assert {entry["name"] for entry in found["learners"]} == {"river_arf:n_models=3", "river_linear"}
+    assert found["learners"][0]["loss"] < found["baselines"]["constant"]
+
+
 def test_compare_without_names(answer, file):
     found = answer(*COMPARE, "--set", "max_atoms=10", "--rows", "200")
     assert {entry["name"] for entry in found["learners"]} == {"auto", "embedded"}
@@ -400,6 +438,13 @@ def test_compare_without_names(answer, file):
         (["--learners", "embedded:max_atoms"], 2, "--learners max_atoms: expected name=value"),
         (["--learners", "embedded:atoms=3"], 2, "takes no parameter 'atoms'"),
         (["--learners", "kons", "--set", "max_atoms=5"], 2, "--set max_atoms: none of the learners takes it"),
+        (["--learners", "river_arff"], 2, "did you mean 'river_arf'?"),
+        (["--learners", "sklearn_boosting:depth=2"], 2, "'sklearn_boosting' cannot be made of depth=2"),
+        (
+            ["--learners", "sklearn_boosting:max_iter=-1"],
+            1,
+            "could not fit after 50 row(s): InvalidParameterE",
+        ),
         (["--learners", "kons", "--picture", "a.gif"], 2, "must end in .svg, .png, .pdf"),
         (["--learners", "kons", "--out", "houses.csv"], 2, "is a file"),
     ],

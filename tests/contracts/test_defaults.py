@@ -20,7 +20,7 @@ DEFAULTS = {
         SketchedKONS: bound=1.0, regularization=1.0, shared_coins=True, weighted=False, seed=0
         Trace: rounding_clips=0
         certify: exact_up_to=4000
-        evaluate: delay=0, window=1000, baselines=True, intervals=0.9, trace=False
+        evaluate: delay=0, window=1000, baselines=True, intervals=0.9, pauses=False, trace=False
     """,
     "kons.policies": """
         Dependence: tolerance=0.0001
@@ -51,10 +51,11 @@ DEFAULTS = {
         KernelGradientDescent: bound=1.0
         OnlineLinear: regularization=0.1, standardize=False
         OnlineLogistic: regularization=0.1, standardize=True
-        Prequential: delay=0, window=1000, baselines=True, intervals=0.9
+        Prequential: delay=0, window=1000, baselines=True, intervals=0.9, pauses=False
         ResidualIntervals: level=0.9
-        evaluate: delay=0, window=1000, baselines=True, intervals=0.9, trace=False
+        evaluate: delay=0, window=1000, baselines=True, intervals=0.9, pauses=False, trace=False
         fit_batch: threshold=0.01, patience=100, max_passes=10, seed=0
+        make_rival: seed=0
     """,
     "kons.streams": """
         Plan: horizon=0

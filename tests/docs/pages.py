@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```\s*$", flags=re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
-TIMES = {"microseconds", "s", "seconds", "us", "us/row"}
+TIMES = {"max ms", "microseconds", "s", "seconds", "us", "us/row"}
 INDENTED = re.compile(r"(?:(?<=\n\n)|\A)((?:    \S[^\n]*\n?)+)")
 
 
@@ -114,12 +114,12 @@ def same_output(expected: str, printed: str) -> bool:
 
 def _words(text: str) -> Iterator[tuple[str, bool]]:
     """Each word, and whether it stands in a column of times."""
-    column: range = range(0)
+    columns: list[tuple[int, int]] = []
     for line in text.splitlines():
-        if heading := re.search("|".join(TIMES - {"s", "us"}), line):
-            column = range(*heading.span())
+        if headings := list(re.finditer("|".join(sorted(TIMES - {"s", "us"})), line)):
+            columns = [heading.span() for heading in headings]
         for word in re.finditer(r"\S+", line):
-            yield word.group(), word.start() < column.stop and word.end() > column.start
+            yield word.group(), any(word.start() < stop and word.end() > start for start, stop in columns)
 
 
 def _same_word(a: str, b: str, *, timed: bool) -> bool:

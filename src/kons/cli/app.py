@@ -166,10 +166,13 @@ def compare(
 
     kons compare houses.csv --target price --learners embedded,embedded:max_atoms=50
 
+    kons compare houses.csv --target price --learners auto,lightgbm,river_arf
+
     Parameters
     ----------
     learners
         Names from kons learners: a,b,c; parameters of one behind a colon: embedded:max_atoms=50.
+        Models of other libraries, too: lightgbm, river_arf; all are then asked row by row.
         Default: auto,embedded.
     set
         A parameter for all learners that take it: --set bandwidth=2; several times for several.

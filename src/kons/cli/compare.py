@@ -44,8 +44,9 @@ def contenders(names: Sequence[str], shared: dict[str, Any]) -> dict[str, Conten
     used: set[str] = set()
     for typed in names:
         learner, *own = typed.split(":")
-        require_learner(learner)
-        common = {name: value for name, value in shared.items() if name in RECIPES[learner].accepts}
+        require_learner(learner, rivals=True)
+        takes = RECIPES[learner].accepts if learner in RECIPES else ()
+        common = {name: value for name, value in shared.items() if name in takes}
         used |= common.keys()
         if typed in found:
             raise ConfigurationError(f"--learners has {typed} twice.")
@@ -101,18 +102,27 @@ def _print(
     told = f"{known.task}, {plural(known.rows, 'row')}, {columns}{stopped}"
     sheet.title(f"{stream.source}, predicting {known.target!r}", told)
     losses = loss_texts(known, [entry.loss for entry in entries])
+    quarters = loss_texts(known, [entry.last_quarter for entry in entries])
+    paused = any(entry.pause is not None for entry in entries)
     rows = [
         (
             (entry.name, "dim" if entry.rank is None else "bold" if entry.on_frontier else ""),
             text,
+            "" if entry.last_quarter is None else quarter,
             "" if entry.cost is None else number(entry.cost),
+            *(["" if entry.pause is None else number(1e3 * entry.pause)] if paused else []),
             "" if entry.atoms is None else count(entry.atoms),
             "baseline" if entry.rank is None else "frontier" if entry.on_frontier else "",
         )
-        for entry, text in zip(entries, losses, strict=True)
+        for entry, text, quarter in zip(entries, losses, quarters, strict=True)
     ]
-    sheet.table("tvvvd", rows, ("learner", loss_name(known), "us/row", "atoms"))
-    sheet.say(("\nfrontier: no other learner is both better and faster.", "dim"))
+    longest = ("max ms",) if paused else ()
+    heads = ("learner", loss_name(known), "last 1/4", "us/row", *longest, "atoms")
+    sheet.table("t" + "v" * (len(heads) - 1) + "d", rows, heads)
+    sheet.say(("\nlast 1/4: the loss of the last quarter of the rows. Times are CPU times.", "dim"))
+    if paused:
+        sheet.say(("max ms: the longest step, one row predicted and one learned.", "dim"))
+    sheet.say(("frontier: no other learner is both better and faster.", "dim"))
     sheet.notes(known.texts("notes"))
     if out is not None:
         sheet.say(f"\nSaved in {out}: {', '.join(files)}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kons.cli.screen import Cell, Sheet, print_json
+from kons.evaluation import RIVALS
 from kons.recipes import KERNELS, LOSSES, RECIPES
 from kons.recipes.registry import SHARED
 from kons.runs.settings import PLACED, Settings
@@ -17,7 +18,8 @@ def show(*, json: bool) -> int:
             name: {"description": recipe.description, "parameters": _told(recipe.accepts)}
             for name, recipe in RECIPES.items()
         }
-        print_json({"learners": learners, "kernels": list(KERNELS), "losses": list(LOSSES)})
+        rivals = {name: rival.description for name, rival in RIVALS.items()}
+        print_json({"learners": learners, "kernels": list(KERNELS), "losses": list(LOSSES), "rivals": rivals})
         return 0
     sheet = Sheet()
     rows: list[tuple[Cell, Cell]] = []
@@ -31,6 +33,8 @@ def show(*, json: bool) -> int:
     sheet.say(f"\nAll but {whole} take ", (", ".join(SHARED), "dim"), " as well.")
     for what, names in (("Kernels", KERNELS), ("Losses", LOSSES)):
         sheet.say(f"{what}: ", (", ".join(names), "dim"), ".")
+    sheet.say("\nFor kons compare only, models of other libraries (pip install 'kons[rivals]'):")
+    sheet.table("nt", [(name, (rival.description, "dim")) for name, rival in RIVALS.items()])
     sheet.say("\nFor example:")
     sheet.command("kons run FILE --target COLUMN --learner embedded --set max_atoms=400")
     sheet.say()

@@ -16,10 +16,12 @@ from kons.evaluation.logistic import OnlineLogistic
 from kons.evaluation.metrics import METRICS, Metric
 from kons.evaluation.prequential import Prequential, Scored
 from kons.evaluation.result import Evaluation
+from kons.evaluation.rivals import RIVALS, Refitted, RiverModel, make_rival
 from kons.evaluation.whole_stream import evaluate
 
 __all__ = [
     "METRICS",
+    "RIVALS",
     "Baseline",
     "BatchFit",
     "Evaluation",
@@ -32,9 +34,12 @@ __all__ = [
     "OnlineLogistic",
     "Persistence",
     "Prequential",
+    "Refitted",
     "ResidualIntervals",
+    "RiverModel",
     "RunningMean",
     "Scored",
     "evaluate",
     "fit_batch",
+    "make_rival",
 ]

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix
-from kons.compilation import wall_clock
+from kons.compilation import cpu_clock
 from kons.evaluation.held_out import HeldOut
 from kons.learners import Trace
 from kons.learners.labels import Labels
@@ -54,7 +54,7 @@ class AwayFromStream(Part):
         self._early, self._even = (HeldOut(task, names, positive) for _ in range(2))
         self._is_long = False
         self.seconds = 0.0
-        """Spent in asking, in the last block: no part of what the learner takes."""
+        """CPU time spent in asking, in the last block: no part of what the learner takes."""
 
     @property
     def figures(self) -> HeldOut:
@@ -71,9 +71,9 @@ class AwayFromStream(Part):
             for start, stop in parts:
                 self._is_long = self._is_long or first + stop > EARLY
                 rows = slice(start, start + _asked(first + start, stop - start))
-                began = wall_clock()
+                began = cpu_clock()
                 said = self._ask(learner, X[rows])
-                self.seconds += wall_clock() - began
+                self.seconds += cpu_clock() - began
                 weights = {name: value[start:stop] for name, value in options.items()}
                 traces.append(learner.advance(X[start:stop], y[start:stop], **weights))
                 if said is not None:  # only now are the targets known to be sound

@@ -46,7 +46,7 @@ class Delayed(Part):
         row t is predicted by a learner that has learned rows 0 .. t-1-delay, and nothing else
 
     One that keeps targets back by itself is handed them at once; its rows wait here all the same, for the
-    baselines. Memory for ``delay`` rows.
+    baselines. Memory for ``delay`` rows. ``one_by_one`` hands it each row by itself, timed.
 
     >>> from kons import EmbeddedKONS, Gaussian, Squared
     >>> learner = EmbeddedKONS(Gaussian(), Squared())
@@ -57,8 +57,8 @@ class Delayed(Part):
 
     STATE = fields(queue=Inner())
 
-    def __init__(self, learner: Any, delay: int) -> None:
-        self._learner, self.delay = learner, delay
+    def __init__(self, learner: Any, delay: int, *, one_by_one: bool = False) -> None:
+        self._learner, self.delay, self._one_by_one = learner, delay, one_by_one
         self._itself = learner.delay is not None
         self.queue: Queue = learner.new_queue()
         self.queue.most = delay + 1
@@ -86,10 +86,7 @@ class Delayed(Part):
             known = Known([kept for kept, _ in waited], values, counts)
             name = labels or _same
             if self._itself or not self.delay:
-                learner = self._learner
-                trace = (advance or learner.advance)(X, name(targets))
-                shares = np.nan_to_num(learner.probabilities(trace["scores"])) if learner.labelled else None
-                found = Interleaved(trace, shares, [])
+                found = self._as_they_come(X, name(targets), advance)
                 waiting = [(x,) for x in copied(X[own:])]
             else:
                 found = self._learner.interleave(X, known.waited, name(values), counts)
@@ -101,6 +98,18 @@ class Delayed(Part):
             queue.restore(mark)
             raise
         return found, known
+
+    def _as_they_come(self, X: Any, targets: Any, advance: Callable[[Any, Any], Trace] | None) -> Interleaved:
+        learner, each = self._learner, np.arange(len(X))
+        if self._one_by_one:
+            one_by_one: Interleaved = learner.one_by_one(X, [], targets, each, at_once=True)
+            return one_by_one
+        if advance is None:
+            interleaved: Interleaved = learner.interleave(X, [], targets, each)
+            return interleaved
+        trace = advance(X, targets)
+        shares = np.nan_to_num(learner.probabilities(trace["scores"])) if learner.labelled else None
+        return Interleaved(trace, shares, [])
 
     def finish(self, labels: Callable[[Any], Any] | None = None) -> None:
         """No row comes any more: the learner learns those that wait."""

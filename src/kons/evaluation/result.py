@@ -50,6 +50,8 @@ class Evaluation:
     curves: dict[str, Vector] = field(repr=False)
     """By name: windowed ``loss``, metrics, ``coverage`` and the baselines' losses; ``running_...`` of
     the losses over all rows so far; ``atoms``."""
+    last_quarter: dict[str, float] = field(default_factory=dict)
+    """Of ``loss`` and of each baseline, over the last quarter of the rows (to a 256th of all)."""
     baseline_metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     """Of two labels: AUC and average precision of the baselines, by their names. ``constant`` ranks by the
     share of a label so far, ``persistence`` by 1 or 0."""
@@ -63,6 +65,9 @@ class Evaluation:
     seconds: float = 0.0
     """Spent in the evaluation, the learner included; not in reading the stream."""
     learner_seconds: float = 0.0
+    """CPU time of the learner itself, of all its threads, to predict and to learn."""
+    longest_pause: float | None = None
+    """CPU seconds of the longest step, one row predicted and one learned; None where rows came in blocks."""
     classes: list[Any] | None = None
     positive: Any = None
     """Of two labels, the one that F1, precision, recall and average precision are about."""
@@ -83,7 +88,7 @@ class Evaluation:
 
     @property
     def microseconds_per_row(self) -> float:
-        """What the learner itself took, to predict and to learn."""
+        """CPU time that the learner itself took, to predict and to learn."""
         return 1e6 * self.learner_seconds / self.rows
 
     @property
@@ -162,6 +167,10 @@ class Evaluation:
             lines.append(("coverage", _number(self.coverage), f"aimed at {self.level:g}"))
         lines.append(("atoms", f"{self.atoms:,}", ""))
         lines.append(("time", f"{self.seconds:.3g} s", f"learner {self.microseconds_per_row:.3g} us a row"))
+        if self.longest_pause is not None:
+            lines.append(
+                ("longest pause", f"{1e3 * self.longest_pause:.3g} ms", "one row predicted, one learned")
+            )
         return head, lines
 
     @property

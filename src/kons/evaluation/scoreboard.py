@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.evaluation.metrics import AUC, Metric, Rows, Total
-from kons.evaluation.window import Curves, Window
+from kons.evaluation.window import Curves, Stretches, Window
 from kons.state import Count, Inner, Inners, Part, Whole, fields
 
 __all__ = ["Scoreboard"]
@@ -37,6 +37,7 @@ class Scoreboard(Part):
         _losses=Inners(),
         _window=Inner(),
         _curves=Inner(),
+        _stretches=Inner(),
         _atoms=Count(),
         positive=Count(at_most=1),
         _came=Whole(2),
@@ -65,6 +66,7 @@ class Scoreboard(Part):
         names = ["loss", *(metric.name for metric in self.metrics), *([] if labelled else ["coverage"])]
         running = (f"running_{name}" for name in ("loss", *baselines))
         self._curves = Curves([*names, *baselines, *running, "atoms"])
+        self._stretches = Stretches(len(self._losses))
         self._atoms = 0
         self.positive = 1
         """The code of the label that F1 is about."""
@@ -92,6 +94,11 @@ class Scoreboard(Part):
         """The mean loss of the learner and of each baseline."""
         return [total.value / self.scored if self.scored else math.nan for total in self._losses]
 
+    @property
+    def last_quarter(self) -> dict[str, float]:
+        """The mean loss over the last quarter of the rows, of the learner (``loss``) and each baseline."""
+        return dict(zip(("loss", *self.baselines), self._stretches.last(0.25), strict=True))
+
     def record(
         self,
         table: Matrix,
@@ -112,6 +119,7 @@ class Scoreboard(Part):
         self.classes = int(classes[-1])
         table = table[:, early:]
         self._window.append(table)
+        self._stretches.append(table[-len(self._losses) :])
         sums = np.cumsum(table[-len(self._losses) :], axis=1)
         came = self._came[:, None] + np.cumsum(table[0] == np.arange(2)[:, None], axis=1)
         while (row := self._curves.next_row) <= before + count:

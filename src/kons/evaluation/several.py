@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Matrix, as_outputs, as_points
-from kons.compilation import wall_clock
+from kons.compilation import cpu_clock, wall_clock
 from kons.errors import ConfigurationError
 from kons.evaluation.delay import Delayed
 from kons.evaluation.prequential import Prequential
@@ -37,9 +37,9 @@ def evaluate_several(
     traces: list[Trace] = []
     seconds, started = 0.0, wall_clock()
     for start in range(0, len(Y), block):
-        rows, clock = slice(start, start + block), wall_clock()
+        rows, clock = slice(start, start + block), cpu_clock()
         (found, *_), known = late.play(X[rows], Y[rows], start)
-        seconds += wall_clock() - clock
+        seconds += cpu_clock() - clock
         if found["prediction"].ndim == 1:  # no row was learned yet: a number for all targets
             found = replace(found, prediction=np.repeat(found["prediction"][:, None], Y.shape[1], axis=1))
         for k, engine in enumerate(engines):
@@ -60,6 +60,7 @@ def evaluate_several(
         loss=sum(one.loss for one in each),
         metrics={name: float(np.mean([one.metrics[name] for one in each])) for name in first.metrics},
         baselines={name: sum(one.baselines[name] for one in each) for name in first.baselines},
+        last_quarter={name: sum(one.last_quarter[name] for one in each) for name in first.last_quarter},
         curves={
             name: (np.sum if name in sums else np.mean)([one.curves[name] for one in each], axis=0)
             for name in first.curves

@@ -13,6 +13,7 @@ from kons.arrays import as_targets
 from kons.errors import ConfigurationError, announce
 from kons.evaluation.prequential import Prequential, Scored
 from kons.evaluation.result import Evaluation
+from kons.evaluation.rivals import RIVALS, Rival, as_rival, make_rival
 from kons.evaluation.several import evaluate_several
 from kons.learners import Classifier, Scaled, Trace
 from kons.learners.protocol import as_learner
@@ -38,6 +39,7 @@ def evaluate(
     intervals: float | None = 0.9,
     positive: str | None = None,
     class_weight: str | None = None,
+    pauses: bool = False,
     trace: bool = False,
     callback: Callable[[Prequential, Scored], None] | None = None,
 ) -> Evaluation:
@@ -56,7 +58,9 @@ def evaluate(
     learner:
         A name from :data:`kons.recipes.RECIPES` ("auto" if you have none in mind), a learner in raw units
         (what :func:`kons.recipes.for_task` makes), a core learner such as :class:`kons.EmbeddedKONS`, or one
-        of your own: ``predict_one`` and ``learn_one`` are enough (:mod:`kons.learners.protocol`).
+        of your own: ``predict_one`` and ``learn_one`` are enough (:mod:`kons.learners.protocol`). Or a rival,
+        :mod:`kons.evaluation.rivals`: an estimator of scikit-learn, fitted again whenever 10 % more rows
+        have come, a model of River, or a name from :data:`kons.evaluation.RIVALS`.
     stream:
         A :class:`kons.streams.Stream`, a pair (X, y), an iterable of (x, y) or (dict, y), or anything that
         :func:`kons.streams.open_stream` takes. With a pair whose y is of shape (n, k), k > 1, an array or a
@@ -73,7 +77,7 @@ def evaluate(
     scale:
         "auto" wraps a core learner that has learned nothing yet in :class:`kons.Scaled` (labels: around a
         :class:`kons.Classifier`), and says so. "none" leaves units as they are, and is not for "auto".
-    baselines, intervals, positive, class_weight:
+    baselines, intervals, positive, class_weight, pauses:
         As in :class:`kons.evaluation.Prequential`.
     trace:
         Keep the learner's :class:`kons.Trace` in memory, up to a million rows.
@@ -90,6 +94,7 @@ def evaluate(
     >>> bool(0.87 < result.coverage < 0.93)
     True
     """
+    learner = as_rival(learner)
     asked = task if task != "auto" or isinstance(learner, str) else as_learner(learner).task
     choices: Any = {"metrics": metrics, "window": window, "baselines": baselines, "intervals": intervals}
     if asked != "classification" and _several_targets(stream):
@@ -109,7 +114,15 @@ def evaluate(
         delay = opened.total_delay(delay)
     chosen = looks_like if asked == "auto" else asked
     ready, note = in_raw_units(learner, chosen, scale, length, delay)
-    engine = Prequential(ready, chosen, delay=delay, positive=positive, class_weight=class_weight, **choices)
+    engine = Prequential(
+        ready,
+        chosen,
+        delay=delay,
+        positive=positive,
+        class_weight=class_weight,
+        pauses=pauses,
+        **choices,
+    )
     if note:
         announce(f"kons: {note}")
         engine.notes.append(note)
@@ -142,6 +155,8 @@ def in_raw_units(
     """
     if scale not in ("auto", "none"):
         raise ConfigurationError(f'scale is {scale!r}, expected "auto" or "none".')
+    if isinstance(learner, str) and learner in RIVALS:
+        return make_rival(learner, task), ""
     if isinstance(learner, str):
         kind = cast(Literal["regression", "classification"], task)
         takes = recipes.RECIPES[learner].accepts if learner in recipes.RECIPES else ()
@@ -149,6 +164,8 @@ def in_raw_units(
         fitting: dict[str, Any] = {name: value for name, value in given.items() if name in takes}
         return recipes.for_task(kind, learner, scale=cast(Literal["auto", "none"], scale), **fitting), ""
     told = as_learner(learner)
+    if isinstance(learner, Rival) and learner.task != task:
+        raise ConfigurationError(f"{learner.name} is for {learner.task}, and the targets are for {task}.")
     if told.units != "scaled" or told.rows_seen:
         return learner, ""
     if task == "classification" and not told.labelled:

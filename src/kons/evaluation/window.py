@@ -1,4 +1,4 @@
-"""The last rows of a stream, and curves of bounded length along it."""
+"""The last rows of a stream, and curves and sums of bounded length along it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kons.arrays import Matrix
 from kons.state import Array, Count, Field, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["Curves", "Window"]
+__all__ = ["Curves", "Stretches", "Window"]
 
 # A curve has a point every so many rows at first, and at most so many points.
 FIRST_STRIDE = 32
@@ -121,3 +121,47 @@ class Curves(Part):
     def table(self) -> Matrix:
         """A row per point, a column per name."""
         return np.array(self._points, dtype=np.float64).reshape(len(self), len(self.names))
+
+
+class _Sums(Array):
+    """A table of the shape that the part has."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        return stored.array(key, *getattr(part, name).shape)
+
+
+class Stretches(Part):
+    """Sums over at most 512 stretches of a stream, all of one length, which doubles when they are full.
+
+    What came last is then known without subtracting sums, in which a few huge values would drown it.
+
+    >>> import numpy as np
+    >>> stretches = Stretches(columns=1)
+    >>> stretches.append(np.repeat([1e30, 3.0], [700, 300])[None])
+    >>> stretches.length, stretches.last(0.25)
+    (2, [3.0])
+    """
+
+    STATE = fields(rows=Count(), length=Count(at_least=1), _sums=_Sums())
+
+    def __init__(self, columns: int) -> None:
+        self.rows, self.length = 0, 1
+        self._sums = np.zeros((columns, MOST_POINTS))
+
+    def append(self, values: Matrix) -> None:
+        """More rows, a row of ``values`` per column."""
+        while values.shape[1]:
+            part = values[:, : MOST_POINTS * self.length - self.rows]
+            at = (self.rows + np.arange(part.shape[1])) // self.length
+            self._sums = self._sums + [np.bincount(at, row, minlength=MOST_POINTS) for row in part]
+            self.rows, values = self.rows + part.shape[1], values[:, part.shape[1] :]
+            if self.rows == MOST_POINTS * self.length:
+                pairs = self._sums[:, ::2] + self._sums[:, 1::2]
+                self._sums, self.length = np.hstack([pairs, np.zeros_like(pairs)]), 2 * self.length
+
+    def last(self, share: float) -> list[float]:
+        """The mean of each column over this share of the rows, to the nearest stretch; NaN of no rows."""
+        first = round((1.0 - share) * self.rows / self.length)
+        count = self.rows - first * self.length
+        means: list[float] = (self._sums[:, first:].sum(axis=1) / (count or np.nan)).tolist()
+        return means

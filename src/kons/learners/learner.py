@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kons.arrays import Integers, Matrix, as_objects, as_points, as_row
+from kons.compilation import cpu_clock
 from kons.learners.labels import Labels, object_array
 from kons.learners.late import LateTargets
 from kons.learners.queue import Kept
@@ -36,6 +37,8 @@ class Interleaved(NamedTuple):
     """Of labels: a column per class in the order of ``classes``, 0 where a class was not known."""
     waiting: list[Kept]
     """What is kept of those among them that were not learned."""
+    pause: float | None = None
+    """CPU seconds of the longest step, learning and predicting; None: rows were not taken one by one."""
 
 
 class Learner(LateTargets):
@@ -175,23 +178,35 @@ class Learner(LateTargets):
             trace = self.advance(X, y)
             probabilities = np.nan_to_num(self.probabilities(trace["scores"])) if self.labelled else None
             return Interleaved(trace, probabilities, [])
-        return self._row_by_row(X, waiting, y, known)
+        return self.one_by_one(X, waiting, y, known)
 
-    def _row_by_row(self, X: Any, waiting: Sequence[Kept], y: Any, known: Integers) -> Interleaved:
+    def one_by_one(
+        self, X: Any, waiting: Sequence[Kept], y: Any, known: Integers, *, at_once: bool = False
+    ) -> Interleaved:
+        """As :meth:`interleave`, with ``predict_one`` and ``learn_one``, and timed row by row.
+
+        ``at_once``: each row is learned before the next is predicted, and so need not be kept.
+        """
         rows, learned, targets = list(waiting), 0, _each(y)
         predictions: list[Any] = []
         shares: list[Mapping[Any, float]] = []
         sizes: list[int] = []
+        pause, began = 0.0, cpu_clock()
         for i, stop in enumerate([*known.tolist(), len(targets)]):
             for kept, target in zip(rows[learned:stop], targets[learned:stop], strict=True):
-                self.learn_kept_row(kept, target)
+                if at_once:
+                    self.learn_one(kept[0], target)
+                else:
+                    self.learn_kept_row(kept, target)
             learned = stop
             sizes.append(self.size or 0)
             if i < len(X):
                 prediction, share = self._predicted_with_shares(X[i])
                 predictions.append(prediction)
                 shares.append(share)
-                rows.append(self.row_to_keep(X[i]))
+                rows.append((X[i],) if at_once else self.row_to_keep(X[i]))
+            now = cpu_clock()
+            pause, began = max(pause, now - began), now
         kept_rows, size = np.diff(sizes) > 0, np.array(sizes[1:], dtype=np.int64)
         left = rows[learned:]
         if not self.labelled:
@@ -200,13 +215,13 @@ class Learner(LateTargets):
             found = np.empty((len(X), *shape))
             for i, prediction in enumerate(predictions):
                 found[i] = prediction
-            return Interleaved(Trace(kept=kept_rows, size=size, prediction=found), None, left)
+            return Interleaved(Trace(kept=kept_rows, size=size, prediction=found), None, left, pause)
         classes = Labels(self.classes)
         probabilities = np.zeros((len(X), len(classes)))
         for row, share in zip(probabilities, shares, strict=True):
             row[classes.find(list(share))] = list(share.values())
         trace = Trace(kept=kept_rows, size=size, prediction=object_array(predictions))
-        return Interleaved(trace, probabilities, left)
+        return Interleaved(trace, probabilities, left, pause)
 
     def _predicted_with_shares(self, x: Any) -> tuple[Any, Mapping[Any, float]]:
         """What ``predict_one`` says, and of labels the probabilities."""

@@ -32,7 +32,7 @@ from kons.learners.learner import Learner
 from kons.learners.trace import Trace
 from kons.stored import Stored
 
-__all__ = ["Learner", "OwnLearner", "as_learner", "can_learn", "described", "verbs_of"]
+__all__ = ["Learner", "OwnLearner", "as_learner", "can_fit", "can_learn", "described", "verbs_of"]
 
 
 #: What a learner of one's own may say about itself, as attributes of these names.
@@ -180,7 +180,7 @@ class OwnLearner(Learner):
         raise ConfigurationError(f"{self.name} cannot take more features than it began with.")
 
     def _by_rows(self, points: Any, targets: Any) -> Trace:
-        found = self._row_by_row(points, [], targets, np.arange(len(points)))
+        found = self.one_by_one(points, [], targets, np.arange(len(points)))
         if not self._labelled:
             return replace(found.trace, loss=(found.trace["prediction"] - targets) ** 2)
         pairs = zip(found.trace["prediction"], targets, strict=True)
@@ -383,3 +383,14 @@ def can_learn(thing: Any) -> bool:
     if isinstance(thing, type) or (isinstance(thing, Learner) and not thing.supervised):
         return False
     return not as_learner(thing).lacks("advance", "learn_one", "predict_one")
+
+
+def can_fit(thing: Any) -> bool:
+    """Whether it is fitted to all rows at once, as estimators of scikit-learn are, and does not learn online.
+
+    >>> from sklearn.linear_model import Ridge
+    >>> can_fit(Ridge()), can_fit("text")
+    (True, False)
+    """
+    fits = all(callable(getattr(thing, verb, None)) for verb in ("fit", "predict"))
+    return fits and bool(as_learner(thing).lacks("advance"))

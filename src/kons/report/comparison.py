@@ -34,6 +34,10 @@ class Entry:
     curve: Line | None = None
     rank: int | None = None
     """Among the learners; None for a baseline."""
+    last_quarter: float | None = None
+    """The loss of the last quarter of the rows."""
+    pause: float | None = None
+    """CPU seconds of the longest step, where rows came one by one."""
 
 
 def read_entries(folder: RunFolder) -> list[Entry]:
@@ -51,12 +55,18 @@ def read_entries(folder: RunFolder) -> list[Entry]:
             name in best,
             _curve(entry.get("curve")),
             rank,
+            as_number(entry.get("last_quarter")),
+            as_number(entry.get("longest_pause")),
         )
         for rank, entry in enumerate(learners, 1)
     ]
-    baselines = folder.numbers("baselines")
+    baselines, quarters = folder.numbers("baselines"), folder.numbers("baselines_last_quarter")
     names = words.baseline_names(folder.task).items()
-    entries += [Entry(label, baselines[key]) for key, label in names if key in baselines]
+    entries += [
+        Entry(label, baselines[key], last_quarter=quarters.get(key))
+        for key, label in names
+        if key in baselines
+    ]
     return sorted(entries, key=lambda entry: or_infinite(entry.loss))
 
 
@@ -121,20 +131,28 @@ def _ranking(folder: RunFolder, entries: list[Entry]) -> Table:
     losses = [entry.loss for entry in entries]
     first = next((entry.loss for entry in entries if entry.rank == 1), None)
     ratios = [loss / first if first and loss is not None else None for loss in losses]
-    texts = zip(words.loss_texts(folder, losses), column(ratios, 3, by_least=True), strict=True)
+    quarters = words.loss_texts(folder, [entry.last_quarter for entry in entries])
+    texts = zip(words.loss_texts(folder, losses), column(ratios, 3, by_least=True), quarters, strict=True)
     cells = [
         [
             str(entry.rank or ""),
             f"{'' if entry.rank else 'baseline: '}{entry.name}{' *' if entry.on_frontier else ''}",
             text,
             ratio,
+            "" if entry.last_quarter is None else quarter,
             "" if entry.cost is None else number(entry.cost, 2),
+            "" if entry.pause is None else number(1e3 * entry.pause, 2),
             "" if entry.atoms is None else count(entry.atoms),
         ]
-        for entry, (text, ratio) in zip(entries, texts, strict=True)
+        for entry, (text, ratio, quarter) in zip(entries, texts, strict=True)
     ]
-    heads = ["", "learner", words.loss_name(folder), "times the best", "microseconds a row", "points kept"]
-    return Table(heads, cells, [True, False, True, True, True, True])
+    heads = ["", "learner", words.loss_name(folder), "times the best", "last quarter"]
+    heads += ["microseconds a row", "longest pause, ms", "points kept"]
+    # What nobody has is no column: of blocks there are no pauses.
+    shown = [at for at in range(len(heads)) if at < 4 or any(row[at] for row in cells)]
+    return Table(
+        [heads[at] for at in shown], [[row[at] for at in shown] for row in cells], [at != 1 for at in shown]
+    )
 
 
 def _curve(found: Any) -> Line | None:

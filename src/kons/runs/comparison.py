@@ -11,6 +11,7 @@ from kons.compilation import wall_clock
 from kons.errors import ConfigurationError
 from kons.evaluation import Evaluation, Prequential
 from kons.evaluation.result import LOSS_NAMES
+from kons.evaluation.rivals import RIVALS, make_rival
 from kons.runs.circumstances import blas_threads, versions
 from kons.runs.folder import RUN, SUMMARY, FolderWriter
 from kons.runs.run import Progress
@@ -22,7 +23,7 @@ __all__ = ["Comparison", "Contender", "compare"]
 
 
 class Contender(NamedTuple):
-    """A learner by its name in the registry, with parameters."""
+    """A learner by its name in the registry, or a rival by that in ``RIVALS``, with parameters."""
 
     learner: str
     parameters: dict[str, Any]
@@ -51,6 +52,7 @@ class Comparison(NamedTuple):
     def summary(self) -> dict[str, Any]:
         """What JSON can hold."""
         first = next(iter(self.results.values()))
+        played = next((found for found in self.results.values() if found.baselines), first)
         document: dict[str, Any] = finite(
             {
                 "rows": first.rows,
@@ -58,9 +60,8 @@ class Comparison(NamedTuple):
                 "target": self.stream.target,
                 "loss_name": LOSS_NAMES[first.task],
                 "baselines": self.baselines,
-                "baseline_metrics": next(
-                    (found.baseline_metrics for found in self.results.values() if found.baselines), {}
-                ),
+                "baselines_last_quarter": {name: played.last_quarter[name] for name in played.baselines},
+                "baseline_metrics": played.baseline_metrics,
                 "frontier": self.frontier,
                 "learners": [
                     {
@@ -68,10 +69,12 @@ class Comparison(NamedTuple):
                         "learner": self.contenders[name].learner,
                         "parameters": self.contenders[name].parameters,
                         "loss": result.loss,
+                        "last_quarter": result.last_quarter["loss"],
                         "metrics": result.metrics,
                         "coverage": result.coverage,
-                        "atoms": result.atoms,
+                        "atoms": None if self.contenders[name].learner in RIVALS else result.atoms,
                         "microseconds_per_row": result.microseconds_per_row,
+                        "longest_pause": result.longest_pause,
                         "curve": {
                             "row": result.checkpoints.tolist(),
                             "loss": result.curves["running_loss"].tolist(),
@@ -111,17 +114,25 @@ def compare(
     """Run several learners, each under a name, over the source of ``settings``.
 
     Each row is read once, and predicted and learned by each learner. Costs what they cost one after another,
-    less the reading. ``stop()`` is looked at after each block, and ends the comparison there.
+    less the reading. ``stop()`` is looked at after each block, and ends the comparison there. Where one is a
+    rival, all are asked row by row, and the longest step of each is told: in blocks there are no such steps.
     """
     if not contenders:
         raise ConfigurationError("no learners are given: expected at least one name.")
+    rivals = [name for name, contender in contenders.items() if contender.learner in RIVALS]
+    if rivals and settings.class_weight is not None:
+        raise ConfigurationError(f"class_weight is not for models of other libraries, such as {rivals[0]!r}.")
     stream = settings.open(quiet=quiet)
     engines: dict[str, Prequential] = {}
     for name, contender in contenders.items():
-        asked = replace(settings, **contender._asdict())
-        asked.require_memory(stream)
+        if name in rivals:
+            made: Any = make_rival(contender.learner, stream.task, seed=settings.seed, **contender.parameters)
+        else:
+            asked = replace(settings, **contender._asdict())
+            asked.require_memory(stream)
+            made = asked.make_learner(stream)
         # The baselines are the same for all.
-        engines[name] = settings.make_engine(stream, asked.make_learner(stream), baselines=not engines)
+        engines[name] = settings.make_engine(stream, made, baselines=not engines, pauses=bool(rivals))
     began = wall_clock()
     stopped = False
     for block in settings.blocks(stream):

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from kons.arrays import require_integer
 from kons.errors import ConfigurationError, InputError, announce
-from kons.evaluation import Prequential
+from kons.evaluation import RIVALS, Prequential
 from kons.files import about, load
 from kons.learners.protocol import as_learner
 from kons.recipes import RECIPES, Recipe, for_task, warmup_for
@@ -138,7 +138,9 @@ class Settings:
             return min(1.0, rows / total)
         return stream.bytes_done / stream.bytes_total if stream.bytes_total else None
 
-    def make_engine(self, stream: Stream, learner: Any, *, baselines: bool = True) -> Prequential:
+    def make_engine(
+        self, stream: Stream, learner: Any, *, baselines: bool = True, pauses: bool = False
+    ) -> Prequential:
         """What evaluates a learner along the stream."""
         return Prequential(
             learner,
@@ -148,6 +150,7 @@ class Settings:
             baselines=baselines,
             positive=self.positive if stream.task == "classification" else None,
             class_weight=self.class_weight,
+            pauses=pauses,
         )
 
     def require_memory(self, stream: Stream) -> None:
@@ -211,10 +214,17 @@ class Settings:
         return cls(**{name: value for name, value in values.items() if name in own}, reading=reading)
 
 
-def require_learner(name: str) -> None:
-    """Refuse a name that is not in the registry."""
-    if name not in RECIPES:
-        raise ConfigurationError(f"there is no learner {name!r}{_hint(name, RECIPES, 'There are')}")
+def require_learner(name: str, *, rivals: bool = False) -> None:
+    """Refuse a name that is not in the registry, nor, where ``rivals`` are taken, one of them."""
+    if name in RECIPES or (rivals and name in RIVALS):
+        return
+    if name in RIVALS:
+        raise ConfigurationError(
+            f"{name!r} is a model of another library, which is compared and not kept: use "
+            f"kons compare FILE --learners auto,{name}."
+        )
+    known = [*RECIPES, *(RIVALS if rivals else ())]
+    raise ConfigurationError(f"there is no learner {name!r}{_hint(name, known, 'There are')}")
 
 
 def _found_from(there: str, here: str) -> str:
