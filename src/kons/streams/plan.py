@@ -193,7 +193,9 @@ def make_plan(
     for sure.
     """
     if target in drop:
-        raise ConfigurationError(f"column {target!r} is the target: it cannot be dropped as well.")
+        raise ConfigurationError(
+            f"column {target!r} is the target: it cannot be dropped as well (drop, or id, which is no input)."
+        )
     rows, in_order = len(cells[target]), cells if ordered is None else ordered
     told = _Told(rows)
     if na_values:
