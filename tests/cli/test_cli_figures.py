@@ -271,10 +271,13 @@ def test_what_a_model_has_decided_is_not_said_again(answer, refused, file, no_re
     assert answer(*asked)["gaps"] == {}
 
 
-def test_a_model_keeps_its_delay(answer, file, no_report):
+def test_a_model_keeps_its_delay(answer, refused, file, no_report):
     asked = ["run", "houses.csv", "--target", "price", "--drop", "dear", "--rows", "300", "--effort", "tiny"]
-    answer(*asked, "--delay", "3", "--out", "out")
-    assert answer("run", "houses.csv", "--model", "out", "--rows", "50")["delay"] == 3
+    answer(*asked, "--delay", "3", "--horizon", "2", "--out", "out")
+    again = ["run", "houses.csv", "--model", "out", "--rows", "50"]
+    assert answer(*again)["delay"] == answer(*again, "--delay", "3")["delay"] == 5
+    said = refused(*again, "--delay", "2", code=2)
+    assert "--model out/model.kons has decided --delay already, 3: leave it out." in said
 
 
 def test_a_finished_run_is_resumed_to_what_is_missing(answer, file, capsys):

@@ -238,6 +238,7 @@ def test_wrong_usage(refused, file, arguments, words):
         (["--lag", "target"], 2, "--lag is 'target', expected a column and rows back"),
         (["--lag", "target:2", "--delay", "3"], 2, "use --lag target:N above 3, or a shorter --delay."),
         (["--lag", "target:2", "--shuffle"], 2, "leave out --shuffle, or --time and --lag."),
+        (["--id", "price"], 2, "'price' is the target: it cannot be dropped as well (--drop, or --id,"),
         (["--delimiter", "ab"], 2, "--delimiter is 'ab'"),
         (["--format", "xlsx"], 2, "--format is 'xlsx'"),
         (["--encoding", "klingon"], 2, "--encoding is 'klingon'"),

@@ -4,8 +4,10 @@ import csv
 import datetime
 import io
 import json
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -229,3 +231,47 @@ def test_epochs_in_files_are_dates(tmp_path, form):
     assert stream.features[:3] == ("ts days", "ts hour sin", "ts hour cos")
     assert "day days" in stream.features
     assert not [name for name in stream.features if name.startswith("day hour")]
+
+
+@pytest.mark.parametrize("source", ["t.jsonl", "t.json", "t.parquet", "frame", "dicts"])
+def test_texts_of_typed_sources_are_the_numbers_that_they_are_in_csv(tmp_path, monkeypatch, source):
+    """Digits alone are names there: what has numbers, too, has them for a reason."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {
+            "price": f"${1000 * i + 0.5:,.2f}",
+            "count": f"{777 * i % 2048:,}",
+            "share": "n/a" if i == 7 else f"{i % 17 / 10} %",
+            "mixed": f"{i * i + 1000:,}" if i % 2 else i * i,
+            "sum": f"{i / 4:.2f}",
+            "zip": f"{10007 + i % 3}",
+            "code": [f"{i % 5}", "3x"][i % 3 == 0],
+            "step": f"{i % 2 * 50} %",
+            "y": f"{i % 13 / 8:.3f}",
+        }
+        for i in range(60)
+    ]
+    frame = pd.DataFrame(rows).astype({"step": "category"})
+    frame.to_csv("t.csv", index=False)
+    frame.astype({"mixed": str}).to_parquet("t.parquet")
+    Path("t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    Path("t.json").write_text(json.dumps(rows))
+    names = [name for name in rows[0] if name != "y"]
+    dicts = [({name: row[name] for name in names}, row["y"]) for row in rows]
+    opened = {"frame": frame, "dicts": dicts}.get(source, source)
+    declared = [] if source in ("frame", "t.parquet") else ["step"]
+    found = open_stream(opened, "y", categorical=declared, quiet=True)
+    csv = open_stream("t.csv", "y", categorical=["zip", "code", "step"], quiet=True)
+    assert found.plan == csv.plan
+    assert [column.kind for column in csv.plan.columns] == ["number"] * 5 + ["text"] * 3
+    assert found.notes == csv.notes
+    np.testing.assert_array_equal(whole(found)[0], whole(csv)[0])
+    assert found.bad_cells == csv.bad_cells == {}
+
+
+def test_labels_that_are_digits_in_text_stay_labels():
+    frame = pd.DataFrame({"x": np.arange(30) % 7, "digit": [str(i % 10) for i in range(30)]})
+    stream = open_stream(frame, "digit", quiet=True)
+    assert (stream.task, stream.plan.target_kind) == ("classification", "text")
+    mixed = [({"x": i % 7}, i % 5 if i % 3 else "3x") for i in range(30)]
+    assert set(whole(open_stream(mixed, task="classification", quiet=True))[1]) == {*"01234", "3x"}

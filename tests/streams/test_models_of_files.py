@@ -11,6 +11,7 @@ from kons.errors import FileError
 from kons.files import from_bytes, to_bytes
 from kons.streams import open_stream
 from kons.streams.untidy import untidy_table
+from kons.tables import records_of
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +138,27 @@ def test_numbers_that_mean_something_else(tmp_path):
     assert twin.encoder.features == other.encoder.features
     assert twin.encoder.gaps == other.encoder.gaps
     assert twin.encoder.gaps["level"] == model.encoder.gaps["level"] + 7
+
+
+@pytest.mark.parametrize("learned_from", ["csv", "floats.csv", "parquet", "jsonl"])
+def test_whole_numbers_as_categories_are_the_same_in_all_files(tmp_path, learned_from):
+    """Where there are gaps, pandas has 10007 as 10007.0, and writes it so."""
+    zips = [None if i % 9 == 4 else 10007 + i % 5 for i in range(400)]
+    frame = pd.DataFrame({"zip": zips, "x": np.arange(400) % 4, "y": np.arange(400) % 5 * 1.5})
+    assert frame["zip"].dtype == float
+    frame.to_csv(tmp_path / "zips.floats.csv", index=False)
+    frame.astype({"zip": "Int64"}).to_csv(tmp_path / "zips.csv", index=False)
+    frame.to_parquet(tmp_path / "zips.parquet")
+    frame.to_json(tmp_path / "zips.jsonl", orient="records", lines=True, double_precision=1)
+    path = tmp_path / f"zips.{learned_from}"
+    stream = open_stream(path, "y", categorical=["zip"], task="regression", quiet=True)
+    assert sum(len(block.y) for block in stream.blocks()) == 400
+    encoder = stream.encoder
+    expected = encoder.look(next(stream.records()).records)
+    assert len(np.unique(expected, axis=0)) == 24  # five and a gap, each beside four numbers
+    for other in ("csv", "floats.csv", "parquet", "jsonl"):
+        again = open_stream(tmp_path / f"zips.{other}", plan=stream.plan, quiet=True)
+        np.testing.assert_array_equal(encoder.look(next(again.records()).records), expected)
+    np.testing.assert_array_equal(encoder.look(records_of(frame, encoder.columns)), expected)
+    dicts = frame.to_dict("records")
+    np.testing.assert_array_equal(encoder.look(records_of(dicts)), expected)

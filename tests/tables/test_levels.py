@@ -5,7 +5,7 @@ import pytest
 
 import effort
 from kons.tables import Encoder, records_of
-from kons.tables.levels import MOST_INDICATORS, Indicators, Levels, TargetStatistics
+from kons.tables.levels import MOST_INDICATORS, MOST_LEVELS, Indicators, Levels, TargetStatistics
 
 RNG = np.random.default_rng(6)
 
@@ -172,3 +172,20 @@ def test_later_on_only_frequent_levels_ask_for_more_columns():
     indicators.learn(frequent[:5])
     assert indicators.lacks_room(6)
     assert not indicators.lacks_room(0)
+
+
+def test_a_whole_number_is_the_same_level_with_and_without_its_decimal():
+    levels = Levels()
+    assert levels.learn(["4", "4.0", "7.0", "7", "-1", "v1", "v1.0", "4.50"]).tolist() == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+    assert levels.find(["-1.0", "4.5", "v1.0", ".0"]).tolist() == [2, -1, 4, -1]
+    levels.learn([f"n{i}" for i in range(MOST_LEVELS)])
+    assert levels.find_one("12") == levels.find_one("12.0") >= MOST_LEVELS

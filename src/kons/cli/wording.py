@@ -12,6 +12,7 @@ WORDS = (
     (r"\(numeric keeps it\)", "(--numeric keeps it)"),
     (r"\(header\)", "(else: --no-header)"),
     (r"\(categorical, or drop\)", "(--categorical, or --drop)"),
+    (r"\(drop, or id, which", "(--drop, or --id, which"),
     (r"set missing to (\w+)", r"--missing \1"),
     (r"skip bad rows \(on_bad_row\)", "skip bad rows (--on-bad-row skip)"),
     (r"set encoding to (\S+)\.", r"--encoding \1."),

@@ -155,8 +155,13 @@ class Run:
                 raise ConfigurationError(
                     f"{stream.source} has no column {stream.target!r} to learn: kons predict needs none."
                 )
-            if not settings.delay and (own := as_learner(learner).delay) is not None:
-                settings = replace(settings, delay=own - stream.delay)  # as it was made for
+            if (own := as_learner(learner).delay) is not None:
+                late = own - stream.delay  # as it was made for
+                if settings.delay not in (0, late):
+                    raise ConfigurationError(
+                        f"model {settings.model} has decided delay already, {late}: leave it out."
+                    )
+                settings = replace(settings, delay=late)
         engine = settings.make_engine(stream, learner)
         if folder is not None and not stream.resumable:
             announce(

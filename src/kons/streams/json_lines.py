@@ -18,7 +18,7 @@ from kons.streams.bytes import LONGEST, PIECE, Feed, Source, as_utf8, pieces
 from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
 from kons.streams.text import Record, TextReader, arrow
 from kons.streams.wording import shortened
-from kons.tables.cells import ColumnFormat
+from kons.tables.cells import PLAIN, ColumnFormat
 from kons.tables.moments import EPOCHS
 
 __all__ = ["JsonLinesReader"]
@@ -128,7 +128,9 @@ class JsonLinesReader(TextReader):
         types = {"number": pa.float64(), "flag": pa.bool_(), "text": pa.string(), "date": pa.string()}
         schema = pa.schema(
             [
-                (c.name, pa.float64() if c.order in EPOCHS and c.kind == "date" else types[c.kind])
+                (c.name, pa.float64())
+                if c.order in EPOCHS and c.kind == "date"
+                else (c.name, types[c.kind if c.style == PLAIN else "text"])
                 for c in wanted
             ]
         )

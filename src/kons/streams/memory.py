@@ -146,6 +146,7 @@ class FrameReader(_TableReader):
             raise InputError(f"two columns of the {kind} are called {shortened(twice)!r}: rename one.")
         self.name = f"a {kind} of {len(self._frame):,} rows"
         self._rows = len(self._frame)
+        self.categories = [str(name) for name in self._frame.columns if self._has_levels(name)]
         if extra is not None:
             target, y = extra
             self._extra = _one_dimension(y, len(self._frame))
@@ -157,6 +158,13 @@ class FrameReader(_TableReader):
             self.implied_target = target
         if not self._rows:
             raise InputError(f"{self.name}: it has no rows, expected at least one.")
+
+    def _has_levels(self, name: Any) -> bool:
+        """Whether the column is declared to be of some texts; of numbers, it is read as these."""
+        series = self._frame[name]
+        if series.dtype not in (self._nw.Categorical, self._nw.Enum):
+            return False
+        return all(isinstance(level, str) for level in series.drop_nulls().unique().to_list())
 
     def _fast(self, column: ColumnFormat, rows: slice) -> Values | None:
         series = self._frame[column.name][rows.start : rows.stop]

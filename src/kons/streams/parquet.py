@@ -38,6 +38,9 @@ class ParquetReader(Reader):
         if len(set(self.columns)) < len(self.columns):
             twice = next(name for name in self.columns if self.columns.count(name) > 1)
             raise InputError(f"{self.name}: two columns are called {shortened(twice)!r}.")
+        # As frames declare columns of some texts; what these hold looks like numbers, if at all, by chance.
+        levels = ("dictionary<values=string", "dictionary<values=large_string")
+        self.categories = [str(field.name) for field in schema if str(field.type).startswith(levels)]
         self._rows = rows
         if not rows:
             raise InputError(f"{self.name} has no rows; expected at least one.")

@@ -28,7 +28,6 @@ from kons.tables.cells import (
     is_flag,
     is_missing,
     is_number_text,
-    is_real,
     number_style,
     said_missing,
 )
@@ -188,12 +187,14 @@ def make_plan(
 ) -> tuple[Plan, list[str]]:
     """The plan for a source whose first rows hold these cells, and what was chosen, in words.
 
-    ``typed``: texts are texts, even where they look like numbers. ``named``: columns have names of their
+    ``typed``: texts are texts, even where they are whole numbers. ``named``: columns have names of their
     own; those of an array are all meant. ``categories`` and ``numeric``: columns that are text, or numbers,
     for sure.
     """
     if target in drop:
-        raise ConfigurationError(f"column {target!r} is the target: it cannot be dropped as well.")
+        raise ConfigurationError(
+            f"column {target!r} is the target: it cannot be dropped as well (drop, or id, which is no input)."
+        )
     rows, in_order = len(cells[target]), cells if ordered is None else ordered
     told = _Told(rows)
     if na_values:
@@ -215,7 +216,7 @@ def make_plan(
     target_kind = _target_kind(source, target, answer, cells[target], typed=typed)
     if task == "regression" and answer is not None and answer.kind == "flag":
         target_kind = "flag"  # yes and no as 1 and 0, as true and false are
-    mixed = not typed and target_kind == "number" and _some_text(cells[target], style)
+    mixed = target_kind == "number" and _some_text(cells[target], style)
     if mixed and task == "classification":
         target_kind = "text"  # labels, of which most look like numbers: 12, 13, 3x
     if task == "auto":
@@ -348,8 +349,8 @@ def _described(
         flags = TRUE | FALSE
         if all(cell.strip().casefold() in flags for cell in present):
             return replace(column, kind="flag")
-        style = None if typed or category else number_style(present, decimal=decimal)
-        if style is not None:
+        style = None if category else number_style(present, decimal=decimal)
+        if style is not None and not (typed and _may_be_names(present)):
             return _numbers(column, present, style)
         order = None if category else date_order(present)
         return column if order is None else replace(column, kind="date", order=order)
@@ -357,11 +358,16 @@ def _described(
         return replace(column, kind="flag")
     if category:
         return column
-    if sum(is_real(cell) or is_flag(cell) for cell in present) >= half:
-        return _numbers(column, present, PLAIN)
+    if (style := number_style(present)) is not None:
+        return _numbers(column, present, style)
     if sum(is_date(cell) for cell in present) >= half:
         return replace(column, kind="date", order="year first")
     return column if sum(isinstance(cell, str) for cell in present) >= half else None
+
+
+def _may_be_names(texts: Sequence[str]) -> bool:
+    """Whether only digits alone look like numbers: postal codes, labels, where a source has numbers, too."""
+    return number_style([text for text in texts if not text.strip().isdecimal()]) is None
 
 
 def _is_no_number(cell: Any) -> bool:

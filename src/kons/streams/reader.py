@@ -28,7 +28,7 @@ class Reader(ABC):
     named = True
     """Whether its columns have names of their own: those of an array have none, and are numbers."""
     typed = True
-    """Whether texts are texts even where they look like numbers."""
+    """Whether texts are texts even where they are whole numbers."""
     resumable = True
     delimiter = ","
     implied_target: str | None = None

@@ -93,6 +93,8 @@ class _Names(Field):
 class Levels(Part):
     """The codes of the levels of one column, in order of first appearance; a bounded number of them.
 
+    "4" and "4.0" are the same level, whichever came first.
+
     >>> levels = Levels()
     >>> levels.learn(["red", None, "red", "blue"]).tolist(), levels.find(["blue", "green"]).tolist()
     ([0, 1, 0, 2], [2, -1])
@@ -114,32 +116,40 @@ class Levels(Part):
 
     def learn(self, values: Any) -> Any:
         """The code of each value, new ones among them."""
-        codes, most = self.codes, MOST_LEVELS
+        codes = self.codes
         out = np.empty(len(values), dtype=np.int64)
         for i, value in enumerate(values):
             code = codes.get(value)
             if code is None:
-                code = codes.setdefault(value, len(codes)) if len(codes) < most else _bucket(value)
+                code = self.find_one(value)
+                code = code if code >= 0 else codes.setdefault(value, len(codes))
             out[i] = code
         return out
 
     def find(self, values: Any) -> Any:
         """The code of each value, -1 for one that is not known."""
-        full = len(self.codes) == MOST_LEVELS
-        codes = self.codes
-        known = [codes.get(value, -1) for value in values]
-        if full:
-            known = [code if code >= 0 else _bucket(value) for code, value in zip(known, values, strict=True)]
+        get, find_one = self.codes.get, self.find_one
+        known = [find_one(value) if (code := get(value)) is None else code for value in values]
         return np.array(known, dtype=np.int64)
 
     def find_one(self, value: Any) -> int:
         """The code of one value, -1 if it is not known."""
-        code = self.codes.get(value, -1)
+        code = self.codes.get(value)
+        if code is None:
+            code = self.codes.get(_written_otherwise(value), -1)
         return _bucket(value) if code < 0 and len(self.codes) == MOST_LEVELS else code
 
 
+def _written_otherwise(value: Any) -> Any:
+    """A whole number as text with ".0", or without: a file or a frame holds 4 as 4.0 where there are gaps."""
+    whole = value.removesuffix(".0") if type(value) is str else ""
+    if not whole.removeprefix("-").isdecimal():
+        return value
+    return f"{value}.0" if whole == value else whole
+
+
 def _bucket(value: Any) -> int:
-    digest = blake2b(str(value).encode("utf-8", "surrogatepass"), digest_size=4).digest()
+    digest = blake2b(str(value).removesuffix(".0").encode("utf-8", "surrogatepass"), digest_size=4).digest()
     return MOST_LEVELS + int.from_bytes(digest, "little") % BUCKETS
 
 

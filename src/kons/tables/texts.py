@@ -51,12 +51,6 @@ class TextFeatures(ColumnFeatures):
         names = self.levels.names
         return f"{name}={_shown(names[code[0]]) if len(code) and code[0] < len(names) else '?'}"
 
-    def read_text(self, text: Any) -> Any:
-        # Frames hold whole numbers as 4.0 where there are gaps beside them.
-        if isinstance(text, float) and text.is_integer() and self.levels is not None:
-            text = text if str(text) in self.levels.codes else int(text)
-        return super().read_text(text)
-
     def joins(self, value: str | None, late: bool) -> dict[str, float]:
         return self._more_indicators()
 
