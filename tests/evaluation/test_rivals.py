@@ -4,7 +4,7 @@ import importlib
 import sys
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -181,6 +181,48 @@ def test_an_error_is_told_in_a_sentence():
         KonsError, match=r"HistGradientBoostingRegressor could not fit after 50 row\(s\): Invalid"
     ):
         kons.evaluate(HistGradientBoostingRegressor(max_iter=-1), (X, y))
+
+
+class Odd(KNeighborsClassifier):
+    """Says what it is told to say of each row."""
+
+    said: Any = None
+
+    def predict_proba(self, X):
+        return np.repeat([self.said], len(X), axis=0)
+
+
+@pytest.mark.parametrize(
+    "said", [[np.nan, np.nan], [np.inf, 0.0], [10.0, 0.0], [-1.0, 2.0], [0.5], [0.4] * 3]
+)
+def test_what_is_no_probability_is_no_loss(monkeypatch, said):
+    monkeypatch.setattr(Odd, "said", said)
+    with pytest.raises(KonsError, match=r"Odd could not predict after 50 row.*no probabilities of 2 classes"):
+        kons.evaluate(Odd(), stream("classification", 120))
+
+
+@pytest.mark.parametrize("code", [-1, 2, 0.5])
+def test_a_label_that_nobody_learned_is_not_another(monkeypatch, code):
+    monkeypatch.setattr(RidgeClassifier, "predict", lambda self, X: np.full(len(X), code))
+    with pytest.raises(KonsError, match=r"RidgeClassifier could not predict .* labels that were not learned"):
+        kons.evaluate(RidgeClassifier(), stream("classification", 120))
+
+
+def test_an_error_without_words_is_told_by_its_name(monkeypatch):
+    def fail(self, X, y):
+        raise NotImplementedError
+
+    monkeypatch.setattr(Ridge, "fit", fail)
+    with pytest.raises(KonsError, match=r"after 50 row\(s\): NotImplementedError\.$"):
+        kons.evaluate(Ridge(), stream("regression", 60))
+
+
+def test_a_class_is_no_model_and_a_task_is_one_of_two():
+    for kind in (Ridge, kons.AutoKONS):
+        with pytest.raises(ConfigurationError, match=rf"{kind.__name__} is a class, expected a model"):
+            kons.evaluate(kind, stream("regression", 60))
+    with pytest.raises(ConfigurationError, match="task is 'ranking', expected"):
+        Refitted(Ridge(), "ranking")
 
 
 def test_lightgbm_has_its_defaults_on_one_thread(monkeypatch):

@@ -433,6 +433,20 @@ def test_a_level_that_comes_and_goes_is_followed_at_once():
     assert model.shares["last target"] > 0.2
 
 
+def test_weights_that_drown_the_priors_are_refused():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 2))
+    y = np.sign(X[:, 0])
+    model = AutoKONS(max_atoms=20)
+    found = model.advance(X, y, sample_weight=np.full(400, 1e12)).prediction
+    assert np.mean((found - y)[200:] ** 2) < 0.2
+    before = model.predict(X[:5])
+    for weight in (1e17, 1e60):  # worse than the mean, and no numbers
+        with pytest.raises(InputError, match=r"at most 1e[+]12: divide all of them by the largest"):
+            model.advance(X, y, sample_weight=np.full(400, weight))
+    np.testing.assert_array_equal(model.predict(X[:5]), before)
+
+
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_constant_targets_that_become_huge_stay_numbers(weight):
     rng = np.random.default_rng(0)

@@ -104,9 +104,9 @@ class Rival(Learner):
             raise
         except Exception as error:
             reason = " ".join(str(error).split()).rstrip(".")
+            said = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
             raise KonsError(
-                f"{self.name} could not {what} after {self.rows_seen:,} row(s): "
-                f"{type(error).__name__}: {reason}."
+                f"{self.name} could not {what} after {self.rows_seen:,} row(s): {said}."
             ) from error
 
     def _diverged(self) -> KonsError:
@@ -138,6 +138,8 @@ class Refitted(Rival):
 
     def __init__(self, model: Any, task: str | None = None, *, window: int | None = None) -> None:
         super().__init__(model, _task_of_estimator(model) if task is None else task)
+        if self.task not in ("regression", "classification"):
+            raise ConfigurationError(f'task is {task!r}, expected "regression" or "classification".')
         self.window = None if window is None else require_integer(window, "window", at_least=1)
         self.fitted: Any = None
         self._due = LEAST
@@ -230,10 +232,17 @@ class Refitted(Rival):
                 return numbers
             shares = np.zeros((len(X), len(self._labels)))
             if callable(getattr(self.fitted, "predict_proba", None)):
-                shares[:, np.asarray(self.fitted.classes_, dtype=np.int64)] = self.fitted.predict_proba(X)
+                codes = np.asarray(self.fitted.classes_, dtype=np.int64)
+                found = np.asarray(self.fitted.predict_proba(X), dtype=np.float64)
+                if found.shape != (len(X), len(codes)) or not ((found >= 0.0) & (found <= 1.0 + 1e-6)).all():
+                    raise ValueError(f"predict_proba gives no probabilities of {len(codes)} classes")
+                shares[:, codes] = found
             else:
-                shares[np.arange(len(X)), np.asarray(self.fitted.predict(X), dtype=np.int64)] = 1.0
-        return np.nan_to_num(shares)
+                said = np.asarray(self.fitted.predict(X))
+                if not np.isin(said, np.arange(len(self._labels))).all():
+                    raise ValueError(f"predict gives labels that were not learned: {said.ravel()[:3]}")
+                shares[np.arange(len(X)), said.astype(np.int64)] = 1.0
+        return shares
 
     def _constant(self) -> NDArray[Any]:
         targets = np.empty(0) if self._rows is None else self._rows.last()[0]
@@ -275,8 +284,8 @@ class RiverModel(Rival):
     array([0.  , 0.08])
     """
 
-    def __init__(self, model: Any, task: str | None = None) -> None:
-        super().__init__(model, _task_of_river(model) if task is None else task)
+    def __init__(self, model: Any) -> None:
+        super().__init__(model, _task_of_river(model))
         self._many: bool = self.labelled and model._multiclass
         self._names: list[str] = []
         self._total = 0.0
@@ -364,7 +373,9 @@ def as_rival(thing: Any) -> Any:
     >>> as_rival("auto")
     'auto'
     """
-    if isinstance(thing, (Learner, type)):
+    if isinstance(thing, type):
+        raise ConfigurationError(f"{thing.__name__} is a class, expected a model: {thing.__name__}(...).")
+    if isinstance(thing, Learner):
         return thing
     river = sys.modules.get("river.base")
     if river is not None and isinstance(thing, river.Estimator):
@@ -440,10 +451,10 @@ def _river_arf(task: str, seed: int, **parameters: Any) -> Rival:
 
     given = {"seed": seed} | parameters
     if task == "classification":
-        return RiverModel(forest.ARFClassifier(**given), task)
+        return RiverModel(forest.ARFClassifier(**given))
     # The linear models in its leaves diverge on raw columns, and nobody should be beaten for that.
     model: Any = preprocessing.StandardScaler() | forest.ARFRegressor(**given)
-    return RiverModel(preprocessing.TargetStandardScaler(model), task)
+    return RiverModel(preprocessing.TargetStandardScaler(model))
 
 
 def _river_linear(task: str, seed: int, **parameters: Any) -> Rival:
@@ -451,9 +462,9 @@ def _river_linear(task: str, seed: int, **parameters: Any) -> Rival:
 
     if task == "classification":
         two = linear_model.LogisticRegression(**parameters)
-        return RiverModel(preprocessing.StandardScaler() | multiclass.OneVsRestClassifier(two), task)
+        return RiverModel(preprocessing.StandardScaler() | multiclass.OneVsRestClassifier(two))
     model: Any = preprocessing.StandardScaler() | linear_model.LinearRegression(**parameters)
-    return RiverModel(preprocessing.TargetStandardScaler(model), task)
+    return RiverModel(preprocessing.TargetStandardScaler(model))
 
 
 #: Models of other libraries by the names that ``kons compare`` and :func:`kons.evaluate` take.

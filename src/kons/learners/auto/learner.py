@@ -40,8 +40,8 @@ __all__ = ["AutoKONS"]
 
 # Of a target: its squared error is still a number.
 LARGEST_TARGET = 1e150
-# Of a row: sums over rows are still numbers.
-LARGEST_WEIGHT = 1e100
+# Of a row: beside the priors, which are of the size of one row, rounding does not count yet.
+LARGEST_WEIGHT = 1e12
 # Of a column: sums stay finite numbers.
 LARGEST_SUM = 1e300
 # Columns of a trace that each target has.
