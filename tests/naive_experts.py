@@ -32,6 +32,8 @@ UNSEEN, FIRST_SEEN, STEADY_CONSTANT = -1e6, -4.0, 30.0
 NEAREST, MOST_NEIGHBOURS, MOST_NUMBERS = 8, 8192, 262144
 # Rows that are left where something has moved; rows that tell, and by how much.
 SHORT, LATEST, CLEARLY = 512, 128, 0.9
+# Where the first is hardly nearer than the ninth, all as far away count alike.
+ALIKE = 63.0 / 64.0
 
 # Stacking: by the row; the prior of a weight that starts at 0; squared errors beyond this are infinite.
 FORGETTING, DOUBT, NO_LIMIT = 0.9995, 10.0, 1e300
@@ -362,7 +364,10 @@ class Neighbours:
         distances = np.sum((point - points) ** 2, axis=1)
         latest_first = np.lexsort((-np.arange(len(points)), distances))[: NEAREST + 1]
         near, ninth = latest_first[:NEAREST], distances[latest_first[-1]]
-        shares = 1.0 - distances[near] / ninth if distances[near[0]] < ninth else np.ones(len(near))
+        shares = 1.0 - distances[near] / ninth
+        if not distances[near[0]] < ALIKE * ninth:
+            near = np.flatnonzero(distances <= (2.0 - ALIKE) * ninth)
+            shares = np.ones(len(near))
         return shares * weights[near] @ Y[near] / (shares @ weights[near])
 
     def learn(self, row, y, weight):

@@ -36,10 +36,10 @@ def test_a_prediction_is_the_weighted_mean_of_the_nearest_rows():
     np.testing.assert_allclose(expert.predict(asked), expected, atol=1e-4)
 
 
-def test_equal_distances_count_alike_and_the_latest_rows_are_taken():
+def test_all_rows_that_are_as_far_away_count_alike():
     expert = Neighbours(1, 1, most=1000)
     expert.learn_past(np.zeros((20, 1)), np.arange(20.0)[:, None], np.ones(20))
-    assert expert.predict(np.zeros((1, 1)))[0, 0] == np.arange(20 - NEAREST, 20).mean()
+    assert expert.predict(np.array([[0.0], [1.0]])).ravel().tolist() == [9.5, 9.5]
 
 
 def test_before_there_are_nine_rows_all_count_alike():
@@ -131,3 +131,16 @@ def test_what_is_fixed_is_not_searched_for():
     fixed = Fixed(bandwidth=0.3, regularization=0.7)
     found = given.along_axes(X, X[:, :1], np.ones(100), fixed, np.random.default_rng(0))
     assert (found.bandwidth, found.regularization) == (0.3, 0.7)
+
+
+def test_points_of_a_grid_that_are_as_far_away_stay_so_however_coordinates_are_rounded():
+    random = np.random.default_rng(0)
+    grid = 0.37 * random.integers(0, 4, size=(300, 2))
+    between = 0.37 * (random.integers(0, 4, size=(40, 2)) + 0.5)
+    Y, said = random.normal(size=(300, 1)), []
+    for k in range(10):
+        expert, factor = Neighbours(2, 1, most=1000), 1.0 + 1e-8 * k
+        expert.learn_past(factor * grid, Y, np.ones(300))
+        said.append(expert.predict(factor * between))
+    # Weights are differences of single precision, of some tenths.
+    assert np.ptp(said, axis=0).max() < 1e-5 * np.ptp(Y)

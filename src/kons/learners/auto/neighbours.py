@@ -4,6 +4,8 @@
 
     f(x) = sum_i w_i y_i / sum_i w_i,    w_i = 1 - |u - u_i|^2/h^2    over the 8 nearest rows, h to the ninth
 
+or the mean of all rows that are as far away as these, where they are all at one distance, as on a grid.
+
 Kernel ridge with some hundred atoms resolves what is smooth between them; where a target has steps, or where
 the same few machines, patients or places come again and again, the nearest rows know more. Distances are
 those of a feature map, whose metric the ridge experts have learned: in raw columns neighbours would be blind
@@ -204,7 +206,7 @@ def _predict(U: Matrix, points: SingleMatrix, values: Matrix, distances: Singles
 def mean_of_nearest(
     u: Vector, points: SingleMatrix, values: Matrix, distances: Singles, mean: Vector
 ) -> None:
-    """The weighted mean of the values of the nearest points; of equal distances, the latest ones count."""
+    """The weighted mean of the values of the nearest points; the mean of all where these are as far away."""
     count, outputs = len(distances), len(mean)
     for b in range(count):
         distances[b] = 0.0
@@ -222,16 +224,21 @@ def mean_of_nearest(
                 near[at], places[at] = near[at - 1], places[at - 1]
                 at -= 1
             near[at], places[at] = distances[b], b
-    found = min(count, NEAREST)
-    # Where all of them are as far away as the next one, they count alike.
-    alike = not near[0] < near[NEAREST] < np.inf
     total = 0.0
     for o in range(outputs):
         mean[o] = 0.0
-    for i in range(found):
-        weight = 1.0 if alike else 1.0 - near[i] / near[NEAREST]
-        total += weight * values[places[i], outputs]
-        for o in range(outputs):
-            mean[o] += weight * values[places[i], o]
+    if near[0] < np.float32(63.0 / 64.0) * near[NEAREST] < np.inf:
+        for i in range(NEAREST):
+            weight = 1.0 - near[i] / near[NEAREST]
+            total += weight * values[places[i], outputs]
+            for o in range(outputs):
+                mean[o] += weight * values[places[i], o]
+    else:
+        # As on a grid: which of them are nearest is a matter of rounding, so all that are as far away count.
+        for b in range(count):
+            if distances[b] <= np.float32(65.0 / 64.0) * near[NEAREST]:
+                total += values[b, outputs]
+                for o in range(outputs):
+                    mean[o] += values[b, o]
     for o in range(outputs):
         mean[o] /= max(total, 1e-300)
