@@ -423,7 +423,10 @@ class Pool:
 
     def decide(self):
         """Views are refitted, and experts fitted in them: those whose turn it is, or all for new columns."""
-        at_once = self.rows == self.due
+        rare = self.rarity > 1.0  # all at once
+        at_once = self.rows == self.due or (rare and self.rows in self.schedule["selection"])
+        if rare and not at_once:
+            return
         names = {False: "selection", True: "selection, last targets"}
         sought = [lags for lags, name in names.items() if at_once or self.rows in self.schedule[name]]
         random, kept = np.random.default_rng([self.seed, self.rows]), self.usable(self.sampled())

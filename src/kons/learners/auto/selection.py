@@ -115,7 +115,8 @@ class Selection(Part):
         if prunes(now.rows):
             self._prune(now)
         step = is_selection_step(now.rows)
-        self._select(now, at_once or (step and not self._in_turn))
+        # Where a class is rare nothing is searched for, and each of its rows counts: all is done at once.
+        self._select(now, at_once or (step and (now.rare or not self._in_turn)))
         for i, slot in enumerate(self.pool.slots):
             memory, old = slot.spec.memory, slot.expert
             renewed = memory and now.rows % _renewal(memory) == 0
@@ -137,10 +138,11 @@ class Selection(Part):
         """A selection, or the part of one that is due."""
         sought, fitted = [False, True], [True for _ in self.pool.specs]
         if not at_once:
-            due = (is_selection_step(now.rows), seeks_with_lags(now.rows)) if self._in_turn else ()
+            in_turn = self._in_turn and not now.rare
+            due = (is_selection_step(now.rows), seeks_with_lags(now.rows)) if in_turn else ()
             sought = [lags for lags, is_due in zip(sought, due, strict=False) if is_due]
             numbers = (self.all_specs.index(spec) for spec in self.pool.specs)
-            fitted = [self._in_turn and fits(now.rows, number) for number in numbers]
+            fitted = [in_turn and fits(now.rows, number) for number in numbers]
         if not sought and not any(fitted):
             return
         random = np.random.default_rng([self._seed, now.rows])
