@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from kons.arrays import FLOAT64
 from kons.stored import MOST, Stored
 
 __all__ = [
@@ -142,15 +143,22 @@ class Width(Field):
 class Array(Field):
     """Finite numbers of a shape in symbols, ``written`` in place ``"always"``, ``"rarely"`` or never."""
 
-    def __init__(self, *shape: int | str | None, at_least: float = -math.inf, written: str = "") -> None:
-        self.shape, self.at_least, self.written = shape, at_least, written
+    def __init__(
+        self,
+        *shape: int | str | None,
+        at_least: float = -math.inf,
+        written: str = "",
+        dtype: np.dtype[Any] = FLOAT64,
+    ) -> None:
+        self.shape, self.at_least, self.written, self.dtype = shape, at_least, written, dtype
         self.undoes = self.undoes or written == "always"  # type: ignore[misc]
 
     def save(self, part: Any, name: str) -> Any:
         return getattr(part, name).copy()
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        value = stored.array(key, *(_known(n, sizes) for n in self.shape), at_least=self.at_least)
+        shape = (_known(n, sizes) for n in self.shape)
+        value = stored.array(key, *shape, at_least=self.at_least, dtype=self.dtype)
         for n, length in zip(self.shape, value.shape, strict=True):
             if isinstance(n, str):
                 sizes.setdefault(n, length)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kons.arrays import FLOAT64
 from kons.errors import FileError
 
 __all__ = ["Stored"]
@@ -150,17 +151,24 @@ class Stored:
 
     # ---- arrays
 
-    def array(self, name: str, *shape: int | None, at_least: float = -math.inf) -> NDArray[np.float64]:
-        """A float64 array of this shape (None: any length), finite, C-contiguous. A copy."""
-        return self.checked(self.take(name), name, *shape, at_least=at_least)
+    def array(
+        self, name: str, *shape: int | None, at_least: float = -math.inf, dtype: np.dtype[Any] = FLOAT64
+    ) -> NDArray[Any]:
+        """An array of this shape (None: any length), finite, C-contiguous. A copy."""
+        return self.checked(self.take(name), name, *shape, at_least=at_least, dtype=dtype)
 
     def checked(
-        self, value: Any, name: str, *shape: int | None, at_least: float = -math.inf
-    ) -> NDArray[np.float64]:
+        self,
+        value: Any,
+        name: str,
+        *shape: int | None,
+        at_least: float = -math.inf,
+        dtype: np.dtype[Any] = FLOAT64,
+    ) -> NDArray[Any]:
         """``value`` as :meth:`array` would return it."""
-        if type(value) is not np.ndarray or value.dtype != np.float64:
+        if type(value) is not np.ndarray or value.dtype != dtype:
             kind = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
-            raise self.error(f"{name} is of type {kind}, expected an array of float64")
+            raise self.error(f"{name} is of type {kind}, expected an array of {dtype}")
         fits = value.ndim == len(shape) and all(
             n is None or n == m for n, m in zip(shape, value.shape, strict=True)
         )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from kons.arrays import FLOAT32, Layout, Matrix, Vector
 from kons.compilation import compiled, inner
 from kons.kernels import Kernel, Linear
 from kons.learners.auto.schedule import EARLY, LONGEST
-from kons.state import Array, Count, Field, Part, Sizes, fields
+from kons.state import Array, Count, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["NEAREST", "Neighbours", "mean_of_nearest"]
@@ -36,20 +36,6 @@ Singles = Annotated[NDArray[np.float32], Layout(FLOAT32, 1)]
 SingleMatrix = Annotated[NDArray[np.float32], Layout(FLOAT32, 2)]
 #: Rows that a prediction is the mean of.
 NEAREST = 8
-
-
-class _Points(Field):
-    """Coordinates in single precision, (columns, rows)."""
-
-    def save(self, part: Any, name: str) -> Any:
-        return getattr(part, name).copy()
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        value = stored.take(key)
-        if not isinstance(value, np.ndarray) or value.dtype != FLOAT32:
-            raise stored.error(f"{key} is no array of float32")
-        stored.checked(value.astype(np.float64), key, len(part.points), None)
-        return value.copy(order="C")
 
 
 class Neighbours(Part):
@@ -75,7 +61,11 @@ class Neighbours(Part):
     kernel: Kernel = Linear()
     online, offset, forgetting = False, 0.0, 1.0
     #: Rows that wait are found again from the chunk: see :meth:`begin_again`.
-    STATE = fields(points=_Points(), values=Array(None, "values"), pending=Count(at_most=LONGEST))
+    STATE = fields(
+        points=Array("columns", "rows", dtype=FLOAT32),
+        values=Array("rows", "values"),
+        pending=Count(at_most=LONGEST),
+    )
 
     def __init__(self, columns: int, outputs: int, most: int) -> None:
         #: Rows that are kept at most.
@@ -180,13 +170,13 @@ class Neighbours(Part):
     def from_stored(cls, stored: Stored, width: int, outputs: int, most: int) -> Neighbours:
         """The inverse of ``state``, checked."""
         expert = cls(width, outputs, most)
-        expert.load_state(stored, values=outputs + 1)
+        expert.load_state(stored, columns=width, values=outputs + 1)
         return expert
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         rows = len(self.values)
-        if self.points.shape[1] != rows or rows > self.most or (rows and self.values[:, -1].min() <= 0.0):
-            raise stored.error(f"neighbours are not up to {self.most} rows with a point and a weight each")
+        if rows > self.most or (rows and self.values[:, -1].min() <= 0.0):
+            raise stored.error(f"neighbours are not up to {self.most} rows with a weight each")
 
     @contextmanager
     def begin_again(self) -> Iterator[None]:
