@@ -556,14 +556,17 @@ class Pool:
         if spec.kernel == "laplace":
             view = along_axes(view, seen, Y, weights, SEARCH_ATOMS, SEARCH_ROWS, random)
             alpha = view.alpha
+        if spec.kernel == "neighbours":
+            other = self.views.get(self.key(spec._replace(other=True)))
+            known = other is not None and (other.flags, other.features) == (view.flags, view.features)
+            views = [view, other] if known else [view]
+            member.fitted = Neighbours(spec, views, seen, Y, weights, random)
+            return
         U, most = view.coordinates(seen), max_atoms // 2 if spec.memory else max_atoms
         newest = random.permutation(min(len(U), max(spec.memory, most)) if spec.memory else len(U))
         atoms = U[np.sort(len(U) - 1 - newest[: max(most, 1)])]
         if spec.kernel == "linear" and U.shape[1] <= max_atoms:
             atoms = np.eye(U.shape[1])
-        if spec.kernel == "neighbours":
-            member.fitted = Neighbours(spec, view, seen, Y, weights)
-            return
         if spec.logistic:
             member.fitted = Logistic(spec, view, atoms, LOGISTIC_ALPHA * alpha, seen, Y, weights)
             return

@@ -29,10 +29,12 @@ LEAST_CURVATURE, FARTHEST, NEWTON_STEPS, NEWTON_ROWS = 1e-3, 30.0, 5, 1024
 UNSEEN, FIRST_SEEN, STEADY_CONSTANT = -1e6, -4.0, 30.0
 
 # Neighbours: how many count, rows that are kept, and numbers in them.
-NEAREST, MOST_NEIGHBOURS, MOST_NUMBERS = 8, 8192, 262144
+NEAREST, MOST_NEIGHBOURS, MOST_NUMBERS = 32, 8192, 262144
+# Their regularization, in units of the median distance: where a search starts, by which rows, and how many.
+FIRST_RATIO, RATIOS, LEFT_OUT, AMONG, BETTER = 0.1 / 3.16, (1e-4, 10.0), 512, 2048, 0.999
 # Rows that are left where something has moved; rows that tell, and by how much.
 SHORT, LATEST, CLEARLY = 512, 128, 0.9
-# Where the first is hardly nearer than the ninth, all as far away count alike.
+# Where the first is hardly nearer than the next one, all as far away count alike.
 ALIKE = 63.0 / 64.0
 
 # Stacking: by the row; the prior of a weight that starts at 0; squared errors beyond this are infinite.
@@ -342,11 +344,68 @@ class Logistic(Ridge):
         self.chunk = []
 
 
-class Neighbours:
-    """Rows in single precision: the mean of the eight nearest, by weights that fall to 0 at the ninth."""
+def kriging(asked, points, Y, weights, alpha, left_out=None):
+    """Predictions by the rows nearest to each, with an error of variance alpha/weight on top of -|x - x'|.
 
-    def __init__(self, spec, view, rows, Y, weights):
-        self.spec, self.view, self.atoms, self.kept, self.chunk, self.stacked = spec, view, (), [], [], None
+    ::
+
+        sum_j (-|x_i - x_j| + [i = j] alpha/w_i) a_j + m = -|x - x_i|,     sum_i a_i = 1,     f(x) = sum a_i y_i
+    """
+    D = np.abs(asked[:, None] - points).sum(axis=2)
+    if left_out is not None:
+        D[np.arange(len(D)), left_out] = np.inf
+    latest_first = len(points) - 1 - np.argsort(D[:, ::-1], axis=1, kind="stable")
+    predictions = np.empty((len(asked), Y.shape[1]))
+    for i, distances in enumerate(D):
+        near = latest_first[i, :NEAREST]
+        end = distances[latest_first[i, NEAREST]] if len(points) > NEAREST else np.inf
+        if not distances[near[0]] < ALIKE * end < np.inf:
+            alike = distances <= (2.0 - ALIKE) * end
+            predictions[i] = weights[alike] @ Y[alike] / weights[alike].sum()
+            continue
+        near = near[distances[near] < end]
+        w, size = weights[near] * (1.0 - distances[near] / end), len(near)
+        system = np.ones((size + 1, size + 1))
+        system[:size, :size] = -np.abs(points[near, None] - points[near]).sum(axis=2) + np.diag(alpha / w)
+        system[size, size] = 0.0
+        predictions[i] = np.linalg.solve(system, np.r_[-distances[near], 1.0])[:size] @ Y[near]
+    return predictions
+
+
+class Neighbours:
+    """Rows in single precision, in the scaling in which the nearest of them know most of the others."""
+
+    def __init__(self, spec, views, rows, Y, weights, random):
+        self.spec, self.atoms, self.kept, self.chunk, self.stacked = spec, (), [], [], None
+        last = slice(max(len(Y) - AMONG, 0), None)
+        places = np.sort(random.permutation(len(Y[last]))[:LEFT_OUT])
+        sizes = np.linalg.norm(views[0].metric, axis=1)
+        views = [replace(view, metric=np.diag(sizes / sizes.max())) for view in views]
+        units = [
+            2.0 * half_median_distance(view.coordinates(rows), np.eye(len(sizes)), random, order=1)
+            for view in views
+        ]
+
+        def error(which, ratio):
+            points = views[which].coordinates(rows[last]).astype(np.float32)
+            others = points, Y[last], weights[last], ratio * units[which], places
+            errors = kriging(points[places], *others) - Y[last][places]
+            return weights[last][places] @ np.sum(errors**2, axis=1)
+
+        rounding = 1e-12 * weights[last][places] @ np.sum(Y[last][places] ** 2, axis=1)
+        errors = [error(which, FIRST_RATIO) for which in range(len(views))]
+        which = int(len(views) == 2 and errors[1] < BETTER * errors[0] - rounding)
+        best, ratio = errors[which], FIRST_RATIO
+        for factor in (1.0 / ALPHA_STEP, ALPHA_STEP):
+            start = ratio
+            while RATIOS[0] <= ratio * factor <= RATIOS[1]:
+                tried = error(which, ratio * factor)
+                if not tried < BETTER * best - rounding:
+                    break
+                best, ratio = tried, ratio * factor
+            if ratio != start:
+                break
+        self.view, self.alpha = views[which], ratio * units[which]
         for row, y, weight in zip(rows, Y, weights, strict=True):
             self.learn(row[None], y[None], weight)
         self.end_chunk(False)
@@ -355,20 +414,12 @@ class Neighbours:
         return self.view.coordinates(rows).astype(np.float32)
 
     def predict(self, rows):
-        return np.array([self.mean_around(point) for point in self.points(rows)])
+        return self.fit_around(self.points(rows))
 
-    def mean_around(self, point):
+    def fit_around(self, points):
         if self.stacked is not self.kept:  # as arrays: they are asked for many times
             self.stacked, self.arrays = self.kept, [np.array(part) for part in zip(*self.kept, strict=True)]
-        points, Y, weights = self.arrays
-        distances = np.sum((point - points) ** 2, axis=1)
-        latest_first = np.lexsort((-np.arange(len(points)), distances))[: NEAREST + 1]
-        near, ninth = latest_first[:NEAREST], distances[latest_first[-1]]
-        shares = 1.0 - distances[near] / ninth
-        if not distances[near[0]] < ALIKE * ninth:
-            near = np.flatnonzero(distances <= (2.0 - ALIKE) * ninth)
-            shares = np.ones(len(near))
-        return shares * weights[near] @ Y[near] / (shares @ weights[near])
+        return kriging(points, *self.arrays, self.alpha)
 
     def learn(self, row, y, weight):
         if weight > 0.0:
@@ -390,9 +441,10 @@ class Neighbours:
 
     def errors(self, rows, latest):
         whole, self.kept = self.kept, rows
-        squares = [weight * np.sum((self.mean_around(point) - y) ** 2) for point, y, weight in latest]
+        points, Y, weights = (np.array(part) for part in zip(*latest, strict=True))
+        squares = np.sum((self.fit_around(points) - Y) ** 2, axis=1)
         self.kept = whole
-        return sum(squares)
+        return weights @ squares
 
     def inverse_form(self, row):
         return 0.0

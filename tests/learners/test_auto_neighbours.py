@@ -1,4 +1,4 @@
-"""The mean of the nearest rows, and the Laplace kernel's own feature map."""
+"""A fit to the nearest rows, and the Laplace kernel's own feature map."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from kons.errors import FileError
 from kons.kernels import Laplace
 from kons.learners.auto.feature_map import FeatureMap, Fixed, half_median_distance
 from kons.learners.auto.metric_learning import fit_span
-from kons.learners.auto.neighbours import NEAREST, Neighbours
+from kons.learners.auto.neighbours import NEAREST, Neighbours, fit_neighbours
 from kons.scaling import RobustScaling
 from kons.stored import Stored
 
@@ -19,42 +19,86 @@ def rows(count=60, columns=3, outputs=2):
     return U, random.normal(size=(count, outputs)), random.choice([0.5, 1.0, 2.0], size=count)
 
 
-def by_definition(u, U, Y, weights):
-    squares = np.sum((U - u) ** 2, axis=1)
-    near = np.argsort(squares)[: NEAREST + 1]
-    w = weights[near[:-1]] * (1.0 - squares[near[:-1]] / squares[near[-1]])
-    return w @ Y[near[:-1]] / w.sum()
+def by_definition(u, U, Y, weights, alpha):
+    """Kernel ridge regression with a wide Laplace kernel and a constant that is next to free."""
+    distances = np.sum(np.abs(U - u), axis=1)
+    near = np.argsort(distances)[: NEAREST + 1]
+    w = weights[near[:-1]] * (1.0 - distances[near[:-1]] / distances[near[-1]])
+    P, width = U[near[:-1]], 1e6
+    K = width * np.exp(-np.sum(np.abs(P[:, None] - P), axis=2) / width) + 1e6
+    k = width * np.exp(-distances[near[:-1]] / width) + 1e6
+    return k @ np.linalg.solve(K + np.diag(alpha / w), Y[near[:-1]])
 
 
-def test_a_prediction_is_the_weighted_mean_of_the_nearest_rows():
+def test_a_prediction_is_a_ridge_fit_to_the_nearest_rows():
     U, Y, weights = rows()
-    expert = Neighbours(3, 2, most=1000)
-    expert.learn_past(U, Y, np.sqrt(weights))
     asked = np.random.default_rng(1).normal(size=(20, 3))
-    expected = [by_definition(u, U, Y, weights) for u in asked]
-    # Squared distances in single precision, to 1e-6 of them.
-    np.testing.assert_allclose(expert.predict(asked), expected, atol=1e-4)
+    for alpha in (0.03, 1.0):
+        expert = Neighbours(3, 2, most=1000, regularization=alpha)
+        expert.learn_past(U, Y, np.sqrt(weights))
+        expected = [by_definition(u, U, Y, weights, alpha) for u in asked]
+        # Distances of some 3 in single precision, over a regularization of at least 0.03.
+        np.testing.assert_allclose(expert.predict(asked), expected, atol=1e-4 / alpha)
+
+
+def test_what_is_linear_along_a_column_is_followed_between_two_rows():
+    expert = Neighbours(1, 1, most=1000, regularization=1e-9)
+    U = np.arange(0.0, 50.0)[:, None]
+    expert.learn_past(U, 3.0 * U + 1.0, np.ones(50))
+    np.testing.assert_allclose(expert.predict(U[20:30] + 0.25), 3.0 * U[20:30] + 1.75, atol=1e-5)
 
 
 def test_all_rows_that_are_as_far_away_count_alike():
     expert = Neighbours(1, 1, most=1000)
-    expert.learn_past(np.zeros((20, 1)), np.arange(20.0)[:, None], np.ones(20))
-    assert expert.predict(np.array([[0.0], [1.0]])).ravel().tolist() == [9.5, 9.5]
+    expert.learn_past(np.zeros((40, 1)), np.arange(40.0)[:, None], np.ones(40))
+    assert expert.predict(np.array([[0.0], [1.0]])).ravel().tolist() == [19.5, 19.5]
 
 
-def test_before_there_are_nine_rows_all_count_alike():
+def test_before_there_are_enough_rows_all_count_alike():
     expert = Neighbours(1, 1, most=1000)
     expert.learn_past(np.arange(3.0)[:, None], np.array([[0.0], [3.0], [6.0]]), np.ones(3))
     assert expert.predict(np.array([[0.0], [9.0]])).ravel().tolist() == [3.0, 3.0]
 
 
+def test_of_several_scalings_the_one_is_taken_in_which_the_nearest_rows_know_most():
+    random = np.random.default_rng(0)
+    X = random.uniform(-1.0, 1.0, size=(700, 2))
+    Y, ones = np.floor(4.0 * X[:, :1]) + 0.3 * random.normal(size=(700, 1)), np.ones(700)
+    useless, useful = X * [0.1, 1.0], X * [1.0, 0.1]
+    for candidates, chosen in ([useless, useful], 1), ([useful, useless], 0):
+        which, expert = fit_neighbours(candidates, Y, ones, 1000, None, np.random.default_rng(0))
+        assert which == chosen
+        places = np.sort(np.random.default_rng(0).permutation(700)[:512])
+        found, tried = expert.regularization, []
+        for factor in (1.0 / 3.16, 1.0, 3.16):
+            expert.regularization = factor * found
+            tried.append(expert.leave_one_out(places))
+        assert tried[1] == min(tried)
+        _, given = fit_neighbours(candidates, Y, ones, 1000, 0.5, np.random.default_rng(0))
+        _, double = fit_neighbours(candidates, Y, ones, 1000, 1.0, np.random.default_rng(0))
+        assert double.regularization == 2.0 * given.regularization
+
+
+def test_each_row_left_out_is_predicted_by_the_others():
+    U, Y, weights = rows()
+    expert = Neighbours(3, 2, most=1000)
+    expert.learn_past(U, Y, np.sqrt(weights))
+    expected = 0.0
+    for i in (3, 17, 59):
+        others = np.arange(len(U)) != i
+        without = Neighbours(3, 2, most=1000)
+        without.learn_past(U[others], Y[others], np.sqrt(weights[others]))
+        expected += weights[i] * np.sum((without.predict(U[[i]])[0] - Y[i]) ** 2)
+    assert expert.leave_one_out(np.array([3, 17, 59])) == pytest.approx(expected, rel=1e-9)
+
+
 def test_only_the_last_rows_are_kept_and_fewer_of_many_columns():
     assert [Neighbours(columns, 1, most=8192).most for columns in (1, 32, 64)] == [8192, 8192, 4096]
-    U, Y, weights = rows()
-    expert, last = Neighbours(3, 2, most=20), Neighbours(3, 2, most=1000)
-    expert.learn_past(U[:30], Y[:30], np.sqrt(weights[:30]))
-    expert.learn_past(U[30:], Y[30:], np.sqrt(weights[30:]))
-    last.learn_past(U[-20:], Y[-20:], np.sqrt(weights[-20:]))
+    U, Y, weights = rows(count=120)
+    expert, last = Neighbours(3, 2, most=80), Neighbours(3, 2, most=1000)
+    expert.learn_past(U[:70], Y[:70], np.sqrt(weights[:70]))
+    expert.learn_past(U[70:], Y[70:], np.sqrt(weights[70:]))
+    last.learn_past(U[-80:], Y[-80:], np.sqrt(weights[-80:]))
     np.testing.assert_array_equal(expert.predict(U), last.predict(U))
 
 
@@ -87,6 +131,7 @@ def test_steps_that_come_again_are_known_by_their_neighbours():
         ("points", lambda points: points * np.float32(np.inf)),
         ("values", lambda values: -values),
         ("values", lambda values: values[:, 1:]),
+        ("regularization", lambda regularization: 0.0 * regularization),
     ],
 )
 def test_a_forged_file_is_refused(name, forge):

@@ -80,6 +80,11 @@ class FeatureMap:
         bandwidth = self.ratio * half_median_distance(scaled, metric, random)
         return replace(self, metric=metric, bandwidth=bandwidth)
 
+    def of_axes(self) -> FeatureMap:
+        """The metric without rotations: for distances that are sums over the features."""
+        sizes = relevances(self.metric)
+        return replace(self, metric=sizes if self.metric.ndim == 1 else np.diag(sizes))
+
     def along_axes(
         self, scaled: Matrix, Y: Matrix, weights: Vector, fixed: Fixed, random: np.random.Generator
     ) -> FeatureMap:
@@ -88,8 +93,7 @@ class FeatureMap:
         Bandwidth and regularization are its own, the best by leave-one-out on some of these rows: with those
         of the Gaussian kernel it explains less. O(n B^2) for each fit, n = 1,024 and B = 128.
         """
-        sizes = relevances(self.metric)
-        metric = sizes if self.metric.ndim == 1 else np.diag(sizes)
+        metric = self.of_axes().metric
         some = np.sort(random.permutation(len(scaled))[:1024])
         X, w = scaled[some], weights[some]
         unit, roots = half_median_distance(X, metric, random, absolute=True), np.sqrt(w)[:, None]

@@ -85,7 +85,7 @@ class OneRow:
             work = np.zeros(2 * size + LONGEST + outputs + 1)
             addresses = (self._address(array) for array in (*state, work))
             logistic = isinstance(expert, SpanLogistic)
-            numbers = _rate(expert.kernel), expert.offset, expert.forgetting
+            numbers = _rate(expert.kernel), expert.offset, expert.forgetting, expert.regularization
             kept: tuple[int, ...] = (0, 0, 0, 0)
             if isinstance(expert, Neighbours):
                 arrays = expert.points, expert.values, expert.room()

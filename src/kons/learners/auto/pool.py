@@ -15,7 +15,7 @@ from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.feature_map import CachedFeatures, FeatureMap, Fixed, uniform_metric
 from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.metric_learning import mean_gradients
-from kons.learners.auto.neighbours import Neighbours
+from kons.learners.auto.neighbours import Neighbours, fit_neighbours
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.spec import BASELINES, LAST, MEAN, ExpertSpec
 from kons.stored import Stored
@@ -223,6 +223,7 @@ def fit_expert(
     fixed: Fixed,
     live: bool,
     random: np.random.Generator,
+    other: FeatureMap | None = None,
 ) -> Slot:
     """A new expert in a feature map, that has learned rows in stream order, all with weights above 0.
 
@@ -247,11 +248,14 @@ def fit_expert(
         alpha = feature_map.regularization
     if spec.logistic and fixed.regularization is None:
         alpha /= 16.0  # where targets go from 0 to 1, logits go from about -2 to 2
-    U = kept.coordinates(feature_map, spec.lags)
     if spec.kernel == "neighbours":
-        nearest = Neighbours(U.shape[1], outputs, neighbours)
-        nearest.learn_past(U, Y, np.sqrt(weights))
-        return Slot(spec, nearest, feature_map)
+        maps = [feature_map.of_axes()]
+        if other is not None and (other.flags, other.features) == (feature_map.flags, feature_map.features):
+            maps.append(replace(other, metric=maps[0].metric))
+        places = [kept.coordinates(candidate, spec.lags) for candidate in maps]
+        chosen, nearest = fit_neighbours(places, Y, weights, neighbours, fixed.regularization, random)
+        return Slot(spec, nearest, maps[chosen])
+    U = kept.coordinates(feature_map, spec.lags)
     # Atoms of its own: with the same ones two experts could share their kernel columns, but
     # their errors would cancel less (2 % of the loss on some sets, for some percent of the time).
     places = random.permutation(min(len(U), max(spec.memory, atoms)) if spec.memory else len(U))

@@ -18,7 +18,7 @@ from kons.compilation import compiled, inner, inner_sums, matrix_at, singles_at
 from kons.core.quadratic_loops import STEPS, append_row, predict_row
 from kons.learners.auto.calibration import NO_LESS, SLOPE, learn_logit, log_odds
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
-from kons.learners.auto.neighbours import mean_of_nearest
+from kons.learners.auto.neighbours import predict_around
 from kons.learners.auto.quantile_scaling import interpolated
 from kons.learners.auto.rows import ERROR_AT, LAGS, OWN, TARGET_AT, WEIGHT_AT
 from kons.learners.auto.schedule import LONGEST
@@ -52,7 +52,7 @@ FEATURE_MAP = np.dtype(
 EXPERT = np.dtype(
     [
         *((name, "i8") for name in ("column", "feature_map", "kernel", "online", "logistic", "size")),
-        *((name, "f8") for name in ("rate", "offset", "forgetting")),
+        *((name, "f8") for name in ("rate", "offset", "forgetting", "regularization")),
         # Addresses: of the atoms by columns, of the arrays of kons.core.quadratic, and of a row's work.
         *((name, "i8") for name in ("atoms", "L", "base", "Z", "Y", "V", "C", "marks", "work")),
         # Rows that neighbours keep, and addresses: of points, values and distances.
@@ -242,7 +242,7 @@ def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: 
             matrix_at(expert.values, expert.kept, outputs + 1),
         )
         distances = singles_at(expert.distances, 1, expert.kept)[0]
-        mean_of_nearest(u, points, values, distances, F[expert.column])
+        predict_around(u, points, values, expert.regularization, distances, -1, F[expert.column])
         return
     for b in range(size):
         k[b] = 0.0

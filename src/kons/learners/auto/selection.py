@@ -182,6 +182,7 @@ class Selection(Part):
             fixed=self._fixed,
             live=now.rows < EARLY,
             random=np.random.default_rng([self._seed, now.rows, i]),
+            other=self.feature_maps.current.get(self.feature_maps.key(spec._replace(alternative=True))),
         )
 
     def _counting(self) -> set[int]:
