@@ -103,12 +103,12 @@ EXPERTS = (
     Spec("laplace, features", "laplace", 512),
     Spec("gaussian, last targets", "gaussian", 64, lags=True),
     Spec("linear, last targets, memory 300", "linear", 8, lags=True, memory=300),
-    Spec("gaussian, last targets, memory 100", "gaussian", 128, lags=True, memory=100),
+    Spec("neighbours, last targets", "neighbours", 512, lags=True),
     Spec("gaussian, features, alternative scaling", "gaussian", 128, other=True),
     Spec("gaussian, features, memory 300", "gaussian", 256, memory=300),
     Spec("gaussian, features, logistic", "gaussian", 1024, logistic=True),
     Spec("gaussian, last targets, alternative scaling, memory 100", "gaussian", 128, True, 100, other=True),
-    Spec("gaussian, last targets, memory 1000", "gaussian", 1024, lags=True, memory=1000),
+    Spec("neighbours, features, memory 512", "neighbours", 256, memory=512),
 )
 
 
@@ -404,13 +404,10 @@ class Pool:
         self.decide()
         for member in self.members if not decides and self.rows != self.due else ():
             memory = member.spec.memory
-            if memory and member.fitted and self.rows in self.schedule[f"new atoms, memory {memory}"]:
+            if memory and isinstance(member.fitted, Ridge) and self.rows in self.schedule[f"new atoms, memory {memory}"]:
                 self.fit(member, self.usable(self.last(3 * memory // 2)), self.max_atoms)
         self.due = self.due if self.rows < self.due else 0
         if self.rows in self.schedule["recall"]:
-            for member in self.members:
-                if isinstance(member.fitted, Neighbours) and member.fitted.forget():
-                    self.log.append((self.rows, "forgotten"))
             self.recall()
         weights = dict(zip(self.members, self.stacking.weights()[FIRST:], strict=True))
         begun = [member for member in self.members if member.fitted is not None]
@@ -559,8 +556,12 @@ class Pool:
         if spec.kernel == "neighbours":
             other = self.views.get(self.key(spec._replace(other=True)))
             known = other is not None and (other.flags, other.features) == (view.flags, view.features)
-            views = [view, other] if known else [view]
-            member.fitted = Neighbours(spec, views, seen, Y, weights, random)
+            views, settings = [view, other] if known else [view], None
+            for each in self.members if spec.memory else ():  # what was found for all rows
+                if (each.spec.kernel, each.spec.lags, each.spec.memory) == (spec.kernel, spec.lags, 0) and each.fitted:
+                    settings = each.fitted.view, each.fitted.alpha
+                    seen = self.columns(rows, spec.lags, settings[0].flags, settings[0].features)
+            member.fitted = Neighbours(spec, views, seen, Y, weights, random, settings)
             return
         U, most = view.coordinates(seen), max_atoms // 2 if spec.memory else max_atoms
         newest = random.permutation(min(len(U), max(spec.memory, most)) if spec.memory else len(U))

@@ -29,11 +29,13 @@ LEAST_CURVATURE, FARTHEST, NEWTON_STEPS, NEWTON_ROWS = 1e-3, 30.0, 5, 1024
 UNSEEN, FIRST_SEEN, STEADY_CONSTANT = -1e6, -4.0, 30.0
 
 # Neighbours: how many count, rows that are kept, and numbers in them.
-NEAREST, MOST_NEIGHBOURS, MOST_NUMBERS = 32, 8192, 262144
-# Their regularization, in units of the median distance: where a search starts, by which rows, and how many.
-FIRST_RATIO, RATIOS, LEFT_OUT, AMONG, BETTER = 0.1 / 3.16, (1e-4, 10.0), 512, 2048, 0.999
-# Rows that are left where something has moved; rows that tell, and by how much.
-SHORT, LATEST, CLEARLY = 512, 128, 0.9
+NEAREST, MOST_NEIGHBOURS, MOST_COLUMNS = 32, 16384, 32
+# The oldest go when so many have come.
+LATEST, PART_OF_ALL = 1024, 4
+# Their search: the power of relevances and the regularization, in units of the median distance, at first, by
+# which steps and how far; rows that are left out, among how many, and what is better.
+FIRST, STEPS, ENDS = (1.0, 0.1 / 3.16), (1.41, 3.16), ((0.5, 2.0), (1e-4, 10.0))
+LEFT_OUT, AMONG, ENOUGH, BETTER = 256, 2048, 512, 0.999
 # Where the first is hardly nearer than the next one, all as far away count alike.
 ALIKE = 63.0 / 64.0
 
@@ -351,6 +353,7 @@ def kriging(asked, points, Y, weights, alpha, left_out=None):
 
         sum_j (-|x_i - x_j| + [i = j] alpha/w_i) a_j + m = -|x - x_i|,     sum_i a_i = 1,     f(x) = sum a_i y_i
     """
+    asked, points = asked.astype(np.float64), points.astype(np.float64)
     D = np.abs(asked[:, None] - points).sum(axis=2)
     if left_out is not None:
         D[np.arange(len(D)), left_out] = np.inf
@@ -375,40 +378,50 @@ def kriging(asked, points, Y, weights, alpha, left_out=None):
 class Neighbours:
     """Rows in single precision, in the scaling in which the nearest of them know most of the others."""
 
-    def __init__(self, spec, views, rows, Y, weights, random):
-        self.spec, self.atoms, self.kept, self.chunk, self.stacked = spec, (), [], [], None
-        last = slice(max(len(Y) - AMONG, 0), None)
-        places = np.sort(random.permutation(len(Y[last]))[:LEFT_OUT])
-        sizes = np.linalg.norm(views[0].metric, axis=1)
-        views = [replace(view, metric=np.diag(sizes / sizes.max())) for view in views]
-        units = [
-            2.0 * half_median_distance(view.coordinates(rows), np.eye(len(sizes)), random, order=1)
-            for view in views
-        ]
-
-        def error(which, ratio):
-            points = views[which].coordinates(rows[last]).astype(np.float32)
-            others = points, Y[last], weights[last], ratio * units[which], places
-            errors = kriging(points[places], *others) - Y[last][places]
-            return weights[last][places] @ np.sum(errors**2, axis=1)
-
-        rounding = 1e-12 * weights[last][places] @ np.sum(Y[last][places] ** 2, axis=1)
-        errors = [error(which, FIRST_RATIO) for which in range(len(views))]
-        which = int(len(views) == 2 and errors[1] < BETTER * errors[0] - rounding)
-        best, ratio = errors[which], FIRST_RATIO
-        for factor in (1.0 / ALPHA_STEP, ALPHA_STEP):
-            start = ratio
-            while RATIOS[0] <= ratio * factor <= RATIOS[1]:
-                tried = error(which, ratio * factor)
-                if not tried < BETTER * best - rounding:
-                    break
-                best, ratio = tried, ratio * factor
-            if ratio != start:
-                break
-        self.view, self.alpha = views[which], ratio * units[which]
+    def __init__(self, spec, views, rows, Y, weights, random, settings=None):
+        self.spec, self.atoms, self.kept, self.late, self.chunk, self.stacked = spec, (), [], [], [], None
+        self.view, self.alpha = settings or self.search(views, rows, Y, weights, random)
+        self.most = spec.memory or MOST_NEIGHBOURS
         for row, y, weight in zip(rows, Y, weights, strict=True):
             self.learn(row[None], y[None], weight)
         self.end_chunk(False)
+
+    def search(self, views, rows, Y, weights, random):
+        last = slice(max(len(Y) - AMONG, 0), None)
+        places = np.sort(random.permutation(len(Y[last]))[:LEFT_OUT])
+        sizes = np.linalg.norm(views[0].metric, axis=1)
+        sizes = sizes / sizes.max()
+
+        def view_and_alpha(which, power, ratio):
+            view = replace(views[which], metric=np.diag(sizes**power))
+            points = view.coordinates(rows[last])
+            apart = np.abs(points[places] - points[np.roll(places, len(places) // 2)]).sum(axis=1)
+            if np.sort(apart)[len(apart) // 2] == 0.0:
+                apart = apart[apart > 0.0]
+            return view, ratio * np.sort(apart)[len(apart) // 2]
+
+        def error(*setting):
+            view, alpha = view_and_alpha(*setting)
+            points = view.coordinates(rows[last]).astype(np.float32)
+            errors = kriging(points[places], points, Y[last], weights[last], alpha, places) - Y[last][places]
+            return weights[last][places] @ np.sum(errors**2, axis=1)
+
+        rounding = 1e-12 * weights[last][places] @ np.sum(Y[last][places] ** 2, axis=1)
+        errors = [error(which, *FIRST) for which in range(len(views))]
+        best = [int(len(views) == 2 and errors[1] < BETTER * errors[0] - rounding), *FIRST]
+        smallest = errors[best[0]]
+        searched = list(zip(STEPS, ENDS, strict=True)) if len(Y) >= ENOUGH else []
+        for axis, (step, (least, largest)) in enumerate(searched, start=1):
+            for factor in (1.0 / step, step):
+                start = best
+                while least <= best[axis] * factor <= largest:
+                    other = [*best[:axis], best[axis] * factor, *best[axis + 1 :]]
+                    if not (tried := error(*other)) < BETTER * smallest - rounding:
+                        break
+                    best, smallest = other, tried
+                if best is not start:
+                    break
+        return view_and_alpha(*best)
 
     def points(self, rows):
         return self.view.coordinates(rows).astype(np.float32)
@@ -417,8 +430,9 @@ class Neighbours:
         return self.fit_around(self.points(rows))
 
     def fit_around(self, points):
-        if self.stacked is not self.kept:  # as arrays: they are asked for many times
-            self.stacked, self.arrays = self.kept, [np.array(part) for part in zip(*self.kept, strict=True)]
+        if self.stacked is not self.late:  # as arrays: they are asked for many times
+            rows = self.kept + self.late
+            self.stacked, self.arrays = self.late, [np.array(part) for part in zip(*rows, strict=True)]
         return kriging(points, *self.arrays, self.alpha)
 
     def learn(self, row, y, weight):
@@ -426,25 +440,10 @@ class Neighbours:
             self.chunk.append((self.points(row)[0], y[0], weight))
 
     def end_chunk(self, refit):
-        most = min(MOST_NEIGHBOURS, MOST_NUMBERS // self.view.metric.shape[1])
-        self.kept, self.chunk = (self.kept + self.chunk)[-most:], []
-
-    def forget(self):
-        """Whether the last rows alone would have been clearly better for the latest ones: others go."""
-        before, latest = self.kept[:-LATEST], self.kept[-LATEST:]
-        if len(before) <= SHORT:
-            return False
-        errors = [self.errors(rows, latest) for rows in (before, before[-SHORT:])]
-        forgets = errors[1] < CLEARLY * errors[0]
-        self.kept = self.kept[-SHORT:] if forgets else self.kept
-        return forgets
-
-    def errors(self, rows, latest):
-        whole, self.kept = self.kept, rows
-        points, Y, weights = (np.array(part) for part in zip(*latest, strict=True))
-        squares = np.sum((self.fit_around(points) - Y) ** 2, axis=1)
-        self.kept = whole
-        return weights @ squares
+        most = min(self.most, self.most * MOST_COLUMNS // self.view.metric.shape[1])
+        self.late, self.chunk = self.late + self.chunk[-most:], []
+        if len(self.late) >= min(most // PART_OF_ALL, LATEST):
+            self.kept, self.late = (self.kept + self.late)[-most:], []
 
     def inverse_form(self, row):
         return 0.0

@@ -63,6 +63,7 @@ MODULES = (
     "kons.evaluation.second_order",
     "kons.kernels.distances",
     "kons.learners.auto.calibration",
+    "kons.learners.auto.nearest",
     "kons.learners.auto.neighbours",
     "kons.learners.auto.quantile_scaling",
     "kons.learners.auto.row_loops",

@@ -68,7 +68,7 @@ def creeping(rows=ROWS):
     X = rng.uniform(-1.0, 1.0, size=(rows, 2))
     phase = np.maximum(np.arange(rows) - 600, 0) / 150.0
     y = 3.0 * (np.cos(phase) * X[:, 0] + np.sin(phase) * X[:, 1]) + rng.normal(size=rows)
-    return Stream(X, y, {"pruned", "recalled", "forgotten"}, {"delay": 3}, singly=range(1000, 1040))
+    return Stream(X, y, {"pruned", "recalled"}, {"delay": 3}, singly=range(1000, 1040))
 
 
 def weighted(rows=ROWS):

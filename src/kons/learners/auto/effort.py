@@ -48,7 +48,7 @@ NORMAL = Effort(
     longest=LONGEST,
     knots=KNOTS,
     in_turn=True,
-    neighbours=8192,
+    neighbours=16384,
 )
 #: By what it is asked for.
 EFFORTS = {
@@ -57,7 +57,7 @@ EFFORTS = {
     ),
     "low": NORMAL._replace(max_atoms=100, experts=4, sample=1024, recent=512, neighbours=2048),
     "normal": NORMAL,
-    "high": NORMAL._replace(max_atoms=400, neighbours=16384),
+    "high": NORMAL._replace(max_atoms=400, neighbours=32768),
 }
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "Scaling",
     "half_median_distance",
     "learn_metric",
+    "median_length",
     "uniform_metric",
 ]
 
@@ -80,9 +81,9 @@ class FeatureMap:
         bandwidth = self.ratio * half_median_distance(scaled, metric, random)
         return replace(self, metric=metric, bandwidth=bandwidth)
 
-    def of_axes(self) -> FeatureMap:
-        """The metric without rotations: for distances that are sums over the features."""
-        sizes = relevances(self.metric)
+    def of_axes(self, power: float = 1.0) -> FeatureMap:
+        """The metric without rotations, for distances that are sums over the features; to some power."""
+        sizes = relevances(self.metric) ** power
         return replace(self, metric=sizes if self.metric.ndim == 1 else np.diag(sizes))
 
     def along_axes(
@@ -229,18 +230,22 @@ def learn_metric(
 def half_median_distance(
     X: Matrix, metric: Matrix, random: np.random.Generator, *, absolute: bool = False
 ) -> float:
-    """Over some pairs of rows; of the pairs that differ, if most do not; 1 where none does.
+    """Over some pairs of rows."""
+    left, right = (X[random.integers(len(X), size=256)] for _ in range(2))
+    return 0.5 * median_length(moved(left - right, metric), absolute=absolute)
+
+
+def median_length(differences: Matrix, *, absolute: bool = False) -> float:
+    """Of pairs of rows; of the pairs that differ, if most do not; 2 where none does.
 
     ``absolute``: the sum of absolute differences, else the Euclidean distance.
     """
-    left, right = (X[random.integers(len(X), size=256)] for _ in range(2))
-    differences = moved(left - right, metric)
     if absolute:
         distances = np.abs(differences).sum(axis=1)
     else:
         distances = np.sqrt(np.einsum("ij,ij->i", differences, differences))
     distances = distances if _middle(distances) > 0.0 else distances[distances > 0.0]
-    return max(0.5 * _middle(distances), 1e-12) if len(distances) else 1.0
+    return max(_middle(distances), 2e-12) if len(distances) else 2.0
 
 
 def _middle(numbers: Vector) -> float:

@@ -19,25 +19,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import FLOAT32, Integers, Layout, Matrix, Vector
+from kons.arrays import FLOAT32, Integers, Matrix, Vector
 from kons.compilation import compiled, inner
 from kons.core.local_ridge import weigh_targets
 from kons.kernels import Kernel, Linear
-from kons.learners.auto.feature_map import half_median_distance
+from kons.learners.auto.feature_map import median_length
+from kons.learners.auto.nearest import LEAF, Kept, find_nearest, put_into_leaves, sum_values_within
 from kons.learners.auto.schedule import EARLY, LONGEST
 from kons.state import Array, Count, Number, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["NEAREST", "Neighbours", "fit_neighbours", "predict_around"]
 
-# Single precision: rows that are equal stay equal however they were computed, at half the bytes and time.
-Singles = Annotated[NDArray[np.float32], Layout(FLOAT32, 1)]
-SingleMatrix = Annotated[NDArray[np.float32], Layout(FLOAT32, 2)]
 #: Rows that a prediction is a fit to.
 NEAREST = 32
 
@@ -76,23 +73,28 @@ class Neighbours(Part):
     online, offset, forgetting = False, 0.0, 1.0
     #: Rows that wait are found again from the chunk: see :meth:`begin_again`.
     STATE = fields(
-        points=Array("columns", "rows", dtype=FLOAT32),
+        points=Array("rows", "columns", dtype=FLOAT32),
         values=Array("rows", "values"),
+        latest=Array("later", "columns", dtype=FLOAT32),
+        latest_values=Array("later", "values"),
         regularization=Number(at_least=1e-100),
         pending=Count(at_most=LONGEST),
     )
 
     def __init__(self, columns: int, outputs: int, most: int, regularization: float = 0.01) -> None:
         self.regularization = regularization
-        #: Rows that are kept at most.
+        #: Rows that are kept at most, when the latest join them.
         self.most = max(min(most, 32 * most // max(columns, 1)), 2 * NEAREST)
-        #: Coordinates of the rows that are kept, the latest last: (columns, rows).
-        self.points: NDArray[np.float32] = np.empty((columns, 0), FLOAT32)
+        #: Coordinates of the rows that are kept, in leaves, and of those that came since, the latest last.
+        self.points: NDArray[np.float32] = np.empty((0, columns), FLOAT32)
+        self.latest: NDArray[np.float32] = np.empty((0, columns), FLOAT32)
         #: Their targets times their weights, and the weights: (rows, outputs + 1).
         self.values: Matrix = np.empty((0, outputs + 1))
+        self.latest_values: Matrix = np.empty((0, outputs + 1))
         self.pending = 0
         self._Z, self._Y = np.zeros((LONGEST, columns + 1)), np.zeros((LONGEST, outputs))
         self._predicted = 0
+        self._leaves = put_into_leaves(self.points, self.values)
 
     def __len__(self) -> int:
         """Numbers of a row that waits: its coordinates, and the root of its weight."""
@@ -101,16 +103,23 @@ class Neighbours(Part):
     @property
     def atoms(self) -> Matrix:
         """None: what it keeps are rows."""
-        return np.empty((0, len(self.points)))
+        return np.empty((0, self.points.shape[1]))
 
     def learn_past(self, U: Matrix, Y: Matrix, roots: Vector) -> None:
-        """Keep what came before the first chunk; roots are square roots of weights."""
+        """Keep rows; roots are square roots of weights. The latest are put into leaves some at a time."""
+        self.append(U, Y, roots)
+        if len(self.latest) >= min(self.most // 4, 1024):
+            self.points = np.concatenate([self.points, self.latest])[-self.most :]
+            self.values = np.concatenate([self.values, self.latest_values])[-self.most :]
+            self.latest, self.latest_values = self.latest[:0], self.latest_values[:0]
+            self._leaves = put_into_leaves(self.points, self.values)
+
+    def append(self, U: Matrix, Y: Matrix, roots: Vector) -> None:
+        """Keep rows behind the latest."""
         used = np.flatnonzero(roots > 0.0)[-self.most :]
         weights = roots[used, None] ** 2
-        points = np.concatenate([self.points, U[used].T.astype(FLOAT32)], axis=1)
-        values = np.concatenate([self.values, np.hstack([Y[used] * weights, weights])])
-        self.points = np.ascontiguousarray(points[:, -self.most :])
-        self.values = np.ascontiguousarray(values[-self.most :])
+        self.latest = np.concatenate([self.latest, U[used].astype(FLOAT32)])
+        self.latest_values = np.concatenate([self.latest_values, np.hstack([Y[used] * weights, weights])])
 
     def advance(
         self, predicted: Matrix, learned: Matrix | None, Y: Matrix, roots: Vector, known: NDArray[np.int64]
@@ -126,44 +135,18 @@ class Neighbours(Part):
     def predict(self, U: Matrix) -> Matrix:
         """Fits to the nearest rows. Changes nothing."""
         predictions = np.empty((len(U), self.values.shape[1] - 1))
-        _predict(
-            np.ascontiguousarray(U), self.points, self.values, self.regularization, self.room(), predictions
-        )
+        _predict(np.ascontiguousarray(U), self.kept(), self.regularization, predictions)
         return predictions
 
     def leave_one_out(self, places: NDArray[np.int64]) -> float:
-        """Sum of squared errors at some of the rows that are kept, each predicted by the others."""
-        room = self.room()
-        return float(_leave_one_out(places, self.points, self.values, self.regularization, room))
+        """Sum of squared errors at some of the latest rows, each predicted by all others."""
+        U = self.latest[places].astype(np.float64)
+        first = len(self._leaves[3])
+        return float(_leave_one_out(U, first + places, self.kept(), self.regularization))
 
-    def room(self) -> NDArray[np.float32]:
-        """For the distances of a row."""
-        return np.empty(self.points.shape[1], FLOAT32)
-
-    def forget(self) -> None:
-        """Keep the last 512 rows alone, where they would have predicted the last 128 clearly better than all.
-
-        Clearly: by a tenth of the squared error, for where targets are noise the one or the other is better
-        by chance. O(N d) for each of the 128.
-        """
-        if self.points.shape[1] <= EARLY + LONGEST:
-            return
-        U = self.points[:, -LONGEST:].T.astype(np.float64)
-        Y, w = self.values[-LONGEST:, :-1], self.values[-LONGEST:, -1:]
-        errors = [
-            float(np.sum((before.predict(U) * w - Y) ** 2 / w))
-            for before in (self._rows(slice(None, -LONGEST)), self._rows(slice(-EARLY - LONGEST, -LONGEST)))
-        ]
-        if errors[1] < 0.9 * errors[0]:
-            last = self._rows(slice(-EARLY, None))
-            self.points, self.values = last.points, last.values
-
-    def _rows(self, which: slice) -> Neighbours:
-        """Of some rows, and none that wait."""
-        some = Neighbours(len(self.points), self.values.shape[1] - 1, self.most, self.regularization)
-        some.points = np.ascontiguousarray(self.points[:, which])
-        some.values = np.ascontiguousarray(self.values[which])
-        return some
+    def kept(self) -> Kept:
+        """As loops read it."""
+        return (*self._leaves, np.ascontiguousarray(self.latest.T), self.latest_values)
 
     def end_period(self, refit: bool = True) -> None:
         """Keep the chunk's rows."""
@@ -177,7 +160,10 @@ class Neighbours(Part):
 
     def add_output(self) -> None:
         """One output more, whose targets were all 0."""
-        self.values = np.insert(self.values, -1, 0.0, axis=1)
+        self.values, self.latest_values = (
+            np.insert(values, -1, 0.0, axis=1) for values in (self.values, self.latest_values)
+        )
+        self._leaves = put_into_leaves(self.points, self.values)
         self._Y = np.pad(self._Y, ((0, 0), (0, 1)))
 
     def last_forms(self) -> Vector:
@@ -197,9 +183,10 @@ class Neighbours(Part):
         return expert
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        rows = len(self.values)
-        if rows > self.most or (rows and self.values[:, -1].min() <= 0.0):
-            raise stored.error(f"neighbours are not up to {self.most} rows with a weight each")
+        for values in (self.values, self.latest_values):
+            if len(values) > self.most or (len(values) and values[:, -1].min() <= 0.0):
+                raise stored.error(f"neighbours are not up to {self.most} rows with a weight each")
+        self._leaves = put_into_leaves(self.points, self.values)
 
     @contextmanager
     def begin_again(self) -> Iterator[None]:
@@ -211,150 +198,137 @@ class Neighbours(Part):
 
 def fit_neighbours(
     candidates: Sequence[Matrix],
+    sizes: Vector,
     Y: Matrix,
     weights: Vector,
     most: int,
     regularization: float | None,
     random: np.random.Generator,
-) -> tuple[int, Neighbours]:
-    """Which of several coordinates of the same rows has the smallest leave-one-out error, and the expert.
+) -> tuple[int, float, Neighbours]:
+    """Which of several scalings of the same rows has the smallest leave-one-out error, to which power the
+    relevances of its columns count, and the expert.
 
-    Over some of the last rows. Then the regularization, in units of the median distance of two rows, is made
-    smaller by a factor of 3.16 as long as the error falls, or larger, if it is not given.
+    Over some of the last rows, each in turn: the scaling; the power, by factors of 1.41, for what a Gaussian kernel made of
+    relevances is too little here where few columns matter, and too much where many do; the regularization, in units
+    of the median distance of two rows, by factors of 3.16, if it is not given. Of few rows the scaling alone: a search
+    would cost more than they are worth.
     """
-    # A uniform sample would do as well; in no case more, for each of some six errors costs 10 ms then.
+    # In no case more rows, for each of some eight errors costs 5 ms then.
     last = slice(max(len(Y) - 2048, 0), None)
-    roots, columns, outputs = np.sqrt(weights), candidates[0].shape[1], Y.shape[1]
-    places = np.sort(random.permutation(len(Y[last]))[:512])
-    units, some = [], []
-    for U in candidates:
-        units.append(2.0 * half_median_distance(U, np.ones(columns), random, absolute=True))
-        some.append(Neighbours(columns, outputs, 32 * len(Y)))
-        some[-1].learn_past(U[last], Y[last], roots[last])
+    roots, columns, outputs = np.sqrt(weights), len(sizes), Y.shape[1]
+    places = np.sort(random.permutation(len(Y[last]))[:256])
+    others = np.roll(places, len(places) // 2)
+    tried: dict[tuple[int, float, float], float] = {}
 
-    def error(which: int, ratio: float) -> float:
-        some[which].regularization = ratio * units[which]
-        return some[which].leave_one_out(places)
+    def unit(U: Matrix) -> float:
+        return median_length(U[places] - U[others], absolute=True)
 
-    ratio = 0.1 / 3.16 if regularization is None else regularization
+    def error(which: int, power: float, ratio: float) -> float:
+        if (which, power, ratio) not in tried:
+            U = candidates[which][last] * sizes**power
+            some = Neighbours(columns, outputs, 32 * len(Y), ratio * unit(U))
+            some.append(U, Y[last], roots[last])
+            tried[which, power, ratio] = some.leave_one_out(places)
+        return tried[which, power, ratio]
+
     # What is better by less than a thousandth, or by what is rounding beside the targets, is not better.
     rounding = 1e-12 * float(roots[last][places] ** 2 @ np.sum(Y[last][places] ** 2, axis=1))
-    chosen, best = 0, error(0, ratio)
+    best = 0, 1.0, 0.1 / 3.16 if regularization is None else regularization
     for which in range(1, len(candidates)):
-        if (tried := error(which, ratio)) < 0.999 * best - rounding:
-            chosen, best = which, tried
-    if regularization is None:
-        for factor in (1.0 / 3.16, 3.16):
-            taken = False
-            while 1e-4 <= ratio * factor <= 10.0:
-                if not (tried := error(chosen, ratio * factor)) < 0.999 * best - rounding:
+        if error(which, *best[1:]) < 0.999 * error(*best) - rounding:
+            best = which, *best[1:]
+    axes = [(1, 1.41, 0.5, 2.0), (2, 3.16, 1e-4, 10.0)][: 1 if regularization is not None else 2]
+    for axis, step, least, largest in axes if len(Y) >= EARLY else ():
+        for factor in (1.0 / step, step):
+            start = best
+            while least <= best[axis] * factor <= largest:
+                other = (*best[:axis], best[axis] * factor, *best[axis + 1 :])
+                if not error(*other) < 0.999 * error(*best) - rounding:
                     break
-                best, ratio, taken = tried, ratio * factor, True
-            if taken:
+                best = other
+            if best != start:
                 break
-    expert = Neighbours(columns, outputs, most, ratio * units[chosen])
-    expert.learn_past(candidates[chosen], Y, roots)
-    return chosen, expert
+    which, power, ratio = best
+    U = candidates[which] * sizes**power
+    expert = Neighbours(columns, outputs, most, ratio * unit(U[last]))
+    expert.learn_past(U, Y, roots)
+    return which, power, expert
 
 
 @compiled
-def _predict(
-    U: Matrix,
-    points: SingleMatrix,
-    values: Matrix,
-    regularization: float,
-    distances: Singles,
-    predictions: Matrix,
-) -> None:
+def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix) -> None:
     for i in range(len(U)):
-        predict_around(U[i], points, values, regularization, distances, -1, predictions[i])
+        predict_around(U[i], kept, regularization, -1, predictions[i])
 
 
 @compiled
-def _leave_one_out(
-    places: Integers,
-    points: SingleMatrix,
-    values: Matrix,
-    regularization: float,
-    distances: Singles,
-) -> float:
+def _leave_one_out(U: Matrix, places: Integers, kept: Kept, regularization: float) -> float:
+    values, later = kept[3], kept[5]
     outputs = values.shape[1] - 1
-    prediction, u, total = np.empty(outputs), np.empty(len(points)), 0.0
-    for i in range(len(places)):
-        b = places[i]
-        for j in range(len(points)):
-            u[j] = points[j, b]
-        predict_around(u, points, values, regularization, distances, b, prediction)
+    prediction, total = np.empty(outputs), 0.0
+    for i in range(len(U)):
+        predict_around(U[i], kept, regularization, places[i], prediction)
+        at, its = (places[i], values) if places[i] < len(values) else (places[i] - len(values), later)
         for o in range(outputs):
-            total += values[b, outputs] * (prediction[o] - values[b, o] / values[b, outputs]) ** 2
+            total += its[at, outputs] * (prediction[o] - its[at, o] / its[at, outputs]) ** 2
     return total
 
 
 @inner
 def predict_around(
-    u: Vector,
-    points: SingleMatrix,
-    values: Matrix,
-    regularization: float,
-    distances: Singles,
-    excluded: int,
-    prediction: Vector,
+    u: Vector, kept: Kept, regularization: float, excluded: int, prediction: Vector
 ) -> None:
     """The ridge fit to the nearest points; the mean of all where these are as far away as each other."""
-    count, outputs, columns = len(distances), len(prediction), len(points)
-    for b in range(count):
-        distances[b] = 0.0
-    for j in range(columns):
-        coordinate = np.float32(u[j])
-        for b in range(count):
-            distances[b] += abs(coordinate - points[j, b])
-    if excluded >= 0:
-        distances[excluded] = np.inf
-    # The nearest so far, by insertion: hardly any point is nearer than the last of them.
-    near, places = np.full(NEAREST + 1, np.inf, FLOAT32), np.zeros(NEAREST + 1, np.int64)
-    for b in range(count - 1, -1, -1):
-        if distances[b] < near[NEAREST]:
-            at = NEAREST
-            while at > 0 and distances[b] < near[at - 1]:
-                near[at], places[at] = near[at - 1], places[at - 1]
-                at -= 1
-            near[at], places[at] = distances[b], b
-    for o in range(outputs):
-        prediction[o] = 0.0
+    leaves, low, _, values, latest, latest_values = kept
+    columns, count = low.shape
+    outputs, first = len(prediction), count * LEAF
+    near, places = np.empty(NEAREST + 1, FLOAT32), np.zeros(NEAREST + 1, np.int64)
+    room = np.empty(max(latest.shape[1], LEAF), FLOAT32)
+    find_nearest(u, kept, excluded, np.empty(count, FLOAT32), room, near, places)
     if near[0] < np.float32(63.0 / 64.0) * near[NEAREST] < np.inf:
-        here, apart = np.empty((columns, NEAREST), FLOAT32), np.empty(NEAREST, FLOAT32)
-        prior, scaled = np.empty((NEAREST, NEAREST)), np.empty((NEAREST, NEAREST))
+        here, apart = np.empty((columns, NEAREST + 1)), np.empty(NEAREST)
+        prior, scaled = np.zeros((NEAREST, NEAREST)), np.empty((NEAREST, NEAREST))
         L = np.empty((NEAREST, NEAREST))
         roots, weights = np.empty(NEAREST), np.empty(NEAREST)
+        its = np.empty((NEAREST + 1, outputs + 1))
+        for i in range(NEAREST + 1):
+            if places[i] < first:
+                leaf, at = places[i] // LEAF, places[i] % LEAF
+                for c in range(columns):
+                    here[c, i] = leaves[leaf * columns + c, at]
+                its[i] = values[places[i]]
+            else:
+                for c in range(columns):
+                    here[c, i] = latest[c, places[i] - first]
+                its[i] = latest_values[places[i] - first]
+        # In double precision from here on: K is a difference of distances.
+        distances = np.zeros(NEAREST + 1)
         for c in range(columns):
-            for i in range(NEAREST):
-                here[c, i] = points[c, places[i]]
+            x = np.float64(np.float32(u[c]))
+            for i in range(NEAREST + 1):
+                distances[i] += abs(x - here[c, i])
         for i in range(NEAREST):
             # A point that is nearly as far away as the next one counts next to nothing: which of the two
             # is among the nearest may be a matter of rounding.
-            roots[i] = math.sqrt(values[places[i], outputs] * (1.0 - near[i] / near[NEAREST]))
-            for j in range(i + 1):
-                apart[j] = near[i] + near[j]
+            roots[i] = math.sqrt(its[i, outputs] * max(1.0 - distances[i] / distances[NEAREST], 0.0))
+        for i in range(NEAREST):
+            for j in range(NEAREST):
+                apart[j] = distances[i] + distances[j]
             for c in range(columns):
-                its = here[c, i]
-                for j in range(i + 1):
-                    apart[j] -= abs(its - here[c, j])
-            for j in range(i + 1):
-                prior[i, j] = 0.0
+                x = here[c, i]
+                for j in range(NEAREST):
+                    apart[j] -= abs(x - here[c, j])
+            for j in range(NEAREST):
                 scaled[i, j] = roots[i] * roots[j] * apart[j]
             prior[i, i] = regularization
         if weigh_targets(prior, scaled, L, roots, weights):
-            for i in range(NEAREST):
-                weight = weights[i] / values[places[i], outputs]
-                for o in range(outputs):
-                    prediction[o] += weight * values[places[i], o]
+            for o in range(outputs):
+                prediction[o] = 0.0
+                for i in range(NEAREST):
+                    prediction[o] += weights[i] / its[i, outputs] * its[i, o]
             return
     # As on a grid: which of them are nearest is a matter of rounding, so all that are as far away count.
-    total = 0.0
-    for b in range(count):
-        if distances[b] <= np.float32(65.0 / 64.0) * near[NEAREST]:
-            total += values[b, outputs]
-            for o in range(outputs):
-                prediction[o] += values[b, o]
+    totals = np.empty(outputs + 1)
+    sum_values_within(u, kept, excluded, np.float32(65.0 / 64.0) * near[NEAREST], room, totals)
     for o in range(outputs):
-        prediction[o] /= max(total, 1e-300)
+        prediction[o] = totals[o] / max(totals[outputs], 1e-300)

@@ -86,10 +86,10 @@ class OneRow:
             addresses = (self._address(array) for array in (*state, work))
             logistic = isinstance(expert, SpanLogistic)
             numbers = _rate(expert.kernel), expert.offset, expert.forgetting, expert.regularization
-            kept: tuple[int, ...] = (0, 0, 0, 0)
+            kept: tuple[int, ...] = (0,) * 8
             if isinstance(expert, Neighbours):
-                arrays = expert.points, expert.values, expert.room()
-                kind, kept = NEIGHBOURS, (len(expert.values), *(self._address(array) for array in arrays))
+                kind, arrays = NEIGHBOURS, expert.kept()
+                kept = (arrays[1].shape[1], len(arrays[5]), *(self._address(array) for array in arrays))
             facts = column, maps[key], kind, expert.online, logistic, size
             expert_rows.append((*facts, *numbers, *addresses, *kept))
         self._maps, self._experts = np.array(map_rows, FEATURE_MAP), np.array(expert_rows, EXPERT)

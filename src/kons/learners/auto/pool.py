@@ -14,7 +14,7 @@ from kons.kernels import Gaussian, Kernel, Laplace, Linear
 from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.feature_map import CachedFeatures, FeatureMap, Fixed, uniform_metric
 from kons.learners.auto.logistic import SpanLogistic
-from kons.learners.auto.metric_learning import mean_gradients
+from kons.learners.auto.metric_learning import mean_gradients, relevances
 from kons.learners.auto.neighbours import Neighbours, fit_neighbours
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.spec import BASELINES, LAST, MEAN, ExpertSpec
@@ -205,7 +205,7 @@ class ExpertPool:
             bandwidth = stored.number("bandwidth", at_least=1e-150)
             width = feature_map.metric.shape[-1]
             if slot.spec.kernel == "neighbours":
-                slot.expert = Neighbours.from_stored(stored, width, outputs, neighbours)
+                slot.expert = Neighbours.from_stored(stored, width, outputs, slot.spec.memory or neighbours)
             else:
                 kernel = _kernel(slot.spec, bandwidth, fixed)
                 slot.expert = _class_of(slot.spec).from_stored(stored, kernel, width, outputs)
@@ -224,10 +224,12 @@ def fit_expert(
     live: bool,
     random: np.random.Generator,
     other: FeatureMap | None = None,
+    like: Slot | None = None,
 ) -> Slot:
     """A new expert in a feature map, that has learned rows in stream order, all with weights above 0.
 
-    Its atoms are some of the rows: of those that it remembers, if its memory is finite.
+    Its atoms are some of the rows: of those that it remembers, if its memory is finite. Neighbours choose between the
+    scaling of the feature map and the ``other`` one, or take what was found for those of all rows that they are ``like``.
     """
     rows, layout, scaled = kept.rows, kept.layout, kept.scaled(feature_map, spec.lags)
     Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
@@ -248,13 +250,26 @@ def fit_expert(
         alpha = feature_map.regularization
     if spec.logistic and fixed.regularization is None:
         alpha /= 16.0  # where targets go from 0 to 1, logits go from about -2 to 2
+    if spec.kernel == "neighbours" and like is not None and isinstance(like.expert, Neighbours):
+        assert like.feature_map is not None
+        U = kept.coordinates(like.feature_map, spec.lags)
+        nearest = Neighbours(U.shape[1], outputs, spec.memory, like.expert.regularization)
+        nearest.learn_past(U, Y, np.sqrt(weights))
+        return Slot(spec, nearest, like.feature_map)
     if spec.kernel == "neighbours":
-        maps = [feature_map.of_axes()]
+        maps = [feature_map]
         if other is not None and (other.flags, other.features) == (feature_map.flags, feature_map.features):
-            maps.append(replace(other, metric=maps[0].metric))
-        places = [kept.coordinates(candidate, spec.lags) for candidate in maps]
-        chosen, nearest = fit_neighbours(places, Y, weights, neighbours, fixed.regularization, random)
-        return Slot(spec, nearest, maps[chosen])
+            maps.append(replace(other, metric=feature_map.metric))
+        which, power, nearest = fit_neighbours(
+            [kept.scaled(candidate, spec.lags) for candidate in maps],
+            relevances(feature_map.metric),
+            Y,
+            weights,
+            spec.memory or neighbours,
+            fixed.regularization,
+            random,
+        )
+        return Slot(spec, nearest, maps[which].of_axes(power))
     U = kept.coordinates(feature_map, spec.lags)
     # Atoms of its own: with the same ones two experts could share their kernel columns, but
     # their errors would cancel less (2 % of the loss on some sets, for some percent of the time).

@@ -18,6 +18,7 @@ from kons.compilation import compiled, inner, inner_sums, matrix_at, singles_at
 from kons.core.quadratic_loops import STEPS, append_row, predict_row
 from kons.learners.auto.calibration import NO_LESS, SLOPE, learn_logit, log_odds
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
+from kons.learners.auto.nearest import LEAF
 from kons.learners.auto.neighbours import predict_around
 from kons.learners.auto.quantile_scaling import interpolated
 from kons.learners.auto.rows import ERROR_AT, LAGS, OWN, TARGET_AT, WEIGHT_AT
@@ -55,8 +56,9 @@ EXPERT = np.dtype(
         *((name, "f8") for name in ("rate", "offset", "forgetting", "regularization")),
         # Addresses: of the atoms by columns, of the arrays of kons.core.quadratic, and of a row's work.
         *((name, "i8") for name in ("atoms", "L", "base", "Z", "Y", "V", "C", "marks", "work")),
-        # Rows that neighbours keep, and addresses: of points, values and distances.
-        *((name, "i8") for name in ("kept", "points", "values", "distances")),
+        # Of neighbours: leaves, latest rows, and the addresses of kons.learners.auto.nearest.Kept.
+        *((name, "i8") for name in ("leaves", "later")),
+        *((f"kept_{name}", "i8") for name in ("leaves", "low", "high", "values", "latest", "latest_values")),
     ]
 )
 SHARED = np.dtype(
@@ -237,12 +239,15 @@ def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: 
         for j in range(columns):
             k[j] = u[j]
         k[columns] = 1.0
-        points, values = (
-            singles_at(expert.points, columns, expert.kept),
-            matrix_at(expert.values, expert.kept, outputs + 1),
+        kept = (
+            singles_at(expert.kept_leaves, expert.leaves * columns, LEAF),
+            singles_at(expert.kept_low, columns, expert.leaves),
+            singles_at(expert.kept_high, columns, expert.leaves),
+            matrix_at(expert.kept_values, expert.leaves * LEAF, outputs + 1),
+            singles_at(expert.kept_latest, columns, expert.later),
+            matrix_at(expert.kept_latest_values, expert.later, outputs + 1),
         )
-        distances = singles_at(expert.distances, 1, expert.kept)[0]
-        predict_around(u, points, values, expert.regularization, distances, -1, F[expert.column])
+        predict_around(u, kept, expert.regularization, -1, F[expert.column])
         return
     for b in range(size):
         k[b] = 0.0

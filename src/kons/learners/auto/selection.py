@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.feature_map import SCALINGS, CachedFeatures, FeatureMap
 from kons.learners.auto.feature_maps import FeatureMaps
-from kons.learners.auto.neighbours import Neighbours
 from kons.learners.auto.pool import ExpertPool, Slot, fit_expert
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import ChunkEnd, Layout
@@ -41,6 +40,7 @@ from kons.learners.auto.spec import (
     LAST,
     MEAN,
     STEADY,
+    ExpertSpec,
     first_specs,
     sentinel_of,
     stored_specs,
@@ -119,13 +119,10 @@ class Selection(Part):
         self._select(now, at_once or (step and (now.rare or not self._in_turn)))
         for i, slot in enumerate(self.pool.slots):
             memory, old = slot.spec.memory, slot.expert
-            renewed = memory and now.rows % _renewal(memory) == 0
+            renewed = memory and slot.spec.kernel != "neighbours" and now.rows % _renewal(memory) == 0
             if renewed and old is not None and not (step or at_once):
                 self._fit(i, now, self._remembered(memory, now), self._max_atoms)
         if may_recall(now.rows):
-            for expert in self.pool.experts:
-                if isinstance(expert, Neighbours):
-                    expert.forget()
             self._recall(now)
         # An expert that is not fitted repeats the others, and its weight says nothing.
         begun = [i + BASELINES for i, slot in enumerate(self.pool.slots) if slot.expert is not None]
@@ -182,8 +179,14 @@ class Selection(Part):
             fixed=self._fixed,
             live=now.rows < EARLY,
             random=np.random.default_rng([self._seed, now.rows, i]),
+            like=self._like(spec) if spec.memory else None,
             other=self.feature_maps.current.get(self.feature_maps.key(spec._replace(alternative=True))),
         )
+
+    def _like(self, spec: ExpertSpec) -> Slot | None:
+        """The slot of the same kernel and features that remembers everything."""
+        same = (slot for slot in self.pool.slots if slot.spec[:2] == spec[:2] and not slot.spec.memory)
+        return next(same, None)
 
     def _counting(self) -> set[int]:
         """The slots worth some work: those whose removal costs a tenth of what that of the best one costs."""

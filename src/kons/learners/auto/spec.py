@@ -22,7 +22,7 @@ class ExpertSpec(NamedTuple):
     """One place among the experts: relevance x bandwidth x memory x with or without the last targets."""
 
     kernel: str
-    """``"gaussian"``, ``"laplace"`` or ``"linear"``; ``"neighbours"``: the mean of the nearest rows."""
+    """``"gaussian"``, ``"laplace"`` or ``"linear"``; ``"neighbours"``: a fit to the nearest rows."""
     lags: bool = False
     """Whether the last targets are features."""
     memory: int = 0
@@ -67,12 +67,12 @@ SPECS = (
     ExpertSpec("laplace", start=512),
     ExpertSpec("gaussian", lags=True, start=64),
     ExpertSpec("linear", lags=True, memory=300),
-    ExpertSpec("gaussian", lags=True, memory=100, start=128),
+    ExpertSpec("neighbours", lags=True, start=512),
     ExpertSpec("gaussian", alternative=True, start=128),
     ExpertSpec("gaussian", memory=300, start=256),
     ExpertSpec("gaussian", logistic=True, start=1024),
     ExpertSpec("gaussian", lags=True, memory=100, alternative=True, start=128),
-    ExpertSpec("gaussian", lags=True, memory=1000, start=1024),
+    ExpertSpec("neighbours", memory=512, start=256),
 )
 #: The one that is never pruned.
 STEADY = SPECS[0]
