@@ -793,7 +793,9 @@ class NaiveAuto:
             return
         self.log.append((pool.rows, "takeover"))
         self.takeovers += 1
-        self.standby, self.pool = pool, fresh
+        if self.standby is None or self.standby.rows < pool.rows:
+            self.standby = pool
+        self.pool = fresh
         self.replaced = self.played = fresh.rows
         self.error, self.weight, self.alarmed, self.calm = len(its) * error, len(its), 0, 0
 

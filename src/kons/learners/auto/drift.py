@@ -196,9 +196,11 @@ class DriftAdaptation(Part):
         if _mean(its < mine, weights) < 0.6 or error >= 0.5 * _mean(mine, weights):
             return False
         self.successions += 1
-        # With fewer rows than it may miss there is no way back.
-        self.previous = current if current.reservoir.recent >= 4 * CHUNK else None
-        self.previous_number = self.number
+        # With fewer rows than it may miss there is no way back. One that has learned more knows more of what
+        # may come again; it was fed all rows so far, for a change is suspected.
+        if self.previous is None or self.previous.rows < current.rows:
+            self.previous = current if current.reservoir.recent >= 4 * CHUNK else None
+            self.previous_number = self.number
         self.current, self.number = fresh, self.successions
         self.replaced_at = self.replayed_at = fresh.rows
         # From now on this is the usual error.
