@@ -58,6 +58,8 @@ FENCE_FEWEST, FENCE_PART, FENCE_REACH = 7, 0.95, 10.0
 FIRST_METRICS, SETTLED = 32, 1024
 SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
 FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
+# The first and the last row of metrics from what columns tell at first sight, where little is explained.
+FIRST_SIGHT, FIRST_SIGHT_WINS, LITTLE = (128, 1024), 0.8, 0.5
 # Rare classes: the variance below which priors weigh more; a view without a search; the logistic expert.
 RARE_VARIANCE, BROAD, BROAD_ALPHA, RARE_START, LEANS = 0.1, 2.0, 1.6, 64, 0.75
 
@@ -403,8 +405,8 @@ class Pool:
             self.prune()
         self.decide()
         for member in self.members if not decides and self.rows != self.due else ():
-            memory = member.spec.memory
-            if memory and isinstance(member.fitted, Ridge) and self.rows in self.schedule[f"new atoms, memory {memory}"]:
+            memory = member.spec.memory if isinstance(member.fitted, Ridge) else 0
+            if memory and self.rows in self.schedule[f"new atoms, memory {memory}"]:
                 self.fit(member, self.usable(self.last(3 * memory // 2)), self.max_atoms)
         self.due = self.due if self.rows < self.due else 0
         if self.rows in self.schedule["recall"]:
@@ -511,6 +513,12 @@ class Pool:
                 if self.rows in FRESH_AT and leads and name == self.better[lags]:
                     fresh = improved(None, *data, steps=2)
                     view = fresh if fresh.error < FRESH_WINS * view.error else view
+                seen = FIRST_SIGHT[0] <= self.rows <= FIRST_SIGHT[1] and view.error >= LITTLE
+                if seen and leads and name == self.better[lags]:
+                    fresh = improved(None, *data, steps=2, first_sight=True)
+                    if fresh.error < FIRST_SIGHT_WINS * view.error:
+                        view = fresh
+                        self.log.append((self.rows, "first sight"))
                 self.views[key] = replace(view, flags=flags, features=width)
                 errors[name] = view.error
             self.better[lags] = min(errors, key=errors.get, default=self.better[lags])
@@ -558,7 +566,8 @@ class Pool:
             known = other is not None and (other.flags, other.features) == (view.flags, view.features)
             views, settings = [view, other] if known else [view], None
             for each in self.members if spec.memory else ():  # what was found for all rows
-                if (each.spec.kernel, each.spec.lags, each.spec.memory) == (spec.kernel, spec.lags, 0) and each.fitted:
+                kind = each.spec.kernel, each.spec.lags, each.spec.memory
+                if kind == (spec.kernel, spec.lags, 0) and each.fitted:
                     settings = each.fitted.view, each.fitted.alpha
                     seen = self.columns(rows, spec.lags, settings[0].flags, settings[0].features)
             member.fitted = Neighbours(spec, views, seen, Y, weights, random, settings)

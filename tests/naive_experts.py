@@ -20,6 +20,8 @@ TAIL, KNOTS = 1.5, 129
 FLOOR = 0.02
 BANDWIDTH_STEP, ALPHA_STEP, ALPHAS = 1.41, 3.16, (1e-4, 10.0)
 FIRST_REACH, REACH_IN_TURN = (4, 4), ((0, 1), (1, 0))
+# At first sight: the regularization of a line, and beyond how many deviations what it leaves is cut.
+LINE_ALPHA, FAR = 0.1, 3.0
 # The Laplace kernel's bandwidth at first, in halves of the median distance.
 WIDE = 4.0
 
@@ -189,7 +191,37 @@ def search(U, A, bandwidth, alpha, reach, Y, roots, kind="gaussian"):
     return best
 
 
-def improved(view, scale, X, Y, roots, atoms, random, *, steps, products=None):
+def at_first_sight(X, Y, roots):
+    """What columns tell of targets, of what a line leaves of them, and how far it scatters; and pairs."""
+    n, d = X.shape
+    shares, W = roots**2 / np.sum(roots**2), np.diag(roots**2)
+    Z = np.column_stack([X, np.ones(n)])
+    rest = Y - Z @ np.linalg.solve(Z.T @ W @ Z + LINE_ALPHA * np.eye(d + 1), Z.T @ W @ Y)
+    far = FAR * np.sqrt(shares @ rest**2)
+    rest = np.clip(rest, -far, far)
+
+    def unit(a):
+        a = a - shares @ a
+        size = math.sqrt(shares @ a**2)
+        return a / size if size > 1e-12 else 0.0 * a
+
+    def correlation(a, b):
+        return abs(shares @ (unit(a) * unit(b)))
+
+    targets = [*Y.T, *rest.T, *(rest**2).T]
+    told = np.full(d, -np.inf)
+    for j, x in enumerate(X.T):
+        sides = x, np.abs(x - np.median(x))
+        told[j] = max(correlation(f, t) for f in sides for t in targets) - 2.0 / math.sqrt(n)
+        for other in X.T:
+            together = max(abs(shares @ (unit(x) * unit(other) * unit(r))) for r in rest.T)
+            told[j] = max(told[j], together - math.sqrt(2.0 * math.log(d * d + 1.0) / n))
+    if told.max() <= 0.0:
+        return np.eye(d)
+    return np.diag(np.maximum(told / told.max(), FLOOR))
+
+
+def improved(view, scale, X, Y, roots, atoms, random, *, steps, products=None, first_sight=False):
     """The best of some steps of a metric along the gradients, from a view or from nothing.
 
     The first step may go along given gradients.
@@ -199,6 +231,8 @@ def improved(view, scale, X, Y, roots, atoms, random, *, steps, products=None):
     metric, ratio, alpha = np.eye(X.shape[1]), 1.0, 0.1
     if view is not None:
         metric, ratio, alpha = view.metric, view.ratio, view.alpha
+    if first_sight:
+        metric = at_first_sight(scaled, Y, roots)
     best = None
     for step in range(steps + 1):
         unit = half_median_distance(scaled, metric, random)
@@ -351,7 +385,7 @@ def kriging(asked, points, Y, weights, alpha, left_out=None):
 
     ::
 
-        sum_j (-|x_i - x_j| + [i = j] alpha/w_i) a_j + m = -|x - x_i|,     sum_i a_i = 1,     f(x) = sum a_i y_i
+        sum_j (-|x_i - x_j| + [i = j] alpha/w_i) a_j + m = -|x - x_i|,    sum_i a_i = 1,   f(x) = sum a_i y_i
     """
     asked, points = asked.astype(np.float64), points.astype(np.float64)
     D = np.abs(asked[:, None] - points).sum(axis=2)

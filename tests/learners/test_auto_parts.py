@@ -9,7 +9,7 @@ from kons.learners.auto import metric_learning
 from kons.learners.auto.effort import EFFORTS, Settings
 from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.feature_map import CachedFeatures, FeatureMap
-from kons.learners.auto.metric_learning import fit_span, leave_one_out
+from kons.learners.auto.metric_learning import first_relevances, fit_span, leave_one_out
 from kons.learners.auto.one_target import OneTarget
 from kons.learners.auto.quantile_scaling import KNOTS, QuantileScaling
 from kons.learners.auto.reservoir import Reservoir
@@ -269,3 +269,22 @@ def test_a_saved_scaling_with_more_in_it_is_refused():
     assert QuantileScaling.from_stored(Stored(state, "a scaling"), 2).state().keys() == state.keys()
     with pytest.raises(FileError, match="more"):
         QuantileScaling.from_stored(Stored(state | {"more": 1.0}, "a scaling"), 2)
+
+
+@pytest.mark.parametrize("together", [2, 3])
+def test_columns_that_matter_only_together_are_seen_at_first_sight(together):
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(600, 24))
+    said = first_relevances(X, np.prod(X[:, :together], axis=1)[:, None], np.ones(600))
+    assert said[:together].min() > 3.0 * said[together:].max()
+
+
+def test_two_columns_whose_signs_decide_a_class_are_seen_in_pairs():
+    X = np.random.default_rng(1).uniform(-1.0, 1.0, size=(600, 24))
+    codes = (X[:, 3] * X[:, 8] > 0.0).astype(int)
+    said = first_relevances(X, np.eye(2)[codes] - 0.5, np.ones(600))
+    assert set(np.argsort(-said)[:2]) == {3, 8}
+    assert np.sort(said)[-3] < 0.2
+
+
+def test_where_columns_tell_nothing_all_count_alike():
+    assert (first_relevances(np.ones((100, 3)), np.zeros((100, 1)), np.ones(100)) == 1.0).all()

@@ -71,6 +71,12 @@ def creeping(rows=ROWS):
     return Stream(X, y, {"pruned", "recalled"}, {"delay": 3}, singly=range(1000, 1040))
 
 
+def together(rows=ROWS):
+    """Columns of which three matter, and only together."""
+    X = np.random.default_rng(9).uniform(-1.0, 1.0, size=(rows, 24))
+    return Stream(X, X[:, 2] * X[:, 7] * X[:, 11], {"first sight"})
+
+
 def weighted(rows=ROWS):
     """A series with weights, 0 among them, a constant and a binary column, and targets three rows late."""
     rng = np.random.default_rng(2)
@@ -157,6 +163,7 @@ MAKERS = {
     "level drift": level_drift,
     "no order": no_order,
     "creeping, delay 3": creeping,
+    "together": together,
     "weights, delay 3": weighted,
     "delay 40": late_targets,
     "turned": turned,
@@ -173,6 +180,7 @@ STREAMS = {
     "level drift": (0, 2600),
     "no order": (1560, 4400),
     "creeping, delay 3": (1060, 2200),
+    "together": (160, 700),
     "weights, delay 3": (270, 1300),
     "delay 40": (330, 1400),
     "turned": (670, 1100),

@@ -10,8 +10,10 @@ import numpy as np
 from kons.arrays import Matrix, Vector
 from kons.kernels import Kernel, Laplace
 from kons.learners.auto.metric_learning import (
+    FLOOR,
     MOST_ROTATED,
     SpanFit,
+    first_relevances,
     fit_span,
     moved,
     next_metric,
@@ -184,16 +186,20 @@ def learn_metric(
     steps: int,
     random: np.random.Generator,
     gradients: Matrix | None = None,
+    at_first_sight: bool = False,
 ) -> FeatureMap:
     """A feature map at least as good on these rows, by leave-one-out, as the one before.
 
     X are raw columns, Y targets around 0, roots the square roots of the rows' weights. From the metric
-    before (or the uniform one) so many steps along the gradients of each fit are tried, the first along those
-    given, if any. O(n B^2) a fit, of which a step takes three.
+    before (or the uniform one, or what columns tell ``at_first_sight``) so many steps along the gradients
+    of each fit are tried, the first along those given, if any. O(n B^2) a fit, of which a step takes three.
     """
     scaled = scaling.transform(X)
     chosen = np.sort(random.permutation(len(X))[: min(atoms, max(len(X) // 2, 8))])
     metric = uniform_metric(X.shape[1]) if feature_map is None else feature_map.metric
+    if at_first_sight:
+        sizes = np.maximum(first_relevances(scaled, Y, roots), FLOOR)
+        metric = sizes if metric.ndim == 1 else np.diag(sizes)
     ratio, alpha = (1.0, 0.1) if feature_map is None else (feature_map.ratio, feature_map.regularization)
     weighted = Y * roots[:, None]
     best: tuple[SpanFit, float] | None = None

@@ -24,7 +24,7 @@ from kons.learners.auto.metric_learning import relevances
 from kons.learners.auto.pool import ExpertPool
 from kons.learners.auto.quantile_scaling import QuantileScaling
 from kons.learners.auto.rows import ChunkEnd
-from kons.learners.auto.schedule import SETTLED
+from kons.learners.auto.schedule import CHUNK, EARLY, LATE, SETTLED
 from kons.learners.auto.spec import STEADY, ExpertSpec
 from kons.scaling import RobustScaling
 from kons.state import Part
@@ -33,9 +33,6 @@ __all__ = ["FeatureMaps", "Key"]
 
 Key = tuple[bool, str]
 """With or without the last targets, and the name of a scaling."""
-
-# When a metric is also sought from the uniform one: whatever was found on few rows may be a dead end.
-FRESH_AT = (512, 1024, 4096)
 
 
 class FeatureMaps(Part):
@@ -128,10 +125,15 @@ class FeatureMaps(Part):
                 if gradients is not None and not lags:
                     steps = 1
                 feature_map = better(old, steps=steps, gradients=gradients)
-                if rows in FRESH_AT and leads and name == self.better[lags]:
-                    # Whatever was found on few rows: once more from the uniform metric.
-                    fresh = better(None, steps=2)
-                    if fresh.error < 0.98 * feature_map.error:  # clearly: it starts anew
+                # Whatever was found on few rows: once more from the uniform metric, and, where that leads
+                # nowhere, from what columns tell at first sight.
+                starts = [False] * (rows in (EARLY, SETTLED, LATE)) + [True] * (CHUNK < rows <= SETTLED)
+                for at_first_sight in starts if leads and name == self.better[lags] else ():
+                    if at_first_sight and feature_map.error < 0.5:
+                        continue
+                    fresh = better(None, steps=2, at_first_sight=at_first_sight)
+                    # Clearly: it starts anew; and chance can do more at first sight.
+                    if fresh.error < (0.8 if at_first_sight else 0.98) * feature_map.error:
                         feature_map = fresh
                 self._put(key, replace(feature_map, flags=flags, features=layout.width))
                 errors[name] = feature_map.error

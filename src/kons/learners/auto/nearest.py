@@ -1,14 +1,13 @@
-"""The nearest of many rows, exactly, by sums of absolute differences: leaves of a tree that lie too far are
-passed over.
+"""The nearest of many rows, exactly, by sums of absolute differences: far leaves of a tree are passed over.
 
 ::
 
-    d(x, x') = sum_j |x_j - x'_j|        >= sum_j max(low_j - x_j, x_j - high_j, 0)   for x' in the box of a leaf
+    d(x, x') = sum_j |x_j - x'_j|  >=  sum_j max(low_j - x_j, x_j - high_j, 0)   for x' in the box of a leaf
 
-Rows are halved at the median of the column in which they differ most, until no more than 64 are left together.
-A row is then compared with those of the leaves whose box is not farther than the nearest rows found so far, and
-with the latest rows, which are in no leaf yet. Distances and bounds are summed in the same order in single
-precision, where rounding is monotone too: what is found does not depend on the tree.
+Rows are halved at the median of the column in which they differ most, until no more than 64 are left
+together. A row is then compared with those of the leaves whose box is not farther than the nearest rows found
+so far, and with the latest rows, which are in no leaf yet. Distances and bounds are summed in the same order
+in single precision, where rounding is monotone too: what is found does not depend on the tree.
 """
 
 from __future__ import annotations
@@ -57,10 +56,10 @@ def put_into_leaves(
     leaves[leaf, :, place] = sorted_points
     its_values = np.zeros((count, LEAF, values.shape[1]))
     its_values[leaf, place] = values[order]
-    low, high = (
-        np.ascontiguousarray(reduce(sorted_points, starts[:-1], axis=0).T) if n else np.empty((columns, 0), FLOAT32)
-        for reduce in (np.minimum.reduceat, np.maximum.reduceat)
-    )
+    low, high = (np.empty((columns, count), FLOAT32) for _ in range(2))
+    if n:
+        low[:] = np.minimum.reduceat(sorted_points, starts[:-1], axis=0).T
+        high[:] = np.maximum.reduceat(sorted_points, starts[:-1], axis=0).T
     return leaves.reshape(-1, LEAF), low, high, its_values.reshape(count * LEAF, values.shape[1])
 
 
@@ -120,7 +119,7 @@ def find_nearest(
 ) -> None:
     """Fill in the smallest distances, in order, and whose they are: places in leaves, the latest behind them.
 
-    ``excluded`` is a place that does not count, or -1; ``bounds`` are filled in with those of leaves, ``room`` is for 64
+    ``excluded`` is a place that does not count, or -1; ``bounds`` is room for those of leaves, ``room`` for 64
     distances, or as many as there are latest rows. O(n d) at worst.
     """
     leaves, low, high, _, latest, _ = kept
@@ -138,7 +137,7 @@ def find_nearest(
             bounds[leaf] += max(max(low[c, leaf] - x, x - high[c, leaf]), np.float32(0.0))
     # The nearest leaves come first, lest others be looked at in vain.
     for turn in range(count + 4 if count else 0):
-        leaf = np.argmin(bounds) if turn < 4 else turn - 4
+        leaf = int(np.argmin(bounds)) if turn < 4 else turn - 4
         if bounds[leaf] <= near[-1] and bounds[leaf] < np.inf:
             _distances(u, leaves, leaf * columns, columns, room)
             if leaf == excluded // LEAF:
@@ -173,9 +172,11 @@ def _insert(distances: Singles, count: int, first: int, near: Singles, places: I
 
 
 @inner
-def sum_values_within(u: Vector, kept: Kept, excluded: int, limit: float, room: Singles, totals: Vector) -> None:
+def sum_values_within(
+    u: Vector, kept: Kept, excluded: int, limit: float, room: Singles, totals: Vector
+) -> None:
     """Add up the values of all rows that are no farther than a limit."""
-    leaves, low, high, values, latest, latest_values = kept
+    leaves, low, _, values, latest, latest_values = kept
     columns, count = low.shape
     totals[:] = 0.0
     for leaf in range(count + 1):

@@ -205,50 +205,50 @@ def fit_neighbours(
     regularization: float | None,
     random: np.random.Generator,
 ) -> tuple[int, float, Neighbours]:
-    """Which of several scalings of the same rows has the smallest leave-one-out error, to which power the
-    relevances of its columns count, and the expert.
+    """Which of several scalings of the same rows, to which power their relevances count, and the expert.
 
-    Over some of the last rows, each in turn: the scaling; the power, by factors of 1.41, for what a Gaussian kernel made of
-    relevances is too little here where few columns matter, and too much where many do; the regularization, in units
-    of the median distance of two rows, by factors of 3.16, if it is not given. Of few rows the scaling alone: a search
-    would cost more than they are worth.
+    By leave-one-out errors over some of the last rows, each in turn: the scaling; the power, by factors of
+    1.41, for what a Gaussian kernel made of relevances is too little here where few columns matter, and too
+    much where many do; the regularization, in units of the median distance of two rows, by factors of 3.16,
+    if it is not given. Of few rows the scaling alone: a search would cost more than it is worth.
     """
     # In no case more rows, for each of some eight errors costs 5 ms then.
     last = slice(max(len(Y) - 2048, 0), None)
     roots, columns, outputs = np.sqrt(weights), len(sizes), Y.shape[1]
     places = np.sort(random.permutation(len(Y[last]))[:256])
     others = np.roll(places, len(places) // 2)
-    tried: dict[tuple[int, float, float], float] = {}
+    tried: dict[tuple[float, ...], float] = {}
 
     def unit(U: Matrix) -> float:
         return median_length(U[places] - U[others], absolute=True)
 
-    def error(which: int, power: float, ratio: float) -> float:
-        if (which, power, ratio) not in tried:
-            U = candidates[which][last] * sizes**power
+    def error(setting: tuple[float, ...]) -> float:
+        if setting not in tried:
+            which, power, ratio = setting
+            U = candidates[int(which)][last] * sizes**power
             some = Neighbours(columns, outputs, 32 * len(Y), ratio * unit(U))
             some.append(U, Y[last], roots[last])
-            tried[which, power, ratio] = some.leave_one_out(places)
-        return tried[which, power, ratio]
+            tried[setting] = some.leave_one_out(places)
+        return tried[setting]
 
     # What is better by less than a thousandth, or by what is rounding beside the targets, is not better.
     rounding = 1e-12 * float(roots[last][places] ** 2 @ np.sum(Y[last][places] ** 2, axis=1))
-    best = 0, 1.0, 0.1 / 3.16 if regularization is None else regularization
+    best: tuple[float, ...] = (0, 1.0, 0.1 / 3.16 if regularization is None else regularization)
     for which in range(1, len(candidates)):
-        if error(which, *best[1:]) < 0.999 * error(*best) - rounding:
-            best = which, *best[1:]
+        if error((which, *best[1:])) < 0.999 * error(best) - rounding:
+            best = (which, *best[1:])
     axes = [(1, 1.41, 0.5, 2.0), (2, 3.16, 1e-4, 10.0)][: 1 if regularization is not None else 2]
     for axis, step, least, largest in axes if len(Y) >= EARLY else ():
         for factor in (1.0 / step, step):
             start = best
             while least <= best[axis] * factor <= largest:
                 other = (*best[:axis], best[axis] * factor, *best[axis + 1 :])
-                if not error(*other) < 0.999 * error(*best) - rounding:
+                if not error(other) < 0.999 * error(best) - rounding:
                     break
                 best = other
             if best != start:
                 break
-    which, power, ratio = best
+    which, power, ratio = int(best[0]), *best[1:]
     U = candidates[which] * sizes**power
     expert = Neighbours(columns, outputs, most, ratio * unit(U[last]))
     expert.learn_past(U, Y, roots)
@@ -275,9 +275,7 @@ def _leave_one_out(U: Matrix, places: Integers, kept: Kept, regularization: floa
 
 
 @inner
-def predict_around(
-    u: Vector, kept: Kept, regularization: float, excluded: int, prediction: Vector
-) -> None:
+def predict_around(u: Vector, kept: Kept, regularization: float, excluded: int, prediction: Vector) -> None:
     """The ridge fit to the nearest points; the mean of all where these are as far away as each other."""
     leaves, low, _, values, latest, latest_values = kept
     columns, count = low.shape

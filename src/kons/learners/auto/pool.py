@@ -228,8 +228,9 @@ def fit_expert(
 ) -> Slot:
     """A new expert in a feature map, that has learned rows in stream order, all with weights above 0.
 
-    Its atoms are some of the rows: of those that it remembers, if its memory is finite. Neighbours choose between the
-    scaling of the feature map and the ``other`` one, or take what was found for those of all rows that they are ``like``.
+    Its atoms are some of the rows: of those that it remembers, if its memory is finite. Neighbours choose
+    between the scaling of the feature map and the ``other`` one; those with a finite memory take what was
+    found for those without, which they are ``like``.
     """
     rows, layout, scaled = kept.rows, kept.layout, kept.scaled(feature_map, spec.lags)
     Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
