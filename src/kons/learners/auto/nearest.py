@@ -119,8 +119,8 @@ def find_nearest(
 ) -> None:
     """Fill in the smallest distances, in order, and whose they are: places in leaves, the latest behind them.
 
-    ``excluded`` is a place that does not count, or -1; ``bounds`` is room for those of leaves, ``room`` for 64
-    distances, or as many as there are latest rows. O(n d) at worst.
+    ``excluded`` is a place that does not count, or -1; ``bounds`` is room for those of leaves, ``room`` for
+    64 distances, or as many as there are latest rows. O(n d) at worst.
     """
     leaves, low, high, _, latest, _ = kept
     columns, count = low.shape
