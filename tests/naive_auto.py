@@ -142,7 +142,8 @@ def schedule_of(page):
 
 def fitted_at(number):
     """After which rows the expert with this number is fitted: from 512 on in turn, after its view."""
-    return [4, 8, 16, 32, 64, 128, 256, 576, 1152 + 128 * (number % 2), 4224 + 128 * (number % 7)]
+    turn = number % 3
+    return [4, 8, 16, 32, 64, 128, 256, 576 + 64 * turn, 1152 + 128 * turn, 4224 + 128 * (number % 7)]
 
 
 @dataclass(eq=False)

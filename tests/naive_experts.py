@@ -37,7 +37,7 @@ LATEST, PART_OF_ALL = 1024, 4
 # Their search: the power of relevances and the regularization, in units of the median distance, at first, by
 # which steps and how far; rows that are left out, among how many, and what is better.
 FIRST, STEPS, ENDS = (1.0, 0.1 / 3.16), (1.41, 3.16), ((0.5, 2.0), (1e-4, 10.0))
-LEFT_OUT, AMONG, ENOUGH, BETTER = 256, 2048, 512, 0.999
+LEFT_OUT, AMONG, ENOUGH, BETTER = (128, 256), 2048, 512, 0.999
 # Where the first is hardly nearer than the next one, all as far away count alike.
 ALIKE = 63.0 / 64.0
 
@@ -422,7 +422,7 @@ class Neighbours:
 
     def search(self, views, rows, Y, weights, random):
         last = slice(max(len(Y) - AMONG, 0), None)
-        places = np.sort(random.permutation(len(Y[last]))[:LEFT_OUT])
+        places = np.sort(random.permutation(len(Y[last]))[: LEFT_OUT[len(Y) >= AMONG]])
         sizes = np.linalg.norm(views[0].metric, axis=1)
         sizes = sizes / sizes.max()
 

@@ -80,7 +80,7 @@ def test_of_several_scalings_the_one_is_taken_in_which_the_nearest_rows_know_mos
             candidates, np.ones(2), Y, ones, 1000, None, np.random.default_rng(0)
         )
         assert (which, power) == (chosen, 1.0)
-        places = np.sort(np.random.default_rng(0).permutation(700)[:256])
+        places = np.sort(np.random.default_rng(0).permutation(700)[:128])
         tried = [
             error_of(useful, Y, factor * expert.regularization, places) for factor in (1.0 / 3.16, 1.0, 3.16)
         ]

@@ -212,10 +212,10 @@ def fit_neighbours(
     much where many do; the regularization, in units of the median distance of two rows, by factors of 3.16,
     if it is not given. Of few rows the scaling alone: a search would cost more than it is worth.
     """
-    # In no case more rows, for each of some eight errors costs 5 ms then.
+    # In no case more rows, for each of some eight errors costs 2 to 5 ms then.
     last = slice(max(len(Y) - 2048, 0), None)
     roots, columns, outputs = np.sqrt(weights), len(sizes), Y.shape[1]
-    places = np.sort(random.permutation(len(Y[last]))[:256])
+    places = np.sort(random.permutation(len(Y[last]))[: 128 if len(Y) < 2048 else 256])
     others = np.roll(places, len(places) // 2)
     tried: dict[tuple[float, ...], float] = {}
 

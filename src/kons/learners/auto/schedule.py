@@ -126,13 +126,13 @@ def seeks_with_lags(rows: int) -> bool:
 def fits(rows: int, number: int) -> bool:
     """Whether the expert with this number among all is due to be fitted.
 
-    Before 512 rows that is soon done; then in the next chunk, from 1024 on every second one in a chunk, and
-    from 4096 on every seventh, so that the dearest come apart.
+    Before 512 rows that is soon done; then every third one in a chunk, and from 4096 on every seventh, so
+    that the dearest come apart.
 
     >>> [[rows for rows in range(200, 40000) if fits(rows, number)] for number in (0, 8, 9)]
-    [[256, 576, 1152, 4224], [256, 576, 1152, 4352], [256, 576, 1280, 4480]]
+    [[256, 576, 1152, 4224], [256, 704, 1408, 4352], [256, 576, 1152, 4480]]
     """
-    turns = 7 if rows >= LATE else 2 if rows >= SETTLED else 1
+    turns = 7 if rows >= LATE else 3
     return _chunks_after_selection(rows) == (1 + number % turns if rows >= EARLY else 0)
 
 
