@@ -299,6 +299,10 @@ def predict_around(u: Vector, kept: Kept, regularization: float, excluded: int, 
                 for c in range(columns):
                     here[c, i] = latest[c, places[i] - first]
                 its[i] = latest_values[places[i] - first]
+        if _all_alike(its):  # the weights of their targets add up to 1
+            for o in range(outputs):
+                prediction[o] = its[0, o] / its[0, outputs]
+            return
         # In double precision from here on: K is a difference of distances.
         distances = np.zeros(NEAREST + 1)
         for c in range(columns):
@@ -330,3 +334,14 @@ def predict_around(u: Vector, kept: Kept, regularization: float, excluded: int, 
     sum_values_within(u, kept, excluded, np.float32(65.0 / 64.0) * near[NEAREST], room, totals)
     for o in range(outputs):
         prediction[o] = totals[o] / max(totals[outputs], 1e-300)
+
+
+@inner
+def _all_alike(values: Matrix) -> bool:
+    """Whether all rows have the same targets, as in the midst of a class."""
+    outputs = values.shape[1] - 1
+    for i in range(1, len(values)):
+        for o in range(outputs):
+            if values[i, o] * values[0, outputs] != values[0, o] * values[i, outputs]:
+                return False
+    return True
