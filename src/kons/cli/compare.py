@@ -69,7 +69,7 @@ def start(
 ) -> int:
     """Compare, and say how it went; returns the exit code."""
     if out is not None:
-        require_place(out, force=force)
+        require_place(out, force=force, source=settings.source)
     if drawn is not None:
         require_picture(drawn, force=force)
     with notices(quiet=quiet) as console, Stopping() as stopping:

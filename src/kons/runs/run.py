@@ -141,7 +141,7 @@ class Run:
     ) -> Run:
         """Open the source, look at it, make the learner."""
         if folder is not None:
-            require_place(folder, force=force)
+            require_place(folder, force=force, source=settings.source)
         if settings.model is None:
             stream = settings.open(quiet=quiet)
             learner = settings.make_learner(stream)
@@ -172,6 +172,15 @@ class Run:
     @classmethod
     def resume(cls, folder: Path) -> Run:
         """Continue from the last checkpoint, or from the start if there was none yet."""
+        writer = FolderWriter.claimed(folder)  # before anything is read: another may be about to finish it
+        try:
+            return cls._continued(folder, writer)
+        except BaseException:
+            writer.close(finished=False)
+            raise
+
+    @classmethod
+    def _continued(cls, folder: Path, writer: FolderWriter) -> Run:
         asked = read_json(folder, RUN)
         if asked.get("kind") != "run":
             raise ConfigurationError(f"{folder} is not the folder of a run: only kons run can be resumed.")
@@ -192,18 +201,20 @@ class Run:
         stream.notes.extend(note for note in asked.get("notes", []) if isinstance(note, str))
         _require_unchanged(stream, before)
         if (folder / CHECKPOINT).exists():
-            run = cls._from_checkpoint(folder, settings, stream)
+            run, length, traces = cls._from_checkpoint(folder, settings, stream)
         else:
             learner = settings.make_learner(stream) if settings.model is None else found.continued()[0]
-            run = cls(settings, stream, settings.make_engine(stream, learner))
-            run.folder = FolderWriter.reopen(folder, length=0, traces=0)
+            run, length, traces = cls(settings, stream, settings.make_engine(stream, learner)), 0, 0
+        writer.reopen(length=length, traces=traces)
+        run.folder = writer
         run.resumed += 1
         threads = asked.get("threads")
         run.threads = threads if isinstance(threads, int) and 1 <= threads <= 1024 else run.threads
         return run
 
     @classmethod
-    def _from_checkpoint(cls, folder: Path, settings: Settings, stream: Stream) -> Run:
+    def _from_checkpoint(cls, folder: Path, settings: Settings, stream: Stream) -> tuple[Run, int, int]:
+        """The run, how long its predictions were, and how many trace files there were."""
         try:
             tree = read_tree(folder / CHECKPOINT, kind=KIND)
             saved = Stored(tree, "this run")
@@ -220,8 +231,7 @@ class Run:
             saved.finish()
         except FileError as error:
             raise FileError(f"{error} The run cannot be continued: start it again.") from error
-        run.folder = FolderWriter.reopen(folder, length=length, traces=traces)
-        return run
+        return run, length, traces
 
     # ---- running
 
