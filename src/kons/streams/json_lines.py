@@ -41,11 +41,12 @@ class JsonLinesReader(TextReader):
 
     def _open(self) -> Feed:
         feed = super()._open()
-        head = feed.read()
-        while not head.strip() and len(head) < LONGEST and (more := feed.read()):
+        head, first = bytearray(), b""
+        while not first and len(head) < LONGEST and (more := feed.read()):
             head += more
-        feed.put_back(head)
-        if not head.lstrip().startswith(b"["):
+            first = more.lstrip()[:1]
+        feed.put_back(bytes(head))
+        if first != b"[":
             return feed
         self.unit = "row"
         return ListFeed(feed, self.name)
@@ -56,10 +57,11 @@ class JsonLinesReader(TextReader):
         keys: dict[str, None] = {}
         taken: list[bytes] = []
         problem: InputError | None = None
-        count = 0
+        count = length = 0
         source = pieces(feed, self.name, 1, self._end)
         for data, line in source:
             taken.append(data)
+            length += len(data)
             for _, found in self._objects(self._readable(data, line), line):
                 if isinstance(found, InputError):
                     problem = problem or found
@@ -68,7 +70,7 @@ class JsonLinesReader(TextReader):
                     count += 1
                 if count >= LOOK:
                     break
-            if count >= LOOK or sum(map(len, taken)) > 4 * LONGEST:
+            if count >= LOOK or length > 4 * LONGEST:
                 break
         if self.resumable:  # the feed is closed, and opened anew
             with suppress(InputError):  # which is told when its row comes
