@@ -202,7 +202,7 @@ def test_an_interruption_while_it_reads(settings, tmp_path, monkeypatch):
     def interrupted(start=0, **options):
         for block in blocks(start, **options):
             if block.first == 512:
-                assert run.is_reading
+                assert run.waiting.now
                 raise KeyboardInterrupt
             yield block
 

@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail(f"--{error}" if error.parameter else str(error), USAGE)
     except KonsError as error:
         return fail(str(error))
-    except KeyboardInterrupt:
-        return fail("stopped.", INTERRUPTED)
+    except KeyboardInterrupt as error:
+        return fail("stopped.", getattr(error, "exit_code", INTERRUPTED))
     except MemoryError:
         return fail("out of memory: exact KONS keeps rows^2/2 numbers; use fewer rows (--rows).")
     except BrokenPipeError:  # whoever read our output has left

@@ -22,6 +22,7 @@ from kons.runs import compare as compare_learners
 from kons.runs.comparison import Contender
 from kons.runs.folder import require_place
 from kons.runs.settings import require_learner
+from kons.runs.waiting import Waiting
 from kons.streams import Stream
 
 __all__ = ["DEFAULT", "contenders", "start"]
@@ -72,9 +73,11 @@ def start(
         require_place(out, force=force, source=settings.source)
     if drawn is not None:
         require_picture(drawn, force=force)
+    waiting = Waiting()
     with notices(quiet=quiet) as console, Stopping() as stopping:
+        stopping.is_idle = lambda: waiting.now
         with RunBar(console, f"{len(learners)} learners", quiet=quiet, what="best loss") as bar:
-            result = compare_learners(settings, learners, bar, stopping.asked, quiet=quiet)
+            result = compare_learners(settings, learners, bar, stopping.asked, quiet=quiet, waiting=waiting)
         files: list[str] = []
         if out is not None:
             result.write(out, force=force, command=["kons", *command])

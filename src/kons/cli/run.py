@@ -65,7 +65,7 @@ def _finished(folder: Path, summary: dict[str, Any], *, json: bool) -> int:
 
 
 def _go(run: Run, console: Console, stopping: Stopping, *, json: bool, quiet: bool) -> int:
-    stopping.is_idle = lambda: run.is_reading
+    stopping.is_idle = lambda: run.waiting.now
     name = Path(run.stream.source).name
     try:
         what = "error rate" if run.stream.task == "classification" else "loss"

@@ -17,6 +17,7 @@ from kons.runs.folder import RUN, SUMMARY, FolderWriter
 from kons.runs.run import Progress
 from kons.runs.settings import Settings
 from kons.runs.summary import about_run, finite, skipped
+from kons.runs.waiting import Waiting
 from kons.streams import Stream
 
 __all__ = ["Comparison", "Contender", "compare"]
@@ -110,12 +111,14 @@ def compare(
     stop: Callable[[], bool] | None = None,
     *,
     quiet: bool = False,
+    waiting: Waiting | None = None,
 ) -> Comparison:
     """Run several learners, each under a name, over the source of ``settings``.
 
     Each row is read once, and predicted and learned by each learner. Costs what they cost one after another,
-    less the reading. ``stop()`` is looked at after each block, and ends the comparison there. Where one is a
-    rival, all are asked row by row, and the longest step of each is told: in blocks there are no such steps.
+    less the reading. ``stop()`` is looked at after each block, and ends the comparison there; ``waiting`` tells
+    when it waits for rows. Where one is a rival, all are asked row by row, and the longest step of each is
+    told: in blocks there are no such steps.
     """
     if not contenders:
         raise ConfigurationError("no learners are given: expected at least one name.")
@@ -134,8 +137,8 @@ def compare(
         # The baselines are the same for all.
         engines[name] = settings.make_engine(stream, made, baselines=not engines, pauses=bool(rivals))
     began = wall_clock()
-    stopped = False
-    for block in settings.blocks(stream):
+    stopped, waiting = False, waiting or Waiting()
+    for block in waiting.blocks(settings.blocks(stream), stop):
         for engine in engines.values():
             engine.advance(block)
         if progress is not None:
@@ -154,6 +157,6 @@ def compare(
         dict(contenders),
         dict(sorted(results.items(), key=lambda item: item[1].loss)),
         next(iter(results.values())).baselines,
-        stopped,
+        stopped or waiting.was_interrupted,
         wall_clock() - began,
     )

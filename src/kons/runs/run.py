@@ -49,6 +49,7 @@ from kons.runs.pacing import Pacing
 from kons.runs.raw_cells import RawCells, rows_at
 from kons.runs.settings import Settings
 from kons.runs.summary import about_run, finite, shares_of, summarize
+from kons.runs.waiting import Waiting
 from kons.state import bytes_in
 from kons.stored import Stored
 from kons.streams import Block, Stream
@@ -111,8 +112,7 @@ class Run:
         """How often it was continued."""
         self.was_stopped = False
         """Whether it ended before its source did, since it was asked to."""
-        self.is_reading = False
-        """Whether it waits for rows: whatever interrupts it then does no harm."""
+        self.waiting = Waiting()
         self.threads = blas_threads()
         self._place, self._force, self._command = place, force, list(command)
         self._labels = Labels()
@@ -284,26 +284,15 @@ class Run:
     def _blocks(self, stop: Callable[[], bool] | None) -> Iterator[Block]:
         """Blocks of rows, with a word about when they are waited for."""
         blocks = self.settings.blocks(self.stream, self.engine.rows, self.engine.learner)
-        while True:
-            try:
-                self.is_reading = True
-                try:
-                    block = next(blocks, None)
-                finally:
-                    self.is_reading = False
-            except KeyboardInterrupt:
-                if stop is None or not stop() or not self.engine.rows:
-                    raise
-                self._stop()
-                return
-            except InputError:
-                if self.folder is not None:
-                    with suppress(KonsError):  # what could not be read is what the user should hear of
-                        self.checkpoint()
-                raise
-            if block is None:
-                return
-            yield block
+        try:
+            yield from self.waiting.blocks(blocks, stop, begun=self.engine.rows > 0)
+        except InputError:
+            if self.folder is not None:
+                with suppress(KonsError):  # what could not be read is what the user should hear of
+                    self.checkpoint()
+            raise
+        if self.waiting.was_interrupted:
+            self._stop()
 
     def _take(self, scored: Scored, lines: NDArray[np.int64]) -> None:
         if self.folder is None and self._place is not None:
