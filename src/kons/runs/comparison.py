@@ -116,9 +116,9 @@ def compare(
     """Run several learners, each under a name, over the source of ``settings``.
 
     Each row is read once, and predicted and learned by each learner. Costs what they cost one after another,
-    less the reading. ``stop()`` is looked at after each block, and ends the comparison there; ``waiting`` tells
-    when it waits for rows. Where one is a rival, all are asked row by row, and the longest step of each is
-    told: in blocks there are no such steps.
+    less the reading. ``stop()`` is looked at after each block, and ends the comparison there; ``waiting``
+    says when it waits for rows. Where one is a rival, all are asked row by row, and the longest step of each
+    is told: in blocks there are no such steps.
     """
     if not contenders:
         raise ConfigurationError("no learners are given: expected at least one name.")

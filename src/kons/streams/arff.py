@@ -10,7 +10,7 @@ from kons.errors import InputError
 from kons.streams.bytes import LONGEST, Feed, Source
 from kons.streams.chunks import Chunk, Tally
 from kons.streams.delimited import DelimitedReader, reworded
-from kons.streams.reader import distinct_names
+from kons.streams.reader import distinct_names, require_width
 from kons.streams.text import Record
 from kons.streams.wording import shortened
 from kons.tables.cells import ColumnFormat
@@ -57,6 +57,7 @@ class ArffReader(DelimitedReader):
             # What a sparse row leaves out is 0, or the first of the list.
             self._zeros.append(_first_of(kind) if kind.startswith("{") else "0")
             names.append(name)
+            require_width(self.name, len(names))
         else:
             what = "is empty" if not names else "has no @data line"
             raise InputError(f"{self.name} {what}: expected an ARFF file.")

@@ -23,7 +23,7 @@ from kons.errors import ConfigurationError, InputError
 from kons.streams.arrow import column_of
 from kons.streams.bytes import LONGEST, Feed, Source, too_long
 from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
-from kons.streams.reader import distinct_names
+from kons.streams.reader import distinct_names, require_width
 from kons.streams.text import Record, TextReader, arrow
 from kons.streams.wording import listed
 from kons.tables.cells import MISSING_NUMBERS, PLAIN, ColumnFormat, NumberStyle, is_missing, number_style
@@ -75,11 +75,14 @@ class DelimitedReader(TextReader):
         text = self._readable_header(data[:end])
         if not text.strip():
             raise InputError(f"{self.name} is empty: expected a line with the columns' names, then rows.")
+        # Spaces are no measure: names may be padded with them.
+        require_width(self.name, 1 + max(text.count(sign) for sign in self._asked or DELIMITERS))
         self.delimiter = self._asked or self._likely_delimiter(data[: max(end, data.rfind(b"\n", 0, HEAD))])
         try:
             names = next(self._reader(self._tidied(text.encode()).decode()))
         except csv.Error as error:
             raise InputError(f"{self.name}, line 1: {reworded(error)}.") from None
+        require_width(self.name, len(names))
         header, numbers = self._source.header, [name for name in names if number_style([name]) is not None]
         if header is None:
             # "?" and "NA" are no names; an empty one is that of an index, beside years.

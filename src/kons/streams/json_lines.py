@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from kons.errors import InputError
 from kons.streams.arrow import column_of
 from kons.streams.bytes import LONGEST, PIECE, Feed, Source, as_utf8, pieces
 from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
+from kons.streams.reader import MOST_COLUMNS, require_width
 from kons.streams.text import Record, TextReader, arrow
 from kons.streams.wording import shortened
 from kons.tables.cells import PLAIN, ColumnFormat
@@ -67,6 +68,7 @@ class JsonLinesReader(TextReader):
                     problem = problem or found
                 else:
                     keys.update(dict.fromkeys(found))
+                    require_width(self.name, len(keys))
                     count += 1
                 if count >= LOOK:
                     break
@@ -75,8 +77,12 @@ class JsonLinesReader(TextReader):
         if self.resumable:  # the feed is closed, and opened anew
             with suppress(InputError):  # which is told when its row comes
                 for data in chain(taken[-1:], (data for data, _ in source)):
-                    keys.update(dict.fromkeys(self._keys(as_utf8(data)[0])))
+                    for part in _thousands(as_utf8(data)[0]):
+                        keys.update(dict.fromkeys(self._keys(part)))
+                    if len(keys) > MOST_COLUMNS:
+                        break
         source.close()
+        require_width(self.name, len(keys))
         feed.put_back(b"".join(taken))
         if not keys:
             raise problem or InputError(
@@ -160,6 +166,15 @@ class JsonLinesReader(TextReader):
             return json.loads(texts[int(lines[row]) - line]).get(name)
 
         return settled(Chunk(lines, columns, cell=cell), faults, self.where, tally)
+
+
+def _thousands(data: bytes) -> Iterator[bytes]:
+    """A thousand lines at a time: a table of objects with a key of their own each is as wide as long."""
+    at = 0
+    for found in islice(re.finditer(rb"\n", data), LOOK - 1, None, LOOK):
+        yield data[at : found.end()]
+        at = found.end()
+    yield data[at:]
 
 
 BETWEEN = re.compile(r"[\s,]*")
