@@ -225,7 +225,7 @@ def test_documents_that_are_too_large(parts):
 def test_what_would_be_too_large_to_be_read_is_not_written():
     learner = KONS(FunctionKernel(lambda *_: 1.0), Squared())
     learner.learn_one("a" * (1 << 24), 1.0)
-    with pytest.raises(FileError, match="at most 16,777,216 are read again. Are its points"):
+    with pytest.raises(FileError, match=r"at most 16,777,216 are read again. Are its points"):
         to_bytes(learner)
 
 

@@ -91,7 +91,7 @@ def write_archive(stream: IO[bytes], document: dict[str, Any], arrays: Sequence[
         if len(text) > LARGEST_DOCUMENT:
             raise FileError(
                 f"it cannot be saved: all that is no array takes {len(text):,} bytes, at most "
-                f"{LARGEST_DOCUMENT:,} are read again. Are its points, or rows that wait, long texts or objects?"
+                f"{LARGEST_DOCUMENT:,} are read again. Are its points long texts, or objects?"
             )
         archive.writestr(_entry(DOCUMENT), text)
         archive.comment = COMMENT + hashlib.sha256(text).hexdigest().encode("ascii")

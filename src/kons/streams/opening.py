@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kons.arrays import require_integer
+from kons.arrays import require_delay, require_integer
 from kons.errors import ConfigurationError, InputError, announce
 from kons.streams.arff import ArffReader
 from kons.streams.bytes import Source
@@ -180,12 +180,12 @@ def open_stream(
     _require(on_bad_row, "on_bad_row", ("gap", "skip", "error"))
     _require(task, "task", ("auto", "regression", "classification"))
     _require(format, "format", ("auto", *FORMATS))
-    horizon = require_integer(horizon, "horizon", at_least=0)
+    horizon = require_delay(horizon, "horizon")
     block_size = require_integer(block_size, "block_size", at_least=1)
     asked, dropped = _names(columns, "columns"), _names(drop, "drop") or []
     gaps = _names(na_values, "na_values") or []
     lags = lag_pairs(lag)
-    given = Plan.from_dict(plan) if isinstance(plan, Mapping) else plan
+    given = plan if plan is None or isinstance(plan, Plan) else Plan.from_dict(plan)
     before = _as_past(past)
     if given is not None and target is None:
         target = given.target
