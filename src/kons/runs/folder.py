@@ -36,6 +36,7 @@ __all__ = [
     "RUN",
     "SUMMARY",
     "FolderWriter",
+    "changed",
     "complete_predictions",
     "read_json",
     "require_finished",
@@ -318,9 +319,18 @@ def require_finished(folder: Path) -> dict[str, Any] | None:
     if read_json(folder, RUN).get("kind") != "run":
         return None
     summary = read_json(folder, SUMMARY)
+    if not isinstance(summary.get("classes"), list | None):
+        raise changed(folder)
     require_own(folder)
     complete_predictions(folder, summary)
     return summary
+
+
+def changed(folder: Path) -> FileError:
+    """A summary that no run has written."""
+    return FileError(
+        f"{folder / SUMMARY} is not as a run has written it: was it changed? Start the run again."
+    )
 
 
 def _holds_run(path: Path) -> bool:

@@ -106,7 +106,8 @@ class TextReader(Reader):
 
     def _readable_header(self, data: bytes, line: int = 1) -> str:
         """Lines with names, which binary data are not."""
-        if b"\0" in data:
+        if (at := data.find(b"\0")) >= 0:
+            line += data.count(NEWLINE, 0, at)
             raise InputError(f"{self.name}, line {line}: not text, but binary data.")
         self._header_error = self._header_error or self._up_to_odd(data, line)[1]
         return self._readable(data, line).decode()
