@@ -387,6 +387,23 @@ def test_a_changed_source_is_refused(unfinished, tmp_path):
         Run.resume(unfinished)
 
 
+def test_a_source_that_changed_in_its_middle_only_is_refused(settings, tmp_path, monkeypatch):
+    source = tmp_path / "rows.csv"
+    source.write_text(text() + "".join(f"{i % 10}.5,0.25,{i % 7}.125\n" for i in range(12_000)))
+    with pytest.raises(Stopped):
+        Run.start(settings, tmp_path / "out").go(stop=stopped_after(2))
+    data, status = source.read_bytes(), source.stat()
+    middle = len(data) // 2
+    assert len(data) > 2**17 + 1000  # longer than both ends, which were looked at before
+    source.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
+    os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(FileError, match="has changed since the run began, though not in size and time"):
+        Run.resume(tmp_path / "out")
+    source.write_bytes(data)
+    os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert Run.resume(tmp_path / "out").engine.rows
+
+
 def test_other_versions_are_told(unfinished, monkeypatch, caplog):
     monkeypatch.setattr("kons.runs.run.versions", lambda: {"kons": "9.9"})
     Run.resume(unfinished).go()

@@ -391,6 +391,15 @@ def test_what_has_no_end_costs_no_more_than_its_length(monkeypatch, name):
     assert calls(4000) < 2.5 * calls(2000)
 
 
+@pytest.mark.parametrize("target", [[1, 2], {"a": 1}, []])
+def test_a_list_among_targets_is_a_bad_cell(file, target):
+    rows = [{"a": i / 2, "y": target if i == 40 else i * 1.5} for i in range(60)]
+    path = file("".join(json.dumps(row) + "\n" for row in rows), "t.jsonl")
+    with pytest.raises(InputError, match="line 41, column 'y'"):
+        whole(open_stream(path, "y", quiet=True))
+    assert len(whole(open_stream(path, "y", on_bad_row="skip", quiet=True))[1]) == 59
+
+
 def test_rows_before_a_bad_one_are_handed_on(file):
     path = file("x,y\n" + "".join(f"{i},{i}\n" for i in range(100)) + "oops,1\n1,1\n")
     blocks = open_stream(path, "y", block_size=40, on_bad_row="error").blocks()

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -123,6 +124,7 @@ class Run:
         self._pacing = Pacing()
         self._counted: tuple[int, int] | None = None
         self._fingerprint = stream.fingerprint()
+        self._digest: str | None = None
         self._ids = None if settings.id is None else RawCells(stream, settings.id)
         self._started = wall_clock()
         self._seconds_before = 0.0
@@ -221,6 +223,12 @@ class Run:
             engine = settings.make_engine(stream, saved.take("learner")).resume(saved.take("engine"))
             run = cls(settings, stream, engine)
             run._labels = Labels(stored_labels(saved, "labels"))
+            run._digest = saved.word("digest")
+            if run._digest != _digest_of(stream):
+                raise FileError(
+                    f"{stream.source} has changed since the run began, though not in size and time: put the "
+                    "old file back."
+                )
             run.resumed, run._seconds_before = saved.integer("resumed"), saved.number("seconds", at_least=0.0)
             if saved.take("versions") != versions():
                 announce(
@@ -335,6 +343,8 @@ class Run:
     def checkpoint(self) -> None:
         """Save all it takes to continue from here; of a source that cannot be read again, the trace."""
         assert self.folder is not None
+        if self._digest is None and self.stream.resumable:
+            self._digest = _digest_of(self.stream)  # once: it is no part of what the next one costs
         with self._pacing.saving(), told(self.folder.path):
             self.folder.settle()
             self._write_trace()
@@ -348,6 +358,7 @@ class Run:
                     "length": self.folder.length,
                     "traces": self.folder.traces,
                     "labels": list(self._labels.known),
+                    "digest": self._digest,
                     "resumed": self.resumed,
                     "seconds": self.seconds,
                     "versions": versions(),
@@ -425,6 +436,15 @@ class Run:
         if self._fingerprint is None or self.stream.fingerprint() == self._fingerprint:
             return []
         return [f"{self.stream.source} changed while it was read: a part of it may be missing."]
+
+
+def _digest_of(stream: Stream) -> str:
+    """Of a whole file: a gigabyte takes a second, and learning it an hour."""
+    try:
+        with open(stream.source, "rb") as file:
+            return file_digest(file, "blake2b").hexdigest()
+    except OSError as error:
+        raise InputError(f"{stream.source}: cannot be read ({error.strerror or error}).") from None
 
 
 def _require_unchanged(stream: Stream, before: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -322,7 +322,11 @@ def _format_of(path: str | Path, file: Source) -> str:
 def _second_look(reader: Reader, plan: Plan, cells: Sequence[Any]) -> tuple[Plan, list[str]]:
     """Where the first targets are all the same, as in a file sorted by label, find out if there are two."""
     target = plan.target_column
-    if len({cell for cell in cells if not is_missing(cell)}) != 1:
+    # Of lists and objects of JSON, which are bad cells, there is no set.
+    if (
+        len({cell if isinstance(cell, Hashable) else repr(cell) for cell in cells if not is_missing(cell)})
+        != 1
+    ):
         return plan, []
     first = f"{plan.target!r} is the same in the first {len(cells):,} row(s)"
     if not reader.resumable:
