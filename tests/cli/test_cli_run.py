@@ -377,6 +377,13 @@ def test_a_summary_that_somebody_changed(file, capsys, no_report, place, value):
     assert err.count("\n") == 1
 
 
+def test_a_run_that_was_killed_before_its_report_gets_it(file, said):
+    said(*RUN, "--rows", "100", "--out", "out")
+    os.remove("out/report.html")
+    assert "report.html" in said("resume", "out")
+    assert os.path.getsize("out/report.html") > 10_000
+
+
 def test_every_command_has_help(capsys):
     for command in (
         "run",
