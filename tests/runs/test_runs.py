@@ -389,7 +389,7 @@ def test_a_changed_source_is_refused(unfinished, tmp_path):
 
 def test_a_source_that_changed_in_its_middle_only_is_refused(settings, tmp_path, monkeypatch):
     source = tmp_path / "rows.csv"
-    source.write_text(text() + "".join(f"{i % 10}.5,0.25,{i % 7}.125\n" for i in range(12_000)))
+    source.write_text(text() + "".join(f"{i % 10}.5,0.25,10.{i % 7}25\n" for i in range(12_000)))
     with pytest.raises(Stopped):
         Run.start(settings, tmp_path / "out").go(stop=stopped_after(2))
     data, status = source.read_bytes(), source.stat()

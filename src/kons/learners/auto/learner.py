@@ -45,8 +45,6 @@ LARGEST_TARGET = 1e150
 LARGEST_WEIGHT = 1e12
 # Of a column: sums stay finite numbers.
 LARGEST_SUM = 1e300
-# The stacking is quadratic in them, and one target has 14 kinds to choose from.
-MOST_EXPERTS = 100
 # Columns of a trace that each target has.
 BY_TARGET = ("prediction", "slope", "weight", "inverse_form", "leverage", "expert")
 
@@ -166,7 +164,8 @@ class AutoKONS(StreamConsumer):
             spent.max_atoms if max_atoms is None else max_atoms, "max_atoms", at_least=2
         )
         experts = spent.experts if experts is None else experts
-        self.experts = require_integer(experts, "experts", at_least=1, at_most=MOST_EXPERTS)
+        # The stacking is quadratic in them, and there are 14 kinds to choose from.
+        self.experts = require_integer(experts, "experts", at_least=1, at_most=100)
         self.delay: int = require_delay(delay)
         self.seed = require_integer(seed, "seed", at_least=0)
         self.bandwidth = None if bandwidth is None else require_scale(bandwidth, "bandwidth")
