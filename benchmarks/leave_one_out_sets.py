@@ -6,7 +6,7 @@
     cost of s = loss on s of choice(all but s) / loss on s of choice(all) - 1
 
 A constant that was set in view of all sets may flatter itself on each. Where the choice stays the same
-without a set, nothing was fitted to it; elsewhere the cost says what the figure of that set owes to its having
+without a set, nothing was fitted to it; elsewhere the cost says what the figure of that set owes to having
 been looked at. The mean cost belongs beside the figures that the constant is chosen by. From files::
 
     python -m benchmarks.leave_one_out_sets 8=a.json 8=b.json 16=c.json 16=d.json
