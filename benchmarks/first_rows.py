@@ -44,7 +44,7 @@ def run(settings: Settings) -> Report:
         table=table,
         figures=figures,
         notes=notes,
-        details={"losses": ratios},
+        details={"ratios": ratios},
     )
 
 

@@ -91,7 +91,10 @@ def read(arguments: Sequence[str]) -> dict[str, dict[str, float]]:
         if not equals:
             raise ValueError(f"{argument!r}, expected SETTING=FILE")
         content = json.loads(Path(file).read_text(encoding="utf-8"))
-        found.setdefault(setting, {}).update(content.get("details", {}).get("losses", content))
+        losses = content.get("details", {}).get("losses", content)
+        if twice := set(losses) & set(found.setdefault(setting, {})):
+            raise ValueError(f"{file}: setting {setting} has {', '.join(sorted(twice))} already")
+        found[setting].update(losses)
     return found
 
 

@@ -48,7 +48,7 @@ def run(settings: Settings) -> Report:
         table=table,
         figures=figures,
         notes=[*notes, why] if why else notes,
-        details={"losses": ours},
+        details={"losses": {f"drift: {name}": loss for name, loss in ours.items()}},
     )
 
 

@@ -63,5 +63,7 @@ def test_saved_reports_and_plain_losses_are_put_together(tmp_path):
     report.write_text(json.dumps({"question": "?", "details": {"losses": {"a": 0.5}}}), encoding="utf-8")
     plain.write_text(json.dumps({"b": 1.5}), encoding="utf-8")
     assert read([f"8={report}", f"8={plain}", f"16={plain}"]) == {"8": {"a": 0.5, "b": 1.5}, "16": {"b": 1.5}}
+    with pytest.raises(ValueError, match="setting 8 has b already"):
+        read([f"8={plain}", f"8={plain}"])
     with pytest.raises(ValueError, match="expected SETTING=FILE"):
         read([str(plain)])
