@@ -18,7 +18,7 @@ from benchmarks import moa_forests
 from benchmarks.contenders import numbers, play_rival
 from benchmarks.drift.streams import Moving
 from benchmarks.settings import Settings
-from benchmarks.tree_rivals import refuse_constant
+from benchmarks.tree_rivals import said_by_forest
 from kons.evaluation import RiverModel, make_rival
 from kons.policies import Dependence
 from kons.recipes import for_task
@@ -85,10 +85,7 @@ def scaled_river_forest(moving: Moving) -> Predictions:
 
 def capymoa_forest(moving: Moving, python: str, kind: str) -> Predictions:
     """One of CapyMOA's forests of ten trees."""
-    stream = moving.stream
-    said = moa_forests.play(python, kind, stream.X, stream.y, stream.task).prediction
-    refuse_constant(f"CapyMOA {kind}", said, stream)
-    return said
+    return said_by_forest(python, kind, moving.stream)[0]
 
 
 def who_plays(settings: Settings, classes: bool) -> Iterator[Rival]:

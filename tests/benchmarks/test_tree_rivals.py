@@ -101,6 +101,18 @@ def test_labels_go_there_as_codes_and_come_back(tmp_path, monkeypatch):
         moa_forests.play(sys.executable, "ARF", X, OF_CLASSES.y, "classification")
 
 
+def test_where_a_forest_names_no_class_it_is_the_commonest_and_a_silent_one_is_refused(monkeypatch):
+    said = OF_CLASSES.y.copy()
+    monkeypatch.setattr(moa_forests, "play", lambda *arguments: moa_forests.Played(said, 1.0))
+    said[[0, 50]] = np.nan
+    filled, _ = tree_rivals.said_by_forest("python", "SRP", OF_CLASSES)
+    np.testing.assert_array_equal(filled[[0, 50]], tree_rivals.constant(OF_CLASSES)[[0, 50]])
+    np.testing.assert_array_equal(filled[51:], OF_CLASSES.y[51:])
+    said[25:] = np.nan
+    with pytest.raises(RuntimeError, match="silent about most rows"):
+        tree_rivals.said_by_forest("python", "SRP", OF_CLASSES)
+
+
 # ---- losses, and wrappers that are broken
 
 
