@@ -230,6 +230,15 @@ def test_rivals_on_moving_streams_are_kept_and_dear_ones_left_out_on_long_stream
     assert drift.of_rivals(moving, settings) == {"cheap": 4.0}
 
 
+def test_neighbours_are_not_misled_by_a_column_that_rests():
+    # 0.003467 has no mean of its own among floats: its deviation is 1e-19, not 0.
+    resting = np.column_stack([X, np.full(80, 0.003467), np.full(80, 4.0)])
+    assert 0.0 < resting[:64].std(axis=0)[2] < 1e-17
+    moving = [Moving("m", "still", OF_NUMBERS._replace(X=points)) for points in (X, resting)]
+    said = [drift.rivals.neighbours(each, 250) for each in moving]
+    np.testing.assert_allclose(said[0][2:], said[1][2:], rtol=1e-12)
+
+
 def test_what_is_kept_of_embedded_depends_on_all_sources_but_those_of_auto(tmp_path, monkeypatch):
     for name in ("__init__.py", "core/factor.py", "learners/auto/stacking.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
