@@ -13,6 +13,19 @@ from kons.kernels import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, 
 from kons.learners import KONS, AutoKONS, EmbeddedKONS, SketchedKONS
 from kons.losses import Logistic, Loss, Squared, SquaredHinge
 from kons.recipes.algorithms import b_kons, con_kons, nons_ald, pkawv, pros_n_kons
+from kons.recipes.explicit import (
+    adagrad,
+    adam,
+    aogd_ald,
+    fastfood,
+    fogd,
+    nogd,
+    ogd,
+    ons,
+    skegd,
+    sketched_ons,
+    vaw,
+)
 
 __all__ = [
     "KERNELS",
@@ -51,6 +64,12 @@ class Recipe(NamedTuple):
     """Whether its curvature is that of the loss, unless ``second_order`` says otherwise."""
     exact: bool = False
     """Whether it keeps every row: rows^2/2 numbers."""
+    cost: str = ""
+    """Of a row: d columns, D features, B atoms, l directions, t rows so far."""
+    avoid: str = ""
+    """When not to use it."""
+    reference: str = ""
+    """Where it comes from."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -77,7 +96,8 @@ class Recipe(NamedTuple):
         """All that :func:`kons.recipes.for_task` takes for it, besides the scale."""
         shared: tuple[str, ...] = ("kernel",) if self.in_raw_units else SHARED
         if "kernel" not in self._named:  # a learner without one
-            shared = tuple(name for name in shared if name not in ("kernel", "bandwidth", "loss"))
+            needless = ("kernel", "bandwidth") if self.any_loss else ("kernel", "bandwidth", "loss")
+            shared = tuple(name for name in shared if name not in needless)
         return (*self.parameters, *(name for name in shared if name not in self.parameters))
 
 
@@ -91,29 +111,166 @@ def _pkawv(kernel: Kernel, loss: Loss | None = None, **parameters: Any) -> Embed
 #: ``make(task, **parameters)`` of one ``in_raw_units``. A line here, and a learner is known everywhere: to
 #: ``evaluate``, ``for_task``, the adapters, the command line and, if ``make`` or ``takes`` is a class, files.
 RECIPES: dict[str, Recipe] = {
-    "auto": Recipe(AutoKONS, "finds scales, relevance, bandwidth and memory itself", in_raw_units=True),
-    "b_kons": Recipe(b_kons, "PROS-N-KONS with a capped dictionary", pros_n_kons),
-    "con_kons": Recipe(con_kons, "KORS's dictionary, what was learned is kept when it grows", pros_n_kons),
+    "auto": Recipe(
+        AutoKONS,
+        "finds scales, relevance, bandwidth and memory itself",
+        in_raw_units=True,
+        cost="O(B^2) for each of its experts",
+        avoid="rows that must cost microseconds",
+        reference="kons",
+    ),
+    "adagrad": Recipe(
+        adagrad,
+        "linear, a step size for each column by its past slopes",
+        cost="O(d)",
+        avoid="columns that go together",
+        reference="Duchi, Hazan, Singer, JMLR 2011",
+    ),
+    "adam": Recipe(
+        adam,
+        "linear, AdaGrad that forgets, with momentum",
+        cost="O(d)",
+        avoid="short streams; it has no guarantee",
+        reference="Kingma, Ba, ICLR 2015",
+    ),
+    "aogd_ald": Recipe(
+        aogd_ald,
+        "gradient descent in a ball of the span of independent points",
+        cost="O(B^2)",
+        avoid="accuracy: nons_ald has a curvature",
+        reference="Li, Liao, ICML 2023",
+    ),
+    "b_kons": Recipe(
+        b_kons,
+        "PROS-N-KONS with a capped dictionary",
+        pros_n_kons,
+        cost="O(B^2)",
+        avoid="accuracy: con_kons keeps what was learned",
+        reference="Calandriello, Lazaric, Valko, NIPS 2017",
+    ),
+    "con_kons": Recipe(
+        con_kons,
+        "KORS's dictionary, what was learned is kept when it grows",
+        pros_n_kons,
+        cost="O(B^2)",
+        avoid="accuracy: embedded has the loss's own curvature",
+        reference="Calandriello, Lazaric, Valko, NIPS 2017",
+    ),
     "embedded": Recipe(
         partial(EmbeddedKONS, second_order="hessian"),
         "second-order learning in a dictionary's span; small and fast",
         EmbeddedKONS,
         hessian=True,
+        cost="O(B^2)",
+        avoid="checking a theorem: kons is exact",
+        reference="Calandriello, Lazaric, Valko, NIPS 2017, with l'' as curvature",
     ),
-    "kons": Recipe(KONS, "the exact kernel online Newton step; memory grows as t^2", exact=True),
-    "nons_ald": Recipe(nons_ald, "atoms by linear dependence, gradient curvature"),
+    "fastfood": Recipe(
+        fastfood,
+        "gradient descent on random features made by fast transforms",
+        fogd,
+        cost="O(D log d)",
+        avoid="few columns: fogd is faster",
+        reference="Le, Sarlos, Smola, ICML 2013",
+    ),
+    "fogd": Recipe(
+        fogd,
+        "gradient descent on random Fourier features",
+        cost="O(D d)",
+        avoid="accuracy: as many atoms in embedded predict better",
+        reference="Lu, Hoi, Wang, Zhao, Liu, JMLR 2016",
+    ),
+    "kons": Recipe(
+        KONS,
+        "the exact kernel online Newton step; memory grows as t^2",
+        exact=True,
+        cost="O(t^2)",
+        avoid="more than some ten thousand rows",
+        reference="Calandriello, Lazaric, Valko, ICML 2017",
+    ),
+    "nogd": Recipe(
+        nogd,
+        "gradient descent in the span of the first points",
+        cost="O(B^2)",
+        avoid="streams that move away from their first rows",
+        reference="Lu, Hoi, Wang, Zhao, Liu, JMLR 2016",
+    ),
+    "nons_ald": Recipe(
+        nons_ald,
+        "atoms by linear dependence, gradient curvature",
+        cost="O(B^2)",
+        avoid="accuracy: embedded has the loss's own curvature",
+        reference="Li, Liao, ICML 2023",
+    ),
+    "ogd": Recipe(
+        ogd,
+        "linear, online gradient descent",
+        cost="O(d)",
+        avoid="columns of different scales, or that go together",
+        reference="Zinkevich, ICML 2003",
+    ),
+    "ons": Recipe(
+        ons,
+        "linear, the online Newton step",
+        cost="O(d^2)",
+        avoid="more than some hundred columns",
+        reference="Hazan, Agarwal, Kale, Machine Learning 2007",
+    ),
     "pkawv": Recipe(
-        _pkawv, "kernel ridge in a span with forward prediction; squared loss", pkawv, hessian=True
+        _pkawv,
+        "kernel ridge in a span with forward prediction; squared loss",
+        pkawv,
+        hessian=True,
+        cost="O(B^2)",
+        avoid="labels",
+        reference="Jezequel, Gaillard, Rudi, NeurIPS 2019",
     ),
-    "pros_n_kons": Recipe(pros_n_kons, "KORS's dictionary, restarted when it grows"),
+    "pros_n_kons": Recipe(
+        pros_n_kons,
+        "KORS's dictionary, restarted when it grows",
+        cost="O(B^2)",
+        avoid="accuracy: con_kons keeps what was learned",
+        reference="Calandriello, Lazaric, Valko, NIPS 2017",
+    ),
     "ridge": Recipe(
         partial(KONS, second_order="hessian"),
         "exact online kernel ridge regression; memory grows as t^2",
         KONS,
         hessian=True,
         exact=True,
+        cost="O(t^2)",
+        avoid="more than some ten thousand rows",
+        reference="kernel ridge regression, row by row",
     ),
-    "sketched": Recipe(SketchedKONS, "KONS with an adaptive sketch; memory grows as t"),
+    "skegd": Recipe(
+        skegd,
+        "gradient descent on features of a sketched kernel matrix, renewed as rows come",
+        cost="O(B^2)",
+        avoid="streams that do not move: nogd is simpler",
+        reference="Zhang, Liao, ICML 2019",
+    ),
+    "sketched": Recipe(
+        SketchedKONS,
+        "KONS with an adaptive sketch; memory grows as t",
+        cost="O(t d + B^2)",
+        avoid="endless streams: embedded costs the same at every row",
+        reference="Calandriello, Lazaric, Valko, ICML 2017",
+    ),
+    "sketched_ons": Recipe(
+        sketched_ons,
+        "linear, the online Newton step in few directions",
+        cost="O(d l)",
+        avoid="few columns: ons costs no more",
+        reference="Luo, Agarwal, Cesa-Bianchi, Langford, NIPS 2016",
+    ),
+    "vaw": Recipe(
+        vaw,
+        "linear, ridge regression that counts the row it predicts; squared loss",
+        hessian=True,
+        cost="O(d^2)",
+        avoid="more than some hundred columns",
+        reference="Vovk 2001; Azoury, Warmuth, Machine Learning 2001",
+    ),
 }
 
 

@@ -91,9 +91,8 @@ def for_task(
         parameters["kernel"] = None if kernel is None else kernel_of(kernel)
         parameters["bandwidth"] = bandwidth_of(bandwidth)
         return recipe.make(task, **parameters)
-    if "kernel" not in recipe.accepts:
-        given = {"kernel": kernel, "bandwidth": None if bandwidth == "auto" else bandwidth, "loss": loss}
-        _require_none(name, given)
+    given = {"kernel": kernel, "bandwidth": None if bandwidth == "auto" else bandwidth, "loss": loss}
+    _require_none(name, {word: value for word, value in given.items() if word not in recipe.accepts})
     chosen = kernel_of("gaussian" if kernel is None else kernel, bandwidth)
     problem: Any = _made(recipe, task, chosen, loss, parameters)
     if task == "classification":
@@ -105,9 +104,11 @@ def for_task(
 def _require_none(name: str, needless: Mapping[str, Any]) -> None:
     for parameter, value in needless.items():
         if value is not None:
+            alone = ", which finds units and classes by itself as rows come"
             raise ConfigurationError(
-                f"{parameter}={value!r} does not apply to {name!r}, which finds units and classes by itself "
-                'as rows come: leave it out, or choose another learner, such as "embedded".'
+                f"{parameter}={value!r} does not apply to {name!r}"
+                f"{alone if recipe_of(name).in_raw_units else ''}: leave it out, or choose another learner, "
+                'such as "embedded".'
             )
 
 
