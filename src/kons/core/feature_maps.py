@@ -168,7 +168,7 @@ class Fastfood(Fourier):
 
     ::
 
-        W = S H G P H B / (bandwidth sqrt(n))       in blocks of n rows, n the power of 2 that holds the columns
+        W = S H G P H B / (bandwidth sqrt(n))       in blocks of n rows, n a power of 2 that holds the columns
 
     B random signs, P a permutation, G normal, S lengths of normal vectors over |G|: O(D log n) a point, and
     O(D) numbers, where dense frequencies are O(D d). For few columns (below some 30) those are faster.

@@ -64,6 +64,8 @@ class Recipe(NamedTuple):
     """Whether its curvature is that of the loss, unless ``second_order`` says otherwise."""
     exact: bool = False
     """Whether it keeps every row: rows^2/2 numbers."""
+    growth: int = 0
+    """A row costs as much as the one before (0), or t (1) or t^2 (2) times as much as the first."""
     cost: str = ""
     """Of a row: d columns, D features, B atoms, l directions, t rows so far."""
     avoid: str = ""
@@ -184,6 +186,7 @@ RECIPES: dict[str, Recipe] = {
         KONS,
         "the exact kernel online Newton step; memory grows as t^2",
         exact=True,
+        growth=2,
         cost="O(t^2)",
         avoid="more than some ten thousand rows",
         reference="Calandriello, Lazaric, Valko, ICML 2017",
@@ -238,6 +241,7 @@ RECIPES: dict[str, Recipe] = {
         KONS,
         hessian=True,
         exact=True,
+        growth=2,
         cost="O(t^2)",
         avoid="more than some ten thousand rows",
         reference="kernel ridge regression, row by row",
@@ -252,6 +256,7 @@ RECIPES: dict[str, Recipe] = {
     "sketched": Recipe(
         SketchedKONS,
         "KONS with an adaptive sketch; memory grows as t",
+        growth=1,
         cost="O(t d + B^2)",
         avoid="endless streams: embedded costs the same at every row",
         reference="Calandriello, Lazaric, Valko, ICML 2017",
