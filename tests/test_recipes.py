@@ -235,13 +235,19 @@ OF_A_KERNEL = [name for name, recipe in RECIPES.items() if not recipe.in_raw_uni
 def test_every_name_makes_a_learner(name):
     learner = make(name, KERNEL, Squared())
     assert isinstance(learner, NewtonLearner)
-    assert learner.kernel is KERNEL
+    assert (learner.kernel is KERNEL) is ("kernel" in RECIPES[name].accepts)
     assert learner.loss == Squared()
-    trace = learner.advance(X[:70], targets(Squared())[:70])
+    linear = learner.kernel is not KERNEL
+    y = 0.5 * X[:, 0] - 0.1 * X[:, 1] if linear else targets(Squared())
+    rows = ROWS if learner.second_order is None else 70
+    trace = learner.advance(X[:rows], y[:rows])
     assert np.isfinite(trace.prediction).all()
     assert trace.loss[-30:].mean() < trace.loss[:30].mean()
-    other = RECIPES[name].make(KERNEL, Squared(), bound=2.0, regularization=0.3)
-    assert (other.bound, other.regularization) == (2.0, 0.3)
+    given = {"bound": 2.0, "regularization": 0.3}
+    given = {key: value for key, value in given.items() if key in RECIPES[name].parameters}
+    other = RECIPES[name].made_of(KERNEL, Squared(), **given)
+    assert {key: getattr(other, key) for key in given} == given
+    assert "bound" in given
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -251,6 +257,9 @@ def test_descriptions_are_one_line(name):
     assert recipe.description == recipe.description.strip()
     assert "\n" not in recipe.description
     assert 10 < len(recipe.description) < 90
+    assert recipe.cost
+    assert recipe.avoid
+    assert recipe.reference
 
 
 def test_auto_is_made_for_a_task_only():
@@ -270,7 +279,14 @@ def test_what_is_accepted_is_what_for_task_takes(name):
     assert len(set(recipe.accepts)) == len(recipe.accepts)
     assert set(recipe.parameters) < set(recipe.accepts)
     left_out = named - set(recipe.accepts) - {"seed"}
-    assert left_out == ({"warmup", "margin", "loss", "classes"} if recipe.in_raw_units else set())
+    without_kernel = {"kernel", "bandwidth"} | ({"loss"} if name == "vaw" else set())
+    linear = name in ("adagrad", "adam", "ogd", "ons", "sketched_ons", "vaw")
+    expected = {"warmup", "margin", "loss", "classes"} if recipe.in_raw_units else set()
+    assert left_out == (without_kernel if linear else expected)
+    for word in left_out & {"kernel", "bandwidth", "loss"} if linear else ():
+        value = 1.0 if word == "bandwidth" else {"kernel": "gaussian", "loss": "squared"}[word]
+        with pytest.raises(ConfigurationError, match=f"{word}={value!r} does not apply to {name!r}"):
+            for_task("regression", name, **{word: value})
 
 
 def test_the_docstring_has_a_row_for_every_entry():
@@ -280,7 +296,7 @@ def test_the_docstring_has_a_row_for_every_entry():
 
 @pytest.mark.parametrize("name", ["KONS", "pros-n-kons", "", None])
 def test_an_unknown_name(name):
-    with pytest.raises(ConfigurationError, match=r"there is no learner .*; there are auto, b_kons, con_kons"):
+    with pytest.raises(ConfigurationError, match=r"there is no learner .*; there are auto, adagrad, adam"):
         make(name, KERNEL, Squared())
 
 

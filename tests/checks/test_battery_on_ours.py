@@ -21,8 +21,11 @@ A_LAMBDA = {"copies_go_on": "a learner with a lambda inside cannot be pickled"}
 
 def recipe(name):
     loss = Squared() if name in ("pkawv", "ridge") else Logistic()
-    capped = {"max_atoms": 12} if "max_atoms" in RECIPES[name].parameters else {}
-    return lambda: make(name, Gaussian(), loss, regularization=0.1, **capped)
+    small = {"max_atoms": 12, "dimension": 16, "directions": 3}
+    # As a divisor's least value it is not what it is in A.
+    given = small if name in ("adagrad", "adam", "aogd_ald") else {**small, "regularization": 0.1}
+    taken = {key: value for key, value in given.items() if key in RECIPES[name].parameters}
+    return lambda: make(name, Gaussian(), loss, **taken)
 
 
 SUBJECTS = {

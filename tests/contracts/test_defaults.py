@@ -9,6 +9,8 @@ DEFAULTS = {
     "kons": """
         AutoKONS: delay=0, seed=0
         EmbeddedKONS: bound=1.0, regularization=1.0, max_atoms=200, forward=False, forgetting=1.0, seed=0
+        FeatureLearner: bound=1.0, dimension=400, max_atoms=100, tolerance=0.0001, regularization=1.0, \
+power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
         Gaussian: bandwidth=1.0
         KONS: bound=1.0, regularization=1.0
         KORS: regularization=1.0, seed=0
@@ -30,12 +32,22 @@ DEFAULTS = {
         InverseSqrt: dimension=1.0
     """,
     "kons.recipes": """
-        Recipe: in_raw_units=False, hessian=False, exact=False
+        Recipe: in_raw_units=False, hessian=False, exact=False, growth=0
+        adagrad: bound=1.0, regularization=1e-08
+        adam: bound=1.0, step_size=0.001, momentum=0.9, discount=0.999, regularization=1e-08
+        aogd_ald: bound=1.0, radius=10.0, tolerance=0.001, max_atoms=10**9, regularization=1e-08
         b_kons: max_atoms=100
+        fogd: bound=1.0, dimension=400, seed=0
         for_task: seed=0
+        nogd: bound=1.0, max_atoms=100
         nons_ald: bound=1.0, regularization=1.0, tolerance=0.001, max_atoms=10**9
+        ogd: bound=1.0
+        ons: bound=1.0, regularization=1.0
         pkawv: bound=1.0, regularization=1.0, tolerance=0.0001, max_atoms=200
         pros_n_kons: bound=1.0, regularization=1.0, oversampling=1.0, distortion=0.5, max_atoms=10**9, seed=0
+        skegd: bound=1.0, max_atoms=100, tolerance=0.0001, seed=0
+        sketched_ons: bound=1.0, regularization=1.0, directions=10
+        vaw: bound=1.0, regularization=1.0
     """,
     "kons.theory": """
         Estimate: error=0.0

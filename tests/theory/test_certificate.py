@@ -276,6 +276,7 @@ def test_what_has_no_proof_is_refused_by_name(learner, reason):
 
 def test_recipes():
     refused = {"b_kons", "embedded", "pkawv", "pros_n_kons", "ridge"}
+    refused |= {"adagrad", "adam", "aogd_ald", "fastfood", "fogd", "nogd", "ogd", "skegd", "vaw"}
     _, _, X, y = game(3)
     y = np.clip(y, -1, 1)
     for name in RECIPES.keys() - {"auto"}:  # which is not made of a kernel and a loss

@@ -45,7 +45,7 @@ def contenders(names: Sequence[str], shared: dict[str, Any]) -> dict[str, Conten
         raise ConfigurationError(f"--learners is missing: give some of {', '.join(RECIPES)}, as a,b,c.")
     found: dict[str, Contender] = {}
     used: set[str] = set()
-    for typed in [name for typed in names for name in (RECIPES if typed == ALL else [typed])]:
+    for typed in [name for each in names for name in (RECIPES if each == ALL else [each])]:
         learner, *own = typed.split(":")
         require_learner(learner, rivals=True)
         takes = RECIPES[learner].accepts if learner in RECIPES else ()

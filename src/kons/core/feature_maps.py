@@ -168,7 +168,7 @@ class Fastfood(Fourier):
 
     ::
 
-        W = S H G P H B / (bandwidth sqrt(n))       in blocks of n rows, n a power of 2 that holds the columns
+        W = S H G P H B / (bandwidth sqrt(n))       in blocks of n rows, n a power of 2, for n columns
 
     B random signs, P a permutation, G normal, S lengths of normal vectors over |G|: O(D log n) a point, and
     O(D) numbers, where dense frequencies are O(D d). For few columns (below some 30) those are faster.
@@ -199,43 +199,51 @@ class Fastfood(Fourier):
 
     def start(self, width: int) -> None:
         n = 1 << (width - 1).bit_length()
-        blocks, rng = -(-(self.size // 2) // n), np.random.default_rng([self.seed, 1])
-        shape = blocks, n
-        self.signs = rng.choice([-1.0, 1.0], shape)
-        self.order = rng.permuted(np.tile(np.arange(n), (blocks, 1)), axis=1)
-        self.normals = rng.standard_normal(shape)
-        lengths = np.sqrt(rng.chisquare(n, shape)) * self._lengths(blocks * n).reshape(shape)
-        # H G P H B x has rows of the length sqrt(n) |G|.
-        norms = np.sqrt(n * np.sum(self.normals**2, axis=1, keepdims=True))
-        self.scales = lengths / norms / self.kernel._width()
-        self._width = width
+        self.signs = self.normals = self.scales = np.empty((0, n))
+        self.order, self._width = np.empty((0, n), np.int64), 0
+        self.widen(width)
 
     def widen(self, columns: int) -> None:
-        n = self.signs.shape[1]
-        if self._width + columns > n:
-            raise ConfigurationError(
-                f"Fastfood began with {self._width} columns and has room for {n}: it cannot take {columns} "
-                'more. Give all columns from the start, or choose features="fourier".'
-            )
         self._width += columns
+        while len(self.signs) * self.signs.shape[1] < self._width * self._blocks:
+            self._draw()
+
+    @property
+    def _blocks(self) -> int:
+        """Of frequencies."""
+        return -(-(self.size // 2) // self.signs.shape[1])
+
+    def _draw(self) -> None:
+        """W of n columns more, all blocks of it."""
+        shape = blocks, n = self._blocks, self.signs.shape[1]
+        rng = np.random.default_rng([self.seed, 1 + len(self.signs) // blocks])
+        signs, normals = rng.choice([-1.0, 1.0], shape), rng.standard_normal(shape)
+        lengths = np.sqrt(rng.chisquare(n, shape)) * self._lengths(blocks * n).reshape(shape)
+        # H G P H B has rows of the length sqrt(n) |G|.
+        scales = lengths / np.sqrt(n * np.sum(normals**2, axis=1, keepdims=True)) / self.kernel._width()
+        self.signs, self.normals = np.vstack([self.signs, signs]), np.vstack([self.normals, normals])
+        self.scales = np.vstack([self.scales, scales])
+        order = rng.permuted(np.tile(np.arange(n), (blocks, 1)), axis=1)
+        self.order = np.vstack([self.order, order])
 
     def features(self, X: Any) -> Matrix:
-        blocks, n = self.signs.shape
-        angles = np.empty((len(X), blocks * n))
-        padded = np.zeros((len(X), n))
-        padded[:, : X.shape[1]] = X
-        for i in range(blocks):
-            V = padded * self.signs[i]
+        blocks, n = self._blocks, self.signs.shape[1]
+        angles = np.zeros((len(X), blocks * n))
+        for i in range(len(self.signs)):
+            columns = X[:, i // blocks * n : (i // blocks + 1) * n]
+            V = np.zeros((len(X), n))
+            V[:, : columns.shape[1]] = columns
+            V *= self.signs[i]
             transform(V)
             V = np.ascontiguousarray(V[:, self.order[i]])
             V *= self.normals[i]
             transform(V)
-            angles[:, i * n : (i + 1) * n] = V * self.scales[i]
+            angles[:, i % blocks * n : (i % blocks + 1) * n] += V * self.scales[i]
         return self._waves(angles[:, : self.size // 2])
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        self._width, n = sizes.get("width") or 0, self.signs.shape[1]
-        if self._width and (self._width > n or n & (n - 1) or self.signs.size < self.size // 2):
+        self._width, (drawn, n) = sizes.get("width") or 0, self.signs.shape
+        if self._width and (n == 0 or n & (n - 1) or drawn != -(-self._width // n) * self._blocks):
             raise stored.error(f"{self.signs.shape} signs do not fit {self._width} columns")
 
 

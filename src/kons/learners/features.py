@@ -37,8 +37,9 @@ class _Steps(Inner):
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         part._make_functions(part.outputs or 1)
-        part._steps.extend(part._map.size)
-        return super().load(stored, key, part, name, sizes | {"size": part._map.size})
+        size = part._map.size if part._rows_seen else 0
+        part._steps.extend(size)
+        return super().load(stored, key, part, name, sizes | {"size": size})
 
 
 class FeatureLearner(NewtonLearner):
