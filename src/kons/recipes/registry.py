@@ -11,7 +11,7 @@ from kons.arrays import require_number
 from kons.errors import ConfigurationError
 from kons.kernels import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, RationalQuadratic
 from kons.learners import KONS, AutoKONS, EmbeddedKONS, SketchedKONS
-from kons.losses import Logistic, Loss, Squared, SquaredHinge
+from kons.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
 from kons.recipes.algorithms import b_kons, con_kons, nons_ald, pkawv, pros_n_kons
 
 __all__ = [
@@ -158,6 +158,7 @@ KERNELS: dict[str, Callable[..., Kernel]] = {
 
 #: Losses by name.
 LOSSES: dict[str, Loss] = {
+    "hinge": Hinge(),
     "logistic": Logistic(),
     "squared": Squared(),
     "squared_hinge": SquaredHinge(),
