@@ -67,7 +67,8 @@ _HOMES = {
     "evaluation": "evaluate",
     "files": "load save",
     "kernels": "Gaussian Laplace Linear Matern Polynomial RationalQuadratic",
-    "learners": "KONS KORS AutoKONS Classifier EmbeddedKONS FunctionalGradient Scaled SketchedKONS SlidingWindow Trace",
+    "learners": "KONS KORS AutoKONS Classifier EmbeddedKONS FunctionalGradient Scaled SketchedKONS "
+    "SlidingWindow Trace",
     "losses": "Hinge Logistic Squared SquaredHinge",
     "theory": "certify",
 }

@@ -25,9 +25,9 @@ class Budget:
         The most that are kept.
     when_full:
         Who goes: ``"oldest"``; ``"shrink"``, the oldest, once f is shrunk as far as its removal asks (the
-        Forgetron, whose steps are 1); ``"random"``, any of those before the new one; ``"unbiased"``, the same,
-        the others scaled by B/(B - 1) so that f stays what it is on average; ``"smallest"``, the one with the
-        least norm; ``"project"``, the same, projected on the others, at O(B^3).
+        Forgetron, whose steps are 1); ``"random"``, any of those before the new one; ``"unbiased"``, the
+        same, the others scaled by B/(B - 1) so that f stays what it is on average; ``"smallest"``, the one
+        with the least norm; ``"project"``, the same, projected on the others, at O(B^3).
     largest:
         What coefficients are clipped to under ``"unbiased"``, which else grow without bound.
 

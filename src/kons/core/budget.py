@@ -5,10 +5,10 @@
     f(x) = sum_i theta_i k(x_i, x)
     f <- (1 - eta*lambda) f - eta*g k(x_t, .)          and, with more than B points, one of them goes
 
-The n points that f has and the m rows of a block are numbered together: point i < n, or row i - n. ``members``
-are the numbers of those that f has, in order of arrival, ``theta`` their coefficients. K holds a row per row of
-the block and a column per number. Points that go do so in O(B), or O(B^2) and O(B^3) where f at points of the
-past is asked for: S is their kernel then.
+The n points that f has and the m rows of a block are numbered together: point i < n, or row i - n.
+``members`` are the numbers of those that f has, in order of arrival, ``theta`` their coefficients. K holds a
+row per row of the block and a column per number. Points that go do so in O(B), or O(B^2) and O(B^3) where f
+at points of the past is asked for: S is their kernel then.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def remove(at: int, members: Integers, theta: Vector, count: int) -> int:
 def shrinking(members: Integers, theta: Vector, count: int, K: Matrix, S: Matrix, totals: Vector) -> float:
     """By how much f shrinks before its oldest point goes: the self-tuned Forgetron's phi.
 
-    The largest phi <= 1 with ``Q + Psi(phi*sigma, phi*mu) <= 15/32 M``, ``Psi(s, m) = s^2 + 2s - 2s*m``: sigma
-    is the size of its coefficient, mu f on its side there, Q what removals have cost, M the mistakes.
+    The largest phi <= 1 with ``Q + Psi(phi*sigma, phi*mu) <= 15/32 M``, ``Psi(s, m) = s^2 + 2s - 2s*m``:
+    sigma is the size of its coefficient, mu f on its side there, Q what removals have cost, M the mistakes.
     """
     sigma, value = abs(theta[0]), 0.0
     for p in range(count):
@@ -206,7 +206,7 @@ def descend(
     S: Matrix,
     totals: Vector,
 ) -> int:
-    """Predict and learn the rows of a block in order, filling the ledger; returns how many points there are."""
+    """Predict and learn the rows of a block in order, filling the ledger; how many points there are then."""
     packed = rules.packed
     if isinstance(derivatives, int):
         state = members, theta, count, K, S, totals

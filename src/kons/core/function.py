@@ -80,8 +80,8 @@ class NewtonFunction(Part):
         A, diagonal = self.preconditioner, self.kernel.evaluate_diagonal(block)
         V = A.whiten(self.cross_gram(block))
         forms = (diagonal - np.einsum("ij,ij->i", V, V)) / A.regularization
-        lowest: Vector = diagonal / (A.regularization + A.weighted_trace)
-        return np.maximum(forms, lowest)
+        sound: Vector = np.maximum(forms, diagonal / (A.regularization + A.weighted_trace))
+        return sound
 
     def absorb(self, block: Any, ledgers: Ledger, V: Matrix, M: Matrix) -> None:
         """Take in a replayed block, with a ledger a function: (K, m).

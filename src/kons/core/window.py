@@ -68,10 +68,11 @@ def slide(
     L: Matrix,
     K: Matrix,
 ) -> int:
-    """Predict and learn the rows of a block by ridge regression over the last N before each, filling the ledger.
+    """Predict and learn the rows of a block by ridge regression over the last N before each.
 
-    Points and rows are numbered as in :mod:`kons.core.budget`; ``targets`` and ``roots``, of the weights, are
-    those of the members. N is the budget; L has N rows. Returns how many there are, or -1 - t if row t failed.
+    Points and rows are numbered as in :mod:`kons.core.budget`; ``targets`` and ``roots``, of the weights,
+    are those of the members. N is the budget. Returns how many there are, or -1 - t if row t
+    failed.
     """
     n, alpha = K.shape[1] - K.shape[0], rules[0].regularization
     v, r = np.empty(len(L)), np.empty(len(L))

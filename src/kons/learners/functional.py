@@ -9,7 +9,7 @@ import numpy as np
 from kons.arrays import Integers, Matrix, Vector, require_integer, require_number
 from kons.core.budget import PROJECT, SHRINK, SMALLEST, WHEN_FULL, descend
 from kons.core.coins import Coins
-from kons.core.ledger import Ledger
+from kons.core.ledger import MARGINS, Ledger
 from kons.core.replay import NO_MATRIX, Derivatives
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel
@@ -31,9 +31,10 @@ class FunctionalGradient(BudgetedExpansion):
         learn    f <- (1 - eta*lambda) f - eta*g k(x, .)
                  with more than B points, one goes: see kons.policies.Budget
 
-    Without a budget O(t) kernel values a row, and as many points as rows had a slope; with one O(B), whatever t
-    is (O(B^3) in a row that projects). The regret grows as sqrt(T) at best, a budget adds what its removals
-    take. Not where second order can be had: ``EmbeddedKONS`` keeps what it learned and has no step to tune.
+    Without a budget O(t) kernel values a row, and as many points as rows had a slope; with one O(B),
+    whatever t is (O(B^3) in a row that projects). The regret grows as sqrt(T) at best, a budget adds what
+    its removals take. Not where second order can be had: ``EmbeddedKONS`` keeps what it learned and has no
+    step to tune.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ class FunctionalGradient(BudgetedExpansion):
             second_order="none",
             updates=updates,
         )
-        if updates == "margins":
+        if self._rules.updates == MARGINS:
             raise ConfigurationError('updates="margins" is of projections on a span: use EmbeddedKONS.')
         self.decay = require_number(decay, "decay", at_least=0.0)
         if self.step_size(1) * self.decay >= 1.0:
@@ -107,8 +108,9 @@ class FunctionalGradient(BudgetedExpansion):
         self._rules = self._rules._replace(decay=self.decay)
         if budget is not None:
             when_full = WHEN_FULL[budget.when_full]
-            limits = {"budget": budget.points, "when_full": when_full, "largest": budget.largest}
-            self._rules = self._rules._replace(**limits)
+            self._rules = self._rules._replace(
+                budget=budget.points, when_full=when_full, largest=budget.largest
+            )
         self._coins = (Coins(self.seed),)
         self._coefficients: Vector = np.empty(0)
         #: What removals have cost, and how many rows moved f (the Forgetron's Q and M).

@@ -50,8 +50,8 @@ class KONS(ExpansionLearner):
         ``w = max(0, eta - 1/q)``, as little as makes q at most 1/eta, and predicts f/max(1, eta*q) (NAROW).
         ``"none"`` is first order: f moves by eta*g/alpha, nothing enters A.
     updates:
-        ``"mistakes"``: only rows on the wrong side, y*f <= 0, are learned and kept, with targets -1 and +1, as
-        perceptrons do; ``"all"`` learns every row.
+        ``"mistakes"``: only rows on the wrong side, y*f <= 0, are learned and kept, with targets -1 and +1,
+        as perceptrons do; ``"all"`` learns every row.
     forward:
         Predict as if the row had been seen already with target 0, ``f/(1 + 2q)`` (Azoury-Warmuth-Vovk), at
         O(t^2) a prediction; for the squared loss with ``second_order="hessian"``.

@@ -227,9 +227,9 @@ class Hinge(_Coded):
     """The hinge loss, for labels -1 and +1: l(p) = max(0, 1 - y p).
 
     Zero from margin 1 on; below, a straight line. So it has no curvature (sigma = 0 in Assumption 2): second
-    order learns with the step size 1/(L C sqrt(t)), and regret grows as sqrt(T). It is the loss of perceptrons
-    and of support vector machines, and an upper bound on mistakes. Not where second order is to pay: the
-    squared hinge costs the same and has curvature. Not for probabilities: use the logistic loss.
+    order learns with the step size 1/(L C sqrt(t)), and regret grows as sqrt(T). It is the loss of
+    perceptrons and of support vector machines, and an upper bound on mistakes. Not where second order is to
+    pay: the squared hinge costs the same and has curvature. Not for probabilities: use the logistic loss.
 
     >>> loss = Hinge()
     >>> loss.value(0.5, 1.0), loss.slope(0.5, 1.0), loss.slope(2.0, 1.0)

@@ -3,23 +3,35 @@
 ::
 
     algorithms  those of the follow-up papers
+    expansions  those over a kernel expansion that the literature compares with
     registry    learners, kernels and losses by name
     tasks       a learner in raw units for a task: for_task
 
-===============  ===============  ===================  ============================  =============
-name             A lives in       curvature            who enters                    on growth
-===============  ===============  ===================  ============================  =============
-``auto``         several spans    l'' (squared)        atoms a sample of rows        refitted
-``kons``         feature space    eta*g^2              every point                   -
-``ridge``        feature space    l'' (squared)        every point                   -
-``sketched``     feature space    eta*g^2              a coin by leverage            -
-``embedded``     span of B atoms  l''                  atoms by dependence           carry
-``pros_n_kons``  span of B atoms  (sigma/2)*g^2        atoms by KORS                 restart
-``con_kons``     span of B atoms  (sigma/2)*g^2        atoms by KORS                 carry
-``b_kons``       span of B atoms  (sigma/2)*g^2        atoms by KORS, a cap          restart
-``nons_ald``     span of B atoms  eta*g^2              atoms by dependence           carry
-``pkawv``        span of B atoms  l'' (squared)        atoms given or by dependence  carry, forward
-===============  ===============  ===================  ============================  =============
+===========================  ===============  ===============  ===========================  ==============
+name                         A lives in       curvature        who enters                   on growth
+===========================  ===============  ===============  ===========================  ==============
+``auto``                     several spans    l'' (squared)    atoms a sample of rows       refitted
+``b_kons``                   span of B atoms  (sigma/2)*g^2    atoms by KORS, a cap         restart
+``bogd``                     -                none             rows with a slope, a budget  -
+``con_kons``                 span of B atoms  (sigma/2)*g^2    atoms by KORS                carry
+``embedded``                 span of B atoms  l''              atoms by dependence          carry
+``forgetron``                -                none             mistakes, a budget           -
+``kaar``                     feature space    l'' (squared)    every point                  forward
+``kons``                     feature space    eta*g^2          every point                  -
+``krls``                     span of B atoms  l'' (squared)    atoms by dependence          carry
+``narow``                    feature space    max(0, b - 1/q)  rows with a slope            -
+``nons_ald``                 span of B atoms  eta*g^2          atoms by dependence          carry
+``norma``                    -                none             rows with a slope            -
+``perceptron``               -                none             mistakes                     -
+``pkawv``                    span of B atoms  l'' (squared)    atoms given, or dependence   carry, forward
+``projectron``               span of B atoms  none             mistakes, by dependence      carry
+``projectron_plus``          span of B atoms  none             mistakes, by dependence      carry
+``pros_n_kons``              span of B atoms  (sigma/2)*g^2    atoms by KORS                restart
+``rbp``                      -                none             mistakes, a budget           -
+``ridge``                    feature space    l'' (squared)    every point                  -
+``second_order_perceptron``  feature space    l'' (squared)    mistakes                     -
+``sketched``                 feature space    eta*g^2          a coin by leverage           -
+===========================  ===============  ===============  ===========================  ==============
 
 Two algorithms that differ in one cell differ in one argument.
 
@@ -30,6 +42,18 @@ is learned either way, so the two agree; with ``"carry"`` one step differs by th
 """
 
 from kons.recipes.algorithms import b_kons, con_kons, nons_ald, pkawv, pros_n_kons
+from kons.recipes.expansions import (
+    bogd,
+    forgetron,
+    kaar,
+    krls,
+    narow,
+    norma,
+    perceptron,
+    projectron,
+    rbp,
+    second_order_perceptron,
+)
 from kons.recipes.registry import KERNELS, LOSSES, RECIPES, Recipe, kernel_of, make
 from kons.recipes.tasks import for_task, together, warmup_for
 
@@ -39,13 +63,23 @@ __all__ = [
     "RECIPES",
     "Recipe",
     "b_kons",
+    "bogd",
     "con_kons",
     "for_task",
+    "forgetron",
+    "kaar",
     "kernel_of",
+    "krls",
     "make",
+    "narow",
     "nons_ald",
+    "norma",
+    "perceptron",
     "pkawv",
+    "projectron",
     "pros_n_kons",
+    "rbp",
+    "second_order_perceptron",
     "together",
     "warmup_for",
 ]

@@ -13,6 +13,18 @@ from kons.kernels import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, 
 from kons.learners import KONS, AutoKONS, EmbeddedKONS, SketchedKONS
 from kons.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
 from kons.recipes.algorithms import b_kons, con_kons, nons_ald, pkawv, pros_n_kons
+from kons.recipes.expansions import (
+    bogd,
+    forgetron,
+    kaar,
+    krls,
+    narow,
+    norma,
+    perceptron,
+    projectron,
+    rbp,
+    second_order_perceptron,
+)
 
 __all__ = [
     "KERNELS",
@@ -51,6 +63,18 @@ class Recipe(NamedTuple):
     """Whether its curvature is that of the loss, unless ``second_order`` says otherwise."""
     exact: bool = False
     """Whether it keeps every row: rows^2/2 numbers."""
+    cost: str = ""
+    """Of a row: d columns, D features, B atoms, l directions, t rows so far."""
+    avoid: str = ""
+    """When not to use it."""
+    reference: str = ""
+    """Where it comes from."""
+    own_loss: Loss | None = None
+    """The loss that it is of, where it takes no other."""
+    of_labels: Loss = Logistic()
+    """Its loss for labels, unless another is given."""
+    tasks: tuple[str, ...] = ("regression", "classification")
+    """What it is for."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -64,6 +88,10 @@ class Recipe(NamedTuple):
 
     def made_of(self, kernel: Kernel, loss: Loss, **parameters: Any) -> Any:
         """The learner, of as much of these as it takes."""
+        if self.own_loss is not None and loss != self.own_loss:
+            maker: Any = getattr(self.make, "func", self.make)
+            word = type(self.own_loss).__name__.lower()
+            raise ConfigurationError(f"{maker.__name__} is for the {word} loss, not {loss!r}.")
         takes = inspect.signature(self.make).parameters
         given = {"kernel": kernel, "loss": loss}
         return self.make(**{name: value for name, value in given.items() if name in takes}, **parameters)
@@ -79,12 +107,6 @@ class Recipe(NamedTuple):
         if "kernel" not in self._named:  # a learner without one
             shared = tuple(name for name in shared if name not in ("kernel", "bandwidth", "loss"))
         return (*self.parameters, *(name for name in shared if name not in self.parameters))
-
-
-def _pkawv(kernel: Kernel, loss: Loss | None = None, **parameters: Any) -> EmbeddedKONS:
-    if loss is not None and not isinstance(loss, Squared):
-        raise ConfigurationError(f"pkawv is for the squared loss, not {loss!r}.")
-    return pkawv(kernel, **parameters)
 
 
 #: Every named algorithm, the default first: ``RECIPES[name].make(kernel, loss, **parameters)``, or
@@ -103,7 +125,10 @@ RECIPES: dict[str, Recipe] = {
     "kons": Recipe(KONS, "the exact kernel online Newton step; memory grows as t^2", exact=True),
     "nons_ald": Recipe(nons_ald, "atoms by linear dependence, gradient curvature"),
     "pkawv": Recipe(
-        _pkawv, "kernel ridge in a span with forward prediction; squared loss", pkawv, hessian=True
+        pkawv,
+        "kernel ridge in a span with forward prediction; squared loss",
+        hessian=True,
+        own_loss=Squared(),
     ),
     "pros_n_kons": Recipe(pros_n_kons, "KORS's dictionary, restarted when it grows"),
     "ridge": Recipe(
@@ -115,6 +140,113 @@ RECIPES: dict[str, Recipe] = {
     ),
     "sketched": Recipe(SketchedKONS, "KONS with an adaptive sketch; memory grows as t"),
 }
+
+
+LABELS = ("classification",)
+#: Those over a kernel expansion: see :mod:`kons.recipes.expansions`.
+RECIPES |= {
+    "bogd": Recipe(
+        bogd,
+        "gradient descent on a budget, by removal or projection",
+        of_labels=Hinge(),
+        cost="O(B); O(B^3) a projection",
+        avoid="B^2 a row is affordable: embedded predicts better",
+        reference="Zhao, Wang, Wu, Jin, Hoi, ICML 2012; Wang, Crammer, Vucetic, JMLR 2012",
+    ),
+    "forgetron": Recipe(
+        forgetron,
+        "a perceptron on a budget that shrinks and forgets its oldest point; labels",
+        own_loss=Hinge(),
+        tasks=LABELS,
+        cost="O(B)",
+        avoid="what was learned long ago stays true",
+        reference="Dekel, Shalev-Shwartz, Singer, SIAM J. Computing 2008",
+    ),
+    "kaar": Recipe(
+        kaar,
+        "exact kernel ridge with forward prediction; squared loss, memory grows as t^2",
+        hessian=True,
+        exact=True,
+        own_loss=Squared(),
+        cost="O(t^2)",
+        avoid="more than some ten thousand rows",
+        reference="Gammerman, Kalnishkan, Vovk, UAI 2004",
+    ),
+    "krls": Recipe(
+        krls,
+        "recursive least squares: by linear dependence, in a window, or forgetting; squared loss",
+        hessian=True,
+        own_loss=Squared(),
+        cost="O(B^2)",
+        avoid="probabilities of labels",
+        reference="Engel, Mannor, Meir, IEEE TSP 2004; Van Vaerenbergh et al., ICASSP 2006, TNNLS 2012",
+    ),
+    "narow": Recipe(
+        narow,
+        "hinge slopes, curvature only where points are new; labels, memory grows as t^2",
+        exact=True,
+        own_loss=Hinge(),
+        tasks=LABELS,
+        cost="O(t^2)",
+        avoid="more than some ten thousand rows below the margin",
+        reference="Orabona, Crammer, NIPS 2010",
+    ),
+    "norma": Recipe(
+        norma,
+        "gradient descent in function space with weight decay; memory grows as t",
+        of_labels=Hinge(),
+        cost="O(t)",
+        avoid="the loss is curved: second order has log T",
+        reference="Kivinen, Smola, Williamson, IEEE TSP 2004",
+    ),
+    "perceptron": Recipe(
+        perceptron,
+        "the kernel perceptron; labels",
+        own_loss=Hinge(),
+        tasks=LABELS,
+        cost="O(M), M mistakes",
+        avoid="noisy labels: it never stops growing",
+        reference="Rosenblatt 1958; Freund, Schapire, Machine Learning 1999",
+    ),
+    "projectron": Recipe(
+        projectron,
+        "a perceptron that projects mistakes near its span; labels",
+        own_loss=Hinge(),
+        tasks=LABELS,
+        cost="O(B^2)",
+        avoid="labels that change their meaning",
+        reference="Orabona, Keshet, Caputo, JMLR 2009",
+    ),
+    "projectron_plus": Recipe(
+        partial(projectron, margins=True),
+        "Projectron++: the same, learning within the margin; labels",
+        projectron,
+        own_loss=Hinge(),
+        tasks=LABELS,
+        cost="O(B^2)",
+        avoid="labels that change their meaning",
+        reference="Orabona, Keshet, Caputo, JMLR 2009",
+    ),
+    "rbp": Recipe(
+        rbp,
+        "a perceptron on a budget, a point at random goes; labels",
+        own_loss=Hinge(),
+        tasks=LABELS,
+        cost="O(B)",
+        avoid="B^2 a row is affordable: projectron loses nothing",
+        reference="Cavallanti, Cesa-Bianchi, Gentile, Machine Learning 2007",
+    ),
+    "second_order_perceptron": Recipe(
+        second_order_perceptron,
+        "kernel ridge on the mistakes; labels",
+        own_loss=Squared(),
+        tasks=LABELS,
+        cost="O(M^2), M mistakes",
+        avoid="noisy labels and many rows: embedded",
+        reference="Cesa-Bianchi, Conconi, Gentile, SIAM J. Computing 2005",
+    ),
+}
+RECIPES = {name: RECIPES[name] for name in ("auto", *sorted(RECIPES.keys() - {"auto"}))}
 
 
 def make(name: str, kernel: Kernel, loss: Loss, **parameters: Any) -> Any:
