@@ -11,8 +11,20 @@ from kons.arrays import require_number
 from kons.errors import ConfigurationError
 from kons.kernels import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, RationalQuadratic
 from kons.learners import KONS, AutoKONS, EmbeddedKONS, SketchedKONS
-from kons.losses import Logistic, Loss, Squared, SquaredHinge
+from kons.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
 from kons.recipes.algorithms import b_kons, con_kons, nons_ald, pkawv, pros_n_kons
+from kons.recipes.expansions import (
+    bogd,
+    forgetron,
+    kaar,
+    krls,
+    narow,
+    norma,
+    perceptron,
+    projectron,
+    rbp,
+    second_order_perceptron,
+)
 from kons.recipes.explicit import (
     adagrad,
     adam,
@@ -72,6 +84,12 @@ class Recipe(NamedTuple):
     """When not to use it."""
     reference: str = ""
     """Where it comes from."""
+    own_loss: Loss | None = None
+    """The loss that it is of, where it takes no other."""
+    of_labels: Loss = Logistic()
+    """Its loss for labels, unless another is given."""
+    tasks: tuple[str, ...] = ("regression", "classification")
+    """What it is for."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -85,6 +103,10 @@ class Recipe(NamedTuple):
 
     def made_of(self, kernel: Kernel, loss: Loss, **parameters: Any) -> Any:
         """The learner, of as much of these as it takes."""
+        if self.own_loss is not None and loss != self.own_loss:
+            maker: Any = getattr(self.make, "func", self.make)
+            word = type(self.own_loss).__name__.lower()
+            raise ConfigurationError(f"{maker.__name__} is for the {word} loss, not {loss!r}.")
         takes = inspect.signature(self.make).parameters
         given = {"kernel": kernel, "loss": loss}
         return self.make(**{name: value for name, value in given.items() if name in takes}, **parameters)
@@ -101,12 +123,6 @@ class Recipe(NamedTuple):
             needless = ("kernel", "bandwidth") if self.any_loss else ("kernel", "bandwidth", "loss")
             shared = tuple(name for name in shared if name not in needless)
         return (*self.parameters, *(name for name in shared if name not in self.parameters))
-
-
-def _pkawv(kernel: Kernel, loss: Loss | None = None, **parameters: Any) -> EmbeddedKONS:
-    if loss is not None and not isinstance(loss, Squared):
-        raise ConfigurationError(f"pkawv is for the squared loss, not {loss!r}.")
-    return pkawv(kernel, **parameters)
 
 
 #: Every named algorithm, the default first: ``RECIPES[name].make(kernel, loss, **parameters)``, or
@@ -220,10 +236,10 @@ RECIPES: dict[str, Recipe] = {
         reference="Hazan, Agarwal, Kale, Machine Learning 2007",
     ),
     "pkawv": Recipe(
-        _pkawv,
-        "kernel ridge in a span with forward prediction; squared loss",
         pkawv,
+        "kernel ridge in a span with forward prediction; squared loss",
         hessian=True,
+        own_loss=Squared(),
         cost="O(B^2)",
         avoid="labels",
         reference="Jezequel, Gaillard, Rudi, NeurIPS 2019",
@@ -272,11 +288,124 @@ RECIPES: dict[str, Recipe] = {
         vaw,
         "linear, ridge regression that counts the row it predicts; squared loss",
         hessian=True,
+        own_loss=Squared(),
         cost="O(d^2)",
         avoid="more than some hundred columns",
         reference="Vovk 2001; Azoury, Warmuth, Machine Learning 2001",
     ),
 }
+
+
+LABELS = ("classification",)
+#: Those over a kernel expansion: see :mod:`kons.recipes.expansions`.
+RECIPES |= {
+    "bogd": Recipe(
+        bogd,
+        "gradient descent on a budget, by removal or projection",
+        of_labels=Hinge(),
+        cost="O(B); O(B^3) a projection",
+        avoid="accuracy: embedded predicts better, at O(B^2)",
+        reference="Zhao, Wang, Wu, Jin, Hoi, ICML 2012; Wang, Crammer, Vucetic, JMLR 2012",
+    ),
+    "forgetron": Recipe(
+        forgetron,
+        "a perceptron on a budget that shrinks and forgets its oldest point; labels",
+        own_loss=Hinge(),
+        tasks=LABELS,
+        cost="O(B)",
+        avoid="streams in which what was learned long ago stays true",
+        reference="Dekel, Shalev-Shwartz, Singer, SIAM J. Computing 2008",
+    ),
+    "kaar": Recipe(
+        kaar,
+        "exact kernel ridge with forward prediction; squared loss, memory grows as t^2",
+        hessian=True,
+        exact=True,
+        own_loss=Squared(),
+        growth=2,
+        cost="O(t^2)",
+        avoid="more than some ten thousand rows",
+        reference="Gammerman, Kalnishkan, Vovk, UAI 2004",
+    ),
+    "krls": Recipe(
+        krls,
+        "recursive least squares: by linear dependence, in a window, or forgetting; squared loss",
+        hessian=True,
+        own_loss=Squared(),
+        cost="O(B^2)",
+        avoid="probabilities of labels",
+        reference="Engel, Mannor, Meir, IEEE TSP 2004; Van Vaerenbergh et al., ICASSP 2006, TNNLS 2012",
+    ),
+    "narow": Recipe(
+        narow,
+        "hinge slopes, curvature only where points are new; labels, memory grows as t^2",
+        exact=True,
+        own_loss=Hinge(),
+        tasks=LABELS,
+        growth=2,
+        cost="O(t^2)",
+        avoid="more than some ten thousand rows below the margin",
+        reference="Orabona, Crammer, NIPS 2010",
+    ),
+    "norma": Recipe(
+        norma,
+        "gradient descent in function space with weight decay; memory grows as t",
+        of_labels=Hinge(),
+        growth=1,
+        cost="O(t)",
+        avoid="curved losses: second order has log T",
+        reference="Kivinen, Smola, Williamson, IEEE TSP 2004",
+    ),
+    "perceptron": Recipe(
+        perceptron,
+        "the kernel perceptron; labels",
+        own_loss=Hinge(),
+        tasks=LABELS,
+        growth=1,
+        cost="O(M), M mistakes",
+        avoid="noisy labels: it never stops growing",
+        reference="Rosenblatt 1958; Freund, Schapire, Machine Learning 1999",
+    ),
+    "projectron": Recipe(
+        projectron,
+        "a perceptron that projects mistakes near its span; labels",
+        own_loss=Hinge(),
+        tasks=LABELS,
+        cost="O(B^2)",
+        avoid="labels that change their meaning",
+        reference="Orabona, Keshet, Caputo, JMLR 2009",
+    ),
+    "projectron_plus": Recipe(
+        partial(projectron, margins=True),
+        "Projectron++: the same, learning within the margin; labels",
+        projectron,
+        own_loss=Hinge(),
+        tasks=LABELS,
+        cost="O(B^2)",
+        avoid="labels that change their meaning",
+        reference="Orabona, Keshet, Caputo, JMLR 2009",
+    ),
+    "rbp": Recipe(
+        rbp,
+        "a perceptron on a budget, a point at random goes; labels",
+        own_loss=Hinge(),
+        tasks=LABELS,
+        cost="O(B)",
+        avoid="accuracy: projectron loses nothing, at O(B^2)",
+        reference="Cavallanti, Cesa-Bianchi, Gentile, Machine Learning 2007",
+    ),
+    "second_order_perceptron": Recipe(
+        second_order_perceptron,
+        "kernel ridge on the mistakes; labels",
+        own_loss=Squared(),
+        tasks=LABELS,
+        growth=2,
+        cost="O(M^2), M mistakes",
+        avoid="noisy labels and many rows: embedded",
+        reference="Cesa-Bianchi, Conconi, Gentile, SIAM J. Computing 2005",
+    ),
+}
+RECIPES = {name: RECIPES[name] for name in ("auto", *sorted(RECIPES.keys() - {"auto"}))}
 
 
 def make(name: str, kernel: Kernel, loss: Loss, **parameters: Any) -> Any:
@@ -320,6 +449,7 @@ KERNELS: dict[str, Callable[..., Kernel]] = {
 
 #: Losses by name.
 LOSSES: dict[str, Loss] = {
+    "hinge": Hinge(),
     "logistic": Logistic(),
     "squared": Squared(),
     "squared_hinge": SquaredHinge(),

@@ -78,6 +78,11 @@ def for_task(
     if task == "regression" and classes is not None:
         raise ConfigurationError("classes are for classification.")
     recipe = recipe_of(name)
+    if task not in recipe.tasks:
+        raise ConfigurationError(
+            f"{name!r} is for {' and '.join(recipe.tasks)}, not for {task}: choose another learner, such as "
+            '"embedded".'
+        )
     for parameter in parameters:
         if parameter not in recipe.parameters:
             raise ConfigurationError(
@@ -120,7 +125,8 @@ def _made(
     parameters: dict[str, Any],
 ) -> Any:
     """A learner of one problem, with the defaults that suit scaled targets."""
-    chosen = _loss(loss, task == "classification" and recipe.any_loss)
+    usual = recipe.of_labels if task == "classification" and recipe.any_loss else Squared()
+    chosen = _loss(loss, recipe.own_loss or usual)
     defaults: dict[str, Any] = {}
     if recipe.hessian:
         defaults["regularization"] = HESSIAN_REGULARIZATION
@@ -130,9 +136,9 @@ def _made(
     return recipe.made_of(kernel, chosen, **(defaults | parameters))
 
 
-def _loss(loss: str | Loss | None, labelled: bool) -> Loss:
+def _loss(loss: str | Loss | None, usual: Loss) -> Loss:
     if loss is None:
-        return Logistic() if labelled else Squared()
+        return usual
     if isinstance(loss, Loss):
         return loss
     return find(loss, LOSSES, "loss")

@@ -199,4 +199,4 @@ def _estimate(engine: Prequential, contender: Contender, part: float | None) -> 
     recipe = RECIPES.get(contender.learner)
     if not part or engine.rows < FIRST_ESTIMATE:
         return engine.learner_seconds
-    return engine.learner_seconds * part ** -(1.0 + (recipe.growth if recipe else 0))
+    return engine.learner_seconds / float(part) ** (1 + (recipe.growth if recipe else 0))

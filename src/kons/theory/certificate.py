@@ -283,7 +283,12 @@ def _require_proof(learner: Any) -> None:
         given = f"the class {learner.__name__}" if isinstance(learner, type) else type(learner).__name__
         raise ConfigurationError(f"certify takes a KONS, SketchedKONS or EmbeddedKONS, not {given}.")
     unprojected = learner.second_order == "hessian" and isinstance(learner.loss, Squared)
-    reasons = {'second_order="hessian" with the squared loss is not projected on the bound': unprojected}
+    order, updates = learner.second_order, getattr(learner, "updates", "all")
+    reasons = {
+        'second_order="hessian" with the squared loss is not projected on the bound': unprojected,
+        f'second_order="{order}" is not projected on the bound': order in ("capped", "none"),
+        f'updates="{updates}" passes over rows': updates != "all",
+    }
     if isinstance(learner, EmbeddedKONS):
         replaces = isinstance(learner.policy, Dependence) and learner.policy.when_full == "replace"
         reasons |= {
