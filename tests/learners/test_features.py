@@ -208,7 +208,7 @@ def test_on_random_features_it_is_gradient_descent(name):
     y = TARGETS[Squared()]
     learner = make(name, Gaussian(0.8), Squared(), dimension=30, step_size=falling, seed=5)
     trace = learner.advance(X, y)
-    features = learner._map.features(X)
+    features = learner.transform(X)
     close(trace.prediction, naive_methods.descent(features, y, Squared(), eta=STEPS)[0])
 
 
@@ -222,7 +222,7 @@ def test_a_column_of_zeros_changes_nothing(name):
     found = grown.advance(wide[60:], y[60:]).prediction
     if name == "fastfood":  # its blocks are as wide as the first row: other numbers are drawn
         assert np.isfinite(found).all()
-        assert np.abs(grown._map.features(wide[:60]) - learner_features(name, X[:60])).max() < 1e-12
+        assert np.abs(grown.transform(wide[:60]) - learner_features(name, X[:60])).max() < 1e-12
         return
     whole.advance(wide[:60], y[:60])
     close(found, whole.advance(wide[60:], y[60:]).prediction)
@@ -231,7 +231,7 @@ def test_a_column_of_zeros_changes_nothing(name):
 def learner_features(name, points):
     learner = make(name, Gaussian(), Squared())
     learner.advance(points, np.zeros(len(points)))
-    return learner._map.features(points)
+    return learner.transform(points)
 
 
 # ---- what is proven
@@ -299,7 +299,7 @@ def test_regret_of_the_newton_step_and_its_sketch(seed):
     sketched = learner.advance(points, y)
     assert 2.0 * regret(sketched, features, y, w) <= alpha * (w @ w) + sketched.gain
     # A shrinking takes off at most `removed` in at most 2l directions of log det A.
-    rows, removed = 2 * learner.directions, learner._steps.removed
+    rows, removed = 2 * learner.directions, learner.removed
     traces = np.sum(sketched.weight * np.sum(features**2, axis=1))
     potential = min(rows, d) * (np.log1p(traces / (alpha * min(rows, d))) + removed / alpha)
     assert sigma * sketched.gain <= sketched.log_determinant <= potential

@@ -11,7 +11,7 @@ import numpy as np
 from kons.arrays import Matrix, require_flag, require_integer, require_number
 from kons.core.coins import Coins
 from kons.core.descent import DESCENTS, Descent
-from kons.core.feature_maps import MAPS, Span, make_map
+from kons.core.feature_maps import MAPS, FeatureMap, Span, make_map
 from kons.core.ledger import Ledger
 from kons.core.newton import Newton, SketchedNewton
 from kons.core.replay import Derivatives
@@ -174,14 +174,7 @@ class FeatureLearner(NewtonLearner):
             )
         self._coins = (Coins(self.seed),)
         self._rules = self._rules._replace(forward=self.forward)
-        self._map = make_map(
-            features,
-            kernel,
-            dimension=self.dimension,
-            max_atoms=self.max_atoms,
-            tolerance=self.tolerance,
-            seed=self.seed,
-        )
+        self._map = self._new_map()
         self._make_functions(1)
 
     # ---- looking
@@ -197,7 +190,36 @@ class FeatureLearner(NewtonLearner):
         """The points whose span the function lives in, in the order they entered. A copy."""
         return self._map.embedding.atoms.copy() if isinstance(self._map, Span) else np.empty((0, 0))
 
+    @property
+    def removed(self) -> float:
+        """What a sketch took off any direction of its sum of squares, at most; 0 of all others."""
+        return float(self._steps.removed) if self.curvature == SKETCHED else 0.0
+
+    def transform(self, X: Any) -> Matrix:
+        """``z`` of each row, (n, D): the features as they are now. Changes nothing.
+
+        >>> from kons import recipes, Squared
+        >>> recipes.ogd(Squared()).transform([[2.0, 3.0]])
+        array([[1., 2., 3.]])
+        """
+        points = self._as_points(X)
+        if self._rows_seen or self.accepts == "objects":
+            return self._map.features(points)
+        of_first_row = self._new_map()
+        of_first_row.start(points.shape[1])
+        return of_first_row.features(points)
+
     # ---- inside
+
+    def _new_map(self) -> FeatureMap:
+        return make_map(
+            self.features,
+            self.kernel,
+            dimension=self.dimension,
+            max_atoms=self.max_atoms,
+            tolerance=self.tolerance,
+            seed=self.seed,
+        )
 
     def _make_functions(self, count: int) -> None:
         alpha = self.regularization
