@@ -244,7 +244,7 @@ def narow(kernel: Kernel, *, bound: float = 1.0, regularization: float = 1.0, st
 
     >>> from kons import Gaussian
     >>> learner = narow(Gaussian(1.0), step_size=2.0)
-    >>> learner.advance([[0.0], [0.1]], [1, 1]).weight.round(3).tolist()
+    >>> learner.advance([[0.0], [0.0]], [1, 1]).weight.round(3).tolist()
     [1.0, 0.0]
     """
     return KONS(
