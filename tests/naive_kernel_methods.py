@@ -149,7 +149,7 @@ def descend(
         if when_full == "project":
             rest = [i for i, _ in terms[:at] + terms[at + 1 :]]
             gone, coefficient = terms[at]
-            R = K[np.ix_(rest, rest)] + 1e-8 * np.mean([K[i, i] for i, _ in terms]) * np.eye(len(rest))
+            R = K[np.ix_(rest, rest)] + 1e-6 * np.mean([K[i, i] for i, _ in terms]) * np.eye(len(rest))
             share = np.linalg.solve(R, K[rest, gone]) * coefficient
             others = terms[:at] + terms[at + 1 :]
             terms = [(i, c + extra) for (i, c), extra in zip(others, share, strict=True)]

@@ -40,7 +40,7 @@ DEFAULTS = {
         forgetron: bound=1000000.0, max_points=100
         kaar: bound=1.0, regularization=1.0
         krls: bound=1.0, regularization=0.01, tolerance=0.001, max_atoms=200, forgetting=1.0
-        narow: bound=1.0, regularization=1.0, step_size=1.0
+        narow: bound=1.0, regularization=1.0, step_size=2.0
         nons_ald: bound=1.0, regularization=1.0, tolerance=0.001, max_atoms=10**9
         norma: bound=1.0, decay=0.01
         perceptron: bound=1000000.0

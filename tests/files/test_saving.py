@@ -24,7 +24,7 @@ from kons.kernels import (
     ScikitLearn,
 )
 from kons.losses import CustomLoss, Hinge, SquaredHinge
-from kons.policies import Dependence, Fixed, Leverage
+from kons.policies import Budget, Dependence, Fixed, Leverage
 from kons.step_sizes import Constant, FromFunction, InverseSqrt
 
 X, Y = stream(50)

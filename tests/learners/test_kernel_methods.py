@@ -17,14 +17,16 @@ from kons import (
     Hinge,
     SlidingWindow,
     Squared,
+    certify,
     evaluate,
     load,
     save,
 )
 from kons.errors import ConfigurationError, NumericalError, TargetError
+from kons.evaluation import fit_batch
 from kons.kernels import FunctionKernel, Polynomial
 from kons.losses import CustomLoss
-from kons.policies import Budget
+from kons.policies import Budget, Leverage
 from kons.recipes import (
     bogd,
     for_task,
@@ -87,7 +89,7 @@ def test_the_newton_step_on_a_loss_without_curvature(bound):
     trace = KONS(QUADRATIC, Hinge(), bound=bound, regularization=0.5).advance(X, LABELS)
     close(trace.prediction, run.prediction)
     close(trace.weight, run.weight)
-    assert np.count_nonzero(run.slope) < ROWS
+    assert (np.count_nonzero(run.slope) < ROWS) == (bound > 1.0)  # below, no row is beyond the margin
 
 
 def test_perceptron():
@@ -325,6 +327,16 @@ def test_mistakes_of_the_second_order_perceptron(a):
     assert len(rows) <= min(bounds)
 
 
+def test_mistakes_of_narow():
+    trace = narow(GAUSSIAN, step_size=3.0, regularization=0.5, bound=1e6).advance(X, LABELS)
+    learned = np.flatnonzero(trace.kept)
+    w, q = trace.weight[learned], trace.inverse_form[learned]
+    for values, norm2 in scaled_comparators():
+        # The leader of linear losses with growing squares: its regret is theirs at g, and what it moves by.
+        moved = 0.5 * (0.5 * norm2 + np.sum(w * values[learned] ** 2) + np.sum(q / (1.0 + w * q)))
+        assert len(mistakes_of(trace)) <= hinge_losses(values, learned) + moved
+
+
 @pytest.mark.parametrize("regularization", [0.02, 1.0])
 def test_loss_of_kaar(regularization):
     a = regularization / 2.0
@@ -406,10 +418,18 @@ REFUSED = {
         lambda: KONS(GAUSSIAN, Hinge(), updates="some"),
         'updates is \'some\', expected "all" or "mistakes"',
     ),
-    "margins of KONS": (lambda: KONS(GAUSSIAN, Hinge(), updates="margins"), "use EmbeddedKONS"),
+    "margins of KONS": (lambda: KONS(GAUSSIAN, Hinge(), updates="margins"), "it needs EmbeddedKONS"),
     "margins of descent": (
         lambda: FunctionalGradient(GAUSSIAN, Hinge(), updates="margins"),
-        "use EmbeddedKONS",
+        "it needs EmbeddedKONS",
+    ),
+    "margins of other losses": (
+        lambda: EmbeddedKONS(GAUSSIAN, Squared(), second_order="none", updates="margins"),
+        "it needs EmbeddedKONS with Hinge",
+    ),
+    "margins in a fixed span": (
+        lambda: EmbeddedKONS(GAUSSIAN, Hinge(), second_order="none", updates="margins", policy=Leverage()),
+        "needs policy=Dependence",
     ),
     "mistakes of numbers": (
         lambda: KONS(GAUSSIAN, Squared(), bound=0.5, updates="mistakes"),
@@ -436,6 +456,18 @@ REFUSED = {
         lambda: second_order_perceptron(GAUSSIAN).learn_slope([0.0, 0.0], 1.0),
         "learn_slope sees no",
     ),
+    "a certificate of mistakes": (
+        lambda: certify(second_order_perceptron(GAUSSIAN), X, LABELS),
+        "no regret bound is proven for this learner",
+    ),
+    "a certificate of first order": (
+        lambda: certify(perceptron(GAUSSIAN), X, LABELS),
+        'second_order="none" is not projected',
+    ),
+    "a batch of first order": (
+        lambda: fit_batch(perceptron(GAUSSIAN), X, LABELS),
+        "takes a second-order learner",
+    ),
     "several targets": (
         lambda: forgetron(GAUSSIAN).advance(X, np.stack([LABELS, LABELS], axis=1)),
         "keeps points by their one target, and y has 2",
@@ -452,6 +484,20 @@ def test_what_is_refused(case):
     call, message = REFUSED[case]
     with pytest.raises(ConfigurationError, match=message):
         call()
+
+
+def test_projection_minds_no_rounding():
+    # A kernel in single precision, and points that repeat: pivots are rounding.
+    inputs = np.round(X, 1)[np.arange(120) % 40]
+
+    def single(a, b):
+        return float(np.float32(np.exp(-np.sum((a - b) ** 2) / 50.0)))
+
+    learner = bogd(FunctionKernel(single), Squared(), max_points=15, when_full="project")
+    trace = learner.advance(list(inputs), np.tanh(inputs[:, 0]))
+    exact = bogd(Gaussian(5.0), Squared(), max_points=15, when_full="project")
+    assert trace.loss.mean() < 1.1 * exact.advance(inputs, np.tanh(inputs[:, 0])).loss.mean()
+    assert np.abs(learner.coefficients).max() < 1e3
 
 
 def test_errors_leave_no_trace():
