@@ -19,6 +19,7 @@ import numpy as np
 
 from kons.arrays import Integers, Matrix, Vector
 from kons.compilation import compiled, inner
+from kons.core.entry import KERNEL_ACCURACY
 from kons.core.ledger import Entries, Ledger, PackedRules, Rules
 from kons.core.replay import Derivatives, check_sound, weigh
 from kons.losses.builtin import slope_of
@@ -38,8 +39,9 @@ WHEN_FULL = {
 }
 # Of the Forgetron: what removals have cost may be this part of the mistakes.
 ALLOWED = 15.0 / 32.0
-# Added to the diagonal that a projection solves with, relative to its mean: points may repeat.
-RIDGE = 1e-8
+# Added to the diagonal that a projection solves with, relative to its mean: where points repeat, pivots
+# are what the kernel's values err by.
+RIDGE = KERNEL_ACCURACY
 
 
 @inner
@@ -82,19 +84,18 @@ def shrinking(members: Integers, theta: Vector, count: int, K: Matrix, S: Matrix
 def project(at: int, members: Integers, theta: Vector, count: int, K: Matrix, S: Matrix) -> None:
     """Give the others the coefficients of the projection of a point that goes: Cholesky, O(B^3)."""
     L, b = np.empty((count - 1, count - 1)), np.empty(count - 1)
-    trace = 0.0
+    ridge = 0.0
     for p in range(count):
-        trace += kernel_of(members[p], members[p], K, S)
+        ridge += RIDGE / count * kernel_of(members[p], members[p], K, S)
     for i in range(count - 1):
         of_i = members[i + (i >= at)]
         b[i] = kernel_of(of_i, members[at], K, S)
         for j in range(i + 1):
             total = kernel_of(of_i, members[j + (j >= at)], K, S)
-            if i == j:
-                total += RIDGE * trace / count
             for k in range(j):
                 total -= L[i, k] * L[j, k]
-            L[i, j] = math.sqrt(total) if i == j else total / L[j, j]
+            # A pivot is at least 0, but for rounding.
+            L[i, j] = math.sqrt(max(total, 0.0) + ridge) if i == j else total / L[j, j]
         for k in range(i):
             b[i] -= L[i, k] * b[k]
         b[i] /= L[i, i]

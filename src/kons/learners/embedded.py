@@ -192,6 +192,8 @@ class EmbeddedKONS(NewtonLearner):
             raise ConfigurationError(f'on_growth is {on_growth!r}, expected "carry" or "restart".')
         self.on_growth = on_growth
         self.forward = self._require_forward(forward)
+        if updates == "margins" and not isinstance(policy, Dependence):
+            raise ConfigurationError(f'updates="margins" needs policy=Dependence(...), not {policy!r}.')
         if self._rules.curvature == CAPPED:
             raise ConfigurationError('second_order="capped" is of a whole expansion: use KONS.')
         # Who becomes an atom then depends on targets: several cannot share a dictionary.

@@ -9,7 +9,7 @@ import numpy as np
 from kons.arrays import Integers, Matrix, Vector, require_integer, require_number
 from kons.core.budget import PROJECT, SHRINK, SMALLEST, WHEN_FULL, descend
 from kons.core.coins import Coins
-from kons.core.ledger import MARGINS, Ledger
+from kons.core.ledger import Ledger
 from kons.core.replay import NO_MATRIX, Derivatives
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel
@@ -93,8 +93,6 @@ class FunctionalGradient(BudgetedExpansion):
             second_order="none",
             updates=updates,
         )
-        if self._rules.updates == MARGINS:
-            raise ConfigurationError('updates="margins" is of projections on a span: use EmbeddedKONS.')
         self.decay = require_number(decay, "decay", at_least=0.0)
         if self.step_size(1) * self.decay >= 1.0:
             raise ConfigurationError(

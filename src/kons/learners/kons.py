@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from kons.core.ledger import MARGINS
-from kons.errors import ConfigurationError
 from kons.kernels import Kernel
 from kons.learners.expansion import ExpansionLearner
 from kons.losses import Loss
@@ -95,8 +93,6 @@ class KONS(ExpansionLearner):
             second_order=second_order,
             updates=updates,
         )
-        if self._rules.updates == MARGINS:
-            raise ConfigurationError('updates="margins" is of projections on a span: use EmbeddedKONS.')
         self.forward = self._require_forward(forward)
         self._rules = self._rules._replace(forward=self.forward)
         self._make_functions(1)

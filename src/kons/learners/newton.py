@@ -7,6 +7,8 @@ learner                 A lives in         who enters                  a row cos
 ``SketchedKONS``        the feature space  a coin, by leverage         O(t*d + B^2)
 ``... weighted=True``   the feature space  the coin, weighted 1/p      O(t*d + B^2)
 ``EmbeddedKONS``        a span of B atoms  every point, projected      O(B^2)
+``SlidingWindow``       the feature space  the last N points           O(N^2)
+``FunctionalGradient``  nowhere: A = I     nobody; f keeps B points    O(B)
 ======================  =================  ==========================  ====================
 """
 
@@ -20,13 +22,13 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector, as_row_values, as_scalar, require_flag, require_integer, require_scale
 from kons.core.coins import Coins
-from kons.core.ledger import ALL, CAPPED, CURVATURES, HESSIAN, UPDATES, Ledger, Rules, new_ledger
+from kons.core.ledger import ALL, CAPPED, CURVATURES, HESSIAN, NONE, UPDATES, Ledger, Rules, new_ledger
 from kons.core.replay import Derivatives
 from kons.errors import ConfigurationError, NumericalError, TargetError, notice
 from kons.kernels import Kernel
 from kons.learners.stream import Outputs, StreamConsumer
 from kons.learners.trace import Trace
-from kons.losses import Loss, Squared
+from kons.losses import Hinge, Loss, Squared
 from kons.state import Inners, Number, fields
 from kons.step_sizes import StepSize, as_step_size, for_loss
 
@@ -84,6 +86,11 @@ class NewtonLearner(StreamConsumer):
         curvature = _curvature(second_order, loss)
         self.second_order = second_order
         self.updates = updates
+        if updates == "margins" and not (self.shares_dictionary and (curvature, loss) == (NONE, Hinge())):
+            raise ConfigurationError(
+                'updates="margins" is of hinge slopes, projected on a span: it needs EmbeddedKONS with '
+                f'Hinge() and second_order="none", not {self.name} with {loss!r} and "{second_order}".'
+            )
         squares = curvature == HESSIAN and isinstance(loss, Squared)
         self._rules = Rules(
             bound=self.bound,

@@ -228,7 +228,7 @@ def second_order_perceptron(kernel: Kernel, *, bound: float = 1.0, regularizatio
     )
 
 
-def narow(kernel: Kernel, *, bound: float = 1.0, regularization: float = 1.0, step_size: float = 1.0) -> KONS:
+def narow(kernel: Kernel, *, bound: float = 1.0, regularization: float = 1.0, step_size: float = 2.0) -> KONS:
     """NAROW: hinge slopes, and as much curvature as keeps phi^T A^-1 phi at most 1/b, b = step_size.
 
     ::
@@ -237,14 +237,16 @@ def narow(kernel: Kernel, *, bound: float = 1.0, regularization: float = 1.0, st
         learn    if y*p < 1:  A <- A + w phi phi^T      w = max(0, b - 1/q)
                  f = argmin  sum_s -y_s f(x_s) + (w_s/2) f(x_s)^2 + (alpha/2) |f|^2
 
-    Curvature where a point is new, and none where A knows it well. O(M^2) a row with M rows below the margin
-    so far. Not beyond some ten thousand of them.
+    Curvature where a point is new, and none where A knows it well; with b up to alpha/k(x,x) none at all.
+    Mistakes are at most ``sum max(0, 1 - y g(x)) + (alpha |g|^2 + sum w g(x)^2 + sum q/(1 + w*q))/2`` for
+    every function g, sums over the rows learned. O(M^2) a row with M rows below the margin so far. Not
+    beyond some ten thousand of them.
 
     Orabona, Crammer: New adaptive algorithms for online classification, NIPS 2010 (there alpha = 1).
 
     >>> from kons import Gaussian
-    >>> learner = narow(Gaussian(1.0), step_size=2.0)
-    >>> learner.advance([[0.0], [0.1]], [1, 1]).weight.round(3).tolist()
+    >>> learner = narow(Gaussian(1.0))
+    >>> learner.advance([[0.0], [0.0]], [1, 1]).weight.round(3).tolist()
     [1.0, 0.0]
     """
     return KONS(
