@@ -10,6 +10,7 @@ import scipy.linalg
 
 __all__ = [
     "descent",
+    "dual_descent",
     "fastfood_frequencies",
     "first_order_in_span",
     "newton",
@@ -139,3 +140,24 @@ def first_order_in_span(
                 if K[t, t] - at @ np.linalg.solve(K[np.ix_(rest, rest)], at) > tolerance * K[t, t]:
                     atoms, a = [*rest, t], np.append(kept, 0.0)
     return np.array(predictions), atoms
+
+
+def dual_descent(K, Z, y, loss, *, eta, decay, max_points, bound=1.0):
+    """A budget of points and features Z of those that went: predictions and the points left.
+
+    ``coefficients`` of all rows, and which of them count by their kernel; the others by their features.
+    """
+    a, inside, predictions = np.zeros(len(K)), [], []
+    for t in range(len(K)):
+        rest = np.setdiff1d(np.flatnonzero(a), inside)
+        f = K[t, inside] @ a[inside] + Z[t] @ (Z[rest].T @ a[rest])
+        predictions.append(np.clip(f, -bound, bound))
+        g = float(loss.slope(f, y[t]))
+        a *= 1.0 - eta[t] * decay
+        if g == 0.0:
+            continue
+        a[t] = -eta[t] * g
+        inside.append(t)
+        if len(inside) > max_points:
+            inside.remove(min(inside, key=lambda i: a[i] ** 2 * K[i, i]))
+    return np.array(predictions), inside

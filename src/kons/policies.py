@@ -27,7 +27,8 @@ class Budget:
         Who goes: ``"oldest"``; ``"shrink"``, the oldest, once f is shrunk as far as its removal asks (the
         Forgetron, whose steps are 1); ``"random"``, any of those before the new one; ``"unbiased"``, the
         same, the others scaled by B/(B - 1) so that f stays what it is on average; ``"smallest"``, the one
-        with the least norm; ``"project"``, the same, projected on the others, at O(B^3).
+        with the least norm; ``"project"``, the same, projected on the others, at O(B^3); ``"features"``, the
+        same, going over into random features (:class:`kons.learners.dual.DualGradient`).
     largest:
         What coefficients are clipped to under ``"unbiased"``, which else grow without bound.
 
@@ -38,7 +39,7 @@ class Budget:
     """
 
     points: int = 100
-    when_full: Literal["oldest", "shrink", "random", "unbiased", "smallest", "project"] = "oldest"
+    when_full: Literal["oldest", "shrink", "random", "unbiased", "smallest", "project", "features"] = "oldest"
     largest: float = math.inf
 
     def __post_init__(self) -> None:

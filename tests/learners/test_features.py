@@ -8,11 +8,22 @@ import pytest
 import effort
 import naive
 import naive_methods
-from kons import FeatureLearner, Gaussian, Laplace, Linear, Logistic, Polynomial, Squared, recipes
+from kons import (
+    FeatureLearner,
+    FunctionalGradient,
+    Gaussian,
+    Laplace,
+    Linear,
+    Logistic,
+    Polynomial,
+    Squared,
+    recipes,
+)
 from kons.core.feature_maps import Fastfood, Fourier
 from kons.errors import ConfigurationError
 from kons.kernels import Matern, RationalQuadratic
 from kons.losses import CustomLoss
+from kons.policies import Budget
 from kons.recipes import RECIPES, make
 
 ROWS = 150
@@ -168,6 +179,22 @@ def test_skegd_keeps_a_uniform_sample():
     assert learner.size == 15
 
 
+@pytest.mark.parametrize("loss", TARGETS, ids=repr)
+def test_dual_sgd(loss):
+    learner = recipes.dual_sgd(
+        Gaussian(0.8), loss, max_points=20, dimension=30, step_size=falling, decay=0.1, seed=4
+    )
+    features = Fourier(Gaussian(0.8), 30, 4)
+    features.start(3)
+    expected, left = naive_methods.dual_descent(
+        K, features.features(X), TARGETS[loss], loss, eta=STEPS, decay=0.1, max_points=20
+    )
+    close(learner.advance(X, TARGETS[loss]).prediction, expected)
+    np.testing.assert_array_equal(learner.points, X[left])
+    with pytest.raises(ConfigurationError, match="DualGradient, which has them"):
+        FunctionalGradient(Gaussian(), loss, budget=Budget(5, "features"))
+
+
 # ---- random features
 
 
@@ -212,7 +239,9 @@ def test_on_random_features_it_is_gradient_descent(name):
     close(trace.prediction, naive_methods.descent(features, y, Squared(), eta=STEPS)[0])
 
 
-@pytest.mark.parametrize("name", ["fogd", "fastfood", "ogd", "adam", "ons", "sketched_ons", "nogd"])
+@pytest.mark.parametrize(
+    "name", ["fogd", "fastfood", "dual_sgd", "ogd", "adam", "ons", "sketched_ons", "nogd"]
+)
 def test_a_column_of_zeros_changes_nothing(name):
     y, wide = TARGETS[Squared()], np.hstack([X, np.zeros((ROWS, 6))])
     wide[60:, 3:] = 0.1 * np.random.default_rng(2).normal(size=(ROWS - 60, 6))

@@ -9,6 +9,10 @@ The n points that f has and the m rows of a block are numbered together: point i
 ``members`` are the numbers of those that f has, in order of arrival, ``theta`` their coefficients. K holds a
 row per row of the block and a column per number. Points that go do so in O(B), or O(B^2) and O(B^3) where f
 at points of the past is asked for: S is their kernel then.
+
+A point may go over into explicit features z instead of being lost: f has ``w^T z(x)`` besides. ``Q`` then
+holds ``z^T z'`` beside each k of K, and in a last column ``w^T z`` of each row; ``gone`` the coefficients of
+those that went, and at its end what is left of the w before.
 """
 
 from __future__ import annotations
@@ -21,13 +25,13 @@ from kons.arrays import Integers, Matrix, Vector
 from kons.compilation import compiled, inner
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.ledger import Entries, Ledger, PackedRules, Rules
-from kons.core.replay import Derivatives, check_sound, weigh
+from kons.core.replay import NO_MATRIX, Derivatives, check_sound, weigh
 from kons.losses.builtin import slope_of
 
-__all__ = ["PROJECT", "SHRINK", "SMALLEST", "WHEN_FULL", "descend"]
+__all__ = ["FEATURES", "PROJECT", "SHRINK", "SMALLEST", "WHEN_FULL", "descend"]
 
 # Who goes: a case each in `settle`.
-OLDEST, SHRINK, RANDOM, UNBIASED, SMALLEST, PROJECT = range(6)
+OLDEST, SHRINK, RANDOM, UNBIASED, SMALLEST, PROJECT, FEATURES = range(7)
 #: By their words.
 WHEN_FULL = {
     "oldest": OLDEST,
@@ -36,9 +40,11 @@ WHEN_FULL = {
     "unbiased": UNBIASED,
     "smallest": SMALLEST,
     "project": PROJECT,
+    "features": FEATURES,
 }
 # Of the Forgetron: what removals have cost may be this part of the mistakes.
 ALLOWED = 15.0 / 32.0
+NOTHING = np.empty(0)
 # Added to the diagonal that a projection solves with, relative to its mean: where points repeat, pivots
 # are what the kernel's values err by.
 RIDGE = KERNEL_ACCURACY
@@ -108,10 +114,19 @@ def project(at: int, members: Integers, theta: Vector, count: int, K: Matrix, S:
 
 @compiled
 def meet(
-    t: int, rows: Entries, rules: PackedRules, members: Integers, theta: Vector, count: int, K: Matrix
+    t: int,
+    rows: Entries,
+    rules: PackedRules,
+    members: Integers,
+    theta: Vector,
+    count: int,
+    K: Matrix,
+    Q: Matrix,
 ) -> float:
     """Predict row t; f(x_t)."""
     row, f = rows[t], 0.0
+    if Q.shape[0]:
+        f = Q[t, -1]
     for p in range(count):
         f += theta[p] * K[t, members[p]]
     row.inverse_form, row.divisor = row.self_kernel, 1.0
@@ -131,6 +146,8 @@ def settle(
     K: Matrix,
     S: Matrix,
     totals: Vector,
+    Q: Matrix,
+    gone: Vector,
 ) -> int:
     """Learn row t, weighed; who is too many goes. Returns how many points there are.
 
@@ -138,8 +155,13 @@ def settle(
     """
     row, budget, when_full = rows[t], rules[0].budget, rules[0].when_full
     if rules[0].decay > 0.0:
+        left = max(1.0 - row.step_size * rules[0].decay, 0.0)
         for p in range(count):
-            theta[p] *= max(1.0 - row.step_size * rules[0].decay, 0.0)
+            theta[p] *= left
+        for p in range(len(gone)):
+            gone[p] *= left
+        for j in range(t + 1, Q.shape[0]):
+            Q[j, -1] *= left
     row.step = row.step_size * row.slope
     row.kept = row.step != 0.0
     row.coefficient = row.step
@@ -171,6 +193,10 @@ def settle(
                 at, least = p, norm2
         if when_full == PROJECT:
             project(at, members, theta, count, K, S)
+        elif when_full == FEATURES:
+            gone[members[at]] += theta[at]
+            for j in range(t + 1, len(rows)):
+                Q[j, -1] += theta[at] * Q[j, members[at]]
     return remove(at, members, theta, count)
 
 
@@ -185,14 +211,16 @@ def descend_compiled(
     K: Matrix,
     S: Matrix,
     totals: Vector,
+    Q: Matrix,
+    gone: Vector,
 ) -> int:
     """A block with a built-in loss. Returns how many points there are, or -1 - t if row t failed."""
     for t in range(len(rows)):
-        f = meet(t, rows, rules, members, theta, count, K)
+        f = meet(t, rows, rules, members, theta, count, K, Q)
         weigh(t, rows, rules, slope_of(code, f, rows[t].target), 0.0)
         if not np.isfinite(f) or not np.isfinite(rows[t].slope):
             return -1 - t
-        count = settle(t, rows, rules, members, theta, count, K, S, totals)
+        count = settle(t, rows, rules, members, theta, count, K, S, totals, Q, gone)
     return count
 
 
@@ -206,16 +234,18 @@ def descend(
     K: Matrix,
     S: Matrix,
     totals: Vector,
+    Q: Matrix = NO_MATRIX,
+    gone: Vector = NOTHING,
 ) -> int:
     """Predict and learn the rows of a block in order, filling the ledger; how many points there are then."""
     packed = rules.packed
     if isinstance(derivatives, int):
-        state = members, theta, count, K, S, totals
+        state = members, theta, count, K, S, totals, Q, gone
         return check_sound(descend_compiled(derivatives, rows, packed, *state), rows)
     for t in range(len(rows)):
-        f = meet(t, rows, packed, members, theta, count, K)
+        f = meet(t, rows, packed, members, theta, count, K, Q)
         weigh(t, rows, packed, *derivatives(f, float(rows[t]["target"])))
         if not np.isfinite(f) or not np.isfinite(rows[t]["slope"]):
             return check_sound(-1 - t, rows)
-        count = settle(t, rows, packed, members, theta, count, K, S, totals)
+        count = settle(t, rows, packed, members, theta, count, K, S, totals, Q, gone)
     return count

@@ -2,6 +2,7 @@
 
 from kons.learners.auto import AutoKONS
 from kons.learners.classifier import Classifier
+from kons.learners.dual import DualGradient
 from kons.learners.embedded import EmbeddedKONS
 from kons.learners.features import FeatureLearner
 from kons.learners.functional import FunctionalGradient
@@ -17,6 +18,7 @@ __all__ = [
     "KORS",
     "AutoKONS",
     "Classifier",
+    "DualGradient",
     "EmbeddedKONS",
     "FeatureLearner",
     "FunctionalGradient",

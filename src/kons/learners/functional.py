@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kons.arrays import Integers, Matrix, Vector, require_integer, require_number
-from kons.core.budget import PROJECT, SHRINK, SMALLEST, WHEN_FULL, descend
+from kons.core.budget import FEATURES, PROJECT, SHRINK, SMALLEST, WHEN_FULL, descend
 from kons.core.coins import Coins
 from kons.core.ledger import Ledger
 from kons.core.replay import NO_MATRIX, Derivatives
@@ -101,6 +101,10 @@ class FunctionalGradient(BudgetedExpansion):
             )
         if not (budget is None or isinstance(budget, Budget)):
             raise ConfigurationError(f"budget is {budget!r}, expected kons.policies.Budget(points), or None.")
+        if budget is not None and budget.when_full == "features" and type(self) is FunctionalGradient:
+            raise ConfigurationError(
+                'when_full="features" is of kons.learners.dual.DualGradient, which has them: use that.'
+            )
         self.budget = budget
         self.seed = require_integer(seed, "seed", at_least=0)
         self._rules = self._rules._replace(decay=self.decay)
@@ -133,7 +137,7 @@ class FunctionalGradient(BudgetedExpansion):
         """As much of the kernel between the points that f has as removals in so many rows ask for."""
         when_full, points = self._rules.when_full, self._points.view
         if self._rules.budget and len(points):
-            if when_full == SMALLEST:
+            if when_full in (SMALLEST, FEATURES):
                 return np.diag(self.kernel.evaluate_diagonal(points))
             if when_full in (PROJECT, SHRINK):
                 first = points if when_full == PROJECT else points[:rows]

@@ -18,6 +18,7 @@ name                         A lives in       curvature        who enters       
 ``b_kons``                   span of B atoms  (sigma/2)*g^2    atoms by KORS, a cap         restart
 ``bogd``                     -                none             rows with a slope, a budget  -
 ``con_kons``                 span of B atoms  (sigma/2)*g^2    atoms by KORS                carry
+``dual_sgd``                 -                none             rows with a slope, a budget  -
 ``embedded``                 span of B atoms  l''              atoms by dependence          carry
 ``fastfood``                 D random waves   none             -                            -
 ``fogd``                     D random waves   none             -                            -
@@ -70,6 +71,7 @@ from kons.recipes.explicit import (
     adagrad,
     adam,
     aogd_ald,
+    dual_sgd,
     fastfood,
     fogd,
     nogd,
@@ -93,6 +95,7 @@ __all__ = [
     "b_kons",
     "bogd",
     "con_kons",
+    "dual_sgd",
     "fastfood",
     "fogd",
     "for_task",

@@ -1,4 +1,4 @@
-"""Learners of explicit features, each a row of choices for :class:`kons.FeatureLearner`.
+"""Learners of explicit features, each a row of choices for :class:`kons.FeatureLearner`; one also has points.
 
 ================  =================  ==================  ==========================================
 name              features           curvature           reference
@@ -11,6 +11,7 @@ name              features           curvature           reference
 ``vaw``           columns            hessian, forward    Vovk 2001; Azoury, Warmuth 2001
 ``fogd``          random Fourier     none                Lu, Hoi, Wang, Zhao, Liu 2016
 ``fastfood``      Fastfood           none                Le, Sarlos, Smola 2013
+``dual_sgd``      points, Fourier    none                Le, Nguyen, Nguyen, Phung 2016
 ``nogd``          span of first B    none                Lu, Hoi, Wang, Zhao, Liu 2016
 ``aogd_ald``      span, dependence   one number          Li, Liao 2023
 ``skegd``         span of a sample   none                Zhang, Liao 2019
@@ -22,13 +23,14 @@ from __future__ import annotations
 from typing import Any
 
 from kons.kernels import Kernel, Polynomial
-from kons.learners import FeatureLearner
+from kons.learners import DualGradient, FeatureLearner
 from kons.losses import Loss, Squared
 
 __all__ = [
     "adagrad",
     "adam",
     "aogd_ald",
+    "dual_sgd",
     "fastfood",
     "fogd",
     "nogd",
@@ -233,6 +235,39 @@ def fastfood(kernel: Kernel, loss: Loss, **parameters: Any) -> FeatureLearner:
     'fastfood'
     """
     return FeatureLearner(**fogd(kernel, loss, **parameters).parameters() | {"features": "fastfood"})
+
+
+def dual_sgd(
+    kernel: Kernel,
+    loss: Loss,
+    *,
+    bound: float = 1.0,
+    step_size: Any = None,
+    decay: float = 0.0,
+    max_points: int = 100,
+    dimension: int = 400,
+    seed: int = 0,
+) -> DualGradient:
+    """DualSGD (Le, Nguyen, Nguyen, Phung, NIPS 2016): a budget of points, and random features of the others.
+
+    A point that goes becomes a part of ``w^T z(x)``, so that its removal costs next to nothing; O(B d + D d)
+    a row. The step of the paper is 1/(decay t). Not for accuracy: as many atoms in ``embedded`` have a
+    curvature.
+
+    >>> from kons import Gaussian, Squared
+    >>> dual_sgd(Gaussian(), Squared(), max_points=30).max_points
+    30
+    """
+    return DualGradient(
+        kernel,
+        loss,
+        bound=bound,
+        step_size=step_size,
+        decay=decay,
+        max_points=max_points,
+        dimension=dimension,
+        seed=seed,
+    )
 
 
 def nogd(

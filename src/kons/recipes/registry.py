@@ -29,6 +29,7 @@ from kons.recipes.explicit import (
     adagrad,
     adam,
     aogd_ald,
+    dual_sgd,
     fastfood,
     fogd,
     nogd,
@@ -173,6 +174,14 @@ RECIPES: dict[str, Recipe] = {
         cost="O(B^2)",
         avoid="accuracy: embedded has the loss's own curvature",
         reference="Calandriello, Lazaric, Valko, NIPS 2017",
+    ),
+    "dual_sgd": Recipe(
+        dual_sgd,
+        "gradient descent over a budget, points that go become random features",
+        of_labels=Hinge(),
+        cost="O(B d + D d)",
+        avoid="accuracy: as many atoms in embedded have a curvature",
+        reference="Le, Nguyen, Nguyen, Phung, NIPS 2016",
     ),
     "embedded": Recipe(
         partial(EmbeddedKONS, second_order="hessian"),
