@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         KORS,
         AutoKONS,
         Classifier,
+        DualGradient,
         EmbeddedKONS,
         FeatureLearner,
         FunctionalGradient,
@@ -41,6 +42,7 @@ __all__ = [
     "KORS",
     "AutoKONS",
     "Classifier",
+    "DualGradient",
     "EmbeddedKONS",
     "FeatureLearner",
     "FunctionalGradient",
@@ -69,8 +71,8 @@ _HOMES = {
     "evaluation": "evaluate",
     "files": "load save",
     "kernels": "Gaussian Laplace Linear Matern Polynomial RationalQuadratic",
-    "learners": "KONS KORS AutoKONS Classifier EmbeddedKONS FeatureLearner FunctionalGradient Scaled "
-    "SketchedKONS SlidingWindow Trace",
+    "learners": "KONS KORS AutoKONS Classifier DualGradient EmbeddedKONS FeatureLearner FunctionalGradient "
+    "Scaled SketchedKONS SlidingWindow Trace",
     "losses": "Hinge Logistic Squared SquaredHinge",
     "theory": "certify",
 }

@@ -28,7 +28,7 @@ class Budget:
         Forgetron, whose steps are 1); ``"random"``, any of those before the new one; ``"unbiased"``, the
         same, the others scaled by B/(B - 1) so that f stays what it is on average; ``"smallest"``, the one
         with the least norm; ``"project"``, the same, projected on the others, at O(B^3); ``"features"``, the
-        same, going over into random features (:class:`kons.learners.dual.DualGradient`).
+        same, going over into random features (:class:`kons.DualGradient`).
     largest:
         What coefficients are clipped to under ``"unbiased"``, which else grow without bound.
 

@@ -390,6 +390,22 @@ def test_compare(answer, said, file):
     assert "frontier" in out
 
 
+def test_compare_all_leaves_out_who_takes_too_long(answer, said, refused, file):
+    asked = [*COMPARE, "--learners", "all", "--seconds", "0.000001"]
+    found = answer(*asked)
+    (stays,) = (entry["name"] for entry in found["learners"])
+    assert RECIPES[stays].growth == 0
+    assert {stays, *found["left_out"]} == RECIPES.keys()
+    assert "left out, for it takes about" in found["left_out"]["embedded"]
+    assert "is for classification, not for regression" in found["left_out"]["perceptron"]
+    assert found["baselines"]
+    assert "embedded: left out, for it takes about" in " ".join(said(*asked).split())
+    few = answer(*COMPARE, "--learners", "ogd,kons", "--seconds", "1000")
+    assert {entry["name"] for entry in few["learners"]} == {"ogd", "kons"}
+    assert not few["left_out"]
+    assert "--seconds is 0" in refused(*COMPARE, "--learners", "all", "--seconds", "0", code=2)
+
+
 def test_compare_with_models_of_other_libraries(answer, said, refused, file, monkeypatch):
     """Text, dates and gaps reach them, too; all are then asked row by row, and pauses are told."""
     learners = "embedded:max_atoms=20,sklearn_boosting:max_iter=10:window=300"

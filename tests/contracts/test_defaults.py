@@ -8,6 +8,7 @@ import pytest
 DEFAULTS = {
     "kons": """
         AutoKONS: delay=0, seed=0
+        DualGradient: bound=1.0, decay=0.0, max_points=100, dimension=400, seed=0
         EmbeddedKONS: bound=1.0, regularization=1.0, max_atoms=200, forward=False, forgetting=1.0, seed=0
         FeatureLearner: bound=1.0, dimension=400, max_atoms=100, tolerance=0.0001, regularization=1.0, \
 power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0

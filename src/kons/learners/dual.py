@@ -46,8 +46,7 @@ class DualGradient(FunctionalGradient):
     Examples
     --------
     >>> import numpy as np
-    >>> from kons import Gaussian, Squared
-    >>> from kons.learners import DualGradient
+    >>> from kons import DualGradient, Gaussian, Squared
     >>> x = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
     >>> learner = DualGradient(Gaussian(0.5), Squared(), step_size=0.2, max_points=20, dimension=200)
     >>> trace = learner.advance(x, np.sin(x).ravel())

@@ -103,7 +103,7 @@ class FunctionalGradient(BudgetedExpansion):
             raise ConfigurationError(f"budget is {budget!r}, expected kons.policies.Budget(points), or None.")
         if budget is not None and budget.when_full == "features" and type(self) is FunctionalGradient:
             raise ConfigurationError(
-                'when_full="features" is of kons.learners.dual.DualGradient, which has them: use that.'
+                'when_full="features" is of kons.DualGradient, which has them: use that.'
             )
         self.budget = budget
         self.seed = require_integer(seed, "seed", at_least=0)

@@ -273,7 +273,7 @@ RECIPES: dict[str, Recipe] = {
     ),
     "skegd": Recipe(
         skegd,
-        "gradient descent on features of a sketched kernel matrix, renewed as rows come",
+        "gradient descent in the span of a uniform sample of the rows, kept up to date",
         cost="O(B^2)",
         avoid="streams that do not move: nogd is simpler",
         reference="Zhang, Liao, ICML 2019",
