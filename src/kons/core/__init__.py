@@ -10,6 +10,7 @@
 ``quadratic``, ``quadratic_loops``   A and K functions in R^B, in periods: blocks, and one row in machine code
 ``one_row``                          a row of a dictionary and K functions, in one compiled call by addresses
 ``ridge``, ``sequential``            the same in closed form; the same for loops over rows in machine code
+``frequent_directions``              a sum of squares in few rows, and its inverse
 ``cholesky``, ``storage``            factors of sums of squares; arrays that grow
 ``threads``                          BLAS threads
 ===================================  =========================================================================
