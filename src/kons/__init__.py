@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from kons.evaluation import evaluate
     from kons.files import load, save
     from kons.kernels import Gaussian, Laplace, Linear, Matern, Polynomial, RationalQuadratic
-    from kons.learners import KONS, KORS, AutoKONS, Classifier, EmbeddedKONS, Scaled, SketchedKONS, Trace
+    from kons.learners import (
+        KONS,
+        KORS,
+        AutoKONS,
+        Classifier,
+        EmbeddedKONS,
+        FeatureLearner,
+        Scaled,
+        SketchedKONS,
+        Trace,
+    )
     from kons.losses import Logistic, Squared, SquaredHinge
     from kons.theory import certify
 
@@ -30,6 +40,7 @@ __all__ = [
     "AutoKONS",
     "Classifier",
     "EmbeddedKONS",
+    "FeatureLearner",
     "Gaussian",
     "Laplace",
     "Linear",
@@ -53,7 +64,7 @@ _HOMES = {
     "evaluation": "evaluate",
     "files": "load save",
     "kernels": "Gaussian Laplace Linear Matern Polynomial RationalQuadratic",
-    "learners": "KONS KORS AutoKONS Classifier EmbeddedKONS Scaled SketchedKONS Trace",
+    "learners": "KONS KORS AutoKONS Classifier EmbeddedKONS FeatureLearner Scaled SketchedKONS Trace",
     "losses": "Logistic Squared SquaredHinge",
     "theory": "certify",
 }

@@ -85,6 +85,10 @@ class FrequentDirections(Part):
         self.update(other.rows.copy())
         self.removed += removed
 
+    def widen(self, columns: int) -> None:
+        """Rows are so much wider from now on; those before have 0 there."""
+        self._rows.widen(columns)
+
     def solve(self, V: Matrix) -> Matrix:
         """``(alpha*I + B^T B)^-1 v`` of each row v. Errs by about 1e-16 |B|^2/alpha of it."""
         if self._factor is None or self.regularization is None:

@@ -16,6 +16,7 @@ _CLASSES = {
     "kons.learners.kons": ("KONS",),
     "kons.learners.sketched": ("SketchedKONS",),
     "kons.learners.embedded": ("EmbeddedKONS",),
+    "kons.learners.features": ("FeatureLearner",),
     "kons.learners.kors": ("KORS",),
     "kons.learners.auto.learner": ("AutoKONS",),
     "kons.learners.classifier": ("Classifier",),
