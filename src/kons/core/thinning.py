@@ -1,12 +1,13 @@
-"""A weighted sample that is thinned: each point is kept while its coin is below a probability that only falls.
+"""A weighted sample that is thinned: each point is kept while its coin is below a probability that only
+falls.
 
 ::
 
     kept while u_i < p_i,    weight w_i/p_i,    A^I = alpha*I + sum_kept (w_i/p_i) phi_i phi_i^T
 
-One uniform u a point, drawn when it comes, decides for ever: given that it was kept under p, it is kept under
-p' <= p with probability p'/p, which is a new coin's law. So sums over the sample stay unbiased however often p
-falls, two samples are one by putting their points together, and no coin is tossed again.
+One uniform u a point, drawn when it comes, decides for ever: given that it was kept under p, it is kept
+under p' <= p with probability p'/p, which is a new coin's law. So sums over the sample stay unbiased
+however often p falls, two samples are one by putting their points together, and no coin is tossed again.
 """
 
 from __future__ import annotations
@@ -93,6 +94,8 @@ class ThinnedSample(Part):
 
     def masses(self, regularization: float) -> Vector:
         """``w phi^T (A^I)^-1 phi`` of each point under the whole sample, its own weight in it. Costs n^3."""
+        if not len(self):
+            return np.empty(0)
         points = self.points.view
         diagonal = self.kernel.evaluate_diagonal(points)
         K: Matrix = self.kernel.evaluate(points, points)

@@ -15,8 +15,7 @@ from kons.core.entry import DEPENDENT
 from kons.core.ledger import SKETCH, Rules, new_ledger
 from kons.core.quadratic import Quadratic
 from kons.core.replay import sample
-from kons.core.storage import GrowingArray, PointStore, VectorStore
-from kons.errors import ConfigurationError
+from kons.core.storage import GrowingArray, PointStore, VectorStore, take
 from kons.kernels import Kernel, Linear
 from kons.learners.dictionary import BLOCK, Dictionary
 from kons.state import Growing, Inner, Points, Sizes, fields
@@ -150,10 +149,10 @@ class LinearDependence(Dictionary):
 
         kept iff  k(x,x) - |projection of phi(x) on the span|^2  >  tolerance * k(x,x)
 
-    No coins. Every row lies within ``sqrt(tolerance * k(x,x))`` of the span, unless ``max_atoms`` was reached;
-    on a compact set the number of atoms is finite. Costs O(B^2) a row with B atoms, and B^2/2 numbers. Atoms
-    weigh 1: they span the rows, and do not stand for how many there were. Not where rare rows are noise: each of
-    them becomes an atom.
+    No coins. Every row lies within ``sqrt(tolerance * k(x,x))`` of the span, unless ``max_atoms`` was
+    reached; on a compact set the number of atoms is finite. Costs O(B^2) a row with B atoms, and B^2/2
+    numbers. Atoms weigh 1: they span the rows, and do not stand for how many there were. Not where rare
+    rows are noise: each of them becomes an atom.
 
     Examples
     --------
@@ -194,8 +193,7 @@ class LinearDependence(Dictionary):
         return self._embedding
 
     def _take(self, points: Any, weights: Vector) -> None:
-        if (weights == 0.0).any():
-            raise ConfigurationError("feature_weight has a 0, expected none: dependence weighs no row.")
+        points = take(points, np.flatnonzero(weights > 0.0))
         most = math.inf if self.max_atoms is None else self.max_atoms
         tolerance = max(self.tolerance, DEPENDENT)
         for start in range(0, len(points), BLOCK):

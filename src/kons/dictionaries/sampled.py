@@ -43,9 +43,9 @@ class Thinned(Dictionary):
     def _join(self, a: Thinned, b: Thinned) -> None:
         if self.seed in (a.seed, b.seed) or a.seed == b.seed or _meet(a._sample, b._sample):
             raise ConfigurationError(
-                f"the seeds are {a.seed}, {b.seed} and {self.seed}, expected three that differ, and rows that "
-                "are in one dictionary alone: coins must not be tossed twice. Give each part of the rows a seed "
-                "of its own, and each merge one more."
+                f"the seeds are {a.seed}, {b.seed} and {self.seed}, expected three that differ, and rows "
+                "that are in one dictionary alone: coins must not be tossed twice. Give each part of the "
+                "rows a seed of its own, and each merge one more."
             )
         for one in (a, b):
             self._sample.join(one._sample)
@@ -62,9 +62,9 @@ class SQUEAK(Thinned):
         estimate = (1 + eps) w phi^T (A^I)^-1 phi,      A^I = alpha*I + sum (w/p) phi phi^T
         p <- min(p, max(min(beta*estimate, 1), gamma)),      kept while u < p          every ``period`` rows
 
-    New rows enter with p = 1. With enough oversampling and high probability A^I is within a factor 1 +- eps of
-    the sum over all rows, and the number of atoms follows the effective dimension of the rows so far, not its
-    sum over time as KORS's does. :func:`kons.dictionaries.merge` makes one dictionary of two.
+    New rows enter with p = 1. With enough oversampling and high probability A^I is within a factor 1 +- eps
+    of the sum over all rows, and the number of atoms follows the effective dimension of the rows so far,
+    not its sum over time as KORS's does. :func:`kons.dictionaries.merge` makes one dictionary of two.
 
     Costs O((B + period)^3/period) a row with B atoms, and B points with three numbers each of memory: no
     matrix. Not where decisions must be final when a row is seen: that is :class:`kons.KORS`.
@@ -72,15 +72,15 @@ class SQUEAK(Thinned):
     Parameters
     ----------
     kernel, regularization, policy, seed:
-        As of :class:`kons.KORS`. ``Leverage("theory")`` is KORS's constant; the theorem of SQUEAK has a larger.
+        As of :class:`kons.KORS`. ``Leverage("theory")`` is KORS's constant; the theorem of SQUEAK has a
+        larger.
     period:
         Rows between two re-weighings, at absolute row numbers; 1 is the algorithm as printed.
 
-    Notes
-    -----
-    Where this departs from the print: (1) one coin a row, with p = beta*estimate, instead of ``beta`` copies of
-    it with a binomial number of survivors: the same mean, and no more variance; (2) one uniform for the whole
-    life of a row, which is the same law; (3) re-weighing once a period, which merges an exact dictionary.
+    Notes ----- Where this departs from the print: (1) one coin a row, with p = beta*estimate, instead of
+    ``beta`` copies of it with a binomial number of survivors: the same mean, and no more variance; (2) one
+    uniform for the whole life of a row, which is the same law; (3) re-weighing once a period, which merges
+    an exact dictionary.
 
     Examples
     --------
@@ -131,7 +131,8 @@ class SQUEAK(Thinned):
     def _join(self, a: Thinned, b: Thinned) -> None:
         super()._join(a, b)
         # A = alpha*I + S over both. From (1 -+ eps)(alpha*I + S_a) of each follows, with eps*alpha*I added,
-        # (1 - eps) A <= A^I + eps*alpha*I <= (1 + 3 eps) A: an over-estimate, at most (1+3eps)/(1-eps) too large.
+        # (1 - eps) A <= A^I + eps*alpha*I <= (1 + 3 eps) A: an over-estimate, at most (1+3eps)/(1-eps) too
+        # large.
         eps = self.policy.distortion
         self._reweigh((1.0 + eps) * self.regularization, 1.0 + 3.0 * eps)
 

@@ -60,8 +60,8 @@ class Dictionary(StreamConsumer):
     def transform(self, X: Any) -> Matrix:
         """Nystrom features: rows z with ``z^T z'`` close to ``k(x, x')``.
 
-        ``z = L^-1 k_D(x)`` with ``L L^T = K_D``: orthonormal coordinates in the span of the atoms. An atom that
-        lies in the span of those before it, to rounding, adds no column.
+        ``z = L^-1 k_D(x)`` with ``L L^T = K_D``: orthonormal coordinates in the span of the atoms. An atom
+        that lies in the span of those before it, to rounding, adds no column.
         """
         points = self._as_points(X)
         return self._span().coordinates(points)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Matrix, Vector, as_row_values, require_integer, require_scale
+from kons.arrays import Vector, as_row_values, require_integer, require_scale
 from kons.core.coins import Coins
 from kons.core.embedding import Embedding
 from kons.core.ledger import SKETCH, Rules, new_ledger
