@@ -16,7 +16,6 @@ from __future__ import annotations
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.core.cholesky import factored
 from kons.core.factor import PanelFactor
 from kons.core.storage import GrowingArray
 from kons.state import Growing, Inner, Number, Part, fields
@@ -43,17 +42,6 @@ class Preconditioner(Part):
         self._root_weights = GrowingArray()
         self.weighted_trace = 0.0
         """``sum w_i k(x_i, x_i)``, which bounds the inverse form from below."""
-
-    @classmethod
-    def of_all(cls, K: Matrix, weights: Vector, regularization: float) -> Preconditioner:
-        """That of points which are all known, with ``K = k(points, points)``. Costs n^3/3."""
-        made = cls(regularization)
-        roots = np.sqrt(weights)
-        corner = factored(roots[:, None] * K * roots, regularization) if len(K) else K
-        made.factor.append(np.empty((len(K), 0)), corner)
-        made._root_weights.append(roots)
-        made.weighted_trace = float(weights @ K.diagonal())
-        return made
 
     def __len__(self) -> int:
         return self.factor.size

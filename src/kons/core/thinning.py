@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.core.preconditioner import Preconditioner
+from kons.core.cholesky import factored, inverted
 from kons.core.storage import GrowingArray, point_store, take
 from kons.kernels import Kernel
 from kons.state import Growing, Part, Points, Sizes, fields
@@ -93,19 +93,24 @@ class ThinnedSample(Part):
         self._columns.append(columns[rows])
 
     def masses(self, regularization: float) -> Vector:
-        """``w phi^T (A^I)^-1 phi`` of each point under the whole sample, its own weight in it. Costs n^3."""
+        """``w phi^T (A^I)^-1 phi`` of each point under the whole sample, its own weight in it. Costs 2n^3/3.
+
+        ::
+
+            (w/p) phi_i^T (A^I)^-1 phi_i = 1 - alpha (M^-1)_ii,     M = alpha*I + sqrt(W) K sqrt(W)
+        """
         if not len(self):
             return np.empty(0)
-        points = self.points.view
-        diagonal = self.kernel.evaluate_diagonal(points)
+        points, weights = self.points.view, self.weights
         K: Matrix = self.kernel.evaluate(points, points)
-        np.fill_diagonal(K, diagonal)
-        sample = Preconditioner.of_all(K, self.weights, regularization)
-        V = sample.whiten(K)
-        forms = (diagonal - np.einsum("ij,ij->i", V, V)) / regularization
-        # q >= k(x,x)/(alpha + sum w_i k_ii), whatever rounding says
-        lowest = diagonal / (regularization + sample.weighted_trace)
-        masses: Vector = self.feature_weights * np.maximum(forms, lowest)
+        np.fill_diagonal(K, self.kernel.evaluate_diagonal(points))
+        K *= np.sqrt(weights)[:, None] * np.sqrt(weights)
+        lengths = K.diagonal().copy()
+        inverse = np.tril(inverted(factored(K, regularization)))
+        forms = 1.0 - regularization * np.einsum("ij,ij->j", inverse, inverse)
+        # Whatever rounding says: A^I <= (alpha + sum w_i k_ii) I.
+        lowest = lengths / (regularization + lengths.sum())
+        masses: Vector = self.probabilities * np.maximum(forms, lowest)
         return masses
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:

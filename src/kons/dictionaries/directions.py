@@ -118,7 +118,7 @@ class FrequentDirections(Dictionary):
         self._map.widen(columns)
         if self._map.size > before:
             self._sketch.widen(self._map.size - before)
-        self._found = None
+        vars(self).pop("_found", None)
 
 
 class KernelPCA(FrequentDirections):

@@ -56,6 +56,6 @@ def merge(a: Made, b: Made, *, seed: int | None = None) -> Made:
             f"rows have {a._width} features in one and {b._width} in the other, expected as many."
         )
     merged = type(a)(**settings)
-    merged._join(a, b)  # type: ignore[attr-defined]
+    merged._join(a, b)
     merged._width, merged._rows_seen = a._width or b._width, a.rows_seen + b.rows_seen
     return merged
