@@ -3,13 +3,16 @@
 The protocol of the PROS-N-KONS paper: x and y scaled to [0, 1], Gaussian of bandwidth 8, regularization
 1, the paper's curvature (gradient), at most 100 atoms, rows permuted. Our target is y - 1/2 with bound
 1/2; a squared loss is the same in both units.
+
+And do the first-order methods of the same table reproduce, in their own units (y in [0, 1], no projection in
+the way)? The paper does not tell their step; a constant of 0.1 comes nearest on all four sets together.
 """
 
 from __future__ import annotations
 
 import statistics
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.contenders import play, squared_loss
 from benchmarks.measuring import blas_threads
@@ -17,8 +20,10 @@ from benchmarks.reporting import Report, below
 from benchmarks.settings import Settings
 from benchmarks.streams import BOUND, Stream, reals
 from benchmarks.subjects import embedded
+from kons import Gaussian, Squared
 from kons.compilation import wall_clock
 from kons.evaluation import OnlineLinear
+from kons.recipes import fogd, nogd
 
 
 class Best(NamedTuple):
@@ -36,6 +41,12 @@ BEST = {
     "casp": Best(0.06773, "PROS-N-KONS", "40.73"),
 }
 PERMUTATIONS = 3
+#: What the same table prints of the methods of first order, with 30 frequencies or 30 points.
+FIRST_ORDER = {
+    "FOGD": {"parkinson": 0.04909, "cpusmall": 0.02577, "cadata": 0.04097, "casp": 0.08021},
+    "NOGD": {"parkinson": 0.04896, "cpusmall": 0.02559, "cadata": 0.03983, "casp": 0.07844},
+}
+STEP, BUDGET, FAR = 0.1, 30, 10.0
 protocol = partial(embedded, bandwidth=8.0, regularization=1.0, second_order="gradient")
 
 
@@ -57,25 +68,55 @@ def run(settings: Settings) -> Report:
             table.append(
                 [
                     name,
+                    "embedded",
                     f"{mean:.5f}",
                     f"{max(losses) - min(losses):.5f}",
                     max(atoms),
                     statistics.median(seconds),
                     f"{best.loss:.5f}",
                     best.algorithm,
+                    f"{mean - best.loss:+.5f}",
                     best.seconds,
                     f"{statistics.mean(linear):.5f}",
                 ]
             )
             figures.append(below(best.loss, name, mean, f"mean squared loss, {PERMUTATIONS} permutations"))
+    table += first_order(settings)
     return Report(
         question="Is the loss below the best published online figure, under the published protocol?",
         data="x, y in [0, 1] (ours y - 1/2, bound 1/2), bandwidth 8, regularization 1, gradient",
-        columns=("set", "loss", "spread", "atoms", "s", "published", "by", "its s", "online linear (VAW)"),
+        columns=(
+            *("set", "ours", "loss", "spread", "atoms", "s", "published", "by", "difference", "its s"),
+            "online linear (VAW)",
+        ),
         table=table,
         figures=figures,
         notes=[*notes, "published seconds are of another machine (10 Xeon cores); ours of one thread."],
     )
+
+
+def first_order(settings: Settings) -> list[list[object]]:
+    """Rows of the table for FOGD and NOGD."""
+    rows: list[list[object]] = []
+    for algorithm, published in FIRST_ORDER.items():
+        for name, value in published.items():
+            losses, seconds = [], []
+            for seed in range(PERMUTATIONS):
+                for stream in reals([name], settings, seed)[0]:
+                    given: dict[str, Any] = {"bound": FAR, "step_size": STEP}
+                    if algorithm == "FOGD":
+                        learner = fogd(Gaussian(8.0), Squared(), dimension=2 * BUDGET, seed=seed, **given)
+                    else:
+                        learner = nogd(Gaussian(8.0), Squared(), max_atoms=BUDGET, **given)
+                    start = wall_clock()
+                    losses.append(float(learner.advance(stream.X, stream.y + 0.5).loss.mean()))
+                    seconds.append(wall_clock() - start)
+            if losses:
+                mean, spread = statistics.mean(losses), max(losses) - min(losses)
+                own = [f"{mean:.5f}", f"{spread:.5f}", BUDGET, statistics.median(seconds)]
+                difference = f"{mean - value:+.5f}"
+                rows.append([name, algorithm.lower(), *own, f"{value:.5f}", algorithm, difference, "-", "-"])
+    return rows
 
 
 def replay(stream: Stream) -> tuple[float, int, float]:

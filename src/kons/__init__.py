@@ -25,11 +25,13 @@ if TYPE_CHECKING:
         Classifier,
         EmbeddedKONS,
         FeatureLearner,
+        FunctionalGradient,
         Scaled,
         SketchedKONS,
+        SlidingWindow,
         Trace,
     )
-    from kons.losses import Logistic, Squared, SquaredHinge
+    from kons.losses import Hinge, Logistic, Squared, SquaredHinge
     from kons.theory import certify
 
 __version__ = "0.1.0"
@@ -41,7 +43,9 @@ __all__ = [
     "Classifier",
     "EmbeddedKONS",
     "FeatureLearner",
+    "FunctionalGradient",
     "Gaussian",
+    "Hinge",
     "Laplace",
     "Linear",
     "Logistic",
@@ -50,6 +54,7 @@ __all__ = [
     "RationalQuadratic",
     "Scaled",
     "SketchedKONS",
+    "SlidingWindow",
     "Squared",
     "SquaredHinge",
     "Trace",
@@ -64,8 +69,9 @@ _HOMES = {
     "evaluation": "evaluate",
     "files": "load save",
     "kernels": "Gaussian Laplace Linear Matern Polynomial RationalQuadratic",
-    "learners": "KONS KORS AutoKONS Classifier EmbeddedKONS FeatureLearner Scaled SketchedKONS Trace",
-    "losses": "Logistic Squared SquaredHinge",
+    "learners": "KONS KORS AutoKONS Classifier EmbeddedKONS FeatureLearner FunctionalGradient Scaled "
+    "SketchedKONS SlidingWindow Trace",
+    "losses": "Hinge Logistic Squared SquaredHinge",
     "theory": "certify",
 }
 _HOME = {name: f"kons.{home}" for home, names in _HOMES.items() for name in names.split()}

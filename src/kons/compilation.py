@@ -51,6 +51,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: Where there are compiled loops. Named, because looking for them would import all of the library.
 MODULES = (
+    "kons.core.budget",
     "kons.core.descent",
     "kons.core.embedding",
     "kons.core.entry",
@@ -61,6 +62,7 @@ MODULES = (
     "kons.core.one_row",
     "kons.core.quadratic_loops",
     "kons.core.replay",
+    "kons.core.window",
     "kons.evaluation.intervals",
     "kons.evaluation.second_order",
     "kons.kernels.distances",

@@ -347,8 +347,11 @@ def test_a_folder_without_a_model(capsys, tmp_path):
 def test_learners(said, capsys):
     out = said("learners")
     words = " ".join(out.split())
-    assert "(the default) effort, max_atoms, experts, bandwidth, regularization, kernel" in words
-    assert "All but auto take kernel, bandwidth, warmup, margin, loss, classes as well." in words
+    assert "(the default) O(B^2) for each" in words
+    assert "effort, max_atoms, experts, bandwidth, regularization, kernel" in words
+    assert "All but auto take kernel, bandwidth, warmup, margin, loss, classes as well," in words
+    linear = f", {words.partition('but no kernel and bandwidth: ')[2].partition('. Of a row')[0]},"
+    assert linear == ", adagrad, adam, ogd, ons, sketched_ons, vaw,"
     assert main(["learners", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["learners"].keys() == RECIPES.keys()
@@ -358,8 +361,12 @@ def test_learners(said, capsys):
         assert all(told in words for told in (name, one.description, one.cost, one.unsuited, one.reference))
     for name, recipe in RECIPES.items():
         assert name in out
-        assert recipe.description in " ".join(out.split())
-        assert "bandwidth" in found["learners"][name]["parameters"]
+        assert recipe.description in words
+        assert f"{recipe.cost} a row; not for {recipe.avoid}; {recipe.reference}." in words
+        about = found["learners"][name]
+        assert (about["cost"], about["not_for"]) == (recipe.cost, recipe.avoid)
+        assert about["reference"] == recipe.reference
+        assert ("bandwidth" in about["parameters"]) is (f", {name}," not in linear)
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -435,7 +442,7 @@ def test_compare_without_names(answer, file):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--learners", ""], 2, "--learners is missing: give some of auto, b_kons"),
+        (["--learners", ""], 2, "--learners is missing: give some of auto, adagrad"),
         (["--learners", "embedded,embeded"], 2, "did you mean 'embedded'?"),
         (["--learners", "embedded,embedded"], 2, "--learners has embedded twice"),
         (["--learners", "embedded:max_atoms"], 2, "--learners max_atoms: expected name=value"),

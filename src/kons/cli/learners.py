@@ -15,7 +15,13 @@ def show(*, json: bool) -> int:
     """Print the names that --learner takes, and what --set takes for each."""
     if json:
         learners = {
-            name: {"description": recipe.description, "parameters": _told(recipe.accepts)}
+            name: {
+                "description": recipe.description,
+                "cost": recipe.cost,
+                "not_for": recipe.avoid,
+                "reference": recipe.reference,
+                "parameters": _told(recipe.accepts),
+            }
             for name, recipe in RECIPES.items()
         }
         rivals = {name: rival.description for name, rival in RIVALS.items()}
@@ -30,11 +36,19 @@ def show(*, json: bool) -> int:
     for name, recipe in RECIPES.items():
         default = " (the default)" if name == Settings.learner else ""
         own = recipe.accepts if recipe.in_raw_units else recipe.parameters
-        rows += [((name, "bold"), recipe.description + default), ("", (", ".join(_told(own)), "dim"))]
+        about = f"{recipe.cost} a row; not for {recipe.avoid}; {recipe.reference}."
+        rows += [
+            ((name, "bold"), recipe.description + default),
+            *([("", about)] if recipe.reference else []),
+            ("", (", ".join(_told(own)), "dim")),
+        ]
     sheet.say()
     sheet.table("nt", rows, ("learner", "what it is, and what --set takes"))
     whole = ", ".join(name for name, recipe in RECIPES.items() if recipe.in_raw_units)
-    sheet.say(f"\nAll but {whole} take ", (", ".join(SHARED), "dim"), " as well.")
+    plain = ", ".join(name for name, recipe in RECIPES.items() if "kernel" not in recipe.accepts)
+    sheet.say(f"\nAll but {whole} take ", (", ".join(SHARED), "dim"), " as well,")
+    sheet.say(f"but no kernel and bandwidth: {plain}.")
+    sheet.say("Of a row: d columns, D features, B atoms, l directions, t rows so far.")
     for what, names in (("Kernels", KERNELS), ("Losses", LOSSES)):
         sheet.say(f"{what}: ", (", ".join(names), "dim"), ".")
     sheet.say("\nFor kons compare only, models of other libraries (pip install 'kons[rivals]'):")

@@ -92,7 +92,7 @@ def meet(t: int, rows: Entries, rules: PackedRules, z: Vector, u: Vector, invers
     row.novelty = row.inverse_form
     row.prediction = min(max(f, -rules[0].bound), rules[0].bound)
     row.overshoot = f - row.prediction
-    return np.isfinite(f) and np.isfinite(row.inverse_form)
+    return bool(np.isfinite(f) and np.isfinite(row.inverse_form))
 
 
 @compiled
@@ -211,7 +211,7 @@ class Descent(Part):
         self._inverse: Matrix = np.zeros((outputs, 0))
 
     def __len__(self) -> int:
-        return self.U.shape[1]
+        return int(self.U.shape[1])
 
     def extend(self, coordinates: int) -> None:
         """New coordinates, in which no row has had a component yet."""
@@ -221,6 +221,13 @@ class Descent(Part):
             self.squares = np.pad(self.squares, more)
         if self.settings[MOMENTUM] > 0.0:
             self.velocity = np.pad(self.velocity, more)
+        self._invert()
+
+    def project(self, Q: Matrix) -> None:
+        """Move to fewer coordinates, z -> Q z with orthonormal rows Q; not with a number a coordinate."""
+        self.U = self.U @ Q.T
+        if self.settings[MOMENTUM] > 0.0:
+            self.velocity = self.velocity @ Q.T
         self._invert()
 
     def _invert(self) -> None:

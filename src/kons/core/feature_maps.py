@@ -7,6 +7,7 @@ map           z(x)                                                     error of 
 ``fourier``   sqrt(2/D) (cos(Wx), sin(Wx)), W drawn                    O(1/sqrt(D))        O(D d)
 ``fastfood``  the same, W = S H G P H B in blocks, H of Walsh-Hadamard  O(1/sqrt(D))        O(D log d)
 ``span``      L^-1 k_D(x), the projection on the span of atoms         outside the span    O(B^2)
+``sample``    the same, of B atoms that are a uniform sample of rows   outside the span    O(B^2)
 ============  =======================================================  ==================  =============
 
 A map knows its width from the first row on. What it draws, it draws then, a column at a time from the seed:
@@ -15,7 +16,7 @@ a column that joins later is the one that would have been drawn at the start.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +24,26 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
 from kons.core.embedding import Embedding
+from kons.core.entry import DEPENDENT
 from kons.errors import ConfigurationError
 from kons.kernels import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, RationalQuadratic
 from kons.state import Array, Inner, Part, Sizes, Whole, fields
 from kons.stored import Stored
 
-__all__ = ["MAPS", "Columns", "Fastfood", "FeatureMap", "Fourier", "Span"]
+__all__ = ["MAPS", "Columns", "Fastfood", "FeatureMap", "Fourier", "Sample", "Span", "Taken", "make_map"]
 
 # Rows looked at together while atoms may still join: each atom among them costs a look at those behind it.
 FEW = 32
+
+
+class Taken(NamedTuple):
+    """Points that were looked at, as they are learned."""
+
+    Z: Matrix
+    entered: bool = False
+    """The last of them became an atom."""
+    projection: Matrix | None = None
+    """By which coordinates go over into those that hold behind the last of them."""
 
 
 class FeatureMap(Part):
@@ -51,15 +63,15 @@ class FeatureMap(Part):
         """``z`` of each point, as the rows of an (m, D) array."""
         raise NotImplementedError
 
-    def take(self, X: Any, free: int, tolerance: float) -> tuple[Matrix, bool]:
-        """``z`` of the first points, one at least, and whether the last of them became an atom."""
-        return self.features(X), False
+    def take(self, X: Any, coins: Vector, before: int) -> Taken:
+        """``z`` of the first points, one at least: each with its coin, behind so many rows ``before``."""
+        return Taken(self.features(X))
 
 
 class Columns(FeatureMap):
     """The columns themselves, behind the square root of a kernel's offset if it has one."""
 
-    def __init__(self, kernel: Kernel, dimension: int = 0, seed: int = 0) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         if not (isinstance(kernel, Linear) or (isinstance(kernel, Polynomial) and kernel.degree == 1)):
             raise ConfigurationError(
                 f"the features of {kernel!r} are not the columns: those of Linear() are, and with a constant "
@@ -120,7 +132,7 @@ class Fourier(FeatureMap):
 
     def _column(self, column: int) -> Vector:
         rng, count = np.random.default_rng([self.seed, 1 + column]), self.size // 2
-        width = self.kernel._width()  # type: ignore[attr-defined]
+        width = self.kernel._width()
         if isinstance(self.kernel, Laplace):
             return rng.standard_cauchy(count) / width
         return rng.standard_normal(count) * self._lengths(count) / width
@@ -156,7 +168,7 @@ class Fastfood(Fourier):
 
     ::
 
-        W = S H G P H B / (bandwidth sqrt(n))       n the power of 2 that holds the columns, in blocks of n rows
+        W = S H G P H B / (bandwidth sqrt(n))       in blocks of n rows, n a power of 2, for n columns
 
     B random signs, P a permutation, G normal, S lengths of normal vectors over |G|: O(D log n) a point, and
     O(D) numbers, where dense frequencies are O(D d). For few columns (below some 30) those are faster.
@@ -187,43 +199,51 @@ class Fastfood(Fourier):
 
     def start(self, width: int) -> None:
         n = 1 << (width - 1).bit_length()
-        blocks, rng = -(-(self.size // 2) // n), np.random.default_rng([self.seed, 1])
-        shape = blocks, n
-        self.signs = rng.choice([-1.0, 1.0], shape)
-        self.order = rng.permuted(np.tile(np.arange(n), (blocks, 1)), axis=1)
-        self.normals = rng.standard_normal(shape)
-        lengths = np.sqrt(rng.chisquare(n, shape)) * self._lengths(blocks * n).reshape(shape)
-        # H G P H B x has rows of the length sqrt(n) |G|.
-        norms = np.sqrt(n * np.sum(self.normals**2, axis=1, keepdims=True))
-        self.scales = lengths / norms / self.kernel._width()  # type: ignore[attr-defined]
-        self._width = width
+        self.signs = self.normals = self.scales = np.empty((0, n))
+        self.order, self._width = np.empty((0, n), np.int64), 0
+        self.widen(width)
 
     def widen(self, columns: int) -> None:
-        n = self.signs.shape[1]
-        if self._width + columns > n:
-            raise ConfigurationError(
-                f"Fastfood began with {self._width} columns and has room for {n}: it cannot take {columns} "
-                'more. Give all columns from the start, or choose features="fourier".'
-            )
         self._width += columns
+        while len(self.signs) * self.signs.shape[1] < self._width * self._blocks:
+            self._draw()
+
+    @property
+    def _blocks(self) -> int:
+        """Of frequencies."""
+        return -(-(self.size // 2) // self.signs.shape[1])
+
+    def _draw(self) -> None:
+        """W of n columns more, all blocks of it."""
+        shape = blocks, n = self._blocks, self.signs.shape[1]
+        rng = np.random.default_rng([self.seed, 1 + len(self.signs) // blocks])
+        signs, normals = rng.choice([-1.0, 1.0], shape), rng.standard_normal(shape)
+        lengths = np.sqrt(rng.chisquare(n, shape)) * self._lengths(blocks * n).reshape(shape)
+        # H G P H B has rows of the length sqrt(n) |G|.
+        scales = lengths / np.sqrt(n * np.sum(normals**2, axis=1, keepdims=True)) / self.kernel._width()
+        self.signs, self.normals = np.vstack([self.signs, signs]), np.vstack([self.normals, normals])
+        self.scales = np.vstack([self.scales, scales])
+        order = rng.permuted(np.tile(np.arange(n), (blocks, 1)), axis=1)
+        self.order = np.vstack([self.order, order])
 
     def features(self, X: Any) -> Matrix:
-        blocks, n = self.signs.shape
-        angles = np.empty((len(X), blocks * n))
-        padded = np.zeros((len(X), n))
-        padded[:, : X.shape[1]] = X
-        for i in range(blocks):
-            V = padded * self.signs[i]
+        blocks, n = self._blocks, self.signs.shape[1]
+        angles = np.zeros((len(X), blocks * n))
+        for i in range(len(self.signs)):
+            columns = X[:, i // blocks * n : (i // blocks + 1) * n]
+            V = np.zeros((len(X), n))
+            V[:, : columns.shape[1]] = columns
+            V *= self.signs[i]
             transform(V)
             V = np.ascontiguousarray(V[:, self.order[i]])
             V *= self.normals[i]
             transform(V)
-            angles[:, i * n : (i + 1) * n] = V * self.scales[i]
+            angles[:, i % blocks * n : (i % blocks + 1) * n] += V * self.scales[i]
         return self._waves(angles[:, : self.size // 2])
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        self._width, n = sizes.get("width") or 0, self.signs.shape[1]
-        if self._width and (self._width > n or n & (n - 1) or self.signs.size < self.size // 2):
+        self._width, (drawn, n) = sizes.get("width") or 0, self.signs.shape
+        if self._width and (n == 0 or n & (n - 1) or drawn != -(-self._width // n) * self._blocks):
             raise stored.error(f"{self.signs.shape} signs do not fit {self._width} columns")
 
 
@@ -242,12 +262,16 @@ def transform(V: Matrix) -> None:
 
 
 class Span(FeatureMap):
-    """Coordinates in the span of atoms, which points join that lie outside it: :mod:`kons.core.embedding`."""
+    """Coordinates in the span of atoms: :mod:`kons.core.embedding`. Points that lie outside it become atoms.
+
+    ``tolerance``: the least part of k(x,x) that must.
+    """
 
     STATE = fields(embedding=Inner(binds="size"))
 
-    def __init__(self, kernel: Kernel, dimension: int = 0, seed: int = 0) -> None:
-        self.embedding = Embedding(kernel)
+    def __init__(self, kernel: Kernel, max_atoms: int, tolerance: float) -> None:
+        self.embedding, self.max_atoms = Embedding(kernel), max_atoms
+        self.tolerance = max(tolerance, DEPENDENT)
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -260,19 +284,58 @@ class Span(FeatureMap):
     def features(self, X: Any) -> Matrix:
         return self.embedding.coordinates(X)
 
-    def take(self, X: Any, free: int, tolerance: float) -> tuple[Matrix, bool]:
-        if not free:
-            return self.features(X), False
+    def take(self, X: Any, coins: Vector, before: int) -> Taken:
+        if len(self.embedding) >= self.max_atoms:
+            return self._take_when_full(X, coins, before)
         X = X[:FEW]
         Z = self.features(X)
         self_kernels = self.embedding.kernel.evaluate_diagonal(X)
-        outside = np.flatnonzero(self.embedding.sound_residual(self_kernels, Z) > tolerance * self_kernels)
-        for row in outside:
+        rho = self.embedding.sound_residual(self_kernels, Z)
+        for row in np.flatnonzero(rho > self.tolerance * self_kernels):
             point = X[row : row + 1]
-            if len(self.embedding.extend(point, tolerance, tolerance)):
-                return np.vstack([np.pad(Z[:row], ((0, 0), (0, 1))), self.features(point)]), True
-        return Z, False
+            if len(self.embedding.extend(point, self.tolerance, self.tolerance)):
+                return Taken(np.vstack([np.pad(Z[:row], ((0, 0), (0, 1))), self.features(point)]), True)
+        return Taken(Z)
+
+    def _take_when_full(self, X: Any, coins: Vector, before: int) -> Taken:
+        return Taken(self.features(X))
+
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        stored.counted(self.size, "atoms", at_most=self.max_atoms)
+
+
+class Sample(Span):
+    """As :class:`Span`; once there are B atoms, they stay a uniform sample of the rows.
+
+    Row t takes the place of one of them with the probability B/t (reservoir sampling), decided by its coin. A
+    replacement costs O(B^3), and there are about B log(T/B) of them.
+    """
+
+    def _take_when_full(self, X: Any, coins: Vector, before: int) -> Taken:
+        # u < B/t, and then u*t is a number in [0, B) at random.
+        places = coins * np.arange(before + 1, before + 1 + len(coins))
+        chosen = np.flatnonzero(places < self.size)
+        if not len(chosen):
+            return Taken(self.features(X))
+        row = int(chosen[0])
+        Z = self.features(X[: row + 1])
+        smaller, Q = self.embedding.without(int(places[row]))
+        if not len(smaller.extend(X[row : row + 1], self.tolerance, self.tolerance)):
+            return Taken(Z)  # it all but depends on the others
+        self.embedding = smaller
+        return Taken(Z, projection=Q)
 
 
 #: Maps by their words.
-MAPS: dict[str, type[Any]] = {"columns": Columns, "fourier": Fourier, "fastfood": Fastfood, "span": Span}
+MAPS = {"columns": Columns, "fourier": Fourier, "fastfood": Fastfood, "span": Span, "sample": Sample}
+
+
+def make_map(
+    word: str, kernel: Kernel, *, dimension: int, max_atoms: int, tolerance: float, seed: int
+) -> FeatureMap:
+    """The map of a word, of as much of these as it takes."""
+    if word == "columns":
+        return Columns(kernel)
+    if word in ("span", "sample"):
+        return (Sample if word == "sample" else Span)(kernel, max_atoms, tolerance)
+    return (Fastfood if word == "fastfood" else Fourier)(kernel, dimension, seed)

@@ -18,6 +18,8 @@ _CLASSES = {
     "kons.learners.embedded": ("EmbeddedKONS",),
     "kons.learners.features": ("FeatureLearner",),
     "kons.learners.kors": ("KORS",),
+    "kons.learners.functional": ("FunctionalGradient",),
+    "kons.learners.window": ("SlidingWindow",),
     "kons.learners.auto.learner": ("AutoKONS",),
     "kons.learners.classifier": ("Classifier",),
     "kons.learners.scaled": ("Scaled",),
@@ -30,9 +32,9 @@ _CLASSES = {
     "kons.kernels.composition": ("Sum", "Product", "Multiple", "Normalized"),
     "kons.kernels.function": ("FunctionKernel",),
     "kons.kernels.scikit_learn": ("ScikitLearn",),
-    "kons.losses.builtin": ("Squared", "Logistic", "SquaredHinge"),
+    "kons.losses.builtin": ("Squared", "Logistic", "SquaredHinge", "Hinge"),
     "kons.losses.custom": ("CustomLoss",),
-    "kons.policies": ("Dependence", "Fixed", "Leverage"),
+    "kons.policies": ("Budget", "Dependence", "Fixed", "Leverage"),
     "kons.step_sizes": ("Constant", "InverseSqrt", "FromFunction"),
 }
 # scikit-learn's own kernels, inside ScikitLearn.

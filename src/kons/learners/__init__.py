@@ -4,11 +4,13 @@ from kons.learners.auto import AutoKONS
 from kons.learners.classifier import Classifier
 from kons.learners.embedded import EmbeddedKONS
 from kons.learners.features import FeatureLearner
+from kons.learners.functional import FunctionalGradient
 from kons.learners.kons import KONS
 from kons.learners.kors import KORS
 from kons.learners.scaled import Scaled
 from kons.learners.sketched import SketchedKONS
 from kons.learners.trace import Trace
+from kons.learners.window import SlidingWindow
 
 __all__ = [
     "KONS",
@@ -17,7 +19,9 @@ __all__ = [
     "Classifier",
     "EmbeddedKONS",
     "FeatureLearner",
+    "FunctionalGradient",
     "Scaled",
     "SketchedKONS",
+    "SlidingWindow",
     "Trace",
 ]

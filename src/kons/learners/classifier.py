@@ -76,7 +76,7 @@ class Classifier(OfLabels, Wrapper):
         except TargetError as error:
             raise ConfigurationError(
                 f"{self.loss!r} with bound={pattern.bound:g} does not take the targets -1 and +1: "
-                "use Logistic, SquaredHinge, or Squared with a bound of at least 1."
+                "use Logistic, SquaredHinge, Hinge, or Squared with a bound of at least 1."
             ) from error
         if isinstance(classes, str) or not (classes is None or hasattr(classes, "__len__")):
             raise ConfigurationError(f"classes is {classes!r}, expected a list of all labels, or None.")

@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from kons.arrays import Matrix, require_flag, require_integer, require_number
+from kons.core.coins import Coins
 from kons.core.descent import DESCENTS, Descent
-from kons.core.entry import DEPENDENT
-from kons.core.feature_maps import MAPS, FeatureMap, Span
-from kons.core.ledger import CURVATURES, Ledger
+from kons.core.feature_maps import MAPS, FeatureMap, Span, make_map
+from kons.core.ledger import Ledger
 from kons.core.newton import Newton, SketchedNewton
 from kons.core.replay import Derivatives
 from kons.core.storage import PointStore
@@ -37,8 +37,9 @@ class _Steps(Inner):
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         part._make_functions(part.outputs or 1)
-        part._steps.extend(part._map.size)
-        return super().load(stored, key, part, name, sizes | {"size": part._map.size})
+        size = part._map.size if part._rows_seen else 0
+        part._steps.extend(size)
+        return super().load(stored, key, part, name, sizes | {"size": size})
 
 
 class FeatureLearner(NewtonLearner):
@@ -52,8 +53,9 @@ class FeatureLearner(NewtonLearner):
     One row of choices each: *which features* (:mod:`kons.core.feature_maps`) and *which curvature*, A
     (:mod:`kons.core.descent`, :mod:`kons.core.newton`). The named algorithms are in
     :mod:`kons.recipes.explicit`. A row costs what its features cost, and O(D) for D of them, O(D l) sketched,
-    O(D^2) with all of A. What the originals do not have is the projection on the functions whose value at x is
-    in [-bound, bound]; it never raises the regret against such functions, and no step size can make it diverge.
+    O(D^2) with all of A. What the originals do not have is the projection on the functions whose value at x
+    is in [-bound, bound]: it never raises the regret against such functions, and whatever the step size, no
+    prediction diverges.
 
     Not for kernels whose features are not explicit: :class:`kons.EmbeddedKONS` has their span.
 
@@ -63,11 +65,12 @@ class FeatureLearner(NewtonLearner):
         As in :class:`kons.KONS`.
     features:
         ``"columns"`` of a linear kernel, ``"fourier"`` or ``"fastfood"`` of one of distances, at random;
-        ``"span"`` of atoms.
+        ``"span"`` of the first atoms, ``"sample"`` of atoms that are a uniform sample of the rows.
     dimension:
         How many random features, an even number.
     max_atoms, tolerance:
-        Of the span: points that are not in it, to a part ``tolerance`` of k(x,x), become atoms, up to so many.
+        Of the span: points that are not in it, to a part ``tolerance`` of k(x,x), become atoms, up to so
+        many.
     curvature:
         ``"none"``, ``"scaled"`` (the largest k(x,x) so far), ``"norm"`` (one number of past slopes) or
         ``"diagonal"`` (one for each coordinate); ``"gradient"``, ``"hessian"`` or ``"sketched"`` (gradient,
@@ -79,8 +82,8 @@ class FeatureLearner(NewtonLearner):
         :class:`kons.KONS`. Else of the step itself: None is ``bound/(L sqrt(t))`` with ``none``, for kernels
         with k(x,x) = 1, and ``scaled``; a constant ``bound/10`` with ``norm`` and ``diagonal``.
     power, discount, momentum:
-        Of ``norm`` and ``diagonal``: A takes the sum of squared slopes to this power, with this discount; steps
-        follow a mean of slopes with this momentum.
+        Of ``norm`` and ``diagonal``: A takes the sum of squared slopes to this power, with this discount;
+        steps follow a mean of slopes with this momentum.
     radius:
         With ``none``, ``scaled`` and ``norm``: u is projected on the ball of this radius. None: it is not.
     directions:
@@ -109,13 +112,11 @@ class FeatureLearner(NewtonLearner):
         loss: Loss,
         *,
         bound: float = 1.0,
-        features: Literal["columns", "fourier", "fastfood", "span"] = "columns",
+        features: Literal["columns", "fourier", "fastfood", "span", "sample"] = "columns",
         dimension: int = 400,
         max_atoms: int = 100,
         tolerance: float = 1e-4,
-        curvature: Literal[
-            "none", "scaled", "norm", "diagonal", "gradient", "hessian", "sketched"
-        ] = "none",
+        curvature: Literal["none", "scaled", "norm", "diagonal", "gradient", "hessian", "sketched"] = "none",
         regularization: float = 1.0,
         step_size: Any = None,
         power: float = 0.5,
@@ -127,15 +128,17 @@ class FeatureLearner(NewtonLearner):
         seed: int = 0,
     ) -> None:
         _require_word("features", features, MAPS)
-        _require_word("curvature", curvature, (*DESCENTS, *CURVATURES, SKETCHED))
+        _require_word("curvature", curvature, (*DESCENTS, "gradient", "hessian", SKETCHED))
         first_order = curvature in DESCENTS
         super().__init__(
             kernel,
             loss,
             bound=bound,
             regularization=regularization,
-            step_size=_default_step(curvature, loss, bound) if step_size is None and first_order else step_size,
-            second_order=curvature if curvature in CURVATURES else "gradient",
+            step_size=_default_step(curvature, loss, bound)
+            if step_size is None and first_order
+            else step_size,
+            second_order="hessian" if curvature == "hessian" else "gradient",
         )
         self.second_order = None if first_order else self.second_order  # it has no A to speak of
         self.features, self.curvature = features, curvature
@@ -159,12 +162,19 @@ class FeatureLearner(NewtonLearner):
                 "forward=True is the Azoury-Warmuth-Vovk prediction of the squared loss: "
                 f'it needs Squared() and curvature="hessian", not {loss!r} and "{curvature}".'
             )
-        if features == "span" and not first_order:
+        spans = features in ("span", "sample")
+        if spans and not first_order:
             raise ConfigurationError(
                 f'curvature="{curvature}" in the span of atoms is kons.EmbeddedKONS: use that.'
             )
+        if features == "sample" and curvature == "diagonal":
+            raise ConfigurationError(
+                'features="sample" turns coordinates as atoms go, and curvature="diagonal" has a number for '
+                'each of them: choose "norm" or "none".'
+            )
+        self._coins = (Coins(self.seed),)
         self._rules = self._rules._replace(forward=self.forward)
-        self._map: FeatureMap = MAPS[features](kernel, self.dimension, self.seed)
+        self._map = self._new_map()
         self._make_functions(1)
 
     # ---- looking
@@ -172,14 +182,44 @@ class FeatureLearner(NewtonLearner):
     @property
     def weights(self) -> Matrix:
         """u, a column for each function: (D, K). A copy."""
-        return self._steps.u
+        weights: Matrix = self._steps.u
+        return weights
 
     @property
     def atoms(self) -> Any:
         """The points whose span the function lives in, in the order they entered. A copy."""
         return self._map.embedding.atoms.copy() if isinstance(self._map, Span) else np.empty((0, 0))
 
+    @property
+    def removed(self) -> float:
+        """What a sketch took off any direction of its sum of squares, at most; 0 of all others."""
+        return float(self._steps.removed) if self.curvature == SKETCHED else 0.0
+
+    def transform(self, X: Any) -> Matrix:
+        """``z`` of each row, (n, D): the features as they are now. Changes nothing.
+
+        >>> from kons import recipes, Squared
+        >>> recipes.ogd(Squared()).transform([[2.0, 3.0]])
+        array([[1., 2., 3.]])
+        """
+        points = self._as_points(X)
+        if self._rows_seen or self.accepts == "objects":
+            return self._map.features(points)
+        of_first_row = self._new_map()
+        of_first_row.start(points.shape[1])
+        return of_first_row.features(points)
+
     # ---- inside
+
+    def _new_map(self) -> FeatureMap:
+        return make_map(
+            self.features,
+            self.kernel,
+            dimension=self.dimension,
+            max_atoms=self.max_atoms,
+            tolerance=self.tolerance,
+            seed=self.seed,
+        )
 
     def _make_functions(self, count: int) -> None:
         alpha = self.regularization
@@ -198,17 +238,21 @@ class FeatureLearner(NewtonLearner):
     ) -> None:
         if not self._rows_seen and self.accepts == "vectors":
             self._map.start(points.shape[1])
-        tolerance = max(self.tolerance, DEPENDENT)
         with single_threaded_blas(limit is not None):
             start = 0
             while start < len(points):
-                block = points[start : start + min(self._steps.rows_left, limit or 1, BLOCK)]
-                Z, entered = self._map.take(block, self.max_atoms - self._map.size, tolerance)
-                part = rows[:, start : start + len(Z)]
-                self._extend()
-                self._steps.learn(part, Z, self._rules, derivatives)
-                part["kept"][:, -1] = entered
-                start += len(Z)
+                block = slice(start, start + min(self._steps.rows_left, limit or 1, BLOCK))
+                coins, before = rows["uniform"][0, block], self._rows_seen + start
+                taken = self._map.take(points[block], coins, before)
+                if taken.projection is None:
+                    self._extend()
+                part = rows[:, start : start + len(taken.Z)]
+                self._steps.learn(part, taken.Z, self._rules, derivatives)
+                if taken.projection is not None:
+                    self._steps.project(taken.projection)
+                    self._extend()
+                part["kept"][:, -1] = taken.entered
+                start += len(taken.Z)
 
     def _extend(self) -> None:
         """Let the weights follow the features."""

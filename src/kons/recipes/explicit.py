@@ -13,6 +13,7 @@ name              features           curvature           reference
 ``fastfood``      Fastfood           none                Le, Sarlos, Smola 2013
 ``nogd``          span of first B    none                Lu, Hoi, Wang, Zhao, Liu 2016
 ``aogd_ald``      span, dependence   one number          Li, Liao 2023
+``skegd``         span of a sample   none                Zhang, Liao 2019
 ================  =================  ==================  ==========================================
 """
 
@@ -24,7 +25,19 @@ from kons.kernels import Kernel, Polynomial
 from kons.learners import FeatureLearner
 from kons.losses import Loss, Squared
 
-__all__ = ["adagrad", "adam", "aogd_ald", "fastfood", "fogd", "nogd", "ogd", "ons", "sketched_ons", "vaw"]
+__all__ = [
+    "adagrad",
+    "adam",
+    "aogd_ald",
+    "fastfood",
+    "fogd",
+    "nogd",
+    "ogd",
+    "ons",
+    "skegd",
+    "sketched_ons",
+    "vaw",
+]
 
 #: The columns and a constant.
 AFFINE = Polynomial(degree=1, offset=1.0)
@@ -285,4 +298,39 @@ def aogd_ald(
         step_size=radius,
         radius=radius,
         regularization=regularization,
+    )
+
+
+def skegd(
+    kernel: Kernel,
+    loss: Loss,
+    *,
+    bound: float = 1.0,
+    max_atoms: int = 100,
+    tolerance: float = 1e-4,
+    step_size: Any = None,
+    seed: int = 0,
+) -> FeatureLearner:
+    """SkeGD (Zhang, Liao, ICML 2019): gradient descent on features of a sampled kernel matrix, renewed.
+
+    As ``nogd``, with atoms that stay a uniform sample of all rows: what was learned is projected on the new
+    span when one goes. O(B^2) a row, and B^3 for each of some B log(T/B) replacements. Not for streams that
+    do not move, where ``nogd`` is simpler.
+
+    *Departure.* The paper compresses its sampled columns once more, by a sparse random transform, and keeps
+    the best k directions; here all of their span is kept.
+
+    >>> from kons import Gaussian, Squared
+    >>> skegd(Gaussian(), Squared()).features
+    'sample'
+    """
+    return FeatureLearner(
+        kernel,
+        loss,
+        bound=bound,
+        features="sample",
+        max_atoms=max_atoms,
+        tolerance=tolerance,
+        step_size=step_size,
+        seed=seed,
     )
