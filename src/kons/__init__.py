@@ -77,7 +77,17 @@ _HOMES = {
     "theory": "certify",
 }
 _HOME = {name: f"kons.{home}" for home, names in _HOMES.items() for name in names.split()}
-_MODULES = (*_HOMES, "checks", "errors", "policies", "recipes", "scaling", "step_sizes", "streams")
+_MODULES = (
+    *_HOMES,
+    "checks",
+    "dictionaries",
+    "errors",
+    "policies",
+    "recipes",
+    "scaling",
+    "step_sizes",
+    "streams",
+)
 # Those that need another package, of the same name.
 _ADAPTERS = ("river", "sklearn")
 

@@ -57,7 +57,8 @@ def test_scores_and_a_model(blocks, answer, file, no_report):
 
 
 def test_learners(blocks):
-    table, shared, rivals, example = blocks("learners")
+    table, shared, rivals, dictionaries, example = blocks("learners")
+    assert "frequent_directions" in " ".join(dictionaries)
     assert "river_arf" in " ".join(rivals)
     assert table[0] == "learner"
     starts = [line.partition(":")[0] for line in shared]

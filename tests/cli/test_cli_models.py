@@ -15,7 +15,7 @@ from kons.cli import main
 from kons.cli.files import save_picture
 from kons.cli.wording import with_flags
 from kons.evaluation import RIVALS
-from kons.recipes import RECIPES
+from kons.recipes import DICTIONARIES, RECIPES
 from kons.report.comparison import draw_frontier
 from kons.report.folder import RunFolder
 from kons.runs import Settings, compare
@@ -356,6 +356,9 @@ def test_learners(said, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["learners"].keys() == RECIPES.keys()
     assert found["rivals"].keys() == RIVALS.keys()
+    for name, one in DICTIONARIES.items():
+        assert found["dictionaries"][name]["reference"] == one.reference
+        assert all(told in words for told in (name, one.description, one.cost, one.unsuited, one.reference))
     for name, recipe in RECIPES.items():
         assert name in out
         assert recipe.description in words

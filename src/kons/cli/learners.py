@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kons.cli.screen import Cell, Sheet, print_json
 from kons.evaluation import RIVALS
-from kons.recipes import KERNELS, LOSSES, RECIPES
+from kons.recipes import DICTIONARIES, KERNELS, LOSSES, RECIPES
 from kons.recipes.registry import SHARED
 from kons.runs.settings import PLACED, Settings
 
@@ -25,7 +25,11 @@ def show(*, json: bool) -> int:
             for name, recipe in RECIPES.items()
         }
         rivals = {name: rival.description for name, rival in RIVALS.items()}
-        print_json({"learners": learners, "kernels": list(KERNELS), "losses": list(LOSSES), "rivals": rivals})
+        dictionaries = {
+            name: {**row._asdict(), "make": row.make.__name__} for name, row in DICTIONARIES.items()
+        }
+        known = {"learners": learners, "kernels": list(KERNELS), "losses": list(LOSSES), "rivals": rivals}
+        print_json({**known, "dictionaries": dictionaries})
         return 0
     sheet = Sheet()
     rows: list[tuple[Cell, Cell]] = []
@@ -49,6 +53,12 @@ def show(*, json: bool) -> int:
         sheet.say(f"{what}: ", (", ".join(names), "dim"), ".")
     sheet.say("\nFor kons compare only, models of other libraries (pip install 'kons[rivals]'):")
     sheet.table("nt", [(name, (rival.description, "dim")) for name, rival in RIVALS.items()])
+    sheet.say("\nDictionaries, in Python only (kons.dictionaries); a row costs, with B atoms and d features:")
+    rows = []
+    for name, one in DICTIONARIES.items():
+        rows += [((name, "bold"), f"{one.description}; cost {one.cost}")]
+        rows += [("", (f"not for {one.unsuited}. {one.reference}", "dim"))]
+    sheet.table("nt", rows)
     sheet.say("\nFor example:")
     sheet.command("kons run FILE --target COLUMN --learner embedded --set max_atoms=400")
     sheet.say()

@@ -6,6 +6,7 @@
 ``function``                         the learned function as a kernel expansion, moved by blocks
 ``entry``, ``leverage``, ``coins``   who enters: all, a coin by leverage, the atoms of a span
 ``sampler``                          KORS's own preconditioner, over the points that it kept
+``thinning``                         a sample whose probabilities fall, and that merges with others
 ``embedding``                        coordinates in the span of a dictionary
 ``quadratic``, ``quadratic_loops``   A and K functions in R^B, in periods: blocks, and one row in machine code
 ``one_row``                          a row of a dictionary and K functions, in one compiled call by addresses

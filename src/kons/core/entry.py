@@ -88,7 +88,8 @@ def toss(t: int, rows: Entries, rules: PackedRules, weight: float, N: Matrix, to
     verdict = settle_inverse_form(N, t, row.self_kernel, rules[0].regularization, trace)
     row.clipped = row.clipped or verdict > 0
     row.sampler_inverse_form = N[t, t]
-    row.leverage_estimate = leverage_overestimate(weight * N[t, t], rules[0].distortion)
+    mass = weight * N[t, t]
+    row.leverage_estimate = leverage_overestimate(mass, rules[0].distortion, rules[0].counts_itself)
     row.probability = keep_probability(row.leverage_estimate, rules[0].oversampling, rules[0].floor)
     row.kept = row.uniform < row.probability
     # KORS's importance is 1/p with the p of its own coin: the floored one only if it is shared.

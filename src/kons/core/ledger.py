@@ -134,6 +134,8 @@ class Rules(NamedTuple):
     oversampling: float = 1.0
     distortion: float = 0.5
     floor: float = 0.0
+    counts_itself: bool = True
+    """A leverage is ``r/(1 + r)``, with the row in A; else ``min(r, 1)``, which is more."""
     budget: int = 0
     """Most points of an expansion; 0: no limit."""
     when_full: int = 0

@@ -55,6 +55,7 @@ is learned either way, so the two agree; with ``"carry"`` one step differs by th
 """
 
 from kons.recipes.algorithms import b_kons, con_kons, nons_ald, pkawv, pros_n_kons
+from kons.recipes.dictionaries import DICTIONARIES
 from kons.recipes.expansions import (
     bogd,
     forgetron,
@@ -85,6 +86,7 @@ from kons.recipes.registry import KERNELS, LOSSES, RECIPES, Recipe, kernel_of, m
 from kons.recipes.tasks import for_task, together, warmup_for
 
 __all__ = [
+    "DICTIONARIES",
     "KERNELS",
     "LOSSES",
     "RECIPES",
