@@ -8,9 +8,11 @@ from kons import (
     KONS,
     Classifier,
     EmbeddedKONS,
+    FeatureLearner,
     Gaussian,
     Laplace,
     Logistic,
+    Polynomial,
     Scaled,
     SketchedKONS,
     Squared,
@@ -76,6 +78,22 @@ LEARNERS = {
         regularization=0.1,
         policy=Dependence(when_full="replace"),
         max_atoms=6,
+    ),
+    "FeatureLearner, fastfood, momentum": lambda: FeatureLearner(
+        Gaussian(),
+        Squared(),
+        features="fastfood",
+        dimension=10,
+        curvature="diagonal",
+        momentum=0.9,
+        discount=0.99,
+        regularization=1e-3,
+    ),
+    "FeatureLearner, sketched": lambda: FeatureLearner(
+        Polynomial(degree=1), Logistic(), curvature="sketched", directions=2, regularization=5.0
+    ),
+    "FeatureLearner, sample": lambda: FeatureLearner(
+        Gaussian(), Squared(), features="sample", max_atoms=12, step_size=0.1, seed=1
     ),
     "Classifier": lambda: Classifier(
         EmbeddedKONS(
