@@ -111,7 +111,9 @@ class Single(Kernel):
         return np.ones(len(X))
 
 
-@pytest.mark.parametrize("name", sorted({*LEARNERS} - {"fogd", "fastfood"}))  # they have no other kernels
+@pytest.mark.parametrize(
+    "name", sorted({*LEARNERS} - {"fogd", "fastfood", "dual_sgd"})
+)  # they have no other kernels
 @pytest.mark.parametrize("stream", ["ramp", "walk"])
 def test_a_kernel_may_be_computed_in_single_precision(name, stream):
     x = STREAMS[stream][:400, None]
