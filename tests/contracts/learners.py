@@ -20,6 +20,7 @@ from kons import (
 )
 from kons.kernels import FunctionKernel
 from kons.policies import Dependence, Fixed, Leverage
+from kons.recipes import rbp
 
 
 def overlap(x, z):
@@ -117,6 +118,7 @@ LEARNERS = {
     "Classifier, sketched": lambda: Classifier(
         SketchedKONS(Gaussian(), Squared(), regularization=0.1, policy=Leverage(floor=0.1), seed=1)
     ),
+    "Classifier, budget": lambda: Classifier(rbp(Gaussian(), max_points=10, seed=1)),
     "Scaled, in its warm-up": lambda: Scaled(EmbeddedKONS(Gaussian("auto"), Squared()), warmup=1000),
     "Scaled": lambda: Scaled(
         EmbeddedKONS(Gaussian("auto"), Squared(), regularization=0.1, second_order="hessian", max_atoms=30),

@@ -114,14 +114,14 @@ def forgetron(kernel: Kernel, *, bound: float = SCORES, max_points: int = 100) -
     """The self-tuned Forgetron: on a mistake, f shrinks and its oldest point goes.
 
     f shrinks by the largest factor for which what removals have cost stays within 15/32 of the mistakes;
-    where B >= 83 and k(x,x) <= 1, mistakes are at most ``2 |g|^2 + 4 sum max(0, 1 - y g(x))`` for every g
+    where B >= 84 and k(x,x) <= 1, mistakes are at most ``2 |g|^2 + 4 sum max(0, 1 - y g(x))`` for every g
     with ``|g| <= sqrt((B + 1)/log(B + 1))/4``. O(B) a row. Not where the past stays true: old points are
     forgotten whatever they know.
 
     Dekel, Shalev-Shwartz, Singer: The Forgetron, SIAM Journal on Computing 37, 2008.
 
     >>> from kons import Gaussian
-    >>> forgetron(Gaussian(1.0), max_points=83).budget.when_full
+    >>> forgetron(Gaussian(1.0), max_points=84).budget.when_full
     'shrink'
     """
     return _budget_perceptron(kernel, bound, Budget(max_points, "shrink"))

@@ -305,7 +305,8 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-LABELS = ("classification",)
+#: A row for labels only, of the hinge loss.
+_of_labels = partial(Recipe, own_loss=Hinge(), tasks=("classification",))
 #: Those over a kernel expansion: see :mod:`kons.recipes.expansions`.
 RECIPES |= {
     "bogd": Recipe(
@@ -316,11 +317,9 @@ RECIPES |= {
         avoid="accuracy: embedded predicts better, at O(B^2)",
         reference="Zhao, Wang, Wu, Jin, Hoi, ICML 2012; Wang, Crammer, Vucetic, JMLR 2012",
     ),
-    "forgetron": Recipe(
+    "forgetron": _of_labels(
         forgetron,
         "a perceptron on a budget that shrinks and forgets its oldest point; labels",
-        own_loss=Hinge(),
-        tasks=LABELS,
         cost="O(B)",
         avoid="streams in which what was learned long ago stays true",
         reference="Dekel, Shalev-Shwartz, Singer, SIAM J. Computing 2008",
@@ -345,12 +344,10 @@ RECIPES |= {
         avoid="probabilities of labels",
         reference="Engel, Mannor, Meir, IEEE TSP 2004; Van Vaerenbergh et al., ICASSP 2006, TNNLS 2012",
     ),
-    "narow": Recipe(
+    "narow": _of_labels(
         narow,
         "hinge slopes, curvature only where points are new; labels, memory grows as t^2",
         exact=True,
-        own_loss=Hinge(),
-        tasks=LABELS,
         growth=2,
         cost="O(t^2)",
         avoid="more than some ten thousand rows below the margin",
@@ -365,40 +362,32 @@ RECIPES |= {
         avoid="curved losses: second order has log T",
         reference="Kivinen, Smola, Williamson, IEEE TSP 2004",
     ),
-    "perceptron": Recipe(
+    "perceptron": _of_labels(
         perceptron,
         "the kernel perceptron; labels",
-        own_loss=Hinge(),
-        tasks=LABELS,
         growth=1,
         cost="O(M), M mistakes",
         avoid="noisy labels: it never stops growing",
         reference="Rosenblatt 1958; Freund, Schapire, Machine Learning 1999",
     ),
-    "projectron": Recipe(
+    "projectron": _of_labels(
         projectron,
         "a perceptron that projects mistakes near its span; labels",
-        own_loss=Hinge(),
-        tasks=LABELS,
         cost="O(B^2)",
         avoid="labels that change their meaning",
         reference="Orabona, Keshet, Caputo, JMLR 2009",
     ),
-    "projectron_plus": Recipe(
+    "projectron_plus": _of_labels(
         partial(projectron, margins=True),
         "Projectron++: the same, learning within the margin; labels",
         projectron,
-        own_loss=Hinge(),
-        tasks=LABELS,
         cost="O(B^2)",
         avoid="labels that change their meaning",
         reference="Orabona, Keshet, Caputo, JMLR 2009",
     ),
-    "rbp": Recipe(
+    "rbp": _of_labels(
         rbp,
         "a perceptron on a budget, a point at random goes; labels",
-        own_loss=Hinge(),
-        tasks=LABELS,
         cost="O(B)",
         avoid="accuracy: projectron loses nothing, at O(B^2)",
         reference="Cavallanti, Cesa-Bianchi, Gentile, Machine Learning 2007",
@@ -407,7 +396,7 @@ RECIPES |= {
         second_order_perceptron,
         "kernel ridge on the mistakes; labels",
         own_loss=Squared(),
-        tasks=LABELS,
+        tasks=("classification",),
         growth=2,
         cost="O(M^2), M mistakes",
         avoid="noisy labels and many rows: embedded",
