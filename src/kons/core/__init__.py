@@ -12,7 +12,7 @@
 ``one_row``                          a row of a dictionary and K functions, in one compiled call by addresses
 ``ridge``, ``sequential``            the same in closed form; the same for loops over rows in machine code
 ``feature_maps``                     explicit features: columns, random waves, coordinates in a span
-``descent``, ``newton``              steps over explicit features: of first order; Newton's, or sketched
+``descent``, ``newton``              steps over explicit features: of first order; Newton's, or its sketch
 ``frequent_directions``              a sum of squares in few rows, and its inverse
 ``budget``, ``window``               expansions whose points come and go: first order; ridge over the last N
 ``cholesky``, ``storage``            factors of sums of squares; arrays that grow
