@@ -26,7 +26,7 @@ from kons.learners import EmbeddedKONS
 from kons.recipes import RECIPES, for_task, warmup_for
 from kons.streams import alternating_labels
 
-ROWS, QUICK_ROWS = 5_000, 800
+ROWS, QUICK_ROWS = 3_000, 800
 #: Sets, their task, whether they are in the order of time, and how many columns a stand-in has.
 SETS = {
     "cadata": ("regression", False, 8),
