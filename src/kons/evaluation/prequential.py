@@ -229,6 +229,11 @@ class Prequential(Part):
         return 0 if self._board is None else self._board.rows
 
     @property
+    def learner_seconds(self) -> float:
+        """CPU seconds of the learner so far."""
+        return self._learner_seconds
+
+    @property
     def loss(self) -> float:
         """The mean loss over all rows so far: squared error, or share of wrong labels."""
         return math.nan if self._board is None else self._board.losses[0]
