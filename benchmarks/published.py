@@ -82,7 +82,7 @@ ADVERSARIAL: dict[Any, tuple[float, str] | None] = {
     con_kons: None,
     nons_ald: None,
 }
-BANDWIDTHS, STEPS = (0.5, 1.0, 2.0, 4.0), (0.1, 0.5, 1.0)
+BANDWIDTHS, STEPS = (0.5, 1.0, 2.0, 4.0), (0.01, 0.1, 1.0)
 STEP, BUDGET, FAR = 0.1, 30, 10.0
 protocol = partial(embedded, bandwidth=8.0, regularization=1.0, second_order="gradient")
 

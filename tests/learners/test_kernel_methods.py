@@ -315,6 +315,28 @@ def test_mistakes_of_the_forgetron():
     assert compared >= 3
 
 
+def test_expected_mistakes_of_the_randomized_budget():
+    """E[M] (1 - |g|/sqrt(B)) <= E[sum max(0, 1 - y g(x))] + |g| (B + sqrt(B)/4), the sum over mistakes.
+
+    A removal takes off f/B on average. So g gains 1 - hinge by a mistake and loses <g, f>/B by a removal,
+    and |f|^2 grows by at most 2 - 2|f|^2/B: over R removals the squares sum to at most B R + B^2/2 on
+    average, and the norms to sqrt(B) (R + B/4). What g has at the end is at most |g| B.
+    """
+    budget, rows, random = 30, 600, np.random.default_rng(0)
+    sides = random.choice([-1.0, 1.0], rows)
+    inputs = (2.0 * sides + 0.3 * random.normal(size=rows))[:, None]
+    y = np.where(random.random(rows) < 0.1, -sides, sides)
+    runs = [rbp(Gaussian(), max_points=budget, seed=seed).advance(inputs, y) for seed in range(20)]
+    assert all(run.size[rows // 2] == budget for run in runs)
+    wrong = np.stack([run.prediction * y <= 0.0 for run in runs])
+    values, norm2 = comparator(sides, 50.0, naive.gaussian_gram(inputs, 1.0))
+    for scale in (0.2, 0.5, 1.0):
+        norm = scale * math.sqrt(norm2)
+        hinge = np.mean(wrong @ np.maximum(0.0, 1.0 - scale * y * values))
+        bound = (hinge + norm * (budget + math.sqrt(budget) / 4.0)) / (1.0 - norm / math.sqrt(budget))
+        assert np.mean(wrong.sum(axis=1)) <= bound < rows / 2  # half of them are a coin's
+
+
 @pytest.mark.parametrize("a", [0.1, 1.0])
 def test_mistakes_of_the_second_order_perceptron(a):
     rows = mistakes_of(second_order_perceptron(GAUSSIAN, regularization=2.0 * a).advance(X, LABELS))

@@ -97,8 +97,9 @@ def norma(
 def rbp(kernel: Kernel, *, bound: float = SCORES, max_points: int = 100, seed: int = 0) -> FunctionalGradient:
     """The randomized budget perceptron: with B points, a mistake takes the place of one chosen at random.
 
-    O(B) a row. Its bound on the expected mistakes is about comparators of norm O(sqrt(B/log B)). Not where
-    B^2 a row can be afforded: :func:`projectron` loses nothing of what goes.
+    With k(x,x) <= 1, expected mistakes are at most ``(E sum max(0, 1 - y g(x)) + |g| (B + sqrt(B)/4))/(1 -
+    |g|/sqrt(B))`` for every g with ``|g| < sqrt(B)``, the sum being over them. O(B) a row. Not where B^2 a
+    row can be afforded: :func:`projectron` loses nothing of what goes.
 
     Cavallanti, Cesa-Bianchi, Gentile: Tracking the best hyperplane with a simple budget Perceptron, Machine
     Learning 69, 2007.
