@@ -15,6 +15,7 @@ import effort
 from contracts.learners import LEARNERS, assert_identical, stream
 from kons import KONS, KORS, AutoKONS, Gaussian, Squared
 from kons.core.threads import single_threaded_blas
+from kons.dictionaries import SQUEAK, UniformSample, merge
 
 X, Y = stream(200)
 
@@ -69,6 +70,7 @@ def test_one_thread_inside():
 from threadpoolctl import threadpool_info
 import numpy
 from kons.core.threads import single_threaded_blas
+from kons.dictionaries import SQUEAK, UniformSample, merge
 
 def counts():
     return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
@@ -172,14 +174,27 @@ def test_two_threads_that_learn_do_so_one_after_the_other(name):
     assert repr(learner.state()) in [repr(twin.state()) for twin in twins]
 
 
-def test_a_dictionary_is_asked_and_learned_in_turn():
-    sampler = KORS(Gaussian(), seed=1)
-    sampler.advance(X[:60])
-    after = copy.deepcopy(sampler)
-    after.advance(X[60:70])
-    states = [repr(one.transform(X[:5])) for one in (sampler, after)]
-    for found in meanwhile(lambda: sampler.advance(X[60:70]), lambda: sampler.transform(X[:5])):
-        assert repr(found) in states
+DICTIONARIES = {"KORS": KORS, "SQUEAK": SQUEAK, "UniformSample": UniformSample}
+
+
+@pytest.mark.parametrize("name", DICTIONARIES)
+def test_a_dictionary_is_asked_merged_and_learned_in_turn(name):
+    dictionary = DICTIONARIES[name](Gaussian(), seed=1)
+    other = DICTIONARIES[name](Gaussian(), seed=2)
+    for part, rows in ((dictionary, X[:60]), (other, X[100:130])):
+        part.update(rows)
+    after = copy.deepcopy(dictionary)
+    after.update(X[60:70])
+
+    def say(one):
+        merged = [] if name == "KORS" else [merge(one, other, seed=3).state()]
+        return [repr(found) for found in (one.transform(X[:5]), one.state(), *merged)]
+
+    states = list(zip(say(dictionary), say(after), strict=True))
+    assert any(before != then for before, then in states)
+    for found in meanwhile(lambda: dictionary.update(X[60:70]), lambda: say(dictionary)):
+        for one, known in zip(found, states, strict=True):
+            assert one in known
 
 
 @pytest.fixture

@@ -56,6 +56,8 @@ def merge(a: Made, b: Made, *, seed: int | None = None) -> Made:
             f"rows have {a._width} features in one and {b._width} in the other, expected as many."
         )
     merged = type(a)(**settings)
-    merged._join(a, b)
-    merged._width, merged._rows_seen = a._width or b._width, a.rows_seen + b.rows_seen
+    first, second = sorted((a, b), key=id)  # two merges of the same two wait for each other in one order
+    with first._turn, second._turn:
+        merged._join(a, b)
+        merged._width, merged._rows_seen = a._width or b._width, a.rows_seen + b.rows_seen
     return merged

@@ -77,10 +77,12 @@ class SQUEAK(Thinned):
     period:
         Rows between two re-weighings, at absolute row numbers; 1 is the algorithm as printed.
 
-    Notes ----- Where this departs from the print: (1) one coin a row, with p = beta*estimate, instead of
-    ``beta`` copies of it with a binomial number of survivors: the same mean, and no more variance; (2) one
-    uniform for the whole life of a row, which is the same law; (3) re-weighing once a period, which merges
-    an exact dictionary.
+    Notes
+    -----
+    Where this departs from the print: (1) one coin a row, with p = beta*estimate, instead of ``beta`` copies
+    of it with a binomial number of survivors: the same mean, and no more variance; (2) one uniform for the
+    whole life of a row, which is the same law; (3) re-weighing once a period, which merges an exact
+    dictionary.
 
     Examples
     --------

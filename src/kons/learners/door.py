@@ -38,7 +38,7 @@ ABOUT_ONE = ("predict_one", "predict_proba_one", "row_to_keep")
 #: All that reads or writes what was learned: see :mod:`kons.learners.turns`.
 IN_TURN = (
     *("advance", "learn_one", *ABOUT_ROWS, *ABOUT_ONE, "ask", "tell", "forget", "learn_kept_row"),
-    *("release_kept_row", "learn_slope", "transform", "arrange", "widen", "grow", "finish_warmup"),
+    *("release_kept_row", "learn_slope", "update", "transform", "arrange", "widen", "grow", "finish_warmup"),
     *("following", "probabilities", "state", "take_encoder"),
 )
 
