@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 LOWEST := .venv-lowest
 DATA   ?=
+CACHE  ?=
+# A Python of its own that has CapyMOA.
+CAPYMOA ?=
 ONLY   ?=
 # Processes that run the tests.
 WORKERS ?= 2
@@ -30,7 +33,8 @@ help:
 	@echo "make lowest  run the tests with the lowest versions that pyproject.toml declares, on Python 3.11"
 	@echo "make lint    ruff, mypy, the import contract, and who factorizes matrices"
 	@echo "make docs    build the site into build/docs, without a network"
-	@echo "make bench   time and memory as ratios; DATA=folder adds real sets"
+	@echo "make bench   time and memory as ratios; DATA=folder adds real sets, CACHE=file keeps rivals' results,"
+	@echo "             CAPYMOA=python is one that has CapyMOA (and Java 17)"
 	@echo "make setup   create $(VENV) and install the package with its development extras"
 	@echo "make clean   remove $(VENV), $(LOWEST) and caches"
 
@@ -103,7 +107,7 @@ docs: $(VENV)/.dev
 	@echo "==> build/docs/index.html"
 
 bench: $(VENV)/.dev
-	@$(BIN)/python -m benchmarks $(if $(DATA),--data "$(DATA)")
+	@$(BIN)/python -m benchmarks $(if $(DATA),--data "$(DATA)") $(if $(CACHE),--cache "$(CACHE)") $(if $(CAPYMOA),--capymoa "$(CAPYMOA)")
 
 clean:
 	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist

@@ -19,14 +19,18 @@ from benchmarks import (
     embedded_rows,
     embedded_table,
     exact_replay,
+    first_rows,
+    frontier,
     growth,
     memory,
     one_by_one,
+    pauses,
     published,
     rare_classes,
     rivals,
     river_adapter,
     robust,
+    row_orders,
     sketched_replay,
     time_order,
     tradeoff,
@@ -54,12 +58,16 @@ BENCHMARKS = {
         embedded_long,
         command_line,
         published,
+        frontier,
         accuracy,
         time_order,
         rivals,
         auto,
         auto_rows,
         against_trees,
+        row_orders,
+        pauses,
+        first_rows,
         robust,
         drift,
         unseen,
@@ -79,7 +87,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes; goals are not judged")
     parser.add_argument("--slow", action="store_true", help="also River's forests: some ms a row")
     parser.add_argument("--cache", type=Path, metavar="FILE", help="JSON that keeps the results of rivals")
-    parser.add_argument("--sets", nargs="+", default=(), metavar="NAME", help="only these, of against_trees")
+    parser.add_argument("--sets", nargs="+", default=(), metavar="NAME", help="only these, of tree_rivals")
+    parser.add_argument("--capymoa", metavar="PYTHON", help="of an environment that has CapyMOA and Java 17")
     arguments = parser.parse_args()
     if arguments.data is not None and not arguments.data.is_dir():
         parser.error(f"--data: {arguments.data} is not a folder")
@@ -91,6 +100,7 @@ def main() -> None:
         slow=arguments.slow,
         cache=arguments.cache,
         sets=tuple(arguments.sets),
+        capymoa=arguments.capymoa,
     )
 
     where = environment()

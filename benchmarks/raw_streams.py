@@ -74,15 +74,23 @@ def load(folder: Path | None, name: str) -> RawStream | None:
 
 @functools.cache
 def load_file(
-    folder: Path | None, name: str, task: str, time_ordered: bool, rows: int | None
+    folder: Path | None, name: str, task: str, time_ordered: bool, rows: int | None, order: int = 0
 ) -> RawStream | None:
-    """The file NAME of a folder, in its order or permuted, or the first rows; None where there is none."""
+    """The file NAME of a folder, in its order or permuted, or the first rows; None where there is none.
+
+    ``order`` is the seed of the permutation.
+    """
     file = None if folder is None else Path(folder) / f"{name}.csv.gz"
     if file is None or not file.is_file():
         return None
-    with gzip.open(file, "rt") as lines:
-        table = np.loadtxt(lines, delimiter=",", skiprows=1)
+    table = _table(file)
     if not time_ordered:
-        table = table[np.random.default_rng(0).permutation(len(table))]
+        table = table[np.random.default_rng(order).permutation(len(table))]
     X, y = np.ascontiguousarray(table[:rows, :-1]), table[:rows, -1].copy()
     return RawStream(X, y, task, time_ordered)
+
+
+@functools.lru_cache(maxsize=1)
+def _table(file: Path) -> np.ndarray:
+    with gzip.open(file, "rt") as lines:
+        return np.loadtxt(lines, delimiter=",", skiprows=1)

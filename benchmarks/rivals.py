@@ -10,19 +10,17 @@ played is kept in the file of ``--cache``; it counts only for the same rows and 
 
 from __future__ import annotations
 
-import json
-import os
 import platform
 import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import river
 import sklearn
 
+from benchmarks import cache as cache_file
 from benchmarks.contenders import DIVERGED
 from benchmarks.measuring import blas_threads
 from benchmarks.raw_streams import SETS, RawStream, load
@@ -69,14 +67,14 @@ def results(
     if rows is not None:
         stream = stream.first(rows)
     key = f"{name}, {len(stream.y)} rows, {stream.digest()}; {_versions()}; protocol {PROTOCOL}"
-    known = _read(cache).get(key, {})
+    known = cache_file.read(cache).get(key, {})
     found = []
     for rival, entry in entries(stream).items():
         if rival in known:
             found.append(Result(**known[rival]))
         elif slow or not entry.slow:
             result = _play(rival, stream)
-            _remember(cache, key, result)
+            cache_file.remember(cache, key, rival, asdict(result))
             told(result)
             found.append(result)
     return found
@@ -115,21 +113,6 @@ def _versions() -> str:
         f"Python {platform.python_version()}, River {river.__version__}, "
         f"scikit-learn {sklearn.__version__}, NumPy {np.__version__}"
     )
-
-
-def _read(cache: Path | None) -> dict[str, dict[str, dict[str, Any]]]:
-    return json.loads(cache.read_text(encoding="utf-8")) if cache is not None and cache.is_file() else {}
-
-
-def _remember(cache: Path | None, key: str, result: Result) -> None:
-    """At once, so that a run that is stopped has lost one rival only."""
-    if cache is None:
-        return
-    known = _read(cache)
-    known.setdefault(key, {})[result.name] = asdict(result)
-    draft = cache.with_name(cache.name + ".part")
-    draft.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
-    os.replace(draft, cache)
 
 
 def run(settings: Settings) -> Report:

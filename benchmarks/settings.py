@@ -11,7 +11,8 @@ class Settings:
     """Where the data are, whether small sizes will do, and whether slow learners are worth the wait.
 
     ``cache`` is a file that keeps what slow learners of others reached, None to play them each time; ``sets``
-    are those that ``against_trees`` plays, none for all.
+    are those of ``tree_rivals`` that its benchmarks play, none for all; ``capymoa`` is the Python of an
+    environment that has CapyMOA, None to leave its forests out.
     """
 
     folder: Path | None = None
@@ -19,6 +20,7 @@ class Settings:
     slow: bool = False
     cache: Path | None = None
     sets: tuple[str, ...] = ()
+    capymoa: str | None = None
 
     @property
     def rounds(self) -> int:

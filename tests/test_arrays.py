@@ -13,7 +13,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kons import errors
+from kons import AutoKONS, errors, evaluate
 from kons.arrays import (
     as_objects,
     as_outputs,
@@ -284,3 +284,13 @@ def test_targets_of_several_outputs():
             as_outputs(y, rows, known)
     with pytest.raises(errors.InputError, match="expected one"):
         as_outputs(np.ones((2, 3)), 2, 0)
+
+
+def test_a_delay_that_no_memory_holds_is_refused():
+    for late in (10**6 + 1, 99999999999999999999):
+        with pytest.raises(errors.ConfigurationError, match=r"delay is \d+, expected .* at most 1,000,000"):
+            AutoKONS(delay=late)
+        with pytest.raises(errors.ConfigurationError, match=r"delay is \d+, expected .* at most 1,000,000"):
+            evaluate("embedded", ([[0.0]], [1.0]), delay=late)
+    with pytest.raises(errors.ConfigurationError, match=r"experts is 100000, expected .* at most 100\."):
+        AutoKONS(experts=100_000)

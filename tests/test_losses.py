@@ -17,10 +17,12 @@ from scipy.special import expit
 import effort
 from kons import losses
 from kons.errors import ConfigurationError, NumericalError, TargetError
-from kons.losses import CustomLoss, Logistic, Squared, SquaredHinge, builtin
+from kons.losses import CustomLoss, Hinge, Logistic, Squared, SquaredHinge, builtin
 from kons.losses.builtin import implicit_slope, second_derivative_of, slope_of
+from kons.step_sizes import InverseSqrt, for_loss
 
-BUILT_IN = [Squared(), Logistic(), SquaredHinge()]
+CURVED = [Squared(), Logistic(), SquaredHinge()]
+BUILT_IN = [*CURVED, Hinge()]
 BOUNDS = [0.2, 0.7, 1.0, 1.5, 3.0, 10.0]
 
 # The losses again, as a textbook writes them: the referee of value, slope and constants.
@@ -34,6 +36,7 @@ TEXTBOOK = {
         lambda p, y: np.maximum(0, 1 - y * p) ** 2,
         lambda p, y: -2 * y * np.maximum(0, 1 - y * p),
     ),
+    Hinge(): (lambda p, y: np.maximum(0, 1 - y * p), lambda p, y: np.where(y * p < 1, -y, 0.0)),
 }
 
 predictions = st.floats(-20, 20)
@@ -67,12 +70,20 @@ def smallest_ratio(loss, bound):
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.parametrize("loss", BUILT_IN, ids=repr)
+@pytest.mark.parametrize("loss", CURVED, ids=repr)
 def test_curvature_is_the_largest_sigma_of_assumption_2(loss, bound):
     sigma = loss.curvature(bound)
     smallest = smallest_ratio(loss, bound)
     assert smallest >= sigma * (1 - 1e-5), "Assumption 2 fails at sigma"
     assert smallest < sigma * 1.01, "Assumption 2 still holds at 1.01 sigma"
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_the_hinge_has_no_curvature(bound):
+    assert Hinge().curvature(bound) == 0.0
+    assert abs(smallest_ratio(Hinge(), bound)) < 1e-6  # two points of its straight line, to rounding
+    assert not Hinge().has_second_derivative
+    assert for_loss(Hinge(), bound) == InverseSqrt(1.0, bound)
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
@@ -116,7 +127,7 @@ def test_value_and_slope_are_the_textbook_formulas(loss):
 @pytest.mark.parametrize("loss", BUILT_IN, ids=repr)
 def test_derivatives_agree_with_central_differences(loss, p, y):
     h = 1e-5
-    assume(not isinstance(loss, SquaredHinge) or abs(y * p - 1) > h)  # its slope has a kink there
+    assume(not isinstance(loss, SquaredHinge | Hinge) or abs(y * p - 1) > h)  # there is a kink
     difference = (loss.value(p + h, y) - loss.value(p - h, y)) / (2 * h)
     assert loss.slope(p, y) == pytest.approx(difference, rel=1e-6, abs=1e-8)
     difference = (loss.slope(p + h, y) - loss.slope(p - h, y)) / (2 * h)
@@ -166,8 +177,9 @@ def test_codes_are_distinct_and_named():
         builtin.SQUARED,
         builtin.LOGISTIC,
         builtin.SQUARED_HINGE,
+        builtin.HINGE,
     ]
-    assert len({loss.code for loss in BUILT_IN}) == 3
+    assert len({loss.code for loss in BUILT_IN}) == 4
 
 
 @pytest.mark.parametrize("method", ["value", "slope", "second_derivative"])
@@ -200,7 +212,7 @@ def test_losses_are_immutable_values(loss):
     assert loss == type(loss)()
     assert hash(loss) == hash(type(loss)())
     assert pickle.loads(pickle.dumps(loss)) == loss
-    assert loss.has_second_derivative
+    assert loss.has_second_derivative is (loss in CURVED)
     with pytest.raises((FrozenInstanceError, AttributeError)):
         loss.code = 7
 

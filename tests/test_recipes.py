@@ -13,6 +13,7 @@ from kons import (
     AutoKONS,
     EmbeddedKONS,
     Gaussian,
+    Hinge,
     Linear,
     Logistic,
     SketchedKONS,
@@ -233,15 +234,25 @@ OF_A_KERNEL = [name for name, recipe in RECIPES.items() if not recipe.in_raw_uni
 
 @pytest.mark.parametrize("name", OF_A_KERNEL)
 def test_every_name_makes_a_learner(name):
-    learner = make(name, KERNEL, Squared())
+    recipe = RECIPES[name]
+    loss = recipe.own_loss or Squared()
+    learner = make(name, KERNEL, loss)
     assert isinstance(learner, NewtonLearner)
-    assert learner.kernel is KERNEL
-    assert learner.loss == Squared()
-    trace = learner.advance(X[:70], targets(Squared())[:70])
+    assert (learner.kernel is KERNEL) is ("kernel" in recipe.accepts)
+    assert learner.loss == loss
+    # Perceptrons want labels, and fewer mistakes is what they get better at; linear learners what is linear.
+    labels, linear = "regression" not in recipe.tasks, learner.kernel is not KERNEL
+    y = 0.5 * X[:, 0] - 0.1 * X[:, 1] if linear else targets(Hinge() if labels else loss)
+    rows = ROWS if learner.second_order is None else 70
+    trace = learner.advance(X[:rows], y[:rows])
+    losses = trace.prediction * y[:rows] <= 0.0 if labels else trace.loss
     assert np.isfinite(trace.prediction).all()
-    assert trace.loss[-30:].mean() < trace.loss[:30].mean()
-    other = RECIPES[name].make(KERNEL, Squared(), bound=2.0, regularization=0.3)
-    assert (other.bound, other.regularization) == (2.0, 0.3)
+    assert losses[-30:].mean() < losses[:30].mean()
+    given = {"bound": 2.0, "regularization": 0.3}
+    given = {parameter: value for parameter, value in given.items() if parameter in recipe.parameters}
+    other = recipe.made_of(KERNEL, loss, **given)
+    assert {parameter: getattr(other, parameter) for parameter in given} == given
+    assert "bound" in given
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -251,6 +262,9 @@ def test_descriptions_are_one_line(name):
     assert recipe.description == recipe.description.strip()
     assert "\n" not in recipe.description
     assert 10 < len(recipe.description) < 90
+    assert recipe.cost
+    assert recipe.avoid
+    assert recipe.reference
 
 
 def test_auto_is_made_for_a_task_only():
@@ -270,7 +284,14 @@ def test_what_is_accepted_is_what_for_task_takes(name):
     assert len(set(recipe.accepts)) == len(recipe.accepts)
     assert set(recipe.parameters) < set(recipe.accepts)
     left_out = named - set(recipe.accepts) - {"seed"}
-    assert left_out == ({"warmup", "margin", "loss", "classes"} if recipe.in_raw_units else set())
+    without_kernel = {"kernel", "bandwidth"} | ({"loss"} if name == "vaw" else set())
+    linear = name in ("adagrad", "adam", "ogd", "ons", "sketched_ons", "vaw")
+    expected = {"warmup", "margin", "loss", "classes"} if recipe.in_raw_units else set()
+    assert left_out == (without_kernel if linear else expected)
+    for word in left_out & {"kernel", "bandwidth", "loss"} if linear else ():
+        value = 1.0 if word == "bandwidth" else {"kernel": "gaussian", "loss": "squared"}[word]
+        with pytest.raises(ConfigurationError, match=f"{word}={value!r} does not apply to {name!r}"):
+            for_task("regression", name, **{word: value})
 
 
 def test_the_docstring_has_a_row_for_every_entry():
@@ -280,7 +301,7 @@ def test_the_docstring_has_a_row_for_every_entry():
 
 @pytest.mark.parametrize("name", ["KONS", "pros-n-kons", "", None])
 def test_an_unknown_name(name):
-    with pytest.raises(ConfigurationError, match=r"there is no learner .*; there are auto, b_kons, con_kons"):
+    with pytest.raises(ConfigurationError, match=r"there is no learner .*; there are auto, adagrad, adam"):
         make(name, KERNEL, Squared())
 
 
@@ -330,8 +351,9 @@ NUMBERS = 300.0 + 20.0 * np.sin(X[:, 0])
 WORDS = np.where(X[:, 0] > 0.5, "right", np.where(X[:, 1] > 0.0, "up", "down"))
 
 
-@pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize(
+    ("task", "name"), [(task, name) for name, recipe in RECIPES.items() for task in recipe.tasks]
+)
 def test_every_name_works_on_raw_units(name, task):
     y = NUMBERS if task == "regression" else WORDS
     model = for_task(task, name, seed=4, **({} if RECIPES[name].in_raw_units else {"warmup": 60}))
@@ -429,7 +451,7 @@ def test_kernels_by_name():
         ({"task": "ranking"}, "task is 'ranking'"),
         ({"name": "nothing"}, "there is no learner 'nothing'"),
         ({"kernel": "nothing"}, "there is no kernel 'nothing'; there are gaussian"),
-        ({"name": "embedded", "loss": "nothing"}, "there is no loss 'nothing'; there are logistic"),
+        ({"name": "embedded", "loss": "nothing"}, "there is no loss 'nothing'; there are hinge, logistic"),
         ({"bandwidth": 0.0}, "bandwidth is 0.0"),
         ({"bandwidth": "wide"}, "bandwidth is 'wide'"),
         ({"scale": True}, "scale is True"),

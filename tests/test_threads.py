@@ -1,10 +1,11 @@
-"""Predictions and the row loop are safe from several threads: they never touch thread limits."""
+"""Threads share a learner, one call after another; single rows and predictions touch no thread limits."""
 
+import copy
 import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from threadpoolctl import ThreadpoolController
 
 import effort
 from contracts.learners import LEARNERS, assert_identical, stream
-from kons import KONS, Gaussian, Squared
+from kons import KONS, KORS, AutoKONS, Gaussian, Squared
 from kons.core.threads import single_threaded_blas
+from kons.dictionaries import SQUEAK, UniformSample, merge
 
 X, Y = stream(200)
 
@@ -68,6 +70,7 @@ def test_one_thread_inside():
 from threadpoolctl import threadpool_info
 import numpy
 from kons.core.threads import single_threaded_blas
+from kons.dictionaries import SQUEAK, UniformSample, merge
 
 def counts():
     return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
@@ -98,6 +101,100 @@ def test_predictions_from_several_threads_are_identical(name):
     assert_identical(found, expected)
     assert singles == [learner.predict_one(x) for x in X[:60]]
     assert np.isfinite(singles).all()
+
+
+def meanwhile(call, other):
+    """What ``other`` says in a second thread that is let in at each line of a call: no race needs luck."""
+    asked = []
+
+    def at_line(frame, event, argument):
+        # One that has not ended waits for its turn, and is the last.
+        if event == "line" and (not asked or asked[-1].done()):
+            asked.append(threads.submit(other))
+            wait(asked[-1:], timeout=0.05)
+        return at_line
+
+    before = sys.gettrace()
+    with ThreadPoolExecutor(1) as threads:
+        sys.settrace(at_line)
+        try:
+            call()
+        finally:
+            sys.settrace(before)
+    return [one.result() for one in asked]
+
+
+SHARED = {
+    **LEARNERS,
+    "AutoKONS": lambda: AutoKONS(effort="tiny"),
+    "AutoKONS, classification": lambda: AutoKONS("classification", effort="tiny"),
+}
+
+
+@pytest.mark.parametrize("name", effort.some(SHARED, *SAMPLE, "AutoKONS", "AutoKONS, classification"))
+@pytest.mark.parametrize("how", ["learn_one", "advance", "tell"])
+def test_who_asks_while_another_learns_gets_the_answer_of_a_state(name, how):
+    learner = SHARED[name]()
+    learner.advance(X[:60], Y[:60])
+    learner.ask(X[60], "a")
+    learn = {
+        "learn_one": lambda learner: learner.learn_one(X[60], Y[60]),
+        "advance": lambda learner: learner.advance(X[60:63], Y[60:63]),
+        "tell": lambda learner: learner.tell("a", Y[60]),
+    }[how]
+
+    def say(learner):
+        blocks = [verb for verb in learner.questions if not verb.endswith("_one")]
+        return [repr(getattr(learner, verb)(X[60:70])) for verb in blocks] + [repr(learner.state())]
+
+    after = copy.deepcopy(learner)
+    learn(after)
+    states = list(zip(say(learner), say(after), strict=True))
+    assert any(before != then for before, then in states)
+    for found in meanwhile(lambda: learn(learner), lambda: say(learner)):
+        for one, known in zip(found, states, strict=True):
+            assert one in known
+
+
+@pytest.mark.parametrize("name", effort.some(SHARED, *SAMPLE, "AutoKONS"))
+def test_two_threads_that_learn_do_so_one_after_the_other(name):
+    learner = SHARED[name]()
+    learner.advance(X[:60], Y[:60])
+    twins, rows = [copy.deepcopy(learner) for _ in range(5)], iter(range(61, 200))
+
+    def another():
+        learner.learn_one(X[row := next(rows)], Y[row])
+        return row
+
+    others = meanwhile(lambda: learner.learn_one(X[60], Y[60]), another)
+    assert 1 <= len(others) < len(twins)  # the last one waited
+    for i, twin in enumerate(twins):
+        for row in (*others[:i], 60, *others[i:]):
+            twin.learn_one(X[row], Y[row])
+    assert repr(learner.state()) in [repr(twin.state()) for twin in twins]
+
+
+DICTIONARIES = {"KORS": KORS, "SQUEAK": SQUEAK, "UniformSample": UniformSample}
+
+
+@pytest.mark.parametrize("name", DICTIONARIES)
+def test_a_dictionary_is_asked_merged_and_learned_in_turn(name):
+    dictionary = DICTIONARIES[name](Gaussian(), seed=1)
+    other = DICTIONARIES[name](Gaussian(), seed=2)
+    for part, rows in ((dictionary, X[:60]), (other, X[100:130])):
+        part.update(rows)
+    after = copy.deepcopy(dictionary)
+    after.update(X[60:70])
+
+    def say(one):
+        merged = [] if name == "KORS" else [merge(one, other, seed=3).state()]
+        return [repr(found) for found in (one.transform(X[:5]), one.state(), *merged)]
+
+    states = list(zip(say(dictionary), say(after), strict=True))
+    assert any(before != then for before, then in states)
+    for found in meanwhile(lambda: dictionary.update(X[60:70]), lambda: say(dictionary)):
+        for one, known in zip(found, states, strict=True):
+            assert one in known
 
 
 @pytest.fixture

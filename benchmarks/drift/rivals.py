@@ -1,13 +1,25 @@
-"""Whom AutoKONS is beside on streams that move: learners with a short memory, the best one in hindsight."""
+"""Whom AutoKONS is beside on streams that move: learners with a short memory, forests that notice drift."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import river
+from river import forest
 
-from benchmarks.contenders import numbers
+import kons
+from benchmarks import moa_forests
+from benchmarks.contenders import numbers, play_rival
 from benchmarks.drift.streams import Moving
+from benchmarks.settings import Settings
+from benchmarks.tree_rivals import said_by_forest
+from kons.evaluation import RiverModel, make_rival
 from kons.policies import Dependence
 from kons.recipes import for_task
 
@@ -17,7 +29,15 @@ NEIGHBOURS = 5
 BLOCK = 64
 
 Predictions = np.ndarray
-Play = Callable[[Moving], Predictions]
+
+
+class Rival(NamedTuple):
+    """By name; ``library`` is what its results depend on, ``dear`` is who is left out on long streams."""
+
+    name: str
+    library: str
+    play: Callable[[Moving], Predictions]
+    dear: bool = False
 
 
 def embedded(moving: Moving, forgetting: float) -> Predictions:
@@ -34,8 +54,10 @@ def neighbours(moving: Moving, window: int) -> Predictions:
     for start in range(1, len(y), BLOCK):
         stop = min(start + BLOCK, len(y))
         first = max(start - window, 0)
-        scale = X[first:start].std(axis=0)
-        known = X[first:stop] / np.where(scale > 0.0, scale, 1.0)
+        centre, scale = X[first:start].mean(axis=0), X[first:start].std(axis=0)
+        # The deviation of a column that is constant here is rounding, and no unit.
+        constant = scale <= 1e-9 * np.abs(centre)
+        known = (X[first:stop] - centre) / np.where(constant, 1.0, scale)
         asked = known[start - first :]
         squares = np.einsum("ij,ij->i", known, known)
         distances = squares - 2.0 * asked @ known.T
@@ -52,9 +74,46 @@ def neighbours(moving: Moving, window: int) -> Predictions:
     return predictions
 
 
-def always_there() -> Iterator[tuple[str, Play]]:
-    """Those that need no other library, each with one setting."""
+def river_forest(moving: Moving) -> Predictions:
+    """River's adaptive random forest with its defaults."""
+    model = (forest.ARFClassifier if moving.classes else forest.ARFRegressor)(seed=0)
+    return play_rival(RiverModel(model), moving.stream.X, moving.stream.y)
+
+
+def scaled_river_forest(moving: Moving) -> Predictions:
+    """The same between scalers: columns in large units need them, one that comes to life is harmed."""
+    return play_rival(make_rival("river_arf", moving.stream.task), moving.stream.X, moving.stream.y)
+
+
+def capymoa_forest(moving: Moving, python: str, kind: str) -> Predictions:
+    """One of CapyMOA's forests of ten trees."""
+    return said_by_forest(python, kind, moving.stream)[0]
+
+
+def who_plays(settings: Settings, classes: bool) -> Iterator[Rival]:
+    """Those that need no other library, each with one setting; then the forests that were asked for."""
     for forgetting in FORGETTING:
-        yield f"embedded, forgetting {forgetting:g}", lambda moving, f=forgetting: embedded(moving, f)
+        play = partial(embedded, forgetting=forgetting)
+        yield Rival(f"embedded, forgetting {forgetting:g}", f"kons {sources()}", play)
     for window in WINDOWS:
-        yield f"neighbours in {window:,} rows", lambda moving, w=window: neighbours(moving, w)
+        play = partial(neighbours, window=window)
+        yield Rival(f"neighbours in {window:,} rows", "NumPy, centred", play, dear=True)
+    if settings.slow:
+        library = f"River {river.__version__}"
+        yield Rival("River ARF", library, river_forest, dear=True)
+        if not classes:
+            yield Rival("River ARF, both scaled", library, scaled_river_forest, dear=True)
+    version, _ = moa_forests.found(settings.capymoa)
+    for kind in moa_forests.FORESTS["classification" if classes else "regression"] if version else ():
+        play = partial(capymoa_forest, python=settings.capymoa, kind=kind)
+        yield Rival(f"CapyMOA {kind}", f"capymoa {version}", play, dear=True)
+
+
+@functools.cache
+def sources() -> str:
+    """Changes with the sources of kons that EmbeddedKONS may be made of: all but those of AutoKONS."""
+    digest, folder = hashlib.sha256(), Path(kons.__file__).parent
+    for file in sorted(folder.rglob("*.py")):
+        if folder / "learners" / "auto" not in file.parents:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]

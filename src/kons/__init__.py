@@ -18,8 +18,21 @@ if TYPE_CHECKING:
     from kons.evaluation import evaluate
     from kons.files import load, save
     from kons.kernels import Gaussian, Laplace, Linear, Matern, Polynomial, RationalQuadratic
-    from kons.learners import KONS, KORS, AutoKONS, Classifier, EmbeddedKONS, Scaled, SketchedKONS, Trace
-    from kons.losses import Logistic, Squared, SquaredHinge
+    from kons.learners import (
+        KONS,
+        KORS,
+        AutoKONS,
+        Classifier,
+        DualGradient,
+        EmbeddedKONS,
+        FeatureLearner,
+        FunctionalGradient,
+        Scaled,
+        SketchedKONS,
+        SlidingWindow,
+        Trace,
+    )
+    from kons.losses import Hinge, Logistic, Squared, SquaredHinge
     from kons.theory import certify
 
 __version__ = "0.1.0"
@@ -29,8 +42,12 @@ __all__ = [
     "KORS",
     "AutoKONS",
     "Classifier",
+    "DualGradient",
     "EmbeddedKONS",
+    "FeatureLearner",
+    "FunctionalGradient",
     "Gaussian",
+    "Hinge",
     "Laplace",
     "Linear",
     "Logistic",
@@ -39,6 +56,7 @@ __all__ = [
     "RationalQuadratic",
     "Scaled",
     "SketchedKONS",
+    "SlidingWindow",
     "Squared",
     "SquaredHinge",
     "Trace",
@@ -53,12 +71,23 @@ _HOMES = {
     "evaluation": "evaluate",
     "files": "load save",
     "kernels": "Gaussian Laplace Linear Matern Polynomial RationalQuadratic",
-    "learners": "KONS KORS AutoKONS Classifier EmbeddedKONS Scaled SketchedKONS Trace",
-    "losses": "Logistic Squared SquaredHinge",
+    "learners": "KONS KORS AutoKONS Classifier DualGradient EmbeddedKONS FeatureLearner FunctionalGradient "
+    "Scaled SketchedKONS SlidingWindow Trace",
+    "losses": "Hinge Logistic Squared SquaredHinge",
     "theory": "certify",
 }
 _HOME = {name: f"kons.{home}" for home, names in _HOMES.items() for name in names.split()}
-_MODULES = (*_HOMES, "checks", "errors", "policies", "recipes", "scaling", "step_sizes", "streams")
+_MODULES = (
+    *_HOMES,
+    "checks",
+    "dictionaries",
+    "errors",
+    "policies",
+    "recipes",
+    "scaling",
+    "step_sizes",
+    "streams",
+)
 # Those that need another package, of the same name.
 _ADAPTERS = ("river", "sklearn")
 

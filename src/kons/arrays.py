@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kons.errors import ConfigurationError, InputError, MissingExtraError, MissingValueError, notice
 
 __all__ = [
+    "LONGEST_DELAY",
     "Integers",
     "Layout",
     "Matrix",
@@ -32,12 +33,15 @@ __all__ = [
     "as_row_values",
     "as_scalar",
     "as_targets",
+    "require_delay",
     "require_flag",
     "require_integer",
     "require_number",
     "require_scale",
 ]
 
+#: Rows that a delay, a lag or a horizon may reach: they are all kept.
+LONGEST_DELAY = 1_000_000
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 
 
@@ -239,14 +243,20 @@ def require_flag(value: Any, name: str) -> bool:
     raise ConfigurationError(f"{name} is {value!r}, expected True or False.")
 
 
-def require_integer(value: Any, name: str, *, at_least: int) -> int:
+def require_integer(value: Any, name: str, *, at_least: int, at_most: int | None = None) -> int:
     """An integer parameter, or :class:`ConfigurationError`."""
     is_integer = type(value) is int or (
         isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
     )
-    if is_integer and int(value) >= at_least:
+    if is_integer and int(value) >= at_least and (at_most is None or int(value) <= at_most):
         return int(value)
-    raise ConfigurationError(f"{name} is {value!r}, expected an integer of at least {at_least}.")
+    limit = "" if at_most is None else f" and at most {at_most:,}"
+    raise ConfigurationError(f"{name} is {value!r}, expected an integer of at least {at_least}{limit}.")
+
+
+def require_delay(value: Any, name: str = "delay") -> int:
+    """How many rows late something is known: so many rows are kept."""
+    return require_integer(value, name, at_least=0, at_most=LONGEST_DELAY)
 
 
 def _numbers(values: Any, name: str) -> NDArray[np.float64]:

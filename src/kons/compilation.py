@@ -51,14 +51,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: Where there are compiled loops. Named, because looking for them would import all of the library.
 MODULES = (
+    "kons.core.budget",
+    "kons.core.descent",
     "kons.core.embedding",
     "kons.core.entry",
     "kons.core.exponential",
     "kons.core.factor",
+    "kons.core.feature_maps",
     "kons.core.leverage",
     "kons.core.one_row",
     "kons.core.quadratic_loops",
     "kons.core.replay",
+    "kons.core.window",
     "kons.evaluation.intervals",
     "kons.evaluation.second_order",
     "kons.kernels.distances",

@@ -8,10 +8,47 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kons.arrays import require_integer, require_number
+from kons.core.budget import WHEN_FULL
 from kons.core.leverage import keep_probability
 from kons.errors import ConfigurationError
 
-__all__ = ["Dependence", "Fixed", "Leverage"]
+__all__ = ["Budget", "Dependence", "Fixed", "Leverage"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Keep at most so many points of an expansion; with one more, one goes.
+
+    Parameters
+    ----------
+    points:
+        The most that are kept.
+    when_full:
+        Who goes: ``"oldest"``; ``"shrink"``, the oldest, once f is shrunk as far as its removal asks (the
+        Forgetron, whose steps are 1); ``"random"``, any of those before the new one; ``"unbiased"``, the
+        same, the others scaled by B/(B - 1) so that f stays what it is on average; ``"smallest"``, the one
+        with the least norm; ``"project"``, the same, projected on the others, at O(B^3); ``"features"``, the
+        same, going over into random features (:class:`kons.DualGradient`).
+    largest:
+        What coefficients are clipped to under ``"unbiased"``, which else grow without bound.
+
+    Not where the past matters and there is room: who goes takes with it what it knew, but for ``"project"``.
+
+    >>> Budget(50)
+    Budget(points=50, when_full='oldest', largest=inf)
+    """
+
+    points: int = 100
+    when_full: Literal["oldest", "shrink", "random", "unbiased", "smallest", "project", "features"] = "oldest"
+    largest: float = math.inf
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "points", require_integer(self.points, "points", at_least=1))
+        if self.when_full not in WHEN_FULL:
+            words = " or ".join(f'"{word}"' for word in WHEN_FULL)
+            raise ConfigurationError(f"when_full is {self.when_full!r}, expected {words}.")
+        if self.largest != math.inf:
+            object.__setattr__(self, "largest", require_number(self.largest, "largest", above=0.0))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 import effort
 from contracts.learners import LEARNERS
-from kons import KONS, KORS, Gaussian, Laplace, Logistic, SketchedKONS, Squared
+from kons import KONS, KORS, Gaussian, Hinge, Laplace, SketchedKONS, Squared
 from kons.checks import CHECKS, check_learner
 from kons.evaluation import KernelGradientDescent
 from kons.kernels import FunctionKernel
@@ -20,9 +20,14 @@ A_LAMBDA = {"copies_go_on": "a learner with a lambda inside cannot be pickled"}
 
 
 def recipe(name):
-    loss = Squared() if name in ("pkawv", "ridge") else Logistic()
-    capped = {"max_atoms": 12} if "max_atoms" in RECIPES[name].parameters else {}
-    return lambda: make(name, Gaussian(), loss, regularization=0.1, **capped)
+    recipe = RECIPES[name]
+    loss = recipe.own_loss or (Squared() if name == "ridge" else recipe.of_labels)
+    given = {"max_atoms": 12, "max_points": 12, "dimension": 16, "directions": 3, "regularization": 0.1}
+    if name in ("adagrad", "adam", "aogd_ald"):  # as a divisor's least value it is not what it is in A
+        del given["regularization"]
+    return lambda: make(
+        name, Gaussian(), loss, **{key: given[key] for key in given if key in recipe.parameters}
+    )
 
 
 SUBJECTS = {
@@ -31,6 +36,9 @@ SUBJECTS = {
     "KORS": lambda: KORS(Gaussian(), regularization=0.1, seed=1),
     "KORS, theory": lambda: KORS(Laplace(), policy=Leverage("theory", distortion=0.9, horizon=1000), seed=1),
     "SketchedKONS, floor 1": lambda: SketchedKONS(Gaussian(), Squared(), policy=Leverage(floor=1.0)),
+    "bogd, project": lambda: make("bogd", Gaussian(), Squared(), max_points=12, when_full="project"),
+    "bogd, smallest": lambda: make("bogd", Gaussian(), Hinge(), max_points=12, when_full="smallest"),
+    "krls, window": lambda: make("krls", Gaussian(), Squared(), window=20),
     "KernelGradientDescent": lambda: KernelGradientDescent(Gaussian(), Squared()),
     "for_task, regression": lambda: for_task("regression", "embedded", warmup=30, max_atoms=12),
     "for_task, classification": lambda: for_task("classification", "embedded", warmup=30, max_atoms=12),
@@ -39,9 +47,11 @@ SUBJECTS = {
 
 # These are learners of contracts.learners under another name, or differ from one in a parameter.
 TWICE = {
+    *("recipe skegd", "recipe sketched_ons", "recipe fastfood", "recipe adam"),
     *("recipe kons", "recipe sketched", "recipe ridge", "recipe embedded", "SketchedKONS, floor 1"),
     *("recipe nons_ald", "recipe con_kons", "recipe b_kons", "Classifier, closed", "for_task, regression"),
     *("recipe pkawv", "KORS, theory", "for_task, classification", "Classifier"),
+    *("recipe krls", "recipe norma", "recipe projectron", "bogd, smallest"),
 }
 
 

@@ -57,10 +57,12 @@ def test_scores_and_a_model(blocks, answer, file, no_report):
 
 
 def test_learners(blocks):
-    table, shared, rivals, example = blocks("learners")
+    table, shared, rivals, dictionaries, example = blocks("learners")
+    assert "frequent_directions" in " ".join(dictionaries)
     assert "river_arf" in " ".join(rivals)
     assert table[0] == "learner"
-    assert [line.partition(":")[0] for line in shared[1:]] == ["Kernels", "Losses"]
+    starts = [line.partition(":")[0] for line in shared]
+    assert starts[1:] == ["but no kernel and bandwidth", "Of a row", "Kernels", "Losses"]
     assert example[0] == "For example:"
 
 

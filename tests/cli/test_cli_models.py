@@ -15,7 +15,7 @@ from kons.cli import main
 from kons.cli.files import save_picture
 from kons.cli.wording import with_flags
 from kons.evaluation import RIVALS
-from kons.recipes import RECIPES
+from kons.recipes import DICTIONARIES, RECIPES
 from kons.report.comparison import draw_frontier
 from kons.report.folder import RunFolder
 from kons.runs import Settings, compare
@@ -347,16 +347,26 @@ def test_a_folder_without_a_model(capsys, tmp_path):
 def test_learners(said, capsys):
     out = said("learners")
     words = " ".join(out.split())
-    assert "(the default) effort, max_atoms, experts, bandwidth, regularization, kernel" in words
-    assert "All but auto take kernel, bandwidth, warmup, margin, loss, classes as well." in words
+    assert "(the default) O(B^2) for each" in words
+    assert "effort, max_atoms, experts, bandwidth, regularization, kernel" in words
+    assert "All but auto take kernel, bandwidth, warmup, margin, loss, classes as well," in words
+    linear = f", {words.partition('but no kernel and bandwidth: ')[2].partition('. Of a row')[0]},"
+    assert linear == ", adagrad, adam, ogd, ons, sketched_ons, vaw,"
     assert main(["learners", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["learners"].keys() == RECIPES.keys()
     assert found["rivals"].keys() == RIVALS.keys()
+    for name, one in DICTIONARIES.items():
+        assert found["dictionaries"][name]["reference"] == one.reference
+        assert all(told in words for told in (name, one.description, one.cost, one.unsuited, one.reference))
     for name, recipe in RECIPES.items():
         assert name in out
-        assert recipe.description in " ".join(out.split())
-        assert "bandwidth" in found["learners"][name]["parameters"]
+        assert recipe.description in words
+        assert f"{recipe.cost} a row; not for {recipe.avoid}; {recipe.reference}." in words
+        about = found["learners"][name]
+        assert (about["cost"], about["not_for"]) == (recipe.cost, recipe.avoid)
+        assert about["reference"] == recipe.reference
+        assert ("bandwidth" in about["parameters"]) is (f", {name}," not in linear)
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -381,6 +391,22 @@ def test_compare(answer, said, file):
     lines = [line for line in out.splitlines() if line.startswith(("sketched", "embedded", "online linear"))]
     assert len(lines) == 3
     assert "frontier" in out
+
+
+def test_compare_all_leaves_out_who_takes_too_long(answer, said, refused, file):
+    asked = [*COMPARE, "--learners", "all", "--seconds", "0.000001"]
+    found = answer(*asked)
+    (stays,) = (entry["name"] for entry in found["learners"])
+    assert RECIPES[stays].growth == 0
+    assert {stays, *found["left_out"]} == RECIPES.keys()
+    assert "left out, for it takes about" in found["left_out"]["embedded"]
+    assert "is for classification, not for regression" in found["left_out"]["perceptron"]
+    assert found["baselines"]
+    assert "embedded: left out, for it takes about" in " ".join(said(*asked).split())
+    few = answer(*COMPARE, "--learners", "ogd,kons", "--seconds", "1000")
+    assert {entry["name"] for entry in few["learners"]} == {"ogd", "kons"}
+    assert not few["left_out"]
+    assert "--seconds is 0" in refused(*COMPARE, "--learners", "all", "--seconds", "0", code=2)
 
 
 def test_compare_with_models_of_other_libraries(answer, said, refused, file, monkeypatch):
@@ -432,7 +458,7 @@ def test_compare_without_names(answer, file):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--learners", ""], 2, "--learners is missing: give some of auto, b_kons"),
+        (["--learners", ""], 2, "--learners is missing: give some of auto, adagrad"),
         (["--learners", "embedded,embeded"], 2, "did you mean 'embedded'?"),
         (["--learners", "embedded,embedded"], 2, "--learners has embedded twice"),
         (["--learners", "embedded:max_atoms"], 2, "--learners max_atoms: expected name=value"),

@@ -330,6 +330,60 @@ def test_names_that_would_steer_a_terminal(said, tmp_path):
     assert "[31mred" in said("run", "odd.csv", "--target", "\x1b[31mred", "--task", "regression")
 
 
+def test_names_in_errors_and_notices_do_not_steer_a_terminal(capsys, tmp_path):
+    Path("t.csv").write_text("\x1b[2Ja,b\u202e,\x9bc\n" + "1,x,2\n2,y,3\n" * 20)
+    assert main(["run", "t.csv", "--target", "nothing", "--learner", "embedded"]) == 2
+    assert main(["run", "t.csv", "--target", "2", "--learner", "embedded"]) == 0
+    out, err = capsys.readouterr()
+    assert "\\x1b[2Ja" in err
+    assert "b\\x202e" in err
+    assert not {"\x1b", "\x9b", "\u202e"} & {*out, *err}
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_output_that_nobody_reads_on_does_not_undo_a_run(file, more, monkeypatch):
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w", buffering=1) as closed:
+        monkeypatch.setattr("sys.stdout", closed)
+        assert main([*RUN, "--out", "out", "--quiet", *more]) == 0
+        monkeypatch.setattr("sys.stdout", None)  # closed from the start
+        assert main(["resume", "out", "--quiet", *more]) == 0
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("online", "metrics", "mse"), []),
+        (("classes",), 3),
+        (("window",), ["a"]),
+        (("relevances",), [[1]]),
+        (("experts",), [None]),
+        (("task",), {"a": 1}),
+        (("settings",), 7),
+    ],
+)
+def test_a_summary_that_somebody_changed(file, capsys, no_report, place, value):
+    assert main([*RUN, "--rows", "100", "--out", "out", "--quiet"]) == 0
+    found = inside = json.loads(Path("out/summary.json").read_text())
+    for key in place[:-1]:
+        inside = inside[key]
+    inside[place[-1]] = value
+    Path("out/summary.json").write_text(json.dumps(found))
+    capsys.readouterr()
+    assert main(["resume", "out", "--quiet"]) == 1
+    err = capsys.readouterr().err
+    assert "summary.json is not as a run has written it" in err
+    assert err.count("\n") == 1
+
+
+def test_a_run_that_was_killed_before_its_report_gets_it(file, said):
+    said(*RUN, "--rows", "100", "--out", "out")
+    os.remove("out/report.html")
+    assert "report.html" in said("resume", "out")
+    assert os.path.getsize("out/report.html") > 10_000
+
+
 def test_every_command_has_help(capsys):
     for command in (
         "run",

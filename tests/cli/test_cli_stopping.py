@@ -12,6 +12,8 @@ from kons.cli import main
 from kons.cli.stopping import SIGNALS, Stopping
 from kons.runs import Run
 
+EMBEDDED = ["--learner", "embedded", "--set", "max_atoms=20"]
+
 
 @pytest.fixture(autouse=True)
 def signals_are_heard():
@@ -28,6 +30,7 @@ def signals_are_heard():
 def test_the_first_is_noted_and_the_second_interrupts():
     before = signal.getsignal(signal.SIGINT)
     with Stopping() as stopping:
+        stopping.is_idle = lambda: False
         assert not stopping.asked()
         os.kill(os.getpid(), signal.SIGINT)
         assert stopping.asked()
@@ -37,9 +40,48 @@ def test_the_first_is_noted_and_the_second_interrupts():
     assert signal.getsignal(signal.SIGINT) is before
 
 
+class Idle:
+    """A pipe in which nothing comes after a few rows, but a signal."""
+
+    def __init__(self, number, *drops):
+        self.buffer = self
+        self._number, self._drops = number, iter(drops)
+
+    def read1(self, size=-1):
+        for drop in self._drops:
+            return drop
+        os.kill(os.getpid(), self._number)
+        return b""  # as if the source had ended then
+
+    read = read1
+
+
+ROWS = b"".join(b"%d,%d\n" % (i, i % 7) for i in range(1500))
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    "drops", [(), (b"a,y\n",), (b"a,y\n", ROWS[:90])], ids=["silent", "header", "few rows"]
+)
+def test_a_source_that_is_opened_is_left_at_once(monkeypatch, capsys, command, number, code, drops):
+    monkeypatch.setattr("sys.stdin", Idle(number, *drops))
+    assert main([command, "-", "--target", "y", "--out", "out"]) == code
+    assert capsys.readouterr().err.endswith("kons: stopped.\n")
+    assert not os.path.exists("out")
+
+
+@pytest.mark.parametrize("command", [["run", *EMBEDDED], ["compare", "--learners", "embedded,sketched"]])
+def test_a_pipe_that_is_idle_later_ends_with_what_there_is(monkeypatch, capsys, command):
+    monkeypatch.setattr("sys.stdin", Idle(signal.SIGTERM, b"a,y\n", ROWS))
+    assert main([*command, "-", "--target", "y", "--json", "--quiet"]) == 143
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows"] == 1024  # whole blocks
+    assert found["stopped"]
+
+
 def test_one_that_waits_is_interrupted_at_once():
     with Stopping() as stopping:
-        stopping.is_idle = lambda: True
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGTERM)
         assert stopping.asked()
@@ -89,7 +131,6 @@ def stopped_early(monkeypatch):
     return after
 
 
-EMBEDDED = ["--learner", "embedded", "--set", "max_atoms=20"]
 RUN = ["run", "houses.csv", "--target", "price", "--drop", "dear", *EMBEDDED, "--quiet"]
 
 

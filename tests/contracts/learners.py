@@ -8,9 +8,11 @@ from kons import (
     KONS,
     Classifier,
     EmbeddedKONS,
+    FeatureLearner,
     Gaussian,
     Laplace,
     Logistic,
+    Polynomial,
     Scaled,
     SketchedKONS,
     Squared,
@@ -18,6 +20,7 @@ from kons import (
 )
 from kons.kernels import FunctionKernel
 from kons.policies import Dependence, Fixed, Leverage
+from kons.recipes import rbp
 
 
 def overlap(x, z):
@@ -77,6 +80,22 @@ LEARNERS = {
         policy=Dependence(when_full="replace"),
         max_atoms=6,
     ),
+    "FeatureLearner, fastfood, momentum": lambda: FeatureLearner(
+        Gaussian(),
+        Squared(),
+        features="fastfood",
+        dimension=10,
+        curvature="diagonal",
+        momentum=0.9,
+        discount=0.99,
+        regularization=1e-3,
+    ),
+    "FeatureLearner, sketched": lambda: FeatureLearner(
+        Polynomial(degree=1), Logistic(), curvature="sketched", directions=2, regularization=5.0
+    ),
+    "FeatureLearner, sample": lambda: FeatureLearner(
+        Gaussian(), Squared(), features="sample", max_atoms=12, step_size=0.1, seed=1
+    ),
     "Classifier": lambda: Classifier(
         EmbeddedKONS(
             Gaussian(), Logistic(), bound=3.0, regularization=0.1, second_order="hessian", max_atoms=30
@@ -99,6 +118,7 @@ LEARNERS = {
     "Classifier, sketched": lambda: Classifier(
         SketchedKONS(Gaussian(), Squared(), regularization=0.1, policy=Leverage(floor=0.1), seed=1)
     ),
+    "Classifier, budget": lambda: Classifier(rbp(Gaussian(), max_points=10, seed=1)),
     "Scaled, in its warm-up": lambda: Scaled(EmbeddedKONS(Gaussian("auto"), Squared()), warmup=1000),
     "Scaled": lambda: Scaled(
         EmbeddedKONS(Gaussian("auto"), Squared(), regularization=0.1, second_order="hessian", max_atoms=30),

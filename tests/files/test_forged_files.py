@@ -11,9 +11,10 @@ import pytest
 
 from contracts.learners import LEARNERS, stream
 from files.forge import array_entry, pack, unpack
-from kons import Gaussian
+from kons import KONS, Gaussian, Squared
 from kons.errors import FileError, KonsError
 from kons.files import from_bytes, to_bytes
+from kons.kernels import FunctionKernel
 
 X, Y = stream(40)
 
@@ -214,6 +215,18 @@ def test_documents_that_say_something_else(parts, changes, message):
 )
 def test_documents_that_are_none(parts, text, message):
     assert_refused(pack({}, [], text=text), message)
+
+
+def test_documents_that_are_too_large(parts):
+    large = pack(*parts, text=b"[" + b"[]," * (1 << 23))
+    assert_refused(large, "its document has 25,165,825 bytes, at most 16,777,216")
+
+
+def test_what_would_be_too_large_to_be_read_is_not_written():
+    learner = KONS(FunctionKernel(lambda *_: 1.0), Squared())
+    learner.learn_one("a" * (1 << 24), 1.0)
+    with pytest.raises(FileError, match=r"at most 16,777,216 are read again. Are its points"):
+        to_bytes(learner)
 
 
 def test_a_tree_too_deep(parts):

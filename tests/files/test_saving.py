@@ -23,8 +23,8 @@ from kons.kernels import (
     RationalQuadratic,
     ScikitLearn,
 )
-from kons.losses import CustomLoss, SquaredHinge
-from kons.policies import Dependence, Fixed, Leverage
+from kons.losses import CustomLoss, Hinge, SquaredHinge
+from kons.policies import Budget, Dependence, Fixed, Leverage
 from kons.step_sizes import Constant, FromFunction, InverseSqrt
 
 X, Y = stream(50)
@@ -60,6 +60,8 @@ THINGS = [
     Squared(),
     Logistic(),
     SquaredHinge(),
+    Hinge(),
+    Budget(20, "project"),
     Dependence(1e-3, when_full="replace"),
     Leverage("theory", distortion=0.3, horizon=1000, failure=0.01),
     Constant(0.1),

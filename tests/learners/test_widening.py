@@ -13,6 +13,7 @@ from kons import (
     KORS,
     Classifier,
     EmbeddedKONS,
+    FunctionalGradient,
     Gaussian,
     Laplace,
     Linear,
@@ -20,12 +21,13 @@ from kons import (
     Polynomial,
     Scaled,
     SketchedKONS,
+    SlidingWindow,
     Squared,
 )
 from kons.errors import ConfigurationError, FileError, InputError
 from kons.evaluation import KernelGradientDescent
 from kons.kernels import FunctionKernel, ScikitLearn
-from kons.policies import Dependence, Fixed, Leverage
+from kons.policies import Budget, Dependence, Fixed, Leverage
 from kons.recipes import for_task
 from kons.scaling import RobustScaling, TargetScaling, median_bandwidth
 
@@ -49,6 +51,8 @@ LEARNERS = {
     "forgetting": lambda: embedded(Gaussian(0.7), Squared(), second_order="hessian", forgetting=0.99),
     "scikit-learn": lambda: embedded(ScikitLearn(RBF(0.7)), Squared(), second_order="hessian"),
     "exact": lambda: KONS(Gaussian(0.7), Squared(), regularization=0.05),
+    "budget": lambda: FunctionalGradient(Gaussian(0.7), Squared(), budget=Budget(20, "project")),
+    "window": lambda: SlidingWindow(Gaussian(0.7), window=20),
     "first order": lambda: KernelGradientDescent(Gaussian(0.7), Squared()),
     "sketched": lambda: SketchedKONS(Gaussian(0.7), Squared(), policy=Leverage(floor=0.3), seed=2),
     "sketched, two coins": lambda: SketchedKONS(

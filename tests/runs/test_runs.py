@@ -16,6 +16,7 @@ from processes import summary_of, whole_trace
 from kons.errors import ConfigurationError, FileError, InputError
 from kons.files import load
 from kons.recipes import for_task
+from kons.report import write_report
 from kons.runs import Run, Settings, Stopped, folder, pacing
 from kons.runs.circumstances import blas_threads
 from kons.streams import open_stream
@@ -201,7 +202,7 @@ def test_an_interruption_while_it_reads(settings, tmp_path, monkeypatch):
     def interrupted(start=0, **options):
         for block in blocks(start, **options):
             if block.first == 512:
-                assert run.is_reading
+                assert run.waiting.now
                 raise KeyboardInterrupt
             yield block
 
@@ -386,6 +387,23 @@ def test_a_changed_source_is_refused(unfinished, tmp_path):
         Run.resume(unfinished)
 
 
+def test_a_source_that_changed_in_its_middle_only_is_refused(settings, tmp_path, monkeypatch):
+    source = tmp_path / "rows.csv"
+    source.write_text(text() + "".join(f"{i % 10}.5,0.25,10.{i % 7}25\n" for i in range(12_000)))
+    with pytest.raises(Stopped):
+        Run.start(settings, tmp_path / "out").go(stop=stopped_after(2))
+    data, status = source.read_bytes(), source.stat()
+    middle = len(data) // 2
+    assert len(data) > 2**17 + 1000  # longer than both ends, which were looked at before
+    source.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
+    os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(FileError, match="has changed since the run began, though not in size and time"):
+        Run.resume(tmp_path / "out")
+    source.write_bytes(data)
+    os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert Run.resume(tmp_path / "out").go()["rows"] == ROWS + 12_000
+
+
 def test_other_versions_are_told(unfinished, monkeypatch, caplog):
     monkeypatch.setattr("kons.runs.run.versions", lambda: {"kons": "9.9"})
     Run.resume(unfinished).go()
@@ -404,6 +422,98 @@ def test_what_a_killed_process_left_is_swept(unfinished, settings, tmp_path):
     assert len(whole_trace(unfinished)["loss"]) == ROWS
     predictions = (tmp_path / "whole" / "predictions.csv").read_bytes()
     assert (unfinished / "predictions.csv").read_bytes() == predictions
+
+
+def everything_in(place):
+    """All files below a folder, by name, with what is in them."""
+    return {path.relative_to(place): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def others(tmp_path):
+    """A folder of somebody else, with names as a run has them."""
+    place = tmp_path / "others"
+    (place / "trace").mkdir(parents=True)
+    for name in ("predictions.csv", "summary.json", "report.html", "model.kons", "checkpoint.kons"):
+        (place / name).write_text(f"mine: {name}")
+    for name in ("mine.npz", "000000.npz", "000009.npz", ".000009.npz.0f.tmp"):
+        (place / "trace" / name).write_text(f"mine: {name}")
+    return place
+
+
+LINKED = ["checkpoint.kons", "trace", "summary.json", "model.kons", "report.html", "trace/000009.npz"]
+LINKS = [*((name, os.symlink) for name in (*LINKED, "predictions.csv")), ("predictions.csv", os.link)]
+
+
+@pytest.mark.parametrize(("name", "link"), LINKS)
+def test_nothing_is_written_or_removed_through_a_link(unfinished, settings, others, name, link):
+    before = everything_in(others)
+    if (unfinished / name).exists():
+        (shutil.rmtree if name == "trace" else os.unlink)(unfinished / name)
+    link(others / name, unfinished / name)
+    for begin in (lambda: Run.resume(unfinished), lambda: Run.start(settings, unfinished, force=True)):
+        with pytest.raises(FileError, match=rf"{name} is a link, .*: move it away"):
+            begin()
+    assert everything_in(others) == before
+
+
+def test_a_finished_run_is_not_completed_through_a_link(settings, others):
+    Run.start(settings, others.parent / "out").go()
+    (others.parent / "out" / "predictions.csv").unlink()
+    (others.parent / "out" / "predictions.csv").symlink_to(others / "predictions.csv")
+    for complete in (folder.require_finished, write_report):
+        with pytest.raises(FileError, match=r"predictions\.csv is a link"):
+            complete(others.parent / "out")
+
+
+def test_only_what_the_run_wrote_is_removed(unfinished, settings):
+    for name in ("mine.npz", "7.npz", "notes.txt"):
+        (unfinished / "trace" / name).write_text("mine")
+    (unfinished / "frontier.png").write_text("mine")
+    (unfinished / ".summary.json.0f.tmp").mkdir()
+    for go in (Run.resume(unfinished).go, Run.start(settings, unfinished, force=True).go):
+        go()
+        assert {name: (unfinished / "trace" / name).read_text() for name in ("mine.npz", "7.npz")}
+        assert (unfinished / "trace" / "notes.txt").exists()
+        assert (unfinished / "frontier.png").exists()
+
+
+def test_force_replaces_runs_only(settings, others, tmp_path):
+    before = everything_in(others)
+    for run in (None, "", "[]", "{}", '{"kind": "experiment"}'):
+        if run is not None:
+            (others / "run.json").write_text(run)
+        with pytest.raises(
+            ConfigurationError, match=r"others holds \S+ and no run: --force replaces runs only"
+        ):
+            Run.start(settings, others, force=True)
+    (others / "run.json").unlink()
+    assert everything_in(others) == before
+
+
+def test_force_does_not_replace_its_own_source(settings, tmp_path):
+    Run.start(settings, tmp_path / "out").go()
+    before = everything_in(tmp_path / "out")
+    again = Settings("out/predictions.csv", "prediction", learner="embedded", parameters=SMALL)
+    with pytest.raises(ConfigurationError, match=r"predictions\.csv is a file of the run in .*out"):
+        Run.start(again, tmp_path / "out", force=True)
+    assert everything_in(tmp_path / "out") == before
+
+
+def test_a_run_that_is_finished_meanwhile_is_not_cut_to_its_checkpoint(unfinished, monkeypatch):
+    """Whoever resumes it second waits at the door, and reads what there is then."""
+    honest = folder.FolderWriter.claim
+
+    def finish_first(writer):
+        monkeypatch.setattr(folder.FolderWriter, "claim", honest)
+        Run.resume(unfinished).go()
+        honest(writer)
+
+    monkeypatch.setattr(folder.FolderWriter, "claim", finish_first)
+    with pytest.raises(ConfigurationError, match="is finished"):
+        Run.resume(unfinished)
+    assert len(whole_trace(unfinished)["loss"]) == ROWS
+    assert len(cells(unfinished / "predictions.csv")["row"]) == ROWS
 
 
 def test_a_source_that_changes_meanwhile_is_told(settings, tmp_path):

@@ -58,8 +58,8 @@ def test_what_was_edited_is_refused(values):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"learner": "embeded"}, "no learner 'embeded': did you mean 'embedded'\\? There are auto, b_kons"),
-        ({"learner": "xyz"}, "no learner 'xyz'. There are auto, b_kons"),
+        ({"learner": "embeded"}, "no learner 'embeded': did you mean 'embedded'\\? There are auto, adagrad"),
+        ({"learner": "xyz"}, "no learner 'xyz'. There are auto, adagrad"),
         (
             {"parameters": {"max_atom": 5}},
             "takes no parameter 'max_atom': did you mean 'max_atoms'\\? It takes",

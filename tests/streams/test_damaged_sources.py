@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import effort
-from kons.errors import KonsError
+from kons.errors import InputError, KonsError
 from kons.streams import open_stream
 
 TABLE = [
@@ -131,6 +131,56 @@ def test_every_cut_off_file(tmp_path, name):
     for length in range(0, len(data), max(1, len(data) // effort.amount(12, 200))):
         path.write_bytes(data[:length])
         attempt(path, rng)
+
+
+def columns_of(kind, count):
+    """A small file with so many columns."""
+    names = [f"c{i}" for i in range(count)]
+    if kind == "parquet":
+        stream = io.BytesIO()
+        pa.parquet.write_table(pa.table({name: [1.0] for name in names}), stream)
+        return stream.getvalue()
+    return {
+        "csv": ",".join(names) + "\n1,2\n",
+        "txt": " ".join(names) + "\n1 2\n",
+        "jsonl": json.dumps(dict.fromkeys(names, 1.0)) + "\n",
+        "libsvm": f"1 1:1\n0 {count}:1\n",
+        "arff": "".join(f"@attribute {name} numeric\n" for name in names) + "@data\n1,2\n",
+    }[kind].encode()
+
+
+@pytest.mark.parametrize("kind", ["csv", "txt", "jsonl", "libsvm", "arff", "parquet"])
+def test_small_files_with_too_many_columns_are_refused(tmp_path, kind):
+    path = tmp_path / f"wide.{kind}"
+    path.write_bytes(columns_of(kind, 20_001))
+    with pytest.raises(InputError, match=r"20,001.*at most 20,000"):
+        open_stream(path, "c1", quiet=True)
+
+
+def test_keys_that_come_later_are_counted_too(tmp_path):
+    path = tmp_path / "wide.jsonl"
+    path.write_text('{"y": 1}\n' * 1000 + "".join(f'{{"c{i}": 1}}\n' for i in range(20_001)))
+    with pytest.raises(InputError, match=r"20,002 columns, at most 20,000"):
+        open_stream(path, "y", quiet=True)
+
+
+def test_a_long_text_in_every_row_is_in_memory_once(tmp_path):
+    long, rows = "x" * 200_000, 2000
+    texts = pa.DictionaryArray.from_arrays(pa.array([0, 1] * (rows // 2), pa.int8()), [long, long + "y"])
+    pa.parquet.write_table(
+        pa.table({"a": texts, "y": np.arange(rows) % 7.0}), tmp_path / "t.parquet", store_schema=False
+    )
+    before = pa.default_memory_pool().max_memory()
+    stream = open_stream(tmp_path / "t.parquet", "y", task="regression", quiet=True)
+    assert sum(len(block.y) for block in stream.blocks()) == rows
+    assert pa.default_memory_pool().max_memory() < before + 1e8  # as texts they are 4e8
+
+
+def test_rows_of_parquet_that_are_too_long_are_refused(tmp_path):
+    table = pa.table({"a": ["x" * (1 << 24)] * 2, "y": [1.0, 2.0]})
+    pa.parquet.write_table(table, tmp_path / "t.parquet", use_dictionary=False, compression="zstd")
+    with pytest.raises(InputError, match="rows have 16 MB, at most 16 MB"):
+        open_stream(tmp_path / "t.parquet", "y", quiet=True)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import kons
-from kons.errors import FileError
+from kons.errors import ConfigurationError, FileError
 from kons.files import from_bytes, to_bytes
 from kons.streams import open_stream
 from kons.streams.untidy import untidy_table
@@ -162,3 +162,45 @@ def test_whole_numbers_as_categories_are_the_same_in_all_files(tmp_path, learned
     np.testing.assert_array_equal(encoder.look(records_of(frame, encoder.columns)), expected)
     dicts = frame.to_dict("records")
     np.testing.assert_array_equal(encoder.look(records_of(dicts)), expected)
+
+
+FORGED = [
+    (("target",), None),
+    (("target",), {}),
+    (("time",), "nowhere"),
+    (("time",), [1, 2]),
+    (("task",), "x"),
+    (("lags",), [None]),
+    (("lags", 0), ["a"]),
+    (("lags", 0, 0), "nowhere"),
+    (("lags", 0, 1), 1e300),
+    (("lags", 0, 1), 0),
+    (("horizon",), {}),
+    (("horizon",), -1),
+    (("horizon",), 10**30),
+    (("columns", 0), 7),
+    (("columns", 0, "name"), 7),
+    (("columns", 0, "name"), "b"),
+    (("columns", 0, "kind"), "x"),
+    (("columns", 0, "order"), 0),
+    (("columns", 0, "order"), {}),
+    (("columns", 0, "style", "decimal"), 5),
+    (("columns", 0, "style", "thousands"), []),
+    (("columns", 0, "na_values"), [1]),
+    (("target_style", "signs"), [1]),
+    (("na_values",), 5),
+]
+
+
+@pytest.mark.parametrize(("place", "value"), FORGED)
+def test_a_plan_that_somebody_changed_is_refused(tmp_path, place, value):
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "1,2,3\n4,5,6\n" * 20)
+    found = open_stream(tmp_path / "t.csv", "y", lag="target:1", quiet=True).plan.to_dict()
+    plan = json.loads(json.dumps(found))
+    assert open_stream(tmp_path / "t.csv", plan=plan, quiet=True).target == "y"
+    inside = plan
+    for key in place[:-1]:
+        inside = inside[key]
+    inside[place[-1]] = value
+    with pytest.raises(ConfigurationError, match="plan is not one that"):
+        open_stream(tmp_path / "t.csv", plan=plan, quiet=True)

@@ -2,11 +2,13 @@
 
 import bz2
 import codecs
+import contextlib
 import csv
 import gzip
 import io
 import json
 import lzma
+import sys
 import tracemalloc
 import zipfile
 
@@ -334,6 +336,68 @@ def test_a_quote_that_never_ends_is_not_read_to_the_end_of_a_large_file(file, mo
     monkeypatch.setattr("kons.streams.delimited.LONGEST", 5000)
     with pytest.raises(InputError, match="line 1: not text, but binary data"):
         open_stream(file("x" * 20_000), "y")
+
+
+class Drops:
+    """A pipe that comes in drops."""
+
+    def __init__(self, drops):
+        self.buffer = self
+        self._drops = iter(drops)
+
+    def read1(self, size=-1):
+        return next(self._drops, b"")
+
+    read = read1
+
+
+DECLARED = b"@relation r\n@attribute a numeric\n@attribute price numeric\n@data\n1,2\n2,3\n"
+WITHOUT_END = {
+    "a name in quotes": ("csv", b'id,"width 12,height,price\n', b'1,3""25,4,5\n', b""),
+    "a name": ("csv", b"id,width", b"x", b""),
+    "comments": ("arff", b"", b"%\n", DECLARED),
+    "a comment": ("arff", b"", b"%", b"\n" + DECLARED),
+    "blanks before a list": ("jsonl", b"", b"  ", b'[{"price": 1}, {"price": 2}]'),
+    "blank lines": ("jsonl", b'{"price": 1}\n', b"\n", b'{"price": 2}\n'),
+    "a text in a list": ("jsonl", b'[{"price": 1, "a": "', b'\\"', b'"}]'),
+    "a cell in quotes": ("csv", b'a,price\n1,2\n"', b'3""25\n', b'",4\n'),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_END)
+def test_what_has_no_end_costs_no_more_than_its_length(monkeypatch, name):
+    """Calls of functions, not seconds, in a pipe that comes in drops."""
+    kind, head, drop, tail = WITHOUT_END[name]
+
+    def calls(drops):
+        count = 0
+
+        def counted(frame, event, argument):
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        monkeypatch.setattr("sys.stdin", Drops([head, *[drop] * drops, tail]))
+        before = sys.getprofile()
+        sys.setprofile(counted)
+        try:
+            with contextlib.suppress(InputError):
+                stream = open_stream("-", "price", format=kind, task="regression", quiet=True)
+                list(stream.blocks())
+        finally:
+            sys.setprofile(before)
+        return count
+
+    calls(10)  # what is imported and cached by the first
+    assert calls(4000) < 2.5 * calls(2000)
+
+
+@pytest.mark.parametrize("target", [[1, 2], {"a": 1}, []])
+def test_a_list_among_targets_is_a_bad_cell(file, target):
+    rows = [{"a": i / 2, "y": target if i == 40 else i * 1.5} for i in range(60)]
+    path = file("".join(json.dumps(row) + "\n" for row in rows), "t.jsonl")
+    with pytest.raises(InputError, match="line 41, column 'y'"):
+        whole(open_stream(path, "y", quiet=True))
+    assert len(whole(open_stream(path, "y", on_bad_row="skip", quiet=True))[1]) == 59
 
 
 def test_rows_before_a_bad_one_are_handed_on(file):

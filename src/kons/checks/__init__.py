@@ -18,6 +18,9 @@ check                              the promise
 ``raw_records_may_wait``           ... and targets that come late
 ``memory_stays_within_the_cap``    never more than ``max_atoms`` points
 =================================  =====================================================================
+
+A dictionary has those that are not about targets, ``atoms_have_weights`` (atoms, weights and coordinates
+that fit together, as copies) and ``blocks_give_the_same_atoms``: :func:`check_dictionary`.
 """
 
 from __future__ import annotations
@@ -28,11 +31,20 @@ from typing import Any
 
 from kons.arrays import require_integer, require_number
 from kons.checks.battery import CHECKS, Check
+from kons.checks.dictionaries import DICTIONARY_CHECKS
 from kons.checks.subject import STRETCHES, CheckFailed, Rows, Subject, sign_stream, under_test
 from kons.errors import ConfigurationError
 from kons.learners.protocol import as_learner
 
-__all__ = ["CHECKS", "Check", "CheckFailed", "check_learner", "sign_stream"]
+__all__ = [
+    "CHECKS",
+    "DICTIONARY_CHECKS",
+    "Check",
+    "CheckFailed",
+    "check_dictionary",
+    "check_learner",
+    "sign_stream",
+]
 
 
 def check_learner(
@@ -78,12 +90,47 @@ def check_learner(
     >>> len(ran) == len(CHECKS)
     True
     """
+    return _run(CHECKS, make, stream, stretches, columns or {}, skip, tolerance)
+
+
+def check_dictionary(
+    make: Any,
+    *,
+    stream: Rows = sign_stream,
+    stretches: Sequence[tuple[int, int]] = STRETCHES,
+    skip: Mapping[str, str] | None = None,
+    tolerance: float = 1e-8,
+) -> list[str]:
+    """Run every check on a dictionary, which has ``update``, ``size``, ``atoms``, ``weights``, ``transform``.
+
+    Those of :func:`check_learner` that are not about targets, and two of its own. Parameters as there;
+    targets of the stream are not looked at. ``state``, ``parameters`` and ``from_state`` make it one that
+    is saved.
+
+    >>> from kons import Gaussian
+    >>> from kons.dictionaries import UniformSample
+    >>> ran = check_dictionary(lambda: UniformSample(Gaussian(), max_atoms=10))
+    >>> "blocks_give_the_same_atoms" in ran, len(ran) == len(DICTIONARY_CHECKS)
+    (True, True)
+    """
+    return _run(DICTIONARY_CHECKS, make, stream, stretches, {}, skip, tolerance)
+
+
+def _run(
+    checks: Mapping[str, Check],
+    make: Any,
+    stream: Rows,
+    stretches: Sequence[tuple[int, int]],
+    columns: Mapping[int, int],
+    skip: Mapping[str, str] | None,
+    tolerance: float,
+) -> list[str]:
     if not isinstance(skip, Mapping | None):
         raise ConfigurationError(f"skip is {skip!r}, expected a dict: name of a check -> why it is skipped.")
     skip = dict(skip or {})
     for name, reason in skip.items():
-        if name not in CHECKS:
-            raise ConfigurationError(f"skip names {name!r}; there are {', '.join(CHECKS)}.")
+        if name not in checks:
+            raise ConfigurationError(f"skip names {name!r}; there are {', '.join(checks)}.")
         if not isinstance(reason, str) or not reason.strip():
             raise ConfigurationError(f"skip[{name!r}] is {reason!r}, expected the reason in words.")
     if not callable(make):
@@ -93,9 +140,9 @@ def check_learner(
         make = lambda: copy.deepcopy(pattern)  # noqa: E731
     tolerance = require_number(tolerance, "tolerance", at_least=0.0)
     _require_stretches(stretches)
-    subject = Subject(lambda: under_test(make()), stream, tolerance, stretches, columns or {})
+    subject = Subject(lambda: under_test(make()), stream, tolerance, stretches, columns)
     ran = []
-    for name, check in CHECKS.items():
+    for name, check in checks.items():
         if name in skip:
             continue
         try:

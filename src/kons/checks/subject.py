@@ -143,6 +143,9 @@ def _joined(parts: list[Any]) -> Any:
 
 def learn(learner: Any, X: Any, y: Any, block_size: int | None = None) -> dict[str, Any]:
     """Let it learn rows; the columns of its trace."""
+    if "advance" not in verbs_of(learner):
+        learner.update(X)
+        return {}
     names = inspect.signature(learner.advance).parameters
     given = {"y": y, "block_size": block_size}
     trace = learner.advance(X, **{name: given[name] for name in given if name in names})
@@ -163,7 +166,7 @@ def learn_row(learner: Any, X: Any, y: Any) -> None:
 
 def under_test(thing: Any) -> Any:
     """Itself, if it takes blocks of rows from callers; else behind the border that kons puts before it."""
-    return thing if "advance" in verbs_of(thing) else as_learner(thing)
+    return thing if {"advance", "update"} & verbs_of(thing) else as_learner(thing)
 
 
 def learns_rows(learner: Any) -> bool:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
-from kons.cli.wording import with_flags
+from kons.cli.wording import printable, with_flags
 from kons.errors import ConfigurationError, KonsError, MissingExtraError, logger
 
-__all__ = ["FAILED", "USAGE", "fail", "main"]
+__all__ = ["FAILED", "USAGE", "fail", "main", "perhaps_unread"]
 
 FAILED, USAGE = 1, 2
 INTERRUPTED = 130
@@ -28,6 +28,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0.1.0
     0
     """
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        closed = [name for name in ("stdout", "stderr") if getattr(sys, name) is None]  # by who started it
+        for name in closed:
+            setattr(sys, name, nowhere)
+        try:
+            return _main(arguments)
+        finally:
+            for name in closed:
+                setattr(sys, name, None)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     try:
         import rich  # noqa: F401 - only the commands need it, but the answer should come at once
 
@@ -44,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail(f"--{error}" if error.parameter else str(error), USAGE)
     except KonsError as error:
         return fail(str(error))
-    except KeyboardInterrupt:
-        return fail("stopped.", INTERRUPTED)
+    except KeyboardInterrupt as error:
+        return fail("stopped.", getattr(error, "exit_code", INTERRUPTED))
     except MemoryError:
         return fail("out of memory: exact KONS keeps rows^2/2 numbers; use fewer rows (--rows).")
     except BrokenPipeError:  # whoever read our output has left
@@ -58,6 +70,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         logger.debug("the command failed", exc_info=True)
         return fail(f"unexpected {type(error).__name__}: {error} (a bug: please report it)")
+
+
+@contextmanager
+def perhaps_unread() -> Iterator[None]:
+    """Around what is printed of something that is done and saved: it is so, whoever reads on."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _give_up_output()
 
 
 def _give_up_output() -> None:
@@ -74,5 +96,5 @@ def _give_up_output() -> None:
 def fail(message: str, code: int = FAILED) -> int:
     """One line on standard error; returns the exit code."""
     with suppress(OSError):  # a standard error that is full: the code still says it
-        print("kons: " + with_flags(" ".join(message.split())), file=sys.stderr, flush=True)
+        print("kons: " + printable(with_flags(" ".join(message.split()))), file=sys.stderr, flush=True)
     return code

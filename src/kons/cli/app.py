@@ -145,6 +145,7 @@ def compare(
     *,
     target: options.Target = None,
     learners: options.Names = None,
+    seconds: float | None = None,
     effort: options.Effort = None,
     set: options.Texts = None,
     out: Path | None = None,
@@ -168,12 +169,16 @@ def compare(
 
     kons compare houses.csv --target price --learners auto,lightgbm,river_arf
 
+    kons compare houses.csv --target price --learners all --seconds 20
+
     Parameters
     ----------
     learners
         Names from kons learners: a,b,c; parameters of one behind a colon: embedded:max_atoms=50.
         Models of other libraries, too: lightgbm, river_arf; all are then asked row by row.
-        Default: auto,embedded.
+        all: every learner there is. Default: auto,embedded.
+    seconds
+        A learner that would take longer is left out. Default: 60 with --learners all.
     set
         A parameter for all learners that take it: --set bandwidth=2; several times for several.
     out
@@ -192,7 +197,15 @@ def compare(
     shared = together({"effort": effort}, assignments(set or ()), "--set")
     chosen = compare.contenders(compare.DEFAULT if learners is None else learners, shared)
     return compare.start(
-        settings, chosen, out, drawn=picture, force=force, json=json, quiet=quiet, command=_typed
+        settings,
+        chosen,
+        out,
+        drawn=picture,
+        seconds=compare.seconds_for(learners, seconds),
+        force=force,
+        json=json,
+        quiet=quiet,
+        command=_typed,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kons.arrays import require_number
 from kons.cli.files import require_picture, save_picture
 from kons.cli.run import with_report
 from kons.cli.screen import RunBar, Sheet, notices, print_json
@@ -22,18 +23,21 @@ from kons.runs import compare as compare_learners
 from kons.runs.comparison import Contender
 from kons.runs.folder import require_place
 from kons.runs.settings import require_learner
+from kons.runs.waiting import Waiting
 from kons.streams import Stream
 
-__all__ = ["DEFAULT", "contenders", "start"]
+__all__ = ["DEFAULT", "contenders", "seconds_for", "start"]
 
 #: Who is compared where nobody is named.
 DEFAULT = ("auto", "embedded")
+#: The name that stands for all learners, and the seconds that each of them may take.
+ALL, SECONDS = "all", 60.0
 
 
 def contenders(names: Sequence[str], shared: dict[str, Any]) -> dict[str, Contender]:
     """Learners as they are typed: ``embedded``, or ``embedded:max_atoms=50`` with parameters of its own.
 
-    What is ``shared`` goes to those that take it; somebody must.
+    ``all`` is every learner of the registry. What is ``shared`` goes to those that take it; somebody must.
 
     >>> list(contenders(["kons", "embedded:max_atoms=50"], {"bandwidth": 2.0}).values())[1].parameters
     {'bandwidth': 2.0, 'max_atoms': 50}
@@ -42,7 +46,7 @@ def contenders(names: Sequence[str], shared: dict[str, Any]) -> dict[str, Conten
         raise ConfigurationError(f"--learners is missing: give some of {', '.join(RECIPES)}, as a,b,c.")
     found: dict[str, Contender] = {}
     used: set[str] = set()
-    for typed in names:
+    for typed in [name for each in names for name in (RECIPES if each == ALL else [each])]:
         learner, *own = typed.split(":")
         require_learner(learner, rivals=True)
         takes = RECIPES[learner].accepts if learner in RECIPES else ()
@@ -56,12 +60,24 @@ def contenders(names: Sequence[str], shared: dict[str, Any]) -> dict[str, Conten
     return found
 
 
+def seconds_for(names: Sequence[str] | None, seconds: float | None) -> float | None:
+    """What each learner may take; None: no limit.
+
+    >>> seconds_for(["all"], None), seconds_for(["embedded"], None)
+    (60.0, None)
+    """
+    if seconds is not None:
+        return require_number(seconds, "--seconds", above=0.0)
+    return SECONDS if names is not None and ALL in names else None
+
+
 def start(
     settings: Settings,
     learners: dict[str, Contender],
     out: Path | None,
     *,
     drawn: Path | None,
+    seconds: float | None = None,
     force: bool,
     json: bool,
     quiet: bool,
@@ -69,12 +85,16 @@ def start(
 ) -> int:
     """Compare, and say how it went; returns the exit code."""
     if out is not None:
-        require_place(out, force=force)
+        require_place(out, force=force, source=settings.source)
     if drawn is not None:
         require_picture(drawn, force=force)
+    waiting = Waiting()
     with notices(quiet=quiet) as console, Stopping() as stopping:
+        stopping.is_idle = lambda: waiting.now
         with RunBar(console, f"{len(learners)} learners", quiet=quiet, what="best loss") as bar:
-            result = compare_learners(settings, learners, bar, stopping.asked, quiet=quiet)
+            result = compare_learners(
+                settings, learners, bar, stopping.asked, seconds=seconds, quiet=quiet, waiting=waiting
+            )
         files: list[str] = []
         if out is not None:
             result.write(out, force=force, command=["kons", *command])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ import numpy as np
 
 from kons.cli.files import find_model, open_model
 from kons.cli.screen import Sheet, print_json
+from kons.errors import ConfigurationError
 from kons.learners import Scaled
 from kons.learners.protocol import as_learner
+from kons.report.folder import as_number, as_text
+from kons.streams import Plan
 
 __all__ = ["show"]
 
@@ -36,8 +40,9 @@ def _describe(path: Path) -> dict[str, Any]:
     """What JSON can hold of a model."""
     path = find_model(path)
     thing, told = open_model(path)
-    learner, plan = as_learner(thing), told.get("plan")
-    plan = plan if isinstance(plan, dict) else {}
+    learner, plan = as_learner(thing), dict[str, Any]()
+    with suppress(ConfigurationError):  # of a model that is no run's, or that somebody has changed
+        plan = Plan.from_dict(told["plan"]).to_dict() if "plan" in told else {}
     features = learner.feature_names
     relevances = learner.relevances if learner.rows_seen else None
     by_column = learner.column_relevances
@@ -54,14 +59,14 @@ def _describe(path: Path) -> dict[str, Any]:
         "what": told.get("what"),
         "format_version": told.get("version"),
         "written_by": told.get("written_by"),
-        "learner": told.get("learner"),
-        "source": told.get("source"),
+        "learner": told.get("learner") and as_text(told["learner"]),
+        "source": told.get("source") and as_text(told["source"]),
         "target": plan.get("target"),
         "task": plan.get("task") or ("classification" if learner.labelled else None),
         "rows_learned": learner.rows_seen,
         "atoms": learner.size,
-        "loss": told.get("loss"),
-        "loss_name": told.get("loss_name"),
+        "loss": as_number(told.get("loss")),
+        "loss_name": told.get("loss_name") and as_text(told["loss_name"]),
         "parameters": {name: _plain(value) for name, value in parameters.items()},
         "warming_up": learner.warming_up,
         "scaling": _scaling(thing, features),

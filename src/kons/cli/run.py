@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from kons.cli import fail
+from kons.cli import fail, perhaps_unread
 from kons.cli.outcome import print_outcome
 from kons.cli.screen import RunBar, Sheet, notices, print_json
 from kons.cli.stopping import Stopping
 from kons.errors import ConfigurationError, KonsError, MissingExtraError, announce, as_word
 from kons.runs import Run, Settings, Stopped
-from kons.runs.folder import require_finished
+from kons.runs.folder import changed, require_finished
 
 __all__ = ["report", "resume", "start", "with_report"]
 
@@ -55,17 +56,22 @@ def _finished(folder: Path, summary: dict[str, Any], *, json: bool) -> int:
     files = [name for name in FILES if (folder / name).exists()]
     announce(f"the run in {folder} is finished.")
     files += [REPORT] if (folder / REPORT).exists() else with_report(folder)
-    if json:
-        print_json(summary)
-    else:
-        source = summary.get("settings", {}).get("source", folder)
-        name = "standard input" if source == "-" else str(source)
-        print_outcome(summary, name, folder, files)
+    with perhaps_unread():
+        if json:
+            print_json(summary)
+        else:
+            asked = summary.get("settings")
+            source = asked.get("source", folder) if isinstance(asked, dict) else folder
+            name = "standard input" if source == "-" else str(source)
+            try:
+                print_outcome(summary, name, folder, files)
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+                raise changed(folder) from None
     return 0
 
 
 def _go(run: Run, console: Console, stopping: Stopping, *, json: bool, quiet: bool) -> int:
-    stopping.is_idle = lambda: run.is_reading
+    stopping.is_idle = lambda: run.waiting.now
     name = Path(run.stream.source).name
     try:
         what = "error rate" if run.stream.task == "classification" else "loss"
@@ -79,10 +85,11 @@ def _go(run: Run, console: Console, stopping: Stopping, *, json: bool, quiet: bo
     files = list(FILES)
     if folder is not None:
         files += with_report(folder)
-    if json:
-        print_json(summary)
-    else:
-        print_outcome(summary, run.stream.source, folder, files)
+    with nullcontext() if folder is None else perhaps_unread():
+        if json:
+            print_json(summary)
+        else:
+            print_outcome(summary, run.stream.source, folder, files)
     return stopping.exit_code if run.was_stopped else 0
 
 

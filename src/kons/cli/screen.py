@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from kons.cli.wording import with_flags
+from kons.cli.wording import printable, with_flags
 from kons.errors import KonsWarning
 from kons.runs.summary import finite
 
@@ -39,7 +39,7 @@ class _ToConsole(logging.Handler):
         self._shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        message = with_flags(record.getMessage())
+        message = printable(with_flags(record.getMessage()))
         if message not in self._shown:
             self._shown.add(message)
             self.console.print(message, style="dim", markup=False, highlight=False)
@@ -123,11 +123,18 @@ Cell = str | tuple[str, str]
 """Words, or words and their style."""
 
 
+class _Output(Console):
+    """Standard output; whether it matters that nobody reads on, the command knows."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class Sheet:
     """Standard output for people: words as they stand, tables without lines, made safe for the terminal."""
 
     def __init__(self) -> None:
-        self._console = Console(highlight=False, markup=False, emoji=False)
+        self._console = _Output(highlight=False, markup=False, emoji=False)
 
     def say(self, *parts: Cell, soft_wrap: bool = False) -> None:
         """A line, or an empty one."""
@@ -185,9 +192,7 @@ class Sheet:
     def _safe(self, text: str) -> str:
         """Names from a file may hold letters that this terminal cannot show, or that would steer it."""
         encoding = self._console.encoding
-        text = text.replace("\N{NO-BREAK SPACE}", " ")
-        shown = (c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
-        return "".join(shown).encode(encoding, "backslashreplace").decode(encoding)
+        return printable(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def print_json(document: dict[str, Any]) -> None:

@@ -10,21 +10,29 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self
 
-__all__ = ["Stopping"]
+__all__ = ["Interrupted", "Stopping"]
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class Interrupted(KeyboardInterrupt):
+    """By a signal, whose exit code it has, as shells have it: 128 and its number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number
 
 
 class Stopping:
     """Whether the user has asked to stop; in effect inside ``with``.
 
-    A run that waits for rows is interrupted at once: see :attr:`is_idle`.
+    What waits for rows, or has not begun, is interrupted at once: see :attr:`is_idle`.
     """
 
     def __init__(self) -> None:
         self.number = 0
         """Of the first signal, 0 before."""
-        self.is_idle: Callable[[], bool] = lambda: False
+        self.is_idle: Callable[[], bool] = lambda: True
         """Whether there is nothing to finish: the first signal is then a KeyboardInterrupt as well."""
         self._before: dict[int, Any] = {}
 
@@ -34,8 +42,8 @@ class Stopping:
 
     @property
     def exit_code(self) -> int:
-        """As shells have it: 128 and the number of the signal."""
-        return 128 + (self.number or signal.SIGINT)
+        """Of the first signal."""
+        return Interrupted(self.number or signal.SIGINT).exit_code
 
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
@@ -56,11 +64,9 @@ class Stopping:
             signal.signal(number, before)
 
     def _come(self, number: int, _: object) -> None:
-        if self.number:
-            raise KeyboardInterrupt
-        self.number = number
-        if self.is_idle():
-            raise KeyboardInterrupt
+        first, self.number = not self.number, self.number or number
+        if not first or self.is_idle():
+            raise Interrupted(self.number)
         if sys.stderr is not None and sys.stderr.isatty():
             # Not print: it may be what was interrupted.
             with suppress(OSError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["with_flags"]
+__all__ = ["printable", "with_flags"]
 
 # What the library says, and what is typed.
 WORDS = (
@@ -32,6 +32,16 @@ WORDS = (
     (r"^model (\S+) (does not know|has no encoder)", r"--model \1 \2"),
     (r"^model (\S+) has decided (\w+)", r"--model \1 has decided --\2"),
 )
+
+
+def printable(text: str) -> str:
+    r"""Names from a file may hold letters that would steer a terminal.
+
+    >>> printable("\x1b[2Jname")
+    '\\x1b[2Jname'
+    """
+    text = text.replace("\N{NO-BREAK SPACE}", " ")
+    return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
 
 
 def with_flags(message: str) -> str:

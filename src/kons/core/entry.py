@@ -13,7 +13,17 @@ import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled, inlined, inner
-from kons.core.ledger import EVERYTHING, SKETCH, SPAN_FIXED, SPAN_LEVERAGE, TOTALS, Entries, PackedRules
+from kons.core.ledger import (
+    ALL,
+    CAPPED,
+    EVERYTHING,
+    SKETCH,
+    SPAN_FIXED,
+    SPAN_LEVERAGE,
+    TOTALS,
+    Entries,
+    PackedRules,
+)
 from kons.core.leverage import keep_probability, leverage_overestimate
 
 __all__ = [
@@ -78,7 +88,8 @@ def toss(t: int, rows: Entries, rules: PackedRules, weight: float, N: Matrix, to
     verdict = settle_inverse_form(N, t, row.self_kernel, rules[0].regularization, trace)
     row.clipped = row.clipped or verdict > 0
     row.sampler_inverse_form = N[t, t]
-    row.leverage_estimate = leverage_overestimate(weight * N[t, t], rules[0].distortion)
+    mass = weight * N[t, t]
+    row.leverage_estimate = leverage_overestimate(mass, rules[0].distortion, rules[0].counts_itself)
     row.probability = keep_probability(row.leverage_estimate, rules[0].oversampling, rules[0].floor)
     row.kept = row.uniform < row.probability
     # KORS's importance is 1/p with the p of its own coin: the floored one only if it is shared.
@@ -145,12 +156,12 @@ def grow(
     T: Matrix,
     totals: Vector,
 ) -> bool:
-    """Make row t an atom of the span, if it is chosen; every row enters A itself."""
+    """Make row t an atom of the span, if it is chosen; every row that is learned enters A itself."""
     row = rows[t]
     sound = True
     row.kept = False
     outside = R[t, t] > rules[0].tolerance * row.self_kernel
-    chosen = outside
+    chosen = outside and (rules[0].updates == ALL or row.prediction * row.target <= 0.0)
     if rules[0].entry == SPAN_LEVERAGE:
         sound = toss(t, rows, rules, 1.0, N, totals)
         chosen = chosen and row.kept
@@ -192,7 +203,7 @@ def decide(
     row = rows[t]
     sound = True
     if rules[0].entry == EVERYTHING:
-        row.kept = True
+        row.kept = row.slope != 0.0 or (rules[0].updates == ALL and rules[0].curvature < CAPPED)
         row.weight = row.feature_weight
     elif rules[0].entry == SKETCH:
         sound = toss(t, rows, rules, row.feature_weight, N, totals)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Matrix
+from kons.arrays import Matrix, Vector
 from kons.core.ledger import Ledger
 from kons.core.preconditioner import Preconditioner
 from kons.core.storage import GrowingArray, PointStore, point_store
@@ -74,6 +74,14 @@ class NewtonFunction(Part):
         values = self._expansion(self._inside_coefficients.view, self.inside.view, block)
         values += self._expansion(self._outside_coefficients.view, self.outside.view, block)
         return values
+
+    def inverse_forms(self, block: Any) -> Vector:
+        """``phi^T A^-1 phi`` of each point, at least its exact lower bound. O(n^2) a point."""
+        A, diagonal = self.preconditioner, self.kernel.evaluate_diagonal(block)
+        V = A.whiten(self.cross_gram(block))
+        forms = (diagonal - np.einsum("ij,ij->i", V, V)) / A.regularization
+        sound: Vector = np.maximum(forms, diagonal / (A.regularization + A.weighted_trace))
+        return sound
 
     def absorb(self, block: Any, ledgers: Ledger, V: Matrix, M: Matrix) -> None:
         """Take in a replayed block, with a ledger a function: (K, m).

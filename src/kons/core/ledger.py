@@ -11,17 +11,23 @@ from numpy.typing import NDArray
 from kons.arrays import Layout
 
 __all__ = [
+    "ALL",
+    "CAPPED",
     "CURVATURES",
     "EVERYTHING",
     "GRADIENT",
     "HESSIAN",
     "LEDGER",
+    "MARGINS",
+    "MISTAKES",
+    "NONE",
     "RULES",
     "SKETCH",
     "SPAN_DEPENDENCE",
     "SPAN_FIXED",
     "SPAN_LEVERAGE",
     "TOTALS",
+    "UPDATES",
     "Entries",
     "Ledger",
     "PackedRules",
@@ -79,8 +85,17 @@ SPAN_LEVERAGE = 4  # ... of atoms that a coin chose
 # What a row weighs in A, a case each in kons.core.replay.weigh.
 GRADIENT = 0  # eta*g^2, the paper's
 HESSIAN = 1  # the loss's second derivative
+CAPPED = 2  # what makes q at most 1/eta behind the row, max(0, eta - 1/q), pulling f(x) to 0 (NAROW)
+NONE = 3  # nothing: f moves by eta*g, first order
 #: By their words.
-CURVATURES = {"gradient": GRADIENT, "hessian": HESSIAN}
+CURVATURES = {"gradient": GRADIENT, "hessian": HESSIAN, "capped": CAPPED, "none": NONE}
+
+# Which rows are learned, a case each in kons.core.replay.weigh.
+ALL = 0
+MISTAKES = 1  # those on the wrong side, y*f <= 0
+MARGINS = 2  # these, and those within the margin as far as their projection on the span helps
+#: By their words.
+UPDATES = {"all": ALL, "mistakes": MISTAKES, "margins": MARGINS}
 
 
 class Totals(NamedTuple):
@@ -102,7 +117,9 @@ class Rules(NamedTuple):
     curvature: int = GRADIENT
     """What a row weighs in A: see the constants."""
     projects: bool = True
-    """h enters the update; it does not with the Hessian of the squared loss."""
+    """h enters the update; it does not with the Hessian of the squared loss, nor with CAPPED and NONE."""
+    updates: int = ALL
+    """Which rows are learned: see the constants."""
     forward: bool = False
     """Predict as if the row had been learned with target 0 already (Azoury-Warmuth-Vovk)."""
     entry: int = EVERYTHING
@@ -117,6 +134,16 @@ class Rules(NamedTuple):
     oversampling: float = 1.0
     distortion: float = 0.5
     floor: float = 0.0
+    counts_itself: bool = True
+    """A leverage is ``r/(1 + r)``, with the row in A; else ``min(r, 1)``, which is more."""
+    budget: int = 0
+    """Most points of an expansion; 0: no limit."""
+    when_full: int = 0
+    """Who goes when there are more: see :mod:`kons.core.budget`."""
+    decay: float = 0.0
+    """lambda: before each row's step f shrinks by 1 - eta*lambda."""
+    largest: float = np.inf
+    """What coefficients are clipped to where a removal scales them up."""
 
     @property
     def packed(self) -> NDArray[np.void]:

@@ -14,12 +14,16 @@ def leverage(mass: float) -> float:
 
 
 @compiled
-def leverage_overestimate(mass: float, distortion: float) -> float:
+def leverage_overestimate(mass: float, distortion: float, counts_itself: bool) -> float:
     """``(1 + eps) r / (1 + r)``, Eq. 4: r = wbar * q under the sample, the point added with weight 1.
 
-    >>> round(leverage_overestimate(1.0, 0.5), 3)
-    0.75
+    Of a point that is not added, ``min((1 + eps) r, 1)``: online row sampling.
+
+    >>> round(leverage_overestimate(1.0, 0.5, True), 3), leverage_overestimate(0.5, 0.5, False)
+    (0.75, 0.75)
     """
+    if not counts_itself:
+        return min((1.0 + distortion) * mass, 1.0)
     # Eq. 4: phibar^T (A^{I*})^-1 phibar with A^{I*} = A^I + phibar phibar^T, by Sherman-Morrison.
     return (1.0 + distortion) * leverage(mass)
 

@@ -19,15 +19,29 @@ what is left of M is the Cholesky factor of the block, up to scale.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.compilation import compiled, inlined
+from kons.compilation import compiled, inlined, inner
 from kons.core.entry import condition, decide, enter_sample, settle_inverse_form, toss
-from kons.core.ledger import HESSIAN, SPAN_FIXED, TOTALS, Entries, Ledger, PackedRules, Rules
+from kons.core.ledger import (
+    ALL,
+    CAPPED,
+    GRADIENT,
+    HESSIAN,
+    MARGINS,
+    NONE,
+    SPAN_FIXED,
+    TOTALS,
+    Entries,
+    Ledger,
+    PackedRules,
+    Rules,
+)
 from kons.core.leverage import leverage
 from kons.errors import NumericalError
 from kons.losses.builtin import SQUARED, second_derivative_of, slope_of
@@ -55,6 +69,8 @@ def meet(
         row.novelty += max(R[t, t], 0.0) / rules[0].regularization
     # The forward prediction c^T (A + 2 phi phi^T)^-1 phi, w = 2 being the squared loss's Hessian.
     row.divisor = 1.0 + 2.0 * row.inverse_form if rules[0].forward else 1.0
+    if rules[0].curvature == CAPPED:  # as if the row were in A already: 1 + w*q
+        row.divisor = max(1.0, row.step_size * row.inverse_form)
     # Line 7: y_hat = y_bar - h(y_bar)
     row.prediction = min(max(f[t] / row.divisor, -rules[0].bound), rules[0].bound)
     row.overshoot = f[t] - row.prediction
@@ -69,13 +85,22 @@ def step(t: int, rows: Entries, rules: PackedRules, f: Vector, M: Matrix, totals
     h = row.overshoot if rules[0].projects else 0.0
     pull = h / q if h != 0.0 else 0.0
     # Lemma 1 as corrected (departures 1-5), without its vector b: u <- u - s A_{t-1}^-1 phi_t
-    row.step = pull + row.slope / (1.0 + row.weight * q)
+    rate = row.step_size if rules[0].curvature == NONE else 1.0
+    row.step = pull + rate * row.slope / (1.0 + row.weight * q)
     if row.step != 0.0:
         for j in range(t + 1, len(f)):
             f[j] -= row.step * M[t, j]
     if row.weight > 0.0:
         condition(M, t, row.weight)
         totals[TOTALS.weighted_trace] += row.weight * row.norm2
+
+
+@compiled
+def point_of_slope(t: int, rows: Entries, rules: PackedRules, f: Vector) -> float:
+    """The value at which row t's loss is looked at: y_hat, or f(x) where nothing is projected."""
+    if rules[0].projects:
+        return float(rows[t].prediction)
+    return float(f[t] / rows[t].divisor if rules[0].curvature == CAPPED else f[t])
 
 
 @compiled
@@ -94,16 +119,37 @@ def gather(rows: Entries, M: Matrix) -> None:
         rows[j].coefficient = c
 
 
+@inner
+def progress(t: int, rows: Entries, rules: PackedRules) -> float:
+    """The step of a row within the margin: by no more than its projection helps (Projectron++, line 8).
+
+    ``min(l/|z|^2, 2 (l - delta/eta)/|z|^2, 1)`` with delta the norm of what the span leaves of it and eta the
+    largest such norm that makes no atom.
+    """
+    row = rows[t]
+    loss = 1.0 - row.target * (row.prediction + row.overshoot)
+    outside = max(row.novelty - row.inverse_form, 0.0) * rules[0].regularization
+    gain = loss - math.sqrt(outside / (rules[0].tolerance * row.self_kernel)) if row.norm2 > 0.0 else 0.0
+    return max(min(min(loss, 2.0 * gain) / row.norm2, 1.0), 0.0) if gain > 0.0 else 0.0
+
+
 @compiled
 def weigh(t: int, rows: Entries, rules: PackedRules, slope: float, second_derivative: float) -> None:
     """Note row t's slope and feature weight; a sample weight c makes the loss c*l."""
     row = rows[t]
     # Loss c*l has slope c*l' and, by Assumption 2, curvature sigma/c: eta*g^2 grows by c, not c^2.
     row.slope = row.scale * slope
-    if rules[0].curvature == HESSIAN:
+    row.feature_weight = 0.0
+    if rules[0].updates != ALL and row.target * row.prediction > 0.0:
+        row.slope *= progress(t, rows, rules) if rules[0].updates == MARGINS else 0.0
+    elif rules[0].curvature == HESSIAN:
         row.feature_weight = row.scale * second_derivative
-    else:
+    elif rules[0].curvature == GRADIENT:
         row.feature_weight = row.scale * row.step_size * slope * slope
+    elif rules[0].curvature == CAPPED and row.slope != 0.0 and row.divisor > 1.0:
+        # The leader of sum g_s f(x_s) + (w_s/2) f(x_s)^2: the new square has the slope w*f.
+        row.feature_weight = row.step_size - 1.0 / row.inverse_form
+        row.slope += row.feature_weight * (row.prediction + row.overshoot)
 
 
 @compiled
@@ -154,7 +200,7 @@ def replay_compiled(
     for t in range(len(rows)):
         if not meet(t, rows, rules, f, M, R, totals):
             return -1 - t
-        at = rows[t].prediction if rules[0].projects else f[t]
+        at = point_of_slope(t, rows, rules, f)
         second = second_derivative_of(code, at, rows[t].target) if rules[0].curvature == HESSIAN else 0.0
         weigh(t, rows, rules, slope_of(code, at, rows[t].target), second)
         verdict = learn(t, rows, rules, f, M, N, R, T, totals)
@@ -231,7 +277,7 @@ def replay(
     for t in range(len(rows)):
         if not meet(t, rows, packed, f, M, R, totals):
             return check_sound(-1 - t, rows)
-        at = float(rows[t]["prediction"]) if rules.projects else float(f[t])
+        at = point_of_slope(t, rows, packed, f)
         weigh(t, rows, packed, *derivatives(at, float(rows[t]["target"])))
         verdict = learn(t, rows, packed, f, M, N, R, T, totals)
         if verdict == 2:

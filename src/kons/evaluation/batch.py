@@ -103,7 +103,7 @@ def fit_batch(
     >>> fit.stopped, fit.passes, learner.size == fit.rows_learned < 300
     (True, 1, True)
     """
-    if as_learner(learner).second_order is None:
+    if as_learner(learner).second_order in (None, "none"):
         raise ConfigurationError(f"fit_batch takes a second-order learner, not {as_learner(learner).name}.")
     if learner.forgetting < 1.0:
         raise ConfigurationError(

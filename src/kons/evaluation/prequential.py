@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector, as_points, as_targets, require_flag, require_integer
+from kons.arrays import Matrix, Vector, as_points, as_targets, require_delay, require_flag, require_integer
 from kons.compilation import cpu_clock, wall_clock
 from kons.errors import ConfigurationError, InputError
 from kons.evaluation.away import AwayFromStream, sampled_figures
@@ -168,7 +168,7 @@ class Prequential(Part):
             raise ConfigurationError(f'task is {task!r}, expected "regression" or "classification".')
         self.learner, self.task = learner, task
         self._learner = as_learner(learner)
-        self.delay = require_integer(delay, "delay", at_least=0)
+        self.delay = require_delay(delay)
         self.window = require_integer(window, "window", at_least=1)
         self._labelled = task == "classification"
         own = self._learner.delay
@@ -227,6 +227,11 @@ class Prequential(Part):
     def rows(self) -> int:
         """How many rows were predicted."""
         return 0 if self._board is None else self._board.rows
+
+    @property
+    def learner_seconds(self) -> float:
+        """CPU seconds of the learner so far."""
+        return self._learner_seconds
 
     @property
     def loss(self) -> float:

@@ -42,6 +42,9 @@ DTYPES = frozenset(
     for order in ("|" if kind in ("b1", "i1", "u1") else "<>")
 )
 MOST_DIMENSIONS = 8
+#: Bytes of the document, which takes sixty times as much memory when it is read, and some seconds: numbers
+#: are in arrays, and only points that are objects may fill it.
+LARGEST_DOCUMENT = 1 << 24
 CHUNK = 1 << 20
 
 Entries = dict[str, zipfile.ZipInfo]
@@ -85,6 +88,11 @@ def write_archive(stream: IO[bytes], document: dict[str, Any], arrays: Sequence[
             )
         whole = {"format": "kons", "version": VERSION, **document, "arrays": specifications}
         text = json.dumps(whole, allow_nan=False, separators=(",", ":")).encode("ascii")
+        if len(text) > LARGEST_DOCUMENT:
+            raise FileError(
+                f"it cannot be saved: all that is no array takes {len(text):,} bytes, at most "
+                f"{LARGEST_DOCUMENT:,} are read again. Are its points long texts, or objects?"
+            )
         archive.writestr(_entry(DOCUMENT), text)
         archive.comment = COMMENT + hashlib.sha256(text).hexdigest().encode("ascii")
 
@@ -195,6 +203,8 @@ def _checked_entries(archive: zipfile.ZipFile, size: int) -> Entries:
 
 
 def _document(archive: zipfile.ZipFile, entries: Entries, kind: str) -> dict[str, Any]:
+    if (size := entries[DOCUMENT].file_size) > LARGEST_DOCUMENT:
+        raise FileError(f"its document has {size:,} bytes, at most {LARGEST_DOCUMENT:,} are read.")
     text = archive.read(entries[DOCUMENT])
     if archive.comment != COMMENT + hashlib.sha256(text).hexdigest().encode("ascii"):
         raise FileError("its checksum does not match its document: it was changed after it was written.")

@@ -2,11 +2,28 @@
 
 from kons.learners.auto import AutoKONS
 from kons.learners.classifier import Classifier
+from kons.learners.dual import DualGradient
 from kons.learners.embedded import EmbeddedKONS
+from kons.learners.features import FeatureLearner
+from kons.learners.functional import FunctionalGradient
 from kons.learners.kons import KONS
 from kons.learners.kors import KORS
 from kons.learners.scaled import Scaled
 from kons.learners.sketched import SketchedKONS
 from kons.learners.trace import Trace
+from kons.learners.window import SlidingWindow
 
-__all__ = ["KONS", "KORS", "AutoKONS", "Classifier", "EmbeddedKONS", "Scaled", "SketchedKONS", "Trace"]
+__all__ = [
+    "KONS",
+    "KORS",
+    "AutoKONS",
+    "Classifier",
+    "DualGradient",
+    "EmbeddedKONS",
+    "FeatureLearner",
+    "FunctionalGradient",
+    "Scaled",
+    "SketchedKONS",
+    "SlidingWindow",
+    "Trace",
+]

@@ -76,7 +76,7 @@ class Classifier(OfLabels, Wrapper):
         except TargetError as error:
             raise ConfigurationError(
                 f"{self.loss!r} with bound={pattern.bound:g} does not take the targets -1 and +1: "
-                "use Logistic, SquaredHinge, or Squared with a bound of at least 1."
+                "use Logistic, SquaredHinge, Hinge, or Squared with a bound of at least 1."
             ) from error
         if isinstance(classes, str) or not (classes is None or hasattr(classes, "__len__")):
             raise ConfigurationError(f"classes is {classes!r}, expected a list of all labels, or None.")
@@ -125,7 +125,7 @@ class Classifier(OfLabels, Wrapper):
             loss=wrong if weights is None else wrong * weights,
             scores=scores,
             kept=learned.kept,
-            size=self._sizes(learned.kept),
+            size=np.minimum(self._sizes(learned.kept), learned.size),
             novelty=learned.novelty if np.ndim(learned.novelty) < 2 else learned["novelty"][:, 0],
             rounding_clips=learned.rounding_clips,
         )
@@ -144,9 +144,9 @@ class Classifier(OfLabels, Wrapper):
         self._rows_seen += 1
 
     def _learn_one(self, x: Any, code: int) -> None:
-        size = self._functions.size
+        before = self._functions.rows_kept
         self._functions.learn_one(x, [1.0 if code == owner else -1.0 for owner in self._owners])
-        self._kept += int(self._functions.size != size)
+        self._kept += int(self._functions.rows_kept != before)
 
     # ---- predicting
 
@@ -186,6 +186,11 @@ class Classifier(OfLabels, Wrapper):
         return self._labels.decode(best_of(scores))
 
     # ---- looking
+
+    @property
+    def size(self) -> int:
+        """How many rows some function of a class keeps: those ever kept, or fewer where there is a budget."""
+        return int(min(self._kept, self._functions.size))
 
     @property
     def atoms(self) -> Any:

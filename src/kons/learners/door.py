@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy import ndarray
@@ -26,6 +26,7 @@ from kons.errors import ConfigurationError, InputError, MissingValueError, notic
 from kons.learners.labels import Labels
 from kons.learners.learner import Learner
 from kons.learners.trace import Trace
+from kons.learners.turns import Turn, in_turn, marked, takes_turns
 from kons.state import Field, Inner, fields
 from kons.tables import Encoder, Growth, Records, is_table, record_to_keep, records_of
 
@@ -34,6 +35,12 @@ __all__ = ["TakesTables"]
 #: Verbs that ask about rows, and about one.
 ABOUT_ROWS = ("predict", "predict_proba", "decision_function", "novelty")
 ABOUT_ONE = ("predict_one", "predict_proba_one", "row_to_keep")
+#: All that reads or writes what was learned: see :mod:`kons.learners.turns`.
+IN_TURN = (
+    *("advance", "learn_one", *ABOUT_ROWS, *ABOUT_ONE, "ask", "tell", "forget", "learn_kept_row"),
+    *("release_kept_row", "learn_slope", "update", "transform", "arrange", "widen", "grow", "finish_warmup"),
+    *("following", "probabilities", "state", "take_encoder"),
+)
 
 
 class TakesTables(Learner):
@@ -48,6 +55,7 @@ class TakesTables(Learner):
     column_totals: Any
     """Sums of each feature so far, of a learner that allows missing ones."""
     _encoder: Encoder | None = None
+    _turn: Turn
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -56,6 +64,15 @@ class TakesTables(Learner):
         for name, wrap in wraps.items():
             if name in vars(cls) and getattr(cls, "supervised", True):
                 setattr(cls, name, wrap(vars(cls)[name]))
+        for name in IN_TURN:
+            verb = getattr(cls, name, None)
+            if inspect.isfunction(verb) and not takes_turns(verb):
+                setattr(cls, name, in_turn(verb))
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        learner = super().__new__(cls)
+        learner._turn = Turn()
+        return learner
 
     # ---- looking
 
@@ -222,20 +239,21 @@ class TakesTables(Learner):
 def _asking(verb: Any, one: bool = False) -> Any:
     @functools.wraps(verb)
     def ask(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        if one and type(X) is dict and self._encoder is not None:
-            rows = self._encoder.look_one(X)
-        elif (records := self._records(X)) is not None:
-            rows = self._look(records)[0] if one else self._look(records)
-        else:
-            try:
-                return verb(self, X, *args, **options)
-            except MissingValueError:
-                if not self.allows_missing:
-                    raise
-            rows = self._filled(X)
-        return verb(self, rows, *args, **options)
+        with self._turn:
+            if one and type(X) is dict and self._encoder is not None:
+                rows = self._encoder.look_one(X)
+            elif (records := self._records(X)) is not None:
+                rows = self._look(records)[0] if one else self._look(records)
+            else:
+                try:
+                    return verb(self, X, *args, **options)
+                except MissingValueError:
+                    if not self.allows_missing:
+                        raise
+                rows = self._filled(X)
+            return verb(self, rows, *args, **options)
 
-    return ask
+    return marked(ask)
 
 
 def _asking_one(verb: Any) -> Any:
@@ -245,17 +263,18 @@ def _asking_one(verb: Any) -> Any:
 
     @functools.wraps(verb)
     def ask_at_once(self: Any, x: Any) -> Any:
-        if type(x) is dict and self._encoder is not None:
-            return verb(self, self._encoder.look_one(x))
-        if type(x) is ndarray and self._encoder is None:
-            try:
-                return verb(self, x)  # at the least cost, for loops over rows
-            except MissingValueError:
-                if not self.allows_missing:
-                    raise
-        return ask(self, x)
+        with self._turn:
+            if type(x) is ndarray and self._encoder is None:
+                try:
+                    return verb(self, x)  # at the least cost, for loops over rows
+                except MissingValueError:
+                    if not self.allows_missing:
+                        raise
+            elif type(x) is dict and self._encoder is not None:
+                return verb(self, self._encoder.look_one(x))
+            return ask(self, x)
 
-    return ask_at_once
+    return marked(ask_at_once)
 
 
 def _advancing(verb: Any) -> Any:
@@ -294,29 +313,30 @@ def _advancing(verb: Any) -> Any:
 def _learning_one(verb: Any) -> Any:
     @functools.wraps(verb)
     def learn_one(self: Any, x: Any, y: Any) -> None:
-        encoder = self._encoder
-        if encoder is not None and type(x) is dict:
-            number = type(y) is float and y - y == 0.0 and not encoder.labelled
-            target = y if number else self._as_target(y)
-            reading = encoder.read_one(x, target)
-            if reading is not None:
-                verb(self, reading.row, y)
-                encoder.learn_one(reading, target)
+        with self._turn:
+            encoder = self._encoder
+            if encoder is not None and type(x) is dict:
+                number = type(y) is float and y - y == 0.0 and not encoder.labelled
+                target = y if number else self._as_target(y)
+                reading = encoder.read_one(x, target)
+                if reading is not None:
+                    verb(self, reading.row, y)
+                    encoder.learn_one(reading, target)
+                    return
+            # An array of numbers at the least cost, for loops over rows.
+            records = None if encoder is None and type(x) is ndarray else self._records(x)
+            if records is not None:
+                self._learn_records(records, [y], lambda rows, _: verb(self, rows[0], y))
                 return
-        # An array of numbers at the least cost, for loops over rows.
-        records = None if encoder is None and type(x) is ndarray else self._records(x)
-        if records is not None:
-            self._learn_records(records, [y], lambda rows, _: verb(self, rows[0], y))
-            return
-        try:
-            verb(self, x, y)
-            return
-        except MissingValueError:
-            if not self.allows_missing or not _has_gaps(x):
-                raise
-        _from_first_gap(self, type(self).advance, np.atleast_2d(np.asarray(x, dtype=np.float64)), [y])
+            try:
+                verb(self, x, y)
+                return
+            except MissingValueError:
+                if not self.allows_missing or not _has_gaps(x):
+                    raise
+            _from_first_gap(self, type(self).advance, np.atleast_2d(np.asarray(x, dtype=np.float64)), [y])
 
-    return learn_one
+    return marked(learn_one)
 
 
 def _has_gaps(X: Any) -> bool:

@@ -17,7 +17,6 @@ from kons.arrays import (
     Vector,
     as_outputs,
     as_scalar,
-    require_flag,
     require_integer,
     require_number,
 )
@@ -26,7 +25,8 @@ from kons.core.embedding import Embedding
 from kons.core.entry import DEPENDENT
 from kons.core.function import cross_gram
 from kons.core.ledger import (
-    HESSIAN,
+    ALL,
+    CAPPED,
     SPAN_DEPENDENCE,
     SPAN_FIXED,
     SPAN_LEVERAGE,
@@ -113,6 +113,10 @@ class EmbeddedKONS(NewtonLearner):
     ----------
     kernel, loss, bound, regularization, step_size, second_order:
         As in :class:`kons.KONS`. ``second_order="hessian"`` is what usually predicts best.
+    updates:
+        As in :class:`kons.KONS`; with ``"mistakes"`` only mistakes become atoms, for one target a row.
+        ``"margins"`` also learns right rows within the margin, as far as their projection helps, and makes no
+        atoms of them (Projectron++).
     policy:
         Who becomes an atom: :class:`~kons.policies.Dependence`, :class:`~kons.policies.Leverage` (KORS's
         coin on unscaled features, with ``regularization`` as its ridge) or :class:`~kons.policies.Fixed`.
@@ -165,7 +169,8 @@ class EmbeddedKONS(NewtonLearner):
         bound: float = 1.0,
         regularization: float = 1.0,
         step_size: Any = None,
-        second_order: Literal["gradient", "hessian"] = "gradient",
+        second_order: Literal["gradient", "hessian", "none"] = "gradient",
+        updates: Literal["all", "mistakes", "margins"] = "all",
         policy: Dependence | Leverage | Fixed = Dependence(),  # noqa: B008 - frozen
         max_atoms: int = 200,
         on_growth: Literal["carry", "restart"] = "carry",
@@ -180,17 +185,19 @@ class EmbeddedKONS(NewtonLearner):
             regularization=regularization,
             step_size=step_size,
             second_order=second_order,
+            updates=updates,
         )
         self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
         if on_growth not in ("carry", "restart"):
             raise ConfigurationError(f'on_growth is {on_growth!r}, expected "carry" or "restart".')
         self.on_growth = on_growth
-        self.forward = require_flag(forward, "forward")
-        if self.forward and not (self._rules.curvature == HESSIAN and isinstance(loss, Squared)):
-            raise ConfigurationError(
-                "forward=True is the Azoury-Warmuth-Vovk prediction of the squared loss: "
-                f'it needs Squared() and second_order="hessian", not {loss!r} and "{second_order}".'
-            )
+        self.forward = self._require_forward(forward)
+        if updates == "margins" and not isinstance(policy, Dependence):
+            raise ConfigurationError(f'updates="margins" needs policy=Dependence(...), not {policy!r}.')
+        if self._rules.curvature == CAPPED:
+            raise ConfigurationError('second_order="capped" is of a whole expansion: use KONS.')
+        # Who becomes an atom then depends on targets: several cannot share a dictionary.
+        self.multi_output = self.shares_dictionary = self._rules.updates == ALL
         self.forgetting = require_number(forgetting, "forgetting", above=0.0, at_most=1.0)
         self.seed = require_integer(seed, "seed", at_least=0)
         self.policy = policy
@@ -309,6 +316,8 @@ class EmbeddedKONS(NewtonLearner):
         self._arrays_changed()
 
     def _make_functions(self, count: int) -> None:
+        if not self.multi_output:
+            super()._make_functions(count)
         self.arrange([0] * count)
 
     def _restored(self) -> None:

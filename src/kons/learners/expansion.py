@@ -9,7 +9,7 @@ import numpy as np
 
 from kons.arrays import Matrix
 from kons.core.function import NewtonFunction
-from kons.core.ledger import SKETCH, Ledger, Rules
+from kons.core.ledger import CAPPED, SKETCH, Ledger, Rules
 from kons.core.replay import NO_MATRIX, Derivatives, follow_all, replay
 from kons.core.sampler import LeverageSampler
 from kons.core.storage import PointStore
@@ -107,7 +107,14 @@ class ExpansionLearner(NewtonLearner):
             expansion.learn(block, own, self._rules, derivatives)
 
     def _raw_scores(self, points: Any) -> Matrix:
-        return np.hstack([expansion.function.predict(points) for expansion in self._expansions])
+        scores = np.hstack([expansion.function.predict(points) for expansion in self._expansions])
+        capped = self._rules.curvature == CAPPED
+        if not (capped or self._rules.forward):
+            return scores
+        q = np.stack([expansion.function.inverse_forms(points) for expansion in self._expansions], axis=1)
+        # As the next row is predicted: see kons.core.replay.meet.
+        divisors = np.maximum(1.0, self._step_sizes(1) * q) if capped else 1.0 + 2.0 * q
+        return np.asarray(scores / divisors)
 
     def _point_stores(self) -> Sequence[PointStore]:
         stores: list[PointStore] = []

@@ -44,7 +44,15 @@ class KONS(ExpansionLearner):
         ``"gradient"`` is the paper's w = eta*g^2. ``"hessian"`` takes w = l'', the second derivative
         of the loss; with the squared loss this is online kernel ridge regression with
         lambda = regularization/2: nothing is projected, only the output is clipped. It usually
-        predicts better; the regret theorems are about ``"gradient"``.
+        predicts better; the regret theorems are about ``"gradient"``. ``"capped"`` takes
+        ``w = max(0, eta - 1/q)``, as little as makes q at most 1/eta, and predicts f/max(1, eta*q) (NAROW).
+        ``"none"`` is first order: f moves by eta*g/alpha, nothing enters A.
+    updates:
+        ``"mistakes"``: only rows on the wrong side, y*f <= 0, are learned and kept, with targets -1 and +1,
+        as perceptrons do; ``"all"`` learns every row.
+    forward:
+        Predict as if the row had been seen already with target 0, ``f/(1 + 2q)`` (Azoury-Warmuth-Vovk), at
+        O(t^2) a prediction; for the squared loss with ``second_order="hessian"``.
 
     Examples
     --------
@@ -72,7 +80,9 @@ class KONS(ExpansionLearner):
         bound: float = 1.0,
         regularization: float = 1.0,
         step_size: Any = None,
-        second_order: Literal["gradient", "hessian"] = "gradient",
+        second_order: Literal["gradient", "hessian", "capped", "none"] = "gradient",
+        updates: Literal["all", "mistakes"] = "all",
+        forward: bool = False,
     ) -> None:
         super().__init__(
             kernel,
@@ -81,5 +91,8 @@ class KONS(ExpansionLearner):
             regularization=regularization,
             step_size=step_size,
             second_order=second_order,
+            updates=updates,
         )
+        self.forward = self._require_forward(forward)
+        self._rules = self._rules._replace(forward=self.forward)
         self._make_functions(1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Matrix, Vector, as_row_values, require_integer, require_scale
+from kons.arrays import Vector, as_row_values, require_integer, require_scale
 from kons.core.coins import Coins
 from kons.core.embedding import Embedding
 from kons.core.ledger import SKETCH, Rules, new_ledger
@@ -16,18 +16,16 @@ from kons.core.sampler import LeverageSampler
 from kons.core.storage import PointStore
 from kons.core.threads import single_threaded_blas
 from kons.kernels import Kernel
+from kons.learners.dictionary import BLOCK, Dictionary
 from kons.learners.expansion import THREADED_FROM
-from kons.learners.stream import StreamConsumer
 from kons.learners.trace import Trace
 from kons.policies import Leverage, require_leverage
 from kons.state import Inner, Inners, Number, fields
 
 __all__ = ["KORS"]
 
-BLOCK = 128
 
-
-class KORS(StreamConsumer):
+class KORS(Dictionary):
     """Choose landmarks of a stream by ridge leverage: points are only added, never removed.
 
     ::
@@ -60,8 +58,6 @@ class KORS(StreamConsumer):
     Calandriello, Lazaric, Valko, ICML 2017, Algorithm 2 and Theorem 2.
     """
 
-    supervised = False
-    questions = ("transform",)
     STATE = fields(
         _estimated_dimension=Number(at_least=0.0),
         _sampler=Inner(),
@@ -122,19 +118,31 @@ class KORS(StreamConsumer):
             rounding_clips=int(np.count_nonzero(rows["clipped"])),
         )
 
-    def transform(self, X: Any) -> Matrix:
-        """Nystrom features: rows z with ``z^T z'`` close to ``k(x, x')``, one column per landmark.
+    def update(self, X: Any, feature_weight: Any = 1.0) -> None:
+        """:meth:`advance`, without a trace."""
+        self.advance(X, feature_weight)
 
-        ``z = L^-1 k_D(x)`` with ``L L^T = K_D``: orthonormal coordinates in the span of the landmarks.
-        New landmarks append columns and change none of the old ones. A landmark that lies in the span
-        of those before it, to rounding, adds no column.
-        """
-        return self._embedding.coordinates(self._as_points(X))
+    def _take(self, points: Any, weights: Vector) -> None:
+        raise NotImplementedError  # advance does it
+
+    def _span(self) -> Embedding:
+        """New landmarks append columns and change none of the old ones."""
+        return self._embedding
+
+    @property
+    def size(self) -> int:
+        """How many rows were kept, as the coins decided; those without weight among them."""
+        return self._kept
 
     @property
     def atoms(self) -> Any:
         """The points kept, in stream order. A copy."""
         return self._sampler.points.copy()
+
+    @property
+    def weights(self) -> Vector:
+        """``w/p`` of each atom."""
+        return self._sampler.preconditioner.weights
 
     @property
     def importance(self) -> Vector:

@@ -128,6 +128,11 @@ class Learner(LateTargets):
         self.widen(growth.columns, growth.earlier[None])
 
     @property
+    def rows_kept(self) -> int:
+        """How many rows it ever kept, those among them that made room for others later."""
+        return int(self.size or 0)
+
+    @property
     def accepts(self) -> Any:
         """What a point is: "vectors", rows of numbers, or "objects"."""
         return "vectors" if self.kernel is None else self.kernel.accepts

@@ -7,6 +7,8 @@ learner                 A lives in         who enters                  a row cos
 ``SketchedKONS``        the feature space  a coin, by leverage         O(t*d + B^2)
 ``... weighted=True``   the feature space  the coin, weighted 1/p      O(t*d + B^2)
 ``EmbeddedKONS``        a span of B atoms  every point, projected      O(B^2)
+``SlidingWindow``       the feature space  the last N points           O(N^2)
+``FunctionalGradient``  nowhere: A = I     nobody; f keeps B points    O(B)
 ======================  =================  ==========================  ====================
 """
 
@@ -18,15 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector, as_row_values, as_scalar, require_integer, require_scale
+from kons.arrays import Matrix, Vector, as_row_values, as_scalar, require_flag, require_integer, require_scale
 from kons.core.coins import Coins
-from kons.core.ledger import CURVATURES, HESSIAN, Ledger, Rules, new_ledger
+from kons.core.ledger import ALL, CAPPED, CURVATURES, HESSIAN, NONE, UPDATES, Ledger, Rules, new_ledger
 from kons.core.replay import Derivatives
-from kons.errors import ConfigurationError, NumericalError, notice
+from kons.errors import ConfigurationError, NumericalError, TargetError, notice
 from kons.kernels import Kernel
 from kons.learners.stream import Outputs, StreamConsumer
 from kons.learners.trace import Trace
-from kons.losses import Loss, Squared
+from kons.losses import Hinge, Loss, Squared
 from kons.state import Inners, Number, fields
 from kons.step_sizes import StepSize, as_step_size, for_loss
 
@@ -64,6 +66,7 @@ class NewtonLearner(StreamConsumer):
         regularization: float,
         step_size: Any,
         second_order: str = "gradient",
+        updates: str = "all",
     ) -> None:
         super().__init__(kernel)
         if not isinstance(loss, Loss):
@@ -82,14 +85,22 @@ class NewtonLearner(StreamConsumer):
             _tell_of_flat_loss(loss, self.bound)
         curvature = _curvature(second_order, loss)
         self.second_order = second_order
+        self.updates = updates
+        if updates == "margins" and not (self.shares_dictionary and (curvature, loss) == (NONE, Hinge())):
+            raise ConfigurationError(
+                'updates="margins" is of hinge slopes, projected on a span: it needs EmbeddedKONS with '
+                f'Hinge() and second_order="none", not {self.name} with {loss!r} and "{second_order}".'
+            )
+        squares = curvature == HESSIAN and isinstance(loss, Squared)
         self._rules = Rules(
             bound=self.bound,
             regularization=self.regularization,
             curvature=curvature,
-            projects=not (curvature == HESSIAN and isinstance(loss, Squared)),
+            projects=not squares and curvature < CAPPED,
+            updates=_updates(updates, loss, self.bound),
         )
         #: Whether all functions have the same A: its weights know no target.
-        self._shares_matrix = not self._rules.projects
+        self._shares_matrix = squares and self._rules.updates == ALL
         self._coins: tuple[Coins, ...] = ()
         self._log_determinant = 0.0
         self._online_effective_dimension = 0.0
@@ -156,6 +167,8 @@ class NewtonLearner(StreamConsumer):
         """
         if self._rules.curvature == HESSIAN:
             raise ConfigurationError('learn_slope sees no second derivative: use second_order="gradient".')
+        if self._rules.updates != ALL:
+            raise ConfigurationError(f'learn_slope sees no targets: use updates="all", not "{self.updates}".')
         if self._outputs:
             raise ConfigurationError(
                 f"learn_slope is of one target, and rows have had {self._outputs}: make a learner for each."
@@ -231,9 +244,22 @@ class NewtonLearner(StreamConsumer):
     def _raw_scores(self, points: Any) -> Matrix:
         """The predictions before they are clipped, (n, K). Changes nothing."""
 
-    @abstractmethod
     def _make_functions(self, count: int) -> Any:
         """Become K functions, where one has been that has learned nothing."""
+        raise ConfigurationError(
+            f"{self.name} keeps points by their one target, and y has {count}: make a learner for each."
+        )
+
+    def _require_forward(self, forward: Any) -> bool:
+        """A flag that only the squared loss with its Hessian may have."""
+        if require_flag(forward, "forward") and not (
+            self._rules.curvature == HESSIAN and isinstance(self.loss, Squared)
+        ):
+            raise ConfigurationError(
+                "forward=True is the Azoury-Warmuth-Vovk prediction of the squared loss: it needs Squared() "
+                f'and second_order="hessian", not {self.loss!r} and "{self.second_order}".'
+            )
+        return bool(forward)
 
     def _begin(self, outputs: tuple[int, ...]) -> None:
         """The first row says how many targets there are: () one number, (K,) a row of K."""
@@ -322,3 +348,20 @@ def _curvature(second_order: Any, loss: Loss) -> int:
             "give it one, or use Squared, Logistic or SquaredHinge."
         )
     return curvature
+
+
+def _updates(updates: Any, loss: Loss, bound: float) -> int:
+    """The rule that the word stands for; mistakes are of labels -1 and +1."""
+    rule = UPDATES.get(updates) if isinstance(updates, str) else None
+    if rule is None:
+        words = " or ".join(f'"{word}"' for word in UPDATES)
+        raise ConfigurationError(f"updates is {updates!r}, expected {words}.")
+    if rule != ALL:
+        try:
+            loss.check_targets([-1.0, 1.0], bound)
+        except TargetError as error:
+            raise ConfigurationError(
+                f'updates="{updates}" is of the targets -1 and +1, which {loss!r} with bound={bound:g} does '
+                "not take: use Hinge, or Squared with a bound of at least 1."
+            ) from error
+    return rule

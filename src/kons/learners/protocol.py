@@ -42,7 +42,7 @@ FACTS = (
     *("shares", "relevances", "online_effective_dimension", "log_determinant"),
 )
 VERBS = (
-    *("advance", "learn_one", "predict", "predict_one", "predict_proba", "predict_proba_one"),
+    *("advance", "update", "learn_one", "predict", "predict_one", "predict_proba", "predict_proba_one"),
     *("probabilities", "decision_function", "transform", "novelty", "parameters", "state", "from_state"),
 )
 
@@ -368,7 +368,7 @@ def verbs_of(thing: Any) -> frozenset[str]:
 
     >>> from kons import KORS, Gaussian
     >>> sorted(verbs_of(KORS(Gaussian())))
-    ['advance', 'from_state', 'parameters', 'state', 'transform']
+    ['advance', 'from_state', 'parameters', 'state', 'transform', 'update']
     """
     return frozenset(verb for verb in VERBS if callable(getattr(thing, verb, None)))
 

@@ -40,6 +40,11 @@ class Separate(Part):
         return sum(learner.size or 0 for learner in self.learners)
 
     @property
+    def rows_kept(self) -> int:
+        """How many rows each of them ever kept, in all."""
+        return sum(learner.rows_kept for learner in self.learners)
+
+    @property
     def outputs(self) -> int:
         """How many targets a row has."""
         return len(self.learners)
@@ -62,7 +67,7 @@ class Separate(Part):
         kept = np.any([trace.kept for trace in traces], axis=0)
         return Trace(
             kept=kept,
-            size=self.size - np.count_nonzero(kept) + np.cumsum(kept),
+            size=np.sum([trace.size for trace in traces], axis=0),
             prediction=np.stack([trace["prediction"] for trace in traces], axis=1),
             rounding_clips=sum(trace.rounding_clips for trace in traces),
         )

@@ -71,6 +71,11 @@ class StreamConsumer(TakesTables, Part, ABC):
         return self._kept
 
     @property
+    def rows_kept(self) -> int:
+        """How many rows were ever kept, those among them that made room for others later."""
+        return self._kept
+
+    @property
     def outputs(self) -> int | None:
         """How many targets a row has, where y is of shape (n, k); None: one number."""
         return self._outputs or None

@@ -10,7 +10,7 @@ import numpy as np
 from kons.arrays import Matrix, ReadVector, Vector
 from kons.compilation import compiled
 from kons.errors import TargetError, notice
-from kons.losses import Logistic, Loss, SquaredHinge
+from kons.losses import Hinge, Logistic, Loss, SquaredHinge
 from kons.scaling import LARGEST, RobustScaling, TargetScaling
 from kons.state import Array, Field, Part, Sizes, fields
 from kons.stored import Stored
@@ -34,7 +34,8 @@ class TargetUnits:
     def __init__(self, loss: Loss | None, bound: float, room: float) -> None:
         self.bound, self.room = bound, room
         self.scaling = TargetScaling()
-        takes_signs = isinstance(loss, (Logistic, SquaredHinge)) or getattr(loss, "targets", None) is not None
+        of_signs = Logistic, SquaredHinge, Hinge
+        takes_signs = isinstance(loss, of_signs) or getattr(loss, "targets", None) is not None
         self.signs: Loss | None = loss if takes_signs else None
 
     def check(self, targets: Any) -> None:

@@ -1,4 +1,4 @@
-"""The losses that compiled loops know: squared, logistic, squared hinge."""
+"""The losses that compiled loops know: squared, logistic, squared hinge, hinge."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from kons.losses.arguments import pair, require_labels, require_within, shaped
 from kons.losses.base import Loss
 
 __all__ = [
+    "HINGE",
     "LOGISTIC",
     "SQUARED",
     "SQUARED_HINGE",
+    "Hinge",
     "Logistic",
     "Squared",
     "SquaredHinge",
@@ -27,7 +29,7 @@ __all__ = [
 ]
 
 # The codes by which compiled loops know a loss: Loss.code.
-SQUARED, LOGISTIC, SQUARED_HINGE = 0, 1, 2
+SQUARED, LOGISTIC, SQUARED_HINGE, HINGE = 0, 1, 2, 3
 
 _VALUE, _SLOPE, _SECOND_DERIVATIVE = 0, 1, 2
 
@@ -43,7 +45,8 @@ def value_of(code: int, prediction: float, target: float) -> float:
     margin = target * prediction
     if code == LOGISTIC:  # exp of a negative number only: no overflow, whatever the margin
         return max(-margin, 0.0) + math.log1p(math.exp(-abs(margin)))
-    return max(1.0 - margin, 0.0) ** 2
+    hinge = max(1.0 - margin, 0.0)
+    return hinge if code == HINGE else hinge**2
 
 
 @compiled
@@ -55,19 +58,21 @@ def slope_of(code: int, prediction: float, target: float) -> float:
     if code == LOGISTIC:
         small = math.exp(-abs(margin))
         return -target * (small if margin > 0.0 else 1.0) / (1.0 + small)
+    if code == HINGE:
+        return -target if margin < 1.0 else 0.0
     return 2.0 * target * (margin - 1.0) if margin < 1.0 else 0.0
 
 
 @compiled
 def second_derivative_of(code: int, prediction: float, target: float) -> float:
-    """l''(prediction) of the loss with this code; at the kink of the squared hinge, 0."""
+    """l''(prediction) of the loss with this code; at the kinks of both hinges, 0."""
     if code == SQUARED:
         return 2.0
     margin = target * prediction
     if code == LOGISTIC:
         small = math.exp(-abs(margin))
         return small / (1.0 + small) ** 2
-    return 2.0 if margin < 1.0 else 0.0
+    return 2.0 if margin < 1.0 and code != HINGE else 0.0
 
 
 @compiled
@@ -215,3 +220,34 @@ class SquaredHinge(_Coded):
             return 1.0 / (2.0 * (1.0 + C) ** 2)
         # u at margin -C, w at margin C: 2 (0 - (1+C)^2 + 2(1+C) 2C) / (2(1+C) 2C)^2
         return (3.0 * C - 1.0) / (8.0 * C**2 * (1.0 + C))
+
+
+@dataclass(frozen=True)
+class Hinge(_Coded):
+    """The hinge loss, for labels -1 and +1: l(p) = max(0, 1 - y p).
+
+    Zero from margin 1 on; below, a straight line. So it has no curvature (sigma = 0 in Assumption 2): second
+    order learns with the step size 1/(L C sqrt(t)), and regret grows as sqrt(T). It is the loss of
+    perceptrons and of support vector machines, and an upper bound on mistakes. Not where second order is to
+    pay: the squared hinge costs the same and has curvature. Not for probabilities: use the logistic loss.
+
+    >>> loss = Hinge()
+    >>> loss.value(0.5, 1.0), loss.slope(0.5, 1.0), loss.slope(2.0, 1.0)
+    (0.5, -1.0, 0.0)
+    >>> loss.lipschitz(1.0), loss.curvature(1.0)
+    (1.0, 0.0)
+    """
+
+    code = HINGE
+
+    @property
+    def has_second_derivative(self) -> bool:
+        return False
+
+    def lipschitz(self, bound: float) -> float:
+        require_scale(bound, "bound")
+        return 1.0
+
+    def curvature(self, bound: float) -> float:
+        require_scale(bound, "bound")
+        return 0.0

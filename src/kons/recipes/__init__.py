@@ -3,23 +3,48 @@
 ::
 
     algorithms  those of the follow-up papers
+    explicit    learners of explicit features: linear, random features, first order in a span
+    expansions  those over a kernel expansion that the literature compares with
     registry    learners, kernels and losses by name
     tasks       a learner in raw units for a task: for_task
 
-===============  ===============  ===================  ============================  =============
-name             A lives in       curvature            who enters                    on growth
-===============  ===============  ===================  ============================  =============
-``auto``         several spans    l'' (squared)        atoms a sample of rows        refitted
-``kons``         feature space    eta*g^2              every point                   -
-``ridge``        feature space    l'' (squared)        every point                   -
-``sketched``     feature space    eta*g^2              a coin by leverage            -
-``embedded``     span of B atoms  l''                  atoms by dependence           carry
-``pros_n_kons``  span of B atoms  (sigma/2)*g^2        atoms by KORS                 restart
-``con_kons``     span of B atoms  (sigma/2)*g^2        atoms by KORS                 carry
-``b_kons``       span of B atoms  (sigma/2)*g^2        atoms by KORS, a cap          restart
-``nons_ald``     span of B atoms  eta*g^2              atoms by dependence           carry
-``pkawv``        span of B atoms  l'' (squared)        atoms given or by dependence  carry, forward
-===============  ===============  ===================  ============================  =============
+===========================  ===============  ===============  ===========================  ==============
+name                         A lives in       curvature        who enters                   on growth
+===========================  ===============  ===============  ===========================  ==============
+``auto``                     several spans    l'' (squared)    atoms a sample of rows       refitted
+``adagrad``                  d columns        diagonal         -                            -
+``adam``                     d columns        diagonal         -                            -
+``aogd_ald``                 span of B atoms  one number       atoms by dependence          carry
+``b_kons``                   span of B atoms  (sigma/2)*g^2    atoms by KORS, a cap         restart
+``bogd``                     -                none             rows with a slope, a budget  -
+``con_kons``                 span of B atoms  (sigma/2)*g^2    atoms by KORS                carry
+``dual_sgd``                 -                none             rows with a slope, a budget  -
+``embedded``                 span of B atoms  l''              atoms by dependence          carry
+``fastfood``                 D random waves   none             -                            -
+``fogd``                     D random waves   none             -                            -
+``forgetron``                -                none             mistakes, a budget           -
+``kaar``                     feature space    l'' (squared)    every point                  forward
+``kons``                     feature space    eta*g^2          every point                  -
+``krls``                     span of B atoms  l'' (squared)    atoms by dependence          carry
+``narow``                    feature space    max(0, b - 1/q)  rows with a slope            -
+``nogd``                     span of B atoms  none             the first B atoms            carry
+``nons_ald``                 span of B atoms  eta*g^2          atoms by dependence          carry
+``norma``                    -                none             rows with a slope            -
+``ogd``                      d columns        none             -                            -
+``ons``                      d columns        eta*g^2          every row                    -
+``perceptron``               -                none             mistakes                     -
+``pkawv``                    span of B atoms  l'' (squared)    atoms given, or dependence   carry, forward
+``projectron``               span of B atoms  none             mistakes, by dependence      carry
+``projectron_plus``          span of B atoms  none             mistakes, by dependence      carry
+``pros_n_kons``              span of B atoms  (sigma/2)*g^2    atoms by KORS                restart
+``rbp``                      -                none             mistakes, a budget           -
+``ridge``                    feature space    l'' (squared)    every point                  -
+``second_order_perceptron``  feature space    l'' (squared)    mistakes                     -
+``skegd``                    span of B atoms  none             atoms at random, renewed     projected
+``sketched``                 feature space    eta*g^2          a coin by leverage           -
+``sketched_ons``             d columns        eta*g^2          frequent directions          -
+``vaw``                      d columns        l'' (squared)    every row                    forward
+===========================  ===============  ===============  ===========================  ==============
 
 Two algorithms that differ in one cell differ in one argument.
 
@@ -30,22 +55,72 @@ is learned either way, so the two agree; with ``"carry"`` one step differs by th
 """
 
 from kons.recipes.algorithms import b_kons, con_kons, nons_ald, pkawv, pros_n_kons
+from kons.recipes.dictionaries import DICTIONARIES
+from kons.recipes.expansions import (
+    bogd,
+    forgetron,
+    kaar,
+    krls,
+    narow,
+    norma,
+    perceptron,
+    projectron,
+    rbp,
+    second_order_perceptron,
+)
+from kons.recipes.explicit import (
+    adagrad,
+    adam,
+    aogd_ald,
+    dual_sgd,
+    fastfood,
+    fogd,
+    nogd,
+    ogd,
+    ons,
+    skegd,
+    sketched_ons,
+    vaw,
+)
 from kons.recipes.registry import KERNELS, LOSSES, RECIPES, Recipe, kernel_of, make
 from kons.recipes.tasks import for_task, together, warmup_for
 
 __all__ = [
+    "DICTIONARIES",
     "KERNELS",
     "LOSSES",
     "RECIPES",
     "Recipe",
+    "adagrad",
+    "adam",
+    "aogd_ald",
     "b_kons",
+    "bogd",
     "con_kons",
+    "dual_sgd",
+    "fastfood",
+    "fogd",
     "for_task",
+    "forgetron",
+    "kaar",
     "kernel_of",
+    "krls",
     "make",
+    "narow",
+    "nogd",
     "nons_ald",
+    "norma",
+    "ogd",
+    "ons",
+    "perceptron",
     "pkawv",
+    "projectron",
     "pros_n_kons",
+    "rbp",
+    "second_order_perceptron",
+    "skegd",
+    "sketched_ons",
     "together",
+    "vaw",
     "warmup_for",
 ]

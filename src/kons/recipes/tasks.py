@@ -78,6 +78,11 @@ def for_task(
     if task == "regression" and classes is not None:
         raise ConfigurationError("classes are for classification.")
     recipe = recipe_of(name)
+    if task not in recipe.tasks:
+        raise ConfigurationError(
+            f"{name!r} is for {' and '.join(recipe.tasks)}, not for {task}: choose another learner, such as "
+            '"embedded".'
+        )
     for parameter in parameters:
         if parameter not in recipe.parameters:
             raise ConfigurationError(
@@ -91,9 +96,8 @@ def for_task(
         parameters["kernel"] = None if kernel is None else kernel_of(kernel)
         parameters["bandwidth"] = bandwidth_of(bandwidth)
         return recipe.make(task, **parameters)
-    if "kernel" not in recipe.accepts:
-        given = {"kernel": kernel, "bandwidth": None if bandwidth == "auto" else bandwidth, "loss": loss}
-        _require_none(name, given)
+    given = {"kernel": kernel, "bandwidth": None if bandwidth == "auto" else bandwidth, "loss": loss}
+    _require_none(name, {word: value for word, value in given.items() if word not in recipe.accepts})
     chosen = kernel_of("gaussian" if kernel is None else kernel, bandwidth)
     problem: Any = _made(recipe, task, chosen, loss, parameters)
     if task == "classification":
@@ -105,9 +109,11 @@ def for_task(
 def _require_none(name: str, needless: Mapping[str, Any]) -> None:
     for parameter, value in needless.items():
         if value is not None:
+            alone = ", which finds units and classes by itself as rows come"
             raise ConfigurationError(
-                f"{parameter}={value!r} does not apply to {name!r}, which finds units and classes by itself "
-                'as rows come: leave it out, or choose another learner, such as "embedded".'
+                f"{parameter}={value!r} does not apply to {name!r}"
+                f"{alone if recipe_of(name).in_raw_units else ''}: leave it out, or choose another learner, "
+                'such as "embedded".'
             )
 
 
@@ -119,7 +125,8 @@ def _made(
     parameters: dict[str, Any],
 ) -> Any:
     """A learner of one problem, with the defaults that suit scaled targets."""
-    chosen = _loss(loss, task == "classification" and recipe.any_loss)
+    usual = recipe.of_labels if task == "classification" and recipe.any_loss else Squared()
+    chosen = _loss(loss, recipe.own_loss or usual)
     defaults: dict[str, Any] = {}
     if recipe.hessian:
         defaults["regularization"] = HESSIAN_REGULARIZATION
@@ -129,9 +136,9 @@ def _made(
     return recipe.made_of(kernel, chosen, **(defaults | parameters))
 
 
-def _loss(loss: str | Loss | None, labelled: bool) -> Loss:
+def _loss(loss: str | Loss | None, usual: Loss) -> Loss:
     if loss is None:
-        return Logistic() if labelled else Squared()
+        return usual
     if isinstance(loss, Loss):
         return loss
     return find(loss, LOSSES, "loss")

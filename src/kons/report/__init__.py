@@ -39,6 +39,9 @@ def render(folder: Path | str) -> str:
 
 def write_report(folder: Path | str) -> Path:
     """Write :func:`render` as ``report.html`` into the folder, whole or not at all; returns its path."""
-    path = Path(folder) / REPORT
-    write_bytes(path, render(folder).encode())
+    from kons.runs.folder import require_own
+
+    path, page = Path(folder) / REPORT, render(folder)
+    require_own(Path(folder))
+    write_bytes(path, page.encode())
     return path

@@ -12,14 +12,20 @@ from kons.errors import ConfigurationError
 from kons.evaluation import Evaluation, Prequential
 from kons.evaluation.result import LOSS_NAMES
 from kons.evaluation.rivals import RIVALS, make_rival
+from kons.recipes import RECIPES
 from kons.runs.circumstances import blas_threads, versions
 from kons.runs.folder import RUN, SUMMARY, FolderWriter
 from kons.runs.run import Progress
 from kons.runs.settings import Settings
 from kons.runs.summary import about_run, finite, skipped
+from kons.runs.waiting import Waiting
 from kons.streams import Stream
 
 __all__ = ["Comparison", "Contender", "compare"]
+
+
+# Rows from which on the time that a learner will take is estimated: those of a warm-up are only kept.
+FIRST_ESTIMATE = 1500
 
 
 class Contender(NamedTuple):
@@ -39,6 +45,8 @@ class Comparison(NamedTuple):
     baselines: dict[str, float]
     was_stopped: bool
     seconds: float
+    left_out: dict[str, str]
+    """Learners that would have taken too long, or refused to be made, and why."""
 
     @property
     def frontier(self) -> list[str]:
@@ -84,7 +92,8 @@ class Comparison(NamedTuple):
                 ],
                 "seconds": self.seconds,
                 **skipped(self.stream),
-                "notes": self.stream.notes,
+                "left_out": self.left_out,
+                "notes": [*self.stream.notes, *(f"{name}: {why}" for name, why in self.left_out.items())],
                 "settings": self._settings(),
                 "versions": versions(),
                 "stopped": self.was_stopped,
@@ -109,13 +118,19 @@ def compare(
     progress: Callable[[Progress], None] | None = None,
     stop: Callable[[], bool] | None = None,
     *,
+    seconds: float | None = None,
     quiet: bool = False,
+    waiting: Waiting | None = None,
 ) -> Comparison:
     """Run several learners, each under a name, over the source of ``settings``.
 
+    With ``seconds``, a learner is left out as soon as it is seen that it would take longer than that, and one
+    that cannot be made is left out at once; the one that costs least by its entry in the registry stays.
+
     Each row is read once, and predicted and learned by each learner. Costs what they cost one after another,
-    less the reading. ``stop()`` is looked at after each block, and ends the comparison there. Where one is a
-    rival, all are asked row by row, and the longest step of each is told: in blocks there are no such steps.
+    less the reading. ``stop()`` is looked at after each block, and ends the comparison there; ``waiting``
+    says when it waits for rows. Where one is a rival, all are asked row by row, and the longest step of each
+    is told: in blocks there are no such steps.
     """
     if not contenders:
         raise ConfigurationError("no learners are given: expected at least one name.")
@@ -124,20 +139,36 @@ def compare(
         raise ConfigurationError(f"class_weight is not for models of other libraries, such as {rivals[0]!r}.")
     stream = settings.open(quiet=quiet)
     engines: dict[str, Prequential] = {}
-    for name, contender in contenders.items():
+    left_out: dict[str, str] = {}
+    # The first plays the baselines, and stays.
+    first = min(contenders, key=lambda name: _rank(contenders[name])) if seconds else next(iter(contenders))
+    for name, contender in {first: contenders[first], **contenders}.items():
         if name in rivals:
             made: Any = make_rival(contender.learner, stream.task, seed=settings.seed, **contender.parameters)
         else:
             asked = replace(settings, **contender._asdict())
-            asked.require_memory(stream)
-            made = asked.make_learner(stream)
+            try:
+                asked.require_memory(stream)
+                made = asked.make_learner(stream)
+            except ConfigurationError as error:
+                if seconds is None or name == first:
+                    raise
+                left_out[name] = str(error)
+                continue
         # The baselines are the same for all.
         engines[name] = settings.make_engine(stream, made, baselines=not engines, pauses=bool(rivals))
     began = wall_clock()
-    stopped = False
-    for block in settings.blocks(stream):
+    stopped, waiting = False, waiting or Waiting()
+    for block in waiting.blocks(settings.blocks(stream), stop):
         for engine in engines.values():
             engine.advance(block)
+        if seconds is not None:
+            part = settings.part_read(stream, engines[first].rows)
+            for name in [name for name in engines if name != first]:
+                needed = _estimate(engines[name], contenders[name], part)
+                if needed > seconds:
+                    left_out[name] = f"left out, for it takes about {needed:,.0f} s, more than {seconds:g}"
+                    del engines[name]
         if progress is not None:
             best = min(engines.values(), key=lambda engine: engine.loss)
             done = settings.part_read(stream, best.rows)
@@ -154,6 +185,21 @@ def compare(
         dict(contenders),
         dict(sorted(results.items(), key=lambda item: item[1].loss)),
         next(iter(results.values())).baselines,
-        stopped,
+        stopped or waiting.was_interrupted,
         wall_clock() - began,
+        left_out,
     )
+
+
+def _rank(contender: Contender) -> tuple[bool, int]:
+    """Who costs less, as far as the registry tells."""
+    recipe = RECIPES.get(contender.learner)
+    return (True, 0) if recipe is None or recipe.in_raw_units else (False, recipe.growth)
+
+
+def _estimate(engine: Prequential, contender: Contender, part: float | None) -> float:
+    """CPU seconds at the end, where this part was read and what a row costs grows as the registry says."""
+    recipe = RECIPES.get(contender.learner)
+    if not part or engine.rows < FIRST_ESTIMATE:
+        return engine.learner_seconds
+    return engine.learner_seconds / float(part) ** (1 + (recipe.growth if recipe else 0))

@@ -17,7 +17,7 @@ import io
 import json
 import os
 import re
-import shutil
+import stat
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,25 +36,29 @@ __all__ = [
     "RUN",
     "SUMMARY",
     "FolderWriter",
+    "changed",
     "complete_predictions",
     "read_json",
     "require_finished",
+    "require_own",
     "require_place",
     "told",
 ]
 
 RUN, SUMMARY, MODEL, CHECKPOINT = "run.json", "summary.json", "model.kons", "checkpoint.kons"
 PREDICTIONS, TRACE = "predictions.csv", "trace"
-#: What a run may have left. What says that there is a run goes first and comes first.
-OURS = (
-    *(RUN, SUMMARY, MODEL, CHECKPOINT, PREDICTIONS, TRACE),
-    *("report.html", "frontier.svg", "frontier.png"),
-)
-UNFINISHED = re.compile(r"\.(.+)\.\w+\.tmp")
+#: What a run may have left, in the order in which it is removed: after a kill in between, what there is is
+#: a run that has not begun, and never one that seems finished.
+OURS = (SUMMARY, CHECKPOINT, PREDICTIONS, MODEL, "report.html", RUN)
+TRACE_FILE = re.compile(r"[0-9]{6,}\.npz")
+UNFINISHED = re.compile(r"\.(.+)\.[0-9a-f]+\.tmp")
 
 
-def require_place(path: Path, *, force: bool) -> None:
-    """Refuse, before anything is computed, a folder that a run could not be written to."""
+def require_place(path: Path, *, force: bool, source: str | None = None) -> None:
+    """Refuse, before anything is computed, a folder that a run could not be written to.
+
+    With ``force`` a run may be there, and nothing that it would replace is the ``source``.
+    """
     with told(path):
         if not path.exists():
             above = next(folder for folder in path.absolute().parents if folder.exists())
@@ -67,14 +71,43 @@ def require_place(path: Path, *, force: bool) -> None:
             raise ConfigurationError(f"{path} is a file, expected the name of a folder: choose another one.")
         if not os.access(path, os.W_OK | os.X_OK):
             raise ConfigurationError(f"{path} cannot be written to: choose another folder.")
-        if (present := [name for name in sorted(os.listdir(path)) if not _is_ours_unfinished(name)]) and (
-            not force
-        ):
+        present = [name for name in sorted(os.listdir(path)) if not _is_unfinished(name)]
+        if present and not force:
             hint = f"; kons resume {as_word(path)} continues it" if CHECKPOINT in present else ""
             raise ConfigurationError(
                 f"{path} is not empty (it holds {present[0]}): choose another folder, or --force to "
                 f"replace the run in it{hint}."
             )
+        if present and not _holds_run(path):
+            raise ConfigurationError(
+                f"{path} holds {present[0]} and no run: --force replaces runs only; choose another folder."
+            )
+        require_own(path)
+        if source is not None and any(_is_same(file, source) for file in _files_of_run(path)):
+            raise ConfigurationError(
+                f"{source} is a file of the run in {path}, which would be replaced: choose another folder."
+            )
+
+
+def require_own(path: Path) -> None:
+    """Refuse a folder where a name of ours is a link, or of another kind: it leads to what is not ours."""
+    with told(path):
+        for file in (path / TRACE, *_files_of_run(path)):
+            try:
+                status = file.lstat()
+            except FileNotFoundError:
+                continue
+            kind, expected = stat.S_IFMT(status.st_mode), stat.S_IFREG
+            if file.name == TRACE:
+                expected = stat.S_IFDIR
+            # Predictions are the only file that is written in its place, and not replaced.
+            shared = file.name == PREDICTIONS and status.st_nlink > 1
+            if kind != expected or shared:
+                what = "a link" if kind == stat.S_IFLNK or shared else "of another kind"
+                raise FileError(
+                    f"{file} is {what}, and a run writes to files of its own only: move it away, or choose "
+                    "another folder."
+                )
 
 
 class FolderWriter:
@@ -105,41 +138,45 @@ class FolderWriter:
             require_place(path, force=force)  # another run may have come and gone in between
             with told(path):
                 _sweep(path)
-                for name in OURS:  # nothing else: the folder may hold other people's files
-                    _remove(path / name)
+                _clear(path, keep=RUN)  # it is replaced in one step
                 for name, document in documents.items():
                     writer.write_json(name, document)
         except BaseException:
             writer.close(finished=False)
             if is_new:
-                shutil.rmtree(path, ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    _clear(path)
+                    path.rmdir()
             raise
         return writer
 
     @classmethod
-    def reopen(cls, path: Path, *, length: int, traces: int) -> FolderWriter:
-        """As the last checkpoint knew it: whatever was written after it is cut off."""
+    def claimed(cls, path: Path) -> FolderWriter:
+        """Of a folder that holds a run, which nobody else writes to from now on: see :meth:`reopen`."""
+        if not path.is_dir():
+            raise FileError(f"there is no folder {path}: expected one that kons run ... --out has written.")
         writer = cls(path)
         writer.claim()
         try:
-            with told(path):
-                _sweep(path)
-                if (path / TRACE).is_dir():
-                    _sweep(path / TRACE)
-                    for file in (path / TRACE).glob("*.npz"):
-                        if not file.stem.isdigit() or int(file.stem) >= traces:
-                            file.unlink()
-                predictions = path / PREDICTIONS
-                if length and (not predictions.exists() or predictions.stat().st_size < length):
-                    raise FileError(
-                        f"{predictions} is shorter than when it was last saved: start the run again."
-                    )
-            writer.open_predictions(length)
+            require_own(path)
         except BaseException:
             writer.close(finished=False)
             raise
-        writer.traces = traces
         return writer
+
+    def reopen(self, *, length: int, traces: int) -> None:
+        """As the last checkpoint knew it: whatever was written after it is cut off."""
+        path = self.path
+        predictions = path / PREDICTIONS
+        with told(path):
+            if length and (not predictions.exists() or predictions.stat().st_size < length):
+                raise FileError(f"{predictions} is shorter than when it was last saved: start the run again.")
+            _sweep(path)
+            for file in _trace_files(path):
+                if int(file.stem) >= traces:
+                    file.unlink()
+        self.open_predictions(length)
+        self.traces = traces
 
     def claim(self) -> None:
         """Refuse a folder that another process writes to; the system ends the claim of one that dies."""
@@ -229,7 +266,7 @@ class FolderWriter:
         try:
             if finished:
                 with told(self.path):
-                    _remove(self.path / CHECKPOINT)
+                    (self.path / CHECKPOINT).unlink(missing_ok=True)
         finally:
             if self._claim is not None:
                 os.close(self._claim)
@@ -282,27 +319,66 @@ def require_finished(folder: Path) -> dict[str, Any] | None:
     if read_json(folder, RUN).get("kind") != "run":
         return None
     summary = read_json(folder, SUMMARY)
+    if not isinstance(summary.get("classes"), list | None):
+        raise changed(folder)
+    require_own(folder)
     complete_predictions(folder, summary)
     return summary
 
 
-def _is_ours_unfinished(name: str) -> bool:
+def changed(folder: Path) -> FileError:
+    """A summary that no run has written."""
+    return FileError(
+        f"{folder / SUMMARY} is not as a run has written it: was it changed? Start the run again."
+    )
+
+
+def _holds_run(path: Path) -> bool:
+    """Whether a run, or a comparison, says that it is there."""
+    try:
+        document = read_json(path, RUN)
+    except FileError:
+        return False
+    return document.get("kind") in ("run", "compare") and "settings" in document
+
+
+def _files_of_run(path: Path) -> list[Path]:
+    """What a run has written or may write, by name; :func:`require_own` looks at the kind."""
+    return [*(path / name for name in OURS), *_trace_files(path)]
+
+
+def _trace_files(path: Path) -> list[Path]:
+    folder = path / TRACE
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    return [folder / name for name in names if TRACE_FILE.fullmatch(name)]
+
+
+def _clear(path: Path, keep: str | None = None) -> None:
+    """Remove what a run has written, and nothing else: the folder may hold other people's files."""
+    for file in _files_of_run(path):
+        if file.name != keep:
+            file.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # something else is in it
+        (path / TRACE).rmdir()
+
+
+def _is_same(file: Path, source: str) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        return os.path.samefile(file, source)
+    return False
+
+
+def _is_unfinished(name: str) -> bool:
     """What a killed process leaves of a file that it was writing."""
     found = UNFINISHED.fullmatch(name)
-    return found is not None and (found[1] in OURS or found[1].endswith(".npz"))
+    return found is not None and (found[1] in OURS or TRACE_FILE.fullmatch(found[1]) is not None)
 
 
-def _sweep(folder: Path) -> None:
-    for name in os.listdir(folder):
-        if _is_ours_unfinished(name):
-            _remove(folder / name)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def _sweep(path: Path) -> None:
+    for folder in (path, path / TRACE):
+        for name in filter(_is_unfinished, os.listdir(folder) if folder.is_dir() else ()):
+            if stat.S_ISREG((folder / name).lstat().st_mode):
+                (folder / name).unlink()
 
 
 @contextlib.contextmanager

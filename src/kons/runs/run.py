@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -49,6 +50,7 @@ from kons.runs.pacing import Pacing
 from kons.runs.raw_cells import RawCells, rows_at
 from kons.runs.settings import Settings
 from kons.runs.summary import about_run, finite, shares_of, summarize
+from kons.runs.waiting import Waiting
 from kons.state import bytes_in
 from kons.stored import Stored
 from kons.streams import Block, Stream
@@ -111,8 +113,7 @@ class Run:
         """How often it was continued."""
         self.was_stopped = False
         """Whether it ended before its source did, since it was asked to."""
-        self.is_reading = False
-        """Whether it waits for rows: whatever interrupts it then does no harm."""
+        self.waiting = Waiting()
         self.threads = blas_threads()
         self._place, self._force, self._command = place, force, list(command)
         self._labels = Labels()
@@ -123,6 +124,7 @@ class Run:
         self._pacing = Pacing()
         self._counted: tuple[int, int] | None = None
         self._fingerprint = stream.fingerprint()
+        self._digest: str | None = None
         self._ids = None if settings.id is None else RawCells(stream, settings.id)
         self._started = wall_clock()
         self._seconds_before = 0.0
@@ -141,7 +143,7 @@ class Run:
     ) -> Run:
         """Open the source, look at it, make the learner."""
         if folder is not None:
-            require_place(folder, force=force)
+            require_place(folder, force=force, source=settings.source)
         if settings.model is None:
             stream = settings.open(quiet=quiet)
             learner = settings.make_learner(stream)
@@ -172,6 +174,15 @@ class Run:
     @classmethod
     def resume(cls, folder: Path) -> Run:
         """Continue from the last checkpoint, or from the start if there was none yet."""
+        writer = FolderWriter.claimed(folder)  # before anything is read: another may be about to finish it
+        try:
+            return cls._continued(folder, writer)
+        except BaseException:
+            writer.close(finished=False)
+            raise
+
+    @classmethod
+    def _continued(cls, folder: Path, writer: FolderWriter) -> Run:
         asked = read_json(folder, RUN)
         if asked.get("kind") != "run":
             raise ConfigurationError(f"{folder} is not the folder of a run: only kons run can be resumed.")
@@ -192,24 +203,32 @@ class Run:
         stream.notes.extend(note for note in asked.get("notes", []) if isinstance(note, str))
         _require_unchanged(stream, before)
         if (folder / CHECKPOINT).exists():
-            run = cls._from_checkpoint(folder, settings, stream)
+            run, length, traces = cls._from_checkpoint(folder, settings, stream)
         else:
             learner = settings.make_learner(stream) if settings.model is None else found.continued()[0]
-            run = cls(settings, stream, settings.make_engine(stream, learner))
-            run.folder = FolderWriter.reopen(folder, length=0, traces=0)
+            run, length, traces = cls(settings, stream, settings.make_engine(stream, learner)), 0, 0
+        writer.reopen(length=length, traces=traces)
+        run.folder = writer
         run.resumed += 1
         threads = asked.get("threads")
         run.threads = threads if isinstance(threads, int) and 1 <= threads <= 1024 else run.threads
         return run
 
     @classmethod
-    def _from_checkpoint(cls, folder: Path, settings: Settings, stream: Stream) -> Run:
+    def _from_checkpoint(cls, folder: Path, settings: Settings, stream: Stream) -> tuple[Run, int, int]:
+        """The run, how long its predictions were, and how many trace files there were."""
         try:
             tree = read_tree(folder / CHECKPOINT, kind=KIND)
             saved = Stored(tree, "this run")
             engine = settings.make_engine(stream, saved.take("learner")).resume(saved.take("engine"))
             run = cls(settings, stream, engine)
             run._labels = Labels(stored_labels(saved, "labels"))
+            run._digest = saved.word("digest")
+            if run._digest != _digest_of(stream):
+                raise FileError(
+                    f"{stream.source} has changed since the run began, though not in size and time: put the "
+                    "old file back."
+                )
             run.resumed, run._seconds_before = saved.integer("resumed"), saved.number("seconds", at_least=0.0)
             if saved.take("versions") != versions():
                 announce(
@@ -220,8 +239,7 @@ class Run:
             saved.finish()
         except FileError as error:
             raise FileError(f"{error} The run cannot be continued: start it again.") from error
-        run.folder = FolderWriter.reopen(folder, length=length, traces=traces)
-        return run
+        return run, length, traces
 
     # ---- running
 
@@ -274,26 +292,15 @@ class Run:
     def _blocks(self, stop: Callable[[], bool] | None) -> Iterator[Block]:
         """Blocks of rows, with a word about when they are waited for."""
         blocks = self.settings.blocks(self.stream, self.engine.rows, self.engine.learner)
-        while True:
-            try:
-                self.is_reading = True
-                try:
-                    block = next(blocks, None)
-                finally:
-                    self.is_reading = False
-            except KeyboardInterrupt:
-                if stop is None or not stop() or not self.engine.rows:
-                    raise
-                self._stop()
-                return
-            except InputError:
-                if self.folder is not None:
-                    with suppress(KonsError):  # what could not be read is what the user should hear of
-                        self.checkpoint()
-                raise
-            if block is None:
-                return
-            yield block
+        try:
+            yield from self.waiting.blocks(blocks, stop, begun=self.engine.rows > 0)
+        except InputError:
+            if self.folder is not None:
+                with suppress(KonsError):  # what could not be read is what the user should hear of
+                    self.checkpoint()
+            raise
+        if self.waiting.was_interrupted:
+            self._stop()
 
     def _take(self, scored: Scored, lines: NDArray[np.int64]) -> None:
         if self.folder is None and self._place is not None:
@@ -336,6 +343,8 @@ class Run:
     def checkpoint(self) -> None:
         """Save all it takes to continue from here; of a source that cannot be read again, the trace."""
         assert self.folder is not None
+        if self._digest is None and self.stream.resumable:
+            self._digest = _digest_of(self.stream)  # once: it is no part of what the next one costs
         with self._pacing.saving(), told(self.folder.path):
             self.folder.settle()
             self._write_trace()
@@ -349,6 +358,7 @@ class Run:
                     "length": self.folder.length,
                     "traces": self.folder.traces,
                     "labels": list(self._labels.known),
+                    "digest": self._digest,
                     "resumed": self.resumed,
                     "seconds": self.seconds,
                     "versions": versions(),
@@ -426,6 +436,15 @@ class Run:
         if self._fingerprint is None or self.stream.fingerprint() == self._fingerprint:
             return []
         return [f"{self.stream.source} changed while it was read: a part of it may be missing."]
+
+
+def _digest_of(stream: Stream) -> str:
+    """Of a whole file: a gigabyte takes a second, and learning it an hour."""
+    try:
+        with open(stream.source, "rb") as file:
+            return file_digest(file, "blake2b").hexdigest()
+    except OSError as error:
+        raise InputError(f"{stream.source}: cannot be read ({error.strerror or error}).") from None
 
 
 def _require_unchanged(stream: Stream, before: dict[str, Any]) -> None:

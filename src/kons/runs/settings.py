@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from kons.arrays import require_integer
+from kons.arrays import require_delay, require_integer
 from kons.errors import ConfigurationError, InputError, announce
 from kons.evaluation import RIVALS, Prequential
 from kons.files import about, load
@@ -64,8 +64,9 @@ class Settings:
     """How the source is read, by the names in :data:`READING`."""
 
     def __post_init__(self) -> None:
-        for name, least in (("seed", 0), ("delay", 0), ("window", 1)):
+        for name, least in (("seed", 0), ("window", 1)):
             require_integer(getattr(self, name), name, at_least=least)
+        require_delay(self.delay)
         if self.rows is not None:
             require_integer(self.rows, "rows", at_least=1)
         told = (self.target, self.id, self.positive, self.class_weight, self.model)

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kons.errors import InputError
-from kons.streams.bytes import LONGEST, PIECE, Feed, Source
+from kons.streams.bytes import LONGEST, Feed, Source
 from kons.streams.chunks import Chunk, Tally
 from kons.streams.delimited import DelimitedReader, reworded
-from kons.streams.reader import distinct_names
+from kons.streams.reader import distinct_names, require_width
 from kons.streams.text import Record
 from kons.streams.wording import shortened
 from kons.tables.cells import ColumnFormat
@@ -57,6 +57,7 @@ class ArffReader(DelimitedReader):
             # What a sparse row leaves out is 0, or the first of the list.
             self._zeros.append(_first_of(kind) if kind.startswith("{") else "0")
             names.append(name)
+            require_width(self.name, len(names))
         else:
             what = "is empty" if not names else "has no @data line"
             raise InputError(f"{self.name} {what}: expected an ARFF file.")
@@ -106,15 +107,15 @@ def _lines(feed: Feed, name: str) -> Iterator[tuple[int, bytes]]:
     rest, at, number = b"", 0, 0
     try:
         while True:
-            while (end := rest.find(b"\n", at)) < 0:
-                rest, at = rest[at:], 0
-                more = feed.read(max(PIECE, len(rest)))
-                if len(rest) > LONGEST:
+            if (end := rest.find(b"\n", at)) < 0:
+                held, more = bytearray(rest[at:]), b""
+                while b"\n" not in more and len(held) <= LONGEST and (more := feed.read()):
+                    held += more
+                rest, at = bytes(held), 0
+                end = rest.find(b"\n")
+                if end < 0 and len(rest) > LONGEST:
                     raise InputError(f"{name}, line {number + 1}: not text, but binary data.")
-                rest += more
-                if not more:
-                    end = len(rest)
-                    break
+                end = len(rest) if end < 0 else end
             if at == len(rest):
                 return
             line, at = rest[at:end], min(end + 1, len(rest))

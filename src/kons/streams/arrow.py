@@ -31,9 +31,7 @@ def column_of(column: Any, wanted: ColumnFormat) -> tuple[Values, list[Fault]]:
     if str(array.type) in ("string", "large_string"):
         array = array.dictionary_encode()
     if str(array.type).startswith("dictionary"):
-        places = numbers_of(array.indices)
-        codes = np.where(np.isnan(places), -1, places).astype(np.int64)
-        cells = array.dictionary.to_pylist()
+        cells, codes = _levels(array)
     else:
         cells, codes = cells_of(array), np.arange(len(array), dtype=np.int64)
     distinct, bad = converted(cells, wanted)
@@ -46,6 +44,20 @@ def column_of(column: Any, wanted: ColumnFormat) -> tuple[Values, list[Fault]]:
         Fault(row, wanted.name, cells[codes[row]], bad[codes[row]].reason, bad[codes[row]].remedy)
         for row in rows
     ]
+
+
+def _levels(array: Any) -> tuple[list[Any], NDArray[np.int64]]:
+    """The levels that are in a dictionary array, and of each cell which it is, -1 for none."""
+    places = numbers_of(array.indices)
+    codes = np.where(np.isnan(places), -1, places).astype(np.int64)
+    dictionary = array.dictionary
+    if len(dictionary) > len(codes):  # that of a whole file, say, and here are some rows
+        used, codes = np.unique(codes, return_inverse=True)
+        codes = codes.reshape(-1) - (used[0] < 0)
+        import pyarrow
+
+        dictionary = dictionary.take(pyarrow.array(used[used >= 0].tolist(), pyarrow.int64()))
+    return dictionary.to_pylist(), codes
 
 
 def _values(array: Any, wanted: ColumnFormat) -> Values | None:
@@ -74,6 +86,9 @@ def cells_of(array: Any) -> list[Any]:
 
         moments = array.cast(pyarrow.timestamp("us"), safe=False).view(pyarrow.int64())
         return list(numbers_of(moments.fill_null(NOT_A_TIME)).view("datetime64[us]"))
+    if str(array.type).startswith("dictionary"):
+        levels, codes = _levels(array)
+        return [None if code < 0 else levels[code] for code in codes.tolist()]
     return list(array.to_pylist())
 
 

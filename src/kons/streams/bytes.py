@@ -25,7 +25,7 @@ import numpy as np
 from kons.errors import ConfigurationError, InputError, KonsError, MissingExtraError
 from kons.streams.wording import shortened
 
-__all__ = ["LONGEST", "Feed", "OddText", "Source", "as_utf8", "pieces"]
+__all__ = ["LONGEST", "Feed", "OddText", "Source", "as_utf8", "pieces", "too_long"]
 
 LONGEST = 1 << 24  # bytes of one record; a "line" beyond is not text
 PIECE = 1 << 20
@@ -260,7 +260,7 @@ def pieces(
             cut = end(data)
             if not cut:
                 if held > LONGEST:
-                    raise InputError(_too_long(name, line, data))
+                    raise InputError(too_long(name, line, data))
                 rest, tried = [data], held
                 continue
             data, rest = data[:cut], [data[cut:]] if cut < held else []
@@ -347,7 +347,8 @@ WINDOWS = "kons.windows"
 codecs.register_error(WINDOWS, _as_windows)
 
 
-def _too_long(name: str, line: int, data: bytes) -> str:
+def too_long(name: str, line: int, data: bytes) -> str:
+    """What is wrong with a record without an end."""
     if b'"' in data:
         return f"{name}, line {line}: a quote is opened and never closed."
     return f"{name}, line {line}: not text, but binary data: no end of line in {len(data) >> 20} MB."

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from kons.errors import ConfigurationError, InputError
 from kons.streams.arrow import column_of
-from kons.streams.bytes import LONGEST, Feed, Source
+from kons.streams.bytes import LONGEST, Feed, Source, too_long
 from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
-from kons.streams.reader import distinct_names
+from kons.streams.reader import distinct_names, require_width
 from kons.streams.text import Record, TextReader, arrow
 from kons.streams.wording import listed
 from kons.tables.cells import MISSING_NUMBERS, PLAIN, ColumnFormat, NumberStyle, is_missing, number_style
@@ -56,13 +56,18 @@ class DelimitedReader(TextReader):
     # ---- header
 
     def _header(self, feed: Feed) -> int:
-        data = b""
-        # Twice as much each time, so that a name without an end costs no more than reading it.
-        while (end := self._first_end(data)) == 0 and (more := feed.read(max(HEAD, len(data)))):
-            data += more
-            if len(data) > LONGEST:
-                raise InputError(f"{self.name}, line 1: not text, but binary data.")
-        end = end or len(data)
+        held, breaks = bytearray(), False
+        end = tried = 0
+        # A pipe may come in drops: what has no end is searched when there is twice as much.
+        while not end and (more := feed.read(max(HEAD, len(held)))):
+            held += more
+            breaks = breaks or b"\n" in more
+            if len(held) > LONGEST or (breaks and len(held) >= 2 * tried):
+                end, tried, breaks = self._first_end(bytes(held)), len(held), False
+            if not end and len(held) > LONGEST:
+                raise InputError(too_long(self.name, 1, bytes(held)))
+        data = bytes(held)
+        end = end or self._first_end(data) or len(data)
         while self._asked is None and len(data) < HEAD and data.count(b"\n") <= LINES:
             if not (more := feed.read(HEAD)):
                 break
@@ -70,11 +75,14 @@ class DelimitedReader(TextReader):
         text = self._readable_header(data[:end])
         if not text.strip():
             raise InputError(f"{self.name} is empty: expected a line with the columns' names, then rows.")
+        # Spaces are no measure: names may be padded with them.
+        require_width(self.name, 1 + max(text.count(sign) for sign in self._asked or DELIMITERS))
         self.delimiter = self._asked or self._likely_delimiter(data[: max(end, data.rfind(b"\n", 0, HEAD))])
         try:
             names = next(self._reader(self._tidied(text.encode()).decode()))
         except csv.Error as error:
             raise InputError(f"{self.name}, line 1: {reworded(error)}.") from None
+        require_width(self.name, len(names))
         header, numbers = self._source.header, [name for name in names if number_style([name]) is not None]
         if header is None:
             # "?" and "NA" are no names; an empty one is that of an index, beside years.

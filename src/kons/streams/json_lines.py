@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from kons.errors import InputError
 from kons.streams.arrow import column_of
 from kons.streams.bytes import LONGEST, PIECE, Feed, Source, as_utf8, pieces
 from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
+from kons.streams.reader import MOST_COLUMNS, require_width
 from kons.streams.text import Record, TextReader, arrow
 from kons.streams.wording import shortened
 from kons.tables.cells import PLAIN, ColumnFormat
@@ -41,11 +42,12 @@ class JsonLinesReader(TextReader):
 
     def _open(self) -> Feed:
         feed = super()._open()
-        head = feed.read()
-        while not head.strip() and len(head) < LONGEST and (more := feed.read()):
+        head, first = bytearray(), b""
+        while not first and len(head) < LONGEST and (more := feed.read()):
             head += more
-        feed.put_back(head)
-        if not head.lstrip().startswith(b"["):
+            first = more.lstrip()[:1]
+        feed.put_back(bytes(head))
+        if first != b"[":
             return feed
         self.unit = "row"
         return ListFeed(feed, self.name)
@@ -56,25 +58,31 @@ class JsonLinesReader(TextReader):
         keys: dict[str, None] = {}
         taken: list[bytes] = []
         problem: InputError | None = None
-        count = 0
+        count = length = 0
         source = pieces(feed, self.name, 1, self._end)
         for data, line in source:
             taken.append(data)
+            length += len(data)
             for _, found in self._objects(self._readable(data, line), line):
                 if isinstance(found, InputError):
                     problem = problem or found
                 else:
                     keys.update(dict.fromkeys(found))
+                    require_width(self.name, len(keys))
                     count += 1
                 if count >= LOOK:
                     break
-            if count >= LOOK or sum(map(len, taken)) > 4 * LONGEST:
+            if count >= LOOK or length > 4 * LONGEST:
                 break
         if self.resumable:  # the feed is closed, and opened anew
             with suppress(InputError):  # which is told when its row comes
                 for data in chain(taken[-1:], (data for data, _ in source)):
-                    keys.update(dict.fromkeys(self._keys(as_utf8(data)[0])))
+                    for part in _thousands(as_utf8(data)[0]):
+                        keys.update(dict.fromkeys(self._keys(part)))
+                    if len(keys) > MOST_COLUMNS:
+                        break
         source.close()
+        require_width(self.name, len(keys))
         feed.put_back(b"".join(taken))
         if not keys:
             raise problem or InputError(
@@ -158,6 +166,15 @@ class JsonLinesReader(TextReader):
             return json.loads(texts[int(lines[row]) - line]).get(name)
 
         return settled(Chunk(lines, columns, cell=cell), faults, self.where, tally)
+
+
+def _thousands(data: bytes) -> Iterator[bytes]:
+    """A thousand lines at a time: a table of objects with a key of their own each is as wide as long."""
+    at = 0
+    for found in islice(re.finditer(rb"\n", data), LOOK - 1, None, LOOK):
+        yield data[at : found.end()]
+        at = found.end()
+    yield data[at:]
 
 
 BETWEEN = re.compile(r"[\s,]*")

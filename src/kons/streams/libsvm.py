@@ -10,6 +10,7 @@ import numpy as np
 from kons.errors import InputError
 from kons.streams.bytes import Feed, Source, pieces
 from kons.streams.chunks import Chunk, Tally, Values, converted
+from kons.streams.reader import MOST_COLUMNS
 from kons.streams.text import Record, TextReader
 from kons.streams.wording import shortened
 from kons.tables.cells import ColumnFormat
@@ -17,8 +18,6 @@ from kons.tables.cells import ColumnFormat
 __all__ = ["LibsvmReader"]
 
 INDEX = re.compile(rb"[ \t](\d+):")
-WIDEST = 100_000
-NUMBERS = 4_000_000  # of a chunk, once it is dense
 TARGET = "target"
 
 
@@ -50,10 +49,10 @@ class LibsvmReader(TextReader):
             if found:
                 largest = max(largest, max(found))
                 zero = zero or min(found) == 0
-            if largest > WIDEST:
+            if largest > MOST_COLUMNS:
                 raise InputError(
-                    f"{self.name}: index {largest:,} makes rows too wide to be dense (at most {WIDEST:,}), "
-                    f"near line {line}."
+                    f"{self.name}: index {largest:,} makes rows too wide to be dense (at most "
+                    f"{MOST_COLUMNS:,}), near line {line}."
                 )
             if not self.resumable:
                 taken.append(data)
@@ -72,11 +71,6 @@ class LibsvmReader(TextReader):
 
     def _end(self, data: bytes) -> int:
         return data.rfind(b"\n") + 1
-
-    def _measure(self, taken: list[bytes], rows: int, asked: int) -> None:
-        super()._measure(taken, rows, asked)
-        most = max(1, NUMBERS // len(self.columns)) * max(1.0, self._row_bytes or 1.0)
-        self._piece = int(min(self._piece, max(4096, most)))
 
     def _parsed(self, text: str) -> tuple[str, list[int], list[float]]:
         """Label, places and values of one line; ValueError says what is wrong."""

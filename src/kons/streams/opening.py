@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kons.arrays import require_integer
+from kons.arrays import require_delay, require_integer
 from kons.errors import ConfigurationError, InputError, announce
 from kons.streams.arff import ArffReader
 from kons.streams.bytes import Source
@@ -180,12 +180,12 @@ def open_stream(
     _require(on_bad_row, "on_bad_row", ("gap", "skip", "error"))
     _require(task, "task", ("auto", "regression", "classification"))
     _require(format, "format", ("auto", *FORMATS))
-    horizon = require_integer(horizon, "horizon", at_least=0)
+    horizon = require_delay(horizon, "horizon")
     block_size = require_integer(block_size, "block_size", at_least=1)
     asked, dropped = _names(columns, "columns"), _names(drop, "drop") or []
     gaps = _names(na_values, "na_values") or []
     lags = lag_pairs(lag)
-    given = Plan.from_dict(plan) if isinstance(plan, Mapping) else plan
+    given = plan if plan is None or isinstance(plan, Plan) else Plan.from_dict(plan)
     before = _as_past(past)
     if given is not None and target is None:
         target = given.target
@@ -322,7 +322,11 @@ def _format_of(path: str | Path, file: Source) -> str:
 def _second_look(reader: Reader, plan: Plan, cells: Sequence[Any]) -> tuple[Plan, list[str]]:
     """Where the first targets are all the same, as in a file sorted by label, find out if there are two."""
     target = plan.target_column
-    if len({cell for cell in cells if not is_missing(cell)}) != 1:
+    # Of lists and objects of JSON, which are bad cells, there is no set.
+    if (
+        len({cell if isinstance(cell, Hashable) else repr(cell) for cell in cells if not is_missing(cell)})
+        != 1
+    ):
         return plan, []
     first = f"{plan.target!r} is the same in the first {len(cells):,} row(s)"
     if not reader.resumable:

@@ -9,9 +9,9 @@ import numpy as np
 
 from kons.errors import InputError
 from kons.streams.arrow import cells_of, column_of
-from kons.streams.bytes import Source
+from kons.streams.bytes import LONGEST, Source
 from kons.streams.chunks import Chunk, Fault, Tally, Values, settled
-from kons.streams.reader import Reader
+from kons.streams.reader import Reader, require_width
 from kons.streams.text import arrow
 from kons.streams.wording import shortened
 from kons.tables.cells import ColumnFormat
@@ -20,6 +20,7 @@ __all__ = ["ParquetReader", "cells_of"]
 
 ROWS = 8192
 CELLS = 2_000_000  # of a batch
+BYTES = 1 << 26  # of a batch, as the file says
 
 
 class ParquetReader(Reader):
@@ -27,14 +28,21 @@ class ParquetReader(Reader):
 
     def __init__(self, source: Source) -> None:
         self._pa, self._parquet = arrow("pyarrow"), arrow("pyarrow.parquet")
-        self._source = source
+        self._source, self._texts = source, list[str]()
         self.name = source.name
         self.bytes_total = source.bytes_total
         if not source.resumable:
             raise InputError(f"{self.name}: Parquet cannot be read from a pipe: give a file.")
         with self._opened() as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
+            self._row_bytes = _row_bytes(file.metadata)
         self.columns = [str(name) for name in schema.names]
+        require_width(self.name, len(self.columns))
+        if self._row_bytes > LONGEST:
+            long, most = self._row_bytes / 2**20, LONGEST >> 20
+            raise InputError(f"{self.name}: rows have {long:,.0f} MB, at most {most} MB can be read.")
+        # As levels, each distinct one is in memory once: a long text may be in every row of a small file.
+        self._texts = [str(field.name) for field in schema if str(field.type) in ("string", "large_string")]
         if len(set(self.columns)) < len(self.columns):
             twice = next(name for name in self.columns if self.columns.count(name) > 1)
             raise InputError(f"{self.name}: two columns are called {shortened(twice)!r}.")
@@ -50,6 +58,7 @@ class ParquetReader(Reader):
         return int(self._rows)
 
     def look(self, rows: int) -> dict[str, list[Any]]:
+        rows = min(rows, self._most_rows())
         with self._opened() as file:
             for batch in self._batches(file, rows, None):
                 part = batch.slice(0, rows)
@@ -58,7 +67,7 @@ class ParquetReader(Reader):
 
     def raw_chunks(self, wanted: Sequence[ColumnFormat], tally: Tally) -> Generator[Chunk, None, None]:
         names = [column.name for column in wanted]
-        size = max(64, min(ROWS, CELLS // max(1, len(names))))
+        size = min(max(64, min(ROWS, CELLS // max(1, len(names)))), self._most_rows())
         first = 0
         with self._opened() as file:
             for batch in self._batches(file, size, names):
@@ -70,9 +79,13 @@ class ParquetReader(Reader):
     def fingerprint(self) -> dict[str, Any] | None:
         return self._source.fingerprint()
 
+    def _most_rows(self) -> int:
+        """Of a batch, whose texts may be long."""
+        return max(1, int(BYTES / max(self._row_bytes, 1.0)))
+
     def _opened(self) -> Any:
         try:
-            return self._parquet.ParquetFile(str(self._source.path))
+            return self._parquet.ParquetFile(str(self._source.path), read_dictionary=self._texts)
         except (self._pa.ArrowException, OSError, ValueError) as error:
             raise InputError(f"{self.name} is no sound Parquet file ({_first_line(error)}).") from None
 
@@ -96,6 +109,12 @@ class ParquetReader(Reader):
             return cells_of(batch.column(batch.schema.get_field_index(name)).slice(row, 1))[0]
 
         return settled(Chunk(lines, columns, cell=cell), faults, self.where, tally)
+
+
+def _row_bytes(metadata: Any) -> float:
+    """The longest mean row of a row group, unpacked, as the file says."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    return max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=0.0)
 
 
 def _first_line(error: BaseException) -> str:

@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
+from kons.arrays import LONGEST_DELAY
 from kons.errors import ConfigurationError, InputError
 from kons.streams.wording import listed
 from kons.tables.cells import (
     FALSE,
     MISSING_NUMBERS,
     PLAIN,
+    STYLES,
     TRUE,
     BadCell,
     ColumnFormat,
@@ -31,7 +33,7 @@ from kons.tables.cells import (
     number_style,
     said_missing,
 )
-from kons.tables.moments import date_order, epoch_unit, says_time
+from kons.tables.moments import EPOCHS, ORDERS, date_order, epoch_unit, says_time
 
 __all__ = ["Column", "Plan", "lag_pairs", "make_plan"]
 
@@ -117,23 +119,47 @@ class Plan:
             given = dict(tree)
             for part in ("columns", "extras", "late"):
                 given[part] = tuple(map(_column_of, tree[part]))
-            given["lags"] = tuple((str(name), int(back)) for name, back in tree["lags"])
-            given["horizon"] = int(tree["horizon"])
+            given["lags"] = tuple((name, back) for name, back in tree["lags"])
             given["target_style"] = NumberStyle(**tree["target_style"])
             given["na_values"] = tuple(tree["na_values"])
             plan = cls(**given)
-            kinds = {column.kind for column in plan.read()}
-            if not kinds <= {*get_args(Kind)} or plan.task not in get_args(Task):
+            if not plan._is_sound():
                 raise ValueError
         except (TypeError, KeyError, ValueError, AttributeError):
             raise ConfigurationError("plan is not one that to_dict() of a stream's plan has made.") from None
         return plan
 
+    def _is_sound(self) -> bool:
+        """Whether all that a file says is such as :func:`make_plan` makes it."""
+        read = self.read()
+        names = [column.name for column in read]
+        back = [rows for _, rows in self.lags]
+        return (
+            all(map(_is_column, read))
+            and len(set(names)) == len(names)
+            and self.task in get_args(Task)
+            and {name for name, _ in self.lags} <= {*names}
+            and all(type(rows) is int and 0 <= rows <= LONGEST_DELAY for rows in (*back, self.horizon))
+            and 0 not in back
+            and (self.time is None or self.time in names)
+        )
+
+
+def _is_column(column: Column) -> bool:
+    return (
+        type(column.name) is str
+        and column.kind in get_args(Kind)
+        and (column.order in ORDERS or column.order in EPOCHS)
+        and column.style in STYLES
+        and type(column.style.signs) is bool
+        and all(type(text) is str for text in column.na_values)
+    )
+
 
 def _column_of(tree: Mapping[str, Any]) -> Column:
     """A column as it stands in a plan's tree."""
     more = {"style": NumberStyle(**tree["style"]), "na_values": tuple(tree["na_values"])}
-    return Column(**{**tree, "name": str(tree["name"]), **more})
+    return Column(**{**tree, **more})
 
 
 def lag_pairs(lag: Any) -> list[tuple[str, int]]:
@@ -156,7 +182,7 @@ def lag_pairs(lag: Any) -> list[tuple[str, int]]:
             number = int(back)
         except (TypeError, ValueError):
             number = 0
-        if not 1 <= number <= 1_000_000 or isinstance(back, bool) or number != float(back):
+        if not 1 <= number <= LONGEST_DELAY or isinstance(back, bool) or number != float(back):
             raise ConfigurationError(
                 f"the lag of {name!r} is {back!r}, expected a whole number of rows back, at least 1: "
                 "what this row's target will be is not known yet."

@@ -7,11 +7,23 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Any
 
+from kons.errors import InputError
 from kons.streams.chunks import Chunk, Tally, sound
 from kons.streams.wording import listed
 from kons.tables.cells import ColumnFormat
 
-__all__ = ["Reader", "distinct_names"]
+__all__ = ["MOST_COLUMNS", "Reader", "distinct_names", "require_width"]
+
+#: Of a file: rows become dense, a learner keeps some thousand of them, and a small file may ask for more.
+MOST_COLUMNS = 20_000
+
+
+def require_width(name: str, columns: int) -> None:
+    """Refuse a file with more columns than rows of numbers should have."""
+    if columns > MOST_COLUMNS:
+        raise InputError(
+            f"{name} has {columns:,} columns, at most {MOST_COLUMNS:,} can be read: select some first."
+        )
 
 
 class Reader(ABC):

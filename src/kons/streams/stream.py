@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, require_integer
+from kons.arrays import Matrix, require_delay, require_integer
 from kons.errors import ConfigurationError, InputError, KonsError
 from kons.learners.labels import Labels
 from kons.streams.chunks import BadCells, OnBadRow, Tally
@@ -135,7 +135,7 @@ class Stream:
 
         The horizon comes on top. A lag of the target must then reach back beyond what is not known yet.
         """
-        late = require_integer(late, "delay", at_least=0)
+        late = require_delay(late)
         seen = [back for name, back in self.plan.lags if name == self.target and back <= late]
         if seen:
             raise ConfigurationError(

@@ -18,6 +18,7 @@ __all__ = ["TextReader", "arrow"]
 
 ROWS_A_PIECE = 200  # at least so many rows at once, also of very wide tables
 LARGEST_PIECE = 1 << 26
+NUMBERS = 4_000_000  # of a piece
 NEWLINE = b"\n"
 
 
@@ -105,7 +106,8 @@ class TextReader(Reader):
 
     def _readable_header(self, data: bytes, line: int = 1) -> str:
         """Lines with names, which binary data are not."""
-        if b"\0" in data:
+        if (at := data.find(b"\0")) >= 0:
+            line += data.count(NEWLINE, 0, at)
             raise InputError(f"{self.name}, line {line}: not text, but binary data.")
         self._header_error = self._header_error or self._up_to_odd(data, line)[1]
         return self._readable(data, line).decode()
@@ -219,7 +221,10 @@ class TextReader(Reader):
                 if table >= rows:
                     break
             self._row_bytes = length / max(1, table)
-        self._piece = int(min(LARGEST_PIECE, max(PIECE, ROWS_A_PIECE * (self._row_bytes or 0))))
+        row = max(1.0, self._row_bytes or 1.0)
+        # Rows that name a few of many columns are short, and become dense.
+        most = max(4096, max(1, NUMBERS // len(self.columns)) * row)
+        self._piece = int(min(LARGEST_PIECE, most, max(PIECE, ROWS_A_PIECE * row)))
 
     def _one_by_one(self, data: bytes, line: int, wanted: Sequence[ColumnFormat], tally: Tally) -> Chunk:
         lines: list[int] = []

@@ -21,6 +21,7 @@ __all__ = [
     "MISSING_NUMBERS",
     "MISSING_TEXTS",
     "PLAIN",
+    "STYLES",
     "TRUE",
     "BadCell",
     "ColumnFormat",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kons.arrays import Matrix, Vector, require_integer
+from kons.arrays import Matrix, Vector, require_delay
 from kons.state import Array, Count, Field, Flag, Items, Part, Sizes, fields
 from kons.stored import Stored
 from kons.tables.cells import ColumnFormat
@@ -183,7 +183,7 @@ class Encoder(Part):
         levels: bool = True,
     ) -> None:
         self.labelled, self.grows, self._levels = labelled, grows, levels
-        self.delay = require_integer(delay, "delay", at_least=0)
+        self.delay = require_delay(delay)
         self.width = 0
         #: How many have statistics: targets, or known classes but the first.
         self.outputs = 0 if labelled else min(outputs, MOST_OUTPUTS)

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 __all__ = [
     "EPOCHS",
     "NOT_A_TIME",
+    "ORDERS",
     "date_order",
     "epoch_stamps",
     "epoch_unit",

@@ -23,7 +23,7 @@ import numpy as np
 
 from kons.arrays import Vector, as_targets
 from kons.errors import ConfigurationError, MissingExtraError
-from kons.learners import KONS, EmbeddedKONS, SketchedKONS, Trace
+from kons.learners import KONS, EmbeddedKONS, FeatureLearner, SketchedKONS, Trace
 from kons.learners.newton import NewtonLearner
 from kons.losses import Squared
 from kons.policies import Dependence
@@ -156,7 +156,8 @@ class RegretCertificate:
 def certify(learner: NewtonLearner, X: Any, y: Any, *, exact_up_to: int = EXACT_UP_TO) -> RegretCertificate:
     """Run a fresh copy of the learner over the rows, and bound its regret.
 
-    For ``KONS``, ``SketchedKONS`` (with what really entered A) and ``EmbeddedKONS`` (with the span term).
+    For ``KONS``, ``SketchedKONS`` (with what really entered A), ``EmbeddedKONS`` (with the span term) and
+    ``FeatureLearner`` on columns (the online Newton step, whole or sketched: a sketch only takes off A).
     What has no such proof is refused by name: restarts, replacement, forgetting, the unprojected Hessian.
     Costs the run, and the solution in hindsight, O(n^3) up to ``exact_up_to`` rows.
 
@@ -278,17 +279,27 @@ def _on_the_span_of_the_time(learner: EmbeddedKONS, best: Hindsight, points: Any
 
 
 def _require_proof(learner: Any) -> None:
-    if not isinstance(learner, (KONS, SketchedKONS, EmbeddedKONS)):
+    if not isinstance(learner, (KONS, SketchedKONS, EmbeddedKONS, FeatureLearner)):
         given = f"the class {learner.__name__}" if isinstance(learner, type) else type(learner).__name__
         raise ConfigurationError(f"certify takes a KONS, SketchedKONS or EmbeddedKONS, not {given}.")
     unprojected = learner.second_order == "hessian" and isinstance(learner.loss, Squared)
-    reasons = {'second_order="hessian" with the squared loss is not projected on the bound': unprojected}
+    order, updates = learner.second_order, getattr(learner, "updates", "all")
+    reasons = {
+        'second_order="hessian" with the squared loss is not projected on the bound': unprojected,
+        f'second_order="{order}" is not projected on the bound': order in ("capped", "none"),
+        f'updates="{updates}" passes over rows': updates != "all",
+    }
     if isinstance(learner, EmbeddedKONS):
         replaces = isinstance(learner.policy, Dependence) and learner.policy.when_full == "replace"
         reasons |= {
             'on_growth="restart" throws away what the bound telescopes over': learner.on_growth == "restart",
             'when_full="replace" moves what was learned to another span': replaces,
             "forgetting below 1 shrinks A between rows": learner.forgetting < 1.0,
+        }
+    if isinstance(learner, FeatureLearner):
+        reasons |= {
+            f'curvature="{learner.curvature}" is not that of the paper': learner.second_order is None,
+            f'features="{learner.features}" are not those of its kernel': learner.features != "columns",
         }
     for reason, broken in reasons.items():
         if broken:

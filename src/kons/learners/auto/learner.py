@@ -14,6 +14,7 @@ from kons.arrays import (
     Vector,
     as_points,
     as_row_values,
+    require_delay,
     require_flag,
     require_integer,
     require_scale,
@@ -162,8 +163,10 @@ class AutoKONS(StreamConsumer):
         self.max_atoms = require_integer(
             spent.max_atoms if max_atoms is None else max_atoms, "max_atoms", at_least=2
         )
-        self.experts = require_integer(spent.experts if experts is None else experts, "experts", at_least=1)
-        self.delay: int = require_integer(delay, "delay", at_least=0)
+        experts = spent.experts if experts is None else experts
+        # The stacking is quadratic in them, and there are 14 kinds to choose from.
+        self.experts = require_integer(experts, "experts", at_least=1, at_most=100)
+        self.delay: int = require_delay(delay)
         self.seed = require_integer(seed, "seed", at_least=0)
         self.bandwidth = None if bandwidth is None else require_scale(bandwidth, "bandwidth")
         self.regularization = (

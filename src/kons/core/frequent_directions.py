@@ -1,0 +1,138 @@
+"""Frequent directions: the sum of squares of a stream of rows, in a matrix of few rows.
+
+With A all rows and B the sketch, at every step and for every k < l::
+
+    0  <=  A^T A - B^T B  <=  removed * I,        removed <= |A - A_k|_F^2 / (l - k)
+
+B has room for 2l rows. When it is full, its singular values are shrunk, ``s_i^2 <- s_i^2 - s_{l+1}^2``, and
+at most l rows stay. A shrinking takes ``s_{l+1}^2`` off at least l + 1 squares and off the trace, so that the
+sum of what it takes off one direction, ``removed``, is bounded by the trace outside any k directions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kons.arrays import Matrix, Vector
+from kons.core.cholesky import factored
+from kons.core.factor import PANEL_HEIGHT, PanelFactor
+from kons.core.storage import VectorStore
+from kons.errors import NumericalError
+from kons.state import Inner, Number, Part, Points, Sizes, fields
+from kons.stored import Stored
+
+__all__ = ["FrequentDirections"]
+
+
+class FrequentDirections(Part):
+    """B, and with a regularization also ``(alpha*I + B^T B)^-1``.
+
+    ::
+
+        (alpha*I + B^T B)^-1 v = (v - B^T (alpha*I + B B^T)^-1 B v) / alpha
+
+    by the factor of ``alpha*I + B B^T``, which grows with B and is diagonal after a shrinking. Costs
+    O(l*d + l^2) a row, the shrinking included, where the width d is at least l; memory 2*l*d numbers, and
+    2*l^2 for the factor. Rows that came one by one or in blocks give the same B bit for bit. Not for rows
+    that are to be forgotten: what was added stays.
+
+    >>> sketch = FrequentDirections(2, regularization=1.0)
+    >>> sketch.update(np.array([[3.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0], [0.0, 2.0, 0.0]]))
+    >>> (sketch.rows.T @ sketch.rows).round(12).diagonal(), round(sketch.removed, 12)
+    (array([8., 7., 0.]), 1.0)
+    >>> sketch.solve(np.array([[0.0, 8.0, 1.0]])).round(12)
+    array([[0., 1., 1.]])
+
+    References
+    ----------
+    Liberty, KDD 2013; Ghashami, Liberty, Phillips, Woodruff, SIAM J. Computing 2016. As the
+    preconditioner of a learner: Luo, Agarwal, Cesa-Bianchi, Langford, NIPS 2016.
+    """
+
+    STATE = fields(_rows=Points("size"), _factor=Inner(), removed=Number(at_least=0.0))
+
+    def __init__(self, directions: int, regularization: float | None = None) -> None:
+        self.directions, self.regularization = directions, regularization
+        self.removed = 0.0
+        """What was taken off any one direction, at most: the sum of ``s_{l+1}^2`` over all shrinkings."""
+        self._rows = VectorStore()
+        self._factor = self._new_factor()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def rows(self) -> Matrix:
+        """B: fewer than 2l rows. A view, valid until the next :meth:`update`."""
+        return self._rows.view
+
+    def update(self, rows: Matrix) -> None:
+        """Add the squares of these rows; they are finite, and of the width of those before."""
+        taken = 0
+        while taken < len(rows):
+            part = rows[taken : taken + 2 * self.directions - len(self)]
+            taken += len(part)
+            if self._factor is not None and len(self) + len(part) < 2 * self.directions:
+                V = self._factor.solve(self._products(part))
+                self._factor.append(V, factored(part @ part.T - V @ V.T, self.regularization or 0.0))
+            self._rows.append(part)
+            if len(self) == 2 * self.directions:
+                self._shrink()
+
+    def merge(self, other: FrequentDirections) -> None:
+        """Take in another sketch: what holds of each alone holds of the rows of both together."""
+        removed = other.removed
+        self.update(other.rows.copy())
+        self.removed += removed
+
+    def widen(self, columns: int) -> None:
+        """Rows are so much wider from now on; those before have 0 there."""
+        self._rows.widen(columns)
+
+    def solve(self, V: Matrix) -> Matrix:
+        """``(alpha*I + B^T B)^-1 v`` of each row v. Errs by about 1e-16 |B|^2/alpha of it."""
+        if self._factor is None or self.regularization is None:
+            raise TypeError("a sketch without a regularization has no inverse")
+        W = self._factor.solve_transposed(self._factor.solve(self._products(V)))
+        solved: Matrix = (V - W @ self.rows) / self.regularization if len(self) else V / self.regularization
+        return solved
+
+    def singular(self) -> tuple[Vector, Matrix]:
+        """The singular values of B, falling, and its right singular vectors as rows."""
+        if not len(self):
+            return np.empty(0), np.empty((0, 0))
+        try:
+            _, s, directions = np.linalg.svd(self.rows, full_matrices=False)
+        except np.linalg.LinAlgError:
+            raise NumericalError(
+                "the singular values of the sketch were not found. Likely cause: rows whose squares "
+                "overflow; divide them by their scale."
+            ) from None
+        return s, directions
+
+    def _products(self, V: Matrix) -> Matrix:
+        return np.ascontiguousarray(V @ self.rows.T) if len(self) else np.empty((len(V), 0))
+
+    def _shrink(self) -> None:
+        s, directions = self.singular()
+        last = float(s[self.directions]) if len(s) > self.directions else 0.0
+        kept = s[: self.directions]
+        kept = kept[kept > last]
+        # s^2 - last^2, without a difference of squares
+        shrunk = np.sqrt((kept - last) * (kept + last))
+        # Replaced, not overwritten: a mark may hold the old ones.
+        self._rows = VectorStore()
+        self._rows.append(shrunk[:, None] * directions[: len(kept)])
+        self.removed += last**2
+        self._factor = self._new_factor()
+        if self._factor is not None:
+            pivots = np.sqrt((self.regularization or 0.0) + shrunk**2)
+            self._factor.append(np.empty((len(kept), 0)), np.diag(pivots))
+
+    def _new_factor(self) -> PanelFactor | None:
+        if self.regularization is None:
+            return None
+        return PanelFactor(min(2 * self.directions, PANEL_HEIGHT))
+
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        stored.counted(len(self), "rows of the sketch", at_most=2 * self.directions - 1)

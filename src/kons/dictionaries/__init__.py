@@ -1,0 +1,34 @@
+"""Dictionaries: few weighted atoms in place of all rows of a stream, as rows of choices.
+
+===========================  ================  ============  =================  =====================
+class                        who enters        weight        what is forgotten  merges
+===========================  ================  ============  =================  =====================
+:class:`KORS`                leverage, a coin  w/p           nothing            no
+:class:`SQUEAK`              all               w/p, p falls  by leverage        keeps its accuracy
+:class:`RowSampling`         leverage, a coin  w/p           nothing            no
+:class:`UniformSample`       a coin            w*rows/atoms  at random          exactly, in any order
+:class:`LinearDependence`    outside the span  1             nothing            no
+:class:`FrequentDirections`  all               squares       weak directions    keeps its bound
+:class:`KernelPCA`           all               squares       weak directions    keeps its bound
+===========================  ================  ============  =================  =====================
+
+All have ``update``, ``size``, ``atoms``, ``weights`` and ``transform``; ``kons.save`` and ``kons.load``
+keep them, mid-stream, too. :func:`kons.checks.check_dictionary` asks what they promise of anybody's.
+"""
+
+from kons.dictionaries.directions import FrequentDirections, KernelPCA
+from kons.dictionaries.merging import merge
+from kons.dictionaries.rows import LinearDependence, RowSampling
+from kons.dictionaries.sampled import SQUEAK, UniformSample
+from kons.learners.kors import KORS
+
+__all__ = [
+    "KORS",
+    "SQUEAK",
+    "FrequentDirections",
+    "KernelPCA",
+    "LinearDependence",
+    "RowSampling",
+    "UniformSample",
+    "merge",
+]

@@ -1,0 +1,173 @@
+"""Dictionaries of directions, not of rows: frequent directions, and kernel PCA on random features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kons.arrays import Matrix, Vector, require_integer
+from kons.core.feature_maps import Columns, FeatureMap, Fourier
+from kons.core.frequent_directions import FrequentDirections as Sketch
+from kons.core.storage import PointStore
+from kons.core.threads import single_threaded_blas
+from kons.kernels import Kernel, Linear
+from kons.learners.dictionary import Dictionary
+from kons.state import Inner, Sizes, fields
+from kons.stored import Stored
+
+__all__ = ["FrequentDirections", "KernelPCA"]
+
+
+class _OverMap(Inner):
+    """A sketch of what a feature map makes of the rows."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        return super().load(stored, key, part, name, {**sizes, "width": part._map.size or None})
+
+
+class FrequentDirections(Dictionary):
+    """The directions in which the rows are largest, with their squares, at a bounded error.
+
+    ::
+
+        0 <= A^T A - sum weight v v^T <= error * I,      error <= |A - A_k|_F^2/(max_atoms - k) for every k
+
+    for rows ``sqrt(w) x`` of A. Atoms are orthonormal directions v, the strongest first. No coins; merging
+    keeps the bound. Costs O(max_atoms*d) a row and 2*max_atoms*d numbers. Not where the spectrum is flat:
+    the error is then of the size of the squares themselves. Nothing is centred.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kons.dictionaries import FrequentDirections
+    >>> A = np.random.default_rng(0).normal(size=(1000, 20)) * 0.5 ** np.arange(20)
+    >>> dictionary = FrequentDirections(max_atoms=6)
+    >>> dictionary.update(A)
+    >>> kept = (dictionary.atoms.T * dictionary.weights) @ dictionary.atoms
+    >>> dictionary.size, bool(np.linalg.norm(A.T @ A - kept, 2) <= dictionary.error < 2.0)
+    (6, True)
+
+    References
+    ----------
+    Liberty, KDD 2013; Ghashami, Liberty, Phillips, Woodruff, SIAM J. Computing 2016.
+    """
+
+    STATE = fields(_kept=None, _map=Inner(), _sketch=_OverMap())
+    _map: FeatureMap
+
+    def __init__(self, max_atoms: int = 50) -> None:
+        super().__init__(Linear())
+        self._begin(max_atoms, Columns(Linear()))
+
+    def _begin(self, max_atoms: int, features: FeatureMap) -> None:
+        self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
+        self._map, self._sketch = features, Sketch(self.max_atoms)
+
+    @property
+    def atoms(self) -> Matrix:
+        """Orthonormal directions, as rows, the strongest first. A copy."""
+        return self._singular()[1][: self.max_atoms].copy()
+
+    @property
+    def weights(self) -> Vector:
+        """The square of the rows along each direction. A copy."""
+        weights: Vector = self._singular()[0][: self.max_atoms] ** 2
+        return weights
+
+    @property
+    def error(self) -> float:
+        """By how much the sum over the atoms may be too small along any direction."""
+        values = self._singular()[0]
+        return self._sketch.removed + float(np.sum(values[self.max_atoms : self.max_atoms + 1] ** 2))
+
+    def transform(self, X: Any) -> Matrix:
+        """The coordinates of each row along the directions."""
+        points = self._as_points(X)
+        if not len(self._sketch):
+            return np.empty((len(points), 0))
+        return self._map.features(points) @ self._singular()[1][: self.max_atoms].T
+
+    def _singular(self) -> tuple[Vector, Matrix]:
+        """Of the sketch as it is: found once for each that there was."""
+        found: Any = vars(self).get("_found")
+        if found is None or found[0] is not self._sketch or found[1] != self._rows_seen:
+            with single_threaded_blas():
+                self._found = found = (self._sketch, self._rows_seen, self._sketch.singular())
+        return found[2]  # type: ignore[no-any-return]
+
+    def _take(self, points: Matrix, weights: Vector) -> None:
+        if self._width is None:
+            self._map.start(points.shape[1])
+        rows = np.flatnonzero(weights > 0.0)
+        self._sketch.update(np.sqrt(weights[rows])[:, None] * self._map.features(points[rows]))
+
+    def _join(self, a: Any, b: Any) -> None:
+        width = a._width or b._width
+        if width is not None:
+            self._map.start(width)
+        for one in (a, b):
+            self._sketch.merge(one._sketch)
+
+    def _point_stores(self) -> Sequence[PointStore]:
+        return ()
+
+    def _widened(self, columns: int) -> None:
+        before = self._map.size
+        self._map.widen(columns)
+        if self._map.size > before:
+            self._sketch.widen(self._map.size - before)
+        vars(self).pop("_found", None)
+
+
+class KernelPCA(FrequentDirections):
+    """Kernel principal components of a stream: frequent directions of random Fourier features.
+
+    ::
+
+        z(x) = sqrt(2/D) (cos(Wx), sin(Wx)),      z^T z' = k(x, x') + O(1/sqrt(D)),      A = rows z
+
+    with the bound of :class:`FrequentDirections` on top: nothing grows with the stream. Weights are the
+    squares along the components, and estimate the largest eigenvalues of the kernel matrix. Costs O(D (d +
+    max_atoms)) a row and 2*max_atoms*D numbers. Not for kernels without random features, and not for
+    components whose eigenvalues lie below T/sqrt(D): those are noise of the features. Nothing is centred.
+
+    Parameters
+    ----------
+    kernel:
+        Gaussian, Laplace, Matern or RationalQuadratic.
+    dimension:
+        D, even.
+    seed:
+        Of the features: two dictionaries can be merged if it is the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kons import Gaussian
+    >>> from kons.dictionaries import KernelPCA
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> dictionary = KernelPCA(Gaussian(2.0), max_atoms=10, dimension=1000)
+    >>> dictionary.update(X)
+    >>> exact = np.linalg.eigvalsh(Gaussian(2.0).gram(X))[::-1]
+    >>> bool((abs(dictionary.weights[:3] / exact[:3] - 1) < 0.2).all())
+    True
+
+    References
+    ----------
+    Ghashami, Perry, Phillips, AISTATS 2016; Rahimi, Recht, NIPS 2007 (the features).
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        *,
+        max_atoms: int = 20,
+        dimension: int = 500,
+        seed: int = 0,
+    ) -> None:
+        Dictionary.__init__(self, kernel)
+        self.dimension = require_integer(dimension, "dimension", at_least=2)
+        self.seed = require_integer(seed, "seed", at_least=0)
+        self._begin(max_atoms, Fourier(kernel, self.dimension, self.seed))

@@ -1,0 +1,205 @@
+"""Dictionaries of rows that a coin chose, and that may be dropped again: SQUEAK, and a uniform sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kons.arrays import Vector, require_integer, require_scale
+from kons.core.coins import Coins
+from kons.core.storage import PointStore, take
+from kons.core.thinning import ThinnedSample
+from kons.errors import ConfigurationError
+from kons.kernels import Kernel
+from kons.learners.dictionary import Dictionary
+from kons.policies import Leverage, require_leverage
+from kons.state import Count, Inner, fields
+
+__all__ = ["SQUEAK", "Thinned", "UniformSample"]
+
+
+class Thinned(Dictionary):
+    """A sample in which each row's one coin decides for ever: see :mod:`kons.core.thinning`."""
+
+    STATE = fields(_kept=None, _sample=Inner(), _coins=Inner())
+
+    def __init__(self, kernel: Kernel, seed: int) -> None:
+        super().__init__(kernel)
+        self.seed = require_integer(seed, "seed", at_least=0)
+        self._sample, self._coins = ThinnedSample(kernel), Coins(self.seed)
+
+    @property
+    def atoms(self) -> Any:
+        """The points kept, in the order they came. A copy."""
+        return self._sample.points.copy()
+
+    @property
+    def weights(self) -> Vector:
+        """``w/p`` of each atom."""
+        return self._sample.weights
+
+    def _join(self, a: Thinned, b: Thinned) -> None:
+        if self.seed in (a.seed, b.seed) or a.seed == b.seed or _meet(a._sample, b._sample):
+            raise ConfigurationError(
+                f"the seeds are {a.seed}, {b.seed} and {self.seed}, expected three that differ, and rows "
+                "that are in one dictionary alone: coins must not be tossed twice. Give each part of the "
+                "rows a seed of its own, and each merge one more."
+            )
+        for one in (a, b):
+            self._sample.join(one._sample)
+
+    def _point_stores(self) -> Sequence[PointStore]:
+        return (self._sample.points,)
+
+
+class SQUEAK(Thinned):
+    """Choose landmarks by ridge leverage, and forget those that later rows made superfluous.
+
+    ::
+
+        estimate = (1 + eps) w phi^T (A^I)^-1 phi,      A^I = alpha*I + sum (w/p) phi phi^T
+        p <- min(p, max(min(beta*estimate, 1), gamma)),      kept while u < p          every ``period`` rows
+
+    New rows enter with p = 1. With enough oversampling and high probability A^I is within a factor 1 +- eps
+    of the sum over all rows, and the number of atoms follows the effective dimension of the rows so far,
+    not its sum over time as KORS's does. :func:`kons.dictionaries.merge` makes one dictionary of two.
+
+    Costs O((B + period)^3/period) a row with B atoms, and B points with three numbers each of memory: no
+    matrix. Not where decisions must be final when a row is seen: that is :class:`kons.KORS`.
+
+    Parameters
+    ----------
+    kernel, regularization, policy, seed:
+        As of :class:`kons.KORS`. ``Leverage("theory")`` is KORS's constant; the theorem of SQUEAK has a
+        larger.
+    period:
+        Rows between two re-weighings, at absolute row numbers; 1 is the algorithm as printed.
+
+    Notes
+    -----
+    Where this departs from the print: (1) one coin a row, with p = beta*estimate, instead of ``beta`` copies
+    of it with a binomial number of survivors: the same mean, and no more variance; (2) one uniform for the
+    whole life of a row, which is the same law; (3) re-weighing once a period, which merges an exact
+    dictionary.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kons import Gaussian
+    >>> from kons.dictionaries import SQUEAK
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> dictionary = SQUEAK(Gaussian(2.0), regularization=0.1)
+    >>> dictionary.update(X)
+    >>> Z = dictionary.transform(X)
+    >>> bool(dictionary.size < 120), bool(abs(Z @ Z.T - Gaussian(2.0).gram(X)).max() < 0.05)
+    (True, True)
+
+    References
+    ----------
+    Calandriello, Lazaric, Valko, AISTATS 2017 (SQUEAK and DISQUEAK).
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        *,
+        regularization: float = 1.0,
+        policy: Leverage = Leverage(),  # noqa: B008 - frozen
+        period: int = 64,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(kernel, seed)
+        self.regularization = require_scale(regularization, "regularization")
+        self.policy = require_leverage(policy)
+        self.period = require_integer(period, "period", at_least=1)
+
+    def _take(self, points: Any, weights: Vector) -> None:
+        uniforms, start = self._coins.draw(len(points)), 0
+        while start < len(points):
+            left = self.period - (self._rows_seen + start) % self.period
+            rows = slice(start, start + left)
+            self._sample.append(points[rows], weights[rows], uniforms[rows])
+            start += left
+            if start <= len(points):
+                self._reweigh(self.regularization, 1.0 + self.policy.distortion)
+
+    def _reweigh(self, regularization: float, factor: float) -> None:
+        estimates = factor * self._sample.masses(regularization)
+        wanted = np.minimum(self.policy.beta * estimates, 1.0)
+        self._sample.thin(np.maximum(wanted, self.policy.floor))
+
+    def _join(self, a: Thinned, b: Thinned) -> None:
+        super()._join(a, b)
+        # A = alpha*I + S over both. From (1 -+ eps)(alpha*I + S_a) of each follows, with eps*alpha*I added,
+        # (1 - eps) A <= A^I + eps*alpha*I <= (1 + 3 eps) A: an over-estimate, at most (1+3eps)/(1-eps) too
+        # large.
+        eps = self.policy.distortion
+        self._reweigh((1.0 + eps) * self.regularization, 1.0 + 3.0 * eps)
+
+
+class UniformSample(Thinned):
+    """A fixed number of rows, each with the same probability, of all so far.
+
+    ::
+
+        kept: the rows with the ``max_atoms`` smallest coins,      weight = w * rows / atoms
+
+    The sum over the atoms is unbiased. Costs O(1) a row, and O(max_atoms) where one enters, which happens
+    max_atoms*log(T/max_atoms) times. Merging is exact, in any order. Not where few rows carry a direction of
+    their own: a uniform sample misses them, and no accuracy in the sense of KORS holds for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kons import Gaussian
+    >>> from kons.dictionaries import UniformSample
+    >>> dictionary = UniformSample(Gaussian(), max_atoms=50)
+    >>> dictionary.update(np.random.default_rng(0).normal(size=(1000, 2)))
+    >>> dictionary.size, float(dictionary.weights.sum())
+    (50, 1000.0)
+
+    References
+    ----------
+    Vitter, ACM TOMS 1985 (reservoirs); Williams and Seeger, NIPS 2001 (as landmarks).
+    """
+
+    STATE = fields(_weighed=Count())
+
+    def __init__(self, kernel: Kernel, *, max_atoms: int = 100, seed: int = 0) -> None:
+        super().__init__(kernel, seed)
+        self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
+        self._weighed = 0
+        """Rows with a weight so far."""
+
+    @property
+    def weights(self) -> Vector:
+        """``w * rows / atoms`` of each atom."""
+        weights: Vector = self._sample.feature_weights * (self._weighed / max(len(self._sample), 1))
+        return weights
+
+    def _take(self, points: Any, weights: Vector) -> None:
+        uniforms = self._coins.draw(len(points))
+        self._weighed += int(np.count_nonzero(weights))
+        below = self._sample.probabilities[0] if len(self._sample) == self.max_atoms else 1.0
+        rows = np.flatnonzero(uniforms < below)
+        self._sample.append(take(points, rows), weights[rows], uniforms[rows])
+        self._limit()
+
+    def _limit(self) -> None:
+        if len(self._sample) > self.max_atoms:
+            next_smallest = np.partition(self._sample.uniforms, self.max_atoms)[self.max_atoms]
+            self._sample.thin(np.full(len(self._sample), next_smallest))
+
+    def _join(self, a: Any, b: Any) -> None:
+        super()._join(a, b)
+        self._weighed = a._weighed + b._weighed
+        below = min((one.probabilities[0] for one in (a._sample, b._sample) if len(one)), default=1.0)
+        self._sample.thin(np.full(len(self._sample), below))
+        self._limit()
+
+
+def _meet(a: ThinnedSample, b: ThinnedSample) -> bool:
+    """Whether a coin is in both: two rows have the same one with probability 2^-53."""
+    return bool(len(np.intersect1d(a.uniforms, b.uniforms)))

@@ -1,0 +1,293 @@
+"""FeatureLearner: explicit features of a kernel, and a curvature of any kind over them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from kons.arrays import Matrix, require_flag, require_integer, require_number
+from kons.core.coins import Coins
+from kons.core.descent import DESCENTS, Descent
+from kons.core.feature_maps import MAPS, FeatureMap, Span, make_map
+from kons.core.ledger import Ledger
+from kons.core.newton import Newton, SketchedNewton
+from kons.core.replay import Derivatives
+from kons.core.storage import PointStore
+from kons.core.threads import single_threaded_blas
+from kons.errors import ConfigurationError
+from kons.kernels import Kernel
+from kons.learners.newton import NewtonLearner
+from kons.losses import Loss, Squared
+from kons.state import Inner, Sizes, fields
+from kons.step_sizes import Constant, InverseSqrt
+from kons.stored import Stored
+
+__all__ = ["FeatureLearner"]
+
+# Rows whose features are computed at a time.
+BLOCK = 256
+SKETCHED = "sketched"
+
+
+class _Steps(Inner):
+    """Of as many functions as the number of targets, which was loaded before, asks for."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        part._make_functions(part.outputs or 1)
+        size = part._map.size if part._rows_seen else 0
+        part._steps.extend(size)
+        return super().load(stored, key, part, name, sizes | {"size": size})
+
+
+class FeatureLearner(NewtonLearner):
+    """A linear function of explicit features, learned with or without curvature.
+
+    ::
+
+        f(x) = u^T z(x),    z(x)^T z(x') = k(x, x') or about so
+        u <- u - (h/q) A^-1 z,    u <- u - eta A^-1 g z        h and q as in :class:`kons.KONS`
+
+    One row of choices each: *which features* (:mod:`kons.core.feature_maps`) and *which curvature*, A
+    (:mod:`kons.core.descent`, :mod:`kons.core.newton`). The named algorithms are in
+    :mod:`kons.recipes.explicit`. A row costs what its features cost, and O(D) for D of them, O(D l) sketched,
+    O(D^2) with all of A. What the originals do not have is the projection on the functions whose value at x
+    is in [-bound, bound]: it never raises the regret against such functions, and whatever the step size, no
+    prediction diverges.
+
+    Not for kernels whose features are not explicit: :class:`kons.EmbeddedKONS` has their span.
+
+    Parameters
+    ----------
+    kernel, loss, bound:
+        As in :class:`kons.KONS`.
+    features:
+        ``"columns"`` of a linear kernel, ``"fourier"`` or ``"fastfood"`` of one of distances, at random;
+        ``"span"`` of the first atoms, ``"sample"`` of atoms that are a uniform sample of the rows.
+    dimension:
+        How many random features, an even number.
+    max_atoms, tolerance:
+        Of the span: points that are not in it, to a part ``tolerance`` of k(x,x), become atoms, up to so
+        many.
+    curvature:
+        ``"none"``, ``"scaled"`` (the largest k(x,x) so far), ``"norm"`` (one number of past slopes) or
+        ``"diagonal"`` (one for each coordinate); ``"gradient"``, ``"hessian"`` or ``"sketched"`` (gradient,
+        by frequent directions).
+    regularization:
+        alpha, what A is before the first row; the divisor's least value where it is ``norm`` or ``diagonal``.
+    step_size:
+        eta, a number or a function of t. Of A with curvature ``gradient`` and ``sketched``, as in
+        :class:`kons.KONS`. Else of the step itself: None is ``bound/(L sqrt(t))`` with ``none``, for kernels
+        with k(x,x) = 1, and ``scaled``; a constant ``bound/10`` with ``norm`` and ``diagonal``.
+    power, discount, momentum:
+        Of ``norm`` and ``diagonal``: A takes the sum of squared slopes to this power, with this discount;
+        steps follow a mean of slopes with this momentum.
+    radius:
+        With ``none``, ``scaled`` and ``norm``: u is projected on the ball of this radius. None: it is not.
+    directions:
+        l of a sketch.
+    forward:
+        As in :class:`kons.EmbeddedKONS`.
+    seed:
+        Of random features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kons import FeatureLearner, Gaussian, Squared
+    >>> x = np.random.default_rng(0).uniform(-3, 3, size=(3000, 1))
+    >>> learner = FeatureLearner(Gaussian(0.5), Squared(), features="fourier", dimension=100, step_size=0.5)
+    >>> trace = learner.advance(x, np.sin(x).ravel())
+    >>> bool(trace.loss[-1000:].mean() < 0.01)
+    True
+    """
+
+    STATE = fields(_map=Inner(), _steps=_Steps())
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        loss: Loss,
+        *,
+        bound: float = 1.0,
+        features: Literal["columns", "fourier", "fastfood", "span", "sample"] = "columns",
+        dimension: int = 400,
+        max_atoms: int = 100,
+        tolerance: float = 1e-4,
+        curvature: Literal["none", "scaled", "norm", "diagonal", "gradient", "hessian", "sketched"] = "none",
+        regularization: float = 1.0,
+        step_size: Any = None,
+        power: float = 0.5,
+        discount: float = 1.0,
+        momentum: float = 0.0,
+        radius: float | None = None,
+        directions: int = 10,
+        forward: bool = False,
+        seed: int = 0,
+    ) -> None:
+        _require_word("features", features, MAPS)
+        _require_word("curvature", curvature, (*DESCENTS, "gradient", "hessian", SKETCHED))
+        first_order = curvature in DESCENTS
+        super().__init__(
+            kernel,
+            loss,
+            bound=bound,
+            regularization=regularization,
+            step_size=_default_step(curvature, loss, bound)
+            if step_size is None and first_order
+            else step_size,
+            second_order="hessian" if curvature == "hessian" else "gradient",
+        )
+        self.second_order = None if first_order else self.second_order  # it has no A to speak of
+        self.features, self.curvature = features, curvature
+        self.dimension = require_integer(dimension, "dimension", at_least=2)
+        self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
+        self.tolerance = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
+        self.power = require_number(power, "power", above=0.0, at_most=1.0)
+        self.discount = require_number(discount, "discount", above=0.0, at_most=1.0)
+        self.momentum = require_number(momentum, "momentum", at_least=0.0, below=1.0)
+        self.radius = None if radius is None else require_number(radius, "radius", above=0.0)
+        self.directions = require_integer(directions, "directions", at_least=1)
+        self.forward = require_flag(forward, "forward")
+        self.seed = require_integer(seed, "seed", at_least=0)
+        if self.radius is not None and (not first_order or curvature == "diagonal"):
+            raise ConfigurationError(
+                f'radius={self.radius:g} is for curvature="none", "scaled" and "norm", whose norm is that of '
+                f'the ball, not for "{curvature}".'
+            )
+        if self.forward and not (curvature == "hessian" and isinstance(loss, Squared)):
+            raise ConfigurationError(
+                "forward=True is the Azoury-Warmuth-Vovk prediction of the squared loss: "
+                f'it needs Squared() and curvature="hessian", not {loss!r} and "{curvature}".'
+            )
+        spans = features in ("span", "sample")
+        if spans and not first_order:
+            raise ConfigurationError(
+                f'curvature="{curvature}" in the span of atoms is kons.EmbeddedKONS: use that.'
+            )
+        if features == "sample" and curvature == "diagonal":
+            raise ConfigurationError(
+                'features="sample" turns coordinates as atoms go, and curvature="diagonal" has a number for '
+                'each of them: choose "norm" or "none".'
+            )
+        self._coins = (Coins(self.seed),)
+        self._rules = self._rules._replace(forward=self.forward)
+        self._map = self._new_map()
+        self._make_functions(1)
+
+    # ---- looking
+
+    @property
+    def weights(self) -> Matrix:
+        """u, a column for each function: (D, K). A copy."""
+        weights: Matrix = self._steps.u
+        return weights
+
+    @property
+    def atoms(self) -> Any:
+        """The points whose span the function lives in, in the order they entered. A copy."""
+        return self._map.embedding.atoms.copy() if isinstance(self._map, Span) else np.empty((0, 0))
+
+    @property
+    def removed(self) -> float:
+        """What a sketch took off any direction of its sum of squares, at most; 0 of all others."""
+        return float(self._steps.removed) if self.curvature == SKETCHED else 0.0
+
+    def transform(self, X: Any) -> Matrix:
+        """``z`` of each row, (n, D): the features as they are now. Changes nothing.
+
+        >>> from kons import recipes, Squared
+        >>> recipes.ogd(Squared()).transform([[2.0, 3.0]])
+        array([[1., 2., 3.]])
+        """
+        points = self._as_points(X)
+        if self._rows_seen or self.accepts == "objects":
+            return self._map.features(points)
+        of_first_row = self._new_map()
+        of_first_row.start(points.shape[1])
+        return of_first_row.features(points)
+
+    # ---- inside
+
+    def _new_map(self) -> FeatureMap:
+        return make_map(
+            self.features,
+            self.kernel,
+            dimension=self.dimension,
+            max_atoms=self.max_atoms,
+            tolerance=self.tolerance,
+            seed=self.seed,
+        )
+
+    def _make_functions(self, count: int) -> None:
+        alpha = self.regularization
+        self._steps: Any
+        if self.curvature == SKETCHED:
+            self._steps = SketchedNewton(alpha, count, self.directions)
+        elif self.second_order:
+            self._steps = Newton(alpha, count, self._shares_matrix)
+        else:
+            names = ("power", "discount", "momentum", "radius")
+            given = {name: getattr(self, name) for name in names}
+            self._steps = Descent(self.curvature, regularization=alpha, outputs=count, **given)
+
+    def _learn_rows(
+        self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
+    ) -> None:
+        if not self._rows_seen and self.accepts == "vectors":
+            self._map.start(points.shape[1])
+        with single_threaded_blas(limit is not None):
+            start = 0
+            while start < len(points):
+                block = slice(start, start + min(self._steps.rows_left, limit or 1, BLOCK))
+                coins, before = rows["uniform"][0, block], self._rows_seen + start
+                taken = self._map.take(points[block], coins, before)
+                if taken.projection is None:
+                    self._extend()
+                part = rows[:, start : start + len(taken.Z)]
+                self._steps.learn(part, taken.Z, self._rules, derivatives)
+                if taken.projection is not None:
+                    self._steps.project(taken.projection)
+                    self._extend()
+                part["kept"][:, -1] = taken.entered
+                start += len(taken.Z)
+
+    def _extend(self) -> None:
+        """Let the weights follow the features."""
+        more = self._map.size - len(self._steps)
+        if more:
+            self._steps.extend(more)
+
+    def _raw_scores(self, points: Any) -> Matrix:
+        if not self._rows_seen:
+            return np.zeros((len(points), self._outputs or 1))
+        Z = self._map.features(points)
+        scores: Matrix = Z @ self._steps.u
+        if self.forward:
+            scores /= 1.0 + 2.0 * self._steps.inverse_forms(Z)[:, None]
+        return scores
+
+    def _point_stores(self) -> Sequence[PointStore]:
+        return (self._map.embedding.atoms,) if isinstance(self._map, Span) else ()
+
+    def _widened(self, columns: int) -> None:
+        self._map.widen(columns)
+        self._extend()
+
+
+def _default_step(curvature: str, loss: Any, bound: Any) -> Any:
+    """A constant tenth of the bound where A has units of a slope; else that of gradient descent."""
+    scale = require_number(bound, "bound", above=0.0)
+    if curvature in ("norm", "diagonal") or not isinstance(loss, Loss):
+        return Constant(0.1 * scale)
+    L = loss.lipschitz(scale)
+    if not (math.isfinite(L) and L > 0.0):
+        raise ConfigurationError(f"{loss!r} has the Lipschitz constant {L}: give step_size.")
+    return InverseSqrt(L / scale, 1.0)
+
+
+def _require_word(name: str, word: Any, known: Any) -> None:
+    if not isinstance(word, str) or word not in known:
+        raise ConfigurationError(f"{name} is {word!r}, expected one of {', '.join(known)}.")

@@ -1,0 +1,145 @@
+"""FunctionalGradient: gradient descent in function space, with weight decay and a budget of points."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from kons.arrays import Integers, Matrix, Vector, require_integer, require_number
+from kons.core.budget import FEATURES, PROJECT, SHRINK, SMALLEST, WHEN_FULL, descend
+from kons.core.coins import Coins
+from kons.core.ledger import Ledger
+from kons.core.replay import NO_MATRIX, Derivatives
+from kons.errors import ConfigurationError
+from kons.kernels import Kernel
+from kons.learners.budgeted import BudgetedExpansion
+from kons.losses import Loss
+from kons.policies import Budget
+from kons.state import Array, fields
+from kons.step_sizes import InverseSqrt
+
+__all__ = ["FunctionalGradient"]
+
+
+class FunctionalGradient(BudgetedExpansion):
+    """Gradient descent in function space: first order, over an expansion with a budget of points.
+
+    ::
+
+        predict  y_hat = clip(f(x), -C, C)                                    g = loss'(f(x))
+        learn    f <- (1 - eta*lambda) f - eta*g k(x, .)
+                 with more than B points, one goes: see kons.policies.Budget
+
+    Without a budget O(t) kernel values a row, and as many points as rows had a slope; with one O(B),
+    whatever t is (O(B^3) in a row that projects). The regret grows as sqrt(T) at best, a budget adds what
+    its removals take. Not where second order can be had: ``EmbeddedKONS`` keeps what it learned and has no
+    step to tune.
+
+    Parameters
+    ----------
+    kernel, loss, bound:
+        As in :class:`kons.KONS`; only the output is clipped, nothing is projected.
+    step_size:
+        eta: a number, a function of t = 1, 2, ..., or None for C/(L sqrt(t)), for kernels with k(x,x) = 1.
+    decay:
+        lambda, the weight decay; eta*lambda is to stay below 1.
+    updates:
+        ``"mistakes"`` learns only rows on the wrong side, y*f <= 0, as perceptrons do; ``"all"`` every row.
+    budget:
+        :class:`kons.policies.Budget`, or None: all points stay.
+    seed:
+        Of the coins; each row uses one uniform number, whatever the budget.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kons import FunctionalGradient, Gaussian, Squared
+    >>> from kons.policies import Budget
+    >>> x = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
+    >>> learner = FunctionalGradient(Gaussian(0.5), Squared(), step_size=0.2, budget=Budget(50, "project"))
+    >>> trace = learner.advance(x, np.sin(x).ravel())
+    >>> bool(trace.loss[-500:].mean() < 0.01), learner.size
+    (True, 50)
+
+    References
+    ----------
+    Kivinen, Smola, Williamson: Online learning with kernels, IEEE Transactions on Signal Processing 52, 2004;
+    for budgets see :mod:`kons.recipes.expansions`.
+    """
+
+    STATE = fields(_coefficients=Array("size"), _totals=Array(2))
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        loss: Loss,
+        *,
+        bound: float = 1.0,
+        step_size: Any = None,
+        decay: float = 0.0,
+        updates: Literal["all", "mistakes"] = "all",
+        budget: Budget | None = None,
+        seed: int = 0,
+    ) -> None:
+        if step_size is None and isinstance(loss, Loss):
+            step_size = InverseSqrt(loss.lipschitz(bound) / bound, 1.0)
+        super().__init__(
+            kernel,
+            loss,
+            bound=bound,
+            regularization=1.0,
+            step_size=step_size,
+            second_order="none",
+            updates=updates,
+        )
+        self.decay = require_number(decay, "decay", at_least=0.0)
+        if self.step_size(1) * self.decay >= 1.0:
+            raise ConfigurationError(
+                f"decay is {decay:g} and the first step size {self.step_size(1):g}: their product must stay "
+                "below 1, or each row throws away what was learned before. Lower one of them."
+            )
+        if not (budget is None or isinstance(budget, Budget)):
+            raise ConfigurationError(f"budget is {budget!r}, expected kons.policies.Budget(points), or None.")
+        if budget is not None and budget.when_full == "features" and type(self) is FunctionalGradient:
+            raise ConfigurationError(
+                'when_full="features" is of kons.DualGradient, which has them: use that.'
+            )
+        self.budget = budget
+        self.seed = require_integer(seed, "seed", at_least=0)
+        self._rules = self._rules._replace(decay=self.decay)
+        if budget is not None:
+            when_full = WHEN_FULL[budget.when_full]
+            self._rules = self._rules._replace(
+                budget=budget.points, when_full=when_full, largest=budget.largest
+            )
+        self._coins = (Coins(self.seed),)
+        self._coefficients: Vector = np.empty(0)
+        #: What removals have cost, and how many rows moved f (the Forgetron's Q and M).
+        self._totals: Vector = np.zeros(2)
+
+    @property
+    def coefficients(self) -> Vector:
+        """Those of :attr:`points` in f. A copy."""
+        return self._coefficients.copy()
+
+    def _replay(
+        self, rows: Ledger, derivatives: int | Derivatives, members: Integers, count: int, K: Matrix
+    ) -> int:
+        theta, totals = np.zeros(len(members)), self._totals.copy()
+        theta[:count] = self._coefficients
+        S = self._between_points(len(rows))
+        count = descend(derivatives, rows, self._rules, members, theta, count, K, S, totals)
+        self._coefficients, self._totals = theta[:count].copy(), totals
+        return count
+
+    def _between_points(self, rows: int) -> Matrix:
+        """As much of the kernel between the points that f has as removals in so many rows ask for."""
+        when_full, points = self._rules.when_full, self._points.view
+        if self._rules.budget and len(points):
+            if when_full in (SMALLEST, FEATURES):
+                return np.diag(self.kernel.evaluate_diagonal(points))
+            if when_full in (PROJECT, SHRINK):
+                first = points if when_full == PROJECT else points[:rows]
+                return np.ascontiguousarray(self.kernel.evaluate(first, points))
+        return NO_MATRIX

@@ -1,0 +1,394 @@
+"""Learners of explicit features: each against its naive twin, and the bounds that their papers prove."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import effort
+import naive
+import naive_methods
+from kons import (
+    FeatureLearner,
+    FunctionalGradient,
+    Gaussian,
+    Laplace,
+    Linear,
+    Logistic,
+    Polynomial,
+    Squared,
+    recipes,
+)
+from kons.core.feature_maps import Fastfood, Fourier
+from kons.errors import ConfigurationError
+from kons.kernels import Matern, RationalQuadratic
+from kons.losses import CustomLoss
+from kons.policies import Budget
+from kons.recipes import RECIPES, make
+
+ROWS = 150
+X = np.random.default_rng(0).normal(size=(ROWS, 3)) * [1.0, 0.3, 2.0]
+Z = np.hstack([np.ones((ROWS, 1)), X])
+SIGNAL = 0.8 * X[:, 0] - X[:, 1] + 0.2 * X[:, 2] * X[:, 0]
+TARGETS = {Squared(): np.clip(SIGNAL, -1.0, 1.0), Logistic(): np.sign(SIGNAL)}
+STEPS = 0.3 / np.sqrt(np.arange(1, ROWS + 1))
+OWN = CustomLoss(
+    lambda p, y: (p - y) ** 2, lambda p, y: 2.0 * (p - y), lambda p, y: 2.0, lipschitz=4.0, curvature=0.125
+)
+
+close = functools.partial(np.testing.assert_allclose, rtol=0, atol=1e-9)
+
+
+def falling(t):
+    return 0.3 / t**0.5
+
+
+# ---- first order
+
+
+DESCENTS = {
+    "ogd": (lambda loss: recipes.ogd(loss, step_size=falling), {"kind": "none"}),
+    "ogd, ball": (
+        lambda loss: recipes.ogd(loss, step_size=falling, radius=0.4),
+        {"kind": "none", "radius": 0.4},
+    ),
+    "ogd, its own step": (
+        recipes.ogd,
+        {"kind": "scaled", "eta": lambda L: 1.0 / (L * np.sqrt(np.arange(1, ROWS + 1)))},
+    ),
+    "adagrad": (recipes.adagrad, {"kind": "diagonal", "alpha": 1e-8, "eta": lambda L: np.full(ROWS, 0.1)}),
+    "adam": (
+        lambda loss: recipes.adam(loss, step_size=0.05),
+        {"kind": "diagonal", "alpha": 1e-8, "b1": 0.9, "b2": 0.999, "eta": lambda L: np.full(ROWS, 0.05)},
+    ),
+    "another power": (
+        lambda loss: FeatureLearner(
+            Polynomial(degree=1), loss, curvature="diagonal", power=0.3, discount=0.9, step_size=falling
+        ),
+        {"kind": "diagonal", "power": 0.3, "b2": 0.9},
+    ),
+    "norm": (
+        lambda loss: FeatureLearner(Polynomial(degree=1), loss, curvature="norm", step_size=falling),
+        {"kind": "norm"},
+    ),
+}
+
+
+@pytest.mark.parametrize("loss", [*TARGETS, OWN], ids=["squared", "logistic", "own"])
+@pytest.mark.parametrize("name", DESCENTS)
+def test_descents(name, loss):
+    make_learner, given = DESCENTS[name]
+    y = TARGETS.get(loss, TARGETS[Squared()])
+    eta = given["eta"](loss.lipschitz(1.0)) if "eta" in given else STEPS
+    expected, weights = naive_methods.descent(Z, y, loss, **{**given, "eta": eta})
+    learner = make_learner(loss)
+    trace = learner.advance(X, y)
+    close(trace.prediction, expected)
+    assert np.abs(expected).max() == 1.0  # something was clipped, and projected
+    behind = make_learner(loss)
+    behind.advance(X[:-1], y[:-1])
+    close(np.clip(Z @ behind.weights[:, 0], -1.0, 1.0)[-1], expected[-1])
+    assert not learner.size
+    assert len(weights) == ROWS
+
+
+def test_several_targets_are_as_many_learners():
+    y = np.stack([TARGETS[Squared()], 0.5 * TARGETS[Squared()]], axis=1)
+    for name in ("adagrad", "nogd", "ons", "sketched_ons", "vaw"):
+        together, first, second = (make(name, Gaussian(), Squared()) for _ in range(3))
+        found = together.advance(X, y).prediction
+        close(found[:, 0], first.advance(X, y[:, 0]).prediction)
+        close(found[:, 1], second.advance(X, y[:, 1]).prediction)
+        close(together.predict(X[:3])[:, 1], second.predict(X[:3]))
+
+
+# ---- second order
+
+
+@pytest.mark.parametrize("loss", TARGETS, ids=repr)
+@pytest.mark.parametrize("directions", [2, 3, None])
+def test_the_newton_step_and_its_sketch(loss, directions):
+    eta, y = loss.curvature(1.0), TARGETS[loss]
+    if directions is None:
+        learner = recipes.ons(loss, regularization=0.2)
+        expected, gain = naive_methods.newton(Z, y, loss, eta=eta, alpha=0.2)
+    else:
+        # In directions that the sketch forgot, steps are by alpha alone: below |z|^2 times the slope's own
+        # slope they overshoot, and what was rounded grows from row to row.
+        learner = recipes.sketched_ons(loss, regularization=20.0, directions=directions)
+        expected, gain = naive_methods.sketched_newton(Z, y, loss, eta=eta, alpha=20.0, directions=directions)
+    trace = learner.advance(X, y)
+    close(trace.prediction, expected)
+    assert trace.gain == pytest.approx(gain, rel=1e-9)
+
+
+def test_vaw():
+    y = TARGETS[Squared()]
+    learner = recipes.vaw(regularization=0.3)
+    close(learner.advance(X, y).prediction, naive_methods.vovk_azoury_warmuth(Z, y, alpha=0.3, bound=1.0))
+    # Asked about a row, it counts it as well.
+    again = recipes.vaw(regularization=0.3)
+    again.advance(X[:-1], y[:-1])
+    expected = naive_methods.vovk_azoury_warmuth(Z, y, alpha=0.3, bound=1.0)[-1]
+    close([again.predict_one(X[-1]), again.predict(X[-1:])[0]], expected)
+
+
+# ---- in a span
+
+
+K = naive.gaussian_gram(X, 0.8)
+
+
+def test_nogd_is_kernel_gradient_descent_in_the_span_of_the_first_points():
+    y = TARGETS[Squared()]
+    learner = recipes.nogd(Gaussian(0.8), Squared(), max_atoms=20, step_size=falling)
+    expected, atoms = naive_methods.first_order_in_span(
+        K, y, Squared(), eta=STEPS, tolerance=1e-10, max_atoms=20
+    )
+    close(learner.advance(X, y).prediction, expected)
+    np.testing.assert_array_equal(learner.atoms, X[atoms])
+    assert atoms == list(range(20))
+
+
+def test_aogd_ald():
+    y = TARGETS[Squared()]
+    learner = recipes.aogd_ald(Gaussian(0.8), Squared(), radius=1.5, tolerance=0.1, regularization=1e-12)
+    expected, atoms = naive_methods.first_order_in_span(
+        K, y, Squared(), eta=np.full(ROWS, 1.5), tolerance=0.1, max_atoms=ROWS, adaptive=True, radius=1.5
+    )
+    close(learner.advance(X, y).prediction, expected)
+    np.testing.assert_array_equal(learner.atoms, X[atoms])
+    assert 10 < len(atoms) < ROWS
+
+
+def test_skegd_keeps_a_uniform_sample():
+    y = TARGETS[Squared()]
+    learner = recipes.skegd(Gaussian(0.8), Squared(), max_atoms=15, step_size=falling, seed=3)
+    expected, atoms = naive_methods.first_order_in_span(
+        K,
+        y,
+        Squared(),
+        eta=STEPS,
+        tolerance=1e-4,
+        max_atoms=15,
+        uniforms=np.random.default_rng(3).random(ROWS),
+    )
+    close(learner.advance(X, y).prediction, expected)
+    np.testing.assert_array_equal(learner.atoms, X[atoms])
+    assert max(atoms) > 100  # not the first ones
+    assert learner.size == 15
+
+
+@pytest.mark.parametrize("loss", TARGETS, ids=repr)
+def test_dual_sgd(loss):
+    learner = recipes.dual_sgd(
+        Gaussian(0.8), loss, max_points=20, dimension=30, step_size=falling, decay=0.1, seed=4
+    )
+    features = Fourier(Gaussian(0.8), 30, 4)
+    features.start(3)
+    expected, left = naive_methods.dual_descent(
+        K, features.features(X), TARGETS[loss], loss, eta=STEPS, decay=0.1, max_points=20
+    )
+    close(learner.advance(X, TARGETS[loss]).prediction, expected)
+    np.testing.assert_array_equal(learner.points, X[left])
+    with pytest.raises(ConfigurationError, match="DualGradient, which has them"):
+        FunctionalGradient(Gaussian(), loss, budget=Budget(5, "features"))
+
+
+# ---- random features
+
+
+SPECTRAL = [Gaussian(1.3), Laplace(3.0), Matern(1.3), Matern(1.3, 0.5), RationalQuadratic(1.3, 0.7)]
+
+
+@pytest.mark.parametrize("kernel", SPECTRAL, ids=repr)
+@pytest.mark.parametrize("made", [Fourier, Fastfood])
+def test_random_features_are_those_of_the_kernel(kernel, made):
+    if made is Fastfood and isinstance(kernel, Laplace):
+        pytest.skip("it has none")
+    points = np.random.default_rng(1).normal(size=(6, 5))
+    estimates = []
+    for seed in range(20):
+        features = made(kernel, 512, seed)
+        features.start(5)
+        W = features.features(points)
+        np.testing.assert_allclose(np.sum(W**2, axis=1), 1.0, rtol=1e-12)
+        estimates.append(W @ W.T)
+    # An entry is a mean of 256 cosines, each within 1 of it: the mean of 20 such errs by 1/sqrt(5120) = .014.
+    # Those of a block of Fastfood are not independent: their variance is at most some times that.
+    assert np.abs(np.mean(estimates, axis=0) - kernel.gram(points)).max() < 5.0 * 0.014
+    assert np.abs(estimates[0] - estimates[1]).max() > 1e-3
+
+
+def test_fastfood_is_the_product_of_its_matrices():
+    features = Fastfood(Gaussian(0.7), 40, seed=2)
+    features.start(6)
+    assert features.signs.shape == (3, 8)
+    points = np.random.default_rng(1).normal(size=(4, 6))
+    W = naive_methods.fastfood_frequencies(features.signs, features.order, features.normals, features.scales)
+    angles = (np.pad(points, ((0, 0), (0, 2))) @ W.T)[:, :20]
+    close(features.features(points), np.hstack([np.cos(angles), np.sin(angles)]) * np.sqrt(2.0 / 40))
+
+
+@pytest.mark.parametrize("name", ["fogd", "fastfood"])
+def test_on_random_features_it_is_gradient_descent(name):
+    y = TARGETS[Squared()]
+    learner = make(name, Gaussian(0.8), Squared(), dimension=30, step_size=falling, seed=5)
+    trace = learner.advance(X, y)
+    features = learner.transform(X)
+    close(trace.prediction, naive_methods.descent(features, y, Squared(), eta=STEPS)[0])
+
+
+@pytest.mark.parametrize(
+    "name", ["fogd", "fastfood", "dual_sgd", "ogd", "adam", "ons", "sketched_ons", "nogd"]
+)
+def test_a_column_of_zeros_changes_nothing(name):
+    y, wide = TARGETS[Squared()], np.hstack([X, np.zeros((ROWS, 6))])
+    wide[60:, 3:] = 0.1 * np.random.default_rng(2).normal(size=(ROWS - 60, 6))
+    grown, whole = (make(name, Gaussian(), Squared()) for _ in range(2))
+    grown.advance(X[:60], y[:60])
+    grown.widen(6)
+    found = grown.advance(wide[60:], y[60:]).prediction
+    if name == "fastfood":  # its blocks are as wide as the first row: other numbers are drawn
+        assert np.isfinite(found).all()
+        assert np.abs(grown.transform(wide[:60]) - learner_features(name, X[:60])).max() < 1e-12
+        return
+    whole.advance(wide[:60], y[:60])
+    close(found, whole.advance(wide[60:], y[60:]).prediction)
+
+
+def learner_features(name, points):
+    learner = make(name, Gaussian(), Squared())
+    learner.advance(points, np.zeros(len(points)))
+    return learner.transform(points)
+
+
+# ---- what is proven
+
+
+GAMES = effort.amount(4, 60)
+
+
+def game(seed):
+    """Rows, targets and a comparator whose values lie in [-1, 1]."""
+    rng = np.random.default_rng(seed)
+    rows, width = 200, int(rng.integers(1, 6))
+    points = rng.normal(size=(rows, width)) * rng.exponential(size=width)
+    features = np.hstack([np.ones((rows, 1)), points])
+    w = rng.normal(size=width + 1)
+    w /= np.abs(features @ w).max() / rng.uniform(0.3, 1.0)
+    y = np.clip(features @ w + 0.3 * rng.normal(size=rows), -1.0, 1.0)
+    if seed % 2:
+        y = rng.choice([-1.0, 1.0], rows) * np.abs(y)  # nothing to learn
+    return points, features, y, w
+
+
+def regret(trace, features, y, w):
+    return trace.loss.sum() - np.sum((features @ w - y) ** 2)
+
+
+@pytest.mark.parametrize("seed", range(GAMES))
+def test_regret_of_gradient_descent(seed):
+    points, features, y, w = game(seed)
+    norms = np.sum(features**2, axis=1)
+    for eta in (0.003, 0.05):
+        trace = recipes.ogd(Squared(), step_size=eta).advance(points, y)
+        bound = w @ w / (2.0 * eta) + 0.5 * eta * np.sum(trace.slope**2 * norms)
+        assert regret(trace, features, y, w) <= bound * (1.0 + 1e-12)
+    # Zinkevich, Theorem 1: a diameter D, steps that fall.
+    radius = np.linalg.norm(w)
+    trace = recipes.ogd(Squared(), step_size=falling, radius=radius).advance(points, y)
+    steps = 0.3 / np.sqrt(np.arange(1, len(y) + 1))
+    bound = (2.0 * radius) ** 2 / (2.0 * steps[-1]) + 0.5 * np.sum(steps * trace.slope**2 * norms)
+    assert regret(trace, features, y, w) <= bound * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(GAMES))
+def test_regret_of_adagrad(seed):
+    points, features, y, w = game(seed)
+    eta = np.full(len(y), 0.2)
+    trace = recipes.adagrad(Squared(), step_size=0.2, regularization=1e-6).advance(points, y)
+    _, weights = naive_methods.descent(features, y, Squared(), eta=eta, kind="diagonal", alpha=1e-6)
+    # Duchi et al., Theorem 5: farthest distance in a coordinate, and the lengths of the coordinates' slopes.
+    farthest = np.abs(weights - w).max()
+    lengths = np.sum(np.sqrt(np.sum((trace.slope[:, None] * features) ** 2, axis=0)))
+    bound = farthest**2 * (1e-6 * len(w) + lengths) / (2.0 * 0.2) + 0.2 * lengths
+    assert regret(trace, features, y, w) <= bound * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(GAMES))
+def test_regret_of_the_newton_step_and_its_sketch(seed):
+    points, features, y, w = game(seed)
+    alpha, sigma, d = 0.5, 1.0 / 8.0, len(w)
+    whole = recipes.ons(Squared(), regularization=alpha).advance(points, y)
+    assert 2.0 * regret(whole, features, y, w) <= alpha * (w @ w) + whole.gain
+    traces = np.sum(whole.weight * np.sum(features**2, axis=1))
+    assert whole.gain <= d / sigma * np.log1p(traces / (alpha * d))  # d log T
+    learner = recipes.sketched_ons(Squared(), regularization=alpha, directions=1 + seed % 3)
+    sketched = learner.advance(points, y)
+    assert 2.0 * regret(sketched, features, y, w) <= alpha * (w @ w) + sketched.gain
+    # A shrinking takes off at most `removed` in at most 2l directions of log det A.
+    rows, removed = 2 * learner.directions, learner.removed
+    traces = np.sum(sketched.weight * np.sum(features**2, axis=1))
+    potential = min(rows, d) * (np.log1p(traces / (alpha * min(rows, d))) + removed / alpha)
+    assert sigma * sketched.gain <= sketched.log_determinant <= potential
+
+
+@pytest.mark.parametrize("seed", range(GAMES))
+def test_regret_of_the_forecaster(seed):
+    points, features, y, w = game(seed)
+    lam, d = 0.25, len(w)  # alpha/2
+    trace = recipes.vaw(regularization=2.0 * lam).advance(points, y)
+    bound = lam * (w @ w) + d * np.log1p(np.sum(features**2) / (lam * d))  # of |y| <= 1
+    assert regret(trace, features, y, w) <= bound
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"curvature": "full"}, "curvature is 'full', expected one of none, scaled, norm, diagonal"),
+        ({"features": "words"}, "features is 'words', expected one of columns, fourier"),
+        ({"features": "fourier"}, r"Linear\(\) has no random Fourier features here"),
+        ({"kernel": Gaussian()}, r"the features of Gaussian\(bandwidth=1.0\) are not the columns"),
+        ({"kernel": Polynomial(degree=2)}, "are not the columns"),
+        ({"kernel": Gaussian(), "features": "fourier", "dimension": 7}, "dimension is 7, expected an even"),
+        ({"kernel": Laplace(), "features": "fastfood"}, "Fastfood is for others"),
+        ({"kernel": Gaussian("auto"), "features": "fourier"}, None),
+        ({"curvature": "diagonal", "radius": 1.0}, 'radius=1 is for curvature="none", "scaled" and "norm"'),
+        ({"forward": True}, "forward=True is the Azoury-Warmuth-Vovk prediction"),
+        ({"features": "span", "curvature": "hessian"}, "in the span of atoms is kons.EmbeddedKONS"),
+        ({"features": "sample", "curvature": "diagonal"}, 'choose "norm" or "none"'),
+        ({"momentum": 1.0}, "momentum"),
+        ({"discount": 0.0}, "discount"),
+        ({"directions": 0}, "directions"),
+    ],
+    ids=str,
+)
+def test_what_is_refused(given, message):
+    given = {"kernel": Linear(), "loss": Squared(), **given}
+    if message is None:
+        with pytest.raises(ConfigurationError, match="has no bandwidth yet"):
+            FeatureLearner(**given).learn_one([1.0], 0.5)
+        return
+    with pytest.raises(ConfigurationError, match=message):
+        FeatureLearner(**given)
+
+
+def test_a_loss_without_a_lipschitz_constant_needs_a_step():
+    class Steep(type(OWN)):
+        def lipschitz(self, bound):
+            return np.inf
+
+    steep = Steep(lambda p, y: p**4, lambda p, y: 4 * p**3, curvature=0.1)
+    with pytest.raises(ConfigurationError, match="give step_size"):
+        recipes.ogd(steep)
+    assert recipes.ogd(steep, step_size=0.1).curvature == "none"
+
+
+def test_every_row_of_the_table_is_one():
+    for name in ("adagrad", "adam", "aogd_ald", "fastfood", "fogd", "nogd", "ogd", "ons", "skegd", "vaw"):
+        assert type(make(name, Gaussian(), Squared())) is FeatureLearner, name
+        assert RECIPES[name].growth == 0
