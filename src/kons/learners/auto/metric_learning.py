@@ -104,7 +104,7 @@ def first_relevances(X: Matrix, Y: Matrix, roots: Vector) -> Vector:
     >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(1000, 20))
     >>> first_relevances(X, X[:, [3]] * X[:, [5]] * X[:, [7]], np.ones(1000)).round(1)[2:9].tolist()
-    [0.0, 1.0, 0.0, 0.9, 0.0, 0.9, 0.0]
+    [0.0, 1.0, 0.0, 0.9, 0.0, 0.8, 0.0]
     """
     n, d = X.shape
     shares = roots**2 / float(roots @ roots)
