@@ -528,7 +528,16 @@ def test_errors_leave_no_trace():
     before = learner.predict(X)
     with pytest.raises(TargetError):
         learner.advance(X[40:60], 3.0 * NUMBERS[40:60])
-    with pytest.raises(NumericalError):
+    with pytest.raises(NumericalError, match=r"sample weight of 1e\+308 times the slope .* lower step_size"):
         learner.advance(X[40:60], LABELS[40:60], sample_weight=np.full(20, 1e308))
     np.testing.assert_array_equal(learner.predict(X), before)
     assert (learner.size, learner.rows_seen) == (10, 40)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("make_learner", [forgetron, perceptron, projectron])
+def test_steps_that_overflow_are_told(make_learner):
+    learner = make_learner(GAUSSIAN)
+    with pytest.raises(NumericalError, match=r"lower step_size|weight or step overflows"):
+        learner.advance(X, LABELS, sample_weight=np.full(ROWS, 1e308))
+    assert learner.rows_seen == 0

@@ -400,7 +400,7 @@ def test_the_report_is_written_whole_or_not_at_all(tmp_path, undrawn):
     path.unlink()
     path.mkdir()
     (path / "in the way").touch()
-    with pytest.raises(FileError, match=r"report\.html' cannot be written: it is a folder"):
+    with pytest.raises(FileError, match=r"report\.html is of another kind"):
         write_report(tmp_path)
     assert not list(tmp_path.glob(".report*"))
 

@@ -306,7 +306,13 @@ def check_sound(learned: int, rows: Ledger) -> int:
     if learned >= 0:
         return learned
     row = rows[-1 - learned]
-    if not np.isfinite(row["slope"]) or not 0.0 <= row["feature_weight"] < np.inf:
+    if not np.isfinite(row["slope"]):
+        raise NumericalError(
+            f"a sample weight of {row['scale']:g} times the slope of the loss gives {row['slope']:g}, "
+            "expected a finite number. Likely causes: (a) the sample weight is too large; (b) so was a step: "
+            "lower step_size; (c) a loss of your own returned NaN or infinity."
+        )
+    if not 0.0 <= row["feature_weight"] < np.inf:
         raise NumericalError(
             f"a slope of {row['slope']:g} gives the weight {row['feature_weight']:g}, expected a finite one "
             "of at least 0. Likely causes: (a) a slope, sample weight or step size that makes it overflow; "
@@ -316,5 +322,5 @@ def check_sound(learned: int, rows: Ledger) -> int:
         f"phi^T A^-1 phi came out far below zero, or f(x) as no finite number, at a point with k(x,x) = "
         f"{row['self_kernel']:g}. Likely causes: (a) the kernel is not positive definite or not symmetric; "
         "(b) it returned NaN or infinity, or values that disagree with its diagonal; (c) regularization is "
-        "below what 16 digits resolve, or a weight overflows: raise the one, lower the other."
+        "below what 16 digits resolve, or a weight or step overflows: raise the one, lower the other."
     )

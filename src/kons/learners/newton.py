@@ -320,8 +320,8 @@ class NewtonLearner(StreamConsumer):
 
 def no_finite_score(kernel: Kernel) -> NumericalError:
     return NumericalError(
-        f"f(x) is not a finite number. Likely causes: (a) {kernel!r} returned NaN or infinity; "
-        "(b) the features are too large for it."
+        f"f(x) is not a finite number. Likely causes: (a) {kernel!r} returned NaN or infinity; (b) the "
+        "features are too large for it; (c) the steps are: lower step_size or the sample weights."
     )
 
 
