@@ -19,6 +19,8 @@ from kons.errors import ConfigurationError, InputError, MissingExtraError, Missi
 
 __all__ = [
     "LONGEST_DELAY",
+    "MOST_FEATURES",
+    "MOST_POINTS",
     "Integers",
     "Layout",
     "Matrix",
@@ -42,6 +44,10 @@ __all__ = [
 
 #: Rows that a delay, a lag or a horizon may reach: they are all kept.
 LONGEST_DELAY = 1_000_000
+#: Points that an expansion may keep: more than any memory has.
+MOST_POINTS = 1_000_000_000
+#: Random features, each with a frequency for every column from the first row on.
+MOST_FEATURES = 1_000_000
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 
 

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from kons.arrays import require_integer, require_number
+from kons.arrays import MOST_POINTS, require_integer, require_number
 from kons.core.budget import WHEN_FULL
 from kons.core.leverage import keep_probability
 from kons.errors import ConfigurationError
@@ -43,7 +43,8 @@ class Budget:
     largest: float = math.inf
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "points", require_integer(self.points, "points", at_least=1))
+        points = require_integer(self.points, "points", at_least=1, at_most=MOST_POINTS)
+        object.__setattr__(self, "points", points)
         if self.when_full not in WHEN_FULL:
             words = " or ".join(f'"{word}"' for word in WHEN_FULL)
             raise ConfigurationError(f"when_full is {self.when_full!r}, expected {words}.")

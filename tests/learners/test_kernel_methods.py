@@ -29,6 +29,8 @@ from kons.losses import CustomLoss
 from kons.policies import Budget, Leverage
 from kons.recipes import (
     bogd,
+    dual_sgd,
+    fogd,
     for_task,
     forgetron,
     kaar,
@@ -468,6 +470,16 @@ REFUSED = {
     "when_full": (lambda: Budget(12, "newest"), "when_full is 'newest', expected \"oldest\""),
     "largest": (lambda: Budget(12, "unbiased", 0.0), "largest is 0"),
     "points": (lambda: Budget(0), "points is 0"),
+    "too many points": (lambda: rbp(GAUSSIAN, max_points=2**64), "at most 1,000,000,000"),
+    "too long a window": (lambda: krls(GAUSSIAN, window=2**64), "at most 1,000,000,000"),
+    "too many points besides features": (
+        lambda: dual_sgd(GAUSSIAN, Squared(), max_points=2**64),
+        "max_points is 18446744073709551616",
+    ),
+    "too many features": (
+        lambda: fogd(GAUSSIAN, Squared(), dimension=2**40),
+        "dimension is 1099511627776, expected an integer of at least 2 and at most 1,000,000",
+    ),
     "window and forgetting": (lambda: krls(GAUSSIAN, window=5, forgetting=0.9), "a window forgets by itself"),
     "another loss": (lambda: make("forgetron", GAUSSIAN, Squared()), "forgetron is for the hinge loss"),
     "numbers as targets": (

@@ -309,8 +309,8 @@ def check_sound(learned: int, rows: Ledger) -> int:
     if not np.isfinite(row["slope"]):
         raise NumericalError(
             f"a sample weight of {row['scale']:g} times the slope of the loss gives {row['slope']:g}, "
-            "expected a finite number. Likely causes: (a) the sample weight is too large; (b) so was a step: "
-            "lower step_size; (c) a loss of your own returned NaN or infinity."
+            "expected a finite number. Likely causes: (a) the sample weight makes it overflow; (b) a step "
+            "did: lower step_size; (c) a loss of your own returned NaN or infinity."
         )
     if not 0.0 <= row["feature_weight"] < np.inf:
         raise NumericalError(

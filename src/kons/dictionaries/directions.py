@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Matrix, Vector, require_integer
+from kons.arrays import MOST_FEATURES, Matrix, Vector, require_integer
 from kons.core.feature_maps import Columns, FeatureMap, Fourier
 from kons.core.frequent_directions import FrequentDirections as Sketch
 from kons.core.storage import PointStore
@@ -168,6 +168,6 @@ class KernelPCA(FrequentDirections):
         seed: int = 0,
     ) -> None:
         Dictionary.__init__(self, kernel)
-        self.dimension = require_integer(dimension, "dimension", at_least=2)
+        self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
         self.seed = require_integer(seed, "seed", at_least=0)
         self._begin(max_atoms, Fourier(kernel, self.dimension, self.seed))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Integers, Matrix, Vector, require_integer
+from kons.arrays import MOST_FEATURES, MOST_POINTS, Integers, Matrix, Vector, require_integer
 from kons.core.budget import descend
 from kons.core.feature_maps import Fourier
 from kons.core.ledger import Ledger
@@ -72,11 +72,12 @@ class DualGradient(FunctionalGradient):
         dimension: int = 400,
         seed: int = 0,
     ) -> None:
-        budget = Budget(require_integer(max_points, "max_points", at_least=1), "features")
+        points = require_integer(max_points, "max_points", at_least=1, at_most=MOST_POINTS)
+        budget = Budget(points, "features")
         given = {"bound": bound, "step_size": step_size, "decay": decay}
         super().__init__(kernel, loss, budget=budget, seed=seed, **given)
         self.max_points = budget.points
-        self.dimension = require_integer(dimension, "dimension", at_least=2)
+        self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
         self._map = Fourier(kernel, self.dimension, self.seed)
         #: Those of the points that went, and of each that is there.
         self._w: Vector = np.zeros(self.dimension)

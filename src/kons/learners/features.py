@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kons.arrays import Matrix, require_flag, require_integer, require_number
+from kons.arrays import MOST_FEATURES, Matrix, require_flag, require_integer, require_number
 from kons.core.coins import Coins
 from kons.core.descent import DESCENTS, Descent
 from kons.core.feature_maps import MAPS, FeatureMap, Span, make_map
@@ -142,7 +142,7 @@ class FeatureLearner(NewtonLearner):
         )
         self.second_order = None if first_order else self.second_order  # it has no A to speak of
         self.features, self.curvature = features, curvature
-        self.dimension = require_integer(dimension, "dimension", at_least=2)
+        self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
         self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
         self.tolerance = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
         self.power = require_number(power, "power", above=0.0, at_most=1.0)

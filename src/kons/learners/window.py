@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kons.arrays import Integers, Matrix, Vector, require_integer
+from kons.arrays import MOST_POINTS, Integers, Matrix, Vector, require_integer
 from kons.core.ledger import Ledger
 from kons.core.replay import Derivatives, check_sound
 from kons.core.window import slide, solve_lower, solve_upper
@@ -67,7 +67,7 @@ class SlidingWindow(BudgetedExpansion):
             step_size=None,
             second_order="hessian",
         )
-        self.window = require_integer(window, "window", at_least=1)
+        self.window = require_integer(window, "window", at_least=1, at_most=MOST_POINTS)
         self._rules = self._rules._replace(budget=self.window)
         self._shares_matrix = False
         self._targets: Vector = np.empty(0)

@@ -152,7 +152,8 @@ def bogd(
     that f stays what it is on average (BOGD); ``"smallest"`` removes the one with the least norm,
     ``"project"`` gives what it had to the others, at O(B^3) a removal (budgeted stochastic gradient
     descent). Else O(B) a row. Not where B^2 a row can be afforded: ``embedded`` predicts better at the same
-    size.
+    size. Not ``"unbiased"`` under the squared loss: the noise of removals adds up, beyond the loss of a
+    constant.
 
     Zhao, Wang, Wu, Jin, Hoi: Fast bounded online gradient descent algorithms, ICML 2012; Wang, Crammer,
     Vucetic: Breaking the curse of kernelization, JMLR 13, 2012.

@@ -314,7 +314,7 @@ RECIPES |= {
         "gradient descent on a budget, by removal or projection",
         of_labels=Hinge(),
         cost="O(B); O(B^3) a projection",
-        avoid="accuracy: embedded predicts better, at O(B^2)",
+        avoid='numbers, unless when_full="project"; embedded predicts better, at O(B^2)',
         reference="Zhao, Wang, Wu, Jin, Hoi, ICML 2012; Wang, Crammer, Vucetic, JMLR 2012",
     ),
     "forgetron": _of_labels(
