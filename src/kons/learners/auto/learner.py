@@ -27,7 +27,7 @@ from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.feature_map import Fixed
 from kons.learners.auto.following import Following
 from kons.learners.auto.one_target import OneTarget
-from kons.learners.auto.rows import LAGS
+from kons.learners.auto.rows import LAGS, LARGEST_TARGET, LARGEST_WEIGHT
 from kons.learners.labels import KnownLabels, Labels, as_label, as_labels
 from kons.learners.queue import Kept, Shapes
 from kons.learners.scores import best_of, probabilities_of
@@ -39,10 +39,6 @@ from kons.stored import Stored
 
 __all__ = ["AutoKONS"]
 
-# Of a target: its squared error is still a number.
-LARGEST_TARGET = 1e150
-# Of a row: beside the priors, which are of the size of one row, rounding does not count yet.
-LARGEST_WEIGHT = 1e12
 # Of a column: sums stay finite numbers.
 LARGEST_SUM = 1e300
 # Columns of a trace that each target has.
