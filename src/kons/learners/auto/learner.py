@@ -594,14 +594,14 @@ class AutoKONS(StreamConsumer):
 
     def _as_numbers(self, y: Any, weights: Vector) -> NDArray[np.float64]:
         targets: NDArray[np.float64] = self._as_outputs(y, len(weights))
-        # Errors are compared without weights, too.
-        sizes = (np.abs(targets).T / LARGEST_TARGET * np.sqrt(np.maximum(weights, 1.0))).T
+        # Sums of squares of the largest leave room for a hundredfold.
+        sizes = (np.abs(targets).T / LARGEST_TARGET * np.sqrt(np.maximum(weights / 100.0, 1.0))).T
         if sizes.max() > 1.0:
             at = np.unravel_index(np.argmax(sizes), targets.shape)
             weight = weights[at[0]]
             raise TargetError(
                 f"y{''.join(f'[{i}]' for i in at)} is {targets[at]:g}, whose square"
-                f"{f' times the sample weight {weight:g}' if weight > 1.0 else ''} is no number: "
+                f"{f' times the sample weight {weight:g}' if weight > 100.0 else ''} is no number: "
                 "scale the target down."
             )
         return targets
