@@ -243,6 +243,13 @@ def test_a_weight_beyond_all_measure_is_refused():
     assert model.rows_seen == 0
 
 
+def test_rows_with_gaps_take_their_weights_by_place_too():
+    X, y, weights = np.ones((6, 2)), np.arange(6.0), np.arange(1.0, 7.0)
+    X[3, 1] = np.nan
+    found, expected = AutoKONS().advance(X, y, weights), AutoKONS().advance(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(found.loss, expected.loss)
+
+
 def test_a_weight_that_is_hardly_a_number_is_none():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
