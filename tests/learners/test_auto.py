@@ -238,7 +238,9 @@ def test_a_weight_beyond_all_measure_is_refused():
     model = AutoKONS()
     with pytest.raises(InputError, match="sample_weight"):
         model.advance([[1.0], [2.0]], [1.0, 2.0], sample_weight=[1.0, 1e307])
-    with pytest.raises(TargetError, match=r"y\[1\] is -1e[+]149, whose square times the sample weight 1e[+]06 is"):
+    with pytest.raises(
+        TargetError, match=r"y\[1\] is -1e[+]149, whose square times the sample weight 1e[+]06 is"
+    ):
         model.advance([[1.0], [2.0]], [1e150, -1e149], sample_weight=[1.0, 1e6])
     assert model.rows_seen == 0
 
