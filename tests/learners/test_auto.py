@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 import effort
 from auto_experts import experts, features_seen
 from contracts.learners import assert_identical
-from kons.errors import ConfigurationError, FileError, InputError
+from kons.errors import ConfigurationError, FileError, InputError, TargetError
 from kons.kernels import Gaussian, Linear, Matern
 from kons.learners.auto import AutoKONS
 from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT
@@ -238,7 +238,40 @@ def test_a_weight_beyond_all_measure_is_refused():
     model = AutoKONS()
     with pytest.raises(InputError, match="sample_weight"):
         model.advance([[1.0], [2.0]], [1.0, 2.0], sample_weight=[1.0, 1e307])
+    with pytest.raises(
+        TargetError, match=r"y\[1\] is -1e[+]149, whose square times the sample weight 1e[+]06 is"
+    ):
+        model.advance([[1.0], [2.0]], [1e150, -1e149], sample_weight=[1.0, 1e6])
     assert model.rows_seen == 0
+
+
+def test_rows_with_gaps_take_their_weights_by_place_too():
+    X, y, weights = np.ones((6, 2)), np.arange(6.0), np.arange(1.0, 7.0)
+    X[3, 1] = np.nan
+    found, expected = AutoKONS().advance(X, y, weights), AutoKONS().advance(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(found.loss, expected.loss)
+
+
+def test_weighted_rows_of_one_class_are_learned_alike_whether_or_not_another_is_to_come():
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(90, 2)), rng.uniform(0.0, 10.0, size=90)
+    y = np.where(np.arange(90) < 80, 1, X[:, 0] > 0.0)
+    whole = AutoKONS("classification", max_atoms=12).advance(X, y, sample_weight=weights)
+    first = AutoKONS("classification", max_atoms=12).advance(X[:80], y[:80], sample_weight=weights[:80])
+    # The mean of ones is 1 but for rounding, and rounding is nothing to learn.
+    np.testing.assert_allclose(first.scores[1:, 0], whole.scores[1:80, 0], atol=1e-6)
+
+
+def test_a_weight_that_is_hardly_a_number_is_none():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = X[:, 0] + 7.0
+    tiny, none = (np.where(np.arange(300) < 150, weight, 1.0) for weight in (5e-324, 0.0))
+    found, expected = (
+        AutoKONS(max_atoms=20).advance(X, y, sample_weight=weights).prediction for weights in (tiny, none)
+    )
+    np.testing.assert_array_equal(found, expected)
+    assert np.mean((found - y)[250:] ** 2) < 0.5 * y.var()
 
 
 def test_seeds_repeat():

@@ -60,6 +60,20 @@ def test_before_there_are_enough_rows_all_count_alike():
     assert expert.predict(np.array([[0.0], [9.0]])).ravel().tolist() == [3.0, 3.0]
 
 
+@pytest.mark.parametrize("weight", [1e-200, 1e-310])
+def test_weights_may_be_so_small_that_their_square_or_inverse_is_no_number(weight):
+    U, Y, _ = rows()
+    few, many, plain = (Neighbours(3, 2, most=1000) for _ in range(3))
+    roots = np.full(60, np.sqrt(weight))
+    few.learn_past(U[:9], Y[:9], roots[:9])
+    # Of the smaller weight 13 digits are left.
+    np.testing.assert_allclose(few.predict(U[:1])[0], Y[:9].mean(axis=0), rtol=1e-9)
+    many.learn_past(U, Y, roots)
+    plain.regularization = 1e100  # as beside such weights
+    plain.learn_past(U, Y, np.ones(60))
+    np.testing.assert_allclose(many.predict(U), plain.predict(U), rtol=1e-9)
+
+
 def steps_along_a_column():
     random = np.random.default_rng(0)
     X = random.uniform(-1.0, 1.0, size=(700, 2))
@@ -174,6 +188,9 @@ def test_steps_that_come_again_are_known_by_their_neighbours():
         ("points", lambda points: points + np.float32(np.inf)),
         ("values", lambda values: -values),
         ("values", lambda values: values[:, 1:]),
+        ("values", lambda values: values * [1.0, 1.0, 1e307]),  # means would be no numbers
+        ("values", lambda values: values * [1.0, 1.0, 5e-324]),
+        ("values", lambda values: values * [1e200, 1.0, 1.0]),
         ("regularization", lambda regularization: 0.0 * regularization),
     ],
 )

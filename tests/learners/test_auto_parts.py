@@ -42,6 +42,21 @@ def test_stacking_leaves_a_useless_expert_behind():
     assert stacking.weights == pytest.approx([1.0, 0.0], abs=0.02)
 
 
+def test_stacking_outlives_predictions_that_16_digits_do_not_resolve_beside_its_prior():
+    """As of rows that were predicted after a wild target, and learned when it was known to be one."""
+    random, stacking = np.random.default_rng(0), Stacking(4)
+    for chunk in range(9):
+        y = random.normal(size=(16, 1))
+        F = y[:, None] + 0.1 * random.normal(size=(16, 4, 1))
+        if chunk == 2:
+            F[3], F[5] = 1e12, 1e12 * random.normal(size=(4, 1))
+        stacking.advance(F, np.zeros(16), F, np.zeros(16), y)
+        stacking.end_chunk(16, 1.0)
+    # Of two rows; the eigenvalues of A are at least 1, so that its factor has some digits left.
+    assert np.abs(stacking.moved.S).max() <= 2e14
+    assert np.isfinite(stacking.weights).all()
+
+
 @pytest.mark.parametrize("forgetting", [1.0, 0.98])
 def test_a_live_expert_is_ridge_regression_fitted_anew_for_every_row(forgetting):
     U, Y = RNG.normal(size=(CHUNK, 2)), RNG.normal(size=(CHUNK, 2))

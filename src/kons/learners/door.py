@@ -290,10 +290,11 @@ def _advancing(verb: Any) -> Any:
             except MissingValueError:
                 if not self.allows_missing or not _has_gaps(X):
                     raise
-            found: Trace = _from_first_gap(self, advance, X, y, *args, **options)
-            return found
         given = dict(signature.bind(self, X, y, *args, **options).arguments)
         given = {name: value for name, value in given.items() if name not in ("self", "X", "y")}
+        if records is None:
+            found: Trace = _from_first_gap(self, advance, X, y, **given)
+            return found
         weights = given.pop("sample_weight", None)
         if len(y) != len(records):
             raise InputError(f"y has {len(y)} value(s), X has {len(records)} row(s): expected one per row.")
@@ -344,7 +345,7 @@ def _has_gaps(X: Any) -> bool:
     return bool(np.isnan(np.asarray(X, dtype=np.float64)).any())
 
 
-def _from_first_gap(self: Any, advance: Any, X: Any, y: Any, *args: Any, **options: Any) -> Any:
+def _from_first_gap(self: Any, advance: Any, X: Any, y: Any, **options: Any) -> Any:
     """Learn rows of which some have gaps, where none had before: from there on an encoder fills them."""
     array = np.asarray(X, dtype=np.float64)
     first = int(np.isnan(array).any(axis=1).argmax())
@@ -358,5 +359,5 @@ def _from_first_gap(self: Any, advance: Any, X: Any, y: Any, *args: Any, **optio
                 self._encoder.begin_unnamed(totals, self.rows_seen)
             if len(array[rows]):
                 weigh = {} if weights is None else {"sample_weight": np.asarray(weights)[rows]}
-                traces.append(advance(self, array[rows], y[rows], *args, **options, **weigh))
+                traces.append(advance(self, array[rows], y[rows], **options, **weigh))
     return Trace.concatenate(traces)

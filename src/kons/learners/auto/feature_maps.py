@@ -34,6 +34,9 @@ __all__ = ["FeatureMaps", "Key"]
 Key = tuple[bool, str]
 """With or without the last targets, and the name of a scaling."""
 
+# Targets that differ by this part of their size do so by what the rounding of their mean has left.
+ALIKE = 1e-14
+
 
 class FeatureMaps(Part):
     """One feature map for each of with and without the last targets, and for each scaling.
@@ -164,7 +167,8 @@ class FeatureMaps(Part):
 
 
 def _normalized(Y: Matrix, weights: Matrix) -> Matrix:
-    """Around 0, with variance 1 over all outputs."""
+    """Around 0, with variance 1 over all outputs; 0 where all targets are alike but for rounding."""
+    size = float(np.abs(Y).max())
     Y = Y - np.average(Y, axis=0, weights=weights)
-    variance = float(np.average(np.sum(Y**2, axis=1), weights=weights))
-    return Y / math.sqrt(variance) if variance > 0.0 else Y
+    deviation = math.sqrt(float(np.average(np.sum(Y**2, axis=1), weights=weights)))
+    return Y / deviation if deviation > ALIKE * size else np.zeros(Y.shape)

@@ -27,7 +27,7 @@ from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.feature_map import Fixed
 from kons.learners.auto.following import Following
 from kons.learners.auto.one_target import OneTarget
-from kons.learners.auto.rows import LAGS
+from kons.learners.auto.rows import LAGS, LARGEST_TARGET, LARGEST_WEIGHT
 from kons.learners.labels import KnownLabels, Labels, as_label, as_labels
 from kons.learners.queue import Kept, Shapes
 from kons.learners.scores import best_of, probabilities_of
@@ -39,10 +39,8 @@ from kons.stored import Stored
 
 __all__ = ["AutoKONS"]
 
-# Of a target: its squared error is still a number.
-LARGEST_TARGET = 1e150
-# Of a row: beside the priors, which are of the size of one row, rounding does not count yet.
-LARGEST_WEIGHT = 1e12
+# Of a row: less is nothing, and sums of it would be no divisors.
+SMALLEST_WEIGHT = 1e-290
 # Of a column: sums stay finite numbers.
 LARGEST_SUM = 1e300
 # Columns of a trace that each target has.
@@ -211,8 +209,9 @@ class AutoKONS(StreamConsumer):
                     f"sample_weight has {weights.max():g}, expected at most {LARGEST_WEIGHT:g}: "
                     "divide all of them by the largest."
                 )
+            weights = np.where(weights < SMALLEST_WEIGHT, 0.0, weights)
         labels = as_labels(y, len(points)) if self._labelled else []
-        values = np.empty(0) if self._labelled else self._as_numbers(y, len(points))
+        values = np.empty(0) if self._labelled else self._as_numbers(y, weights)
         with self._all_or_nothing(), single_threaded_blas():
             self._begin(values.shape[1:])
             if self._labelled:
@@ -559,7 +558,7 @@ class AutoKONS(StreamConsumer):
             return None if code is None else (float(code),)
         if not self._outputs and isinstance(y, (float, int)) and abs(y) <= LARGEST_TARGET:
             return (float(y),)  # the common case, at once
-        values: list[float] = self._as_numbers([y], 1).ravel().tolist()
+        values: list[float] = self._as_numbers([y], np.ones(1)).ravel().tolist()
         return values
 
     def _trace(self, outcomes: list[Outcome], values: Vector, weights: Vector) -> Trace:
@@ -593,12 +592,16 @@ class AutoKONS(StreamConsumer):
             expert=leaders,
         )
 
-    def _as_numbers(self, y: Any, rows: int) -> NDArray[np.float64]:
-        targets: NDArray[np.float64] = self._as_outputs(y, rows)
-        if np.abs(targets).max() > LARGEST_TARGET:
-            at = np.unravel_index(np.argmax(np.abs(targets)), targets.shape)
+    def _as_numbers(self, y: Any, weights: Vector) -> NDArray[np.float64]:
+        targets: NDArray[np.float64] = self._as_outputs(y, len(weights))
+        # Sums of squares of the largest leave room for a hundredfold.
+        sizes = (np.abs(targets).T / LARGEST_TARGET * np.sqrt(np.maximum(weights / 100.0, 1.0))).T
+        if sizes.max() > 1.0:
+            at = np.unravel_index(np.argmax(sizes), targets.shape)
+            weight = weights[at[0]]
             raise TargetError(
-                f"y{''.join(f'[{i}]' for i in at)} is {targets[at]:g}, whose square is no number: "
+                f"y{''.join(f'[{i}]' for i in at)} is {targets[at]:g}, whose square"
+                f"{f' times the sample weight {weight:g}' if weight > 100.0 else ''} is no number: "
                 "scale the target down."
             )
         return targets

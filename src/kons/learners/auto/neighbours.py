@@ -29,6 +29,7 @@ from kons.core.local_ridge import weigh_targets
 from kons.kernels import Kernel, Linear
 from kons.learners.auto.feature_map import median_length
 from kons.learners.auto.nearest import LEAF, Kept, find_nearest, put_into_leaves, sum_values_within
+from kons.learners.auto.rows import LARGEST_TARGET, LARGEST_WEIGHT
 from kons.learners.auto.schedule import EARLY, LONGEST
 from kons.state import Array, Count, Number, Part, Sizes, fields
 from kons.stored import Stored
@@ -184,7 +185,10 @@ class Neighbours(Part):
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         for values in (self.values, self.latest_values):
-            if len(values) > self.most or (len(values) and values[:, -1].min() <= 0.0):
+            totals, weights = np.abs(values[:, :-1]), values[:, -1:]
+            # Twice as much as comes in: a weight is the square of its rounded root.
+            usual = (weights > 0.0) & (weights <= 2.0 * LARGEST_WEIGHT)
+            if len(values) > self.most or not (usual & (totals / (2.0 * LARGEST_TARGET) <= weights)).all():
                 raise stored.error(f"neighbours are not up to {self.most} rows with a weight each")
         self._leaves = put_into_leaves(self.points, self.values)
 
@@ -327,21 +331,22 @@ def predict_around(u: Vector, kept: Kept, regularization: float, excluded: int, 
             for o in range(outputs):
                 prediction[o] = 0.0
                 for i in range(NEAREST):
-                    prediction[o] += weights[i] / its[i, outputs] * its[i, o]
+                    prediction[o] += weights[i] * (its[i, o] / its[i, outputs])
             return
     # As on a grid: which of them are nearest is a matter of rounding, so all that are as far away count.
     totals = np.empty(outputs + 1)
     sum_values_within(u, kept, excluded, np.float32(65.0 / 64.0) * near[NEAREST], room, totals)
     for o in range(outputs):
-        prediction[o] = totals[o] / max(totals[outputs], 1e-300)
+        prediction[o] = totals[o] / totals[outputs] if totals[outputs] > 0.0 else 0.0
 
 
 @inner
 def _all_alike(values: Matrix) -> bool:
     """Whether all rows have the same targets, as in the midst of a class."""
     outputs = values.shape[1] - 1
-    for i in range(1, len(values)):
-        for o in range(outputs):
-            if values[i, o] * values[0, outputs] != values[0, o] * values[i, outputs]:
+    for o in range(outputs):
+        target = values[0, o] / values[0, outputs]  # products of two may be too small for a number
+        for i in range(1, len(values)):
+            if values[i, o] != target * values[i, outputs]:
                 return False
     return True

@@ -16,6 +16,8 @@ from kons.stored import Stored
 __all__ = [
     "ERROR_AT",
     "LAGS",
+    "LARGEST_TARGET",
+    "LARGEST_WEIGHT",
     "OWN",
     "TARGET_AT",
     "WAITED_AT",
@@ -29,6 +31,10 @@ __all__ = [
 LAGS = 2
 #: Classes that last targets are flagged by: each costs two features.
 MOST_CLASSES = 10
+#: Of a target: its squared error is still a number.
+LARGEST_TARGET = 1e150
+#: Of a row: beside the priors, which are of the size of one row, rounding does not count yet.
+LARGEST_WEIGHT = 1e12
 #: What stands behind features and last targets, in this order, and how many numbers that is.
 TARGET_AT, WEIGHT_AT, ERROR_AT, WAITED_AT, OWN = range(5)
 

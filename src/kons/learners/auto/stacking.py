@@ -45,6 +45,8 @@ DOUBT = 10.0
 NO_VARIANCE = 1e-299
 # As good as an infinite prior: the weight stays where it starts while targets have no scale.
 FIXED = 1e300
+# Of a row beside the prior: 16 digits resolve both.
+LARGEST_RATIO = 1e14
 
 
 class Stacking(Part):
@@ -268,9 +270,12 @@ def learn_weights(
     for k in range(F.shape[1]):
         error = targets[k] - stacked(F, k, centre, start, state, pending, work)
         weight = scale * min(1.0, largest / max(error * error, 1e-300))
-        size = 0.0
+        size, ratio = 0.0, 0.0
         for i in range(len(start)):
             size = max(size, abs(work[i]))
+            ratio = max(ratio, work[i] * work[i] / prior[i, i])
+        # What was said before outlier bounds were known may be learned after: rounding would decide then.
+        weight = min(weight, LARGEST_RATIO / max(ratio, 1e-300))
         # Where all predict the centre there is nothing to learn, such as of a class that no row was of.
         if weight > 0.0 and size > 0.0:
             gain = keep_row(1.0, weight, V, C, marks, pending, work)
