@@ -34,9 +34,6 @@ __all__ = ["FeatureMaps", "Key"]
 Key = tuple[bool, str]
 """With or without the last targets, and the name of a scaling."""
 
-# Targets that differ by this part of their size do so by what the rounding of their mean has left.
-ALIKE = 1e-14
-
 
 class FeatureMaps(Part):
     """One feature map for each of with and without the last targets, and for each scaling.
@@ -171,4 +168,5 @@ def _normalized(Y: Matrix, weights: Matrix) -> Matrix:
     size = float(np.abs(Y).max())
     Y = Y - np.average(Y, axis=0, weights=weights)
     deviation = math.sqrt(float(np.average(np.sum(Y**2, axis=1), weights=weights)))
-    return Y / deviation if deviation > ALIKE * size else np.zeros(Y.shape)
+    # Deviations below this part of the targets' size are the rounding of their mean.
+    return Y / deviation if deviation > 1e-14 * size else np.zeros(Y.shape)

@@ -39,8 +39,6 @@ from kons.stored import Stored
 
 __all__ = ["AutoKONS"]
 
-# Of a row: less is nothing, and sums of it would be no divisors.
-SMALLEST_WEIGHT = 1e-290
 # Of a column: sums stay finite numbers.
 LARGEST_SUM = 1e300
 # Columns of a trace that each target has.
@@ -209,7 +207,8 @@ class AutoKONS(StreamConsumer):
                     f"sample_weight has {weights.max():g}, expected at most {LARGEST_WEIGHT:g}: "
                     "divide all of them by the largest."
                 )
-            weights = np.where(weights < SMALLEST_WEIGHT, 0.0, weights)
+            # Below it products of two weights are 0, or lose their digits.
+            weights = np.where(weights < 1e-290, 0.0, weights)
         labels = as_labels(y, len(points)) if self._labelled else []
         values = np.empty(0) if self._labelled else self._as_numbers(y, weights)
         with self._all_or_nothing(), single_threaded_blas():

@@ -45,8 +45,6 @@ DOUBT = 10.0
 NO_VARIANCE = 1e-299
 # As good as an infinite prior: the weight stays where it starts while targets have no scale.
 FIXED = 1e300
-# Of a row beside the prior: 16 digits resolve both.
-LARGEST_RATIO = 1e14
 
 
 class Stacking(Part):
@@ -275,7 +273,7 @@ def learn_weights(
             size = max(size, abs(work[i]))
             ratio = max(ratio, work[i] * work[i] / prior[i, i])
         # What was said before outlier bounds were known may be learned after: rounding would decide then.
-        weight = min(weight, LARGEST_RATIO / max(ratio, 1e-300))
+        weight = min(weight, 1e14 / max(ratio, 1e-300))
         # Where all predict the centre there is nothing to learn, such as of a class that no row was of.
         if weight > 0.0 and size > 0.0:
             gain = keep_row(1.0, weight, V, C, marks, pending, work)
