@@ -358,7 +358,7 @@ def test_learners(said, capsys):
     assert found["rivals"].keys() == RIVALS.keys()
     for name, one in DICTIONARIES.items():
         assert found["dictionaries"][name]["reference"] == one.reference
-        assert all(told in words for told in (name, one.description, one.cost, one.unsuited, one.reference))
+        assert all(told in words for told in (name, one.description, one.cost, one.avoid, one.reference))
     for name, recipe in RECIPES.items():
         assert name in out
         assert recipe.description in words

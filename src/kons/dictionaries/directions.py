@@ -35,8 +35,11 @@ class FrequentDirections(Dictionary):
         0 <= A^T A - sum weight v v^T <= error * I,      error <= |A - A_k|_F^2/(max_atoms - k) for every k
 
     for rows ``sqrt(w) x`` of A. Atoms are orthonormal directions v, the strongest first. No coins; merging
-    keeps the bound. Costs O(max_atoms*d) a row and 2*max_atoms*d numbers. Not where the spectrum is flat:
-    the error is then of the size of the squares themselves. Nothing is centred.
+    keeps the bound. 2*max_atoms*d numbers. Nothing is centred.
+
+    :cost: B d
+    :not for: flat spectra, whose error is of the size of the squares themselves; kernels
+    :reference: Liberty, KDD 2013; Ghashami, Liberty, Phillips, Woodruff, SIAM J. Computing 2016
 
     Examples
     --------
@@ -48,10 +51,6 @@ class FrequentDirections(Dictionary):
     >>> kept = (dictionary.atoms.T * dictionary.weights) @ dictionary.atoms
     >>> dictionary.size, bool(np.linalg.norm(A.T @ A - kept, 2) <= dictionary.error < 2.0)
     (6, True)
-
-    References
-    ----------
-    Liberty, KDD 2013; Ghashami, Liberty, Phillips, Woodruff, SIAM J. Computing 2016.
     """
 
     STATE = fields(_kept=None, _map=Inner(), _sketch=_OverMap())
@@ -129,9 +128,12 @@ class KernelPCA(FrequentDirections):
         z(x) = sqrt(2/D) (cos(Wx), sin(Wx)),      z^T z' = k(x, x') + O(1/sqrt(D)),      A = rows z
 
     with the bound of :class:`FrequentDirections` on top: nothing grows with the stream. Weights are the
-    squares along the components, and estimate the largest eigenvalues of the kernel matrix. Costs O(D (d +
-    max_atoms)) a row and 2*max_atoms*D numbers. Not for kernels without random features, and not for
-    components whose eigenvalues lie below T/sqrt(D): those are noise of the features. Nothing is centred.
+    squares along the components, and estimate the largest eigenvalues of the kernel matrix. 2*max_atoms*D
+    numbers. Nothing is centred.
+
+    :cost: D (B + d)
+    :not for: components weaker than rows/sqrt(D), which are noise of the features
+    :reference: Ghashami, Perry, Phillips, AISTATS 2016; Rahimi, Recht, NIPS 2007 (the features)
 
     Parameters
     ----------
@@ -153,10 +155,6 @@ class KernelPCA(FrequentDirections):
     >>> exact = np.linalg.eigvalsh(Gaussian(2.0).gram(X))[::-1]
     >>> bool((abs(dictionary.weights[:3] / exact[:3] - 1) < 0.2).all())
     True
-
-    References
-    ----------
-    Ghashami, Perry, Phillips, AISTATS 2016; Rahimi, Recht, NIPS 2007 (the features).
     """
 
     def __init__(
