@@ -349,8 +349,8 @@ def test_regret_of_the_forecaster(seed):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"curvature": "full"}, "curvature is 'full', expected one of none, scaled, norm, diagonal"),
-        ({"features": "words"}, "features is 'words', expected one of columns, fourier"),
+        ({"curvature": "full"}, 'curvature is .full., expected "none" or "scaled" or "norm" or "diagonal"'),
+        ({"features": "words"}, 'features is .words., expected "columns" or "fourier"'),
         ({"features": "fourier"}, r"Linear\(\) has no random Fourier features here"),
         ({"kernel": Gaussian()}, r"the features of Gaussian\(bandwidth=1.0\) are not the columns"),
         ({"kernel": Polynomial(degree=2)}, "are not the columns"),

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kons.arrays import MOST_FEATURES, Matrix, require_flag, require_integer, require_number
+from kons.arrays import MOST_FEATURES, Matrix, require_integer, require_number, require_word
 from kons.core.coins import Coins
 from kons.core.descent import DESCENTS, Descent
-from kons.core.feature_maps import MAPS, FeatureMap, Span, make_map
+from kons.core.feature_maps import MAPS, FeatureMap, Span
 from kons.core.ledger import Ledger
 from kons.core.newton import Newton, SketchedNewton
 from kons.core.replay import Derivatives
@@ -20,7 +20,7 @@ from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel
 from kons.learners.newton import NewtonLearner
-from kons.losses import Loss, Squared
+from kons.losses import Loss
 from kons.state import Inner, Sizes, fields
 from kons.step_sizes import Constant, InverseSqrt
 from kons.stored import Stored
@@ -105,6 +105,7 @@ class FeatureLearner(NewtonLearner):
     """
 
     STATE = fields(_map=Inner(), _steps=_Steps())
+    _curvature_word = "curvature"
 
     def __init__(
         self,
@@ -127,21 +128,17 @@ class FeatureLearner(NewtonLearner):
         forward: bool = False,
         seed: int = 0,
     ) -> None:
-        _require_word("features", features, MAPS)
-        _require_word("curvature", curvature, (*DESCENTS, "gradient", "hessian", SKETCHED))
+        self.features = require_word(features, "features", MAPS)
+        known = (*DESCENTS, "gradient", "hessian", SKETCHED)
+        self.curvature = require_word(curvature, "curvature", known)
         first_order = curvature in DESCENTS
+        if step_size is None and first_order:
+            step_size = _default_step(curvature, loss, bound)
+        given = {"bound": bound, "regularization": regularization, "step_size": step_size}
         super().__init__(
-            kernel,
-            loss,
-            bound=bound,
-            regularization=regularization,
-            step_size=_default_step(curvature, loss, bound)
-            if step_size is None and first_order
-            else step_size,
-            second_order="hessian" if curvature == "hessian" else "gradient",
+            kernel, loss, **given, second_order="hessian" if curvature == "hessian" else "gradient"
         )
         self.second_order = None if first_order else self.second_order  # it has no A to speak of
-        self.features, self.curvature = features, curvature
         self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
         self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
         self.tolerance = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
@@ -150,20 +147,14 @@ class FeatureLearner(NewtonLearner):
         self.momentum = require_number(momentum, "momentum", at_least=0.0, below=1.0)
         self.radius = None if radius is None else require_number(radius, "radius", above=0.0)
         self.directions = require_integer(directions, "directions", at_least=1)
-        self.forward = require_flag(forward, "forward")
+        self.forward = self._require_forward(forward)
         self.seed = require_integer(seed, "seed", at_least=0)
         if self.radius is not None and (not first_order or curvature == "diagonal"):
             raise ConfigurationError(
                 f'radius={self.radius:g} is for curvature="none", "scaled" and "norm", whose norm is that of '
                 f'the ball, not for "{curvature}".'
             )
-        if self.forward and not (curvature == "hessian" and isinstance(loss, Squared)):
-            raise ConfigurationError(
-                "forward=True is the Azoury-Warmuth-Vovk prediction of the squared loss: "
-                f'it needs Squared() and curvature="hessian", not {loss!r} and "{curvature}".'
-            )
-        spans = features in ("span", "sample")
-        if spans and not first_order:
+        if features in ("span", "sample") and not first_order:
             raise ConfigurationError(
                 f'curvature="{curvature}" in the span of atoms is kons.EmbeddedKONS: use that.'
             )
@@ -212,14 +203,8 @@ class FeatureLearner(NewtonLearner):
     # ---- inside
 
     def _new_map(self) -> FeatureMap:
-        return make_map(
-            self.features,
-            self.kernel,
-            dimension=self.dimension,
-            max_atoms=self.max_atoms,
-            tolerance=self.tolerance,
-            seed=self.seed,
-        )
+        made, names = MAPS[self.features]
+        return made(self.kernel, **{name: getattr(self, name) for name in names})
 
     def _make_functions(self, count: int) -> None:
         alpha = self.regularization
@@ -286,8 +271,3 @@ def _default_step(curvature: str, loss: Any, bound: Any) -> Any:
     if not (math.isfinite(L) and L > 0.0):
         raise ConfigurationError(f"{loss!r} has the Lipschitz constant {L}: give step_size.")
     return InverseSqrt(L / scale, 1.0)
-
-
-def _require_word(name: str, word: Any, known: Any) -> None:
-    if not isinstance(word, str) or word not in known:
-        raise ConfigurationError(f"{name} is {word!r}, expected one of {', '.join(known)}.")

@@ -83,12 +83,14 @@ class SlidingWindow(BudgetedExpansion):
         return self._roots * theta
 
     def _replay(
-        self, rows: Ledger, derivatives: int | Derivatives, members: Integers, count: int, K: Matrix
+        self, rows: Ledger, derivatives: int | Derivatives, members: Integers, count: int, *matrices: Matrix
     ) -> int:
         most = min(len(members), self.window)
         targets, roots, L = np.zeros(len(members)), np.zeros(len(members)), np.zeros((most, most))
         targets[:count], roots[:count], L[:count, :count] = self._targets, self._roots, self._L
-        count = check_sound(slide(rows, self._rules.packed, members, targets, roots, count, L, K), rows)
+        count = check_sound(
+            slide(rows, self._rules.packed, members, targets, roots, count, L, *matrices), rows
+        )
         self._targets, self._roots = targets[:count].copy(), roots[:count].copy()
         self._L = np.tril(L[:count, :count])
         return count
