@@ -13,7 +13,8 @@ from kons.core.coins import Coins
 from kons.core.descent import DESCENTS, Descent
 from kons.core.feature_maps import MAPS, FeatureMap, Span
 from kons.core.ledger import Ledger
-from kons.core.newton import Newton, SketchedNewton
+from kons.core.newton import Newton, SketchedQuadratic
+from kons.core.quadratic import Quadratic
 from kons.core.replay import Derivatives
 from kons.core.storage import PointStore
 from kons.core.threads import single_threaded_blas
@@ -135,9 +136,8 @@ class FeatureLearner(NewtonLearner):
         if step_size is None and first_order:
             step_size = _default_step(curvature, loss, bound)
         given = {"bound": bound, "regularization": regularization, "step_size": step_size}
-        super().__init__(
-            kernel, loss, **given, second_order="hessian" if curvature == "hessian" else "gradient"
-        )
+        order = "hessian" if curvature == "hessian" else "gradient"
+        super().__init__(kernel, loss, **given, second_order=order)
         self.second_order = None if first_order else self.second_order  # it has no A to speak of
         self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
         self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
@@ -208,14 +208,14 @@ class FeatureLearner(NewtonLearner):
 
     def _make_functions(self, count: int) -> None:
         alpha = self.regularization
+        each = [count] if self._shares_matrix else [1] * count
         self._steps: Any
         if self.curvature == SKETCHED:
-            self._steps = SketchedNewton(alpha, count, self.directions)
+            self._steps = Newton([SketchedQuadratic(alpha, self.directions) for _ in each])
         elif self.second_order:
-            self._steps = Newton(alpha, count, self._shares_matrix)
+            self._steps = Newton([Quadratic(alpha, outputs=functions) for functions in each])
         else:
-            names = ("power", "discount", "momentum", "radius")
-            given = {name: getattr(self, name) for name in names}
+            given = {name: getattr(self, name) for name in ("power", "discount", "momentum", "radius")}
             self._steps = Descent(self.curvature, regularization=alpha, outputs=count, **given)
 
     def _learn_rows(
