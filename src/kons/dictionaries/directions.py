@@ -14,17 +14,9 @@ from kons.core.storage import PointStore
 from kons.core.threads import single_threaded_blas
 from kons.kernels import Kernel, Linear
 from kons.learners.dictionary import Dictionary
-from kons.state import Inner, Sizes, fields
-from kons.stored import Stored
+from kons.state import Inner, fields
 
 __all__ = ["FrequentDirections", "KernelPCA"]
-
-
-class _OverMap(Inner):
-    """A sketch of what a feature map makes of the rows."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        return super().load(stored, key, part, name, {**sizes, "width": part._map.size or None})
 
 
 class FrequentDirections(Dictionary):
@@ -53,7 +45,9 @@ class FrequentDirections(Dictionary):
     (6, True)
     """
 
-    STATE = fields(_kept=None, _map=Inner(), _sketch=_OverMap())
+    STATE = fields(
+        _kept=None, _map=Inner(), _sketch=Inner(sizes=lambda part, _: {"width": part._map.size or None})
+    )
     _map: FeatureMap
 
     def __init__(self, max_atoms: int = 50) -> None:

@@ -18,19 +18,11 @@ from kons.core.replay import sample
 from kons.core.storage import GrowingArray, PointStore, VectorStore, take
 from kons.kernels import Kernel, Linear
 from kons.learners.dictionary import BLOCK, Dictionary
-from kons.state import Growing, Inner, Points, Sizes, fields
-from kons.stored import Stored
+from kons.state import Growing, Inner, Points, fields
 
 __all__ = ["LinearDependence", "RowSampling"]
 
 NO_ATOMS: Matrix = np.empty((0, 0))
-
-
-class _OverFeatures(Inner):
-    """A sum over the features: its size is the width of a row."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        return super().load(stored, key, part, name, {**sizes, "size": sizes["width"] or 0})
 
 
 class RowSampling(Dictionary):
@@ -75,7 +67,7 @@ class RowSampling(Dictionary):
         _kept=None,
         _rows=Points("atoms"),
         _weights=Growing("atoms", at_least=0.0),
-        _sum=_OverFeatures(),
+        _sum=Inner(sizes=lambda _, sizes: {"size": sizes["width"] or 0}),
         _coins=Inner(),
     )
 

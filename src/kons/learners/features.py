@@ -22,25 +22,14 @@ from kons.errors import ConfigurationError
 from kons.kernels import Kernel
 from kons.learners.newton import NewtonLearner
 from kons.losses import Loss
-from kons.state import Inner, Sizes, fields
+from kons.state import Inner, fields
 from kons.step_sizes import Constant, InverseSqrt
-from kons.stored import Stored
 
 __all__ = ["FeatureLearner"]
 
 # Rows whose features are computed at a time.
 BLOCK = 256
 SKETCHED = "sketched"
-
-
-class _Steps(Inner):
-    """Of as many functions as the number of targets, which was loaded before, asks for."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        part._make_functions(part.outputs or 1)
-        size = part._map.size if part._rows_seen else 0
-        part._steps.extend(size)
-        return super().load(stored, key, part, name, sizes | {"size": size})
 
 
 class FeatureLearner(NewtonLearner):
@@ -105,7 +94,14 @@ class FeatureLearner(NewtonLearner):
     True
     """
 
-    STATE = fields(_map=Inner(), _steps=_Steps())
+    STATE = fields(
+        _map=Inner(),
+        # of as many functions as the number of targets, which was loaded before, asks for
+        _steps=Inner(
+            make=lambda learner: learner._made_functions(),
+            sizes=lambda learner, _: {"size": len(learner._steps)},
+        ),
+    )
     _curvature_word = "curvature"
 
     def __init__(
@@ -217,6 +213,12 @@ class FeatureLearner(NewtonLearner):
         else:
             given = {name: getattr(self, name) for name in ("power", "discount", "momentum", "radius")}
             self._steps = Descent(self.curvature, regularization=alpha, outputs=count, **given)
+
+    def _made_functions(self) -> Any:
+        self._make_functions(self.outputs or 1)
+        if self._rows_seen:
+            self._extend()
+        return self._steps
 
     def _learn_rows(
         self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None

@@ -84,15 +84,7 @@ class FunctionalGradient(BudgetedExpansion):
     ) -> None:
         if step_size is None and isinstance(loss, Loss):
             step_size = InverseSqrt(loss.lipschitz(bound) / bound, 1.0)
-        super().__init__(
-            kernel,
-            loss,
-            bound=bound,
-            regularization=1.0,
-            step_size=step_size,
-            second_order="none",
-            updates=updates,
-        )
+        super().__init__(kernel, loss, bound=bound, step_size=step_size, second_order="none", updates=updates)
         self.decay = require_number(decay, "decay", at_least=0.0)
         if self.step_size(1) * self.decay >= 1.0:
             raise ConfigurationError(

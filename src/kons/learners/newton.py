@@ -72,8 +72,8 @@ class NewtonLearner(StreamConsumer):
         loss: Loss,
         *,
         bound: float,
-        regularization: float,
-        step_size: Any,
+        regularization: float = 1.0,
+        step_size: Any = None,
         second_order: str = "gradient",
         updates: str = "all",
     ) -> None:

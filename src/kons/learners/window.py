@@ -59,14 +59,8 @@ class SlidingWindow(BudgetedExpansion):
     def __init__(
         self, kernel: Kernel, *, window: int = 200, bound: float = 1.0, regularization: float = 1.0
     ) -> None:
-        super().__init__(
-            kernel,
-            Squared(),
-            bound=bound,
-            regularization=regularization,
-            step_size=None,
-            second_order="hessian",
-        )
+        given = {"bound": bound, "regularization": regularization}
+        super().__init__(kernel, Squared(), second_order="hessian", **given)
         self.window = require_integer(window, "window", at_least=1, at_most=MOST_POINTS)
         self._rules = self._rules._replace(budget=self.window)
         self._shares_matrix = False
