@@ -154,7 +154,7 @@ def bogd(
     step_size: Any = 0.2,
     decay: float = 0.01,
     max_points: int = 100,
-    when_full: Literal["unbiased", "smallest", "project"] = "unbiased",
+    when_full: Literal["unbiased", "smallest", "project"] | None = None,
     largest: float = 1.0,
     seed: int = 0,
 ) -> Choices:
@@ -162,17 +162,21 @@ def bogd(
 
     ``"unbiased"`` removes a point at random and scales the others by B/(B - 1), clipped to ``largest``, so
     that f stays what it is on average (BOGD); ``"smallest"`` removes the one with the least norm,
-    ``"project"`` gives what it had to the others (budgeted stochastic gradient descent).
+    ``"project"`` gives what it had to the others (budgeted stochastic gradient descent). None is
+    ``"project"`` for the squared loss and ``"unbiased"`` for others, of which BOGD is: under the squared
+    loss every row has a slope, so that a point goes in every row, and what is right on average errs more
+    than a constant does.
 
     :cost: O(B); O(B^3) a projection
-    :not for: numbers, unless when_full="project"; embedded predicts better, at O(B^2)
+    :not for: accuracy: embedded predicts better, at O(B^2)
     :reference: Zhao, Wang, Wu, Jin, Hoi, ICML 2012; Wang, Crammer, Vucetic, JMLR 2012
 
     >>> from kons import Gaussian, Hinge
     >>> bogd(Gaussian(1.0), Hinge(), max_points=50, when_full="project").budget
     Budget(points=50, when_full='project', largest=1.0)
     """
-    return {"budget": Budget(max_points, when_full, largest)}
+    usual: Any = "project" if isinstance(loss, Squared) else "unbiased"
+    return {"budget": Budget(max_points, usual if when_full is None else when_full, largest)}
 
 
 @row(EmbeddedKONS, tasks=LABELS)
