@@ -30,7 +30,7 @@ class SketchedQuadratic(Part):
     """
 
     STATE = fields(
-        u=Array("size", 1),
+        u=Array("features", 1),
         totals=Array(len(TOTALS), at_least=0.0, written="always"),
         sketch=Inner(),
     )
@@ -68,7 +68,7 @@ class SketchedQuadratic(Part):
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved over as many features, which are the columns of the sketch."""
-        super().load_state(stored, **sizes | {"width": sizes["size"]})
+        super().load_state(stored, features=sizes["size"], width=sizes["size"])
 
 
 class Newton(Part):
