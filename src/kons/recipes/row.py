@@ -66,8 +66,8 @@ class Recipe(NamedTuple):
         """The loss that it is of, where it takes no other."""
         if "loss" in self._named or self.in_raw_units:
             return None
-        loss: Loss = self.make(**{"kernel": Gaussian(1.0)} if "kernel" in self._named else {}).loss
-        return loss
+        made = self.make(**{"kernel": Gaussian(1.0)} if "kernel" in self._named else {})
+        return getattr(made, "loss", None)
 
     def made_of(self, kernel: Kernel, loss: Loss, **parameters: Any) -> Any:
         """The learner, of as much of these as it takes."""
