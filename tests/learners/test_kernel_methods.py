@@ -28,6 +28,7 @@ from kons.kernels import FunctionKernel, Polynomial
 from kons.losses import CustomLoss
 from kons.policies import Budget, Leverage
 from kons.recipes import (
+    RECIPES,
     bogd,
     dual_sgd,
     fogd,
@@ -233,6 +234,24 @@ def test_bogd(when_full):
     )
     close(learner.coefficients, [c for _, c in terms])
     assert learner.size == 20
+
+
+@pytest.mark.parametrize("name", ["second_order_perceptron", "perceptron", "projectron", "forgetron", "rbp"])
+def test_where_equal_rows_balance_blocks_and_rows_decide_alike(name):
+    """f is 0 then but for rounding, whose sign blocks and rows did not share."""
+    labels = np.where(np.random.default_rng(1).normal(size=120) > 0.0, 1.0, -1.0)
+    rows = np.tile([[0.3, -0.7]], (120, 1))
+    blocks, single = (make(name, GAUSSIAN, RECIPES[name].own_loss) for _ in range(2))
+    trace = blocks.advance(rows, labels)
+    scores = [predicted_and_learned(single, x, y) for x, y in zip(rows, labels, strict=True)]
+    close(trace.prediction, scores)
+    assert np.count_nonzero(np.abs(scores) < 1e-9) > 3  # ties there were
+
+
+def predicted_and_learned(learner, x, y):
+    score = learner.predict_one(x)
+    learner.learn_one(x, y)
+    return score
 
 
 def test_by_its_name_alone_bogd_is_better_than_a_constant():
