@@ -35,6 +35,9 @@ __all__ = ["MAPS", "Columns", "Fastfood", "FeatureMap", "Fourier", "Sample", "Sp
 
 # Rows looked at together while atoms may still join: each atom among them costs a look at those behind it.
 FEW = 32
+# Angles beyond have less than half of their digits behind the turns: their waves are rounding, which blocks and
+# rows do not share, and are left out. The kernel is 0 between such points and all others.
+FARTHEST = 2.0**27
 
 
 class Taken(NamedTuple):
@@ -153,10 +156,13 @@ class Fourier(FeatureMap):
 
     def _waves(self, angles: Matrix) -> Matrix:
         Z = np.empty((len(angles), self.size))
+        far = np.abs(angles) > FARTHEST
         with np.errstate(invalid="ignore"):  # of infinity; f is then refused
             np.cos(angles, out=Z[:, : self.size // 2])
             np.sin(angles, out=Z[:, self.size // 2 :])
         Z *= np.sqrt(2.0 / self.size)
+        if far.any():
+            Z[np.hstack([far, far])] = 0.0
         return Z
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
