@@ -35,8 +35,8 @@ __all__ = ["MAPS", "Columns", "Fastfood", "FeatureMap", "Fourier", "Sample", "Sp
 
 # Rows looked at together while atoms may still join: each atom among them costs a look at those behind it.
 FEW = 32
-# Angles beyond have less than half of their digits behind the turns: their waves are rounding, which blocks and
-# rows do not share, and are left out. The kernel is 0 between such points and all others.
+# Angles beyond have less than half of their digits behind the turns: their waves are rounding, which blocks
+# and rows do not share, and are left out. The kernel is 0 between such points and all others.
 FARTHEST = 2.0**27
 
 
