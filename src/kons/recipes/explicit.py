@@ -232,22 +232,12 @@ def fastfood(kernel: Kernel, loss: Loss, **parameters: Any) -> Choices:
     return fogd(kernel, loss, **parameters).parameters() | {"features": "fastfood"}
 
 
-@row(DualGradient, of_labels=Hinge())
-def dual_sgd(
-    kernel: Kernel,
-    loss: Loss,
-    *,
-    bound: float = 1.0,
-    step_size: Any = None,
-    decay: float = 0.0,
-    max_points: int = 100,
-    dimension: int = 400,
-    seed: int = 0,
-) -> Choices:
+@row(DualGradient, of_labels=Hinge(), takes=DualGradient)
+def dual_sgd(kernel: Kernel, loss: Loss, **parameters: Any) -> Choices:
     """Gradient descent over a budget, points that go become random features.
 
     A point that goes becomes a part of ``w^T z(x)``, so that its removal costs next to nothing. The step of
-    the paper is 1/(decay t).
+    the paper is 1/(decay t). Parameters are those of :class:`kons.DualGradient`.
 
     :cost: O(B d + D d)
     :not for: accuracy: as many atoms in embedded have a curvature
@@ -257,7 +247,7 @@ def dual_sgd(
     >>> dual_sgd(Gaussian(), Squared(), max_points=30).max_points
     30
     """
-    return {}
+    return parameters
 
 
 @row(FeatureLearner)
