@@ -41,8 +41,6 @@ LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 #: Scores remembered, and how many are needed for a quantile.
 REMEMBERED = 500
 FEWEST = 20
-# Of a score: a number of single precision.
-LARGEST = 1e38
 #: Places in the vector of scores: how many ever came, the tails, the scores as they came, and in order.
 KNOWN, TAILS = 0, 1
 RING = TAILS + len(LEVELS)
@@ -112,8 +110,6 @@ def adapted(tail: float, wanted: float, outside: float, gain: float) -> float:
 @inner
 def take_score(scores: Vector, window: int, value: float, two_sided: bool) -> None:
     """Judge a score by the quantiles so far, let the tails follow, and keep it."""
-    # As a file has it, to the last digit.
-    value = np.float64(np.float32(min(max(value, -LARGEST), LARGEST)))
     known = int(scores[KNOWN])
     ring, ordered = scores[RING:ORDERED], scores[ORDERED:]
     n = min(known, window)

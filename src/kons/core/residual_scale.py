@@ -44,6 +44,8 @@ PRIOR = 10.0
 WILD = 3.0
 # A is factored anew at so many rows, and weighed by the forgetting then.
 PERIOD = 16
+# Of the first rows all are new.
+EARLY = 64
 # The scale of a residual, before there was any.
 UNKNOWN = 1e-290
 # Deviations stay finite numbers when squared.
@@ -119,9 +121,11 @@ def _scale(parts: Parts, sizes: int, row: Vector) -> float:
     for i in range(FIXED + sizes):
         f += (max(w[i], 0.0) if i == HATS + 1 else w[i]) * phi[i]
     f = min(max(f, -CLIPPED), CLIPPED)
-    if row[1] > memory[FARTHEST]:
+    if row[1] > memory[FARTHEST] and memory[ROWS] > EARLY:
         farthest = max(memory[TOP], math.log(max(0.8 * deviation, size) / size))
-        f += (1.0 - memory[FARTHEST] / row[1]) * max(farthest - f, 0.0)
+        # All the way at a q a third larger: what the features say of a row is of no use there.
+        f = min(f, farthest)
+        f += min(4.0 * (1.0 - memory[FARTHEST] / row[1]), 1.0) * (farthest - f)
     return size * math.exp(f)
 
 
@@ -159,9 +163,10 @@ def _learn(
             w[i] += h[i] * g / (1.0 + q)
             for j in range(i + 1):
                 S[i, j] += phi[i] * phi[j]
-        # What lies outside the largest of late is forgotten over some thousand rows.
-        memory[TOP] = max(memory[TOP] * 0.999, min(log_size, CLIPPED))
-        memory[FARTHEST] = max(memory[FARTHEST] * 0.9999, row[1])
+        # The largest of late: forgotten over some hundred rows.
+        memory[TOP] = max(memory[TOP] * 0.998, min(log_size, CLIPPED))
+    if n > EARLY:
+        memory[FARTHEST] = max(memory[FARTHEST] * 0.998, row[1])
     memory[ROWS] = n
     deviation = min(max(target - memory[MEAN], -LARGEST), LARGEST)
     memory[MEAN] += rate * deviation
@@ -208,7 +213,7 @@ def _take_in(
     if scale <= UNKNOWN:  # it was predicted before any target was known
         scale = now if now > UNKNOWN else max(abs(r), 1e-9)
     # + 0.0: no negative zeros, which the order of equal scores would tell apart
-    take_score(scores, window, r / scale + 0.0, True)
+    take_score(scores, window, min(max(r / scale + 0.0, -LARGEST), LARGEST), True)
     _learn(parts, sizes, forgetting, row, target, scale)
 
 

@@ -78,6 +78,7 @@ class TakesTables(KnowsItsErrors):
     def __new__(cls, *_: Any, **__: Any) -> Self:
         learner = super().__new__(cls)
         learner._turn = Turn()
+        learner._followed_elsewhere = learner._rows_are_encoded = False
         return learner
 
     # ---- looking
@@ -301,7 +302,7 @@ def _advancing(verb: Any) -> Any:
     @functools.wraps(verb)
     def advance(self: Any, X: Any, y: Any, *args: Any, **options: Any) -> Trace:
         records = self._records(X)
-        y = y if hasattr(y, "__len__") else list(y)
+        y = list(y) if hasattr(y, "__next__") else y  # it is looked at twice
         if records is None:
             try:
                 trace: Trace = self._follow_trace(verb(self, X, y, *args, **options), y)

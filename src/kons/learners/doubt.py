@@ -159,9 +159,6 @@ class KnowsItsErrors(Learner):
         """Prediction and novelty of the row that was just learned."""
         raise NotImplementedError
 
-    #: Whether :meth:`_said` will tell, of the next row that is learned.
-    _tells_afterwards: bool = False
-
     # ---- learning
 
     def _new_errors(self, targets: int) -> Any:
@@ -257,7 +254,7 @@ class KnowsItsErrors(Learner):
 
     def _scale_in(self, kept: Kept) -> Any:
         scales = kept[-1].reshape(-1, 3 + self._doubts)[:, -1]
-        return scales if self.outputs else scales[0]
+        return scales if len(scales) > 1 else scales[0]
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved; errors are of as many targets."""

@@ -222,7 +222,9 @@ class Learner(LateTargets):
             found = np.empty((len(X), *shape))
             for i, prediction in enumerate(predictions):
                 found[i] = prediction
-            scale = None if scales is None or None in scales else np.reshape(scales, found.shape)
+            scale = None
+            if scales is not None and all(its is not None for its in scales):
+                scale = np.stack([np.broadcast_to(its, shape) for its in scales])
             trace = Trace(kept=kept_rows, size=size, prediction=found, scale=scale)
             return Interleaved(trace, None, left, pause)
         classes = Labels(self.classes)
@@ -231,6 +233,9 @@ class Learner(LateTargets):
             row[classes.find(list(share))] = list(share.values())
         trace = Trace(kept=kept_rows, size=size, prediction=object_array(predictions))
         return Interleaved(trace, probabilities, left, pause)
+
+    #: Whether it says, behind a row that was learned, what it had predicted: kons.learners.doubt.
+    _tells_afterwards: Any = False
 
     def _scale_in(self, kept: Kept) -> Any:
         """How large the residual of a row was expected to be, of which this is kept; None: not told."""

@@ -243,7 +243,7 @@ class NewtonLearner(StreamConsumer):
     # ---- inside
 
     @property
-    def _tells_afterwards(self) -> bool:  # type: ignore[override]
+    def _tells_afterwards(self) -> bool:
         return self._outputs == 0
 
     def _said(self) -> tuple[float, float]:

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import FLOAT32, Matrix, Vector
+from kons.arrays import Matrix, Vector
 from kons.compilation import address_of, compiled
-from kons.core.conformal import ORDERED, REMEMBERED, RING, bounds_of, new_scores, reordered, take_score
+from kons.core.conformal import REMEMBERED, RING, bounds_of, new_scores, reordered, take_score
 from kons.core.residual_scale import (
     follow,
     follow_one,
@@ -56,18 +56,16 @@ class _Scores(Field):
         self.shape = shape
 
     def save(self, part: Any, name: str) -> Any:
-        scores = getattr(part, name)
-        return {"known": scores[..., :RING].copy(), "last": scores[..., RING : RING + part.window].astype(FLOAT32)}
+        return getattr(part, name)[..., : RING + part.window].copy()
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        saved, shape = stored.inner(key), [sizes[n] for n in self.shape]
-        known, last = saved.array("known", *shape, RING), saved.array("last", *shape, part.window, dtype=FLOAT32)
-        saved.finish()
-        tails, count = known[..., 1:], known[..., 0]
+        shape = [sizes[n] for n in self.shape]
+        kept = stored.array(key, *shape, RING + part.window)
+        tails, count = kept[..., 1:RING], kept[..., 0]
         if (tails < 0.0).any() or (tails > 1.0).any() or (count < 0.0).any() or (count % 1.0).any():
-            raise saved.error("it has tails or a count that cannot be")
+            raise stored.error(f"{key} has tails or a count that cannot be")
         nothing = np.zeros((*shape, 2 * REMEMBERED - part.window))
-        scores = np.concatenate([known, last, nothing], axis=-1)
+        scores = np.concatenate([kept, nothing], axis=-1)
         for each in np.atleast_2d(scores):
             reordered(each, part.window)
         return scores

@@ -288,7 +288,7 @@ class Scaled(OfLabels, Wrapper):
         return self._inner.novelty(self._scaled(self._as_points(points)))
 
     @property
-    def _tells_afterwards(self) -> bool:  # type: ignore[override]
+    def _tells_afterwards(self) -> bool:
         inner = self._inner
         return inner is not None and self._late is None and not self._labelled and inner._tells_afterwards
 

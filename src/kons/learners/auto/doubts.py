@@ -30,11 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["SIZES", "doubts_in_block", "doubts_of", "doubts_of_row", "places_of", "similarity"]
 
 #: Sizes of a row, behind its q.
-SIZES = 5
-# Less similar than this to any atom is not similar at all.
-LEAST = 1e-150
-# Predictions that differ by less than this part are the same.
-ROUNDING = 1e-9
+SIZES = len(("deviation", "steady expert", "nearest rows", "their deviation", "their distance"))
 
 
 def places_of(pool: ExpertPool) -> Any:
@@ -118,7 +114,7 @@ def _doubt(
     nearest = 0.0
     for b in range(len(k) - 1):  # the last one is that of the constant
         nearest = max(nearest, k[b])
-    doubt[0] = max(1.0 / max(nearest, LEAST) ** 2 - 1.0, 0.0) if places[0] > 0 else 0.0
+    doubt[0] = max(1.0 / max(nearest, 1e-150) ** 2 - 1.0, 0.0) if places[0] > 0 else 0.0
     count, mean, squares = len(F) - BASELINES, 0.0, 0.0
     for i in range(BASELINES, len(F)):
         mean += F[i] / count
@@ -131,5 +127,5 @@ def _doubt(
     for i in range(len(F)):
         largest = max(largest, abs(F[i]))
     for i in range(1, 4):  # a difference that is rounding is none
-        doubt[i] = 0.0 if doubt[i] < ROUNDING * largest else doubt[i]
+        doubt[i] = 0.0 if doubt[i] < 1e-9 * largest else doubt[i]
     doubt[4], doubt[5] = scatter[0], scatter[1]

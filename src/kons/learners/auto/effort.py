@@ -64,7 +64,7 @@ EFFORTS = {
         knots=17,
         in_turn=False,
         neighbours=0,
-        errors=200,
+        errors=100,
     ),
     "low": NORMAL._replace(max_atoms=100, experts=4, sample=1024, recent=512, neighbours=2048),
     "normal": NORMAL,

