@@ -51,7 +51,8 @@ def test_blocks_rows_and_files_give_the_same_intervals(model):
     for x, y in zip(rows_of(model, X), rows_of(model, Y), strict=True):
         rows.learn_one(x, y)
     expected = whole.predict_interval(X[:50], 0.8)
-    assert expected.shape == (50, 2) and np.isfinite(expected).all()
+    assert expected.shape == (50, 2)
+    assert np.isfinite(expected).all()
     for other in (parts, rows):
         np.testing.assert_allclose(other.predict_interval(X[:50], 0.8), expected, rtol=0, atol=1e-6)
     state = whole.state()
@@ -178,7 +179,8 @@ def test_sets_are_never_empty_and_hold_as_many_labels(model):
     assert abs(np.mean(inside) - 0.9) < 4 * np.sqrt(0.09 / len(inside))
     twin = type(learner).from_state(learner.parameters(), learner.state())
     assert twin.predict_set(X[:30]) == learner.predict_set(X[:30])
-    assert learner.predict_set_one(X[0]) and learner.predict_set(X[:1], 1e-9) == [[learner.predict(X[:1])[0]]]
+    assert learner.predict_set_one(X[0])
+    assert learner.predict_set(X[:1], 1e-9) == [[learner.predict(X[:1])[0]]]
 
 
 def test_single_labels_and_late_ones_count_as_those_of_blocks():
@@ -222,7 +224,10 @@ def test_errors_of_another_number_of_targets_are_refused():
 def test_a_call_that_is_refused_leaves_the_errors_as_they_were():
     learner = learned("embedded")
     state = learner.state()
-    for bad in (lambda: learner.advance(X[:5], [0.1, 0.1, np.nan, 0.1, 0.1]), lambda: learner.learn_one(X[0], 7.0)):
+    for bad in (
+        lambda: learner.advance(X[:5], [0.1, 0.1, np.nan, 0.1, 0.1]),
+        lambda: learner.learn_one(X[0], 7.0),
+    ):
         with pytest.raises(Exception, match="y"):
             bad()
         assert_identical(learner.state(), state)

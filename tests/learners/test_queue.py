@@ -408,7 +408,12 @@ def test_a_row_that_waits_keeps_what_its_learner_says():
     state = learner.state()
     assert [piece.shape for piece in state["queue"]["rows"]["kept"]] == [(4, 1), (4, 2, 2), (4, 3)]
     note = np.zeros((4, 3))
-    for wrong in ([note], [np.zeros((4, 1)), note], [np.zeros((4, 2)), np.zeros((4, 2, 2)), note], [note] * 3):
+    for wrong in (
+        [note],
+        [np.zeros((4, 1)), note],
+        [np.zeros((4, 2)), np.zeros((4, 2, 2)), note],
+        [note] * 3,
+    ):
         forged = with_leaf(state, ("queue", "rows", "kept"), wrong)
         with pytest.raises(FileError, match="cannot be used"):
             Lagged.from_state(learner.parameters(), forged)

@@ -249,8 +249,10 @@ def predict(
     """
     from kons.cli import predict
 
-    given = {"id": id, "recent": continue_, "level": level, "force": force, "quiet": quiet}
-    return predict.write(model, file, out, reading=options.asked(reading), **given)
+    asked = options.asked(reading)
+    return predict.write(
+        model, file, out, id=id, recent=continue_, level=level, reading=asked, force=force, quiet=quiet
+    )
 
 
 @app.command(sort_key=4.5)

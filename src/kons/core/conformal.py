@@ -28,12 +28,12 @@ __all__ = [
     "RING",
     "adapted",
     "bounds_of",
-    "new_scores",
     "lowest",
+    "new_scores",
     "remember",
     "reordered",
-    "take_score",
     "tail_of",
+    "take_score",
 ]
 
 #: Levels that have a tail of their own; between them tails are interpolated.
@@ -145,5 +145,3 @@ def bounds_of(scores: Vector, window: int, level: float, *, two_sided: bool) -> 
     outside = min(max(int(np.floor((n + 1) * share)) - 1, 0), n - 1)
     ordered = scores[ORDERED:]
     return float(ordered[outside]) if two_sided else -np.inf, float(ordered[n - 1 - outside])
-
-

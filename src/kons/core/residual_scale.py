@@ -28,7 +28,18 @@ from kons.compilation import compiled, inner, matrix_at
 from kons.core.conformal import ORDERED, REMEMBERED, take_score
 from kons.core.quadratic_loops import factor_rows
 
-__all__ = ["FIXED", "LARGEST", "SHARED", "UNKNOWN", "follow", "follow_one", "is_sound", "memory_for", "room_of", "scales_at"]
+__all__ = [
+    "FIXED",
+    "LARGEST",
+    "SHARED",
+    "UNKNOWN",
+    "follow",
+    "follow_one",
+    "is_sound",
+    "memory_for",
+    "room_of",
+    "scales_at",
+]
 
 #: Coordinates that all have: the hats, the recent residuals, and the novelty.
 HATS = 5
@@ -126,7 +137,7 @@ def _scale(parts: Parts, sizes: int, row: Vector) -> float:
         # All the way at a q a third larger: what the features say of a row is of no use there.
         f = min(f, farthest)
         f += min(4.0 * (1.0 - memory[FARTHEST] / row[1]), 1.0) * (farthest - f)
-    return size * math.exp(f)
+    return float(size * math.exp(f))
 
 
 @inner

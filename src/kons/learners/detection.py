@@ -21,9 +21,9 @@ def novelty_learner(
 
         novelty(x) = phi^T A^-1 phi + what lies outside the span, over alpha,    A = alpha I + 2 sum z z^T
 
-    large for a row unlike those learned, alpha = 0.1. Features are scaled by the first ``warmup`` rows, which
-    have no novelty (NaN). O(B^2) a row with B atoms: some microseconds. Not for anomalies that are as frequent
-    as the rest: they become the rest.
+    large for a row unlike those learned, alpha = 0.1. Features are scaled by the first ``warmup`` rows,
+    which have no novelty (NaN). O(B^2) a row with B atoms: some microseconds. Not for anomalies that are as
+    frequent as the rest: they become the rest.
 
     >>> import numpy as np
     >>> learner = novelty_learner()

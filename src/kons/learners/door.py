@@ -35,8 +35,10 @@ __all__ = ["TakesTables"]
 
 #: Verbs that ask about rows, and about one.
 ABOUT_ROWS = ("predict", "predict_proba", "decision_function", "novelty", "predict_interval", "predict_set")
-ABOUT_ONE = ("predict_one", "predict_proba_one", "row_to_keep", "_note")
-ABOUT_ONE = (*ABOUT_ONE, "predict_interval_one", "predict_set_one")
+ABOUT_ONE = (
+    *("predict_one", "predict_proba_one", "row_to_keep", "_note"),
+    *("predict_interval_one", "predict_set_one"),
+)
 #: All that reads or writes what was learned: see :mod:`kons.learners.turns`.
 IN_TURN = (
     *("advance", "learn_one", *ABOUT_ROWS, *ABOUT_ONE, "ask", "tell", "forget", "learn_kept_row"),

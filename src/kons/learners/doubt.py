@@ -112,9 +112,7 @@ class KnowsItsErrors(Learner):
             named = self._errors.named(probabilities, level)
         labels = object_array(self.classes)
         order = np.argsort(-probabilities, axis=1, kind="stable")
-        return [
-            labels[places[chosen[places]]].tolist() for places, chosen in zip(order, named, strict=True)
-        ]
+        return [labels[places[chosen[places]]].tolist() for places, chosen in zip(order, named, strict=True)]
 
     def _require_level(self, level: Any, *, labels: bool) -> float:
         if not self.supervised:
@@ -261,4 +259,3 @@ class KnowsItsErrors(Learner):
         super().load_state(stored, **sizes)
         if isinstance(self._errors, Intervals) and self._errors.targets != (self.outputs or 1):
             raise stored.error(f"there are errors of {self._errors.targets} targets")
-

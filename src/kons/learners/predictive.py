@@ -2,9 +2,9 @@
 
 ::
 
-    interval   p + s(x) [q_low, q_high]      quantiles of the scores (y - p)/s of the rows learned, s the scale
-                                             of kons.core.residual_scale: as wide as this row deserves
-    set        {k: p_k >= max p - t}         t a quantile of the scores max p - p_y of the rows learned
+    interval   p + s(x) [q_low, q_high]    quantiles of the scores (y - p)/s of the rows learned, s the scale
+                                           of kons.core.residual_scale: as wide as this row deserves
+    set        {k: p_k >= max p - t}       t a quantile of the scores max p - p_y of the rows learned
 
 Scores are those of predictions that were made before their row was learned; a row whose target comes late
 counts when it comes, as it was predicted. Levels correct themselves (:mod:`kons.core.conformal`). Everything
@@ -132,9 +132,7 @@ class Intervals(_Remembers):
         _held=_Held(None, "targets", "columns"),
     )
 
-    def __init__(
-        self, targets: int, sizes: int, forgetting: float = 1.0, most: int = REMEMBERED
-    ) -> None:
+    def __init__(self, targets: int, sizes: int, forgetting: float = 1.0, most: int = REMEMBERED) -> None:
         super().__init__(forgetting, most)
         self.targets, self.sizes = targets, sizes
         self._memory = np.stack([memory_for(sizes)] * targets)
@@ -154,7 +152,8 @@ class Intervals(_Remembers):
     def ends(self, rows: NDArray[np.float64], level: float) -> NDArray[np.float64]:
         """The intervals of rows, (n, K, 2); infinite before 20 residuals are known. Changes nothing."""
         bounds = np.array([bounds_of(scores, self.window, level, two_sided=True) for scores in self._scores])
-        return rows[:, :, :1] + self.scales(rows)[:, :, None] * bounds
+        ends: NDArray[np.float64] = rows[:, :, :1] + self.scales(rows)[:, :, None] * bounds
+        return ends
 
     def follow(self, rows: NDArray[np.float64], targets: Matrix, late: int = 0) -> Matrix:
         """s of rows in order, each of which is learned when ``late`` others came behind it."""
@@ -246,5 +245,3 @@ class PredictionSets(_Remembers):
 def _take(scores: Vector, window: int, values: Vector) -> None:
     for value in values:
         take_score(scores, window, value, False)
-
-

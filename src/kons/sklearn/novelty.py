@@ -58,8 +58,12 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """Learn the rows in one pass, from nothing."""
         rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         share = require_number(self.contamination, "contamination", above=0.0, at_most=0.5)
-        settings = {"max_atoms": self.max_atoms, "forgetting": self.forgetting}
-        self.model_ = novelty_learner(bandwidth=self.bandwidth, warmup=len(rows), **settings)
+        self.model_ = novelty_learner(
+            bandwidth=self.bandwidth,
+            max_atoms=self.max_atoms,
+            forgetting=self.forgetting,
+            warmup=len(rows),
+        )
         self.model_.advance(rows, np.zeros(len(rows)))
         self.offset_ = float(np.quantile(self.score_samples(rows), share))
         return self

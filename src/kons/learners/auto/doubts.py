@@ -108,9 +108,7 @@ def doubts_of_row(
 
 
 @inner
-def _doubt(
-    places: Integers, F: Vector, prediction: float, k: Vector, scatter: Vector, doubt: Vector
-) -> None:
+def _doubt(places: Integers, F: Vector, prediction: float, k: Vector, scatter: Vector, doubt: Vector) -> None:
     nearest = 0.0
     for b in range(len(k) - 1):  # the last one is that of the constant
         nearest = max(nearest, k[b])

@@ -391,7 +391,7 @@ class AutoKONS(StreamConsumer):
             each.append(1.0 - nearest**2)
         return np.stack(each, axis=1) if self._outputs else each[0]
 
-    def _rows_of(self, X: Any, recent_targets: Any = False) -> NDArray[np.float64]:
+    def _rows_of(self, X: Any, recent_targets: Any = False, **_: Any) -> NDArray[np.float64]:
         points = self._as_points(X)
         recent = self._as_recent(recent_targets, len(points))
         parts = [target.predict_with_doubts(points, recent) for target in self._targets]
