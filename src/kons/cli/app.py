@@ -218,6 +218,7 @@ def predict(
     out: Path | None = None,
     id: options.Id = None,
     continue_: options.Continue = False,
+    level: float | None = None,
     force: options.Flag = False,
     quiet: options.Flag = False,
     reading: options.Reading = options.Reading(),  # noqa: B008 - frozen
@@ -238,6 +239,9 @@ def predict(
     ----------
     out
         Where to write the CSV. Default: standard output.
+    level
+        Say how sure each prediction is, such as 0.9: columns lower and upper hold the target in that part of
+        the rows, empty where too little is known; of classes, the column set has the labels.
     force
         Let --out replace a file.
     quiet
@@ -246,7 +250,9 @@ def predict(
     from kons.cli import predict
 
     asked = options.asked(reading)
-    return predict.write(model, file, out, id=id, recent=continue_, reading=asked, force=force, quiet=quiet)
+    return predict.write(
+        model, file, out, id=id, recent=continue_, level=level, reading=asked, force=force, quiet=quiet
+    )
 
 
 @app.command(sort_key=4.5)

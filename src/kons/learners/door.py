@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,8 +24,8 @@ from numpy import ndarray
 
 from kons.arrays import as_outputs, as_row_values
 from kons.errors import ConfigurationError, InputError, MissingValueError, notice
+from kons.learners.doubt import KnowsItsErrors
 from kons.learners.labels import Labels
-from kons.learners.learner import Learner
 from kons.learners.trace import Trace
 from kons.learners.turns import Turn, in_turn, marked, takes_turns
 from kons.state import Field, Inner, fields
@@ -33,8 +34,11 @@ from kons.tables import Encoder, Growth, Records, is_table, record_to_keep, reco
 __all__ = ["TakesTables"]
 
 #: Verbs that ask about rows, and about one.
-ABOUT_ROWS = ("predict", "predict_proba", "decision_function", "novelty")
-ABOUT_ONE = ("predict_one", "predict_proba_one", "row_to_keep")
+ABOUT_ROWS = ("predict", "predict_proba", "decision_function", "novelty", "predict_interval", "predict_set")
+ABOUT_ONE = (
+    *("predict_one", "predict_proba_one", "row_to_keep", "_note"),
+    *("predict_interval_one", "predict_set_one"),
+)
 #: All that reads or writes what was learned: see :mod:`kons.learners.turns`.
 IN_TURN = (
     *("advance", "learn_one", *ABOUT_ROWS, *ABOUT_ONE, "ask", "tell", "forget", "learn_kept_row"),
@@ -43,7 +47,7 @@ IN_TURN = (
 )
 
 
-class TakesTables(Learner):
+class TakesTables(KnowsItsErrors):
     """The verbs of every class that derives from it are wrapped, so that no learner can forget a table."""
 
     STATE: ClassVar[Mapping[str, Field | None]] = fields(
@@ -55,6 +59,8 @@ class TakesTables(Learner):
     column_totals: Any
     """Sums of each feature so far, of a learner that allows missing ones."""
     _encoder: Encoder | None = None
+    #: Whether a verb is at work whose rows were encoded, and that calls others.
+    _rows_are_encoded: bool = False
     _turn: Turn
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -62,8 +68,10 @@ class TakesTables(Learner):
         wraps: dict[str, Callable[[Any], Any]] = {"advance": _advancing, "learn_one": _learning_one}
         wraps |= dict.fromkeys(ABOUT_ROWS, _asking) | dict.fromkeys(ABOUT_ONE, _asking_one)
         for name, wrap in wraps.items():
-            if name in vars(cls) and getattr(cls, "supervised", True):
-                setattr(cls, name, wrap(vars(cls)[name]))
+            verb, shared = getattr(cls, name, None), vars(KnowsItsErrors).get(name)
+            wanted = name in vars(cls) or (verb is not None and verb is shared)
+            if wanted and getattr(cls, "supervised", True):
+                setattr(cls, name, wrap(verb))
         for name in IN_TURN:
             verb = getattr(cls, name, None)
             if inspect.isfunction(verb) and not takes_turns(verb):
@@ -72,6 +80,7 @@ class TakesTables(Learner):
     def __new__(cls, *_: Any, **__: Any) -> Self:
         learner = super().__new__(cls)
         learner._turn = Turn()
+        learner._followed_elsewhere = learner._rows_are_encoded = False
         return learner
 
     # ---- looking
@@ -159,6 +168,8 @@ class TakesTables(Learner):
 
     def _records(self, X: Any) -> Records | None:
         """Rows that the encoder is for; None for those that are taken as they are."""
+        if self._rows_are_encoded:
+            return None
         if type(X) is np.ndarray and (self._encoder is None or not self._encoder.unnamed):
             return None
         if isinstance(X, Records):
@@ -182,6 +193,15 @@ class TakesTables(Learner):
                 raise InputError("X holds infinity, expected finite numbers, or NaN for what is not known.")
             return records_of(array)
         return None
+
+    @contextmanager
+    def _encoded(self) -> Iterator[None]:
+        """Rows are taken as they are inside."""
+        before, self._rows_are_encoded = self._rows_are_encoded, True
+        try:
+            yield
+        finally:
+            self._rows_are_encoded = before
 
     def _look(self, records: Records) -> Any:
         """Rows as if each came next; before any was learned, the first says which columns there are."""
@@ -271,7 +291,8 @@ def _asking(verb: Any, one: bool = False) -> Any:
                     if not self.allows_missing:
                         raise
                 rows = self._filled(X)
-            return verb(self, rows, *args, **options)
+            with self._encoded():
+                return verb(self, rows, *args, **options)
 
     return marked(ask)
 
@@ -303,9 +324,10 @@ def _advancing(verb: Any) -> Any:
     @functools.wraps(verb)
     def advance(self: Any, X: Any, y: Any, *args: Any, **options: Any) -> Trace:
         records = self._records(X)
+        y = list(y) if hasattr(y, "__next__") else y  # it is looked at twice
         if records is None:
             try:
-                trace: Trace = verb(self, X, y, *args, **options)
+                trace: Trace = self._follow_trace(verb(self, X, y, *args, **options), y)
                 return trace
             except MissingValueError:
                 if not self.allows_missing or not _has_gaps(X):
@@ -324,7 +346,7 @@ def _advancing(verb: Any) -> Any:
 
         def learn(rows: Any, which: slice) -> Any:
             weigh = {} if weights is None else {"sample_weight": weights[which]}
-            return verb(self, rows, targets[which], **given, **weigh)
+            return self._follow_trace(verb(self, rows, targets[which], **given, **weigh), targets[which])
 
         return Trace.concatenate(self._learn_records(records, targets, learn))
 
@@ -341,16 +363,22 @@ def _learning_one(verb: Any) -> Any:
                 target = y if number else self._as_target(y)
                 reading = encoder.read_one(x, target)
                 if reading is not None:
-                    verb(self, reading.row, y)
+                    with self._encoded():
+                        self._learn_and_follow(verb, reading.row, y)
                     encoder.learn_one(reading, target)
                     return
             # An array of numbers at the least cost, for loops over rows.
             records = None if encoder is None and type(x) is ndarray else self._records(x)
             if records is not None:
-                self._learn_records(records, [y], lambda rows, _: verb(self, rows[0], y))
+
+                def learn(rows: Any, _: slice) -> None:
+                    with self._encoded():
+                        self._learn_and_follow(verb, rows[0], y)
+
+                self._learn_records(records, [y], learn)
                 return
             try:
-                verb(self, x, y)
+                self._learn_and_follow(verb, x, y)
                 return
             except MissingValueError:
                 if not self.allows_missing or not _has_gaps(x):

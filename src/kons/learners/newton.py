@@ -31,7 +31,17 @@ from kons.arrays import (
     require_word,
 )
 from kons.core.coins import Coins
-from kons.core.ledger import ALL, CAPPED, CURVATURES, HESSIAN, NONE, UPDATES, Ledger, Rules, new_ledger
+from kons.core.ledger import (
+    ALL,
+    CAPPED,
+    CURVATURES,
+    HESSIAN,
+    NONE,
+    UPDATES,
+    Ledger,
+    Rules,
+    new_ledger,
+)
 from kons.core.replay import Derivatives
 from kons.errors import ConfigurationError, NumericalError, TargetError, notice
 from kons.kernels import Kernel
@@ -161,6 +171,7 @@ class NewtonLearner(StreamConsumer):
         with self._all_or_nothing():
             self._begin(target.shape)
             self._learn(points, rows, self._derivatives(), None)
+        self._last_row = rows["prediction"], rows["novelty"]
 
     def learn_slope(self, x: Any, slope: float, curvature: float | None = None) -> None:
         """The paper's own protocol: the adversary's loss is new in each row, only its slope is seen.
@@ -239,6 +250,14 @@ class NewtonLearner(StreamConsumer):
         return self._online_effective_dimension
 
     # ---- inside
+
+    @property
+    def _tells_afterwards(self) -> bool:
+        return self._outputs == 0
+
+    def _said(self) -> tuple[float, float]:
+        prediction, novelty = self._last_row
+        return prediction.item(0), novelty.item(0) if "novelty" in self._extra_columns else 0.0
 
     @abstractmethod
     def _learn_rows(
@@ -321,6 +340,8 @@ class NewtonLearner(StreamConsumer):
 
     #: The parameter that says which curvature.
     _curvature_word = "second_order"
+    #: Prediction and novelty in the ledger of the last row that came alone.
+    _last_row: tuple[Any, Any] = (np.zeros(1), np.zeros(1))
     #: Columns of the ledger that this learner's traces show besides.
     _extra_columns: tuple[str, ...] = ()
 

@@ -102,6 +102,8 @@ class Separate(Part):
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved of as many as there are."""
         self.learners = [learner.anew() for learner in self.learners]
+        for learner in self.learners:
+            learner._followed_elsewhere = True
         super().load_state(stored, **sizes)
 
     def _counted(self, each: list[Any]) -> list[Any]:
