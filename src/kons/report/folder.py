@@ -86,6 +86,11 @@ class RunFolder:
         return as_text(self.run.get("target") or self.summary.get("target") or "target")
 
     @property
+    def targets(self) -> list[str]:
+        """The names of several targets; empty where there is one."""
+        return [as_text(entry.get("name", "")) for entry in self.entries("targets")]
+
+    @property
     def source(self) -> str:
         """What was read, as it was typed."""
         return as_text(self.settings.get("source") or "FILE")

@@ -16,6 +16,6 @@ except ImportError:
 
     raise MissingExtraError("kons.river", "river") from None
 
-from kons.river.models import KONSClassifier, KONSRegressor
+from kons.river.models import KONSClassifier, KONSMultiTargetRegressor, KONSRegressor
 
-__all__ = ["KONSClassifier", "KONSRegressor"]
+__all__ = ["KONSClassifier", "KONSMultiTargetRegressor", "KONSRegressor"]
