@@ -49,13 +49,14 @@ def whole():
 
 
 def test_paths_are_what_came_and_better_than_the_season(whole):
-    _, (origin, prediction, target, lower, upper, seasonal) = whole
+    _, (origin, prediction, target, lower, upper, seasonal, last) = whole
     at = origin - int(START.view(np.int64) // 3_600_000_000)
     assert at.tolist() == list(range(len(at)))
     assert len(at) >= ROWS - 3 * H
     for h in range(1, H + 1):
         np.testing.assert_array_equal(target[:, h - 1], VALUES[at + h])
     np.testing.assert_array_equal(seasonal[100], VALUES[at[100] + np.arange(1, H + 1) - 24])
+    np.testing.assert_array_equal(last[100], np.full(H, VALUES[at[100]]))
     late = slice(200, None)
     ours, theirs = (np.mean((found[late] - target[late]) ** 2) for found in (prediction, seasonal))
     assert ours < 0.7 * theirs

@@ -123,18 +123,24 @@ def residuals(grid: Grid, origins: Steps, asked: Asked) -> tuple[Matrix, Matrix,
     """Base, target and what the base missed, of each origin and horizon; NaN where nothing came."""
     steps = (origins[:, None] + np.arange(1, asked.horizon + 1)).ravel()
     shape = (len(origins), asked.horizon)
-    base = expected(grid, steps, asked).reshape(shape)
+    base = _expected(grid, steps, asked).reshape(shape)
     target = grid.at(Y, steps).reshape(shape)
     return base, target, target - base
 
 
 def expected(grid: Grid, steps: Steps, asked: Asked) -> Vector:
-    """The base of steps; where there is none, the same place in earlier seasons, or the level."""
+    """The base of steps; where there is none, the same place in earlier seasons, or the level, or 0."""
+    return np.nan_to_num(_expected(grid, steps, asked))
+
+
+def _expected(grid: Grid, steps: Steps, asked: Asked) -> Vector:
     found = grid.at(BASE, steps)
     if not np.isnan(found).any():
         return found
-    means = [same_place(grid, steps, lags) for lags in asked.lags]
-    return first_of(found, *means, grid.means(Y, steps - asked.horizon, asked.windows[-1]))
+    level = grid.means(Y, steps - asked.horizon, asked.windows[-1])
+    for other in (*(same_place(grid, steps, lags) for lags in asked.lags), level):
+        found = np.where(np.isnan(found), other, found)
+    return found
 
 
 def same_place(grid: Grid, steps: Steps, lags: Sequence[int]) -> Vector:

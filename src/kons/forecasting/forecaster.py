@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector, as_targets, require_integer, require_number
 from kons.errors import ConfigurationError, InputError
 from kons.forecasting.features import Asked, base_records, correction_records, residuals
-from kons.forecasting.grid import BASE, Gaps, Grid, Incoming, Y, steps_of
+from kons.forecasting.grid import BASE, Gaps, Grid, Incoming, Y, mean_of, steps_of
 from kons.learners import AutoKONS
 from kons.learners.protocol import described
 from kons.recipes import for_task
-from kons.state import Count, Inner, Part, fields
+from kons.state import Count, Flag, Inner, Part, fields
 from kons.stored import Stored
 from kons.tables.records import Records, is_table, records_of
 
@@ -26,6 +26,8 @@ UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 DAY, WEEK = 86_400_000_000, 604_800_000_000
 # Errors remembered for intervals, and how many are needed.
 REMEMBERED, FEWEST = 500, 20
+# Of so many of the last paths it is asked whether the model is ahead of the season.
+JUDGED = 72
 # An origin is learned from if so much of its path came.
 ENOUGH = 0.75
 
@@ -43,6 +45,8 @@ class Paths(NamedTuple):
     upper: Matrix
     seasonal: Matrix
     """The same place one season before, or the last value: what a forecast has to be better than."""
+    last: Matrix
+    """The value at the origin again."""
 
 
 class Path(NamedTuple):
@@ -66,6 +70,7 @@ class Forecaster(Part):
         correction  EmbeddedKONS with H targets over one dictionary and one A: what the base misses, from its
                     last errors, the base along the path and the other columns at the origin t
 
+    Until that has once been better, over 72 paths, than the same place one season before, the latter is said.
     So all horizons are one model and one pass: a row costs one AutoKONS and one EmbeddedKONS, whatever H is.
     Nothing is learned before it has happened: the base learns targets ``horizon`` steps late, the
     correction paths that have passed whole.
@@ -115,6 +120,8 @@ class Forecaster(Part):
         correction=Inner(),
         done=Count(),
         errors=Gaps(None, None),
+        judged=Gaps(None, 2),
+        trusted=Flag(),
         rows_seen=Count(),
     )
 
@@ -154,6 +161,10 @@ class Forecaster(Part):
         #: Origins before this step have been predicted, and those of the chunk before it not yet learned.
         self.done = 0
         self.errors: Matrix = np.empty((0, steps))
+        #: Mean squared errors of the last origins: of the model, and of one season before.
+        self.judged: Matrix = np.empty((0, 2))
+        #: Whether the model has been the better one.
+        self.trusted = False
         #: Rows that came.
         self.rows_seen = 0
 
@@ -189,8 +200,11 @@ class Forecaster(Part):
         if len(closed.steps):
             if not self.done:
                 self.done = int(closed.steps[0])
+            before = self.base.rows_seen
             trace = self.base.advance(base_records(self.grid, closed.steps, self.asked), closed.rows[:, Y])
-            self.grid.put(BASE, closed.steps, np.asarray(trace.prediction, dtype=np.float64))
+            base = np.array(trace.prediction, dtype=np.float64)
+            base[: max(0, self.asked.horizon - before)] = np.nan  # predicted before any target was known
+            self.grid.put(BASE, closed.steps, base)
         parts = []
         H = self.asked.horizon
         while (end := (self.done // H + 1) * H) + H <= self.grid.next:
@@ -208,7 +222,9 @@ class Forecaster(Part):
         H, grid, asked = self.asked.horizon, self.grid, self.asked
         origins = steps[~np.isnan(grid.at(Y, steps))]
         base, target, _ = residuals(grid, origins, asked)
-        prediction = base + self._corrections(origins)
+        last = grid.at(Y, origins)[:, None] * np.ones(H)
+        seasonal, modelled = self._seasonal(origins, last), base + self._corrections(origins)
+        prediction = self._chosen(modelled, seasonal)
         lower, upper = self._intervals(prediction)
         before = steps[0] // H * H - H + np.arange(H)
         before = before[~np.isnan(grid.at(Y, before))]
@@ -219,7 +235,15 @@ class Forecaster(Part):
                 rows = correction_records(grid, before, asked)
                 self.correction.advance(rows, np.nan_to_num(missed), sample_weight=weights)
         self.errors = np.concatenate([self.errors, target - prediction])[-REMEMBERED:]
-        return Paths(origins, prediction, target, lower, upper, self._seasonal(origins))
+        both = [mean_of((said - target) ** 2) for said in (modelled, seasonal)]
+        self.judged = np.concatenate([self.judged, np.stack(both, axis=1)])[-JUDGED:]
+        known = self.judged[~np.isnan(self.judged).any(axis=1)]
+        self.trusted = self.trusted or bool(len(known) and known[:, 0].mean() < known[:, 1].mean())
+        return Paths(origins, prediction, target, lower, upper, seasonal, last)
+
+    def _chosen(self, modelled: Matrix, seasonal: Matrix) -> Matrix:
+        """One season before, until the model has been better than that."""
+        return np.where(np.isnan(modelled) | (not self.trusted), seasonal, modelled)
 
     def _corrections(self, origins: NDArray[np.int64]) -> Matrix:
         H = self.asked.horizon
@@ -239,14 +263,18 @@ class Forecaster(Part):
             lower[:, h], upper[:, h] = prediction[:, h] + low, prediction[:, h] + high
         return lower, upper
 
-    def _seasonal(self, origins: NDArray[np.int64]) -> Matrix:
+    def _seasonal(self, origins: NDArray[np.int64], last: Matrix) -> Matrix:
         H, lags = self.asked.horizon, self.asked.lags
-        last = self.grid.at(Y, origins)[:, None] * np.ones(H)
         if not lags:
             return last
         steps = (origins[:, None] + np.arange(1, H + 1) - lags[0][0]).ravel()
         found = self.grid.at(Y, steps).reshape(len(origins), H)
         return np.where(np.isnan(found), last, found)
+
+    @property
+    def last_step(self) -> int | None:
+        """The number of the last row's step; None before the first."""
+        return int(self.open[0, 0]) if len(self.open) else None
 
     # ---- the path beyond the last row
 
@@ -273,12 +301,14 @@ class Forecaster(Part):
             self.grid.append(future)
             base = self.base.predict(base_records(self.grid, steps, asked), recent_targets=recent)
             self.grid.put(BASE, steps, base)
-            prediction = base[1:] + self._corrections(np.array([origin]))[0]
-            lower, upper = self._intervals(prediction[None])
+            at = np.array([origin])
+            seasonal = self._seasonal(at, self.grid.at(Y, at)[:, None] * np.ones(H))
+            prediction = self._chosen(base[1:] + self._corrections(at), seasonal)
+            lower, upper = self._intervals(prediction)
         finally:
             self.restore(mark)
         times = None if asked.time is None else (steps[1:] * asked.step).view("datetime64[us]")
-        return Path(prediction, lower[0], upper[0], times)
+        return Path(prediction[0], lower[0], upper[0], times)
 
     def _ahead(self, ahead: Any, origin: int) -> Incoming:
         """The columns known ahead of the next H steps."""
@@ -375,5 +405,5 @@ def _in_steps(horizon: Any, width: int, *, timed: bool) -> int:
 def _joined(parts: Sequence[Paths], horizon: int) -> Paths:
     if not parts:
         none = np.empty((0, horizon))
-        return Paths(np.empty(0, dtype=np.int64), *[none] * 5)
+        return Paths(np.empty(0, dtype=np.int64), *[none] * 6)
     return Paths(*(np.concatenate(each) for each in zip(*parts, strict=True)))
