@@ -20,6 +20,7 @@ from benchmarks import (
     embedded_table,
     exact_replay,
     first_rows,
+    forecasting,
     frontier,
     growth,
     memory,
@@ -31,6 +32,7 @@ from benchmarks import (
     river_adapter,
     robust,
     row_orders,
+    several_targets,
     sketched_replay,
     time_order,
     tradeoff,
@@ -73,6 +75,8 @@ BENCHMARKS = {
         unseen,
         untidy_tables,
         rare_classes,
+        forecasting,
+        several_targets,
         river_adapter,
     )
 }
