@@ -1,7 +1,7 @@
 """What do ten targets cost, where one A serves all of them?
 
 Processor time of ``advance`` on the same rows with ten targets, over that with one; learners under the
-squared loss with the Hessian. What is predicted is that of ten learners (``tests/learners/test_several_targets.py``).
+squared loss with the Hessian. What is predicted is that of ten learners, as tests say.
 """
 
 from __future__ import annotations
