@@ -19,6 +19,7 @@ from kons.arrays import (
     as_scalar,
     require_integer,
     require_number,
+    require_word,
 )
 from kons.core.coins import Coins
 from kons.core.embedding import Embedding
@@ -188,9 +189,7 @@ class EmbeddedKONS(NewtonLearner):
             updates=updates,
         )
         self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
-        if on_growth not in ("carry", "restart"):
-            raise ConfigurationError(f'on_growth is {on_growth!r}, expected "carry" or "restart".')
-        self.on_growth = on_growth
+        self.on_growth = require_word(on_growth, "on_growth", ("carry", "restart"))
         self.forward = self._require_forward(forward)
         if updates == "margins" and not isinstance(policy, Dependence):
             raise ConfigurationError(f'updates="margins" needs policy=Dependence(...), not {policy!r}.')
