@@ -20,6 +20,7 @@ from benchmarks import (
     embedded_table,
     exact_replay,
     first_rows,
+    forecasting,
     frontier,
     growth,
     intervals,
@@ -33,6 +34,7 @@ from benchmarks import (
     river_adapter,
     robust,
     row_orders,
+    several_targets,
     sketched_replay,
     time_order,
     tradeoff,
@@ -77,6 +79,8 @@ BENCHMARKS = {
         novelty,
         untidy_tables,
         rare_classes,
+        forecasting,
+        several_targets,
         river_adapter,
     )
 }

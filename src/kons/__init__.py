@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kons.evaluation import evaluate
     from kons.files import load, save
+    from kons.forecasting import Forecaster
     from kons.kernels import Gaussian, Laplace, Linear, Matern, Polynomial, RationalQuadratic
     from kons.learners import (
         KONS,
@@ -45,6 +46,7 @@ __all__ = [
     "DualGradient",
     "EmbeddedKONS",
     "FeatureLearner",
+    "Forecaster",
     "FunctionalGradient",
     "Gaussian",
     "Hinge",
@@ -70,6 +72,7 @@ __all__ = [
 _HOMES = {
     "evaluation": "evaluate",
     "files": "load save",
+    "forecasting": "Forecaster",
     "kernels": "Gaussian Laplace Linear Matern Polynomial RationalQuadratic",
     "learners": "KONS KORS AutoKONS Classifier DualGradient EmbeddedKONS FeatureLearner FunctionalGradient "
     "Scaled SketchedKONS SlidingWindow Trace",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from river import checks, compose, datasets, evaluate, feature_extraction, metrics, preprocessing, stats
 from river.datasets import synth
@@ -17,7 +18,7 @@ from kons import Gaussian, load, save
 from kons.errors import ConfigurationError, FileError, InputError
 from kons.files import from_bytes, to_bytes
 from kons.recipes import for_task
-from kons.river import KONSClassifier, KONSRegressor
+from kons.river import KONSClassifier, KONSMultiTargetRegressor, KONSRegressor
 
 pytestmark = pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
 
@@ -25,6 +26,7 @@ MODELS = [model(**given) for model in (KONSRegressor, KONSClassifier) for given 
 MODELS.append(
     KONSRegressor("embedded", kernel="linear", warmup=10, forgetting=0.99, parameters={"forward": True})
 )
+MODELS += [KONSMultiTargetRegressor(**given) for given in KONSMultiTargetRegressor._unit_test_params()]
 
 
 def checks_of(model):
@@ -35,6 +37,8 @@ def checks_of(model):
     found = list(checks.yield_checks(model))
     if effort.is_soak():
         return found
+    if isinstance(model, KONSMultiTargetRegressor):  # the adapter's own part: one learner is enough
+        return list({check.__name__: check for check in found if model.warmup == 5}.values())
     if model.learner != "auto" and model.warmup != 20:
         return []
     by_name = {}
@@ -328,3 +332,31 @@ def test_without_river_the_line_that_installs_it():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "pip install 'kons[river]'" in shown
+
+
+def test_several_targets_by_name():
+    """As the core learner has them, whatever the order of the names; a file in between."""
+    rows, targets = ROWS[:150], [{"level": y, "half": y / 2.0 - 7.0} for y in Y[:150]]
+    model, core = KONSMultiTargetRegressor("embedded", warmup=50), KONSRegressor("embedded", warmup=50).core
+    assert model.predict_one(rows[0]) == {}
+    for i, (x, y) in enumerate(zip(rows, targets, strict=True)):
+        if i:
+            said = model.predict_one(x)
+            assert list(said) == ["level", "half"]
+            assert list(said.values()) == core.predict_one(x).tolist()
+        if i == 80:
+            model = from_bytes(to_bytes(model))
+        if i % 3:
+            model.learn_one(x, dict(reversed(y.items())) if i % 2 else y)
+        else:
+            model.ask(x, i)
+            model.tell(i, y)
+        core.learn_one(x, list(y.values()))
+    by_frame = KONSMultiTargetRegressor("embedded", warmup=50)
+    by_frame.learn_many(pd.DataFrame(rows), pd.DataFrame(targets))
+    assert by_frame.predict_one(rows[0]) == pytest.approx(model.predict_one(rows[0]), rel=1e-9)
+    for wrong in ({"level": 1.0}, {"level": 1.0, "half": 1.0, "more": 2.0}, 3.0, {}):
+        with pytest.raises(InputError, match="expected a dict of 'level', 'half'"):
+            model.learn_one(rows[0], wrong)
+    with pytest.raises(ConfigurationError, match="'norma' learns one target a row"):
+        KONSMultiTargetRegressor("norma")

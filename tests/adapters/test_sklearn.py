@@ -660,3 +660,20 @@ except ImportError as error:
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'kons[sklearn]'" in found.stdout
+
+
+def test_several_targets():
+    """Each as a regressor of its own: one A for all, of the same rows."""
+    targets = np.stack([Y, X[:, 1] ** 2], axis=1)
+    model = KONSRegressor("ridge", warmup=100).fit(X[:200], targets[:200])
+    assert model.predict(X).shape == (400, 2)
+    for k in range(2):
+        alone = KONSRegressor("ridge", warmup=100).fit(X[:200], targets[:200, k])
+        np.testing.assert_allclose(model.predict(X)[:, k], alone.predict(X), rtol=1e-9)
+    frame = pd.DataFrame(X[:60], columns=["a", "b"])
+    default = KONSRegressor().fit(frame, pd.DataFrame(targets[:60], columns=["y", "z"]))
+    assert default.predict(frame).shape == (60, 2)
+    several = [KONSRegressor(name).__sklearn_tags__().target_tags.multi_output for name in ("ridge", "norma")]
+    assert several == [True, False]
+    with pytest.raises(ValueError, match="1d array"):
+        KONSRegressor("norma").fit(X, targets)

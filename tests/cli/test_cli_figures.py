@@ -190,14 +190,13 @@ def test_known_targets_become_last_targets_of_the_rows_behind(answer, file, no_r
     assert (tmp_path / "out" / "model.kons").read_bytes() == before
 
 
-@pytest.mark.parametrize("horizon", [0, 3])
 def test_lags_of_rows_that_come_next_begin_with_what_the_model_keeps(
-    answer, file, no_report, houses, tmp_path, horizon
+    answer, file, no_report, houses, tmp_path
 ):
     header, *lines = houses.splitlines()
     asked = ["run", "houses.csv", "--target", "price", "--drop", "dear", *EMBEDDED, "--out", "out"]
-    answer(*asked, "--lag", "target:1,5", "--lag", "age:2", "--horizon", horizon, "--rows", "400")
-    learned = 5 + 400 + horizon  # rows: without a past, those of the run, and up to the last target
+    answer(*asked, "--lag", "target:1,5", "--lag", "age:2", "--rows", "400")
+    learned = 5 + 400  # rows: without a past, and those of the run
     (tmp_path / "rest.csv").write_text("\n".join([header, *lines[learned:]]) + "\n")
     whole, rest = predicted("houses.csv"), predicted("rest.csv", "--continue")
     np.testing.assert_allclose(rest, whole[learned:], rtol=1e-12)
@@ -256,7 +255,7 @@ def test_what_a_model_has_decided_is_not_said_again(answer, refused, file, no_re
     for said, words in {
         "--target area": "--target is 'area', and what is gone on with predicts 'price'",
         "--drop age": "--model out/model.kons has decided --drop already: leave it out.",
-        "--horizon 2": "has decided --horizon already",
+        "--lag age:2": "has decided --lag already",
         "--task classification": "has decided --task already",
         "--out out --force": "out holds the model to go on with: choose another folder.",
     }.items():
@@ -273,9 +272,9 @@ def test_what_a_model_has_decided_is_not_said_again(answer, refused, file, no_re
 
 def test_a_model_keeps_its_delay(answer, refused, file, no_report):
     asked = ["run", "houses.csv", "--target", "price", "--drop", "dear", "--rows", "300", "--effort", "tiny"]
-    answer(*asked, "--delay", "3", "--horizon", "2", "--out", "out")
+    answer(*asked, "--delay", "3", "--out", "out")
     again = ["run", "houses.csv", "--model", "out", "--rows", "50"]
-    assert answer(*again)["delay"] == answer(*again, "--delay", "3")["delay"] == 5
+    assert answer(*again)["delay"] == answer(*again, "--delay", "3")["delay"] == 3
     said = refused(*again, "--delay", "2", code=2)
     assert "--model out/model.kons has decided --delay already, 3: leave it out." in said
 

@@ -119,12 +119,12 @@ def test_predict_where_the_target_is_empty(trained, houses, tmp_path, capsys):
     assert len(columns(capsys.readouterr().out)["line"]) == 20
 
 
-def test_predict_with_lags_and_a_horizon(answer, refused, file, no_report, houses, tmp_path, capsys):
-    answer(*RUN, "--lag", "target:2", "--horizon", "3")
+def test_predict_with_lags(answer, refused, file, no_report, houses, tmp_path, capsys):
+    answer(*RUN, "--lag", "target:2")
     assert main(["predict", "out", "houses.csv"]) == 0
     found = columns(capsys.readouterr().out)
     assert list(found) == ["line", "prediction"]
-    # The first rows, which have no past, and the last ones, whose targets need not come, too.
+    # The first rows, which have no past, too.
     assert found["line"].tolist() == list(range(2, 702))
     (tmp_path / "new.csv").write_text(without(houses, "price"))
     words = refused("predict", "out", "new.csv", code=2)
@@ -244,16 +244,6 @@ def test_lines_that_are_no_objects_are_predicted_as_gaps(trained, tmp_path, caps
     assert found["line"].tolist() == [1, 2, 3, 4, 5]
     assert len({*found["prediction"].round(6)}) == 2
     np.testing.assert_allclose(found["prediction"][[1, 2]], found["prediction"][4], rtol=1e-12)
-
-
-def test_a_horizon_is_scored_against_the_targets_it_is_about(answer, file, no_report, houses, capsys):
-    answer(*RUN, "--horizon", "3")
-    assert main(["predict", "out", "houses.csv", "--quiet"]) == 0
-    predicted = columns(capsys.readouterr().out)["prediction"]
-    y = np.array([float(line.split(",")[4]) for line in houses.splitlines()[1:]])
-    found = answer("score", "out", "houses.csv")
-    assert (found["rows"], found["skipped"]) == (697, 3)
-    assert found["metrics"]["mse"] == pytest.approx(np.mean((predicted[:-3] - y[3:]) ** 2))
 
 
 @pytest.mark.parametrize(

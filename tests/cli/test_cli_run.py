@@ -96,8 +96,6 @@ def test_the_default_learner_with_late_targets(answer, file, target):
     late = answer(*asked, "--delay", "3")
     assert late["delay"] == 3
     assert late["loss"] < late["baselines"]["constant"]
-    if target == "price":
-        assert answer(*asked, "--horizon", "2", "--delay", "3")["delay"] == 5
 
 
 def test_labels(said, answer, file):
@@ -125,11 +123,10 @@ def test_the_task_can_be_chosen(answer, refused, file):
 def test_other_options(answer, file):
     assert answer(*RUN, "--rows", "100")["rows"] == 100
     assert answer(*RUN, "--delay", "3", "--window", "50")["delay"] == 3
-    lagged = answer(*RUN, "--time", "sold", "--lag", "target:1,2", "--horizon", "2")
-    assert lagged["rows"] == 696
-    assert lagged["delay"] == 2
+    lagged = answer(*RUN, "--time", "sold", "--lag", "target:1,2")
+    assert lagged["rows"] == 698
     assert {"price lag 1", "price lag 2"} <= set(lagged["features"])
-    assert lagged["skipped"] == {"no past": 2, "no target yet": 2}
+    assert lagged["skipped"] == {"no past": 2}
     assert lagged["rows_skipped"] == 0
     assert answer(*RUN, "--columns", "area,age")["features"] == ["area", "age"]
     assert answer(*RUN, "--scale", "none")["settings"]["scale"] == "none"
@@ -264,13 +261,11 @@ def test_notes_speak_flags(said, tmp_path):
     assert "--positive is '7', and no such label was among the first two." in " ".join(labels.split())
 
 
-def test_lags_and_horizons_are_not_shown_as_the_way(capsys):
+def test_lags_are_not_shown_as_the_way(capsys):
     for command in ("run", "compare"):
         assert main([command, "--help"]) == 0
         examples = capsys.readouterr().out.split("For example:")[1].split("Parameters")[0]
         assert "--lag target" not in examples
-        assert "--horizon 2" not in examples
-    assert "--horizon" not in (Path(__file__).parents[2] / "README.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ DEFAULTS = {
         EmbeddedKONS: bound=1.0, regularization=1.0, max_atoms=200, forward=False, forgetting=1.0, seed=0
         FeatureLearner: bound=1.0, dimension=400, max_atoms=100, tolerance=0.0001, regularization=1.0, \
 power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
+        Forecaster: level=0.9, seed=0
         FunctionalGradient: bound=1.0, decay=0.0, seed=0
         Gaussian: bandwidth=1.0
         KONS: bound=1.0, regularization=1.0, forward=False
@@ -79,6 +80,7 @@ power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
         OnlineLogistic: regularization=0.1, standardize=True
         Prequential: delay=0, window=1000, baselines=True, intervals=0.9, pauses=False
         ResidualIntervals: level=0.9
+        Several: delay=0
         evaluate: delay=0, window=1000, baselines=True, intervals=0.9, pauses=False, trace=False
         fit_batch: threshold=0.01, patience=100, max_passes=10, seed=0
         make_rival: seed=0
@@ -104,6 +106,7 @@ power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
     """,
     "kons.river": """
         KONSClassifier: seed=0
+        KONSMultiTargetRegressor: seed=0
         KONSRegressor: seed=0
     """,
 }

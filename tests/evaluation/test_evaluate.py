@@ -283,10 +283,10 @@ def test_several_targets_say_what_is_summed_and_may_be_lists():
     result, listed = (kons.evaluate(learner(), (X, y), window=30) for y in (Y, Y.tolist()))
     assert listed.loss == result.loss
     text = repr(result)
-    assert "mean squared error, sum over 2 targets" in text
+    assert "summed squared error" in text
     assert re.search(r"mae +\S+ +mean of targets; \S+ over the last 30 rows", text)
-    assert "sum over" not in repr(result.targets[0])
-    assert result.plot().get_ylabel().startswith("mean squared error, sum over 2 targets")
+    assert "summed" not in repr(result.targets[0])
+    assert result.plot().get_ylabel().startswith("summed squared error")
     with pytest.raises(InputError, match="y"):
         kons.evaluate(learner(), (X[:2], [[1.0, 2.0], [3.0]]))
 

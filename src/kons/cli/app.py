@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from cyclopts import App, CycloptsError
 
@@ -65,6 +66,7 @@ def run(
     json: options.Json = False,
     quiet: options.Quiet = False,
     evaluating: options.Evaluating = options.Evaluating(),  # noqa: B008 - frozen
+    forecasting: options.Forecasting = options.Forecasting(),  # noqa: B008 - frozen
     columns: options.Columns = options.Columns(),  # noqa: B008 - frozen
     reading: options.Reading = options.Reading(),  # noqa: B008 - frozen
 ) -> int:
@@ -84,6 +86,8 @@ def run(
 
     kons run tomorrow.csv --model runs/first --out runs/second
 
+    kons run load.csv --target MW --horizon 24h --known-ahead holiday
+
     tail -f log.csv | kons run - --target status --json
 
     Parameters
@@ -100,7 +104,7 @@ def run(
     force
         Let --out replace an earlier run.
     """
-    from kons.cli import run
+    from kons.cli import forecast, run
     from kons.cli.files import find_model
     from kons.cli.values import assignments
     from kons.recipes.tasks import together
@@ -114,7 +118,12 @@ def run(
         raise ConfigurationError("--model has its own learner: leave out --learner, --effort and --set.")
     goes_on = None if model is None else str(find_model(model))
     settings = Settings(file, target, learner, chosen, id=id, model=goes_on, reading=read, **vars(evaluating))
-    return run.start(settings, out, force=force, json=json, quiet=quiet, command=_typed)
+    told: dict[str, Any] = {"force": force, "json": json, "quiet": quiet, "command": _typed}
+    if forecasting.horizon is not None or (goes_on is not None and forecast.is_forecaster(goes_on)):
+        return forecast.start(settings, forecasting, out, **told)
+    if forecasting != options.Forecasting():
+        raise ConfigurationError("--known-ahead and --season are for --horizon: say how far ahead.")
+    return run.start(settings, out, **told)
 
 
 @app.command(sort_key=2)
@@ -212,7 +221,7 @@ def compare(
 @app.command(sort_key=4)
 def predict(
     model: options.Model,
-    file: options.Source,
+    file: options.Source | None = None,
     /,
     *,
     out: Path | None = None,
@@ -235,6 +244,11 @@ def predict(
 
     kons predict runs/first/model.kons new.csv --out predicted.csv
 
+    kons predict runs/load --continue
+
+    The second goes on from the last row of a forecast (kons run --horizon); a
+    file, if there is one, has the columns known ahead.
+
     Parameters
     ----------
     out
@@ -247,9 +261,16 @@ def predict(
     quiet
         No notices.
     """
-    from kons.cli import predict
+    from kons.cli import forecast, predict
+    from kons.cli.files import find_model
 
     asked = options.asked(reading)
+    if forecast.is_forecaster(find_model(model)):
+        return forecast.write(
+            model, file, out, id=id, recent=continue_, reading=asked, force=force, quiet=quiet
+        )
+    if file is None:
+        raise ConfigurationError("FILE is missing: which rows are to be predicted?")
     return predict.write(
         model, file, out, id=id, recent=continue_, level=level, reading=asked, force=force, quiet=quiet
     )

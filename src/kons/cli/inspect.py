@@ -61,7 +61,9 @@ def _describe(path: Path) -> dict[str, Any]:
         "written_by": told.get("written_by"),
         "learner": told.get("learner") and as_text(told["learner"]),
         "source": told.get("source") and as_text(told["source"]),
-        "target": plan.get("target"),
+        "target": ", ".join([plan["target"], *(column["name"] for column in plan.get("more_targets", ()))])
+        if plan.get("target")
+        else None,
         "task": plan.get("task") or ("classification" if learner.labelled else None),
         "rows_learned": learner.rows_seen,
         "atoms": learner.size,
@@ -135,7 +137,8 @@ def _lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "horizon", f"{found['horizon']:,} rows ahead"
     yield "parameters", ", ".join(f"{name}={value}" for name, value in found["parameters"].items())
     if "target" in scaling:
-        known = ", ".join(f"{name} {value:.6g}" for name, value in scaling["target"].items())
+        each = ((name, np.ravel(value)) for name, value in scaling["target"].items())
+        known = ", ".join(f"{name} {_some([f'{part:.6g}' for part in value], ' ')}" for name, value in each)
         yield "target", f"{known} (from the first {scaling['warmup']:,} rows)"
     if "features" in scaling:
         each = scaling["features"].items()

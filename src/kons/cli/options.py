@@ -12,8 +12,9 @@ from cyclopts import Group, Parameter, Token, validators
 from kons.cli.values import names
 
 __all__ = [
-    "DASH", "Certifying", "Columns", "Continue", "Counting", "Effort", "Evaluating", "FewRows", "Flag", "Id",
-    "Json", "Model", "Names", "Natural", "Positive", "Quiet", "Reading", "Source", "Target", "Texts", "asked",
+    "DASH", "Certifying", "Columns", "Continue", "Counting", "Effort", "Evaluating", "FewRows", "Flag",
+    "Forecasting", "Id", "Json", "Model", "Names", "Natural", "Positive", "Quiet", "Reading", "Source",
+    "Target", "Texts", "asked",
 ]  # fmt: skip
 
 # Standard input is "-", which looks like an option; no argument can hold a zero byte.
@@ -127,8 +128,19 @@ class Columns:
     """A column by which the rows must be in order."""
     lag: Texts = None
     """Earlier values as inputs, without a look ahead: target:1,24 or wind:1."""
-    horizon: Natural = 0
-    """Predict the target so many rows ahead."""
+
+
+@Parameter(name="*", group=Group("Forecasting", sort_key=9))
+@dataclass(frozen=True)
+class Forecasting:
+    """The next steps of a series, from every row on."""
+
+    horizon: str | None = None
+    """Predict all of the next so many rows, or so much time: 24, 24h."""
+    known_ahead: Names = None
+    """Columns that are known of the rows to come, besides their time: holidays, plans."""
+    season: Names = None
+    """Rows after which the series comes again. Default: those of a day and a week, by the time column."""
 
 
 def asked(*options: Reading | Columns) -> dict[str, Any]:

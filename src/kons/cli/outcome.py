@@ -10,7 +10,7 @@ from kons.cli.screen import Cell, Sheet
 from kons.report.folder import RunFolder
 from kons.report.history import History
 from kons.report.numbers import count, duration, number, percent, plural
-from kons.report.run import beside
+from kons.report.run import beside, each_target
 from kons.report.words import Command, headline, meaning, plain, remark, suggestions, worth_knowing
 from kons.streams.wording import listed
 
@@ -46,9 +46,14 @@ def print_outcome(summary: dict[str, Any], source: str, folder: Path | None, fil
     sheet.table("n" + "v" * (len(losses.heads) - 1), rows, losses.heads, indent=2)
     sheet.say()
     span = min(summary["window"], summary["rows"])
-    late = summary["rows"] > span
+    late = summary["rows"] > span and not known.targets
     heads = ("", "all rows", f"last {span:,}", "") if late else ()
-    sheet.table("nvvd", (*_metrics(known, late=late), *_facts(summary)), heads, indent=2)
+    if known.targets:
+        each = each_target(known)
+        sheet.table("nvvvvv", each.rows, each.heads, indent=2)
+        sheet.say()
+    metrics = () if known.targets else _metrics(known, late=late)
+    sheet.table("nvvd", (*metrics, *_facts(summary)), heads, indent=2)
     history = History(summary["rows"], summary["window"])
     sheet.notes([plain(note) for note in worth_knowing(known, history)])
     if tried := suggestions(known):

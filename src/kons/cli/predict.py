@@ -22,7 +22,7 @@ from kons.learners.labels import object_array
 from kons.learners.protocol import as_learner
 from kons.learners.units import LARGEST_TARGET
 from kons.report.numbers import number, percent, plural
-from kons.runs.lines import as_table, id_column, shares_by_class
+from kons.runs.lines import as_table, by_target, id_column, shares_by_class
 from kons.runs.raw_cells import RawCells
 from kons.streams import Plan, open_stream
 from kons.streams.wording import listed
@@ -69,7 +69,15 @@ class Predicting:
             # What a horizon keeps back while the model learns is known to the rows behind the last target.
             self._following = self.learner.following(max(0, self.learner.delay - plan.horizon))
         self._cells = None if id is None else RawCells(self.stream, id)
+        names = self.stream.targets
         self.figures = HeldOut(self.stream.task, positive=positive)
+        #: Of several targets: those of each; the ones above are the first's.
+        self.each = [self.figures, *(HeldOut("regression") for _ in names[1:])]
+        if recent and len(names) > 1:
+            raise ConfigurationError(
+                f"--continue: the model predicts {len(names)} targets, of which none follows rows that it "
+                "has not learned: leave it out, or learn them (kons run --model)."
+            )
         self.rows = 0
         """Rows that were predicted; those without a known target are not scored."""
         self._too_large, self._largest = 0, 0.0
@@ -97,6 +105,10 @@ class Predicting:
             if self._cells is not None:
                 columns |= id_column(self._cells, block.lines)
             self.rows += len(block.lines)
+            if prediction.ndim == 2:
+                self._score_each(block.y, prediction)
+                yield columns | by_target({"prediction": prediction}, self.stream.targets)
+                continue
             self._score(block.y, prediction, shares)
             by_class = {} if shares is None else shares_by_class(shares, self.classes or ())
             yield columns | {"prediction": prediction} | self._sure(block.records, options) | by_class
@@ -124,6 +136,12 @@ class Predicting:
             self._waiting = [(prediction[len(y) :], None if shares is None else shares[len(y) :])]
         given = None if shares is None else np.nan_to_num(shares[due])
         self.figures.record(y[due], prediction[due], given, self.classes or ())
+
+    def _score_each(self, Y: Matrix, predictions: Matrix) -> None:
+        """Of several targets: those that are known of a row count, each by itself."""
+        for figures, y, prediction in zip(self.each, Y.T, predictions.T, strict=True):
+            due = np.array([i for i, value in enumerate(y.tolist()) if self._counts(value)], dtype=int)
+            figures.record(y[due], prediction[due], None, ())
 
     def _counts(self, target: Any) -> bool:
         """Whether a prediction can be compared with it."""
@@ -164,11 +182,22 @@ class Predicting:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The figures, as JSON can hold them."""
-        figures = self.figures
+        """The figures, as JSON can hold them; of several targets those of each, with the sum of losses."""
+        if len(self.each) == 1:
+            return self._figures_of(self.figures, self.stream.target)
+        each = [self._figures_of(*one) for one in zip(self.each, self.stream.targets, strict=True)]
+        whole = {name: each[0][name] for name in ("task", "rows", "skipped")}
+        return whole | {
+            "target": self.stream.target,
+            "loss": sum(one["loss"] for one in each),
+            "loss_name": "summed squared error",
+            "targets": each,
+        }
+
+    def _figures_of(self, figures: HeldOut, target: str) -> dict[str, Any]:
         return {
             "task": self.stream.task,
-            "target": self.stream.target,
+            "target": target,
             "rows": figures.rows,
             "skipped": self.rows - figures.rows + sum(self.stream.skipped.values()),
             "loss": figures.loss,
@@ -181,11 +210,14 @@ class Predicting:
     @property
     def sentence(self) -> str:
         """The figures for people."""
-        figures, shown = self.figures, percent if self.classes is not None else number
+        return " ".join(self._said_of(*one) for one in zip(self.each, self.stream.targets, strict=True))
+
+    def _said_of(self, figures: HeldOut, target: str) -> str:
+        shown = percent if self.classes is not None else number
         without = self.rows - figures.rows - self._too_large
         left = f" ({plural(without, 'row')} had none)" if without else ""
         return (
-            f"{self.stream.target!r} is there in {plural(figures.rows, 'row')}{left}: "
+            f"{target!r} is there in {plural(figures.rows, 'row')}{left}: "
             f"{LOSS_NAMES[self.stream.task]} {shown(figures.loss)}, of the best constant "
             f"{shown(figures.constant)}."
         )

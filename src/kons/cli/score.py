@@ -53,6 +53,15 @@ def show(
     sheet.title(f"{stream.source}, scoring {stream.target!r}", told)
     known = RunFolder(Path(), {}, document)
     name = "error_rate" if document["task"] == "classification" else "mse"
+    if "targets" in document:
+        parts = ("rmse", "mae", "r2")
+        lines = [
+            [one["target"], *(number(one["metrics"][key]) for key in parts), number(one["constant"] ** 0.5)]
+            for one in document["targets"]
+        ]
+        sheet.table("nvvvv", lines, ("target", *parts, "rmse of best constant"), indent=2)
+        sheet.say()
+        return 0
     rows = [
         (key.replace("_", " "), _shown(key, value), meaning(known, key))
         for key, value in document["metrics"].items()

@@ -19,6 +19,8 @@ WORDS = (
     (r"set encoding \(([\w-]+), \.\.\.\)", r"--encoding \1 or another"),
     (r"say so if these are labels \(task\)", "--task classification if these are labels"),
     (r"whose earlier values are features \(lag\)", "whose earlier values are features (--lag)"),
+    (r"a forecast takes no (\w+): leave it out", r"a forecast takes no --\1: leave it out"),
+    (r"earlier seasons by itself: leave out lag", "earlier seasons by itself: leave out --lag"),
     (r"let its rows come next \(past\)", "let its rows come next (--continue)"),
     (r"leave out shuffle, or time and lag", "leave out --shuffle, or --time and --lag"),
     (r"Set a shorter warmup \(kons\.Scaled, kons\.recipes\.for_task\)", "--set warmup=20 makes it shorter"),

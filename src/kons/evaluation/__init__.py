@@ -17,6 +17,7 @@ from kons.evaluation.metrics import METRICS, Metric
 from kons.evaluation.prequential import Prequential, Scored
 from kons.evaluation.result import Evaluation
 from kons.evaluation.rivals import RIVALS, Refitted, RiverModel, make_rival
+from kons.evaluation.several import Several
 from kons.evaluation.whole_stream import evaluate
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "RiverModel",
     "RunningMean",
     "Scored",
+    "Several",
     "evaluate",
     "fit_batch",
     "make_rival",

@@ -270,9 +270,13 @@ class Prequential(Part):
         if isinstance(block, Block) and block.growth is not None:
             self._learner.grow(block.growth)
             self._late.queue.widen(block.growth.earlier)
-            self._sample.widen(block.growth.earlier)
+            self.widen(block.growth.earlier)
         self._seconds += wall_clock() - started
         return scored
+
+    def widen(self, earlier: Vector) -> None:
+        """Rows have features more from now on, which had these values before: of what is kept here."""
+        self._sample.widen(earlier)
 
     def _advancing(self, targets: NDArray[Any]) -> Callable[[Any, Any], Trace] | None:
         """How rows that are learned as they come are, where more is asked of them than to advance."""

@@ -133,7 +133,7 @@ class Evaluation:
         if self.task == "regression" and positive:
             ax.set_yscale("log")
         ax.set_xlabel("rows")
-        ax.set_ylabel(f"{self._loss_name}, last {self.window:,} rows")
+        ax.set_ylabel(f"{self.loss_name}, last {self.window:,} rows")
         ax.legend(frameon=False)
         return ax
 
@@ -149,7 +149,7 @@ class Evaluation:
             self.order, f", sorted by target ({self.order})"
         )
         head = f"{self.task} over {self.rows:,} rows{late}{order}"
-        lines = [(self.learner_name, _number(self.loss), self._loss_name)]
+        lines = [(self.learner_name, _number(self.loss), self.loss_name)]
         if self.away is not None:
             name = "mse" if self.task == "regression" else "error_rate"
             if name in self.away:
@@ -174,9 +174,9 @@ class Evaluation:
         return head, lines
 
     @property
-    def _loss_name(self) -> str:
-        several = "" if self.targets is None else f", sum over {len(self.targets)} targets"
-        return f"{LOSS_NAMES[self.task]}{several}"
+    def loss_name(self) -> str:
+        """What ``loss`` is, in words."""
+        return LOSS_NAMES[self.task] if self.targets is None else "summed squared error"
 
     def __repr__(self) -> str:
         head, lines = self._table()

@@ -9,12 +9,12 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from kons import recipes
-from kons.arrays import as_targets
+from kons.arrays import as_outputs, as_targets
 from kons.errors import ConfigurationError, announce
 from kons.evaluation.prequential import Prequential, Scored
 from kons.evaluation.result import Evaluation
 from kons.evaluation.rivals import RIVALS, Rival, as_rival, make_rival
-from kons.evaluation.several import evaluate_several
+from kons.evaluation.several import Several
 from kons.learners import Classifier, Scaled, Trace
 from kons.learners.protocol import as_learner
 from kons.streams import Stream, open_stream
@@ -100,7 +100,7 @@ def evaluate(
     if asked != "classification" and _several_targets(stream):
         X, y = stream
         ready, note = in_raw_units(learner, "regression", scale, len(y), delay)
-        found = evaluate_several(ready, X, y, delay=delay, block=BLOCK, trace=trace, **choices)
+        found = _evaluate_several(ready, X, y, delay=delay, trace=trace, **choices)
         return replace(found, notes=[*([note] if note else []), *found.notes])
     if isinstance(stream, tuple) and len(stream) == 2 and as_learner(learner).accepts == "objects":
         # Rows that are no numbers: cut as they are.
@@ -139,6 +139,16 @@ def evaluate(
         note = f"the trace ends after {sum(map(len, traces)):,} rows: it is kept in memory."
         result = replace(result, notes=[*result.notes, note])
     return replace(result, trace=Trace.concatenate(traces)) if traces else result
+
+
+def _evaluate_several(learner: Any, X: Any, y: Any, *, trace: bool, **choices: Any) -> Evaluation:
+    """:func:`evaluate` on y of shape (n, k)."""
+    Y = as_outputs(y, len(X), as_learner(learner).outputs)
+    engine = Several(learner, Y.shape[1], **choices)
+    blocks = (slice(start, start + BLOCK) for start in range(0, len(Y), BLOCK))
+    traces = [engine.advance((X[rows], Y[rows])).trace for rows in blocks]
+    engine.finish()
+    return replace(engine.result(), trace=Trace.concatenate(traces) if trace else None)
 
 
 def in_raw_units(

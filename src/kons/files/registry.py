@@ -24,6 +24,7 @@ _CLASSES = {
     "kons.learners.auto.learner": ("AutoKONS",),
     "kons.learners.classifier": ("Classifier",),
     "kons.learners.scaled": ("Scaled",),
+    "kons.forecasting.forecaster": ("Forecaster",),
     "kons.dictionaries.sampled": ("SQUEAK", "UniformSample"),
     "kons.dictionaries.rows": ("LinearDependence", "RowSampling"),
     "kons.dictionaries.directions": ("FrequentDirections", "KernelPCA"),
@@ -51,7 +52,10 @@ TABLE: dict[str, str] = {
         for name in ("KONSRegressor", "KONSClassifier")
     },
     "kons.sklearn.KORSFeatures": "kons.sklearn.landmarks:KORSFeatures",
-    **{f"kons.river.{name}": f"kons.river.models:{name}" for name in ("KONSRegressor", "KONSClassifier")},
+    **{
+        f"kons.river.{name}": f"kons.river.models:{name}"
+        for name in ("KONSRegressor", "KONSMultiTargetRegressor", "KONSClassifier")
+    },
     **{f"sklearn.{name}": f"sklearn.gaussian_process.kernels:{name}" for name in _THEIRS},
 }
 _NAMES = {place: name for name, place in TABLE.items()}
@@ -70,6 +74,7 @@ _PARAMETERS: dict[str, Callable[[Any], dict[str, Any]]] = {
         "name": loss.name,
     },
     "kons.river.KONSRegressor": lambda model: model._get_params(),
+    "kons.river.KONSMultiTargetRegressor": lambda model: model._get_params(),
     "kons.river.KONSClassifier": lambda model: model._get_params(),
 }
 

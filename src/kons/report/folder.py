@@ -86,6 +86,11 @@ class RunFolder:
         return as_text(self.run.get("target") or self.summary.get("target") or "target")
 
     @property
+    def targets(self) -> list[str]:
+        """The names of several targets; empty where there is one."""
+        return [as_text(entry.get("name", "")) for entry in self.entries("targets")]
+
+    @property
     def source(self) -> str:
         """What was read, as it was typed."""
         return as_text(self.settings.get("source") or "FILE")
@@ -168,8 +173,10 @@ def read_folder(path: Path) -> RunFolder:
             f"{path / 'run.json'}: is of format {version!r}, and this kons reads {FORMAT}: "
             "use the kons that wrote it, or a newer one."
         )
-    if run.get("kind", "run") not in ("run", "compare"):
-        raise InputError(f"{path / 'run.json'}: kind is {run['kind']!r}, expected 'run' or 'compare'.")
+    if run.get("kind", "run") not in ("run", "compare", "forecast"):
+        raise InputError(
+            f"{path / 'run.json'}: kind is {run['kind']!r}, expected 'run', 'compare' or 'forecast'."
+        )
     unfinished = (path / "checkpoint.kons").exists()
     advice = f"the run is not finished: `kons resume {as_word(path)}`." if unfinished else f"{AGAIN}."
     summary = _read_document(path / "summary.json", advice)

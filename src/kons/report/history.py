@@ -13,9 +13,10 @@ from kons.arrays import Vector
 from kons.report.folder import RunFolder, as_number
 from kons.report.thinning import Band, Bins, Line, thinned
 
-__all__ = ["BASELINES", "History", "Shares", "read_history"]
+__all__ = ["BASELINES", "PER_TARGET", "History", "Shares", "read_history"]
 
 BASELINES = ("constant", "linear", "persistence")
+PER_TARGET = ("target", "prediction", "lower", "upper")
 POINTS = 300  # stretches of a curve; two points each at most
 RECENT = 200  # rows of predicted against actual
 LISTED = 10  # rows in a table
@@ -90,7 +91,8 @@ def read_history(folder: RunFolder) -> History:
             _add_parts(shares, rows, columns.pop("share_rows").astype(int), columns.pop("shares"))
         for name, values in _binned(columns).items():
             bins[name].add(at, values)
-        names = ("target", "prediction", "lower", "upper", "loss", "novelty", "line")
+        more = (name for name in columns if name.partition(".")[0] in PER_TARGET and "." in name)
+        names = (*PER_TARGET, "loss", "novelty", "line", *more)
         shown = {name: columns.get(name, np.full(len(at), np.nan)) for name in names}
         shown["row"] = at.astype(np.float64)
         found.recent = {name: values[-RECENT:] for name, values in _joined(found.recent, shown).items()}

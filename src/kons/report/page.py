@@ -10,6 +10,7 @@ from typing import Any
 from kons.errors import MissingExtraError
 from kons.report.comparison import describe_comparison
 from kons.report.folder import RunFolder, as_text, read_folder
+from kons.report.forecast import describe_forecast
 from kons.report.numbers import count, plural
 from kons.report.run import describe_run
 from kons.report.words import Code, Command, plain
@@ -26,7 +27,8 @@ def page(path: Path) -> str:
     """The page of a run folder or of a comparison."""
     _require_extras()
     folder = read_folder(path)
-    context = describe_comparison(folder) if folder.kind == "compare" else describe_run(folder)
+    kinds = {"compare": describe_comparison, "forecast": describe_forecast}
+    context = kinds.get(folder.kind, describe_run)(folder)
     context |= {
         "folder": folder,
         "settings": _settings(folder),

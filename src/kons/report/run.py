@@ -9,15 +9,16 @@ import numpy as np
 
 from kons.report import pictures, words
 from kons.report.folder import RunFolder, as_number, as_text, or_infinite
-from kons.report.history import History, read_history
+from kons.report.history import PER_TARGET, History, read_history
 from kons.report.numbers import column, count, duration, number, percent, plural
 from kons.report.proof import proof
 from kons.report.shown import Bar, Shown, Table
 
-__all__ = ["beside", "describe_run"]
+__all__ = ["beside", "describe_run", "each_target"]
 
 MOST_BARS = 20
 MOST_LABELS = 10
+MOST_TARGETS = 12  # with a picture
 MOST_LETTERS = 160  # of the cells of a row
 
 
@@ -43,7 +44,7 @@ def describe_run(folder: RunFolder) -> dict[str, Any]:
             ("What was new", _novelty(folder, history)),
             ("What it leans on", _reliance(folder, history)),
         ],
-        "proof": proof(folder),
+        "proof": proof(folder) if not folder.targets else None,
     }
 
 
@@ -103,6 +104,9 @@ def _losses(folder: RunFolder, history: History) -> list[Shown]:
             Shown("Over the last rows", f"{plural(folder.rows, 'row')} are too few for a windowed curve.")
         )
     shown.append(Shown("In figures", "", table=beside(folder, learner)))
+    if folder.targets:
+        caption = "Its root mean squared error, in its own units, beside that of the best trivial predictor."
+        return [*shown, Shown("Each target by itself", caption, table=each_target(folder))]
     other = _measures(folder)
     return [*shown, Shown("Other measures of this run", "", table=other)] if other else shown
 
@@ -140,6 +144,33 @@ def beside(folder: RunFolder, name: str) -> Table:
     )
 
 
+def each_target(folder: RunFolder) -> Table:
+    """The figures of each of several targets."""
+    rows = []
+    for entry in folder.entries("targets"):
+        metrics, losses, last = (
+            {key: as_number(value) for key, value in (entry.get(name) or {}).items()}
+            for name in ("metrics", "baselines", "windowed")
+        )
+        known = {key: loss for key, loss in losses.items() if loss is not None}
+        best = min(known, key=known.__getitem__, default=None)
+        names = words.baseline_names(folder.task)
+        held = as_number(entry.get("coverage"))
+        rows.append(
+            [
+                as_text(entry.get("name", "")),
+                number(metrics.get("rmse")),
+                number(last.get("rmse")),
+                "" if best is None else f"{number(known[best] ** 0.5)} ({names.get(best, best)})",
+                number(metrics.get("r2")),
+                "" if held is None else percent(held),
+            ]
+        )
+    span = min(int(folder.number("window") or 0), folder.rows)
+    heads = ["target", "rmse", f"last {count(span)}", "best trivial", "r2", "inside"]
+    return Table(heads, rows, [False, *[True] * 5])
+
+
 def _measures(folder: RunFolder) -> Table | None:
     known = [
         [words.meaning(folder, key), number(value)]
@@ -172,7 +203,15 @@ def _recent(folder: RunFolder, history: History) -> list[Shown]:
         else:
             said += " No interval: the run wrote none (it needs some residuals first)."
         asked = None if level is None else percent(level)
-        shown = [Shown("The last rows", said, pictures.recent_values(recent, folder.target, asked))]
+        names = folder.targets or [folder.target]
+        shown = [
+            Shown(
+                "The last rows" if not folder.targets else f"The last rows of {name}",
+                said if not k else "",
+                pictures.recent_values(_of_target(recent, k), name, asked),
+            )
+            for k, name in enumerate(names[:MOST_TARGETS])
+        ]
     worst = _listed(folder, history.worst, "loss", "squared error")
     if worst:
         caption = "The rows that cost most, with their cells; predictions.csv has all, by the same line."
@@ -191,6 +230,12 @@ def _reliability(history: History) -> list[Shown]:
         f"a label that has a probability of 80 % is right in 80 % of the rows. On average {percent(gap)} off."
     )
     return [Shown("Are probabilities right?", caption, pictures.reliability(tenths))]
+
+
+def _of_target(recent: dict[str, Any], k: int) -> dict[str, Any]:
+    """The last rows of one of several targets: ``target.1`` and so on in a trace."""
+    own = {name: recent[f"{name}.{k}"] for name in PER_TARGET if f"{name}.{k}" in recent}
+    return {**recent, **own}
 
 
 def _confusion(folder: RunFolder, history: History) -> Shown:
@@ -279,6 +324,9 @@ def _listed(folder: RunFolder, rows: list[dict[str, float]], by: str, name: str)
     place = "line" if by_line else "row"
     cells = [[count(row[place]), shown[i], shown[len(rows) + i], amounts[i]] for i, row in enumerate(rows)]
     table = Table([place, folder.target, "predicted", name], cells, [True, numeric, numeric, True])
+    if folder.targets:  # it is of all of them, which stand among the cells
+        cells = [[row[0], row[-1]] for row in cells]
+        table = Table([place, name], cells, [True, True])
     known = folder.group("worst_cells")
     if by != "loss" or not by_line or not known:
         return table

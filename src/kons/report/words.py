@@ -196,6 +196,8 @@ def remark(folder: RunFolder) -> str:
         return "As it stands, the trivial predictor is the better choice. What to try stands below."
     if kind == "same":
         return "It has not earned its cost yet. What to try stands below."
+    if folder.targets:
+        return "Each target by itself, in its own units, stands below."
     metrics = folder.numbers("metrics")
     typical, explained = metrics.get("medae"), metrics.get("r2")
     said = []

@@ -16,7 +16,7 @@ except ImportError:
 
     raise MissingExtraError("kons.river", "river") from None
 
-from kons.river.models import KONSClassifier, KONSRegressor
+from kons.river.models import KONSClassifier, KONSMultiTargetRegressor, KONSRegressor
 from kons.river.novelty import NoveltyDetector
 
-__all__ = ["KONSClassifier", "KONSRegressor", "NoveltyDetector"]
+__all__ = ["KONSClassifier", "KONSMultiTargetRegressor", "KONSRegressor", "NoveltyDetector"]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
+import numpy as np
 from river import base, conf
 
-from kons.errors import InputError
+from kons.errors import ConfigurationError, InputError
 from kons.kernels import Kernel
+from kons.learners.labels import stored_labels
 from kons.learners.protocol import as_learner
 from kons.learners.queue import Identifier, Queue
 from kons.losses import Loss
@@ -17,7 +19,7 @@ from kons.recipes.registry import recipe_of
 from kons.stored import Stored
 from kons.tables import Records, is_table, records_of
 
-__all__ = ["KONSClassifier", "KONSRegressor"]
+__all__ = ["KONSClassifier", "KONSMultiTargetRegressor", "KONSRegressor"]
 
 # Rows that tell the scales, for a learner that waits for them.
 WARMUP = 200
@@ -32,6 +34,7 @@ class OnDicts:
     """What both estimators share. What becomes of a feature: :mod:`kons.tables.features`."""
 
     _task: Literal["regression", "classification"]
+    _several = False
 
     def __init__(
         self,
@@ -64,6 +67,11 @@ class OnDicts:
         self._core: Any = as_learner(
             for_task(self._task, learner, **together(named, parameters, "parameters"))
         )
+        if self._several and not self._core.multi_output:
+            raise ConfigurationError(
+                f'{learner!r} learns one target a row: choose another learner, such as "auto" or "embedded", '
+                "or one KONSRegressor for each target."
+            )
 
     # ---- learning
 
@@ -251,6 +259,101 @@ class KONSRegressor(OnDicts, base.MiniBatchRegressor):
         """The predictions for the rows of a frame, as a series of its kind."""
         found = self._predicted("predict", X)
         return _series(X, [0.0] * len(X) if found is None else found.tolist(), "float64")
+
+
+class KONSMultiTargetRegressor(OnDicts, base.MultiTargetRegressor):
+    """Several numbers a row, by name, over one stream of dicts.
+
+    The first row names the targets; every other has the same ones, in any order. Learners that have several
+    (``"auto"``, ``"embedded"``, ``"ridge"``, ``"pkawv"`` ...) learn them together, at the cost that
+    :class:`kons.EmbeddedKONS` and :class:`kons.AutoKONS` state; others are refused. Parameters and features
+    are those of :class:`KONSRegressor`.
+
+    Parameters
+    ----------
+    learner, kernel, bandwidth, regularization, max_atoms, forgetting, loss, scale, warmup, seed
+        As in :class:`KONSRegressor`.
+    parameters
+        Others of the learner, by name.
+
+    Examples
+    --------
+    >>> from kons.river import KONSMultiTargetRegressor
+    >>> model = KONSMultiTargetRegressor("embedded", warmup=50)
+    >>> for i in range(200):
+    ...     model.learn_one({"hours": i % 7}, {"price": 2.0 * (i % 7), "weight": 1.0 - i % 7})
+    >>> {name: round(value, 1) for name, value in model.predict_one({"hours": 3}).items()}
+    {'price': 6.0, 'weight': -2.0}
+    """
+
+    _task = "regression"
+
+    _several = True
+    _names: tuple[Any, ...] = ()
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        yield {"max_atoms": 30, "parameters": {"experts": 4}}
+        yield {"learner": "embedded", "warmup": 5, "max_atoms": 30}
+
+    @property
+    def targets(self) -> tuple[Any, ...]:
+        """Their names, in the order of the first row; empty before it."""
+        return self._names
+
+    def learn_one(self, x: dict[Any, Any], y: dict[Any, float], **kwargs: Any) -> None:
+        """Learn one row: features by name, and its targets by name."""
+        values = self._values(y)
+        super().learn_one(x, values)
+        self._names = self._names or tuple(y)
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn the rows of a frame, with their targets as a frame: the same as one by one, faster."""
+        targets = records_of(y)
+        names = self._names or tuple(y.columns)
+        self._values(dict.fromkeys(y.columns, 0.0), names)
+        columns = [targets.values(name, "number") for name in names]
+        super().learn_many(X, np.stack(columns, axis=1))
+        self._names = names
+
+    def tell(self, id: Identifier, y: dict[Any, float]) -> None:
+        """Learn the row that was asked under this id."""
+        values = self._values(y)
+        super().tell(id, values)
+        self._names = self._names or tuple(y)
+
+    def ask(self, x: dict[Any, Any], id: Identifier) -> dict[Any, float]:
+        """What ``predict_one`` says of a row, which then waits for its targets: see :meth:`tell`."""
+        return self._named(super().ask(x, id))
+
+    def predict_one(self, x: dict[Any, Any]) -> dict[Any, float]:
+        """The prediction for each target of one row; empty before anything was learned."""
+        return self._named(self._core.predict_one(x if type(x) is dict else _as_dict(x)))
+
+    def _named(self, values: Any) -> dict[Any, float]:
+        return dict(zip(self._names, np.ravel(values).tolist(), strict=True)) if self._names else {}
+
+    def _values(self, y: Any, names: tuple[Any, ...] = ()) -> list[float]:
+        names = self._names or names
+        if not isinstance(y, Mapping) or not y or (names and set(y) != set(names)):
+            expected = f"of {', '.join(map(repr, names))}" if names else "of at least one"
+            seen = ", ".join(map(repr, y)) if isinstance(y, Mapping) else type(y).__name__
+            raise InputError(f"y has {seen or 'no target'}, expected a dict {expected}: target -> number.")
+        return [y[name] for name in names or tuple(y)]
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on, besides the parameters. A copy."""
+        return super().state() | {"targets": list(self._names)}
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
+        """The inverse of the parameters and :meth:`state`: it goes on bit for bit."""
+        names = Stored({"targets": state.get("targets")}, cls.__name__)
+        model = super().from_state(parameters, {key: v for key, v in state.items() if key != "targets"})
+        model._names = tuple(stored_labels(names, "targets"))
+        if len(model._names) != (model._core.outputs or 0):
+            raise names.error(f"{len(model._names)} names for {model._core.outputs or 0} targets")
+        return model
 
 
 class KONSClassifier(OnDicts, base.MiniBatchClassifier):

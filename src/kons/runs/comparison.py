@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 from kons.compilation import wall_clock
 from kons.errors import ConfigurationError
-from kons.evaluation import Evaluation, Prequential
-from kons.evaluation.result import LOSS_NAMES
+from kons.evaluation import Evaluation
 from kons.evaluation.rivals import RIVALS, make_rival
 from kons.recipes import RECIPES
 from kons.runs.circumstances import blas_threads, versions
 from kons.runs.folder import RUN, SUMMARY, FolderWriter
 from kons.runs.run import Progress
-from kons.runs.settings import Settings
+from kons.runs.settings import Engine, Settings
 from kons.runs.summary import about_run, finite, skipped
 from kons.runs.waiting import Waiting
 from kons.streams import Stream
@@ -67,7 +66,8 @@ class Comparison(NamedTuple):
                 "rows": first.rows,
                 "task": first.task,
                 "target": self.stream.target,
-                "loss_name": LOSS_NAMES[first.task],
+                "loss_name": first.loss_name,
+                "targets": None if first.targets is None else list(self.stream.targets),
                 "baselines": self.baselines,
                 "baselines_last_quarter": {name: played.last_quarter[name] for name in played.baselines},
                 "baseline_metrics": played.baseline_metrics,
@@ -78,6 +78,7 @@ class Comparison(NamedTuple):
                         "learner": self.contenders[name].learner,
                         "parameters": self.contenders[name].parameters,
                         "loss": result.loss,
+                        "target_losses": None if result.targets is None else [t.loss for t in result.targets],
                         "last_quarter": result.last_quarter["loss"],
                         "metrics": result.metrics,
                         "coverage": result.coverage,
@@ -146,7 +147,12 @@ def compare(
     if rivals and settings.class_weight is not None:
         raise ConfigurationError(f"class_weight is not for models of other libraries, such as {rivals[0]!r}.")
     stream = settings.open(quiet=quiet)
-    engines: dict[str, Prequential] = {}
+    if rivals and len(stream.targets) > 1:
+        raise ConfigurationError(
+            f"models of other libraries, such as {rivals[0]!r}, are compared on one target: name one of "
+            f"{', '.join(stream.targets)}."
+        )
+    engines: dict[str, Engine] = {}
     left_out: dict[str, str] = {}
     # The first plays the baselines, and stays.
     first = min(contenders, key=lambda name: _rank(contenders[name])) if seconds else next(iter(contenders))
@@ -206,7 +212,7 @@ def _rank(contender: Contender) -> tuple[bool, int]:
     return (True, 0) if recipe is None or recipe.in_raw_units else (False, recipe.growth)
 
 
-def _estimate(engine: Prequential, contender: Contender, part: float | None) -> float:
+def _estimate(engine: Engine, contender: Contender, part: float | None) -> float:
     """CPU seconds at the end, where this part was read and what a row costs grows as the registry says."""
     recipe = RECIPES.get(contender.learner)
     if not part or engine.rows < FIRST_ESTIMATE:

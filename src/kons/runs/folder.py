@@ -339,7 +339,7 @@ def _holds_run(path: Path) -> bool:
         document = read_json(path, RUN)
     except FileError:
         return False
-    return document.get("kind") in ("run", "compare") and "settings" in document
+    return document.get("kind") in ("run", "compare", "forecast") and "settings" in document
 
 
 def _files_of_run(path: Path) -> list[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,9 @@ from kons.learners.labels import Labels, object_array
 from kons.runs.raw_cells import RawCells
 from kons.streams.arrow import arrow_numbers, arrow_texts
 
-__all__ = ["as_csv", "as_table", "as_trace", "completed", "id_column", "joined", "shares_by_class"]
+__all__ = [
+    *("as_csv", "as_table", "as_trace", "by_target", "completed", "id_column", "joined", "shares_by_class"),
+]
 
 #: Columns of predictions that no id may be called.
 FIXED = (
@@ -43,6 +45,7 @@ def as_csv(
     lines: NDArray[np.int64],
     ids: RawCells | None = None,
     classes: Sequence[Any] = (),
+    targets: Sequence[str] = (),
     *,
     header: bool,
 ) -> bytes:
@@ -52,6 +55,7 @@ def as_csv(
 
         line[,id],row,target,prediction[,lower,upper],loss,scored[,probability][,novelty][,p_<class> ...]
 
+    Of several ``targets`` each has columns of its own, ``target_<name>``, ``prediction_<name>``, ...
     ``scored`` is 0 where no target was known yet: such a row is in no figure. What is not known is empty.
     Numbers have the fewest digits that give them back exactly. Classes that come later have their columns
     behind those of the header, until :func:`completed` puts them there, too.
@@ -59,9 +63,11 @@ def as_csv(
     columns: dict[str, NDArray[Any]] = {"line": lines}
     if ids is not None:
         columns |= id_column(ids, lines)
-    columns |= {"row": scored.row, "target": scored.target, "prediction": scored.prediction}
+    columns["row"] = scored.row
+    parts = {"target": scored.target, "prediction": scored.prediction}
     if scored.probability is None:
-        columns |= {"lower": scored.lower, "upper": scored.upper}
+        parts |= {"lower": scored.lower, "upper": scored.upper}
+    columns |= parts if scored.prediction.ndim == 1 else by_target(parts, targets)
     columns |= {"loss": scored.loss, "scored": scored.scored.astype(np.int64)}
     if scored.probability is not None:
         columns["probability"] = scored.probability
@@ -70,6 +76,13 @@ def as_csv(
     if scored.probabilities is not None:
         columns |= shares_by_class(scored.probabilities, classes)
     return as_table(columns, header=header)
+
+
+def by_target(parts: Mapping[str, Matrix], targets: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """A column ``<part>_<target>`` for each part and target, those of a target beside each other."""
+    return {
+        f"{part}_{name}": values[:, k] for k, name in enumerate(targets) for part, values in parts.items()
+    }
 
 
 def id_column(ids: RawCells, lines: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
@@ -138,12 +151,19 @@ def _cells(pyarrow: Any, values: NDArray[Any]) -> Any:
 
 
 def as_trace(scored: Scored, lines: NDArray[np.int64], labels: Labels) -> dict[str, NDArray[Any]]:
-    """Columns for a trace file; labels as their codes, -1 for none. ``labels`` learns new ones."""
-    columns = {
-        "target": _numbers(scored.target, labels),
-        "prediction": _numbers(scored.prediction, labels),
-        "lower": scored.lower,
-        "upper": scored.upper,
+    """Columns for a trace file; labels as their codes, -1 for none. ``labels`` learns new ones.
+
+    Of several targets, ``target``, ``prediction``, ``lower`` and ``upper`` are the first's, ``target.1`` and
+    so on those of the others; what a learner says of each target apart is left out.
+    """
+    parts = {"target": scored.target, "prediction": scored.prediction}
+    parts |= {"lower": scored.lower, "upper": scored.upper}
+    if scored.prediction.ndim == 2:
+        each = range(scored.prediction.shape[1])
+        columns = {f"{name}.{k}" if k else name: part[:, k] for name, part in parts.items() for k in each}
+    else:
+        columns = {name: _numbers(part, labels) for name, part in parts.items()}
+    columns |= {
         "loss": scored.loss,
         "scored": scored.scored,
         "line": lines,
@@ -152,7 +172,7 @@ def as_trace(scored: Scored, lines: NDArray[np.int64], labels: Labels) -> dict[s
         columns["probability"] = scored.probability
     columns |= {f"baseline_{name}": losses for name, losses in scored.baseline_losses.items()}
     known = scored.trace.columns
-    return columns | {name: known[name] for name in TRACED if name in known}
+    return columns | {name: known[name] for name in TRACED if name in known and known[name].ndim == 1}
 
 
 def _numbers(values: NDArray[Any], labels: Labels) -> NDArray[Any]:

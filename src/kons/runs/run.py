@@ -29,7 +29,7 @@ from kons.errors import (
     announce,
     as_word,
 )
-from kons.evaluation import Prequential, Scored
+from kons.evaluation import Scored
 from kons.files import read_tree, save, write_tree
 from kons.learners.labels import Labels, stored_labels
 from kons.learners.protocol import as_learner
@@ -48,7 +48,7 @@ from kons.runs.folder import (
 from kons.runs.lines import as_csv, as_trace, joined
 from kons.runs.pacing import Pacing
 from kons.runs.raw_cells import RawCells, rows_at
-from kons.runs.settings import Settings
+from kons.runs.settings import Engine, Settings
 from kons.runs.summary import about_run, finite, shares_of, summarize
 from kons.runs.waiting import Waiting
 from kons.state import bytes_in
@@ -75,7 +75,7 @@ class Progress(NamedTuple):
     seconds: float
 
     @classmethod
-    def of(cls, engine: Prequential, done: float | None, seconds: float) -> Self:
+    def of(cls, engine: Engine, done: float | None, seconds: float) -> Self:
         """Of a run by this engine."""
         return cls(engine.rows, done, engine.loss, as_learner(engine.learner).size or 0, seconds)
 
@@ -100,7 +100,7 @@ class Run:
         self,
         settings: Settings,
         stream: Stream,
-        engine: Prequential,
+        engine: Engine,
         *,
         place: Path | None = None,
         force: bool = False,
@@ -308,7 +308,8 @@ class Run:
             self.folder.open_predictions()
         if self.folder is not None:
             classes = [] if scored.probabilities is None else as_learner(self.engine.learner).classes
-            self.folder.append(as_csv(scored, lines, self._ids, classes, header=self.folder.length == 0))
+            names, header = self.stream.targets, self.folder.length == 0
+            self.folder.append(as_csv(scored, lines, self._ids, classes, names, header=header))
             self._traced.append(as_trace(scored, lines, self._labels))
             if shares := shares_of(self.engine.learner):
                 self._shares.append((self.engine.rows - 1, list(shares.values())))

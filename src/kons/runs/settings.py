@@ -10,15 +10,17 @@ from typing import Any, Literal
 
 from kons.arrays import require_delay, require_integer
 from kons.errors import ConfigurationError, InputError, announce
-from kons.evaluation import RIVALS, Prequential
+from kons.evaluation import RIVALS, Prequential, Several
 from kons.files import about, load
 from kons.learners.protocol import as_learner
 from kons.recipes import RECIPES, Recipe, for_task, warmup_for
 from kons.recipes.algorithms import UNLIMITED
 from kons.streams import Block, Stream, open_stream
 
-__all__ = ["READING", "Settings", "require_learner"]
+__all__ = ["READING", "Engine", "Settings", "require_learner"]
 
+#: What evaluates a learner along a stream, of one target or of several.
+Engine = Prequential | Several
 # What the plan of an earlier run has decided already, of how a source is read.
 DECIDED = ("columns", "drop", "categorical", "numeric", "time", "lag", "horizon")
 #: How a source is read: arguments of :func:`kons.streams.open_stream` that the settings may hold.
@@ -141,18 +143,19 @@ class Settings:
 
     def make_engine(
         self, stream: Stream, learner: Any, *, baselines: bool = True, pauses: bool = False
-    ) -> Prequential:
+    ) -> Engine:
         """What evaluates a learner along the stream."""
-        return Prequential(
-            learner,
-            stream.task,
-            delay=stream.total_delay(self.delay),
-            window=self.window,
-            baselines=baselines,
-            positive=self.positive if stream.task == "classification" else None,
-            class_weight=self.class_weight,
-            pauses=pauses,
-        )
+        choices: dict[str, Any] = {
+            "delay": stream.total_delay(self.delay),
+            "window": self.window,
+            "baselines": baselines,
+            "positive": self.positive if stream.task == "classification" else None,
+            "class_weight": self.class_weight,
+            "pauses": pauses,
+        }
+        if len(stream.targets) > 1:
+            return Several(learner, len(stream.targets), **choices)
+        return Prequential(learner, stream.task, **choices)
 
     def require_memory(self, stream: Stream) -> None:
         """Refuse an exact learner on more rows than the machine can hold; say so if they are many."""

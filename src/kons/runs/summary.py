@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kons.evaluation.result import LOSS_NAMES
+import numpy as np
+
+from kons.evaluation.result import Evaluation
 from kons.learners.protocol import as_learner
 from kons.recipes.algorithms import UNLIMITED
 from kons.runs.circumstances import versions
@@ -50,7 +52,7 @@ def summarize(run: Run) -> dict[str, Any]:
     experts = [{"name": name, "share": share} for name, share in shares.items()] if shares else None
     # Experts have a dictionary each: what limits one of them does not limit all their points.
     most = learner.core.max_atoms
-    if experts or (most is not None and most >= UNLIMITED):
+    if learner.expert_names or (most is not None and most >= UNLIMITED):
         most = None
     online: dict[str, Any] = {"loss": result.loss, "metrics": result.metrics}
     away: dict[str, Any] | None = None
@@ -63,10 +65,11 @@ def summarize(run: Run) -> dict[str, Any]:
         "learner": run.settings.learner,
         "task": result.task,
         "target": run.stream.target,
+        "targets": _targets(run.stream.targets, result),
         # Where rows are sorted by their target, figures along them are about the order.
         "headline": "online" if headline is online else "without last targets",
         "loss": headline["loss"],
-        "loss_name": LOSS_NAMES[result.task],
+        "loss_name": result.loss_name,
         "metrics": headline["metrics"],
         "online": online,
         "without_last_targets": away,
@@ -108,6 +111,23 @@ def summarize(run: Run) -> dict[str, Any]:
     return plain
 
 
+def _targets(names: Sequence[str], result: Evaluation) -> list[dict[str, Any]] | None:
+    """The figures of each of several targets, in its own units."""
+    if result.targets is None:
+        return None
+    return [
+        {
+            "name": name,
+            "loss": one.loss,
+            "metrics": one.metrics,
+            "baselines": one.baselines,
+            "windowed": {key: float(values[-1]) for key, values in one.windowed.items()},
+            "coverage": one.coverage,
+        }
+        for name, one in zip(names, result.targets, strict=True)
+    ]
+
+
 def skipped(stream: Stream) -> dict[str, Any]:
     """How many rows could not be used, and all that were left out by reason."""
     counts = stream.skipped
@@ -119,6 +139,8 @@ def shares_of(learner: Any) -> dict[str, float]:
     """The weight of each expert by name, in the order of their numbers; 0 of those that are not at work."""
     told = as_learner(learner)
     shares = told.shares
+    if not isinstance(shares, Mapping):  # of several targets, each by itself
+        return {}
     return {name: float(shares.get(name, 0.0)) for name in told.expert_names}
 
 
@@ -146,11 +168,14 @@ def _bad_cells(stream: Stream, rows: int) -> list[dict[str, Any]]:
 
 def _relevances(learner: Any, features: tuple[str, ...]) -> dict[str, float] | None:
     """By column, its features together; by feature, where columns have no names."""
-    if learner.encoder is not None and isinstance(learner.column_relevances, dict):
-        return {str(name): float(value) for name, value in learner.column_relevances.items()}
+    if learner.encoder is not None and learner.relevances is not None:
+        each = learner.column_relevances
+        each = [each] if isinstance(each, dict) else each  # one of each target: the largest counts
+        return {str(name): max(float(one[name]) for one in each) for name in each[0]}
     values = learner.relevances
     if values is None:
         return None
+    values = np.max(np.atleast_2d(values), axis=0)
     return dict(zip(features, map(float, values), strict=True))
 
 

@@ -114,7 +114,8 @@ def checked_table(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bo
         raise InputError("X has 0 sample(s), while a minimum of 1 is required: pass some rows.")
     if asked:
         return records
-    targets = _check_y(y, y_numeric=more.get("y_numeric", False), estimator=estimator)
+    kind = {name: more[name] for name in ("y_numeric", "multi_output") if name in more}
+    targets = _check_y(y, **kind, estimator=estimator)
     check_consistent_length(X, targets)
     return records, targets
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from kons.arrays import Matrix, Vector
-from kons.errors import InputError
+from kons.errors import InputError, KonsError
 from kons.kernels import Kernel
 from kons.learners import AutoKONS
 from kons.learners.labels import object_array, stored_labels
@@ -154,6 +154,9 @@ class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
     Frames may hold text, dates and gaps, arrays NaN (:mod:`kons.tables.features` says what becomes of them).
     Columns of a frame are known by name: in another order they are the same columns.
 
+    With y of shape (n, k) the learner has k targets (``"auto"``, ``"embedded"``, ``"ridge"``, ``"pkawv"``
+    ...); one that learns a single target refuses it.
+
     Rows to be predicted are taken as exchangeable: no expert looks at the targets learned last.
 
     Attributes
@@ -173,6 +176,12 @@ class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
 
     _task = "regression"
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        with suppress(KonsError, TypeError):  # parameters that fit will refuse
+            tags.target_tags.multi_output = bool(self._model(0).multi_output)
+        return tags
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the rows in one pass, from nothing."""
         return self._take(X, y, sample_weight, first=True)._end_warmup()
@@ -182,14 +191,15 @@ class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
         return self._take(X, y, sample_weight, first=not hasattr(self, "model_"))
 
     def _take(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Self:
-        X, y = checked_table(self, X, y, y_numeric=True, reset=first)
+        several = self.__sklearn_tags__().target_tags.multi_output
+        X, y = checked_table(self, X, y, y_numeric=True, multi_output=several, reset=first)
         self._learn(*self._weighed(X, y.astype(np.float64), sample_weight), first=first)
         return self
 
-    def predict(self, X: Any) -> Vector:
-        """The predicted targets."""
+    def predict(self, X: Any) -> Vector | Matrix:
+        """The predicted targets, (n,) or, of k targets, (n, k)."""
         check_is_fitted(self, "model_")
-        predictions: Vector = self.model_.predict(checked_table(self, X, reset=False))
+        predictions: Vector | Matrix = self.model_.predict(checked_table(self, X, reset=False))
         return predictions
 
     def predict_interval(self, X: Any, level: float = 0.9) -> Matrix:

@@ -79,7 +79,7 @@ FORMATS: dict[str, Format] = {
 
 def open_stream(
     source: Any,
-    target: str | int | None = None,
+    target: str | int | Sequence[str | int] | None = None,
     *,
     columns: Sequence[str | int] | None = None,
     drop: Sequence[str | int] = (),
@@ -113,7 +113,8 @@ def open_stream(
         of numbers or, as River has them, a dict.
     target
         The column to predict, by its name, or by its place: 9 is the ninth, -1 the last. Arrays, pairs and
-        libsvm files know it by themselves.
+        libsvm files know it by themselves. Several, all of them numbers: a list, or ``"a,b"`` where no column
+        is called so; y is then (n, k).
     columns, drop
         The columns to use (else all), and those to leave out, by name or place.
     time
@@ -187,9 +188,13 @@ def open_stream(
     lags = lag_pairs(lag)
     given = plan if plan is None or isinstance(plan, Plan) else Plan.from_dict(plan)
     before = _as_past(past)
+    targets = _as_targets(target)
     if given is not None and target is None:
-        target = given.target
-    reader = reader_of(source, target, format=format, delimiter=delimiter, header=header, encoding=encoding)
+        targets = list(given.targets)
+    first = targets[0] if targets else None
+    reader = reader_of(source, first, format=format, delimiter=delimiter, header=header, encoding=encoding)
+    if len(targets) == 1 and "," in str(first) and first not in reader.columns:
+        targets = [name.strip() for name in str(first).split(",") if name.strip()]
     if shuffle is not None:
         if time is not None or lags or (given is not None and given.lags):
             raise ConfigurationError(
@@ -204,10 +209,12 @@ def open_stream(
             raise  # else its rows say themselves what is wrong, or are predicted all the same
     stream = partial(Stream, missing=missing, on_bad_row=on_bad_row, block_size=block_size)
     if given is not None:
-        names = [*reader.columns, *([] if given.target in reader.columns else [given.target])]
-        if (asks := resolve_column(names, target or given.target, reader.name)) != given.target:
+        names = [*reader.columns, *(name for name in given.targets if name not in reader.columns)]
+        asks = tuple(resolve_column(names, name, reader.name) for name in targets)
+        if asks != given.targets:
             raise ConfigurationError(
-                f"target is {asks!r}, and what is gone on with predicts {given.target!r}: leave it out."
+                f"target is {', '.join(asks)!r}, and what is gone on with predicts "
+                f"{', '.join(given.targets)!r}: leave it out."
             )
         given = given.with_gaps(gaps)
         return stream(reader, given, [], with_target=_fits(reader, given, before), past=before)
@@ -216,10 +223,12 @@ def open_stream(
     def found(word: str | int) -> str:
         return resolve_column(names, word, reader.name)
 
-    if reader.implied_target is not None and (target is None or not isinstance(source, (str, Path))):
-        chosen = reader.implied_target
-    elif target is not None:
-        chosen = found(target)
+    if reader.implied_target is not None and (not targets or not isinstance(source, (str, Path))):
+        chosen = [reader.implied_target]
+    elif targets:
+        chosen = list(map(found, targets))
+        if len(set(chosen)) < len(chosen):
+            raise ConfigurationError(f"target is {', '.join(chosen)!r}: name each column once.")
     else:
         raise ConfigurationError(
             f"target is missing: which column of {reader.name} is to be predicted? "
@@ -230,7 +239,8 @@ def open_stream(
         reader.name,
         names,
         cells,
-        target=chosen,
+        target=chosen[0],
+        more_targets=chosen[1:],
         columns=None if asked is None else list(map(found, asked)),
         drop=list(map(found, dropped)),
         time=None if time is None else found(time),
@@ -246,8 +256,8 @@ def open_stream(
         ordered=None if shuffle is None else ordered,
     )
     notes = [*reader.notes, *([reader.odd_text] if reader.odd_text else []), *notes]
-    if task == "auto" and made.task == "regression":
-        made, more = _second_look(reader, made, cells[chosen])
+    if task == "auto" and made.task == "regression" and not made.more_targets:
+        made, more = _second_look(reader, made, cells[made.target])
         notes += more
     if not quiet:
         for note in notes:
@@ -368,11 +378,12 @@ def _fits(reader: Reader, plan: Plan, past: Mapping[str, Sequence[float]]) -> bo
     elif absent:
         seen = f"{shortened(absent[0])!r}{nearest(absent[0], names)}"
         raise ConfigurationError(f"{reader.name} has no column {seen}")
-    if plan.target in names:
+    missing = [name for name in plan.targets if name not in names]
+    if not missing:
         return True
-    if not past and any(name == plan.target for name, _ in plan.lags):
+    if not past and any(name in missing for name, _ in plan.lags):
         raise ConfigurationError(
-            f"{reader.name} has no column {plan.target!r}, whose earlier values are features (lag). "
+            f"{reader.name} has no column {missing[0]!r}, whose earlier values are features (lag). "
             "Give a file that has it, or let its rows come next (past)."
         )
     return False
@@ -381,6 +392,17 @@ def _fits(reader: Reader, plan: Plan, past: Mapping[str, Sequence[float]]) -> bo
 def _require(value: str, name: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise ConfigurationError(f"{name} is {value!r}, expected one of {', '.join(known)}.")
+
+
+def _as_targets(target: Any) -> list[str | int]:
+    if target is None:
+        return []
+    if isinstance(target, (str, int)):
+        return [target]
+    try:
+        return [name if isinstance(name, int) else str(name) for name in target]
+    except TypeError:
+        raise ConfigurationError(f"target is {target!r}, expected a column, or a list of them.") from None
 
 
 def _names(names: Any, what: str) -> list[str] | None:

@@ -74,6 +74,18 @@ class Plan:
     time: str | None = None
     target_style: NumberStyle = PLAIN
     na_values: tuple[str, ...] = ()
+    more_targets: tuple[Column, ...] = ()
+    """Numbers that are predicted beside the target: rows of several have y of shape (n, k)."""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of all that is predicted."""
+        return (self.target, *(column.name for column in self.more_targets))
+
+    @property
+    def target_columns(self) -> tuple[Column, ...]:
+        """All that is predicted, as columns to read."""
+        return (self.target_column, *self.more_targets)
 
     @property
     def lag_names(self) -> tuple[str, ...]:
@@ -87,7 +99,7 @@ class Plan:
 
     def read(self, *, with_target: bool = True) -> tuple[Column, ...]:
         """All columns that are read, each once."""
-        return (*self.columns, *self.late, *self.extras, *((self.target_column,) if with_target else ()))
+        return (*self.columns, *self.late, *self.extras, *(self.target_columns if with_target else ()))
 
     def resolve(self, column: Column, texts: Sequence[str | None]) -> Column | None:
         """What a late column is by some of its values; None while there is none."""
@@ -105,8 +117,8 @@ class Plan:
         def told(columns: tuple[Column, ...]) -> tuple[Column, ...]:
             return tuple(replace(column, na_values=gaps) for column in columns)
 
-        columns, extras, late = map(told, (self.columns, self.extras, self.late))
-        return replace(self, columns=columns, extras=extras, late=late, na_values=gaps)
+        columns, extras, late, more = map(told, (self.columns, self.extras, self.late, self.more_targets))
+        return replace(self, columns=columns, extras=extras, late=late, na_values=gaps, more_targets=more)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as a tree of plain values, for a file."""
@@ -117,8 +129,10 @@ class Plan:
         """The inverse of :meth:`to_dict`."""
         try:
             given = dict(tree)
-            for part in ("columns", "extras", "late"):
-                given[part] = tuple(map(_column_of, tree[part]))
+            for part in ("columns", "extras", "late", "more_targets"):
+                given[part] = tuple(
+                    map(_column_of, tree.get(part, ()) if part == "more_targets" else tree[part])
+                )
             given["lags"] = tuple((name, back) for name, back in tree["lags"])
             given["target_style"] = NumberStyle(**tree["target_style"])
             given["na_values"] = tuple(tree["na_values"])
@@ -138,6 +152,8 @@ class Plan:
             all(map(_is_column, read))
             and len(set(names)) == len(names)
             and self.task in get_args(Task)
+            and not (self.more_targets and self.task == "classification")
+            and all(column.kind in ("number", "flag") for column in self.more_targets)
             and {name for name, _ in self.lags} <= {*names}
             and all(type(rows) is int and 0 <= rows <= LONGEST_DELAY for rows in (*back, self.horizon))
             and 0 not in back
@@ -210,17 +226,22 @@ def make_plan(
     numeric: Sequence[str] = (),
     na_values: Sequence[str] = (),
     ordered: Mapping[str, Sequence[Any]] | None = None,
+    more_targets: Sequence[str] = (),
 ) -> tuple[Plan, list[str]]:
     """The plan for a source whose first rows hold these cells, and what was chosen, in words.
 
+    ``more_targets`` are predicted beside the target: all of them numbers.
     ``typed``: texts are texts, even where they are whole numbers. ``named``: columns have names of their
     own; those of an array are all meant. ``categories`` and ``numeric``: columns that are text, or numbers,
     for sure.
     """
-    if target in drop:
-        raise ConfigurationError(
-            f"column {target!r} is the target: it cannot be dropped as well (drop, or id, which is no input)."
-        )
+    targets = (target, *more_targets)
+    for name in targets:
+        if name in drop:
+            raise ConfigurationError(
+                f"column {name!r} is the target: it cannot be dropped as well (drop, or id, which is no "
+                "input)."
+            )
     rows, in_order = len(cells[target]), cells if ordered is None else ordered
     told = _Told(rows)
     if na_values:
@@ -242,6 +263,15 @@ def make_plan(
     target_kind = _target_kind(source, target, answer, cells[target], typed=typed)
     if task == "regression" and answer is not None and answer.kind == "flag":
         target_kind = "flag"  # yes and no as 1 and 0, as true and false are
+    others = [_as_number_target(source, name, described(name)) for name in more_targets]
+    if more_targets:
+        if task == "classification":
+            raise ConfigurationError(
+                f"{listed(targets)} are {len(targets)} targets, and labels are learned one at a time: run "
+                "each by itself, and drop the others."
+            )
+        answer = _as_number_target(source, target, answer)
+        task, target_kind = "regression", answer.kind
     mixed = target_kind == "number" and _some_text(cells[target], style)
     if mixed and task == "classification":
         target_kind = "text"  # labels, of which most look like numbers: 12, 13, 3x
@@ -255,11 +285,13 @@ def make_plan(
             "Where numbers are needed, write two labels as 0 and 1."
         )
 
+    if more_targets and "target" not in cells and any(name == "target" for name, _ in lags):
+        raise ConfigurationError(f"lag: there are several targets, {listed(targets)}: call one by its name.")
     lags = [(target if name == "target" and name not in cells else name, back) for name, back in lags]
     chosen = list(names) if columns is None else [name for name in names if name in set(columns)]
     left_out, features, late, counters = set(drop), [], [], []
     for name in chosen:
-        if name == target or name in left_out:
+        if name in targets or name in left_out:
             continue
         column = described(name)
         if column is None:
@@ -290,10 +322,10 @@ def make_plan(
         if column is None or column.kind not in kinds:
             what = "an order in time needs dates or numbers" if name == time else "a lag needs numbers"
             raise ConfigurationError(f"{source}, column {name!r}: {what}, and it holds something else.")
-        if column not in features and name != target:
+        if column not in features and name not in targets:
             extras.append(column)
-    if time == target:
-        raise ConfigurationError(f"column {target!r} is the target: it cannot give the order in time.")
+    if time in targets:
+        raise ConfigurationError(f"column {time!r} is the target: it cannot give the order in time.")
     if not features and not lags and not late:
         reason = "".join(f" ({text})" for text in told.notes() if "left out" in text)
         raise InputError(f"{source} has no column left to predict {target!r} from{reason}.")
@@ -314,10 +346,22 @@ def make_plan(
         time=time,
         target_style=style,
         na_values=tuple(na_values),
+        more_targets=tuple(others),
     )
-    for column in (*features, plan.target_column):
+    for column in (*features, *plan.target_columns):
         told.written(column)
     return plan, told.notes()
+
+
+def _as_number_target(source: str, name: str, column: Column | None) -> Column:
+    """One of several targets, which are numbers, or yes and no as 1 and 0."""
+    if column is None or column.kind not in ("number", "flag"):
+        what = "is empty in the first rows" if column is None else f"holds {column.kind}"
+        raise ConfigurationError(
+            f"{source}, column {name!r} {what}, and each of several targets is a number: predict it by "
+            "itself."
+        )
+    return column
 
 
 class _Told:

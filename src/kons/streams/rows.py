@@ -125,6 +125,8 @@ class Assembler:
         if self._tally.every_row or not self._with_target:
             return chunk
         absent, skip = _blank(chunk, self._plan.target_column), self._missing != "error"
+        for column in self._plan.more_targets:
+            absent = absent | _blank(chunk, column)
         if absent.any():
             chunk, _ = self._without(chunk, absent, "missing target", skip=skip, complain=self._no_target)
         return chunk
@@ -152,7 +154,8 @@ class Assembler:
 
     def _no_target(self, chunk: Chunk, row: int) -> InputError:
         remedy = "fill it, delete the row, or set missing to skip"
-        return self._complaint(chunk, row, self._plan.target, "is a missing value", remedy)
+        name = next(column.name for column in self._plan.target_columns if _blank(chunk, column)[row])
+        return self._complaint(chunk, row, name, "is a missing value", remedy)
 
     def _incomplete(self, chunk: Chunk, row: int) -> InputError:
         name = next(c.name for c in (*self._plan.columns, *self._plan.extras) if _blank(chunk, c)[row])
@@ -229,7 +232,7 @@ class Assembler:
         columns = {name: _values(chunk.columns[name]) for name in used}
         for name, before in self._past.items():
             values = np.asarray(chunk.columns.get(name, np.full(len(chunk), np.nan)), dtype=np.float64)
-            known = ~np.isnan(values) if name == self._plan.target else np.ones(len(values), dtype=bool)
+            known = ~np.isnan(values) if name in self._plan.targets else np.ones(len(values), dtype=bool)
             past = before.then(values[known], chunk.lines[known])
             places = len(before.values) + np.cumsum(known) - known
             for (of, back), lag in zip(self._plan.lags, self._plan.lag_names, strict=True):
@@ -249,6 +252,12 @@ class Assembler:
     def _target_of(self, chunk: Chunk) -> NDArray[Any]:
         plan = self._plan
         labels = plan.task == "classification"
+        if plan.more_targets:
+            gaps = np.full((len(chunk), len(plan.targets)), np.nan)
+            each = [
+                np.asarray(chunk.columns[name], dtype=np.float64) for name in plan.targets * self._with_target
+            ]
+            return np.stack(each, axis=1) if each else gaps
         if not self._with_target:
             return np.full(len(chunk), None if labels else np.nan, dtype=object if labels else np.float64)
         values: Any = chunk.columns[plan.target]

@@ -35,7 +35,7 @@ class Block(NamedTuple):
     first: int
     X: Matrix
     y: NDArray[Any]
-    """Float64 targets, or labels as objects (str, bool, int)."""
+    """Float64 targets, (n,) or (n, k), or labels as objects (str, bool, int)."""
     lines: NDArray[np.int64]
     """The line (or row, from 1) of the source that each row came from."""
     growth: Growth | None = None
@@ -117,8 +117,13 @@ class Stream:
 
     @property
     def target(self) -> str:
-        """The name of the column that is predicted."""
-        return self.plan.target
+        """The name of the column that is predicted; of several, their names."""
+        return ", ".join(self.plan.targets)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of the columns that are predicted, in the order of the columns of y."""
+        return self.plan.targets
 
     @property
     def task(self) -> Task:
@@ -136,7 +141,7 @@ class Stream:
         The horizon comes on top. A lag of the target must then reach back beyond what is not known yet.
         """
         late = require_delay(late)
-        seen = [back for name, back in self.plan.lags if name == self.target and back <= late]
+        seen = [back for name, back in self.plan.lags if name in self.targets and back <= late]
         if seen:
             raise ConfigurationError(
                 f"the target {min(seen)} row(s) back is an input, and with a delay of {late} it is not known "
@@ -325,7 +330,7 @@ class Stream:
     def _parts(self) -> Iterator[Rows]:
         plan, reader = self._plan, self._reader
         wanted = plan.read(with_target=self._with_target)
-        required = set() if self._every_row else {plan.time or plan.target, plan.target}
+        required = set() if self._every_row else {plan.time or plan.target, *plan.targets}
         tally = self._tally = Tally(self._on_bad_row, frozenset(required), every_row=self._every_row)
         assembler = self._assembler = Assembler(
             self._plan,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
+from kons.errors import ConfigurationError
 from kons.streams.opening import open_stream, reader_of
 from kons.streams.stream import Block, Stream
 
@@ -76,6 +77,8 @@ def read_rows(
     stream: Stream, rows: int | None, tell: Callable[[int], object] | None
 ) -> tuple[Matrix, NDArray[Any]]:
     """All rows of a stream, or the first ``rows``, and their targets; see :func:`read_table`."""
+    if len(stream.targets) > 1:
+        raise ConfigurationError(f"target is {stream.target!r}, expected one column: take them one by one.")
     parts, count = [], 0
     with closing(stream.blocks()) as blocks:
         for block in blocks:

@@ -1,0 +1,102 @@
+"""``kons run --horizon``: paths, figures, the report, and the path beyond the last row."""
+
+import json
+
+import numpy as np
+import pytest
+
+from kons.cli import main
+
+ROWS = 400
+RUN = [
+    "run",
+    "load.csv",
+    "--target",
+    "load",
+    "--horizon",
+    "6h",
+    "--known-ahead",
+    "holiday",
+    "--effort",
+    "low",
+]
+
+
+@pytest.fixture(autouse=True)
+def series(tmp_path):
+    """Hourly, with a stamp twice and some hours missing, and rows of the hours to come."""
+    start = np.datetime64("2024-03-01T00", "h")
+    load = 50 + 10 * np.sin(np.arange(ROWS) / 24 * 2 * np.pi) + np.random.default_rng(0).normal(size=ROWS)
+    lines = [f"{start + i},{'fair' if i // 24 % 6 == 0 else ''},{i % 9},{load[i]:.3f}" for i in range(ROWS)]
+    lines[300:305] = [lines[300].rpartition(",")[0] + ",1.0", lines[300]]
+    (tmp_path / "load.csv").write_text("\n".join(["when,holiday,wind,load", *lines]) + "\n")
+    ahead = [f"{start + ROWS + i},fair,0" for i in range(6)]
+    (tmp_path / "ahead.csv").write_text("\n".join(["when,holiday,wind", *ahead]) + "\n")
+    return load
+
+
+def test_a_series_is_forecast(tmp_path, capsys, series):
+    assert main([*RUN, "--out", "out"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "forecasting 'load': 397 rows, 6 steps of 1h ahead" in told
+    summary = json.loads((tmp_path / "out/summary.json").read_text())
+    assert [one["horizon"] for one in summary["by_horizon"]] == [1, 2, 3, 4, 5, 6]
+    assert summary["loss"] < min(summary["baselines"].values())
+    header, *lines = (tmp_path / "out/predictions.csv").read_text().replace('"', "").splitlines()
+    assert header == "origin,horizon,time,target,prediction,lower,upper,seasonal"
+    cells = [line.split(",") for line in lines]
+    first = np.datetime64("2024-03-01T00", "s")
+    for origin, h, time, target, *_ in cells[::97]:
+        assert np.datetime64(time) - np.datetime64(origin) == np.timedelta64(int(h), "h")
+        at = int((np.datetime64(time) - first) / np.timedelta64(1, "h"))
+        if target:  # of two rows of an hour the last; none of hours without a row
+            assert float(target) == pytest.approx(series[at], abs=1e-3)
+    scored = [(float(cell[3]) - float(cell[4])) ** 2 for cell in cells if cell[3]]
+    assert summary["loss"] == pytest.approx(np.mean(scored), rel=1e-9)
+    page = (tmp_path / "out/report.html").read_text()
+    assert "Error by horizon" in page
+    assert "The last paths, and the next" in page
+
+
+def test_the_next_steps(tmp_path, capsys, no_report):
+    assert main([*RUN, "--out", "out", "--quiet"]) == 0
+    capsys.readouterr()
+    found = []
+    for more in ([], ["ahead.csv"]):
+        assert main(["predict", "out", *more, "--continue", "--quiet"]) == 0
+        found.append(capsys.readouterr().out.replace('"', "").splitlines())
+    assert found[0][0] == "horizon,time,prediction,lower,upper"
+    assert found[0][1].startswith("1,2024-03-17T16:00:00,")
+    assert len(found[0]) == 7
+    assert found[0] != found[1]
+    # More rows go on from there.
+    (tmp_path / "more.csv").write_text(
+        "when,holiday,wind,load\n2024-03-17T16,,3,55.0\n2024-03-17T17,,3,52.0\n"
+    )
+    assert main(["run", "more.csv", "--model", "out", "--out", "again", "--quiet"]) == 0
+    assert main(["predict", "again", "--continue", "--quiet"]) == 0
+    assert "1,2024-03-17T18:00:00," in capsys.readouterr().out.replace('"', "")
+    assert main(["inspect", "again"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*RUN, "--learner", "embedded"], "a forecast takes no --learner"),
+        ([*RUN, "--lag", "target:1"], "leave out --lag"),
+        ([*RUN, "--delay", "2"], "a forecast takes no --delay"),
+        ([*RUN, "--set", "max_atoms=9"], "takes no parameter 'max_atoms'"),
+        ([*RUN[:4], "--horizon", "90s"], "multiple of the step"),
+        ([*RUN[:4], "--horizon", "soon"], "stretch of time"),
+        ([*RUN[:4], "--horizon", "6", "--known-ahead", "sun"], "no column 'sun'"),
+        ([*RUN[:4], "--horizon", "6", "--season", "a"], "whole numbers of rows"),
+        ([*RUN[:4], "--known-ahead", "holiday"], "are for --horizon"),
+        ([*RUN[:3], "load,wind", "--horizon", "6"], "one target that is a number"),
+        ([*RUN[:3], "holiday", "--horizon", "6"], "one target that is a number"),
+    ],
+)
+def test_what_is_refused(arguments, message, capsys):
+    assert main([*arguments, "--quiet"]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert "bug" not in err

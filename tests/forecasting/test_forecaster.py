@@ -1,0 +1,186 @@
+"""Paths of H steps: honest, the same however rows are cut, with gaps, doubles and files in between."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import kons
+from contracts.learners import assert_identical
+from kons.errors import ConfigurationError, InputError
+from kons.files import from_bytes, to_bytes
+from kons.forecasting import Forecaster
+from kons.forecasting.features import same_place
+from kons.forecasting.grid import Grid, Incoming, Y
+
+H, ROWS = 6, 420
+rng = np.random.default_rng(0)
+START = np.datetime64("2024-01-01T00:00", "us")
+HOURS = np.arange(ROWS)
+LEVEL = np.cumsum(rng.normal(size=ROWS)) * 0.2
+VALUES = 20.0 + 5.0 * np.sin(HOURS / 24 * 2 * np.pi) + LEVEL + 3.0 * (HOURS // 24 % 5 == 0)
+
+
+def row(i):
+    holiday = "fair" if i // 24 % 5 == 0 else None
+    return {"when": START + np.timedelta64(int(i), "h"), "holiday": holiday, "wind": float(i % 7)}
+
+
+def make(**more):
+    told = {"time": "when", "step": "1h", "known_ahead": ["holiday"], "effort": "low", "seed": 1}
+    return Forecaster("6h", **(told | more))
+
+
+def advance(model, hours, values=VALUES, cut=None):
+    hours = list(hours)
+    parts = [
+        model.advance(
+            [row(i) for i in hours[k : k + (cut or len(hours))]], values[hours[k : k + (cut or len(hours))]]
+        )
+        for k in range(0, len(hours), cut or len(hours))
+    ]
+    return [np.concatenate(each) for each in zip(*parts, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def whole():
+    model = make()
+    return model, advance(model, HOURS)
+
+
+def test_paths_are_what_came_and_better_than_the_season(whole):
+    _, (origin, prediction, target, lower, upper, seasonal, last) = whole
+    at = origin - int(START.view(np.int64) // 3_600_000_000)
+    assert at.tolist() == list(range(len(at)))
+    assert len(at) >= ROWS - 3 * H
+    for h in range(1, H + 1):
+        np.testing.assert_array_equal(target[:, h - 1], VALUES[at + h])
+    np.testing.assert_array_equal(seasonal[100], VALUES[at[100] + np.arange(1, H + 1) - 24])
+    np.testing.assert_array_equal(last[100], np.full(H, VALUES[at[100]]))
+    late = slice(200, None)
+    ours, theirs = (np.mean((found[late] - target[late]) ** 2) for found in (prediction, seasonal))
+    assert ours < 0.7 * theirs
+    inside = (lower <= target) & (target <= upper)
+    assert np.isnan(lower[:12]).all()
+    assert inside[late].mean() > 0.8
+
+
+def test_how_rows_are_cut_does_not_matter(whole):
+    found = advance(make(), HOURS, cut=37)
+    for mine, expected in zip(found, whole[1], strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=1e-7)
+
+
+def test_nothing_is_known_before_it_happened(whole):
+    """Other targets from some step on change no path whose origin lies before it."""
+    other, turn = VALUES.copy(), 300
+    other[turn:] += 50.0
+    found = advance(make(), HOURS, other)
+    before = whole[1][0] - whole[1][0][0] < turn
+    np.testing.assert_array_equal(found[1][before], whole[1][1][before])
+    assert not np.allclose(found[1][~before], whole[1][1][~before])
+
+
+def test_gaps_and_doubled_stamps(whole):
+    """Of two rows of one step the last counts; a step without a row is neither scored nor learned."""
+    model, doubled = make(), make()
+    there = np.delete(HOURS, slice(150, 160))
+    found = advance(model, there)
+    assert np.isnan(found[2]).sum() == H * (H + 1) // 2  # of the H origins before it
+    assert not np.isin(np.arange(150, 160), found[0] - found[0][0]).any()
+    first, second = [row(i) for i in there[:100]], [row(i) for i in there[99:]]
+    doubled.advance(first, np.append(VALUES[there[:99]], 1e6))  # corrected by the next row
+    last = doubled.advance(second, VALUES[there[99:]])
+    np.testing.assert_allclose(last.prediction[-50:], found[1][-50:], rtol=1e-7)
+    with pytest.raises(InputError, match="not in the order of time"):
+        model.advance([row(3)], [1.0])
+    with pytest.raises(InputError, match="steps apart"):
+        model.advance(
+            [{**row(0), "when": np.datetime64(day, "us")} for day in ("2999-01-01", "2999-01-02")], [1.0, 1.0]
+        )
+
+
+def test_beyond_the_last_row(whole):
+    model, _ = whole
+    before = model.state()
+    future = [row(ROWS + i) for i in range(H)]
+    ahead, alone = model.path(future), model.path()
+    assert_identical(model.state(), before)
+    assert ahead.time[0] == START + np.timedelta64(ROWS, "h")
+    assert ahead.prediction.shape == ahead.lower.shape == (H,)
+    expected = 20.0 + 5.0 * np.sin((ROWS + np.arange(H)) / 24 * 2 * np.pi) + LEVEL[-1]
+    assert np.abs(alone.prediction - expected).mean() < 1.5
+    # Whatever else stands in rows ahead, columns known ahead are all that is looked at.
+    blown = [{**x, "wind": 1e6} for x in future]
+    np.testing.assert_array_equal(model.path(blown).prediction, ahead.prediction)
+    assert not np.array_equal(
+        model.path([{**x, "holiday": "fair"} for x in future]).prediction, alone.prediction
+    )
+
+
+def test_a_file_in_between(whole):
+    model = make()
+    advance(model, HOURS[:200])
+    twin = from_bytes(to_bytes(model))
+    assert repr(twin) == repr(model)
+    first, second = (advance(one, HOURS[200:300]) for one in (model, twin))
+    for mine, its in zip(first, second, strict=True):
+        np.testing.assert_array_equal(mine, its)
+    assert_identical(model.state(), twin.state())
+
+
+def test_steps_that_are_rows():
+    model = Forecaster(3, seasons=[7], effort="low")
+    X, y = (HOURS % 7)[:, None].astype(float), HOURS % 7 + 10.0
+    paths = model.advance(X, y)
+    assert np.abs(paths.prediction - paths.target)[300:].mean() < 0.2
+    assert model.path().time is None
+    np.testing.assert_allclose(model.path().prediction, (ROWS + np.arange(3)) % 7 + 10.0, atol=0.5)
+
+
+def test_errors_leave_no_trace(whole):
+    model = make()
+    advance(model, HOURS[:100])
+    before, twin = model.state(), copy.deepcopy(model)
+    for X, y in (([row(100)], [np.nan]), ([row(100), row(99)], [1.0, 2.0]), ([{"wind": 1.0}], [1.0])):
+        with pytest.raises(InputError):
+            model.advance(X, y)
+    assert_identical(model.state(), before)
+    for mine, its in zip(advance(model, HOURS[100:150]), advance(twin, HOURS[100:150]), strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"horizon": "6h"}, "rows have no time"),
+        ({"horizon": 6, "time": "when"}, "belong together"),
+        ({"horizon": "90min", "time": "when", "step": "1h"}, "multiple of the step"),
+        ({"horizon": 6, "time": "when", "step": "soon"}, "stretch of time"),
+        ({"horizon": 0}, "horizon"),
+        ({"horizon": 6, "level": 1.5}, "level"),
+        ({"horizon": 6, "seasons": [1]}, "seasons"),
+    ],
+)
+def test_what_is_refused(told, message):
+    with pytest.raises(ConfigurationError, match=message):
+        kons.Forecaster(**told)
+
+
+def test_no_such_column():
+    with pytest.raises(InputError, match="'sun', which is known ahead"):
+        make(known_ahead=["sun"]).advance([row(0)], [1.0])
+    with pytest.raises(InputError, match="no column 'then' of dates"):
+        make(time="then").advance([row(0)], [1.0])
+    with pytest.raises(InputError, match="no row has come"):
+        make().path()
+
+
+def test_the_same_place_in_earlier_seasons():
+    grid = Grid()
+    grid.begin({})
+    values = np.array([1.0, np.nan, 3.0, 5.0, 7.0, np.nan])
+    grid.append(Incoming(np.arange(6), np.column_stack([values, values])))
+    found = same_place(grid, np.array([6, 7, 8]), [2, 4])
+    np.testing.assert_array_equal(found, [5.0, 5.0, 7.0])
+    np.testing.assert_array_equal(grid.means(Y, np.array([2, 5]), 3), [2.0, 6.0])
