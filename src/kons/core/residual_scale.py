@@ -50,7 +50,7 @@ ROWS, MEAN, VARIANCE, SIZE, RECENT, TOP, FARTHEST, SHARED = range(8)
 #: Features beyond so many deviations count as that.
 CLIPPED = 4.0
 # The prior is worth so many rows: with fewer, sets of some thousand rows had intervals that were wider.
-PRIOR = 10.0
+PRIOR = 30.0
 # A residual beyond so many times its scale counts as that: one row is no evidence.
 WILD = 3.0
 # A is factored anew at so many rows, and weighed by the forgetting then.
