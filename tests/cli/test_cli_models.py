@@ -68,6 +68,25 @@ def test_predict_reads_columns_as_the_run_did(trained, houses, tmp_path, capsys)
         np.testing.assert_array_equal(columns(written.read())["prediction"], expected)
 
 
+def test_predict_says_why(trained_on_labels, houses, answer, tmp_path, capsys):
+    (tmp_path / "new.csv").write_text(without(houses, "price", "dear", rows=5))
+    for label in (True, False):
+        if not label:
+            answer(*RUN, "--force")
+        assert main(["predict", "out", "new.csv", "--explain", "--quiet"]) == 0
+        found = columns(capsys.readouterr().out)
+        because = [name for name in found if name.startswith("because_")]
+        told = found["typical"] + sum(found[name] for name in because)
+        if label:
+            shares = np.maximum(found["p_yes sir"], found["p_no sir"])
+            np.testing.assert_allclose(told, np.log(shares / (1.0 - shares)), atol=1e-6)
+        else:
+            np.testing.assert_allclose(told, found["prediction"], rtol=1e-9)
+    reasons = json.loads((tmp_path / "out" / "summary.json").read_text())["worst_reasons"]
+    assert len(reasons) == 10
+    assert all(len(one) == 3 for one in reasons.values())
+
+
 def test_the_default_s_model_predicts_away_from_the_stream(answer, file, no_report, houses, tmp_path, capsys):
     asked = ["run", *PRICE, "--set", "max_atoms=20", "--set", "experts=6", "--out", "out"]
     answer(*asked)

@@ -218,6 +218,7 @@ def predict(
     out: Path | None = None,
     id: options.Id = None,
     continue_: options.Continue = False,
+    explain: options.Flag = False,
     force: options.Flag = False,
     quiet: options.Flag = False,
     reading: options.Reading = options.Reading(),  # noqa: B008 - frozen
@@ -238,6 +239,9 @@ def predict(
     ----------
     out
         Where to write the CSV. Default: standard output.
+    explain
+        Say why: what is predicted for a typical row, and because_<column>, what each column adds to that,
+        for classes to the log-odds of the predicted one. Some milliseconds a row.
     force
         Let --out replace a file.
     quiet
@@ -246,7 +250,8 @@ def predict(
     from kons.cli import predict
 
     asked = options.asked(reading)
-    return predict.write(model, file, out, id=id, recent=continue_, reading=asked, force=force, quiet=quiet)
+    told = {"force": force, "quiet": quiet, "explain": explain}
+    return predict.write(model, file, out, id=id, recent=continue_, reading=asked, **told)
 
 
 @app.command(sort_key=4.5)

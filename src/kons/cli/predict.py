@@ -41,11 +41,18 @@ class Predicting:
         recent: bool,
         id: str | None = None,
         positive: str | None = None,
+        explain: bool = False,
     ) -> None:
         thing, told = open_model(model)
         self.learner = as_learner(thing)
         if self.learner.lacks("predict"):
             raise ConfigurationError(f"{model} holds a {told['what']}, which predicts nothing.")
+        if explain and self.learner.row_sample is None:
+            raise ConfigurationError(
+                f"--explain: {model} keeps no sample of the rows it learned, and so knows no typical one: "
+                "run it again."
+            )
+        self._explains = explain
         plan = _plan_of(told, model)
         if recent and not self.learner.looks_back and not plan.lags:
             raise ConfigurationError(
@@ -94,7 +101,20 @@ class Predicting:
             self.rows += len(block.lines)
             self._score(block.y, prediction, shares)
             by_class = {} if shares is None else shares_by_class(shares, self.classes or ())
-            yield columns | {"prediction": prediction} | by_class
+            reasons = {} if not self._explains else self._reasons(block.records, **options)
+            yield columns | {"prediction": prediction} | by_class | reasons
+
+    def _reasons(self, records: Any, recent_targets: Any = None) -> dict[str, NDArray[Any]]:
+        """What each column adds to the prediction for a typical row: of a label, to its log-odds."""
+        found = []
+        for i in range(len(records)):
+            recent = False if recent_targets is None else recent_targets[i : i + 1]
+            row = records.take(np.array([i]))
+            found.append(self.learner.explain(row, recent_targets=recent, similar=0))
+        names = found[0].contributions
+        columns = {f"because_{name}": [each.contributions[name] for each in found] for name in names}
+        columns = {"typical": [each.baseline for each in found], **columns}
+        return {name: np.array(values) for name, values in columns.items()}
 
     def _score(self, y: NDArray[Any], prediction: NDArray[Any], shares: Matrix | None) -> None:
         """Compare with the targets that are known, each of so many rows later as the model looks ahead."""
@@ -185,12 +205,13 @@ def write(
     reading: dict[str, Any],
     force: bool,
     quiet: bool,
+    explain: bool = False,
 ) -> int:
     """Predict every row of a source; a CSV on standard output, or whole or not at all in ``out``."""
     if out is not None:
         require_place("--out", out, force=force)
     with notices(quiet=quiet):
-        predicting = Predicting(model, source, reading, recent=recent, id=id)
+        predicting = Predicting(model, source, reading, recent=recent, id=id, explain=explain)
         if out is None:
             _write(predicting, sys.stdout.buffer)
         else:

@@ -86,7 +86,9 @@ class Classifier(OfLabels, Wrapper):
         #: All classes there will ever be; None: others may come.
         self._given = None if classes is None else self.classes
         self.closed = classes is not None
-        self._functions: Any = pattern.anew() if pattern.shares_dictionary else Separate(pattern.anew())
+        functions = pattern.anew()
+        functions.inside = True
+        self._functions: Any = functions if pattern.shares_dictionary else Separate(functions)
         # Opposite functions need one that can be turned round, and a loss that does not mind.
         self._symmetric = pattern.shares_dictionary and self.loss.code is not None
         self._places: list[tuple[int, float]] = []

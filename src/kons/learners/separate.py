@@ -100,6 +100,8 @@ class Separate(Part):
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved of as many as there are."""
         self.learners = [learner.anew() for learner in self.learners]
+        for learner in self.learners:
+            learner.inside = True
         super().load_state(stored, **sizes)
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:

@@ -175,6 +175,11 @@ def _recent(folder: RunFolder, history: History) -> list[Shown]:
     worst = _listed(folder, history.worst, "loss", "squared error")
     if worst:
         caption = "The rows that cost most, with their cells; predictions.csv has all, by the same line."
+        if folder.group("worst_reasons"):
+            caption += (
+                " Because of: what the columns add to the prediction for a typical row, by the model at "
+            )
+            caption += "the end."
         shown.append(Shown("Worst predicted", caption, table=worst))
     return shown
 
@@ -277,10 +282,21 @@ def _listed(folder: RunFolder, rows: list[dict[str, float]], by: str, name: str)
         raw.pop(folder.target, None)
         found.append(_shortened(", ".join(f"{key} {value}" for key, value in raw.items())))
     heads, numbers = [*table.heads, "cells"], [*table.numbers, False]
+    if reasons := folder.group("worst_reasons"):
+        for row, found in zip(rows, cells, strict=True):
+            told = reasons.get(str(int(row["line"])))
+            pairs = told.items() if isinstance(told, dict) else ()
+            found.append(_shortened(", ".join(f"{as_text(key)} {_signed(value)}" for key, value in pairs)))
+        heads, numbers = [*heads, "because of"], [*numbers, False]
     if asked:
         heads.insert(1, as_text(asked))
         numbers.insert(1, False)
     return Table(heads, cells, numbers)
+
+
+def _signed(value: Any) -> str:
+    known = as_number(value)
+    return "" if known is None else f"{'+' if known >= 0.0 else '-'}{number(abs(known), 2)}"
 
 
 def _shortened(text: str) -> str:

@@ -60,6 +60,8 @@ __all__ = ["Progress", "Run", "Stopped"]
 KIND = "checkpoint"
 # Rows with the largest losses, whose cells are kept for the report.
 WORST = 10
+# Columns that are named for each of these.
+REASONS = 3
 # What a checkpoint costs, before there was one: bytes a second (copied, digested, written), files to settle.
 SPEED, SETTLING = 1.5e8, 0.02
 
@@ -416,6 +418,7 @@ class Run:
             }
             save(learner, self.folder.path / MODEL, about=about)
             summary["worst_cells"] = self._worst_cells(self.folder)
+            summary["worst_reasons"] = finite(self._worst_reasons(summary["worst_cells"]))
             self.folder.write_json(SUMMARY, summary)
             self.folder.close(finished=True)
             complete_predictions(self.folder.path, summary)
@@ -429,6 +432,16 @@ class Run:
             cells = rows_at(self.stream, folder.worst_lines(WORST))
             return {str(line): found for line, found in cells.items()}
         return {}
+
+    def _worst_reasons(self, cells: dict[str, dict[str, str]]) -> dict[str, dict[str, float]]:
+        """What moves the predictions of these rows most, by line and column, as the model sees them now."""
+        learner, found = as_learner(self.engine.learner), {}
+        with suppress(Exception):  # as above; a learner of one's own explains nothing
+            for line, row in cells.items():
+                known = {name: value for name, value in row.items() if name in learner.encoder.columns}
+                reasons = learner.explain(known, recent_targets=False, similar=0)
+                found[line] = {str(name): value for name, value in reasons.largest(REASONS)}
+        return found
 
     @property
     def changed_notes(self) -> list[str]:

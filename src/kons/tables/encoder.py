@@ -236,6 +236,14 @@ class Encoder(Part):
             column.look(column.values_of(records, name), X)
         return X
 
+    def typical(self, points: Matrix) -> dict[Any, Any]:
+        """The medians of numbers and dates in rows that are encoded, and the commonest level of texts."""
+        return {name: column.typical(points) for name, column in self.columns.items()}
+
+    def decode(self, row: Vector) -> dict[Any, Any]:
+        """What a row that is encoded had in each column, as far as it tells."""
+        return {name: column.decode(row) for name, column in self.columns.items()}
+
     # ---- one dict
 
     def look_one(self, x: dict[Any, Any]) -> Vector:

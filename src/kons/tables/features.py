@@ -210,8 +210,21 @@ class ColumnFeatures(Part, ABC):
         """Write the features of rows with what is known. Changes nothing."""
 
     @abstractmethod
+    def typical(self, points: Matrix) -> Any:
+        """The median of its values in rows that are encoded, or the commonest level of all; None: a gap."""
+
+    @abstractmethod
+    def decode(self, row: Vector) -> Any:
+        """The value that was encoded, as far as the row tells; None for a gap."""
+
+    @abstractmethod
     def one_cell(self) -> OneCell:
         """Its way for single dicts, as long as no features join."""
+
+    def _known(self, points: Matrix) -> Matrix:
+        """Those of the rows in which it is not missing."""
+        places = self.places("missing")
+        return points[points[:, places[0]] == 0.0] if places else points
 
     def _look_up_statistics(self, codes: Any, X: Matrix) -> None:
         """Write the statistics of levels as they are now."""

@@ -27,13 +27,14 @@ from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.feature_map import Fixed
 from kons.learners.auto.following import Following
 from kons.learners.auto.one_target import OneTarget
-from kons.learners.auto.rows import LAGS, LARGEST_TARGET, LARGEST_WEIGHT
+from kons.learners.auto.rows import LAGS, LARGEST_TARGET, LARGEST_WEIGHT, Layout
 from kons.learners.labels import KnownLabels, Labels, as_label, as_labels
 from kons.learners.queue import Kept, Shapes
 from kons.learners.scores import best_of, probabilities_of
 from kons.learners.stream import Outputs, StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Logistic
+from kons.scaling import RobustScaling
 from kons.state import Array, Inners, Sizes, fields
 from kons.stored import Stored
 
@@ -469,6 +470,17 @@ class AutoKONS(StreamConsumer):
                 sums[owner] = sums.get(owner, 0.0) + relevance
         most = max(sums.values(), default=0.0)
         return {owner: total / most if most > 0.0 else 0.0 for owner, total in sums.items()}
+
+    def _kept_rows(self) -> tuple[Matrix, Vector]:
+        current = self._targets[0].current
+        rows = current.reservoir.last(current.reservoir.recent)
+        return rows[:, : current.layout.width], Layout.targets(rows)
+
+    def _similarities(self, points: Matrix, x: Vector) -> Vector:
+        """As neighbours are near: sums over the columns, each as far as it counts."""
+        scaling, relevances = RobustScaling.fit(points), self._targets[0].current.relevances()
+        apart = np.abs(scaling.transform(points) - scaling.transform(x[None])) @ relevances
+        return np.exp(-apart / max(float(relevances.sum()), 1e-300))
 
     @property
     def expert_names(self) -> list[str]:
