@@ -177,14 +177,15 @@ class TakesTables(Learner):
 
     def _similarities(self, points: Matrix, x: Vector) -> Vector:
         """How like a row these are: 1 for the same."""
-        kernel = self.kernel
+        kernel, likeness = self.kernel, np.empty(0)
         if kernel is not None and kernel.is_resolved:
             sizes = kernel.evaluate_diagonal(points) * kernel.evaluate_diagonal(x[None])
-            likeness: Vector
             likeness = kernel.evaluate(points, x[None])[:, 0] / np.sqrt(np.maximum(sizes, 1e-300))
-            return likeness
-        scaling = RobustScaling.fit(points)
-        return np.exp(-np.abs(scaling.transform(points) - scaling.transform(x[None])).mean(axis=1))
+        else:
+            scaling = RobustScaling.fit(points)
+            apart = np.abs(scaling.transform(points) - scaling.transform(x[None]))
+            likeness = np.exp(-apart.mean(axis=1))
+        return likeness
 
     # ---- what is kept of rows
 

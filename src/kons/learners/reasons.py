@@ -34,6 +34,7 @@ LAST_TARGETS = "last targets"
 #: Probabilities are taken as no nearer to 0 and 1: log-odds stay within 27.6.
 LEAST_PROBABILITY = 1e-12
 
+Shapley = tuple[float, Vector, float, Vector | None]
 Values = Callable[[NDArray[np.bool_]], Vector]
 """From sets of columns, a row of flags each, to predictions."""
 
@@ -78,9 +79,7 @@ class Explanation:
 # ---- Shapley values
 
 
-def shapley_values(
-    value: Values, players: int, paths: int = 16
-) -> tuple[float, Vector, float, Vector | None]:
+def shapley_values(value: Values, players: int, paths: int = 16) -> Shapley:
     """v(none), the value of each player, v(all), and standard errors where these are estimates.
 
     2^d predictions up to :data:`EXACT` + 1 players; beyond, ``2*paths*(d - 1) + 2``.
