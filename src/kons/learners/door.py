@@ -177,7 +177,8 @@ class TakesTables(Learner):
 
     def _similarities(self, points: Matrix, x: Vector) -> Vector:
         """How like a row these are: 1 for the same."""
-        kernel, likeness = self.kernel, np.empty(0)
+        kernel = self.kernel
+        likeness: Vector
         if kernel is not None and kernel.is_resolved:
             sizes = kernel.evaluate_diagonal(points) * kernel.evaluate_diagonal(x[None])
             likeness = kernel.evaluate(points, x[None])[:, 0] / np.sqrt(np.maximum(sizes, 1e-300))

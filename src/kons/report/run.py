@@ -176,10 +176,7 @@ def _recent(folder: RunFolder, history: History) -> list[Shown]:
     if worst:
         caption = "The rows that cost most, with their cells; predictions.csv has all, by the same line."
         if folder.group("worst_reasons"):
-            caption += (
-                " Because of: what the columns add to the prediction for a typical row, by the model at "
-            )
-            caption += "the end."
+            caption += " Because of: what columns add to the prediction for a typical row, at the end."
         shown.append(Shown("Worst predicted", caption, table=worst))
     return shown
 
