@@ -73,6 +73,7 @@ MODULES = (
     "kons.learners.auto.row_loops",
     "kons.learners.auto.stacking",
     "kons.learners.units",
+    "kons.learners.watch",
     "kons.losses.builtin",
     "kons.tables.levels",
 )

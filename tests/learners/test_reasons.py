@@ -170,8 +170,7 @@ def test_the_sample_is_the_same_however_rows_are_cut():
     for start in range(0, 900, 7):
         parts.learn(rows[start : start + 7], rows[start : start + 7])
     for row in rows:
-        if single.takes_next():
-            single.learn([row], [row])
+        single.learn([row], [row])
     for other in (single, parts, RowSample().resume(whole.state())):
         np.testing.assert_equal(other.state(), whole.state())
     assert len(whole) == 128

@@ -15,20 +15,23 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy import ndarray
 
-from kons.arrays import Matrix, Vector, as_outputs, as_row_values
+from kons.arrays import FLOAT64, Matrix, Vector, as_outputs, as_row_values
 from kons.errors import ConfigurationError, InputError, MissingValueError, notice
+from kons.learners.events import KINDS, Event, OnEvent
 from kons.learners.labels import Labels
 from kons.learners.learner import Learner
 from kons.learners.reasons import Explanation, explain
 from kons.learners.sample import RowSample
 from kons.learners.trace import Trace
 from kons.learners.turns import Turn, in_turn, marked, takes_turns
+from kons.learners.watch import FOUND, GAP, NUMBER, Watch
 from kons.scaling import RobustScaling
 from kons.state import Field, Inner, fields
 from kons.tables import Encoder, Growth, Records, is_table, record_to_keep, records_of
@@ -38,6 +41,8 @@ __all__ = ["TakesTables"]
 #: Verbs that ask about rows, and about one.
 ABOUT_ROWS = ("predict", "predict_proba", "decision_function", "novelty")
 ABOUT_ONE = ("predict_one", "predict_proba_one", "row_to_keep")
+LEVEL = "new level"
+IN_ONE_PIECE = (8,)
 #: All that reads or writes what was learned: see :mod:`kons.learners.turns`.
 IN_TURN = (
     *("advance", "learn_one", *ABOUT_ROWS, *ABOUT_ONE, "ask", "tell", "forget", "learn_kept_row"),
@@ -52,6 +57,7 @@ class TakesTables(Learner):
     STATE: ClassVar[Mapping[str, Field | None]] = fields(
         _encoder=Inner(make=lambda learner: learner._new_encoder(), left_out=True),
         row_sample=Inner(make=lambda _: RowSample(), left_out=True),
+        watch=Inner(make=lambda _: Watch(), left_out=True),
     )
 
     allows_missing: bool = False
@@ -60,8 +66,14 @@ class TakesTables(Learner):
     """Sums of each feature so far, of a learner that allows missing ones."""
     row_sample: RowSample | None = None
     """Some of the rows learned, with their targets; None before the first, and inside of another learner."""
+    watch: Watch | None = None
+    """What is noticed of rows, where :attr:`row_sample` is."""
+    on_event: OnEvent = None
+    """Called with each event, once its row is learned; with one that repeats, each time."""
+    _new_events: tuple[Event, ...] = ()
+    _asked_last: Any = None
     inside: bool = False
-    """Whether it is a part of another learner, who keeps what there is to keep of rows."""
+    """Whether nothing is kept of rows, nor noticed: a part of another learner, or one of objects."""
     _encoder: Encoder | None = None
     _turn: Turn
 
@@ -188,24 +200,169 @@ class TakesTables(Learner):
             likeness = np.exp(-apart.mean(axis=1))
         return likeness
 
-    # ---- what is kept of rows
+    # ---- what is kept of rows, and noticed
+
+    @property
+    def events(self) -> list[Event]:
+        """What was noticed, the last 1,000: :mod:`kons.learners.events`. The same however rows were cut.
+
+        >>> import numpy as np
+        >>> from kons import EmbeddedKONS, Gaussian, Squared
+        >>> X = np.random.default_rng(0).uniform(-1, 1, size=(700, 2))
+        >>> X[600:, 1] = 0.25
+        >>> learner = EmbeddedKONS(Gaussian(), Squared())
+        >>> trace = learner.advance(X, X[:, 0])
+        >>> print(learner.events[0])
+        alarm: frozen of 1 at row 620, 20
+        """
+        with self._turn:
+            self._look_at_held()
+            return [] if self.watch is None else list(self.watch.log.events)
+
+    def state(self) -> dict[str, Any]:
+        """Everything the next row depends on. A copy."""
+        self._look_at_held()
+        state: dict[str, Any] = super().state()  # type: ignore[misc]
+        return state
+
+    def mark(self) -> Any:
+        """Where it stands, for ``restore``."""
+        self._look_at_held()
+        return super().mark()  # type: ignore[misc]
+
+    def _look_at_held(self) -> None:
+        """Look at single rows that wait for others: when these are there does not matter."""
+        watch = self.watch
+        if watch is not None and watch.holds:
+            first = watch.rows
+            rows, told = watch.learn_held(self.labelled)
+            self._noticed(told, rows, first)
 
     def _rows_noted(self) -> int:
         return 0 if self.row_sample is None else self.row_sample.rows
 
-    def _note(self, X: Any, y: Any, before: int) -> None:
-        """Rows, encoded, were learned: keep some, unless what learned them has done so. Cannot fail."""
-        if self.inside or self._rows_noted() != before or self.accepts == "objects":
+    def _note(self, X: Any, y: Any, before: int, predictions: Any = None) -> None:
+        """Rows, encoded, were learned: keep some, look at all, unless who learned them has. Cannot fail."""
+        if self.inside or self._rows_noted() != before:
             return
         if self.row_sample is None:
             self.row_sample = RowSample()
-        self.row_sample.learn(X, self._as_codes(y))
+        if self.watch is None:
+            self.watch = Watch()
+        rows = np.ascontiguousarray(np.atleast_2d(np.asarray(X, dtype=np.float64)))
+        targets = np.asarray(self._as_codes(y), dtype=np.float64)
+        self.row_sample.learn(rows, targets)
+        one = targets if targets.ndim == 1 else np.full(len(targets), np.nan)
+        self._watch_rows(rows, one, self._losses(predictions, y, targets))
 
-    def _note_one(self, x: Any, y: Any, before: int) -> None:
-        """As :meth:`_note`, of one row."""
-        sample = self.row_sample
-        if sample is None or sample.rows != before or sample.takes_next():
-            self._note([x], [y], before)
+    def _losses(self, predictions: Any, y: Any, targets: Any) -> Vector:
+        """Squared errors, 0/1 errors of labels; NaN where nothing was predicted."""
+        if predictions is None:
+            return np.full(len(targets), np.nan)
+        if self.labelled:
+            pairs = zip(predictions, y, strict=True)
+            return np.array([np.nan if guess is None else float(guess != label) for guess, label in pairs])
+        with np.errstate(over="ignore", invalid="ignore"):
+            errors = np.minimum((np.asarray(predictions, dtype=np.float64) - targets) ** 2, 1e300)
+        summed: Vector = errors if errors.ndim == 1 else np.minimum(errors.sum(axis=1), 1e300)
+        return summed
+
+    def _watch_rows(self, rows: Matrix, targets: Vector, losses: Vector) -> None:
+        watch = self.watch
+        assert watch is not None
+        self._look_at_held()
+        if watch.planned != rows.shape[1]:
+            watch.plan(*self._roles(rows.shape[1]))
+        first = watch.rows
+        self._noticed(watch.learn(rows, targets, losses, self.labelled), rows, first)
+
+    def _noticed(self, told: list[tuple[int, int, int, float]], rows: Matrix, first: int) -> None:
+        """Note what was found in rows, and what others say of them."""
+        encoder, found = self._encoder, []
+        for row, kind, feature, size in told:
+            owner = () if feature < 0 else (feature if encoder is None else encoder.owners[feature],)
+            found.append((row, *FOUND[kind], owner, size))
+        found += [(row, kind, "alarm", (), size) for row, kind, size in self._model_events(first)]
+        if encoder is not None and encoder.new_levels:
+            found += self._new_levels()
+        if found:
+            self._notice(found, rows, first)
+
+    def _note_one(self, x: Any, y: Any, before: int, prediction: Any) -> None:
+        """As :meth:`_note`, of one row, in a microsecond or two."""
+        sample, watch = self.row_sample, self.watch
+        plain = type(x) is ndarray and x.dtype is FLOAT64 and x.strides == IN_ONE_PIECE
+        if (
+            not plain
+            or sample is None
+            or watch is None
+            or len(x) != len(watch.columns)
+            or sample.rows == sample.next
+        ):
+            self._note([x], [y], before, [prediction])
+            return
+        if self.labelled:
+            target, loss = (
+                float(self._as_target(y)),
+                math.nan if prediction is None else float(prediction != y),
+            )
+        elif isinstance(y, float) and isinstance(prediction, float):
+            error = prediction - y
+            target, loss = y, min(error * error, 1e300)
+        else:
+            self._note([x], [y], before, [prediction])
+            return
+        sample.rows += 1
+        if watch.hold(x, target, loss) or self.on_event is not None:
+            self._look_at_held()
+
+    def _new_levels(self) -> list[tuple[Any, ...]]:
+        """Those of rows that were watched; others of a block are told with their rows."""
+        assert self.watch is not None
+        assert self._encoder is not None
+        every, self._encoder.new_levels = self._encoder.new_levels, []
+        self._encoder.new_levels = [told for told in every if told[0] >= self.watch.rows]
+        return [(row, LEVEL, "info", (name,), 1.0) for row, name, _ in every if row < self.watch.rows]
+
+    def _notice(self, found: list[tuple[Any, ...]], rows: Matrix, first: int) -> None:
+        """Note events in the order of their rows; these are those of the rows from ``first`` on."""
+        assert self.watch is not None
+        for row, kind, severity, columns, size in sorted(found, key=lambda e: (e[0], e[1] == LEVEL, e[1])):
+            time, size = self._moment_of(rows[row - first]), float(f"{size:.4g}")  # not its rounding
+            event = Event(row, time, kind, severity, columns, size, KINDS[kind], 1, row)
+            self._new_events = (*self._new_events, self.watch.log.add(event))
+
+    def _model_events(self, first: int) -> list[tuple[int, str, float]]:
+        """What the learner itself noticed from this row on: row, kind, size."""
+        return []
+
+    def _roles(self, width: int) -> tuple[Any, Any]:
+        """Which features are numbers, which tell gaps, and where those of each number are told."""
+        roles, gaps = np.full(width, NUMBER, dtype=np.int64), np.full(width, -1, dtype=np.int64)
+        if self._encoder is not None:
+            roles[:] = 0
+            for column in self._encoder.columns.values():
+                # Behind these rows features may have joined already.
+                missing = [place for place in column.places("missing") if place < width]
+                roles[missing] = GAP
+                if column.kind in ("number", "flag") and column.slots[0] < width:
+                    roles[column.slots[0]], gaps[column.slots[0]] = NUMBER, (*missing, -1)[0]
+        return roles, gaps
+
+    def _moment_of(self, row: Vector) -> Any:
+        """Of the first column of dates, where there is one."""
+        dates = (
+            [] if self._encoder is None else [c for c in self._encoder.columns.values() if c.kind == "date"]
+        )
+        return dates[0].decode(row) if dates else None
+
+    def _tell_events(self) -> None:
+        """Call back, now that rows are learned for good."""
+        if self._new_events:
+            events, self._new_events = self._new_events, ()
+            if self.on_event is not None:
+                for event in events:
+                    self.on_event(event)
 
     # ---- targets that come late
 
@@ -377,6 +534,8 @@ def _asking_one(verb: Any) -> Any:
     ask = _asking(verb, one=True)
     if len(inspect.signature(verb).parameters) > 2:
         return ask
+    if verb.__name__ == "predict_one":
+        return _predicting_one(verb, ask)
 
     @functools.wraps(verb)
     def ask_at_once(self: Any, x: Any) -> Any:
@@ -394,6 +553,32 @@ def _asking_one(verb: Any) -> Any:
     return marked(ask_at_once)
 
 
+def _predicting_one(verb: Any, ask: Any) -> Any:
+    """The answer is remembered: the row is likely to be learned next."""
+
+    @functools.wraps(verb)
+    def predict_one(self: Any, x: Any) -> Any:
+        with self._turn:
+            answer = None
+            if type(x) is ndarray and self._encoder is None:
+                try:
+                    answer = verb(self, x)  # at the least cost, for loops over rows
+                except MissingValueError:
+                    if not self.allows_missing:
+                        raise
+                    answer = ask(self, x)
+            elif type(x) is dict and self._encoder is not None:
+                answer = verb(self, self._encoder.look_one(x))
+            else:
+                return ask(self, x)
+            sample = self.row_sample
+            if sample is not None:
+                self._asked_last = _remembered(x), answer, sample.rows
+            return answer
+
+    return marked(predict_one)
+
+
 def _advancing(verb: Any) -> Any:
     signature = inspect.signature(verb)
 
@@ -404,7 +589,8 @@ def _advancing(verb: Any) -> Any:
             try:
                 before = self._rows_noted()
                 trace: Trace = verb(self, X, y, *args, **options)
-                self._note(X, y, before)
+                self._note(X, y, before, trace.prediction)
+                self._tell_events()
                 return trace
             except MissingValueError:
                 if not self.allows_missing or not _has_gaps(X):
@@ -425,23 +611,33 @@ def _advancing(verb: Any) -> Any:
             weigh = {} if weights is None else {"sample_weight": weights[which]}
             before = self._rows_noted()
             trace = verb(self, rows, targets[which], **given, **weigh)
-            self._note(rows, targets[which], before)
+            self._note(rows, targets[which], before, trace.prediction)
             return trace
 
-        return Trace.concatenate(self._learn_records(records, targets, learn))
+        learned = Trace.concatenate(self._learn_records(records, targets, learn))
+        self._tell_events()
+        return learned
 
     return advance
 
 
 def _learning_one(verb: Any) -> Any:
-    def learn(self: Any, x: Any, y: Any) -> None:
+    def learn(self: Any, x: Any, y: Any, raw: Any) -> None:
+        """A row that is encoded, and as it came."""
         if self.inside:
             verb(self, x, y)
             return
-        sample = self.row_sample
-        before = 0 if sample is None else sample.rows
+        before, asked, prediction = self._rows_noted(), self._asked_last, self._answer
+        self._asked_last = self._answer = None
+        if prediction is None and asked is not None and asked[2] == before and _same(asked[0], raw):
+            prediction = asked[1]
+        elif prediction is None:
+            encoder = self._encoder
+            prediction = self.predict_one(raw if encoder is not None and encoder.unnamed else x)
         verb(self, x, y)
-        self._note_one(x, y, before)
+        self._asked_last = None
+        if self._rows_noted() == before:
+            self._note_one(x, y, before, prediction)
 
     @functools.wraps(verb)
     def learn_one(self: Any, x: Any, y: Any) -> None:
@@ -452,16 +648,22 @@ def _learning_one(verb: Any) -> Any:
                 target = y if number else self._as_target(y)
                 reading = encoder.read_one(x, target)
                 if reading is not None:
-                    learn(self, reading.row, y)
+                    learn(self, reading.row, y, x)
                     encoder.learn_one(reading, target)
+                    if encoder.new_levels and self.watch is not None:
+                        self._look_at_held()
+                        self._notice(self._new_levels(), reading.row[None], self.watch.rows - 1)
+                    self._tell_events()
                     return
             # An array of numbers at the least cost, for loops over rows.
             records = None if encoder is None and type(x) is ndarray else self._records(x)
             if records is not None:
-                self._learn_records(records, [y], lambda rows, _: learn(self, rows[0], y))
+                self._learn_records(records, [y], lambda rows, _: learn(self, rows[0], y, x))
+                self._tell_events()
                 return
             try:
-                learn(self, x, y)
+                learn(self, x, y, x)
+                self._tell_events()
                 return
             except MissingValueError:
                 if not self.allows_missing or not _has_gaps(x):
@@ -471,13 +673,28 @@ def _learning_one(verb: Any) -> Any:
     return marked(learn_one)
 
 
+def _remembered(x: Any) -> Any:
+    """A row as it was asked about, to see whether it is the one that is learned."""
+    return x.tobytes() if type(x) is ndarray else x.copy() if type(x) is dict else None
+
+
+def _same(asked: Any, x: Any) -> bool:
+    if type(x) is ndarray:
+        return bool(asked == x.tobytes())
+    try:
+        return type(x) is dict and bool(asked == x)
+    except (TypeError, ValueError):  # of arrays, nobody can say whether they are equal
+        return False
+
+
 def _learning_kept(verb: Any) -> Any:
     @functools.wraps(verb)
     def learn_kept_row(self: Any, kept: Any, y: Any) -> None:
         with self._turn:
             before = self._rows_noted()
+            asked, self._answer = self._answer, None
             verb(self, kept, y)
-            self._note([kept[0]], [y], before)
+            self._note([kept[0]], [y], before, None if asked is None else [asked])
 
     return marked(learn_kept_row)
 
@@ -486,6 +703,7 @@ def _widening(verb: Any) -> Any:
     @functools.wraps(verb)
     def widen(self: Any, columns: int = 1, samples: Any = None) -> None:
         with self._turn:
+            self._look_at_held()
             verb(self, columns, samples)
             sample = self.row_sample
             if sample is not None and len(sample) and sample.points.shape[1] < (self._width or 0):

@@ -59,12 +59,14 @@ class RowSample(Part):
         self.numbers: Vector = np.empty(0)
         self.points: Matrix = np.empty((0, 0))
         self.targets: Matrix = np.empty((0, 1))
+        #: The next row that will be kept.
+        self.next = 0
         self._begin()
 
     def _begin(self) -> None:
         """Find what follows from the rows that are kept."""
         self._hashes: Vector = _hashes(self.numbers.astype(np.uint64))
-        self._next = self._next_from(self.rows)
+        self.next = self._next_from(self.rows)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -73,16 +75,9 @@ class RowSample(Part):
         """Rows in order, and their targets: numbers, or rows of several. Cannot fail."""
         first, stop = self.rows, self.rows + len(X)
         self.rows = stop
-        while self._next < stop:
-            self._keep(self._next, X[self._next - first], y[self._next - first])
-            self._next = self._next_from(self._next + 1)
-
-    def takes_next(self) -> bool:
-        """Whether the next row will be kept; if not, it is counted."""
-        if self.rows == self._next:
-            return True
-        self.rows += 1
-        return False
+        while self.next < stop:
+            self._keep(self.next, X[self.next - first], y[self.next - first])
+            self.next = self._next_from(self.next + 1)
 
     def widen(self, values: Vector) -> None:
         """Features more, which had these values in the rows so far."""
@@ -101,7 +96,8 @@ class RowSample(Part):
         self._own("numbers", "points", "targets")
         at = int(self._hashes.argmax())
         self.numbers[at], self.points[at], self.targets[at] = number, row, target
-        self._hashes = _hashes(self.numbers.astype(np.uint64))
+        self._hashes = self._hashes.copy()
+        self._hashes[at] = _hashes(np.array([number], np.uint64))[0]
 
     def _next_from(self, row: int) -> int:
         """The first row from this one on that is to be kept."""

@@ -55,6 +55,7 @@ class StreamConsumer(TakesTables, Part, ABC):
     def _start(self, kernel: Kernel | None) -> None:
         """No row has come yet."""
         self.kernel = kernel
+        self.inside = self.inside or self.accepts == "objects"
         self._width: int | None = None
         self._outputs: int | None = None
         self._rows_seen = 0
@@ -167,6 +168,10 @@ class StreamConsumer(TakesTables, Part, ABC):
         shapes = None if sample is None else (sample.points.shape[1], sample.targets.shape[1])
         if sample is not None and shapes != (self._width if len(sample) else 0, self._outputs or 1):
             raise stored.error("its sample of rows has other features or targets than rows have")
+        if self.watch is not None and (
+            self.watch.planned > (self._width or 0) or sample is None or self.watch.rows != sample.rows
+        ):
+            raise stored.error("other columns or rows were watched than those it learned")
 
     def __repr__(self) -> str:
         known = {name: getattr(self, name) for name in self._arguments() if hasattr(self, name)}

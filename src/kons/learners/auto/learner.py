@@ -482,6 +482,10 @@ class AutoKONS(StreamConsumer):
         apart = np.abs(scaling.transform(points) - scaling.transform(x[None])) @ relevances
         return np.exp(-apart / max(float(relevances.sum()), 1e-300))
 
+    def _model_events(self, first: int) -> list[tuple[int, str, float]]:
+        told = [creep for target in self._targets for creep in target.crept or ()]
+        return [(row + self.delay, "crept", size) for row, size, *_ in told if row + self.delay >= first]
+
     @property
     def expert_names(self) -> list[str]:
         """All that may be at work at some time, by their number in a trace; the mean of the targets is 0."""
