@@ -291,11 +291,11 @@ def test_auto_sees_a_function_creep_that_it_follows():
     U = random.normal(size=(1600, 2))
     angle = np.arange(1600) * 2.0 * math.pi / 6000
     y = np.cos(angle) * U[:, 0] + np.sin(angle) * U[:, 1] + 0.1 * random.normal(size=1600)
-    model = AutoKONS(effort="tiny")
+    model = AutoKONS(effort="low", max_atoms=20, experts=3)
     model.advance(U[:800], y[:800])
     model.advance(U[800:], y[800:])
     assert "crept" in [event.kind for event in model.events]
-    still = AutoKONS(effort="tiny")
+    still = AutoKONS(effort="low", max_atoms=20, experts=3)
     still.advance(U, U[:, 0] + 0.1 * random.normal(size=1600))
     assert not still.events
 

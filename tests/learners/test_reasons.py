@@ -173,10 +173,10 @@ def test_the_sample_is_the_same_however_rows_are_cut():
         single.learn([row], [row])
     for other in (single, parts, RowSample().resume(whole.state())):
         np.testing.assert_equal(other.state(), whole.state())
-    assert len(whole) == 128
+    assert len(whole) == 64
     assert sorted(whole.numbers) == sorted(whole.points[:, 0].tolist())
-    # Uniform over the stream: a quarter of 128 rows, within five deviations.
-    assert abs(np.count_nonzero(whole.numbers < 225) - 32) < 5 * np.sqrt(24)
+    # Uniform over the stream: a quarter of 64 rows, within five deviations.
+    assert abs(np.count_nonzero(whole.numbers < 225) - 16) < 5 * np.sqrt(12)
 
 
 def test_the_sample_goes_back_and_is_saved_with_the_learner():

@@ -61,6 +61,8 @@ def run(
     set: options.Texts = None,
     id: options.Id = None,
     out: Path | None = None,
+    events: Path | None = None,
+    fail_on: options.Names = None,
     force: options.Flag = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -97,6 +99,11 @@ def run(
     out
         A new folder for predictions.csv, summary.json, model.kons, the trace and report.html. The run can
         then be resumed if it is interrupted: kons resume FOLDER.
+    events
+        A file for what is noticed of columns, target and model, a line of JSON each, always up to date.
+    fail_on
+        End with exit code 4, all written, if one of these events was noticed: turned,crept,frozen,missing,
+        out-of-range,new-level,target-out-of-range,new-class, or alarm for all that are one.
     force
         Let --out replace an earlier run.
     """
@@ -113,7 +120,12 @@ def run(
     if model is not None and (learner != "auto" or chosen):
         raise ConfigurationError("--model has its own learner: leave out --learner, --effort and --set.")
     goes_on = None if model is None else str(find_model(model))
-    settings = Settings(file, target, learner, chosen, id=id, model=goes_on, reading=read, **vars(evaluating))
+    noticed = {
+        "events": None if events is None else str(events.absolute()),
+        "fail_on": [name.replace("-", " ") for name in fail_on or ()],
+    }
+    told = {**noticed, **vars(evaluating)}
+    settings = Settings(file, target, learner, chosen, id=id, model=goes_on, reading=read, **told)
     return run.start(settings, out, force=force, json=json, quiet=quiet, command=_typed)
 
 

@@ -47,11 +47,6 @@ class Predicting:
         self.learner = as_learner(thing)
         if self.learner.lacks("predict"):
             raise ConfigurationError(f"{model} holds a {told['what']}, which predicts nothing.")
-        if explain and self.learner.row_sample is None:
-            raise ConfigurationError(
-                f"--explain: {model} keeps no sample of the rows it learned, and so knows no typical one: "
-                "run it again."
-            )
         self._explains = explain
         plan = _plan_of(told, model)
         if recent and not self.learner.looks_back and not plan.lags:

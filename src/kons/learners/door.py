@@ -13,6 +13,7 @@ unless the encoder's columns are numbers themselves.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
@@ -23,7 +24,7 @@ import numpy as np
 from numpy import ndarray
 
 from kons.arrays import FLOAT64, Matrix, Vector, as_outputs, as_row_values
-from kons.errors import ConfigurationError, InputError, MissingValueError, notice
+from kons.errors import ConfigurationError, InputError, KonsError, MissingValueError, notice
 from kons.learners.events import KINDS, Event, OnEvent
 from kons.learners.labels import Labels
 from kons.learners.learner import Learner
@@ -66,12 +67,13 @@ class TakesTables(Learner):
     """Sums of each feature so far, of a learner that allows missing ones."""
     row_sample: RowSample | None = None
     """Some of the rows learned, with their targets; None before the first, and inside of another learner."""
+    samples_rows: bool = True
+    """Whether it is to have such a sample; False: it keeps rows by itself."""
     watch: Watch | None = None
     """What is noticed of rows, where :attr:`row_sample` is."""
     on_event: OnEvent = None
     """Called with each event, once its row is learned; with one that repeats, each time."""
     _new_events: tuple[Event, ...] = ()
-    _asked_last: Any = None
     inside: bool = False
     """Whether nothing is kept of rows, nor noticed: a part of another learner, or one of objects."""
     _encoder: Encoder | None = None
@@ -156,12 +158,16 @@ class TakesTables(Learner):
             similar=similar,
         )
 
-    def _beside_typical(self, x: Any) -> tuple[Any, Any, Any, list[Any], dict[Any, Any]]:
+    def _sampled_rows(self) -> tuple[Matrix, Any]:
+        """Rows drawn from all that were learned, and their targets."""
+        sample = self.row_sample
+        return (np.empty((0, 0)), np.empty((0, 1))) if sample is None else (sample.points, sample.targets)
+
+    def _beside_typical(self, x: Any, points: Matrix) -> tuple[Any, Any, Any, list[Any], dict[Any, Any]]:
         """A row and the typical one as ``predict`` takes them, the first as it is learned; whose features
         these are; the typical one for people.
         """
-        assert self.row_sample is not None
-        points, encoder, records = self.row_sample.points, self._encoder, self._records(x)
+        encoder, records = self._encoder, self._records(x)
         if encoder is None:
             row = np.asarray(x, dtype=np.float64).reshape(1, -1)
             own = (self._filled(row) if self.allows_missing else self._as_points(row))[0]
@@ -184,8 +190,7 @@ class TakesTables(Learner):
 
     def _kept_rows(self) -> tuple[Matrix, Any]:
         """Rows that were learned and are there still, and their targets."""
-        assert self.row_sample is not None
-        return self.row_sample.points, self.row_sample.targets
+        return self._sampled_rows()
 
     def _similarities(self, points: Matrix, x: Vector) -> Vector:
         """How like a row these are: 1 for the same."""
@@ -238,32 +243,39 @@ class TakesTables(Learner):
             rows, told = watch.learn_held(self.labelled)
             self._noticed(told, rows, first)
 
-    def _rows_noted(self) -> int:
-        return 0 if self.row_sample is None else self.row_sample.rows
+    @property
+    def rows_noted(self) -> int:
+        """How many rows were looked at: all since this version."""
+        return 0 if self.watch is None else self.watch.rows + self.watch.holds
 
     def _note(self, X: Any, y: Any, before: int, predictions: Any = None) -> None:
         """Rows, encoded, were learned: keep some, look at all, unless who learned them has. Cannot fail."""
-        if self.inside or self._rows_noted() != before:
+        if self.inside or self.rows_noted != before:
             return
-        if self.row_sample is None:
+        if self.row_sample is None and self.samples_rows:
             self.row_sample = RowSample()
         if self.watch is None:
             self.watch = Watch()
-        rows = np.ascontiguousarray(np.atleast_2d(np.asarray(X, dtype=np.float64)))
         targets = np.asarray(self._as_codes(y), dtype=np.float64)
-        self.row_sample.learn(rows, targets)
+        if targets.ndim == 2 and not self.outputs:  # a number in brackets
+            targets = np.ascontiguousarray(targets[:, 0])
+        rows = np.ascontiguousarray(np.asarray(X, dtype=np.float64).reshape(len(targets), -1))
+        if self.row_sample is not None:
+            self.row_sample.learn(rows, targets)
         one = targets if targets.ndim == 1 else np.full(len(targets), np.nan)
-        self._watch_rows(rows, one, self._losses(predictions, y, targets))
+        self._watch_rows(rows, one, self._losses(predictions, targets))
 
-    def _losses(self, predictions: Any, y: Any, targets: Any) -> Vector:
+    def _losses(self, predictions: Any, targets: Any) -> Vector:
         """Squared errors, 0/1 errors of labels; NaN where nothing was predicted."""
-        if predictions is None:
-            return np.full(len(targets), np.nan)
+        unknown: Vector = np.full(len(targets), np.nan)
+        if predictions is None or (len(targets) == 1 and predictions[0] is None):
+            return unknown
         if self.labelled:
-            pairs = zip(predictions, y, strict=True)
-            return np.array([np.nan if guess is None else float(guess != label) for guess, label in pairs])
+            codes = Labels(self.classes).find(predictions)
+            return np.where(codes < 0, np.nan, (codes != targets).astype(np.float64))
         with np.errstate(over="ignore", invalid="ignore"):
-            errors = np.minimum((np.asarray(predictions, dtype=np.float64) - targets) ** 2, 1e300)
+            guesses = np.asarray(predictions, dtype=np.float64).reshape(targets.shape)
+            errors = np.minimum((guesses - targets) ** 2, 1e300)
         summed: Vector = errors if errors.ndim == 1 else np.minimum(errors.sum(axis=1), 1e300)
         return summed
 
@@ -291,28 +303,23 @@ class TakesTables(Learner):
     def _note_one(self, x: Any, y: Any, before: int, prediction: Any) -> None:
         """As :meth:`_note`, of one row, in a microsecond or two."""
         sample, watch = self.row_sample, self.watch
-        plain = type(x) is ndarray and x.dtype is FLOAT64 and x.strides == IN_ONE_PIECE
-        if (
-            not plain
-            or sample is None
-            or watch is None
-            or len(x) != len(watch.columns)
-            or sample.rows == sample.next
-        ):
+        if watch is None or (sample is not None and sample.rows == sample.next):
             self._note([x], [y], before, [prediction])
             return
+        if not (type(x) is ndarray and x.dtype is FLOAT64 and x.strides == IN_ONE_PIECE):
+            x = np.ascontiguousarray(np.asarray(x, dtype=np.float64).ravel())
+        target = y if type(y) is float and not self.labelled else self._as_target(y)
+        if len(x) != watch.planned or type(target) not in (float, int):
+            self._note([x], [y], before, [prediction])
+            return
+        loss = math.nan
         if self.labelled:
-            target, loss = (
-                float(self._as_target(y)),
-                math.nan if prediction is None else float(prediction != y),
-            )
-        elif isinstance(y, float) and isinstance(prediction, float):
-            error = prediction - y
-            target, loss = y, min(error * error, 1e300)
-        else:
-            self._note([x], [y], before, [prediction])
-            return
-        sample.rows += 1
+            loss = math.nan if prediction is None else float(prediction != self.classes[target])
+        elif prediction is not None:
+            error = float(prediction) - target
+            loss = min(error * error, 1e300)
+        if sample is not None:
+            sample.rows += 1
         if watch.hold(x, target, loss) or self.on_event is not None:
             self._look_at_held()
 
@@ -571,9 +578,9 @@ def _predicting_one(verb: Any, ask: Any) -> Any:
                 answer = verb(self, self._encoder.look_one(x))
             else:
                 return ask(self, x)
-            sample = self.row_sample
-            if sample is not None:
-                self._asked_last = _remembered(x), answer, sample.rows
+            if self.watch is not None:
+                # Where no copy of the learner looks: it is nothing that was learned.
+                self._turn.asked = _remembered(x), answer, self.rows_noted
             return answer
 
     return marked(predict_one)
@@ -584,10 +591,11 @@ def _advancing(verb: Any) -> Any:
 
     @functools.wraps(verb)
     def advance(self: Any, X: Any, y: Any, *args: Any, **options: Any) -> Trace:
+        y = list(y) if hasattr(y, "__iter__") and not hasattr(y, "__len__") else y
         records = self._records(X)
         if records is None:
             try:
-                before = self._rows_noted()
+                before = self.rows_noted
                 trace: Trace = verb(self, X, y, *args, **options)
                 self._note(X, y, before, trace.prediction)
                 self._tell_events()
@@ -609,7 +617,7 @@ def _advancing(verb: Any) -> Any:
 
         def learn(rows: Any, which: slice) -> Any:
             weigh = {} if weights is None else {"sample_weight": weights[which]}
-            before = self._rows_noted()
+            before = self.rows_noted
             trace = verb(self, rows, targets[which], **given, **weigh)
             self._note(rows, targets[which], before, trace.prediction)
             return trace
@@ -627,16 +635,18 @@ def _learning_one(verb: Any) -> Any:
         if self.inside:
             verb(self, x, y)
             return
-        before, asked, prediction = self._rows_noted(), self._asked_last, self._answer
-        self._asked_last = self._answer = None
+        before, asked, prediction = self.rows_noted, self._turn.asked, self._answer
+        self._turn.asked = None
+        vars(self).pop("_answer", None)
         if prediction is None and asked is not None and asked[2] == before and _same(asked[0], raw):
             prediction = asked[1]
         elif prediction is None:
             encoder = self._encoder
-            prediction = self.predict_one(raw if encoder is not None and encoder.unnamed else x)
+            with contextlib.suppress(KonsError):  # one that learns otherwise than it predicts
+                prediction = self.predict_one(raw if encoder is not None and encoder.unnamed else x)
         verb(self, x, y)
-        self._asked_last = None
-        if self._rows_noted() == before:
+        self._turn.asked = None
+        if self.rows_noted == before:
             self._note_one(x, y, before, prediction)
 
     @functools.wraps(verb)
@@ -691,8 +701,8 @@ def _learning_kept(verb: Any) -> Any:
     @functools.wraps(verb)
     def learn_kept_row(self: Any, kept: Any, y: Any) -> None:
         with self._turn:
-            before = self._rows_noted()
-            asked, self._answer = self._answer, None
+            before = self.rows_noted
+            asked = vars(self).pop("_answer", None)
             verb(self, kept, y)
             self._note([kept[0]], [y], before, None if asked is None else [asked])
 

@@ -104,7 +104,7 @@ class LateTargets:
                 queue.settle(id)
             raise
         finally:
-            self._answer = None
+            vars(self).pop("_answer", None)
 
     def forget(self, id: Identifier) -> None:
         """Drop the row that was asked under this id: it is never learned."""

@@ -115,8 +115,8 @@ class Learner(LateTargets):
     parameters: Any
     _all_or_nothing: Any
 
-    row_sample: Any = None
-    """Some of the rows learned, of a learner that explains."""
+    rows_noted: Any = 0
+    """How many rows were looked at for events."""
     events: Any = ()
     """What was noticed of rows: :mod:`kons.learners.events`."""
     on_event: Any = None

@@ -162,12 +162,12 @@ def explain(
         raise ConfigurationError(
             f"{learner.kernel!r} takes objects: they have no columns to explain a prediction by."
         )
-    sample = learner.row_sample
-    if sample is None or not len(sample):
+    points, targets = learner._sampled_rows()
+    if not len(points):
         raise InputError("nothing was learned yet: there is no typical row to explain a prediction by.")
     require_integer(paths, "paths", at_least=2)
     require_integer(similar, "similar", at_least=0)
-    own, typical, learned, owners, shown = learner._beside_typical(x)
+    own, typical, learned, owners, shown = learner._beside_typical(x, points)
     columns = [column for column in dict.fromkeys(owners) if column is not None]
     place = {column: i for i, column in enumerate(columns)}
     of_slot = np.array([place.get(owner, -1) for owner in owners], dtype=np.int64)
@@ -178,7 +178,7 @@ def explain(
     seat[players] = np.arange(len(players))
     seats = np.where(of_slot >= 0, seat[of_slot], -1)
 
-    last, usual = _last_targets(learner, sample, recent_targets)
+    last, usual = _last_targets(learner, targets, recent_targets)
     looks_back = last is not None and bool((last != usual).any())
     label = _label_of(learner, own, last, label, output)
 
@@ -202,13 +202,13 @@ def explain(
     return Explanation(baseline, contributions, prediction, stated, label, shown, near)
 
 
-def _last_targets(learner: Any, sample: Any, recent: Any) -> tuple[Any, Any]:
+def _last_targets(learner: Any, targets: Any, recent: Any) -> tuple[Any, Any]:
     """Of a learner that looks back the last targets, and what is usual; None, where they do not count."""
     if not learner.looks_back or learner.outputs or recent is False:
         return None, None
     last = learner.following().before([None if learner.labelled else np.nan]) if recent is True else recent
-    targets = sample.targets[:, 0]
-    usual = np.bincount(targets.astype(np.int64)).argmax() if learner.labelled else np.median(targets)
+    known = targets.ravel()
+    usual = np.bincount(known.astype(np.int64)).argmax() if learner.labelled else np.median(known)
     return np.asarray(last, dtype=np.float64).reshape(1, -1), np.full((1, np.size(last)), float(usual))
 
 

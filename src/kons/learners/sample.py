@@ -21,24 +21,24 @@ from kons.stored import Stored
 
 __all__ = ["RowSample"]
 
-#: Rows that are kept: the median of a normal column is then known to a ninth of its deviation.
-MOST, FEWEST = 128, 16
-#: Numbers that are kept at most, of rows with very many features: 1 MB.
-LARGEST = 2**17
+#: Rows that are kept: the median of a normal column is then known to a sixth of its deviation.
+MOST, FEWEST = 64, 16
+#: Numbers that are kept at most, of rows with very many features: half a megabyte.
+LARGEST = 2**16
 #: Odd constants of the hash (splitmix64).
 STEP, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 class RowSample(Part):
-    """At most 128 of the rows learned, each with the same chance, and their targets.
+    """At most 64 of the rows learned, each with the same chance, and their targets.
 
     A row that is not kept costs a comparison, 0.1 microseconds; where rows are wider than 1,024 features,
     fewer are kept. Not for statistics of recent rows: all rows so far count alike.
 
     >>> sample = RowSample()
     >>> sample.learn(np.arange(1000.0)[:, None], np.arange(1000.0))
-    >>> len(sample), sample.rows, bool(400.0 < np.median(sample.points) < 600.0)
-    (128, 1000, True)
+    >>> len(sample), sample.rows, bool(350.0 < np.median(sample.points) < 650.0)
+    (64, 1000, True)
 
     References
     ----------

@@ -168,8 +168,9 @@ class StreamConsumer(TakesTables, Part, ABC):
         shapes = None if sample is None else (sample.points.shape[1], sample.targets.shape[1])
         if sample is not None and shapes != (self._width if len(sample) else 0, self._outputs or 1):
             raise stored.error("its sample of rows has other features or targets than rows have")
-        if self.watch is not None and (
-            self.watch.planned > (self._width or 0) or sample is None or self.watch.rows != sample.rows
+        watch = self.watch
+        if watch is not None and (
+            watch.planned > (self._width or 0) or (sample is not None and watch.rows != sample.rows)
         ):
             raise stored.error("other columns or rows were watched than those it learned")
 

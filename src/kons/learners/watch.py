@@ -31,25 +31,13 @@ from kons.stored import Stored
 __all__ = ["CREPT", "FOUND", "Watch"]
 
 # Of a column.
-ROLE, GAP_AT, VALUES, LAST, RUN, LONGEST, REPEATS, LOW, HIGH, LEAST, MOST, OUTSIDE, TOLD, PER_COLUMN = range(
-    14
-)
-# Of the target and the loss.
+ROLE, GAP_AT, VALUES, LAST, RUN, LONGEST, REPEATS = range(7)
+LOW, HIGH, LEAST, MOST, OUTSIDE, TOLD, PER_COLUMN = range(7, 14)
+# Of the target and the loss: at most twice as many.
 TARGETS, TARGET_LOW, TARGET_HIGH, TARGET_LEAST, TARGET_MOST, TARGET_OUTSIDE, CLASSES = range(7)
-(
-    MEAN_WEIGHT,
-    MEAN_SUM,
-    MEAN_SQUARES,
-    BLOCK_COUNT,
-    BLOCK_SUM,
-    BLOCK_SQUARES,
-    LAG_COUNT,
-    LAG_SUM,
-    LAG_SQUARES,
-) = range(7, 16)
-CUSUM, SILENT, LONG_COUNT, LONG_SUM, LONG_SQUARES, BEST_MEAN, BEST_ERROR, BEST_KNOWN, DONE, NUMBERS = range(
-    16, 26
-)
+MEAN_WEIGHT, MEAN_SUM, MEAN_SQUARES, BLOCK_COUNT, BLOCK_SUM, BLOCK_SQUARES = range(7, 13)
+LAG_COUNT, LAG_SUM, LAG_SQUARES, CUSUM, SILENT, LONG_COUNT, LONG_SUM, LONG_SQUARES = range(13, 21)
+BEST_MEAN, BEST_ERROR, BEST_KNOWN = range(21, 24)
 #: Kinds and severities in the order of their codes.
 FOUND = (
     ("out of range", "info"),
@@ -92,32 +80,41 @@ class Watch(Part):
 
     STATE = fields(
         rows=Count(),
-        columns=Array(None, PER_COLUMN, written="always"),
-        numbers=Array(NUMBERS, written="always"),
+        statistics=Array(None, PER_COLUMN, written="always"),
         log=Inner(),
     )
 
     def __init__(self) -> None:
         self.rows = 0
-        self.columns: Matrix = np.zeros((0, PER_COLUMN))
-        self.numbers: Vector = np.zeros(NUMBERS)
+        #: Those of the target and the loss in the first two rows, then one a feature.
+        self.statistics: Matrix = np.zeros((2, PER_COLUMN))
         self.log = EventLog()
         self._out: Matrix = np.empty((0, 4))
         #: Single rows wait here for others, and how many do: a loop over 64 costs what one of its calls does.
-        self.held, self.held_targets = np.empty((0, 0)), np.empty(HELD)
-        self.held_losses, self.holds = np.empty(HELD), 0
+        self.held, self.held_targets = np.zeros((0, 0)), np.zeros(HELD)
+        self.held_losses, self.holds = np.zeros(HELD), 0
+
+    @property
+    def columns(self) -> Matrix:
+        """The statistics of the features, a row each; a view."""
+        return self.statistics[2:]
+
+    @property
+    def numbers(self) -> Vector:
+        """Those of the target and of the loss; a view."""
+        return self.statistics[:2].reshape(-1)
 
     @property
     def planned(self) -> int:
         """Features that are watched, or known not to be."""
-        return len(self.columns)
+        return len(self.statistics) - 2
 
     def plan(self, roles: Any, gaps: Any) -> None:
         """What the features are, and where each number's gaps are told, -1: nowhere."""
-        more = np.zeros((len(roles) - len(self.columns), PER_COLUMN))
-        self.columns = np.vstack([self.columns, more])
+        more = np.zeros((len(roles) - self.planned, PER_COLUMN))
+        self.statistics = np.vstack([self.statistics, more])
         self.columns[:, ROLE], self.columns[:, GAP_AT] = roles, gaps
-        self.held = np.empty((HELD, len(roles)))
+        self.held = np.zeros((HELD, len(roles)))
 
     def learn(self, X: Matrix, y: Vector, losses: Vector, labelled: bool) -> list[Told]:
         """Rows in order; what was noticed: row, kind (in :data:`FOUND`), feature or -1, size."""
@@ -125,7 +122,7 @@ class Watch(Part):
         done, out = 0, self._room()
         while done < len(X):
             count = _watch(X, y, losses, labelled, done, self.rows, self.columns, self.numbers, out)
-            after = int(self.numbers[DONE])
+            after = int(out[-1, 0])
             self.rows, done = self.rows + after - done, after
             found += self._found(count)
         return found
@@ -146,7 +143,7 @@ class Watch(Part):
     def _room(self) -> Matrix:
         """For what is found in some rows, or in one at least."""
         if len(self._out) < 2 * len(self.columns) + 8:
-            self._out = np.empty((256 + 2 * len(self.columns), 4))
+            self._out = np.zeros((256 + 2 * len(self.columns), 4))
         return self._out
 
     def _found(self, count: int) -> list[Told]:
@@ -154,11 +151,13 @@ class Watch(Part):
         return [(int(row), int(kind), int(feature), size) for row, kind, feature, size in told]
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        if len(self.statistics) < 2:
+            raise stored.error("statistics are not there")
         roles, gaps = self.columns[:, ROLE], self.columns[:, GAP_AT]
         known = np.isin(roles, (NOTHING, NUMBER, GAP)) & np.isin(gaps, np.arange(-1, len(gaps)))
         if not known.all():
             raise stored.error("its columns hold something else than what their features are")
-        self.held = np.empty((HELD, len(gaps)))
+        self.held = np.zeros((HELD, len(gaps)))
 
 
 @inner
@@ -348,12 +347,15 @@ def _watch(
     numbers: Vector,
     out: Matrix,
 ) -> int:
-    """Rows from ``start`` on, as long as there is room for what they tell; how much that was."""
+    """Rows from ``start`` on, as long as there is room for what they tell; how much that was.
+
+    The last line of ``out`` says which row comes next.
+    """
     count = 0
     for t in range(start, len(X)):
         if count + 2 * len(columns) + 8 > len(out):
-            numbers[DONE] = t
+            out[-1, 0] = t
             return count
         count = _row(X[t], y[t], losses[t], labelled, row + t - start, columns, numbers, out, count)
-    numbers[DONE] = len(X)
+    out[-1, 0] = len(X)
     return count

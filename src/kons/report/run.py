@@ -40,6 +40,7 @@ def describe_run(folder: RunFolder) -> dict[str, Any]:
             ("How good it is", _losses(folder, history)),
             ("Predicted against actual", _recent(folder, history)),
             ("What it keeps", _memory(folder, history)),
+            ("What happened", _events(folder)),
             ("What was new", _novelty(folder, history)),
             ("What it leans on", _reliance(folder, history)),
         ],
@@ -234,6 +235,41 @@ def _memory(folder: RunFolder, history: History) -> list[Shown]:
     picture = pictures.complexity(history.effective_dimension, history.log_determinant)
     shown.append(Shown("How much there was to learn", caption, picture))
     return shown
+
+
+def _events(folder: RunFolder) -> list[Shown]:
+    """The time line of events, and the last of them in words."""
+    known = []
+    for entry in folder.entries("events"):
+        row, size = as_number(entry.get("row")), as_number(entry.get("size"))
+        often, last = as_number(entry.get("count")), as_number(entry.get("last"))
+        if row is not None and last is not None:
+            columns = entry.get("columns")
+            of = ", ".join(map(as_text, columns)) if isinstance(columns, list) else ""
+            told = as_text(entry.get("kind", "")), as_text(entry.get("severity", ""))
+            known.append((row, last, *told, of, size, often, as_text(entry.get("time") or "")))
+    if not known:
+        return [Shown("Events", "None: nothing out of the ordinary was noticed.")]
+    alarms = sum(event[3] == "alarm" for event in known)
+    caption = (
+        f"{plural(len(known), 'event')}, {plural(alarms, 'alarm')} among them, by the row they began at."
+    )
+    marks = [pictures.Mark(row, last, kind, severity == "alarm") for row, last, kind, severity, *_ in known]
+    listed = sorted(known, key=lambda event: (event[3] != "alarm", -event[1]))[:MOST_BARS]
+    rows = [
+        [count(row), time, severity, kind, of, number(size, 3), count(often or 1)]
+        for row, _, kind, severity, of, size, often, time in listed
+    ]
+    heads = ["row", "time", "severity", "what", "of", "size", "times"]
+    numbers = [True, False, False, False, False, True, True]
+    if not any(event[-1] for event in known):
+        heads, numbers = [heads[0], *heads[2:]], [numbers[0], *numbers[2:]]
+        rows = [[row[0], *row[2:]] for row in rows]
+    table = Table(heads, rows, numbers)
+    return [
+        Shown("Time line", caption, pictures.time_line(marks, folder.rows)),
+        Shown("Which", "Alarms first, the latest first.", table=table),
+    ]
 
 
 def _novelty(folder: RunFolder, history: History) -> list[Shown]:

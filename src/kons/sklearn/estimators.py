@@ -125,7 +125,8 @@ class _Estimator(Saved):
         check_is_fitted(self, "model_")
         model, names = self.model_, getattr(self, "feature_names_in_", range(self.n_features_in_))
         totals = dict.fromkeys(names, 0.0)
-        for point in model.row_sample.points[np.argsort(model.row_sample.numbers)][:EXPLAINED]:
+        points = model._sampled_rows()[0]
+        for point in points[np.linspace(0, len(points) - 1, min(len(points), EXPLAINED)).astype(np.int64)]:
             row = point
             if model.encoder is not None and model.encoder.unnamed:  # which takes them with their gaps
                 known = model.encoder.decode(point).values()

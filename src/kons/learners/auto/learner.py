@@ -125,6 +125,7 @@ class AutoKONS(StreamConsumer):
     units = "raw"
     looks_back = True
     allows_missing = True
+    samples_rows = False
     STATE = fields(
         _outputs=Outputs(), _labels=KnownLabels(), _targets=_EachTarget(), column_totals=Array(None)
     )
@@ -157,6 +158,8 @@ class AutoKONS(StreamConsumer):
         self.task = task
         spent = effort_of(effort)
         self.effort = effort
+        # In 100 kB there is no room for statistics of all columns.
+        self.inside = effort == "tiny"
         self.max_atoms = require_integer(
             spent.max_atoms if max_atoms is None else max_atoms, "max_atoms", at_least=2
         )
@@ -470,6 +473,11 @@ class AutoKONS(StreamConsumer):
                 sums[owner] = sums.get(owner, 0.0) + relevance
         most = max(sums.values(), default=0.0)
         return {owner: total / most if most > 0.0 else 0.0 for owner, total in sums.items()}
+
+    def _sampled_rows(self) -> tuple[Matrix, Vector]:
+        current = self._targets[0].current
+        rows = current.reservoir.sampled() if current.reservoir.sampled_rows else current.reservoir.last(64)
+        return rows[:, : current.layout.width], Layout.targets(rows)
 
     def _kept_rows(self) -> tuple[Matrix, Vector]:
         current = self._targets[0].current

@@ -19,13 +19,12 @@ import numpy as np
 from kons.learners.auto.ensemble import Ensemble
 from kons.learners.auto.rows import Layout
 
-__all__ = ["LOOK_BACK", "rise_of_old_errors"]
+__all__ = ["is_time_to_look_back", "rise_of_old_errors"]
 
-#: Rows between two looks: 48 predictions, a hundredth of what learning these rows costs.
-LOOK_BACK = 512
-ROWS, FEWEST = 48, 24
-#: An error counts as so many times the usual one at most: one row is no evidence.
-LARGEST = 20.0
+
+def is_time_to_look_back(rows: int) -> bool:
+    """Whether an ensemble of so many rows looks: 48 predictions, a hundredth of what learning 512 costs."""
+    return rows >= 1024 and rows % 512 == 0
 
 
 def rise_of_old_errors(ensemble: Ensemble, usual: float, since: int) -> float:
@@ -37,12 +36,12 @@ def rise_of_old_errors(ensemble: Ensemble, usual: float, since: int) -> float:
     # Before a sixteenth of the rows it knew too little to compare with.
     old = rows[len(rows) // 16 : len(rows) // 2]
     old = old[Layout.weights(old) > 0.0]
-    if len(old) < FEWEST or usual <= 0.0:
+    if len(old) < 24 or usual <= 0.0:
         return 0.0
-    old = old[np.linspace(0, len(old) - 1, min(len(old), ROWS)).astype(np.int64)]
+    old = old[np.linspace(0, len(old) - 1, min(len(old), 48)).astype(np.int64)]
     predictions = ensemble.predict(old, True)[0]
     now = np.sum((predictions - ensemble.layout.outputs(old, ensemble.outputs)) ** 2, axis=1)
-    most = LARGEST * usual
+    most = 20.0 * usual  # one row is no evidence
     rises = np.minimum(now, most) - np.minimum(Layout.errors(old), most)
     mean = math.fsum(rises.tolist()) / len(rises)
     error = math.sqrt(math.fsum(((rises - mean) ** 2).tolist())) / len(rises)

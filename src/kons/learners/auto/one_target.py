@@ -16,7 +16,7 @@ from kons.learners.auto.drift import DriftAdaptation
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.following import Following
-from kons.learners.auto.looking_back import LOOK_BACK, rise_of_old_errors
+from kons.learners.auto.looking_back import is_time_to_look_back, rise_of_old_errors
 from kons.learners.auto.pending import Asked, PendingTargets
 from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT, LastTargets, Layout
 from kons.learners.auto.spec import BASELINES
@@ -25,9 +25,6 @@ from kons.state import Count, Inner, Items, Part, Sizes, Whole, fields
 from kons.stored import Stored
 
 __all__ = ["OneTarget"]
-
-# Of which a model remembers when; all have become events by then.
-MOST_CREEPS = 16
 
 
 class _Ensembles(Inner):
@@ -225,13 +222,14 @@ class OneTarget(Part):
     def _look_back(self) -> None:
         """Now and then, see whether the function creeps; it is news again once rows behind that are old."""
         rows, number = self.current.rows, self.drift.number
-        if rows % LOOK_BACK or rows < 2 * LOOK_BACK:
+        if not is_time_to_look_back(rows) or self.current.reservoir.sample < 1024:  # too few: tiny
             return
         told = self.crept or []
         since = told[-1][3] if told and told[-1][2] == number else 0
         rise = rise_of_old_errors(self.current, self.drift.usual_error, since)
         if rise > 0.0:
-            self.crept = [*told[-MOST_CREEPS + 1 :], (self.rows - 1, rise, number, rows)]
+            # The last 16: all have become events by then.
+            self.crept = [*told[-15:], (self.rows - 1, rise, number, rows)]
 
     # ---- more classes, more features
 
