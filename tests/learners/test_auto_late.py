@@ -10,6 +10,7 @@ from contracts.learners import assert_identical
 from kons import AutoKONS
 from kons.errors import FileError, InputError
 from kons.files import from_bytes, to_bytes
+from kons.tables import records_of
 from naive_auto import NaiveAuto, schedule_of
 
 SCHEDULE = schedule_of((Path(__file__).parents[2] / "docs" / "auto.md").read_text(encoding="utf-8"))
@@ -53,6 +54,26 @@ def test_a_live_loop_is_the_simulation_with_a_delay(name, delay):
     assert model.successions == simulated.successions
     assert model.rows_seen == simulated.rows_seen - delay
     assert model.successions > 0 or name == "walk" or delay > 7
+
+
+def test_gaps_of_arrays_are_filled_alike_in_a_live_loop():
+    X, y = walk(200)
+    X[20:][np.random.default_rng(1).random((180, 3)) < 0.2] = np.nan
+    blocks, model = AutoKONS(max_atoms=ATOMS), AutoKONS(max_atoms=ATOMS)
+    expected = blocks.advance(X, y).prediction
+    np.testing.assert_allclose(live(model, X, y, 0), expected, rtol=0, atol=1e-6 * np.ptp(y))
+    assert model.encoder.gaps == blocks.encoder.gaps
+
+
+def test_rows_that_wait_when_the_first_gap_comes_are_learned_by_the_encoder():
+    X, y = walk(40)
+    model = AutoKONS(max_atoms=ATOMS)
+    for t, x in enumerate(X):
+        model.ask(x, t)
+    model.ask([np.nan, 0.0, 1.0], "gap")
+    for t in reversed(range(40)):
+        model.tell(t, y[t])
+    np.testing.assert_allclose(model.encoder.look(records_of({1: 0.0, 2: 1.0}))[0, 0], X[:, 0].mean())
 
 
 @pytest.mark.parametrize("delay", [0, 5])

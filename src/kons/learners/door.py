@@ -274,7 +274,9 @@ class TakesTables(Learner):
             codes = Labels(self.classes).find(predictions)
             return np.where(codes < 0, np.nan, (codes != targets).astype(np.float64))
         with np.errstate(over="ignore", invalid="ignore"):
-            guesses = np.asarray(predictions, dtype=np.float64).reshape(targets.shape)
+            guesses = np.asarray(predictions, dtype=np.float64)
+            # Before the first row tells how many targets there are, a number stands for all.
+            guesses = guesses if guesses.size == 1 else guesses.reshape(targets.shape)
             errors = np.minimum((guesses - targets) ** 2, 1e300)
         summed: Vector = errors if errors.ndim == 1 else np.minimum(errors.sum(axis=1), 1e300)
         return summed
@@ -378,13 +380,15 @@ class TakesTables(Learner):
 
         The first row of all tells which columns there are.
         """
+        began = self._encoder is None
+        if began and self.allows_missing and self._lacks_values(x):
+            self._fill_gaps_from_now_on(np.size(x))
         if self._records(x) is None:
             return super().ask(x, id)
         record = record_to_keep(x)
         kept = None if self._encoder is None else self._encoder.asked(id)
         if kept is not None:  # it was encoded by what was known then
             return self.queue.ask_again(id, self.queue.find(id)[0][0] if kept == record else None)
-        began = self._encoder is None
         if self._encoder is None:
             self._encoder = self._new_encoder()
             self._encoder.begin(records_of(record))
@@ -393,7 +397,7 @@ class TakesTables(Learner):
         except BaseException:
             self._encoder = None if began else self._encoder
             raise
-        self._encoder.ask(id, record, self.queue.ids)
+        self._encoder.ask(id, record, self.queue)
         return answer
 
     def tell(self, id: Any, y: Any) -> None:
@@ -471,6 +475,24 @@ class TakesTables(Learner):
                 return np.zeros((0, 1))
             encoder.begin(records)
         return encoder.look(records)
+
+    def _lacks_values(self, x: Any) -> bool:
+        """Whether a row of numbers has gaps; what else is wrong with it is said here."""
+        if is_table(x):
+            return False
+        try:
+            self._as_point(x)
+        except MissingValueError:
+            return True
+        return False
+
+    def _fill_gaps_from_now_on(self, width: int) -> None:
+        """Let an encoder fill the gaps of arrays, where no row had one; it learns rows that wait, too."""
+        encoder = self._encoder = self._new_encoder()
+        encoder.begin_unnamed(self.column_totals if self.rows_seen else np.zeros(width), self.rows_seen)
+        if self._queue is not None:
+            for id in self._queue.ids:
+                encoder.ask(id, record_to_keep(self._queue.find(id)[0][0]), self._queue)
 
     def _filled(self, X: Any) -> Any:
         """An array without its gaps, where no row before had one."""
@@ -737,9 +759,7 @@ def _from_first_gap(self: Any, advance: Any, X: Any, y: Any, **options: Any) -> 
     with self._all_or_nothing():
         for rows in (slice(0, first), slice(first, None)):
             if rows.start == first:
-                self._encoder = self._new_encoder()
-                totals: Vector = self.column_totals if self.rows_seen else np.zeros(array.shape[1])
-                self._encoder.begin_unnamed(totals, self.rows_seen)
+                self._fill_gaps_from_now_on(array.shape[1])
             if len(array[rows]):
                 weigh = {} if weights is None else {"sample_weight": np.asarray(weights)[rows]}
                 traces.append(advance(self, array[rows], y[rows], **options, **weigh))

@@ -106,6 +106,9 @@ class Queue(Part):
     def __len__(self) -> int:
         return len(self._rows)
 
+    def __contains__(self, id: object) -> bool:
+        return id in self._rows
+
     @property
     def pending(self) -> int:
         """How many rows wait."""
