@@ -51,7 +51,9 @@ def draw(model: Any, losses: Any, file: Path | None) -> None:
             panel.axvline(event.row, color=color, linewidth=1.2)
             of = f" of {event.columns[0]}" if event.columns else ""
             height = top * (1.35 - 0.12 * (at % 4))
-            panel.annotate(f" {event.kind}{of}, row {event.row:,}", (event.row, height), color=color, fontsize=8)
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+            told = f"{event.kind}{of}, row {event.row:,}"
+            panel.annotate(told, (event.row + 20, height), color=color, fontsize=8, bbox=box)
         panel.set_ylim(0.0, 1.45 * top)
         panel.set_xlim(0, 1.25 * len(losses))
         panel.set_xlabel("rows")
