@@ -67,7 +67,7 @@ RARE_VARIANCE, BROAD, BROAD_ALPHA, RARE_START, LEANS = 0.1, 2.0, 1.6, 64, 0.75
 LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.1, 1.0 / 16.0, 512
 COUNTS, MOST_GROWN = 0.1, 1.75
 # Pruning: the price of a weight; rows to be sure; from where on experts without a memory are pruned, too.
-PRICE, RECALL_PRICE, SURE, LATE = 0.5, 2.0, 2048, 4096
+PRICE, STAY_PRICE, RECALL_PRICE, SURE, LATE = 0.5, 2.0, 4.0, 2048, 4096
 
 # Stacking: weights that are equal; the weight from which on the last target is followed beyond the fence.
 TIE, FOLLOWED = 1e-6, 0.1
@@ -142,8 +142,9 @@ def schedule_of(page):
 
 def fitted_at(number):
     """After which rows the expert with this number is fitted: from 512 on in turn, after its view."""
-    turn = number % 3
-    return [4, 8, 16, 32, 64, 128, 256, 576 + 64 * turn, 1152 + 128 * turn, 4224 + 128 * (number % 7)]
+    pair = number // 2
+    late = [576 + 64 * (pair % 4), 1152 + 128 * (pair % 4), 4224 + 128 * (pair % 7)]
+    return [4, 8, 16, 32, 64, 128, 256, *late]
 
 
 @dataclass(eq=False)
@@ -410,6 +411,7 @@ class Pool:
             if memory and self.rows in self.schedule[f"new atoms, memory {memory}"]:
                 self.fit(member, self.usable(self.last(3 * memory // 2)), self.max_atoms)
         self.due = self.due if self.rows < self.due else 0
+        self.fit_recalled()
         if self.rows in self.schedule["recall"]:
             self.recall()
         weights = dict(zip(self.members, self.stacking.weights()[FIRST:], strict=True))
@@ -427,15 +429,16 @@ class Pool:
         at_once = self.rows == self.due or (rare and self.rows in self.schedule["selection"])
         if rare and not at_once:
             return
-        names = {False: "selection", True: "selection, last targets"}
-        sought = [lags for lags, name in names.items() if at_once or self.rows in self.schedule[name]]
+        decides = self.rows in self.schedule["selection"]
+        first = at_once or decides
+        others = at_once or self.rows in self.schedule["selection, other views"]
         random, kept = np.random.default_rng([self.seed, self.rows]), self.usable(self.sampled())
         some = kept
         if self.rows >= SETTLED:  # rows that no view was chosen by
             some = self.usable(self.last(min(self.rows // 2, SEARCH_ROWS)))
         if not kept or not some:
             return
-        self.refit_views(sought, kept, some, random)
+        self.refit_views(first, others, decides, kept, some, random)
         costs = [self.stacking.removal_cost([i + FIRST]) for i in range(len(self.members))]
         counts = [cost >= COUNTS * max(costs) for cost in costs]
         room = self.max_atoms
@@ -464,65 +467,87 @@ class Pool:
         other = "rank" if better == "robust" else "robust"
         return spec.lags, "robust" if spec.kernel == "linear" else other if spec.other else better
 
-    def refit_views(self, sought, kept, some, random):
-        """Each at least as good as before, by leave-one-out errors; those of the views before, by key."""
+    def refit_views(self, first, others, anew, kept, some, random):
+        """Each at least as good as before, by leave-one-out errors; scalings are compared if both are new."""
         weights, Y = np.array([row.weight for row in some]), self.outputs_of(some)
         Y = Y - weights @ Y / weights.sum()
         variance = weights @ (Y**2).sum(axis=1) / weights.sum()
         Y = Y / math.sqrt(variance) if variance > 0.0 else Y
-        flags, width, specs = (
-            min(self.known_classes, MOST_FLAGS),
-            len(some[0].x),
-            [m.spec for m in self.members],
-        )
+        data = kept, some, Y, np.sqrt(weights), random
+        better, other = self.better[False], "rank" if self.better[False] == "robust" else "robust"
+        if first:
+            self.refit_view((False, better), *data)
+            if anew:
+                self.begin_anew((False, better), *data)
+        if others:
+            if self.refit_view((False, other), *data):
+                self.better[False] = self.smaller_error(False)
+            searched = [self.refit_view((True, name), *data) for name in SCALINGS]
+            if all(searched):
+                self.better[True] = self.smaller_error(True)
+
+    def smaller_error(self, lags):
+        return min(SCALINGS, key=lambda name: self.views[lags, name].error)
+
+    @property
+    def flags(self):
+        return min(self.known_classes, MOST_FLAGS)
+
+    def refit_view(self, key, kept, some, Y, roots, random):
+        """Whether it was searched for."""
+        (lags, name), old, width = key, self.views.get(key), len(some[0].x)
+        specs = [member.spec for member in self.members]
         wanted = {self.key(spec) for spec in specs if not spec.other and spec.kernel != "linear"}
-        for lags in sought:
-            errors = {}
-            for name in SCALINGS if any(spec.lags == lags for spec in specs) else ():
-                key, old = (lags, name), self.views.get((lags, name))
-                widened = old is not None and old.features < width
-                if self.rows >= SETTLED and not widened and key not in wanted:
-                    continue
-                X = self.columns(some, lags, flags, width)
-                scale = SCALINGS[name](self.columns(kept, lags, flags, width))
-                if self.rows < FIRST_METRICS:
-                    self.views[key] = View(scale, np.eye(X.shape[1]), flags=flags, features=width)
-                    continue
-                if self.rarity > 1.0:  # nothing is searched for
-                    metric = np.eye(X.shape[1])
-                    unit = half_median_distance(scale(X), metric, random)
-                    view = View(scale, metric, BROAD * unit, BROAD, BROAD_ALPHA)
-                    self.views[key] = replace(view, flags=flags, features=width)
-                    continue
-                early = self.rows <= 2 * FIRST_METRICS
-                first = early or old is None or (old.flags, old.features) != (flags, width)
-                leads = not lags and (self.rows < SETTLED or name == self.better[lags])
-                if first:
-                    old = self.beginning(name, X.shape[1]) if lags or not early else None
-                steps = 8 if self.rows <= 128 and not self.classes else 4
-                if not leads or self.rows == FIRST_METRICS:
-                    steps = 1
-                if lags and not first:
-                    steps = 2
-                data = scale, X, Y, np.sqrt(weights), SEARCH_ATOMS if leads else SEARCH_ATOMS // 2, random
-                products = None
-                if not first and self.rows >= SETTLED:
-                    products = self.expert_gradients(old, kept, random)
-                if products is not None and not lags:
-                    steps = 1
-                view = improved(old, *data, steps=steps, products=products)
-                if self.rows in FRESH_AT and leads and name == self.better[lags]:
-                    fresh = improved(None, *data, steps=2)
-                    view = fresh if fresh.error < FRESH_WINS * view.error else view
-                seen = FIRST_SIGHT[0] <= self.rows <= FIRST_SIGHT[1] and view.error >= LITTLE
-                if seen and leads and name == self.better[lags]:
-                    fresh = improved(None, *data, steps=2, first_sight=True)
-                    if fresh.error < FIRST_SIGHT_WINS * view.error:
-                        view = fresh
-                        self.log.append((self.rows, "first sight"))
-                self.views[key] = replace(view, flags=flags, features=width)
-                errors[name] = view.error
-            self.better[lags] = min(errors, key=errors.get, default=self.better[lags])
+        widened = old is not None and old.features < width
+        used = any(spec.lags == lags for spec in specs)
+        if not used or (self.rows >= SETTLED and not widened and key not in wanted):
+            return False
+        shape = {"flags": self.flags, "features": width}
+        X = self.columns(some, lags, self.flags, width)
+        scale = SCALINGS[name](self.columns(kept, lags, self.flags, width))
+        if self.rows < FIRST_METRICS:
+            self.views[key] = View(scale, np.eye(X.shape[1]), **shape)
+            return False
+        if self.rarity > 1.0:  # nothing is searched for
+            metric = np.eye(X.shape[1])
+            unit = half_median_distance(scale(X), metric, random)
+            self.views[key] = View(scale, metric, BROAD * unit, BROAD, BROAD_ALPHA, **shape)
+            return False
+        early = self.rows <= 2 * FIRST_METRICS
+        first = early or old is None or (old.flags, old.features) != (self.flags, width)
+        leads = not lags and (self.rows < SETTLED or name == self.better[lags])
+        if first:
+            old = self.beginning(name, X.shape[1]) if lags or not early else None
+        steps = 8 if self.rows <= 128 and not self.classes else 4 if self.rows < BATCHES_FROM else 2
+        if not leads or self.rows == FIRST_METRICS:
+            steps = 1
+        if lags and not first:
+            steps = 2
+        products = None
+        if not first and self.rows >= SETTLED:
+            products = self.expert_gradients(old, kept, random)
+        if products is not None and not lags:
+            steps = 1
+        atoms = SEARCH_ATOMS if leads else SEARCH_ATOMS // 2
+        view = improved(old, scale, X, Y, roots, atoms, random, steps=steps, products=products)
+        self.views[key] = replace(view, **shape)
+        return True
+
+    def begin_anew(self, key, kept, some, Y, roots, random):
+        """From the uniform metric; where little is explained, from what columns tell at first sight."""
+        best, width = self.views[key], len(some[0].x)
+        if self.rarity > 1.0 or best.features != width:
+            return
+        data = best.scale, self.columns(some, False, self.flags, width), Y, roots, SEARCH_ATOMS, random
+        if self.rows in FRESH_AT:
+            fresh = improved(None, *data, steps=2)
+            best = fresh if fresh.error < FRESH_WINS * best.error else best
+        if FIRST_SIGHT[0] <= self.rows <= FIRST_SIGHT[1] and best.error >= LITTLE:
+            fresh = improved(None, *data, steps=2, first_sight=True)
+            if fresh.error < FIRST_SIGHT_WINS * best.error:
+                best = fresh
+                self.log.append((self.rows, "first sight"))
+        self.views[key] = replace(best, flags=self.flags, features=width)
 
     def beginning(self, name, width):
         """From the view with fewer columns; new ones count like the best."""
@@ -593,7 +618,7 @@ class Pool:
         series = [i + FIRST for i, found in enumerate(of_series) if found]
         sure = min(1.0, self.rows / SURE)
         needless = sure * price * len(series)
-        if series and not self.drifts() and self.stacking.removal_cost(series) < needless:
+        if series and not self.drifts(STAY_PRICE) and self.stacking.removal_cost(series) < needless:
             self.remove(series)
         while self.rows >= LATE:
             specs = [member.spec for member in self.members]
@@ -604,12 +629,12 @@ class Pool:
                 return
             self.remove([others[int(np.argmin(costs))]])
 
-    def drifts(self):
+    def drifts(self, price):
         """Whether the short memory that stays lowers the loss by far."""
         for place, member in enumerate(self.members):
             if member.spec == self.sentinel and member.fitted is not None:
                 cost = self.stacking.removal_cost([place + FIRST])
-                price = RECALL_PRICE * math.log(max(self.stacking.rows, 2.0)) * self.usual_error()
+                price *= math.log(max(self.stacking.rows, 2.0)) * self.usual_error()
                 return price <= cost < np.inf
         return False
 
@@ -618,14 +643,27 @@ class Pool:
         there = [member.spec for member in self.members]
         gone = [spec for spec in self.specs if (spec.lags or spec.memory) and spec not in there]
         gone = [spec for spec in gone if self.key(spec) in self.views]
-        if not gone or not self.drifts():
+        if not gone or not self.drifts(RECALL_PRICE):
             return
         self.log.append((self.rows, "recalled"))
         self.stacking.add(len(gone))
-        for spec in gone:
-            self.members.append(Member(spec))
-            rows = self.usable(self.last(3 * (spec.memory or SETTLED) // 2))
-            self.fit(self.members[-1], rows, self.max_atoms)
+        self.members += [Member(spec) for spec in gone]
+
+    def fit_recalled(self):
+        """Three at the end of each chunk."""
+        steps = [step for step in (512, SETTLED, LATE) if step <= self.rows]
+        come = [
+            member
+            for member in self.members
+            if member.fitted is None
+            and (member.spec.lags or member.spec.memory)
+            and steps
+            and member.spec.start < steps[-1]
+            and self.key(member.spec) in self.views
+        ]
+        for member in come[:3]:
+            rows = self.usable(self.last(3 * (member.spec.memory or SETTLED) // 2))
+            self.fit(member, rows, self.max_atoms)
 
     def remove(self, gone):
         self.log.append((self.rows, "pruned"))

@@ -36,8 +36,8 @@ NEAREST, MOST_NEIGHBOURS, MOST_COLUMNS = 32, 16384, 32
 LATEST, PART_OF_ALL = 1024, 4
 # Their search: the power of relevances and the regularization, in units of the median distance, at first, by
 # which steps and how far; rows that are left out, among how many, and what is better.
-FIRST, STEPS, ENDS = (1.0, 0.1 / 3.16), (1.41, 3.16), ((0.5, 2.0), (1e-4, 10.0))
-LEFT_OUT, AMONG, ENOUGH, BETTER = (128, 256), 2048, 512, 0.999
+FIRST, STEPS, ENDS = (1.0, 0.1 / 3.16), (1.41, 3.16), ((0.5, 2.9), (1e-4, 10.0))
+LEFT_OUT, AMONG, ENOUGH, BETTER = (128, 192), 2048, 512, 0.999
 # Where the first is hardly nearer than the next one, all as far away count alike.
 ALIKE = 63.0 / 64.0
 
@@ -290,9 +290,9 @@ class Ridge:
         """The jitter is that of the sums now."""
         gram, products = self.sums()
         self.prior = self.penalty + jitter_of(self.penalty + gram)
-        self.at_start = self.prior + gram
         if fit:
-            self.fixed = np.linalg.solve(self.at_start, products)
+            self.at_fit = self.prior + gram
+            self.fixed = np.linalg.solve(self.at_fit, products)
 
     def theta(self):
         """Of all rows so far; of an expert that learns in batches, of those before its last fit."""
@@ -314,9 +314,9 @@ class Ridge:
         self.begin_chunk(fit=refit or self.live)
 
     def inverse_form(self, row):
-        """k^T A^-1 k with A at the start of the chunk."""
+        """k^T A^-1 k with A of the last fit."""
         k = self.features(row)[0]
-        return k @ np.linalg.solve(self.at_start, k)
+        return k @ np.linalg.solve(self.at_fit, k)
 
 
 class Logistic(Ridge):
@@ -354,13 +354,10 @@ class Logistic(Ridge):
         self.gradient = self.gradient + (K * weights[:, None]).T @ (Y - P)
 
     def step(self):
-        self.begin_chunk()
-        self.fixed = self.fixed + np.linalg.solve(self.at_start, self.gradient)
-        self.gradient = np.zeros(self.gradient.shape)
-
-    def begin_chunk(self):
         total = self.penalty + self.gram
-        self.at_start = total + jitter_of(total)
+        self.at_fit = total + jitter_of(total)
+        self.fixed = self.fixed + np.linalg.solve(self.at_fit, self.gradient)
+        self.gradient = np.zeros(self.gradient.shape)
 
     def predict(self, rows):
         return self.shares(self.features(rows))
@@ -374,7 +371,6 @@ class Logistic(Ridge):
             K, Y, weights = (np.array(part) for part in zip(*self.chunk, strict=True))
             self.fixed[-1, (self.fixed[-1] <= UNSEEN) & (Y > 0.0).any(axis=0)] = FIRST_SEEN
             self.count(K, Y, weights)
-        self.begin_chunk()
         if refit:
             self.step()
         self.chunk = []
@@ -438,9 +434,9 @@ class Neighbours:
             view, alpha = view_and_alpha(*setting)
             points = view.coordinates(rows[last]).astype(np.float32)
             errors = kriging(points[places], points, Y[last], weights[last], alpha, places) - Y[last][places]
-            return weights[last][places] @ np.sum(errors**2, axis=1)
+            return weights[last][places] @ np.sum(errors**2, axis=1) ** 0.75
 
-        rounding = 1e-12 * weights[last][places] @ np.sum(Y[last][places] ** 2, axis=1)
+        rounding = 1e-9 * weights[last][places] @ np.sum(Y[last][places] ** 2, axis=1) ** 0.75
         errors = [error(which, *FIRST) for which in range(len(views))]
         best = [int(len(views) == 2 and errors[1] < BETTER * errors[0] - rounding), *FIRST]
         smallest = errors[best[0]]

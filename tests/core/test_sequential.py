@@ -134,6 +134,8 @@ def test_what_a_coordinate_is_worth_and_the_best_without_it():
     best[rest] = np.linalg.solve(A[np.ix_(rest, rest)], c[rest])
     np.testing.assert_allclose(state.without(gone, u), best[rest], rtol=1e-6)
     assert state.removal_cost(gone, u[gone]) == pytest.approx(value(best) - value(u), rel=1e-6)
+    alone = [state.removal_cost([i], u[[i]]) for i in range(5)]
+    np.testing.assert_allclose(state.removal_costs(u), alone, rtol=1e-6)
 
 
 def test_fewer_coordinates_keep_their_rows():

@@ -59,9 +59,11 @@ def test_the_bytes_of_a_file_are_those_of_the_formula(word, rows):
     besides = p + (min(rows, r) - p) * max(1.0 - s / rows, 0.0)
     numbers = min(rows, s) * (d + 7) + besides * (d + 6)
     numbers += 2 * q * (2 * d + 2) + 2 * (d**2 + (d + 2) ** 2)
+    own = 0  # at most, of scalings that only neighbours take
     for name, expert in begun.items():
         if name.startswith("neighbours"):
             u = expert["points"].shape[1]
+            own += 2 * q * u
             numbers += (len(expert["values"]) + len(expert["latest"])) * (u / 2 + 2)
             continue
         B, u = expert["atoms"].shape
@@ -69,7 +71,7 @@ def test_the_bytes_of_a_file_are_those_of_the_formula(word, rows):
         numbers += B * u + 2 * b + b * (b + 1) // 2 + 3 * p + (u**2 if "linear" in name else 0)
     numbers += 0 if word == "tiny" else 14 * (d + 2)
     expected = 8 * numbers + 400 * (42 + (6 if p else 5) * len(begun))
-    assert len(to_bytes(model)) == pytest.approx(expected, rel=0.03)
+    assert 0.97 * expected <= len(to_bytes(model)) <= 1.03 * (expected + 8 * own)
 
 
 def test_what_a_word_sets_and_what_overrides_it():

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -24,12 +23,12 @@ from kons.learners.auto.metric_learning import relevances
 from kons.learners.auto.pool import ExpertPool
 from kons.learners.auto.quantile_scaling import QuantileScaling
 from kons.learners.auto.rows import ChunkEnd
-from kons.learners.auto.schedule import CHUNK, EARLY, LATE, SETTLED
+from kons.learners.auto.schedule import CHUNK, EARLY, SETTLED
 from kons.learners.auto.spec import STEADY, ExpertSpec
 from kons.scaling import RobustScaling
 from kons.state import Part
 
-__all__ = ["FeatureMaps", "Key"]
+__all__ = ["FeatureMaps", "Key", "Search"]
 
 Key = tuple[bool, str]
 """With or without the last targets, and the name of a scaling."""
@@ -50,98 +49,94 @@ class FeatureMaps(Part):
     def key(self, spec: ExpertSpec) -> Key:
         """Which feature map a spec takes."""
         better = self.better[spec.lags]
-        other = next(name for name in SCALINGS if name != better)
-        return spec.lags, "robust" if spec.kernel == "linear" else other if spec.alternative else better
+        chosen = _other(better) if spec.alternative else better
+        return spec.lags, "robust" if spec.kernel == "linear" else chosen
 
-    def refit(
-        self,
-        now: ChunkEnd,
-        sought: Sequence[bool],
-        kept: Matrix,
-        some: Matrix,
-        pool: ExpertPool,
-        random: np.random.Generator,
-    ) -> None:
-        """Refit the feature maps in use, those sought with or without the last targets.
+    def refit_best(self, search: Search, *, anew: bool) -> None:
+        """Refit the one without last targets in the better scaling, or find another, if asked."""
+        key = False, self.better[False]
+        self._refit(key, search)
+        if anew:
+            self._start_anew(key, search)
 
-        Scalings are read off the rows ``kept``, everything else off ``some`` of them, all with weights above
-        0.
-        """
-        rows, layout, flags, specs = now.rows, now.layout, now.flags, pool.specs
-        weights = layout.weights(some)
-        roots = np.sqrt(weights)
-        Y = _normalized(layout.outputs(some, now.outputs), weights)
-        seen = {spec.lags for spec in specs}
+    def refit_others(self, search: Search) -> None:
+        """Refit the others in use, and compare scalings."""
+        if self._refit((False, _other(self.better[False])), search):
+            self._compare(lags=False)
+        searched = [self._refit((True, name), search) for name in SCALINGS]
+        if all(searched):
+            self._compare(lags=True)
+
+    def _compare(self, lags: bool) -> None:
+        """Choose the better scaling, of two that were just searched for."""
+        self.better = {**self.better, lags: min(SCALINGS, key=lambda name: self.current[lags, name].error)}
+
+    def _refit(self, key: Key, search: Search) -> bool:
+        """Refit one, if it is in use; whether it was searched for."""
+        (lags, name), now, specs = key, search.now, search.pool.specs
+        rows, layout = now.rows, now.layout
+        old = self.current.get(key)
+        widened = old is not None and old.features < layout.width
         wanted = {self.key(spec) for spec in specs if not spec.alternative and spec.kernel != "linear"}
-        for lags in sought:
-            errors = {}
-            for name in SCALINGS:
-                key = (lags, name)
-                old = self.current.get(key)
-                widened = old is not None and old.features < layout.width
-                # Later the scaling that lost is left alone, unless there are new features.
-                if lags not in seen or not (rows < SETTLED or widened or key in wanted):
-                    continue
-                columns = layout.raw_features(some, lags, flags)
-                raw = layout.raw_features(kept, lags, flags)
-                scaling = (
-                    QuantileScaling.fit(raw, self.knots) if name == "quantile" else RobustScaling.fit(raw)
-                )
-                if rows < STEADY.start:  # only linear experts are there
-                    metric = uniform_metric(columns.shape[1])
-                    self._put(key, FeatureMap(scaling, metric, flags=flags, features=layout.width))
-                    continue
-                if now.rare:  # so few rows of other classes tell too little for a search
-                    self._put(
-                        key,
-                        replace(self._broad(scaling, columns, random), flags=flags, features=layout.width),
-                    )
-                    continue
-                known = old is not None and old.flags == flags and old.features == layout.width
-                early = rows <= 2 * STEADY.start
-                first = early or not known
-                if first:
-                    old = self._from_fewer_columns(key, columns.shape[1]) if lags or not early else None
-                leads = not lags and (rows < SETTLED or name == self.better[lags])
-                better = partial(
-                    learn_metric,
-                    scaling=scaling,
-                    X=columns,
-                    Y=Y,
-                    roots=roots,
-                    fixed=self.fixed,
-                    atoms=COMPARED_ATOMS if leads else COMPARED_ATOMS // 2,
-                    random=random,
-                )
-                # The first metrics are far from good and cheap to move; classes tell too little for that.
-                steps = 8 if rows <= 128 and not layout.classes else 4
-                if rows == STEADY.start or not leads:
-                    steps = 1
-                if lags and not first:
-                    steps = 2
-                gradients = None  # of the Gaussian kernel they are known
-                if not first and old is not None and rows >= SETTLED and self.fixed.kernel is None:
-                    gradients = pool.gradients(old, kept, layout, random)
-                if gradients is not None and not lags:
-                    steps = 1
-                feature_map = better(old, steps=steps, gradients=gradients)
-                # Whatever was found on few rows: once more from the uniform metric, and, where that leads
-                # nowhere, from what columns tell at first sight.
-                starts = [False] * (rows in (EARLY, SETTLED, LATE)) + [True] * (CHUNK < rows <= SETTLED)
-                for at_first_sight in starts if leads and name == self.better[lags] else ():
-                    if at_first_sight and feature_map.error < 0.5:
-                        continue
-                    fresh = better(None, steps=2, at_first_sight=at_first_sight)
-                    # Clearly: it starts anew; and chance can do more at first sight.
-                    if fresh.error < (0.8 if at_first_sight else 0.98) * feature_map.error:
-                        feature_map = fresh
-                self._put(key, replace(feature_map, flags=flags, features=layout.width))
-                errors[name] = feature_map.error
-            if errors:
-                self.better = {**self.better, lags: min(errors, key=lambda name: errors[name])}
+        # Later the scaling that lost is left alone, unless there are new features.
+        used = any(spec.lags == lags for spec in specs)
+        if not used or not (rows < SETTLED or widened or key in wanted):
+            return False
+        scaling, X = self._scaling(key, search), search.columns(lags)
+        if rows < STEADY.start:  # only linear experts are there
+            self._put(key, FeatureMap(scaling, uniform_metric(X.shape[1])), now)
+            return False
+        if now.rare:  # so few rows of other classes tell too little for a search
+            self._put(key, self._broad(scaling, X, search.random), now)
+            return False
+        known = old is not None and old.flags == now.flags and old.features == layout.width
+        early = rows <= 2 * STEADY.start
+        first = early or not known
+        if first:
+            old = self._from_fewer_columns(key, X.shape[1]) if lags or not early else None
+        leads = not lags and (rows < SETTLED or name == self.better[lags])
+        # The first metrics are far from good and cheap to move; classes tell too little for that.
+        steps = 8 if rows <= 128 and not layout.classes else 4 if rows < EARLY else 2
+        if rows == STEADY.start or not leads:
+            steps = 1
+        if lags and not first:
+            steps = 2
+        gradients = None  # of the Gaussian kernel they are known
+        if not first and old is not None and rows >= SETTLED and self.fixed.kernel is None:
+            gradients = search.pool.gradients(old, search.kept, layout, search.random)
+        if gradients is not None and not lags:
+            steps = 1
+        atoms = COMPARED_ATOMS if leads else COMPARED_ATOMS // 2
+        found = search.learn_metric(old, scaling, lags, self.fixed, atoms, steps, gradients=gradients)
+        self._put(key, found, now)
+        return True
 
-    def _put(self, key: Key, feature_map: FeatureMap) -> None:
-        self.current = {**self.current, key: feature_map}
+    def _start_anew(self, key: Key, search: Search) -> None:
+        """Once more from the uniform metric, and, where that leads nowhere, from what columns tell.
+
+        Whatever was found on few rows is not the best there is.
+        """
+        now, rows, best = search.now, search.now.rows, self.current.get(key)
+        if best is None or now.rare or rows < 2 * CHUNK or best.features != now.layout.width:
+            return
+        for at_first_sight in [False] * (rows >= EARLY) + [True] * (rows < 2 * SETTLED):
+            if at_first_sight and best.error < 0.5:
+                continue
+            fresh = search.learn_metric(
+                None, best.scaling, key[0], self.fixed, COMPARED_ATOMS, 2, at_first_sight=at_first_sight
+            )
+            # Clearly: it starts anew; and chance can do more at first sight.
+            if fresh.error < (0.8 if at_first_sight else 0.98) * best.error:
+                best = fresh
+                self._put(key, fresh, now)
+
+    def _scaling(self, key: Key, search: Search) -> Scaling:
+        raw = search.now.layout.raw_features(search.kept, key[0], search.now.flags)
+        return QuantileScaling.fit(raw, self.knots) if key[1] == "quantile" else RobustScaling.fit(raw)
+
+    def _put(self, key: Key, feature_map: FeatureMap, now: ChunkEnd) -> None:
+        new = replace(feature_map, flags=now.flags, features=now.layout.width)
+        self.current = {**self.current, key: new}
 
     def _broad(self, scaling: Scaling, X: Matrix, random: np.random.Generator) -> FeatureMap:
         """All features alike, twice the usual bandwidth and 16 times the usual regularization: no search."""
@@ -161,6 +156,50 @@ class FeatureMaps(Part):
         else:
             metric[:features, :features] = plain.metric
         return replace(plain, metric=metric)
+
+
+def _other(scaling: str) -> str:
+    return next(name for name in SCALINGS if name != scaling)
+
+
+class Search:
+    """The rows by which feature maps are found: ``some`` of those kept."""
+
+    def __init__(
+        self, now: ChunkEnd, kept: Matrix, some: Matrix, pool: ExpertPool, random: np.random.Generator
+    ) -> None:
+        self.now, self.kept, self.pool, self.random = now, kept, pool, random
+        weights = now.layout.weights(some)
+        self._some, self._roots = some, np.sqrt(weights)
+        self._Y = _normalized(now.layout.outputs(some, now.outputs), weights)
+
+    def columns(self, lags: bool) -> Matrix:
+        """Of some rows, with or without the last targets."""
+        return self.now.layout.raw_features(self._some, lags, self.now.flags)
+
+    def learn_metric(
+        self,
+        old: FeatureMap | None,
+        scaling: Scaling,
+        lags: bool,
+        fixed: Fixed,
+        atoms: int,
+        steps: int,
+        **options: Any,
+    ) -> FeatureMap:
+        """See :func:`~kons.learners.auto.feature_map.learn_metric`."""
+        return learn_metric(
+            old,
+            scaling,
+            self.columns(lags),
+            self._Y,
+            self._roots,
+            fixed,
+            atoms=atoms,
+            steps=steps,
+            random=self.random,
+            **options,
+        )
 
 
 def _normalized(Y: Matrix, weights: Matrix) -> Matrix:

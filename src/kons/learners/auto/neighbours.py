@@ -140,7 +140,10 @@ class Neighbours(Part):
         return predictions
 
     def leave_one_out(self, places: NDArray[np.int64]) -> float:
-        """Sum of squared errors at some of the latest rows, each predicted by all others."""
+        """``sum w |error|^1.5`` at some of the latest rows, each predicted by all others.
+
+        Not squares: of them a few rows decide, and it takes twice as many to choose as well.
+        """
         U = self.latest[places].astype(np.float64)
         first = len(self._leaves[3])
         return float(_leave_one_out(U, first + places, self.kept(), self.regularization))
@@ -219,7 +222,7 @@ def fit_neighbours(
     # In no case more rows, for each of some eight errors costs 2 to 5 ms then.
     last = slice(max(len(Y) - 2048, 0), None)
     roots, columns, outputs = np.sqrt(weights), len(sizes), Y.shape[1]
-    places = np.sort(random.permutation(len(Y[last]))[: 128 if len(Y) < 2048 else 256])
+    places = np.sort(random.permutation(len(Y[last]))[: 128 if len(Y) < 2048 else 192])
     others = np.roll(places, len(places) // 2)
     tried: dict[tuple[float, ...], float] = {}
 
@@ -236,12 +239,12 @@ def fit_neighbours(
         return tried[setting]
 
     # What is better by less than a thousandth, or by what is rounding beside the targets, is not better.
-    rounding = 1e-12 * float(roots[last][places] ** 2 @ np.sum(Y[last][places] ** 2, axis=1))
+    rounding = 1e-9 * float(roots[last][places] ** 2 @ np.sum(Y[last][places] ** 2, axis=1) ** 0.75)
     best: tuple[float, ...] = (0, 1.0, 0.1 / 3.16 if regularization is None else regularization)
     for which in range(1, len(candidates)):
         if error((which, *best[1:])) < 0.999 * error(best) - rounding:
             best = (which, *best[1:])
-    axes = [(1, 1.41, 0.5, 2.0), (2, 3.16, 1e-4, 10.0)][: 1 if regularization is not None else 2]
+    axes = [(1, 1.41, 0.5, 2.9), (2, 3.16, 1e-4, 10.0)][: 1 if regularization is not None else 2]
     for axis, step, least, largest in axes if len(Y) >= EARLY else ():
         for factor in (1.0 / step, step):
             start = best
@@ -273,8 +276,10 @@ def _leave_one_out(U: Matrix, places: Integers, kept: Kept, regularization: floa
     for i in range(len(U)):
         predict_around(U[i], kept, regularization, places[i], prediction)
         at, its = (places[i], values) if places[i] < len(values) else (places[i] - len(values), later)
+        error = 0.0
         for o in range(outputs):
-            total += its[at, outputs] * (prediction[o] - its[at, o] / its[at, outputs]) ** 2
+            error += (prediction[o] - its[at, o] / its[at, outputs]) ** 2
+        total += its[at, outputs] * error**0.75
     return total
 
 
@@ -318,13 +323,14 @@ def predict_around(u: Vector, kept: Kept, regularization: float, excluded: int, 
             # is among the nearest may be a matter of rounding.
             roots[i] = math.sqrt(its[i, outputs] * max(1.0 - distances[i] / distances[NEAREST], 0.0))
         for i in range(NEAREST):
-            for j in range(NEAREST):
+            until = i + 1  # the lower triangle
+            for j in range(until):
                 apart[j] = distances[i] + distances[j]
             for c in range(columns):
                 x = here[c, i]
-                for j in range(NEAREST):
+                for j in range(until):
                     apart[j] -= abs(x - here[c, j])
-            for j in range(NEAREST):
+            for j in range(until):
                 scaled[i, j] = roots[i] * roots[j] * apart[j]
             prior[i, i] = regularization
         if weigh_targets(prior, scaled, L, roots, weights):

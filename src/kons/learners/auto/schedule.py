@@ -7,7 +7,7 @@
     pruning     at 512, 1024 and 2048 rows, then every 4096
     recall      of short memories that were pruned: every 512 rows
     selection   at powers of two up to 1024, and at 4096: feature maps, and experts in them; from 512 on
-                feature maps with last targets, and experts, in the chunks after it, lest one row wait for all
+                part by part in the chunks after it, lest one row wait for all
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ __all__ = [
     "doubled",
     "fits",
     "is_selection_step",
+    "last_step",
     "may_recall",
     "next_boundary",
     "prunes",
     "refits",
-    "seeks_with_lags",
+    "seeks_others",
 ]
 
 #: Rows in a chunk of the first thousand, and in the longest: then a call's own cost counts more.
@@ -114,10 +115,10 @@ def is_selection_step(rows: int) -> bool:
     return doubled(rows) and (rows <= SETTLED or rows == LATE)
 
 
-def seeks_with_lags(rows: int) -> bool:
-    """Whether feature maps that see the last targets are due.
+def seeks_others(rows: int) -> bool:
+    """Whether the other feature maps are due: of the scaling that is not the better one, and of last targets.
 
-    >>> [rows for rows in range(200, 40000) if seeks_with_lags(rows)]
+    >>> [rows for rows in range(200, 40000) if seeks_others(rows)]
     [256, 576, 1152, 4224]
     """
     return _chunks_after_selection(rows) == (1 if rows >= EARLY else 0)
@@ -126,20 +127,29 @@ def seeks_with_lags(rows: int) -> bool:
 def fits(rows: int, number: int) -> bool:
     """Whether the expert with this number among all is due to be fitted.
 
-    Before 512 rows that is soon done; then every third one in a chunk, and from 4096 on every seventh, so
-    that the dearest come apart.
+    Before 512 rows that is soon done; then by twos in a chunk, in turns of four chunks, and from 4096 on of
+    seven, so that the dearest come apart.
 
-    >>> [[rows for rows in range(200, 40000) if fits(rows, number)] for number in (0, 8, 9)]
-    [[256, 576, 1152, 4224], [256, 704, 1408, 4352], [256, 576, 1152, 4480]]
+    >>> [[rows for rows in range(200, 40000) if fits(rows, number)] for number in (0, 3, 9)]
+    [[256, 576, 1152, 4224], [256, 640, 1280, 4352], [256, 576, 1152, 4736]]
     """
-    turns = 7 if rows >= LATE else 3
-    return _chunks_after_selection(rows) == (1 + number % turns if rows >= EARLY else 0)
+    turn = number // 2 % (7 if rows >= LATE else 4)
+    return _chunks_after_selection(rows) == (1 + turn if rows >= EARLY else 0)
+
+
+def last_step(rows: int) -> int:
+    """The latest selection step, from 512 rows on.
+
+    >>> [last_step(rows) for rows in (512, 4095, 40000)]
+    [512, 1024, 4096]
+    """
+    return LATE if rows >= LATE else min(SETTLED, 1 << rows.bit_length() - 1)
 
 
 def _chunks_after_selection(rows: int) -> int:
     """0 at a selection step; -1 at what is no end of a chunk."""
     if rows < EARLY:
         return 0 if is_selection_step(rows) else -1
-    step = LATE if rows >= LATE else min(SETTLED, 1 << rows.bit_length() - 1)
+    step = last_step(rows)
     chunks, left = divmod(rows - step, CHUNK if step < SETTLED else LONGEST)
     return -1 if left else chunks

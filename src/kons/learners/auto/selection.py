@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.feature_map import SCALINGS, CachedFeatures, FeatureMap
-from kons.learners.auto.feature_maps import FeatureMaps
+from kons.learners.auto.feature_maps import FeatureMaps, Search
 from kons.learners.auto.pool import ExpertPool, Slot, fit_expert
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import ChunkEnd, Layout
@@ -31,9 +31,10 @@ from kons.learners.auto.schedule import (
     SETTLED,
     fits,
     is_selection_step,
+    last_step,
     may_recall,
     prunes,
-    seeks_with_lags,
+    seeks_others,
 )
 from kons.learners.auto.spec import (
     BASELINES,
@@ -122,6 +123,7 @@ class Selection(Part):
             renewed = memory and slot.spec.kernel != "neighbours" and now.rows % _renewal(memory) == 0
             if renewed and old is not None and not (step or at_once):
                 self._fit(i, now, self._remembered(memory, now), self._max_atoms)
+        self._fit_recalled(now)
         if may_recall(now.rows):
             self._recall(now)
         # An expert that is not fitted repeats the others, and its weight says nothing.
@@ -133,14 +135,15 @@ class Selection(Part):
 
     def _select(self, now: ChunkEnd, at_once: bool) -> None:
         """A selection, or the part of one that is due."""
-        sought, fitted = [False, True], [True for _ in self.pool.specs]
+        step = is_selection_step(now.rows)
+        first = others = True
+        fitted = [True for _ in self.pool.specs]
         if not at_once:
             in_turn = self._in_turn and not now.rare
-            due = (is_selection_step(now.rows), seeks_with_lags(now.rows)) if in_turn else ()
-            sought = [lags for lags, is_due in zip(sought, due, strict=False) if is_due]
+            first, others = in_turn and step, in_turn and seeks_others(now.rows)
             numbers = (self.all_specs.index(spec) for spec in self.pool.specs)
             fitted = [in_turn and fits(now.rows, number) for number in numbers]
-        if not sought and not any(fitted):
+        if not (first or others or any(fitted)):
             return
         random = np.random.default_rng([self._seed, now.rows])
         kept = now.believed(self._reservoir.sampled())
@@ -149,7 +152,11 @@ class Selection(Part):
             some = now.believed(self._reservoir.last(min(now.rows // 2, SETTLED)))
         if not len(kept) or not len(some):
             return
-        self.feature_maps.refit(now, sought, kept, some, self.pool, random)
+        search = Search(now, kept, some, self.pool, random)
+        if first:
+            self.feature_maps.refit_best(search, anew=step)
+        if others:
+            self.feature_maps.refit_others(search)
         seen, counting = CachedFeatures(kept, now.layout), self._counting()
         room = self._room(now, len(counting))
         for i, slot in enumerate(self.pool.slots):
@@ -190,8 +197,8 @@ class Selection(Part):
 
     def _counting(self) -> set[int]:
         """The slots worth some work: those whose removal costs a tenth of what that of the best one costs."""
-        costs = [self.stacking.removal_cost([i + BASELINES]) for i in range(len(self.pool))]
-        return {i for i, cost in enumerate(costs) if cost >= COUNTS * max(costs)}
+        costs = self.stacking.removal_costs()[BASELINES:]
+        return set(np.flatnonzero(costs >= COUNTS * costs.max(initial=0.0)).tolist())
 
     def _room(self, now: ChunkEnd, count: int) -> int:
         """Atoms of each of so many that count: to them is given on what others cost that were pruned.
@@ -218,41 +225,55 @@ class Selection(Part):
         specs = self.pool.specs
         series = [i + BASELINES for i, spec in enumerate(specs) if spec.of_series and spec != self.sentinel]
         needless = min(1.0, now.rows / 2048) * bar * len(series)
-        if series and not self._drifts(now) and stacking.removal_cost(series) < needless:
+        if series and not self._drifts(now, 2.0) and stacking.removal_cost(series) < needless:
             self._remove(series)
         while now.rows >= LATE:
             specs = self.pool.specs
             needed = [spec for spec in specs if spec == STEADY or (spec.logistic and now.rare)]
             steady = [i + BASELINES for i, spec in enumerate(specs) if not spec.memory and spec not in needed]
-            costs = [stacking.removal_cost([i]) for i in steady]
-            if not costs or min(costs) > bar:
+            costs = stacking.removal_costs()[steady]
+            if costs.min(initial=np.inf) > bar:
                 return
             self._remove([steady[int(np.argmin(costs))]])
 
-    def _drifts(self, now: ChunkEnd) -> bool:
+    def _drifts(self, now: ChunkEnd, bar: float) -> bool:
         """Whether the sentinel is of use beside the long memories: of a function that stays, they know more.
 
-        The bar is four times that of pruning: where nothing moves it is passed once in ten thousand looks.
+        The bar is four times that of pruning for others to stay, eight times for them to come back: at four,
+        atoms other than those of the long memories were worth as much on some sets where nothing moves.
         """
         specs = self.pool.specs
         if self.sentinel not in specs:
             return False
         place = specs.index(self.sentinel)
         cost = self.stacking.removal_cost([place + BASELINES])
-        bar = 2.0 * math.log(max(self.stacking.memory, 2.0)) * now.error
+        bar *= math.log(max(self.stacking.memory, 2.0)) * now.error
         return self.pool.slots[place].expert is not None and bar <= cost < np.inf
 
     def _recall(self, now: ChunkEnd) -> None:
-        """Bring the experts of a series back where there is drift. They start from the last rows."""
+        """Bring the experts of a series back where there is drift."""
         specs, known = self.pool.specs, self.feature_maps.current
         gone = [spec for spec in self.all_specs if spec.of_series and spec not in specs]
         gone = [spec for spec in gone if self.feature_maps.key(spec) in known]
-        if not gone or not self._drifts(now):
+        if gone and self._drifts(now, 4.0):
+            self.stacking.add(len(gone))
+            self.pool.slots.extend(Slot(spec) for spec in gone)
+
+    def _fit_recalled(self, now: ChunkEnd) -> None:
+        """Three at a time start from the last rows."""
+        if now.rows < EARLY:
             return
-        self.stacking.add(len(gone))
-        for spec in gone:
-            self.pool.slots.append(Slot(spec))
-            self._fit(len(self.pool) - 1, now, self._remembered(spec.memory or SETTLED, now), self._max_atoms)
+        recalled = [
+            i
+            for i, slot in enumerate(self.pool.slots)
+            if slot.expert is None
+            and slot.spec.of_series
+            and slot.spec.start < last_step(now.rows)
+            and self.feature_maps.key(slot.spec) in self.feature_maps.current
+        ]
+        for i in recalled[:3]:
+            memory = self.pool.slots[i].spec.memory
+            self._fit(i, now, self._remembered(memory or SETTLED, now), self._max_atoms)
 
     def _remove(self, columns: list[int]) -> None:
         self.stacking.remove(columns)

@@ -148,6 +148,12 @@ class Stacking(Part):
             return np.inf
         return self.moved.removal_cost(experts, self.weights[experts])
 
+    def removal_costs(self) -> Vector:
+        """Of each expert alone."""
+        if (self.prior >= FIXED).all():
+            return np.full(len(self.prior), np.inf)
+        return self.moved.removal_costs(self.weights)
+
     def remove(self, experts: Sequence[int]) -> None:
         """These experts go; the others take the weights that are best without them, and start from there."""
         rest = np.setdiff1d(np.arange(len(self.start)), experts)
