@@ -1,14 +1,15 @@
 """Are breaks noticed, creeping before it has done harm, and quiet streams left in peace?
 
 A *break* counts where the loss of the model as it was, frozen there, over the 500 rows behind it is at least
-twice that of the 500 before. It is noticed if an alarm is raised within 200 rows. On *creeping* streams a model is
-frozen at row 2,000; an alarm behind row 500 should come before the end of the first window of 1,000 rows in
-which the frozen one has twice its loss. On *quiet* streams every alarm is a false one. Streams are those of
+twice that of the 500 before. It is noticed if an alarm is raised within 200 rows. On *creeping* streams a
+model is frozen at row 2,000; an alarm behind row 500 should come before the end of the first window of 1,000
+rows in which the frozen one has twice its loss. On *quiet* streams every alarm is a false one. Streams are those of
 ``benchmarks.drift``, without those that make a turn in 400,000 rows: 16,000 of these are quiet to the eye.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -46,14 +47,14 @@ def alarms(model: Any) -> list[int]:
 
 
 def play_breaks(moving: Moving, learner: str) -> list[tuple[bool, int | None]]:
-    """Of each break whether it doubles the loss of the frozen model, and after how many rows it is noticed."""
+    """Of each break whether it doubles the loss of the frozen model, and when it is noticed."""
     X, y = np.ascontiguousarray(moving.stream.X), moving.stream.y
     model = for_task(moving.stream.task, learner)
     told: list[int] = []
     model.on_event = lambda event: told.append(event.last) if event.severity == "alarm" else None
     before, found = np.empty(0), []
     edges = [0, *(row for row in BREAKS[moving.name] if row + SPAN <= len(X)), len(X)]
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         if start:
             rows = slice(start, start + SPAN)
             frozen = losses(model.predict(X[rows]), y[rows], moving.classes).mean()

@@ -32,7 +32,7 @@ from kons.learners.reasons import Explanation, explain
 from kons.learners.sample import RowSample
 from kons.learners.trace import Trace
 from kons.learners.turns import Turn, in_turn, marked, takes_turns
-from kons.learners.watch import FOUND, GAP, NUMBER, Watch
+from kons.learners.watch import FOUND, GAP, HELD, NUMBER, Watch
 from kons.scaling import RobustScaling
 from kons.state import Field, Inner, fields
 from kons.tables import Encoder, Growth, Records, is_table, record_to_keep, records_of
@@ -43,7 +43,6 @@ __all__ = ["TakesTables"]
 ABOUT_ROWS = ("predict", "predict_proba", "decision_function", "novelty")
 ABOUT_ONE = ("predict_one", "predict_proba_one", "row_to_keep")
 LEVEL = "new level"
-IN_ONE_PIECE = (8,)
 #: All that reads or writes what was learned: see :mod:`kons.learners.turns`.
 IN_TURN = (
     *("advance", "learn_one", *ABOUT_ROWS, *ABOUT_ONE, "ask", "tell", "forget", "learn_kept_row"),
@@ -238,7 +237,7 @@ class TakesTables(Learner):
     def _look_at_held(self) -> None:
         """Look at single rows that wait for others: when these are there does not matter."""
         watch = self.watch
-        if watch is not None and watch.holds:
+        if watch is not None and watch.held:
             first = watch.rows
             rows, told = watch.learn_held(self.labelled)
             self._noticed(told, rows, first)
@@ -246,7 +245,7 @@ class TakesTables(Learner):
     @property
     def rows_noted(self) -> int:
         """How many rows were looked at: all since this version."""
-        return 0 if self.watch is None else self.watch.rows + self.watch.holds
+        return 0 if self.watch is None else self.watch.rows + len(self.watch.held)
 
     def _note(self, X: Any, y: Any, before: int, predictions: Any = None) -> None:
         """Rows, encoded, were learned: keep some, look at all, unless who learned them has. Cannot fail."""
@@ -285,7 +284,7 @@ class TakesTables(Learner):
         watch = self.watch
         assert watch is not None
         self._look_at_held()
-        if watch.planned != rows.shape[1]:
+        if watch.width != rows.shape[1]:
             watch.plan(*self._roles(rows.shape[1]))
         first = watch.rows
         self._noticed(watch.learn(rows, targets, losses, self.labelled), rows, first)
@@ -308,10 +307,9 @@ class TakesTables(Learner):
         if watch is None or (sample is not None and sample.rows == sample.next):
             self._note([x], [y], before, [prediction])
             return
-        if not (type(x) is ndarray and x.dtype is FLOAT64 and x.strides == IN_ONE_PIECE):
-            x = np.ascontiguousarray(np.asarray(x, dtype=np.float64).ravel())
+        x = np.asarray(x, dtype=np.float64).ravel()
         target = y if type(y) is float and not self.labelled else self._as_target(y)
-        if len(x) != watch.planned or type(target) not in (float, int):
+        if len(x) != watch.width or type(target) not in (float, int):
             self._note([x], [y], before, [prediction])
             return
         loss = math.nan
@@ -322,7 +320,9 @@ class TakesTables(Learner):
             loss = min(error * error, 1e300)
         if sample is not None:
             sample.rows += 1
-        if watch.hold(x, target, loss) or self.on_event is not None:
+        watch.numeric = not self.labelled
+        watch.held.append((x.tobytes(), float(target), loss))
+        if len(watch.held) == HELD or self.on_event is not None:
             self._look_at_held()
 
     def _new_levels(self) -> list[tuple[Any, ...]]:
@@ -657,19 +657,40 @@ def _learning_one(verb: Any) -> Any:
         if self.inside:
             verb(self, x, y)
             return
-        before, asked, prediction = self.rows_noted, self._turn.asked, self._answer
-        self._turn.asked = None
-        vars(self).pop("_answer", None)
-        if prediction is None and asked is not None and asked[2] == before and _same(asked[0], raw):
+        watch, turn, prediction = self.watch, self._turn, self._answer
+        asked, turn.asked = turn.asked, None
+        before = 0 if watch is None else watch.rows + len(watch.held)
+        row = x.tobytes() if type(x) is ndarray and x.dtype is FLOAT64 and x.ndim == 1 else None
+        if prediction is not None:
+            vars(self).pop("_answer", None)
+        elif asked is not None and asked[2] == before and _same(asked[0], row if raw is x else raw):
             prediction = asked[1]
-        elif prediction is None:
+        else:
             encoder = self._encoder
             with contextlib.suppress(KonsError):  # one that learns otherwise than it predicts
                 prediction = self.predict_one(raw if encoder is not None and encoder.unnamed else x)
+            turn.asked = None
         verb(self, x, y)
-        self._turn.asked = None
-        if self.rows_noted == before:
+        watch, sample = self.watch, self.row_sample
+        if watch is None or watch.rows + len(watch.held) != before:
+            if self.rows_noted == before:
+                self._note_one(x, y, before, prediction)
+        elif (
+            row is None
+            or not watch.numeric
+            or type(y) is not float
+            or type(prediction) is not float
+            or len(x) != watch.width
+            or (sample is not None and sample.rows == sample.next)
+        ):
             self._note_one(x, y, before, prediction)
+        else:  # as there, at the least cost
+            if sample is not None:
+                sample.rows += 1
+            error = prediction - y
+            watch.held.append((row, y, min(error * error, 1e300)))
+            if len(watch.held) == HELD or self.on_event is not None:
+                self._look_at_held()
 
     @functools.wraps(verb)
     def learn_one(self: Any, x: Any, y: Any) -> None:
@@ -711,10 +732,8 @@ def _remembered(x: Any) -> Any:
 
 
 def _same(asked: Any, x: Any) -> bool:
-    if type(x) is ndarray:
-        return bool(asked == x.tobytes())
     try:
-        return type(x) is dict and bool(asked == x)
+        return type(x) in (bytes, dict) and bool(asked == x)
     except (TypeError, ValueError):  # of arrays, nobody can say whether they are equal
         return False
 

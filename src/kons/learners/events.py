@@ -76,14 +76,18 @@ class Event:
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        time = None if self.time is None else str(self.time)
+        time = None if self.time is None else _shown(self.time)
         return asdict(self) | {"time": time, "columns": [*map(str, self.columns)]}
 
     def __str__(self) -> str:
         of = f" of {', '.join(map(str, self.columns))}" if self.columns else ""
-        when = "" if self.time is None else f" ({self.time})"
+        when = "" if self.time is None else f" ({_shown(self.time)})"
         often = "" if self.count == 1 else f", {self.count} times until row {self.last:,}"
         return f"{self.severity}: {self.kind}{of} at row {self.row:,}{when}, {self.size:.3g}{often}"
+
+
+def _shown(time: Any) -> str:
+    return str(time).removesuffix(".000000").removesuffix(":00")
 
 
 class _Events(Field):

@@ -170,7 +170,7 @@ class StreamConsumer(TakesTables, Part, ABC):
             raise stored.error("its sample of rows has other features or targets than rows have")
         watch = self.watch
         if watch is not None and (
-            watch.planned > (self._width or 0) or (sample is not None and watch.rows != sample.rows)
+            watch.width > (self._width or 0) or (sample is not None and watch.rows != sample.rows)
         ):
             raise stored.error("other columns or rows were watched than those it learned")
 

@@ -90,9 +90,11 @@ class Watch(Part):
         self.statistics: Matrix = np.zeros((2, PER_COLUMN))
         self.log = EventLog()
         self._out: Matrix = np.empty((0, 4))
-        #: Single rows wait here for others, and how many do: a loop over 64 costs what one of its calls does.
-        self.held, self.held_targets = np.zeros((0, 0)), np.zeros(HELD)
-        self.held_losses, self.holds = np.zeros(HELD), 0
+        #: Single rows wait here for others, as bytes, with their target and loss: one call for some of them.
+        self.held: list[tuple[bytes, float, float]] = []
+        #: Features that are watched, or known not to be, and whether targets are numbers; None: not known.
+        self.width = 0
+        self.numeric: bool | None = None
 
     @property
     def columns(self) -> Matrix:
@@ -104,17 +106,12 @@ class Watch(Part):
         """Those of the target and of the loss; a view."""
         return self.statistics[:2].reshape(-1)
 
-    @property
-    def planned(self) -> int:
-        """Features that are watched, or known not to be."""
-        return len(self.statistics) - 2
-
     def plan(self, roles: Any, gaps: Any) -> None:
         """What the features are, and where each number's gaps are told, -1: nowhere."""
-        more = np.zeros((len(roles) - self.planned, PER_COLUMN))
+        self.width = len(roles)
+        more = np.zeros((len(roles) - len(self.columns), PER_COLUMN))
         self.statistics = np.vstack([self.statistics, more])
         self.columns[:, ROLE], self.columns[:, GAP_AT] = roles, gaps
-        self.held = np.zeros((HELD, len(roles)))
 
     def learn(self, X: Matrix, y: Vector, losses: Vector, labelled: bool) -> list[Told]:
         """Rows in order; what was noticed: row, kind (in :data:`FOUND`), feature or -1, size."""
@@ -127,18 +124,12 @@ class Watch(Part):
             found += self._found(count)
         return found
 
-    def hold(self, x: Vector, y: float, loss: float) -> bool:
-        """Let a single row wait for others; whether there is no room for another one."""
-        at = self.holds
-        self.held[at], self.held_targets[at], self.held_losses[at] = x, y, loss
-        self.holds = at + 1
-        return at + 1 == HELD
-
     def learn_held(self, labelled: bool) -> tuple[Matrix, list[Told]]:
         """The rows that waited, and what :meth:`learn` finds in them."""
-        count, self.holds = self.holds, 0
-        rows = self.held[:count]
-        return rows, self.learn(rows, self.held_targets[:count], self.held_losses[:count], labelled)
+        held, self.held = self.held, []
+        rows, targets, losses = zip(*held, strict=True)
+        X = np.frombuffer(b"".join(rows)).reshape(len(rows), -1)
+        return X, self.learn(X, np.array(targets), np.array(losses), labelled)
 
     def _room(self) -> Matrix:
         """For what is found in some rows, or in one at least."""
@@ -157,7 +148,7 @@ class Watch(Part):
         known = np.isin(roles, (NOTHING, NUMBER, GAP)) & np.isin(gaps, np.arange(-1, len(gaps)))
         if not known.all():
             raise stored.error("its columns hold something else than what their features are")
-        self.held = np.zeros((HELD, len(gaps)))
+        self.width = len(gaps)
 
 
 @inner
