@@ -3,8 +3,8 @@
 A *break* counts where the loss of the model as it was, frozen there, over the 500 rows behind it is at least
 twice that of the 500 before. It is noticed if an alarm is raised within 200 rows. On *creeping* streams a
 model is frozen at row 2,000; an alarm behind row 500 should come before the end of the first window of 1,000
-rows in which the frozen one has twice its loss. On *quiet* streams every alarm is a false one. Streams are those of
-``benchmarks.drift``, without those that make a turn in 400,000 rows: 16,000 of these are quiet to the eye.
+rows in which the frozen one has twice its loss. On *quiet* streams every alarm is a false one. Streams are
+those of ``benchmarks.drift``, without those that make a turn in 400,000 rows: 16,000 of these are quiet.
 """
 
 from __future__ import annotations
