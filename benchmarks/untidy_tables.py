@@ -35,10 +35,10 @@ class _File(NamedTuple):
 
 
 FILES = {
-    "adult": _File("income_status", 0.146),
-    "melbourne": _File("Price", 300_000.0),
-    "diamonds": _File("price", 629.0),
-    "metro_traffic": _File("traffic_volume", 336.0, time_ordered=True),
+    "adult": _File("income_status", 0.142),
+    "melbourne": _File("Price", 285_000.0),
+    "diamonds": _File("price", 600.0),
+    "metro_traffic": _File("traffic_volume", 320.0, time_ordered=True),
 }
 
 

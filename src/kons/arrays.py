@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 import numbers
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -247,6 +247,14 @@ def require_flag(value: Any, name: str) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     raise ConfigurationError(f"{name} is {value!r}, expected True or False.")
+
+
+def require_word(value: Any, name: str, known: Iterable[str]) -> str:
+    """One of the words that are known, or :class:`ConfigurationError`."""
+    if isinstance(value, str) and value in known:
+        return value
+    words = " or ".join(f'"{word}"' for word in known)
+    raise ConfigurationError(f"{name} is {value!r}, expected {words}.")
 
 
 def require_integer(value: Any, name: str, *, at_least: int, at_most: int | None = None) -> int:

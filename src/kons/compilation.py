@@ -62,16 +62,19 @@ MODULES = (
     "kons.core.one_row",
     "kons.core.quadratic_loops",
     "kons.core.replay",
+    "kons.core.residual_scale",
     "kons.core.window",
     "kons.evaluation.intervals",
     "kons.evaluation.second_order",
     "kons.kernels.distances",
     "kons.learners.auto.calibration",
+    "kons.learners.auto.doubts",
     "kons.learners.auto.nearest",
     "kons.learners.auto.neighbours",
     "kons.learners.auto.quantile_scaling",
     "kons.learners.auto.row_loops",
     "kons.learners.auto.stacking",
+    "kons.learners.predictive",
     "kons.learners.units",
     "kons.learners.watch",
     "kons.losses.builtin",
@@ -195,9 +198,11 @@ def _numba_type(hint: Any) -> types.Type:
     plain = {int: types.int64, float: types.float64, bool: types.boolean}
     if hint in plain:
         return plain[hint]
+    if hasattr(hint, "_fields"):  # a NamedTuple: one argument instead of many
+        kinds = [_numba_type(each) for each in get_type_hints(hint, include_extras=True).values()]
+        return types.BaseTuple.from_types(kinds, hint)  # type: ignore[no-untyped-call, no-any-return]
     if get_origin(hint) is tuple:
-        kinds: types.Type = types.Tuple([_numba_type(each) for each in get_args(hint)])  # type: ignore[no-untyped-call]
-        return kinds
+        return types.Tuple([_numba_type(each) for each in get_args(hint)])  # type: ignore[no-untyped-call]
     (layout,) = (given for given in getattr(hint, "__metadata__", ()) if isinstance(given, Layout))
     # NumPy's own memory is aligned, and so is what came through kons.arrays.
     return types.Array(numba.from_dtype(layout.dtype), layout.dimensions, "C", readonly=layout.read_only)

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from kons.arrays import MOST_POINTS, require_integer, require_number
+from kons.arrays import MOST_POINTS, require_integer, require_number, require_word
 from kons.core.budget import WHEN_FULL
 from kons.core.leverage import keep_probability
 from kons.errors import ConfigurationError
@@ -45,9 +45,7 @@ class Budget:
     def __post_init__(self) -> None:
         points = require_integer(self.points, "points", at_least=1, at_most=MOST_POINTS)
         object.__setattr__(self, "points", points)
-        if self.when_full not in WHEN_FULL:
-            words = " or ".join(f'"{word}"' for word in WHEN_FULL)
-            raise ConfigurationError(f"when_full is {self.when_full!r}, expected {words}.")
+        require_word(self.when_full, "when_full", WHEN_FULL)
         if self.largest != math.inf:
             object.__setattr__(self, "largest", require_number(self.largest, "largest", above=0.0))
 
@@ -85,8 +83,7 @@ class Dependence:
     def __post_init__(self) -> None:
         tolerance = require_number(self.tolerance, "tolerance", at_least=0.0, below=1.0)
         object.__setattr__(self, "tolerance", tolerance)
-        if self.when_full not in ("freeze", "replace"):
-            raise ConfigurationError(f'when_full is {self.when_full!r}, expected "freeze" or "replace".')
+        require_word(self.when_full, "when_full", ("freeze", "replace"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -327,7 +327,8 @@ class Inner(Field):
     """A part inside, that is there before anything is loaded; or None, then and now.
 
     ``ends``: it may have become None by the time it was saved. ``make``: it is made for being loaded, of the
-    part that has it. ``left_out``: a file does not have it while it is None.
+    part that has it. ``left_out``: a file does not have it while it is None. ``sizes``: those of its own, of
+    the part that has it and its sizes.
     """
 
     undoes = True
@@ -338,8 +339,9 @@ class Inner(Field):
         ends: bool = False,
         make: Callable[[Any], Any] | None = None,
         left_out: bool = False,
+        sizes: Callable[[Any, Sizes], Sizes] | None = None,
     ) -> None:
-        self.binds, self.ends, self.make = binds, ends, make
+        self.binds, self.ends, self.make, self.sizes = binds, ends, make, sizes
         self.left_out = self.left_out or left_out  # type: ignore[misc]
 
     def save(self, part: Any, name: str) -> Any:
@@ -353,7 +355,7 @@ class Inner(Field):
         if inner is None or (self.ends and stored.is_nothing(key)):
             stored.nothing(key)
             return None
-        inner.load_state(stored.inner(key), **sizes)
+        inner.load_state(stored.inner(key), **sizes | (self.sizes(part, sizes) if self.sizes else {}))
         if self.binds:
             sizes[self.binds] = len(inner)
         return inner

@@ -402,7 +402,7 @@ def test_learners(said, capsys):
     assert found["rivals"].keys() == RIVALS.keys()
     for name, one in DICTIONARIES.items():
         assert found["dictionaries"][name]["reference"] == one.reference
-        assert all(told in words for told in (name, one.description, one.cost, one.unsuited, one.reference))
+        assert all(told in words for told in (name, one.description, one.cost, one.avoid, one.reference))
     for name, recipe in RECIPES.items():
         assert name in out
         assert recipe.description in words
@@ -444,8 +444,11 @@ def test_compare_all_leaves_out_who_takes_too_long(answer, said, refused, file):
     assert RECIPES[stays].growth == 0
     assert {stays, *found["left_out"]} == RECIPES.keys()
     assert "left out, for it takes about" in found["left_out"]["embedded"]
-    assert "is for classification, not for regression" in found["left_out"]["perceptron"]
+    labels = [name for name, why in found["left_out"].items() if why == "for classification only"]
+    assert labels == [name for name, recipe in RECIPES.items() if "regression" not in recipe.tasks]
+    assert f"{', '.join(labels)}: for classification only" in found["notes"]
     assert found["baselines"]
+    asked[asked.index("all")] = "ogd,embedded"
     assert "embedded: left out, for it takes about" in " ".join(said(*asked).split())
     few = answer(*COMPARE, "--learners", "ogd,kons", "--seconds", "1000")
     assert {entry["name"] for entry in few["learners"]} == {"ogd", "kons"}

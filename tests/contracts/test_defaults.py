@@ -42,7 +42,6 @@ power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
         aogd_ald: bound=1.0, radius=10.0, tolerance=0.001, max_atoms=10**9, regularization=1e-08
         b_kons: max_atoms=100
         bogd: bound=1.0, step_size=0.2, decay=0.01, max_points=100, largest=1.0, seed=0
-        dual_sgd: bound=1.0, decay=0.0, max_points=100, dimension=400, seed=0
         fogd: bound=1.0, dimension=400, seed=0
         for_task: seed=0
         forgetron: bound=1000000.0, max_points=100

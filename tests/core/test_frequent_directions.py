@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import effort
 from kons.core.frequent_directions import FrequentDirections
-from kons.errors import FileError
+from kons.errors import FileError, NumericalError
 from kons.stored import Stored
 
 # Singular values err by eps times the largest one; their squares, summed over some dozens of shrinkings of
@@ -133,3 +133,10 @@ def test_goes_back_and_on_bit_for_bit():
     small = FrequentDirections(3)
     with pytest.raises(FileError, match="rows of the sketch"):
         small.load_state(Stored(state | {"factor": None}, "sketch"), width=12)
+
+
+@pytest.mark.parametrize("directions", [1, 3])
+def test_rows_without_squares_are_refused(directions):
+    sketch = FrequentDirections(directions)
+    with pytest.raises(NumericalError, match="squares overflow; divide them by their scale"):
+        sketch.update(1e300 * decaying(10))

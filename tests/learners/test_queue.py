@@ -134,7 +134,8 @@ def test_a_queue_of_fixed_delay_counts_its_rows():
     assert learner.rows_seen == 14
     before = learner.nbytes
     learner.ask(X[20], 20)
-    assert learner.nbytes == before + X[20].nbytes + 8  # and the answer
+    # and the answer, and prediction, novelty and scale for the intervals
+    assert learner.nbytes == before + X[20].nbytes + 8 + 24
 
 
 # ---- any order, twice, never: against a dictionary
@@ -405,8 +406,14 @@ def test_a_row_that_waits_keeps_what_its_learner_says():
     evaluated = Prequential(engine, "regression", delay=4).advance((X, Y)).prediction
     np.testing.assert_allclose(evaluated, expected, rtol=0, atol=TOLERANCE)
     state = learner.state()
-    assert [piece.shape for piece in state["queue"]["rows"]["kept"]] == [(4, 1), (4, 2, 2)]
-    for wrong in ([], [np.zeros((4, 1))], [np.zeros((4, 2)), np.zeros((4, 2, 2))], [np.zeros((3, 1))] * 2):
+    assert [piece.shape for piece in state["queue"]["rows"]["kept"]] == [(4, 1), (4, 2, 2), (4, 3)]
+    note = np.zeros((4, 3))
+    for wrong in (
+        [note],
+        [np.zeros((4, 1)), note],
+        [np.zeros((4, 2)), np.zeros((4, 2, 2)), note],
+        [note] * 3,
+    ):
         forged = with_leaf(state, ("queue", "rows", "kept"), wrong)
         with pytest.raises(FileError, match="cannot be used"):
             Lagged.from_state(learner.parameters(), forged)

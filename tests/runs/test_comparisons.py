@@ -89,3 +89,8 @@ def test_the_progress_of_a_learner_that_keeps_no_points(settings, monkeypatch):
     seen = []
     compare(settings, {"linear": Contender("embedded", {})}, seen.append)
     assert [(now.rows, now.atoms) for now in seen] == [(512, 0), (ROWS, 0)]
+
+
+def test_one_row_ranks_nobody(tmp_path):
+    (tmp_path / "row.csv").write_text("x,y\n1.5,2.5\n")
+    assert compare(Settings(str(tmp_path / "row.csv"), "y"), LEARNERS).frontier == []

@@ -13,9 +13,11 @@ import pyarrow.csv
 import pytest
 from processes import summary_of, whole_trace
 
+import effort
+from kons.cli import main
 from kons.errors import ConfigurationError, FileError, InputError
 from kons.files import load
-from kons.recipes import for_task
+from kons.recipes import RECIPES, for_task
 from kons.report import write_report
 from kons.runs import Run, Settings, Stopped, folder, pacing
 from kons.runs.circumstances import blas_threads
@@ -168,6 +170,43 @@ def test_stopped_and_resumed(settings, tmp_path, monkeypatch):
     assert summary_of(tmp_path / "out") == summary_of(tmp_path / "whole")
     with pytest.raises(ConfigurationError, match="is finished"):
         Run.resume(tmp_path / "out")
+
+
+EVERY_LEARNER = {
+    f"{name} {task}": (name, task, {}) for name, recipe in RECIPES.items() for task in recipe.tasks
+} | {
+    "krls, a window": ("krls", "regression", {"window": 30}),
+    "krls, a tracker": ("krls", "regression", {"forgetting": 0.99, "max_atoms": 10}),
+    "bogd, smallest": ("bogd", "regression", {"when_full": "smallest", "max_points": 20}),
+}
+
+
+@pytest.mark.parametrize(
+    "case",
+    # of each way to keep what was learned
+    effort.some(
+        EVERY_LEARNER,
+        *("adam regression", "sketched_ons classification", "fastfood regression", "skegd classification"),
+        *("dual_sgd classification", "second_order_perceptron classification", "krls, a window"),
+    ),
+)
+def test_every_learner_is_resumed_by_the_command_line(case, tmp_path, monkeypatch, capsys):
+    name, task, given = EVERY_LEARNER[case]
+    X, y = table()
+    targets = y if task == "regression" else np.where(y > 10.5, "high", np.where(y > 9.5, "middle", "low"))
+    rows = [f"{a!r},{b!r},{target}" for (a, b), target in zip(X.tolist(), targets, strict=True)]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,y", *rows[:560]]) + "\n")
+    monkeypatch.setitem(sys.modules, "jinja2", None)  # no page
+    one = Settings("rows.csv", "y", learner=name, parameters=given)
+    Run.start(one, tmp_path / "whole").go()
+    stop = stopped_after(1 if task == "regression" else 3)  # blocks also end where a class is new
+    with pytest.raises(Stopped, match="after 512 rows"):
+        Run.start(one, tmp_path / "out").go(stop=stop)
+    assert main(["resume", "out", "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["task"] == task
+    whole, resumed = (tmp_path / folder / "predictions.csv" for folder in ("whole", "out"))
+    assert resumed.read_bytes() == whole.read_bytes()
+    assert summary_of(tmp_path / "out") == summary_of(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("checkpoint", [True, False])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from cyclopts import App, CycloptsError
 
@@ -231,6 +232,7 @@ def predict(
     id: options.Id = None,
     continue_: options.Continue = False,
     explain: options.Flag = False,
+    level: float | None = None,
     force: options.Flag = False,
     quiet: options.Flag = False,
     reading: options.Reading = options.Reading(),  # noqa: B008 - frozen
@@ -254,6 +256,9 @@ def predict(
     explain
         Say why: what is predicted for a typical row, and because_<column>, what each column adds to that,
         for classes to the log-odds of the predicted one. Some milliseconds a row.
+    level
+        Say how sure each prediction is, such as 0.9: columns lower and upper hold the target in that part of
+        the rows, empty where too little is known; of classes, the column set has the labels.
     force
         Let --out replace a file.
     quiet
@@ -262,7 +267,7 @@ def predict(
     from kons.cli import predict
 
     asked = options.asked(reading)
-    told = {"force": force, "quiet": quiet, "explain": explain}
+    told: Any = {"force": force, "quiet": quiet, "explain": explain, "level": level}
     return predict.write(model, file, out, id=id, recent=continue_, reading=asked, **told)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kons.cli.screen import Cell, Sheet, print_json
 from kons.evaluation import RIVALS
-from kons.recipes import DICTIONARIES, KERNELS, LOSSES, RECIPES
-from kons.recipes.registry import SHARED
+from kons.recipes import DICTIONARIES, KERNELS, LOSSES, RECIPES, Recipe
+from kons.recipes.row import SHARED
 from kons.runs.settings import PLACED, Settings
 
 __all__ = ["show"]
@@ -15,19 +17,10 @@ def show(*, json: bool) -> int:
     """Print the names that --learner takes, and what --set takes for each."""
     if json:
         learners = {
-            name: {
-                "description": recipe.description,
-                "cost": recipe.cost,
-                "not_for": recipe.avoid,
-                "reference": recipe.reference,
-                "parameters": _told(recipe.accepts),
-            }
-            for name, recipe in RECIPES.items()
+            name: _facts(recipe) | {"parameters": _told(recipe.accepts)} for name, recipe in RECIPES.items()
         }
         rivals = {name: rival.description for name, rival in RIVALS.items()}
-        dictionaries = {
-            name: {**row._asdict(), "make": row.make.__name__} for name, row in DICTIONARIES.items()
-        }
+        dictionaries = {name: _facts(row) | {"make": row.make.__name__} for name, row in DICTIONARIES.items()}
         known = {"learners": learners, "kernels": list(KERNELS), "losses": list(LOSSES), "rivals": rivals}
         print_json({**known, "dictionaries": dictionaries})
         return 0
@@ -57,12 +50,17 @@ def show(*, json: bool) -> int:
     rows = []
     for name, one in DICTIONARIES.items():
         rows += [((name, "bold"), f"{one.description}; cost {one.cost}")]
-        rows += [("", (f"not for {one.unsuited}. {one.reference}", "dim"))]
+        rows += [("", (f"not for {one.avoid}. {one.reference}", "dim"))]
     sheet.table("nt", rows)
     sheet.say("\nFor example:")
     sheet.command("kons run FILE --target COLUMN --learner embedded --set max_atoms=400")
     sheet.say()
     return 0
+
+
+def _facts(recipe: Recipe) -> dict[str, Any]:
+    names = {"description": "description", "cost": "cost", "not_for": "avoid", "reference": "reference"}
+    return {word: getattr(recipe, name) for word, name in names.items()}
 
 
 def _told(parameters: tuple[str, ...]) -> list[str]:

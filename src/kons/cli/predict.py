@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix
+from kons.arrays import Matrix, require_number
 from kons.cli.files import open_model, require_place
 from kons.cli.screen import notices
 from kons.errors import ConfigurationError, announce
 from kons.evaluation.held_out import HeldOut
 from kons.evaluation.result import LOSS_NAMES
 from kons.files import write_file
+from kons.learners.labels import object_array
 from kons.learners.protocol import as_learner
 from kons.learners.units import LARGEST_TARGET
 from kons.report.numbers import number, percent, plural
@@ -42,12 +43,16 @@ class Predicting:
         id: str | None = None,
         positive: str | None = None,
         explain: bool = False,
+        level: float | None = None,
     ) -> None:
         thing, told = open_model(model)
         self.learner = as_learner(thing)
         if self.learner.lacks("predict"):
             raise ConfigurationError(f"{model} holds a {told['what']}, which predicts nothing.")
         self._explains = explain
+        self._level = None if level is None else require_number(level, "--level", above=0.0, below=1.0)
+        if level is not None and self.learner.lacks("predict_interval"):
+            raise ConfigurationError(f"--level: {self.learner.core.name} has no intervals; leave it out.")
         plan = _plan_of(told, model)
         if recent and not self.learner.looks_back and not plan.lags:
             raise ConfigurationError(
@@ -97,7 +102,20 @@ class Predicting:
             self._score(block.y, prediction, shares)
             by_class = {} if shares is None else shares_by_class(shares, self.classes or ())
             reasons = {} if not self._explains else self._reasons(block.records, **options)
-            yield columns | {"prediction": prediction} | by_class | reasons
+            yield (
+                columns | {"prediction": prediction} | self._sure(block.records, options) | by_class | reasons
+            )
+
+    def _sure(self, records: Any, options: dict[str, Any]) -> dict[str, NDArray[Any]]:
+        """Columns that say how sure it is: the ends of intervals, empty where unknown, or labels."""
+        if self._level is None:
+            return {}
+        if self.classes is None:
+            ends = self.learner.predict_interval(records, self._level, **options)
+            lower, upper = np.where(np.isinf(ends), np.nan, ends).T
+            return {"lower": lower, "upper": upper}
+        named = self.learner.predict_set(records, self._level, **options)
+        return {"set": object_array([" ".join(map(str, labels)) for labels in named])}
 
     def _reasons(self, records: Any, recent_targets: Any = None) -> dict[str, NDArray[Any]]:
         """What each column adds to the prediction for a typical row: of a label, to its log-odds."""
@@ -197,6 +215,7 @@ def write(
     *,
     id: str | None,
     recent: bool,
+    level: float | None,
     reading: dict[str, Any],
     force: bool,
     quiet: bool,
@@ -206,7 +225,8 @@ def write(
     if out is not None:
         require_place("--out", out, force=force)
     with notices(quiet=quiet):
-        predicting = Predicting(model, source, reading, recent=recent, id=id, explain=explain)
+        told: dict[str, Any] = {"id": id, "explain": explain, "level": level}
+        predicting = Predicting(model, source, reading, recent=recent, **told)
         if out is None:
             _write(predicting, sys.stdout.buffer)
         else:

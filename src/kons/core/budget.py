@@ -18,6 +18,7 @@ those that went, and at its end what is left of the w before.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,22 +27,17 @@ from kons.compilation import compiled, inner
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.ledger import Entries, Ledger, PackedRules, Rules
 from kons.core.replay import NO_MATRIX, Derivatives, check_sound, weigh
+from kons.core.window import solve_lower, solve_upper
 from kons.losses.builtin import slope_of
 
-__all__ = ["FEATURES", "PROJECT", "SHRINK", "SMALLEST", "WHEN_FULL", "descend"]
+__all__ = ["FEATURES", "PROJECT", "SHRINK", "SMALLEST", "WHEN_FULL", "Expansion", "descend"]
 
-# Who goes: a case each in `settle`.
-OLDEST, SHRINK, RANDOM, UNBIASED, SMALLEST, PROJECT, FEATURES = range(7)
-#: By their words.
+#: Who goes, a case each in `settle`, by their words.
 WHEN_FULL = {
-    "oldest": OLDEST,
-    "shrink": SHRINK,
-    "random": RANDOM,
-    "unbiased": UNBIASED,
-    "smallest": SMALLEST,
-    "project": PROJECT,
-    "features": FEATURES,
+    word: code
+    for code, word in enumerate(("oldest", "shrink", "random", "unbiased", "smallest", "project", "features"))
 }
+OLDEST, SHRINK, RANDOM, UNBIASED, SMALLEST, PROJECT, FEATURES = WHEN_FULL.values()
 # Of the Forgetron: what removals have cost may be this part of the mistakes.
 ALLOWED = 15.0 / 32.0
 NOTHING = np.empty(0)
@@ -50,116 +46,103 @@ NOTHING = np.empty(0)
 RIDGE = KERNEL_ACCURACY
 
 
+class Expansion(NamedTuple):
+    """What loops read and write of f and a block of rows: see the module."""
+
+    members: Integers
+    theta: Vector
+    totals: Vector
+    """What removals have cost, and how many rows moved f."""
+    K: Matrix
+    S: Matrix
+    Q: Matrix = NO_MATRIX
+    gone: Vector = NOTHING
+
+
 @inner
-def kernel_of(i: int, j: int, K: Matrix, S: Matrix) -> float:
+def kernel_of(i: int, j: int, f: Expansion) -> float:
     """k between two numbered points, at least one of the block, or both in S."""
-    n = K.shape[1] - K.shape[0]
+    n = f.K.shape[1] - f.K.shape[0]
     if i >= n:
-        return float(K[i - n, j])
-    return float(K[j - n, i] if j >= n else S[i, j])
+        return float(f.K[i - n, j])
+    return float(f.K[j - n, i] if j >= n else f.S[i, j])
 
 
 @inner
-def remove(at: int, members: Integers, theta: Vector, count: int) -> int:
+def remove(at: int, f: Expansion, count: int) -> int:
     """Those behind it move up; returns how many there are."""
     for p in range(at, count - 1):
-        members[p], theta[p] = members[p + 1], theta[p + 1]
+        f.members[p], f.theta[p] = f.members[p + 1], f.theta[p + 1]
     return count - 1
 
 
 @inner
-def shrinking(members: Integers, theta: Vector, count: int, K: Matrix, S: Matrix, totals: Vector) -> float:
+def shrinking(f: Expansion, count: int) -> float:
     """By how much f shrinks before its oldest point goes: the self-tuned Forgetron's phi.
 
     The largest phi <= 1 with ``Q + Psi(phi*sigma, phi*mu) <= 15/32 M``, ``Psi(s, m) = s^2 + 2s - 2s*m``:
     sigma is the size of its coefficient, mu f on its side there, Q what removals have cost, M the mistakes.
     """
-    sigma, value = abs(theta[0]), 0.0
+    sigma, value = abs(f.theta[0]), 0.0
     for p in range(count):
-        value += theta[p] * kernel_of(members[0], members[p], K, S)
-    mu = value if theta[0] > 0.0 else -value
-    a, b, c = sigma * sigma - 2.0 * sigma * mu, 2.0 * sigma, totals[0] - ALLOWED * totals[1]
+        value += f.theta[p] * kernel_of(f.members[0], f.members[p], f)
+    mu = value if f.theta[0] > 0.0 else -value
+    a, b, c = sigma * sigma - 2.0 * sigma * mu, 2.0 * sigma, f.totals[0] - ALLOWED * f.totals[1]
     phi = 1.0
     if a + b + c > 0.0:  # it is c < 0 at phi = 0: the one root between
         phi = -2.0 * c / (b + math.sqrt(b * b - 4.0 * a * c))
-    totals[0] += phi * (a * phi + b)
+    f.totals[0] += phi * (a * phi + b)
     return phi
 
 
 @inner
-def project(at: int, members: Integers, theta: Vector, count: int, K: Matrix, S: Matrix) -> None:
+def project(at: int, f: Expansion, count: int) -> None:
     """Give the others the coefficients of the projection of a point that goes: Cholesky, O(B^3)."""
     L, b = np.empty((count - 1, count - 1)), np.empty(count - 1)
     ridge = 0.0
     for p in range(count):
-        ridge += RIDGE / count * kernel_of(members[p], members[p], K, S)
+        ridge += RIDGE / count * kernel_of(f.members[p], f.members[p], f)
     for i in range(count - 1):
-        of_i = members[i + (i >= at)]
-        b[i] = kernel_of(of_i, members[at], K, S)
+        of_i = f.members[i + (i >= at)]
+        b[i] = kernel_of(of_i, f.members[at], f)
         for j in range(i + 1):
-            total = kernel_of(of_i, members[j + (j >= at)], K, S)
+            total = kernel_of(of_i, f.members[j + (j >= at)], f)
             for k in range(j):
                 total -= L[i, k] * L[j, k]
             # A pivot is at least 0, but for rounding.
             L[i, j] = math.sqrt(max(total, 0.0) + ridge) if i == j else total / L[j, j]
-        for k in range(i):
-            b[i] -= L[i, k] * b[k]
-        b[i] /= L[i, i]
-    for i in range(count - 2, -1, -1):
-        for k in range(i + 1, count - 1):
-            b[i] -= L[k, i] * b[k]
-        b[i] /= L[i, i]
-        theta[i + (i >= at)] += theta[at] * b[i]
+    solve_lower(L, count - 1, b)
+    solve_upper(L, count - 1, b)
+    for i in range(count - 1):
+        f.theta[i + (i >= at)] += f.theta[at] * b[i]
 
 
 @compiled
-def meet(
-    t: int,
-    rows: Entries,
-    rules: PackedRules,
-    members: Integers,
-    theta: Vector,
-    count: int,
-    K: Matrix,
-    Q: Matrix,
-) -> float:
+def meet(t: int, rows: Entries, rules: PackedRules, f: Expansion, count: int) -> float:
     """Predict row t; f(x_t)."""
-    row, f = rows[t], 0.0
-    if Q.shape[0]:
-        f = Q[t, -1]
+    row, value = rows[t], 0.0
+    if f.Q.shape[0]:
+        value = f.Q[t, -1]
     for p in range(count):
-        f += theta[p] * K[t, members[p]]
+        value += f.theta[p] * f.K[t, f.members[p]]
     row.inverse_form, row.divisor = row.self_kernel, 1.0
-    row.prediction = min(max(f, -rules[0].bound), rules[0].bound)
-    row.overshoot = f - row.prediction
-    return f
+    row.prediction = min(max(value, -rules[0].bound), rules[0].bound)
+    row.overshoot = value - row.prediction
+    return value
 
 
 @compiled
-def settle(
-    t: int,
-    rows: Entries,
-    rules: PackedRules,
-    members: Integers,
-    theta: Vector,
-    count: int,
-    K: Matrix,
-    S: Matrix,
-    totals: Vector,
-    Q: Matrix,
-    gone: Vector,
-) -> int:
-    """Learn row t, weighed; who is too many goes. Returns how many points there are.
-
-    ``totals``: what removals have cost, and how many rows moved f.
-    """
-    row, budget, when_full = rows[t], rules[0].budget, rules[0].when_full
+def settle(t: int, rows: Entries, rules: PackedRules, f: Expansion, count: int) -> int:
+    """Learn row t, weighed; who is too many goes. Returns how many points there are; -1 - t if it failed."""
+    row, budget, when_full, theta, Q = rows[t], rules[0].budget, rules[0].when_full, f.theta, f.Q
+    if not np.isfinite(row.prediction + row.overshoot) or not np.isfinite(row.slope):
+        return -1 - t
     if rules[0].decay > 0.0:
         left = max(1.0 - row.step_size * rules[0].decay, 0.0)
         for p in range(count):
             theta[p] *= left
-        for p in range(len(gone)):
-            gone[p] *= left
+        for p in range(len(f.gone)):
+            f.gone[p] *= left
         for j in range(t + 1, Q.shape[0]):
             Q[j, -1] *= left
     row.step = row.step_size * row.slope
@@ -173,79 +156,52 @@ def settle(
             for p in range(count):
                 larger = theta[p] * count / (count - 1)
                 theta[p] = min(max(larger, -rules[0].largest), rules[0].largest)
-        count = remove(int(row.uniform * count), members, theta, count)
+        count = remove(int(row.uniform * count), f, count)
         full = False
-    members[count], theta[count] = K.shape[1] - K.shape[0] + t, -row.step
+    f.members[count], theta[count] = f.K.shape[1] - f.K.shape[0] + t, -row.step
     count += 1
-    totals[1] += 1.0
+    f.totals[1] += 1.0
     if not full:
         return count
     at = 0
     if when_full == SHRINK:
-        phi = shrinking(members, theta, count, K, S, totals)
+        phi = shrinking(f, count)
         for p in range(count):
             theta[p] *= phi
     elif when_full != OLDEST:
         least = np.inf
         for p in range(count):
-            norm2 = theta[p] * theta[p] * kernel_of(members[p], members[p], K, S)
+            norm2 = theta[p] * theta[p] * kernel_of(f.members[p], f.members[p], f)
             if norm2 < least:
                 at, least = p, norm2
         if when_full == PROJECT:
-            project(at, members, theta, count, K, S)
+            project(at, f, count)
         elif when_full == FEATURES:
-            gone[members[at]] += theta[at]
+            f.gone[f.members[at]] += theta[at]
             for j in range(t + 1, len(rows)):
-                Q[j, -1] += theta[at] * Q[j, members[at]]
-    return remove(at, members, theta, count)
+                Q[j, -1] += theta[at] * Q[j, f.members[at]]
+    return remove(at, f, count)
 
 
 @compiled
-def descend_compiled(
-    code: int,
-    rows: Entries,
-    rules: PackedRules,
-    members: Integers,
-    theta: Vector,
-    count: int,
-    K: Matrix,
-    S: Matrix,
-    totals: Vector,
-    Q: Matrix,
-    gone: Vector,
-) -> int:
-    """A block with a built-in loss. Returns how many points there are, or -1 - t if row t failed."""
+def descend_compiled(code: int, rows: Entries, rules: PackedRules, f: Expansion, count: int) -> int:
+    """A block with a built-in loss. Returns as :func:`settle`."""
     for t in range(len(rows)):
-        f = meet(t, rows, rules, members, theta, count, K, Q)
-        weigh(t, rows, rules, slope_of(code, f, rows[t].target), 0.0)
-        if not np.isfinite(f) or not np.isfinite(rows[t].slope):
-            return -1 - t
-        count = settle(t, rows, rules, members, theta, count, K, S, totals, Q, gone)
+        value = meet(t, rows, rules, f, count)
+        weigh(t, rows, rules, slope_of(code, value, rows[t].target), 0.0)
+        count = settle(t, rows, rules, f, count)
+        if count < 0:
+            break
     return count
 
 
-def descend(
-    derivatives: int | Derivatives,
-    rows: Ledger,
-    rules: Rules,
-    members: Integers,
-    theta: Vector,
-    count: int,
-    K: Matrix,
-    S: Matrix,
-    totals: Vector,
-    Q: Matrix = NO_MATRIX,
-    gone: Vector = NOTHING,
-) -> int:
+def descend(derivatives: int | Derivatives, rows: Ledger, rules: Rules, f: Expansion, count: int) -> int:
     """Predict and learn the rows of a block in order, filling the ledger; how many points there are then."""
     packed = rules.packed
     if isinstance(derivatives, int):
-        state = members, theta, count, K, S, totals, Q, gone
-        return check_sound(descend_compiled(derivatives, rows, packed, *state), rows)
+        return check_sound(descend_compiled(derivatives, rows, packed, f, count), rows)
     for t in range(len(rows)):
-        f = meet(t, rows, packed, members, theta, count, K, Q)
-        weigh(t, rows, packed, *derivatives(f, float(rows[t]["target"])))
-        if not np.isfinite(f) or not np.isfinite(rows[t]["slope"]):
-            return check_sound(-1 - t, rows)
-        count = settle(t, rows, packed, members, theta, count, K, S, totals, Q, gone)
+        value = meet(t, rows, packed, f, count)
+        weigh(t, rows, packed, *derivatives(value, float(rows[t]["target"])))
+        count = check_sound(settle(t, rows, packed, f, count), rows)
     return count

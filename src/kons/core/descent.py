@@ -22,7 +22,7 @@ projected on the ball.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,11 +36,30 @@ from kons.stored import Stored
 
 __all__ = ["DESCENTS", "Descent"]
 
-NONE, SCALED, NORM, DIAGONAL = 0, 1, 2, 3
 #: Curvatures by their words.
-DESCENTS = {"none": NONE, "scaled": SCALED, "norm": NORM, "diagonal": DIAGONAL}
-# Places in the vector of settings.
-ALPHA, POWER, DISCOUNT, MOMENTUM, RADIUS = 0, 1, 2, 3, 4
+DESCENTS = {"none": 0, "scaled": 1, "norm": 2, "diagonal": 3}
+NONE, SCALED, NORM, DIAGONAL = DESCENTS.values()
+
+
+class Settings(NamedTuple):
+    """What the rows do not change."""
+
+    kind: int
+    regularization: float
+    power: float
+    discount: float
+    momentum: float
+    radius: float
+
+
+class Weights(NamedTuple):
+    """What loops read and write of one function: see the module."""
+
+    u: Vector
+    squares: Vector
+    velocity: Vector
+    inverse: Vector
+    """The diagonal of A^-1."""
 
 
 @inner_sums
@@ -62,54 +81,40 @@ def form(z: Vector, inverse: Vector) -> float:
 
 
 @compiled
-def invert(kind: int, settings: Vector, rows: int, squares: Vector, inverse: Vector) -> None:
+def invert(settings: Settings, rows: int, f: Weights) -> None:
     """A^-1 after so many rows."""
-    alpha, power, discount = settings[ALPHA], settings[POWER], settings[DISCOUNT]
+    alpha, power, discount = settings.regularization, settings.power, settings.discount
+    squares, inverse = f.squares, f.inverse
     part = 1.0 if discount == 1.0 or rows == 0 else 1.0 - discount**rows
-    if kind == DIAGONAL and power == 0.5:
+    if settings.kind == DIAGONAL:
         for i in range(len(inverse)):
-            inverse[i] = 1.0 / (alpha + np.sqrt(squares[i] / part))
-    elif kind == DIAGONAL:
-        for i in range(len(inverse)):
-            inverse[i] = 1.0 / (alpha + (squares[i] / part) ** power)
-    else:
-        A = alpha
-        if kind == NORM:
-            A += (squares[0] / part) ** power
-        elif kind == SCALED and squares[0] > 0.0:
-            A *= squares[0]
-        inverse[:] = 1.0 / A
+            mean = squares[i] / part
+            inverse[i] = 1.0 / (alpha + (np.sqrt(mean) if power == 0.5 else mean**power))
+        return
+    A = alpha
+    if settings.kind == NORM:
+        A += (squares[0] / part) ** power
+    elif settings.kind == SCALED and squares[0] > 0.0:
+        A *= squares[0]
+    inverse[:] = 1.0 / A
 
 
 @compiled
-def meet(t: int, rows: Entries, rules: PackedRules, z: Vector, u: Vector, inverse: Vector) -> bool:
+def meet(t: int, rows: Entries, rules: PackedRules, z: Vector, f: Weights) -> bool:
     """Predict row t. False: f is not a finite number."""
-    row = rows[t]
-    f = product(u, z)
-    row.norm2 = product(z, z)
-    row.self_kernel = row.norm2
-    row.inverse_form = form(z, inverse)
-    row.novelty = row.inverse_form
-    row.prediction = min(max(f, -rules[0].bound), rules[0].bound)
-    row.overshoot = f - row.prediction
-    return bool(np.isfinite(f) and np.isfinite(row.inverse_form))
+    row, value = rows[t], product(f.u, z)
+    row.self_kernel = row.norm2 = product(z, z)
+    row.novelty = row.inverse_form = form(z, f.inverse)
+    row.prediction = min(max(value, -rules[0].bound), rules[0].bound)
+    row.overshoot = value - row.prediction
+    return bool(np.isfinite(value) and np.isfinite(row.inverse_form))
 
 
 @compiled
-def step(
-    t: int,
-    rows: Entries,
-    kind: int,
-    settings: Vector,
-    seen: int,
-    z: Vector,
-    u: Vector,
-    squares: Vector,
-    velocity: Vector,
-    inverse: Vector,
-) -> bool:
+def step(t: int, rows: Entries, settings: Settings, seen: int, z: Vector, f: Weights) -> bool:
     """Project and learn row t, behind so many ``seen``, whose slope is known. False: it is not finite."""
-    row = rows[t]
+    row, kind, discount, momentum = rows[t], settings.kind, settings.discount, settings.momentum
+    u, squares, velocity, inverse = f.u, f.squares, f.velocity, f.inverse
     g, eta = row.slope, row.step_size
     if not (np.isfinite(g) and np.isfinite(g * g * row.norm2)):
         return False
@@ -117,7 +122,6 @@ def step(
         pull = row.overshoot / row.inverse_form
         for i in range(len(u)):
             u[i] -= pull * inverse[i] * z[i]
-    discount, momentum, radius = settings[DISCOUNT], settings[MOMENTUM], settings[RADIUS]
     fresh = 1.0 if discount == 1.0 else 1.0 - discount
     if kind == DIAGONAL:
         for i in range(len(u)):
@@ -127,7 +131,7 @@ def step(
     elif kind == SCALED:
         squares[0] = max(squares[0], row.norm2)
     if kind != NONE:
-        invert(kind, settings, seen + 1, squares, inverse)
+        invert(settings, seen + 1, f)
     if momentum > 0.0:
         part = 1.0 - momentum ** (seen + 1)
         for i in range(len(u)):
@@ -136,10 +140,9 @@ def step(
     else:
         for i in range(len(u)):
             u[i] -= eta * inverse[i] * (g * z[i])
-    if radius < np.inf:
-        norm2 = product(u, u)
-        if norm2 > radius * radius:
-            shrink(u, radius / np.sqrt(norm2))
+    norm2 = product(u, u) if settings.radius < np.inf else 0.0
+    if norm2 > settings.radius * settings.radius:
+        shrink(u, settings.radius / np.sqrt(norm2))
     return True
 
 
@@ -152,24 +155,13 @@ def shrink(u: Vector, factor: float) -> None:
 
 @compiled
 def descend(
-    code: int,
-    rows: Entries,
-    rules: PackedRules,
-    kind: int,
-    settings: Vector,
-    seen: int,
-    Z: Matrix,
-    u: Vector,
-    squares: Vector,
-    velocity: Vector,
-    inverse: Vector,
+    code: int, rows: Entries, rules: PackedRules, settings: Settings, seen: int, Z: Matrix, f: Weights
 ) -> int:
     """Rows with a built-in loss. Returns how many there were, or -1 - t if row t failed."""
     for t in range(len(rows)):
-        if not meet(t, rows, rules, Z[t], u, inverse):
-            return -1 - t
+        sound = meet(t, rows, rules, Z[t], f)
         rows[t].slope = rows[t].scale * slope_of(code, rows[t].prediction, rows[t].target)
-        if not step(t, rows, kind, settings, seen + t, Z[t], u, squares, velocity, inverse):
+        if not (sound and step(t, rows, settings, seen + t, Z[t], f)):
             return -1 - t
     return len(rows)
 
@@ -200,11 +192,9 @@ class Descent(Part):
         radius: float | None = None,
         outputs: int = 1,
     ) -> None:
-        self.kind = DESCENTS[kind]
-        self.settings = np.array(
-            [regularization, power, discount, momentum, np.inf if radius is None else radius]
-        )
-        self.outputs, self.rows = outputs, 0
+        most = np.inf if radius is None else radius
+        self.settings = Settings(DESCENTS[kind], regularization, power, discount, momentum, most)
+        self.kind, self.outputs, self.rows = DESCENTS[kind], outputs, 0
         self.U: Matrix = np.zeros((outputs, 0))
         self.squares: Matrix = np.zeros((outputs, int(self.kind != DIAGONAL)))
         self.velocity: Matrix = np.zeros((outputs, 0))
@@ -215,40 +205,43 @@ class Descent(Part):
 
     def extend(self, coordinates: int) -> None:
         """New coordinates, in which no row has had a component yet."""
-        more = (0, 0), (0, coordinates)
-        self.U = np.pad(self.U, more)
-        if self.kind == DIAGONAL:
-            self.squares = np.pad(self.squares, more)
-        if self.settings[MOMENTUM] > 0.0:
-            self.velocity = np.pad(self.velocity, more)
+        for name, grows in ("U", True), ("squares", self.kind == DIAGONAL), ("velocity", self._moves):
+            if grows:
+                setattr(self, name, np.pad(getattr(self, name), ((0, 0), (0, coordinates))))
         self._invert()
 
     def project(self, Q: Matrix) -> None:
         """Move to fewer coordinates, z -> Q z with orthonormal rows Q; not with a number a coordinate."""
         self.U = self.U @ Q.T
-        if self.settings[MOMENTUM] > 0.0:
+        if self._moves:
             self.velocity = self.velocity @ Q.T
         self._invert()
 
     def _invert(self) -> None:
         self._inverse = np.empty(self.U.shape)
-        for squares, inverse in zip(self.squares, self._inverse, strict=True):
-            invert(self.kind, self.settings, self.rows, squares, inverse)
+        for f in self._functions():
+            invert(self.settings, self.rows, f)
+
+    def _functions(self) -> list[Weights]:
+        arrays = self.U, self.squares, self.velocity, self._inverse
+        return [Weights(*own) for own in zip(*arrays, strict=True)]
+
+    @property
+    def _moves(self) -> bool:
+        return self.settings.momentum > 0.0
 
     def learn(self, rows: Ledger, Z: Matrix, rules: Rules, derivatives: int | Derivatives) -> None:
         """Predict and learn rows in order, filling the ledgers (K, m)."""
         packed, self._inverse = rules.packed, self._inverse.copy()  # a mark may hold it
-        for k, own in enumerate(rows):
-            arrays = self.U[k], self.squares[k], self.velocity[k], self._inverse[k]
+        for own, f in zip(rows, self._functions(), strict=True):
             if isinstance(derivatives, int):
-                given = self.kind, self.settings, self.rows, Z, *arrays
-                check_sound(descend(derivatives, own, packed, *given), own)
+                check_sound(descend(derivatives, own, packed, self.settings, self.rows, Z, f), own)
                 continue
             for t, z in enumerate(Z):
-                sound = meet(t, own, packed, z, arrays[0], arrays[-1])
+                sound = meet(t, own, packed, z, f)
                 slope, _ = derivatives(float(own[t]["prediction"]), float(own[t]["target"]))
                 own["slope"][t] = own["scale"][t] * slope
-                sound = sound and step(t, own, self.kind, self.settings, self.rows + t, z, *arrays)
+                sound = sound and step(t, own, self.settings, self.rows + t, z, f)
                 check_sound(t if sound else -1 - t, own)
         self.rows += len(Z)
 
@@ -261,7 +254,7 @@ class Descent(Part):
         """Take what was saved over as many features."""
         size = sizes["size"]
         own = {"outputs": self.outputs, "squares": size if self.kind == DIAGONAL else 1}
-        own["moving"] = size if self.settings[MOMENTUM] > 0.0 else 0
+        own["moving"] = size * self._moves
         super().load_state(stored, **{**sizes, **own})
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:

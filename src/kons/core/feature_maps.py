@@ -16,6 +16,7 @@ a column that joins later is the one that would have been drawn at the start.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,10 +31,13 @@ from kons.kernels import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, 
 from kons.state import Array, Inner, Part, Sizes, Whole, fields
 from kons.stored import Stored
 
-__all__ = ["MAPS", "Columns", "Fastfood", "FeatureMap", "Fourier", "Sample", "Span", "Taken", "make_map"]
+__all__ = ["MAPS", "Columns", "Fastfood", "FeatureMap", "Fourier", "Sample", "Span", "Taken"]
 
 # Rows looked at together while atoms may still join: each atom among them costs a look at those behind it.
 FEW = 32
+# Angles beyond have less than half of their digits behind the turns: their waves are rounding, which blocks
+# and rows do not share, and are left out. The kernel is 0 between such points and all others.
+FARTHEST = 2.0**27
 
 
 class Taken(NamedTuple):
@@ -152,10 +156,13 @@ class Fourier(FeatureMap):
 
     def _waves(self, angles: Matrix) -> Matrix:
         Z = np.empty((len(angles), self.size))
+        far = np.abs(angles) > FARTHEST
         with np.errstate(invalid="ignore"):  # of infinity; f is then refused
             np.cos(angles, out=Z[:, : self.size // 2])
             np.sin(angles, out=Z[:, self.size // 2 :])
         Z *= np.sqrt(2.0 / self.size)
+        if far.any():
+            Z[np.hstack([far, far])] = 0.0
         return Z
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
@@ -326,16 +333,11 @@ class Sample(Span):
         return Taken(Z, projection=Q)
 
 
-#: Maps by their words.
-MAPS = {"columns": Columns, "fourier": Fourier, "fastfood": Fastfood, "span": Span, "sample": Sample}
-
-
-def make_map(
-    word: str, kernel: Kernel, *, dimension: int, max_atoms: int, tolerance: float, seed: int
-) -> FeatureMap:
-    """The map of a word, of as much of these as it takes."""
-    if word == "columns":
-        return Columns(kernel)
-    if word in ("span", "sample"):
-        return (Sample if word == "sample" else Span)(kernel, max_atoms, tolerance)
-    return (Fastfood if word == "fastfood" else Fourier)(kernel, dimension, seed)
+#: Maps by their words, and what each takes besides a kernel.
+MAPS: dict[str, tuple[Callable[..., FeatureMap], tuple[str, ...]]] = {
+    "columns": (Columns, ()),
+    "fourier": (Fourier, ("dimension", "seed")),
+    "fastfood": (Fastfood, ("dimension", "seed")),
+    "span": (Span, ("max_atoms", "tolerance")),
+    "sample": (Sample, ("max_atoms", "tolerance")),
+}

@@ -23,6 +23,9 @@ from kons.stored import Stored
 
 __all__ = ["FrequentDirections"]
 
+# Singular values whose squares can be added up.
+LARGEST = 1e150
+
 
 class FrequentDirections(Part):
     """B, and with a regularization also ``(alpha*I + B^T B)^-1``.
@@ -104,10 +107,12 @@ class FrequentDirections(Part):
         try:
             _, s, directions = np.linalg.svd(self.rows, full_matrices=False)
         except np.linalg.LinAlgError:
+            s = np.full(1, np.inf)
+        if not s[0] < LARGEST:
             raise NumericalError(
-                "the singular values of the sketch were not found. Likely cause: rows whose squares "
-                "overflow; divide them by their scale."
-            ) from None
+                "the singular values of the sketch were not found, or have no squares. Likely cause: rows "
+                "whose squares overflow; divide them by their scale."
+            )
         return s, directions
 
     def _products(self, V: Matrix) -> Matrix:

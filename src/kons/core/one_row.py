@@ -77,6 +77,8 @@ class OneRow:
         self._embedding, self.quadratics, self._sampler = embedding, quadratics, sampler
         self._first, self._period = quadratics[0], quadratics[0].period
         self.ledger: Ledger = np.zeros(len(quadratics), LEDGER)
+        #: What it says of the last row: what was predicted, and how new it was.
+        self.said = self.ledger["prediction"], self.ledger["novelty"]
         self.targets: Vector = np.zeros(len(quadratics) + quadratics[0].outputs - 1)
         #: How long points are, where the loops take them: a Gaussian kernel, and a factor of one panel.
         self.columns, self._rate = width, embedding.kernel.squared_exponential_rate

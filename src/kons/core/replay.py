@@ -48,6 +48,10 @@ from kons.losses.builtin import SQUARED, second_derivative_of, slope_of
 
 __all__ = ["NO_MATRIX", "Derivatives", "check_sound", "follow_all", "replay", "replay_compiled", "sample"]
 
+# Where labels of equal rows balance, f is 0, and rounding alone says on which side: it is on none. Relative
+# to what a step moves f by, for sums of some ten thousand steps.
+TIE = 1e-12
+
 
 @compiled
 def meet(
@@ -140,7 +144,8 @@ def weigh(t: int, rows: Entries, rules: PackedRules, slope: float, second_deriva
     # Loss c*l has slope c*l' and, by Assumption 2, curvature sigma/c: eta*g^2 grows by c, not c^2.
     row.slope = row.scale * slope
     row.feature_weight = 0.0
-    if rules[0].updates != ALL and row.target * row.prediction > 0.0:
+    moves = row.step_size * row.self_kernel if rules[0].curvature == NONE else 1.0
+    if rules[0].updates != ALL and row.target * row.prediction > TIE * moves:
         row.slope *= progress(t, rows, rules) if rules[0].updates == MARGINS else 0.0
     elif rules[0].curvature == HESSIAN:
         row.feature_weight = row.scale * second_derivative

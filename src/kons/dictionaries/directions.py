@@ -14,17 +14,9 @@ from kons.core.storage import PointStore
 from kons.core.threads import single_threaded_blas
 from kons.kernels import Kernel, Linear
 from kons.learners.dictionary import Dictionary
-from kons.state import Inner, Sizes, fields
-from kons.stored import Stored
+from kons.state import Inner, fields
 
 __all__ = ["FrequentDirections", "KernelPCA"]
-
-
-class _OverMap(Inner):
-    """A sketch of what a feature map makes of the rows."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        return super().load(stored, key, part, name, {**sizes, "width": part._map.size or None})
 
 
 class FrequentDirections(Dictionary):
@@ -35,8 +27,11 @@ class FrequentDirections(Dictionary):
         0 <= A^T A - sum weight v v^T <= error * I,      error <= |A - A_k|_F^2/(max_atoms - k) for every k
 
     for rows ``sqrt(w) x`` of A. Atoms are orthonormal directions v, the strongest first. No coins; merging
-    keeps the bound. Costs O(max_atoms*d) a row and 2*max_atoms*d numbers. Not where the spectrum is flat:
-    the error is then of the size of the squares themselves. Nothing is centred.
+    keeps the bound. 2*max_atoms*d numbers. Nothing is centred.
+
+    :cost: B d
+    :not for: flat spectra, whose error is of the size of the squares themselves; kernels
+    :reference: Liberty, KDD 2013; Ghashami, Liberty, Phillips, Woodruff, SIAM J. Computing 2016
 
     Examples
     --------
@@ -48,13 +43,11 @@ class FrequentDirections(Dictionary):
     >>> kept = (dictionary.atoms.T * dictionary.weights) @ dictionary.atoms
     >>> dictionary.size, bool(np.linalg.norm(A.T @ A - kept, 2) <= dictionary.error < 2.0)
     (6, True)
-
-    References
-    ----------
-    Liberty, KDD 2013; Ghashami, Liberty, Phillips, Woodruff, SIAM J. Computing 2016.
     """
 
-    STATE = fields(_kept=None, _map=Inner(), _sketch=_OverMap())
+    STATE = fields(
+        _kept=None, _map=Inner(), _sketch=Inner(sizes=lambda part, _: {"width": part._map.size or None})
+    )
     _map: FeatureMap
 
     def __init__(self, max_atoms: int = 50) -> None:
@@ -129,9 +122,12 @@ class KernelPCA(FrequentDirections):
         z(x) = sqrt(2/D) (cos(Wx), sin(Wx)),      z^T z' = k(x, x') + O(1/sqrt(D)),      A = rows z
 
     with the bound of :class:`FrequentDirections` on top: nothing grows with the stream. Weights are the
-    squares along the components, and estimate the largest eigenvalues of the kernel matrix. Costs O(D (d +
-    max_atoms)) a row and 2*max_atoms*D numbers. Not for kernels without random features, and not for
-    components whose eigenvalues lie below T/sqrt(D): those are noise of the features. Nothing is centred.
+    squares along the components, and estimate the largest eigenvalues of the kernel matrix. 2*max_atoms*D
+    numbers. Nothing is centred.
+
+    :cost: D (B + d)
+    :not for: components weaker than rows/sqrt(D), which are noise of the features
+    :reference: Ghashami, Perry, Phillips, AISTATS 2016; Rahimi, Recht, NIPS 2007 (the features)
 
     Parameters
     ----------
@@ -153,10 +149,6 @@ class KernelPCA(FrequentDirections):
     >>> exact = np.linalg.eigvalsh(Gaussian(2.0).gram(X))[::-1]
     >>> bool((abs(dictionary.weights[:3] / exact[:3] - 1) < 0.2).all())
     True
-
-    References
-    ----------
-    Ghashami, Perry, Phillips, AISTATS 2016; Rahimi, Recht, NIPS 2007 (the features).
     """
 
     def __init__(

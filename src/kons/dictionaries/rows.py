@@ -18,19 +18,11 @@ from kons.core.replay import sample
 from kons.core.storage import GrowingArray, PointStore, VectorStore, take
 from kons.kernels import Kernel, Linear
 from kons.learners.dictionary import BLOCK, Dictionary
-from kons.state import Growing, Inner, Points, Sizes, fields
-from kons.stored import Stored
+from kons.state import Growing, Inner, Points, fields
 
 __all__ = ["LinearDependence", "RowSampling"]
 
 NO_ATOMS: Matrix = np.empty((0, 0))
-
-
-class _OverFeatures(Inner):
-    """A sum over the features: its size is the width of a row."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        return super().load(stored, key, part, name, {**sizes, "size": sizes["width"] or 0})
 
 
 class RowSampling(Dictionary):
@@ -45,8 +37,11 @@ class RowSampling(Dictionary):
     ``(1 - eps) A^T A - delta*I <= S <= (1 + eps) A^T A + delta*I``, and the rows kept are
     O(d log(d) log(eps |A|^2/delta)/eps^2).
 
-    Costs O(d^2) a row, whatever was kept; 2 d^2 numbers beside the rows. Not for kernels: that is
-    :class:`kons.KORS`. Not for few rows: it keeps them all until there are some c*d.
+    2 d^2 numbers beside the rows.
+
+    :cost: d^2
+    :not for: kernels; fewer rows than some c*d, which are all kept
+    :reference: Cohen, Musco, Pachocki, APPROX 2016
 
     Parameters
     ----------
@@ -66,17 +61,13 @@ class RowSampling(Dictionary):
     >>> ratios = np.linalg.eigvals(np.linalg.solve(A.T @ A, S)).real
     >>> dictionary.size < 2000, bool(0.5 < ratios.min()), bool(ratios.max() < 1.5)
     (True, True, True)
-
-    References
-    ----------
-    Cohen, Musco, Pachocki, Theory of Computing 2020 (APPROX 2016).
     """
 
     STATE = fields(
         _kept=None,
         _rows=Points("atoms"),
         _weights=Growing("atoms", at_least=0.0),
-        _sum=_OverFeatures(),
+        _sum=Inner(sizes=lambda _, sizes: {"size": sizes["width"] or 0}),
         _coins=Inner(),
     )
 
@@ -150,9 +141,12 @@ class LinearDependence(Dictionary):
         kept iff  k(x,x) - |projection of phi(x) on the span|^2  >  tolerance * k(x,x)
 
     No coins. Every row lies within ``sqrt(tolerance * k(x,x))`` of the span, unless ``max_atoms`` was
-    reached; on a compact set the number of atoms is finite. Costs O(B^2) a row with B atoms, and B^2/2
-    numbers. Atoms weigh 1: they span the rows, and do not stand for how many there were. Not where rare
-    rows are noise: each of them becomes an atom.
+    reached; on a compact set the number of atoms is finite. B^2/2 numbers with B atoms. Atoms weigh 1: they
+    span the rows, and do not stand for how many there were.
+
+    :cost: B^2
+    :not for: rare rows that are noise, each of which becomes an atom; weights
+    :reference: Engel, Mannor, Meir, IEEE TSP 2004
 
     Examples
     --------
@@ -165,10 +159,6 @@ class LinearDependence(Dictionary):
     >>> Z = dictionary.transform(X)
     >>> dictionary.size < 30, bool((1 - np.sum(Z**2, axis=1)).max() <= 1e-2)
     (True, True)
-
-    References
-    ----------
-    Engel, Mannor, Meir, IEEE Transactions on Signal Processing 2004.
     """
 
     STATE = fields(_kept=None, _embedding=Inner())

@@ -66,8 +66,11 @@ class SQUEAK(Thinned):
     of the sum over all rows, and the number of atoms follows the effective dimension of the rows so far,
     not its sum over time as KORS's does. :func:`kons.dictionaries.merge` makes one dictionary of two.
 
-    Costs O((B + period)^3/period) a row with B atoms, and B points with three numbers each of memory: no
-    matrix. Not where decisions must be final when a row is seen: that is :class:`kons.KORS`.
+    Memory is B points with three numbers each: no matrix.
+
+    :cost: (B + period)^3/period
+    :not for: decisions that must be final when a row is seen, as those of KORS are
+    :reference: Calandriello, Lazaric, Valko, AISTATS 2017 (SQUEAK and DISQUEAK)
 
     Parameters
     ----------
@@ -95,10 +98,6 @@ class SQUEAK(Thinned):
     >>> Z = dictionary.transform(X)
     >>> bool(dictionary.size < 120), bool(abs(Z @ Z.T - Gaussian(2.0).gram(X)).max() < 0.05)
     (True, True)
-
-    References
-    ----------
-    Calandriello, Lazaric, Valko, AISTATS 2017 (SQUEAK and DISQUEAK).
     """
 
     def __init__(
@@ -146,9 +145,12 @@ class UniformSample(Thinned):
 
         kept: the rows with the ``max_atoms`` smallest coins,      weight = w * rows / atoms
 
-    The sum over the atoms is unbiased. Costs O(1) a row, and O(max_atoms) where one enters, which happens
-    max_atoms*log(T/max_atoms) times. Merging is exact, in any order. Not where few rows carry a direction of
-    their own: a uniform sample misses them, and no accuracy in the sense of KORS holds for it.
+    The sum over the atoms is unbiased. Where a row enters it costs max_atoms, which happens
+    max_atoms*log(T/max_atoms) times. Merging is exact, in any order. No accuracy in the sense of KORS holds.
+
+    :cost: 1
+    :not for: directions that few rows have: a uniform sample misses them
+    :reference: Vitter, ACM TOMS 1985 (reservoirs); Williams, Seeger, NIPS 2001 (as landmarks)
 
     Examples
     --------
@@ -159,10 +161,6 @@ class UniformSample(Thinned):
     >>> dictionary.update(np.random.default_rng(0).normal(size=(1000, 2)))
     >>> dictionary.size, float(dictionary.weights.sum())
     (50, 1000.0)
-
-    References
-    ----------
-    Vitter, ACM TOMS 1985 (reservoirs); Williams and Seeger, NIPS 2001 (as landmarks).
     """
 
     STATE = fields(_weighed=Count())

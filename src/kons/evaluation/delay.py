@@ -121,7 +121,7 @@ class Delayed(Part):
 
     def require_rows(self, rows: int, fits: Callable[[Any], bool], stored: Stored) -> None:
         """Refuse rows that were loaded, unless they are the last of ``rows`` and their targets fit."""
-        queue, shapes = self.queue, self._learner.kept_shapes()
+        queue, shapes = self.queue, self._learner._shapes()
         queue.require_shapes(shapes[:1] if self._itself else shapes, stored)
         last = list(range(rows - len(queue), rows))
         if len(queue) > self.delay or queue.ids != last or not all(fits(value) for _, value in queue.rows):

@@ -7,15 +7,15 @@ import math
 import numpy as np
 
 from kons.arrays import Integers, Matrix, ReadIntegers, ReadVector, Vector, require_number
-from kons.compilation import compiled, inner
+from kons.compilation import compiled
+from kons.core.conformal import FEWEST, REMEMBERED, adapted, lowest, remember
+from kons.core.residual_scale import UNKNOWN
 from kons.state import Array, Count, Number, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["ResidualIntervals"]
 
-# Residuals remembered, how many are needed for an interval, and how fast the level adapts.
-REMEMBERED = 500
-FEWEST = 20
+# How fast the level adapts.
 GAIN = 0.01
 
 
@@ -24,7 +24,7 @@ class ResidualIntervals(Part):
 
     ::
 
-        lower, upper = p + the m/2 and 1 - m/2 quantiles of the last 500 known residuals y - p
+        lower, upper = p + s * the m/2 and 1 - m/2 quantiles of the last 500 known scores (y - p)/s
         m <- m + 0.01 * ((1 - level) - [the target was outside])         kept in [0, 1], first 1 - level
 
     The quantiles follow the size of the errors; the second line (adaptive conformal inference) corrects
@@ -32,8 +32,9 @@ class ResidualIntervals(Part):
     Before 20 of them are known there is no interval (NaN). As the residuals keep their sign, a learner
     that is off to one side is corrected, and the intervals need not be symmetric.
 
-    Costs well under a microsecond a row. The interval is as wide at any x: it says nothing about which rows
-    are hard. Do not read it as a probability for a single row.
+    s is how large the learner expects the residual of a row to be (``scale`` of a trace,
+    :mod:`kons.learners.predictive`); without it intervals are as wide at any x, and say nothing about which
+    rows are hard. Costs well under a microsecond a row. Do not read it as a probability for a single row.
 
     >>> import numpy as np
     >>> intervals = ResidualIntervals(level=0.8)
@@ -70,7 +71,12 @@ class ResidualIntervals(Part):
         self._inside = 0
 
     def advance(
-        self, prediction: Vector, target: Vector, known: Integers | None = None, count: int | None = None
+        self,
+        prediction: Vector,
+        target: Vector,
+        known: Integers | None = None,
+        count: int | None = None,
+        scale: Vector | None = None,
     ) -> tuple[Vector, Vector]:
         """The ends of the interval of each row, from the residuals known before it came.
 
@@ -88,8 +94,9 @@ class ResidualIntervals(Part):
             self._known,
             self._missing,
             1.0 - self.level,
-            prediction,
-            target,
+            np.ascontiguousarray(prediction),
+            np.ascontiguousarray(target),
+            np.ones(rows) if scale is None else np.ascontiguousarray(scale),
             waiting,
             np.append(known, count),
             lower,
@@ -114,19 +121,6 @@ class ResidualIntervals(Part):
         self._sorted = np.concatenate([np.sort(self._ring[:filled]), self._ring[filled:]])
 
 
-@inner
-def _place(ordered: ReadVector, filled: int, value: float) -> int:
-    """How many of the first ``filled`` numbers, which are in order, are below the value."""
-    low, high = 0, filled
-    while low < high:
-        middle = (low + high) // 2
-        if ordered[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 @compiled
 def _follow(
     ring: Vector,
@@ -136,6 +130,7 @@ def _follow(
     wanted: float,
     prediction: ReadVector,
     target: ReadVector,
+    scale: ReadVector,
     waiting: Matrix,
     before: ReadIntegers,
     lower: Vector,
@@ -154,30 +149,21 @@ def _follow(
             r, outside = waiting[0, head], waiting[1, head]
             head += 1
             if outside >= 0.0:
-                missing = min(max(missing + GAIN * (wanted - outside), 0.0), 1.0)
-            gap = known if known < size else _place(ordered, size, ring[known % size])
-            # The oldest leaves a gap; move it to where the new one belongs.
-            at = _place(ordered, min(known, size), r)
-            if at > gap:
-                at -= 1
-                for j in range(gap, at):
-                    ordered[j] = ordered[j + 1]
-            else:
-                for j in range(gap, at, -1):
-                    ordered[j] = ordered[j - 1]
-            ordered[at] = r
-            ring[known % size] = r
+                missing = adapted(missing, wanted, outside, GAIN)
+            remember(ring, ordered, known, size, r)
             known += 1
         if i == len(prediction):
             break
         n = min(known, size)
         lower[i], upper[i] = np.nan, np.nan
         # + 0.0: no negative zeros, which the order of equal residuals would tell apart
-        waiting[0, queued + i], waiting[1, queued + i] = target[i] - prediction[i] + 0.0, -1.0
+        r = target[i] - prediction[i] + 0.0
+        # Before any residual was known, nothing was of the size of this one: it is its own scale.
+        its = scale[i] if scale[i] > UNKNOWN else max(abs(r), 1e-9)
+        waiting[0, queued + i], waiting[1, queued + i] = r / its, -1.0
         if n >= FEWEST:
-            tail = int(np.floor((n + 1) * missing / 2.0))
-            low = min(max(tail - 1, 0), n - 1)
-            lower[i] = prediction[i] + ordered[low]
-            upper[i] = prediction[i] + ordered[n - 1 - low]
+            low = lowest(n, missing, True)
+            lower[i] = prediction[i] + scale[i] * ordered[low]
+            upper[i] = prediction[i] + scale[i] * ordered[n - 1 - low]
             waiting[1, queued + i] = 0.0 if lower[i] <= target[i] <= upper[i] else 1.0
     return known, missing, head

@@ -306,7 +306,10 @@ class Prequential(Part):
             loss = (prediction - targets) ** 2
             inside = np.full(count, -1.0)
             if self._intervals is not None:
-                lower, upper = self._intervals.advance(prediction, targets, known.before, len(known.targets))
+                count_known = len(known.targets)
+                lower, upper = self._intervals.advance(
+                    prediction, targets, known.before, count_known, trace.scale
+                )
                 inside = np.where(np.isnan(lower), -1.0, (lower <= targets) & (targets <= upper))
             columns = [targets, prediction, inside]
         if self._board is None:

@@ -43,7 +43,10 @@ def evaluate_several(
         if found["prediction"].ndim == 1:  # no row was learned yet: a number for all targets
             found = replace(found, prediction=np.repeat(found["prediction"][:, None], Y.shape[1], axis=1))
         for k, engine in enumerate(engines):
-            said = Trace(kept=found.kept, size=found.size, prediction=found["prediction"][:, k].copy())
+            scale = None if found.scale is None else found.scale[:, k].copy()
+            said = Trace(
+                kept=found.kept, size=found.size, prediction=found["prediction"][:, k].copy(), scale=scale
+            )
             targets, its = Y[rows, k].copy(), known._replace(targets=known.targets[:, k].copy())
             engine.score(X[rows], targets, targets, Interleaved(said, None, []), its)
         if found.loss is None:

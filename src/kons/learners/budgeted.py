@@ -57,11 +57,12 @@ class BudgetedExpansion(NewtonLearner):
 
     @abstractmethod
     def _replay(
-        self, rows: Ledger, derivatives: int | Derivatives, members: Integers, count: int, K: Matrix
+        self, rows: Ledger, derivatives: int | Derivatives, members: Integers, count: int, *matrices: Matrix
     ) -> int:
-        """Predict and learn a block, filling its ledger, members (:mod:`kons.core.budget`) and coefficients.
+        """Predict and learn a block, filling its ledger, members and coefficients.
 
-        Returns how many members there are.
+        ``matrices``: K of :mod:`kons.core.budget`, and what a subclass gives besides. Returns how many
+        members there are.
         """
 
     def _learn_rows(

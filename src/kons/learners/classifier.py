@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector, as_row_values, require_integer
 from kons.errors import ConfigurationError, InputError, TargetError
 from kons.learners.labels import Codes, KnownLabels, Labels, as_label, as_labels
+from kons.learners.newton import NewtonLearner
 from kons.learners.scores import OfLabels, best_of
 from kons.learners.separate import Separate
 from kons.learners.stream import Wrapper
@@ -86,11 +87,11 @@ class Classifier(OfLabels, Wrapper):
         #: All classes there will ever be; None: others may come.
         self._given = None if classes is None else self.classes
         self.closed = classes is not None
-        functions = pattern.anew()
-        functions.inside = True
-        self._functions: Any = functions if pattern.shares_dictionary else Separate(functions)
+        shares, one = pattern.shares_dictionary, pattern.anew()
+        one._followed_elsewhere = one.inside = True
+        self._functions: Any = one if shares else Separate(one, 0 if self.closed else 1)
         # Opposite functions need one that can be turned round, and a loss that does not mind.
-        self._symmetric = pattern.shares_dictionary and self.loss.code is not None
+        self._symmetric = isinstance(one, NewtonLearner) and self.loss.code is not None
         self._places: list[tuple[int, float]] = []
         self._arrange()
 
@@ -191,7 +192,10 @@ class Classifier(OfLabels, Wrapper):
 
     @property
     def size(self) -> int:
-        """How many rows some function of a class keeps: those ever kept, or fewer where there is a budget."""
+        """How many rows some function of a class keeps: those ever kept, or fewer where there is a budget.
+
+        A budget is of each function, and two classes have one, the opposite of itself.
+        """
         return int(min(self._kept, self._functions.size))
 
     @property

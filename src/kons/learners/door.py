@@ -17,7 +17,8 @@ import contextlib
 import functools
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,9 +26,9 @@ from numpy import ndarray
 
 from kons.arrays import FLOAT64, Matrix, Vector, as_outputs, as_row_values
 from kons.errors import ConfigurationError, InputError, KonsError, MissingValueError, notice
+from kons.learners.doubt import KnowsItsErrors
 from kons.learners.events import KINDS, Event, OnEvent
 from kons.learners.labels import Labels
-from kons.learners.learner import Learner
 from kons.learners.reasons import Explanation, explain
 from kons.learners.sample import RowSample
 from kons.learners.trace import Trace
@@ -40,8 +41,11 @@ from kons.tables import Encoder, Growth, Records, is_table, record_to_keep, reco
 __all__ = ["TakesTables"]
 
 #: Verbs that ask about rows, and about one.
-ABOUT_ROWS = ("predict", "predict_proba", "decision_function", "novelty")
-ABOUT_ONE = ("predict_one", "predict_proba_one", "row_to_keep")
+ABOUT_ROWS = ("predict", "predict_proba", "decision_function", "novelty", "predict_interval", "predict_set")
+ABOUT_ONE = (
+    *("predict_one", "predict_proba_one", "row_to_keep", "_note"),
+    *("predict_interval_one", "predict_set_one"),
+)
 LEVEL = "new level"
 #: All that reads or writes what was learned: see :mod:`kons.learners.turns`.
 IN_TURN = (
@@ -51,7 +55,7 @@ IN_TURN = (
 )
 
 
-class TakesTables(Learner):
+class TakesTables(KnowsItsErrors):
     """The verbs of every class that derives from it are wrapped, so that no learner can forget a table."""
 
     STATE: ClassVar[Mapping[str, Field | None]] = fields(
@@ -76,6 +80,8 @@ class TakesTables(Learner):
     inside: bool = False
     """Whether nothing is kept of rows, nor noticed: a part of another learner, or one of objects."""
     _encoder: Encoder | None = None
+    #: Whether a verb is at work whose rows were encoded, and that calls others.
+    _rows_are_encoded: bool = False
     _turn: Turn
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -84,8 +90,10 @@ class TakesTables(Learner):
         wraps |= {"learn_kept_row": _learning_kept, "widen": _widening}
         wraps |= dict.fromkeys(ABOUT_ROWS, _asking) | dict.fromkeys(ABOUT_ONE, _asking_one)
         for name, wrap in wraps.items():
-            if name in vars(cls) and getattr(cls, "supervised", True):
-                setattr(cls, name, wrap(vars(cls)[name]))
+            verb, shared = getattr(cls, name, None), vars(KnowsItsErrors).get(name)
+            wanted = name in vars(cls) or (verb is not None and verb is shared)
+            if wanted and getattr(cls, "supervised", True):
+                setattr(cls, name, wrap(verb))
         for name in IN_TURN:
             verb = getattr(cls, name, None)
             if inspect.isfunction(verb) and not takes_turns(verb):
@@ -94,6 +102,7 @@ class TakesTables(Learner):
     def __new__(cls, *_: Any, **__: Any) -> Self:
         learner = super().__new__(cls)
         learner._turn = Turn()
+        learner._followed_elsewhere = learner._rows_are_encoded = False
         return learner
 
     # ---- looking
@@ -247,7 +256,7 @@ class TakesTables(Learner):
         """How many rows were looked at: all since this version."""
         return 0 if self.watch is None else self.watch.rows + len(self.watch.held)
 
-    def _note(self, X: Any, y: Any, before: int, predictions: Any = None) -> None:
+    def _note_rows(self, X: Any, y: Any, before: int, predictions: Any = None) -> None:
         """Rows, encoded, were learned: keep some, look at all, unless who learned them has. Cannot fail."""
         if self.inside or self.rows_noted != before:
             return
@@ -302,15 +311,15 @@ class TakesTables(Learner):
             self._notice(found, rows, first)
 
     def _note_one(self, x: Any, y: Any, before: int, prediction: Any) -> None:
-        """As :meth:`_note`, of one row, in a microsecond or two."""
+        """As :meth:`_note_rows`, of one row, in a microsecond or two."""
         sample, watch = self.row_sample, self.watch
         if watch is None or (sample is not None and sample.rows == sample.next):
-            self._note([x], [y], before, [prediction])
+            self._note_rows([x], [y], before, [prediction])
             return
         x = np.asarray(x, dtype=np.float64).ravel()
         target = y if type(y) is float and not self.labelled else self._as_target(y)
         if len(x) != watch.width or type(target) not in (float, int):
-            self._note([x], [y], before, [prediction])
+            self._note_rows([x], [y], before, [prediction])
             return
         loss = math.nan
         if self.labelled:
@@ -442,6 +451,8 @@ class TakesTables(Learner):
 
     def _records(self, X: Any) -> Records | None:
         """Rows that the encoder is for; None for those that are taken as they are."""
+        if self._rows_are_encoded:
+            return None
         if type(X) is np.ndarray and (self._encoder is None or not self._encoder.unnamed):
             return None
         if isinstance(X, Records):
@@ -465,6 +476,15 @@ class TakesTables(Learner):
                 raise InputError("X holds infinity, expected finite numbers, or NaN for what is not known.")
             return records_of(array)
         return None
+
+    @contextmanager
+    def _encoded(self) -> Iterator[None]:
+        """Rows are taken as they are inside."""
+        before, self._rows_are_encoded = self._rows_are_encoded, True
+        try:
+            yield
+        finally:
+            self._rows_are_encoded = before
 
     def _look(self, records: Records) -> Any:
         """Rows as if each came next; before any was learned, the first says which columns there are."""
@@ -554,7 +574,8 @@ def _asking(verb: Any, one: bool = False) -> Any:
                     if not self.allows_missing:
                         raise
                 rows = self._filled(X)
-            return verb(self, rows, *args, **options)
+            with self._encoded():
+                return verb(self, rows, *args, **options)
 
     return marked(ask)
 
@@ -615,11 +636,12 @@ def _advancing(verb: Any) -> Any:
     def advance(self: Any, X: Any, y: Any, *args: Any, **options: Any) -> Trace:
         y = list(y) if hasattr(y, "__iter__") and not hasattr(y, "__len__") else y
         records = self._records(X)
+        y = list(y) if hasattr(y, "__next__") else y  # it is looked at twice
         if records is None:
             try:
                 before = self.rows_noted
-                trace: Trace = verb(self, X, y, *args, **options)
-                self._note(X, y, before, trace.prediction)
+                trace: Trace = self._follow_trace(verb(self, X, y, *args, **options), y)
+                self._note_rows(X, y, before, trace.prediction)
                 self._tell_events()
                 return trace
             except MissingValueError:
@@ -640,8 +662,9 @@ def _advancing(verb: Any) -> Any:
         def learn(rows: Any, which: slice) -> Any:
             weigh = {} if weights is None else {"sample_weight": weights[which]}
             before = self.rows_noted
-            trace = verb(self, rows, targets[which], **given, **weigh)
-            self._note(rows, targets[which], before, trace.prediction)
+            learned = verb(self, rows, targets[which], **given, **weigh)
+            trace = self._follow_trace(learned, targets[which])
+            self._note_rows(rows, targets[which], before, trace.prediction)
             return trace
 
         learned = Trace.concatenate(self._learn_records(records, targets, learn))
@@ -655,7 +678,7 @@ def _learning_one(verb: Any) -> Any:
     def learn(self: Any, x: Any, y: Any, raw: Any) -> None:
         """A row that is encoded, and as it came."""
         if self.inside:
-            verb(self, x, y)
+            self._learn_and_follow(verb, x, y)
             return
         watch, turn, prediction = self.watch, self._turn, self._answer
         asked, turn.asked = turn.asked, None
@@ -670,7 +693,7 @@ def _learning_one(verb: Any) -> Any:
             with contextlib.suppress(KonsError):  # one that learns otherwise than it predicts
                 prediction = self.predict_one(raw if encoder is not None and encoder.unnamed else x)
             turn.asked = None
-        verb(self, x, y)
+        self._learn_and_follow(verb, x, y)
         watch, sample = self.watch, self.row_sample
         if watch is None or watch.rows + len(watch.held) != before:
             if self.rows_noted == before:
@@ -701,7 +724,8 @@ def _learning_one(verb: Any) -> Any:
                 target = y if number else self._as_target(y)
                 reading = encoder.read_one(x, target)
                 if reading is not None:
-                    learn(self, reading.row, y, x)
+                    with self._encoded():
+                        learn(self, reading.row, y, x)
                     encoder.learn_one(reading, target)
                     if encoder.new_levels and self.watch is not None:
                         self._look_at_held()
@@ -711,7 +735,12 @@ def _learning_one(verb: Any) -> Any:
             # An array of numbers at the least cost, for loops over rows.
             records = None if encoder is None and type(x) is ndarray else self._records(x)
             if records is not None:
-                self._learn_records(records, [y], lambda rows, _: learn(self, rows[0], y, x))
+
+                def learn_encoded(rows: Any, _: slice) -> None:
+                    with self._encoded():
+                        learn(self, rows[0], y, x)
+
+                self._learn_records(records, [y], learn_encoded)
                 self._tell_events()
                 return
             try:
@@ -745,7 +774,7 @@ def _learning_kept(verb: Any) -> Any:
             before = self.rows_noted
             asked = vars(self).pop("_answer", None)
             verb(self, kept, y)
-            self._note([kept[0]], [y], before, None if asked is None else [asked])
+            self._note_rows([kept[0]], [y], before, None if asked is None else [asked])
 
     return marked(learn_kept_row)
 

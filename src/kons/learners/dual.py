@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import MOST_FEATURES, MOST_POINTS, Integers, Matrix, Vector, require_integer
-from kons.core.budget import descend
 from kons.core.feature_maps import Fourier
 from kons.core.ledger import Ledger
 from kons.core.replay import Derivatives
@@ -72,11 +71,9 @@ class DualGradient(FunctionalGradient):
         dimension: int = 400,
         seed: int = 0,
     ) -> None:
-        points = require_integer(max_points, "max_points", at_least=1, at_most=MOST_POINTS)
-        budget = Budget(points, "features")
-        given = {"bound": bound, "step_size": step_size, "decay": decay}
-        super().__init__(kernel, loss, budget=budget, seed=seed, **given)
-        self.max_points = budget.points
+        self.max_points = require_integer(max_points, "max_points", at_least=1, at_most=MOST_POINTS)
+        given = {"bound": bound, "step_size": step_size, "decay": decay, "seed": seed}
+        super().__init__(kernel, loss, budget=Budget(self.max_points, "features"), **given)
         self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
         self._map = Fourier(kernel, self.dimension, self.seed)
         #: Those of the points that went, and of each that is there.
@@ -90,15 +87,11 @@ class DualGradient(FunctionalGradient):
         super()._learn_block(block, rows, derivatives)
 
     def _replay(
-        self, rows: Ledger, derivatives: int | Derivatives, members: Integers, count: int, K: Matrix
+        self, rows: Ledger, derivatives: int | Derivatives, members: Integers, count: int, *matrices: Matrix
     ) -> int:
-        theta, totals, Z = np.zeros(len(members)), self._totals.copy(), self._features
-        theta[:count] = self._coefficients
-        of_block = Z[count:]
+        Z, of_block = self._features, self._features[count:]
         Q, gone = np.column_stack([of_block @ Z.T, of_block @ self._w]), np.append(np.zeros(len(Z)), 1.0)
-        S = self._between_points(len(rows))
-        count = descend(derivatives, rows, self._rules, members, theta, count, K, S, totals, Q, gone)
-        self._coefficients, self._totals = theta[:count].copy(), totals
+        count = super()._replay(rows, derivatives, members, count, *matrices, Q, gone)
         self._w = gone[-1] * self._w + gone[:-1] @ Z
         self._features = Z[members[:count]]
         return count

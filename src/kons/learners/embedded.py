@@ -19,6 +19,7 @@ from kons.arrays import (
     as_scalar,
     require_integer,
     require_number,
+    require_word,
 )
 from kons.core.coins import Coins
 from kons.core.embedding import Embedding
@@ -188,9 +189,7 @@ class EmbeddedKONS(NewtonLearner):
             updates=updates,
         )
         self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
-        if on_growth not in ("carry", "restart"):
-            raise ConfigurationError(f'on_growth is {on_growth!r}, expected "carry" or "restart".')
-        self.on_growth = on_growth
+        self.on_growth = require_word(on_growth, "on_growth", ("carry", "restart"))
         self.forward = self._require_forward(forward)
         if updates == "margins" and not isinstance(policy, Dependence):
             raise ConfigurationError(f'updates="margins" needs policy=Dependence(...), not {policy!r}.')
@@ -266,6 +265,24 @@ class EmbeddedKONS(NewtonLearner):
         outside = self._embedding.sound_residual(self.kernel.evaluate_diagonal(points), Z)
         novelties = [part.inverse_forms(Z) + outside / self.regularization for part in self._quadratics]
         return np.stack(novelties, axis=1) if self._outputs and not self._shares_matrix else novelties[0]
+
+    def _novelties(self, points: Any) -> Any:
+        return self.novelty(points)
+
+    def _row_of(self, x: Any) -> Matrix:
+        prediction = np.reshape(np.asarray(self.predict_one(x), dtype=np.float64), (1, -1))
+        size = self.kernel.evaluate_diagonal([x] if self.accepts == "objects" else np.atleast_2d(x))
+        inside, z = np.zeros(1), NOWHERE
+        if self._one_row is not None and len(self._embedding):  # it was just predicted
+            works = self._one_row.works
+            inside, z = works[:, -1], works[0, : len(self._embedding)]
+        novelty = inside + np.maximum(size - z @ z, 0.0) / self.regularization
+        row: Matrix = self._laid_out(prediction, novelty[None])[0]
+        return row
+
+    def _said(self) -> tuple[float, float]:
+        prediction, novelty = self._last_row
+        return prediction.item(0), novelty.item(0)
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         super()._loaded(stored, sizes)
@@ -405,6 +422,7 @@ class EmbeddedKONS(NewtonLearner):
             self._outputs = self._outputs or 0
             self._count((x[None] if point is None else point)[:0], 0)
         self._rows_seen += 1
+        self._last_row = rows.said
         self._log_determinant += logarithms
         self._online_effective_dimension += leverages
         if outcome == TAKEN:

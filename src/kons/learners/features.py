@@ -8,38 +8,28 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kons.arrays import MOST_FEATURES, Matrix, require_flag, require_integer, require_number
+from kons.arrays import MOST_FEATURES, Matrix, require_integer, require_number, require_word
 from kons.core.coins import Coins
 from kons.core.descent import DESCENTS, Descent
-from kons.core.feature_maps import MAPS, FeatureMap, Span, make_map
+from kons.core.feature_maps import MAPS, FeatureMap, Span
 from kons.core.ledger import Ledger
-from kons.core.newton import Newton, SketchedNewton
+from kons.core.newton import Newton, SketchedQuadratic
+from kons.core.quadratic import Quadratic
 from kons.core.replay import Derivatives
 from kons.core.storage import PointStore
 from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel
 from kons.learners.newton import NewtonLearner
-from kons.losses import Loss, Squared
-from kons.state import Inner, Sizes, fields
+from kons.losses import Loss
+from kons.state import Inner, fields
 from kons.step_sizes import Constant, InverseSqrt
-from kons.stored import Stored
 
 __all__ = ["FeatureLearner"]
 
 # Rows whose features are computed at a time.
 BLOCK = 256
 SKETCHED = "sketched"
-
-
-class _Steps(Inner):
-    """Of as many functions as the number of targets, which was loaded before, asks for."""
-
-    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
-        part._make_functions(part.outputs or 1)
-        size = part._map.size if part._rows_seen else 0
-        part._steps.extend(size)
-        return super().load(stored, key, part, name, sizes | {"size": size})
 
 
 class FeatureLearner(NewtonLearner):
@@ -104,7 +94,15 @@ class FeatureLearner(NewtonLearner):
     True
     """
 
-    STATE = fields(_map=Inner(), _steps=_Steps())
+    STATE = fields(
+        _map=Inner(),
+        # of as many functions as the number of targets, which was loaded before, asks for
+        _steps=Inner(
+            make=lambda learner: learner._made_functions(),
+            sizes=lambda learner, _: {"size": len(learner._steps)},
+        ),
+    )
+    _curvature_word = "curvature"
 
     def __init__(
         self,
@@ -127,21 +125,16 @@ class FeatureLearner(NewtonLearner):
         forward: bool = False,
         seed: int = 0,
     ) -> None:
-        _require_word("features", features, MAPS)
-        _require_word("curvature", curvature, (*DESCENTS, "gradient", "hessian", SKETCHED))
+        self.features = require_word(features, "features", MAPS)
+        known = (*DESCENTS, "gradient", "hessian", SKETCHED)
+        self.curvature = require_word(curvature, "curvature", known)
         first_order = curvature in DESCENTS
-        super().__init__(
-            kernel,
-            loss,
-            bound=bound,
-            regularization=regularization,
-            step_size=_default_step(curvature, loss, bound)
-            if step_size is None and first_order
-            else step_size,
-            second_order="hessian" if curvature == "hessian" else "gradient",
-        )
+        if step_size is None and first_order:
+            step_size = _default_step(curvature, loss, bound)
+        given = {"bound": bound, "regularization": regularization, "step_size": step_size}
+        order = "hessian" if curvature == "hessian" else "gradient"
+        super().__init__(kernel, loss, **given, second_order=order)
         self.second_order = None if first_order else self.second_order  # it has no A to speak of
-        self.features, self.curvature = features, curvature
         self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
         self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
         self.tolerance = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
@@ -150,20 +143,14 @@ class FeatureLearner(NewtonLearner):
         self.momentum = require_number(momentum, "momentum", at_least=0.0, below=1.0)
         self.radius = None if radius is None else require_number(radius, "radius", above=0.0)
         self.directions = require_integer(directions, "directions", at_least=1)
-        self.forward = require_flag(forward, "forward")
+        self.forward = self._require_forward(forward)
         self.seed = require_integer(seed, "seed", at_least=0)
         if self.radius is not None and (not first_order or curvature == "diagonal"):
             raise ConfigurationError(
                 f'radius={self.radius:g} is for curvature="none", "scaled" and "norm", whose norm is that of '
                 f'the ball, not for "{curvature}".'
             )
-        if self.forward and not (curvature == "hessian" and isinstance(loss, Squared)):
-            raise ConfigurationError(
-                "forward=True is the Azoury-Warmuth-Vovk prediction of the squared loss: "
-                f'it needs Squared() and curvature="hessian", not {loss!r} and "{curvature}".'
-            )
-        spans = features in ("span", "sample")
-        if spans and not first_order:
+        if features in ("span", "sample") and not first_order:
             raise ConfigurationError(
                 f'curvature="{curvature}" in the span of atoms is kons.EmbeddedKONS: use that.'
             )
@@ -212,26 +199,26 @@ class FeatureLearner(NewtonLearner):
     # ---- inside
 
     def _new_map(self) -> FeatureMap:
-        return make_map(
-            self.features,
-            self.kernel,
-            dimension=self.dimension,
-            max_atoms=self.max_atoms,
-            tolerance=self.tolerance,
-            seed=self.seed,
-        )
+        made, names = MAPS[self.features]
+        return made(self.kernel, **{name: getattr(self, name) for name in names})
 
     def _make_functions(self, count: int) -> None:
         alpha = self.regularization
+        each = [count] if self._shares_matrix else [1] * count
         self._steps: Any
         if self.curvature == SKETCHED:
-            self._steps = SketchedNewton(alpha, count, self.directions)
+            self._steps = Newton([SketchedQuadratic(alpha, self.directions) for _ in each])
         elif self.second_order:
-            self._steps = Newton(alpha, count, self._shares_matrix)
+            self._steps = Newton([Quadratic(alpha, outputs=functions) for functions in each])
         else:
-            names = ("power", "discount", "momentum", "radius")
-            given = {name: getattr(self, name) for name in names}
+            given = {name: getattr(self, name) for name in ("power", "discount", "momentum", "radius")}
             self._steps = Descent(self.curvature, regularization=alpha, outputs=count, **given)
+
+    def _made_functions(self) -> Any:
+        self._make_functions(self.outputs or 1)
+        if self._rows_seen:
+            self._extend()
+        return self._steps
 
     def _learn_rows(
         self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
@@ -286,8 +273,3 @@ def _default_step(curvature: str, loss: Any, bound: Any) -> Any:
     if not (math.isfinite(L) and L > 0.0):
         raise ConfigurationError(f"{loss!r} has the Lipschitz constant {L}: give step_size.")
     return InverseSqrt(L / scale, 1.0)
-
-
-def _require_word(name: str, word: Any, known: Any) -> None:
-    if not isinstance(word, str) or word not in known:
-        raise ConfigurationError(f"{name} is {word!r}, expected one of {', '.join(known)}.")

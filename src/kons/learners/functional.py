@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kons.arrays import Integers, Matrix, Vector, require_integer, require_number
-from kons.core.budget import FEATURES, PROJECT, SHRINK, SMALLEST, WHEN_FULL, descend
+from kons.core.budget import FEATURES, PROJECT, SHRINK, SMALLEST, WHEN_FULL, Expansion, descend
 from kons.core.coins import Coins
 from kons.core.ledger import Ledger
 from kons.core.replay import NO_MATRIX, Derivatives
@@ -84,15 +84,7 @@ class FunctionalGradient(BudgetedExpansion):
     ) -> None:
         if step_size is None and isinstance(loss, Loss):
             step_size = InverseSqrt(loss.lipschitz(bound) / bound, 1.0)
-        super().__init__(
-            kernel,
-            loss,
-            bound=bound,
-            regularization=1.0,
-            step_size=step_size,
-            second_order="none",
-            updates=updates,
-        )
+        super().__init__(kernel, loss, bound=bound, step_size=step_size, second_order="none", updates=updates)
         self.decay = require_number(decay, "decay", at_least=0.0)
         if self.step_size(1) * self.decay >= 1.0:
             raise ConfigurationError(
@@ -109,10 +101,8 @@ class FunctionalGradient(BudgetedExpansion):
         self.seed = require_integer(seed, "seed", at_least=0)
         self._rules = self._rules._replace(decay=self.decay)
         if budget is not None:
-            when_full = WHEN_FULL[budget.when_full]
-            self._rules = self._rules._replace(
-                budget=budget.points, when_full=when_full, largest=budget.largest
-            )
+            limits: dict[str, Any] = {"budget": budget.points, "largest": budget.largest}
+            self._rules = self._rules._replace(when_full=WHEN_FULL[budget.when_full], **limits)
         self._coins = (Coins(self.seed),)
         self._coefficients: Vector = np.empty(0)
         #: What removals have cost, and how many rows moved f (the Forgetron's Q and M).
@@ -124,13 +114,13 @@ class FunctionalGradient(BudgetedExpansion):
         return self._coefficients.copy()
 
     def _replay(
-        self, rows: Ledger, derivatives: int | Derivatives, members: Integers, count: int, K: Matrix
+        self, rows: Ledger, derivatives: int | Derivatives, members: Integers, count: int, *matrices: Matrix
     ) -> int:
-        theta, totals = np.zeros(len(members)), self._totals.copy()
+        theta, (K, *explicit) = np.zeros(len(members)), matrices
         theta[:count] = self._coefficients
-        S = self._between_points(len(rows))
-        count = descend(derivatives, rows, self._rules, members, theta, count, K, S, totals)
-        self._coefficients, self._totals = theta[:count].copy(), totals
+        f = Expansion(members, theta, self._totals.copy(), K, self._between_points(len(rows)), *explicit)
+        count = descend(derivatives, rows, self._rules, f, count)
+        self._coefficients, self._totals = theta[:count].copy(), f.totals
         return count
 
     def _between_points(self, rows: int) -> Matrix:

@@ -39,8 +39,11 @@ class KORS(Dictionary):
     true leverage and rho times it, and at most 3*rho*beta*d_onl points are kept (Theorem 2). The
     kept points are Nystrom landmarks: see :meth:`transform`.
 
-    Costs O(B^2) a row with B points kept, and two packed triangles of B^2/2 numbers. Not a learner:
-    it sees no targets.
+    B^2 numbers of memory with B points kept. Not a learner: it sees no targets.
+
+    :cost: B^2
+    :not for: long streams on which B is to stop growing
+    :reference: Calandriello, Lazaric, Valko, ICML 2017, Algorithm 2 and Theorem 2
 
     Examples
     --------
@@ -52,10 +55,6 @@ class KORS(Dictionary):
     >>> Z = sampler.transform(X)
     >>> bool(sampler.size < 200), bool(abs(Z @ Z.T - Gaussian(2.0).gram(X)).max() < 0.05)
     (True, True)
-
-    References
-    ----------
-    Calandriello, Lazaric, Valko, ICML 2017, Algorithm 2 and Theorem 2.
     """
 
     STATE = fields(

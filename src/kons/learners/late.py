@@ -68,7 +68,7 @@ class LateTargets:
         if id in queue._rows or id in queue._told:
             return queue.ask_again(id, self._point_to_keep(x))
         answer = self.predict_one(x)
-        kept = self.row_to_keep(x)
+        kept = self._keep(x)
         try:
             dropped = queue.put(id, kept, answer.copy() if type(answer) is np.ndarray else answer)
         except BaseException:
@@ -94,7 +94,7 @@ class LateTargets:
         queue.note(id, y)
         try:
             self._answer = row[1]
-            self.learn_kept_row(row[0], y)
+            self._learn_kept(row[0], y)
             queue.settle(id)
         except BaseException:
             # Stopped from outside, it may have been learned all the same.
@@ -118,6 +118,18 @@ class LateTargets:
                 raise ConfigurationError(f"{type(self).__name__} learns no targets: nothing waits for them.")
             self._queue = self.new_queue()
         return self._queue
+
+    def _keep(self, x: Any) -> Kept:
+        """What is kept of a row, all of it."""
+        return self.row_to_keep(x)
+
+    def _shapes(self) -> Shapes:
+        """The shapes of that."""
+        return self.kept_shapes()
+
+    def _learn_kept(self, kept: Kept, y: Any) -> None:
+        """Learn a row of which all this was kept."""
+        self.learn_kept_row(kept, y)
 
     # ---- what a learner keeps of a row
 
@@ -154,4 +166,4 @@ class LateTargets:
         part: Any = super()
         part.load_state(stored, **sizes)
         if self._queue is not None:
-            self._queue.require_shapes(self.kept_shapes(), stored)
+            self._queue.require_shapes(self._shapes(), stored)

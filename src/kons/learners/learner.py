@@ -208,31 +208,44 @@ class Learner(LateTargets):
                 if at_once:
                     self.learn_one(kept[0], target)
                 else:
-                    self.learn_kept_row(kept, target)
+                    self._learn_kept(kept, target)
             learned = stop
             sizes.append(self.size or 0)
             if i < len(X):
                 prediction, share = self._predicted_with_shares(X[i])
                 predictions.append(prediction)
                 shares.append(share)
-                rows.append((X[i],) if at_once else self.row_to_keep(X[i]))
+                rows.append((X[i],) if at_once else self._keep(X[i]))
             now = cpu_clock()
             pause, began = max(pause, now - began), now
         kept_rows, size = np.diff(sizes) > 0, np.array(sizes[1:], dtype=np.int64)
         left = rows[learned:]
         if not self.labelled:
+            own = rows[len(waiting) :]
+            scales = None if at_once or not own else [self._scale_in(kept) for kept in own]
             # Before the first row tells how many targets there are, a number stands for all.
             shape = max((np.shape(prediction) for prediction in predictions), default=())
             found = np.empty((len(X), *shape))
             for i, prediction in enumerate(predictions):
                 found[i] = prediction
-            return Interleaved(Trace(kept=kept_rows, size=size, prediction=found), None, left, pause)
+            scale = None
+            if scales is not None and all(its is not None for its in scales):
+                scale = np.stack([np.broadcast_to(its, shape) for its in scales])
+            trace = Trace(kept=kept_rows, size=size, prediction=found, scale=scale)
+            return Interleaved(trace, None, left, pause)
         classes = Labels(self.classes)
         probabilities = np.zeros((len(X), len(classes)))
         for row, share in zip(probabilities, shares, strict=True):
             row[classes.find(list(share))] = list(share.values())
         trace = Trace(kept=kept_rows, size=size, prediction=object_array(predictions))
         return Interleaved(trace, probabilities, left, pause)
+
+    #: Whether it says, behind a row that was learned, what it had predicted: kons.learners.doubt.
+    _tells_afterwards: Any = False
+
+    def _scale_in(self, kept: Kept) -> Any:
+        """How large the residual of a row was expected to be, of which this is kept; None: not told."""
+        return None
 
     def _predicted_with_shares(self, x: Any) -> tuple[Any, Mapping[Any, float]]:
         """What ``predict_one`` says, and of labels the probabilities."""

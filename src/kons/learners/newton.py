@@ -20,9 +20,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector, as_row_values, as_scalar, require_flag, require_integer, require_scale
+from kons.arrays import (
+    Matrix,
+    Vector,
+    as_row_values,
+    as_scalar,
+    require_flag,
+    require_integer,
+    require_scale,
+    require_word,
+)
 from kons.core.coins import Coins
-from kons.core.ledger import ALL, CAPPED, CURVATURES, HESSIAN, NONE, UPDATES, Ledger, Rules, new_ledger
+from kons.core.ledger import (
+    ALL,
+    CAPPED,
+    CURVATURES,
+    HESSIAN,
+    NONE,
+    UPDATES,
+    Ledger,
+    Rules,
+    new_ledger,
+)
 from kons.core.replay import Derivatives
 from kons.errors import ConfigurationError, NumericalError, TargetError, notice
 from kons.kernels import Kernel
@@ -63,8 +82,8 @@ class NewtonLearner(StreamConsumer):
         loss: Loss,
         *,
         bound: float,
-        regularization: float,
-        step_size: Any,
+        regularization: float = 1.0,
+        step_size: Any = None,
         second_order: str = "gradient",
         updates: str = "all",
     ) -> None:
@@ -152,6 +171,7 @@ class NewtonLearner(StreamConsumer):
         with self._all_or_nothing():
             self._begin(target.shape)
             self._learn(points, rows, self._derivatives(), None)
+        self._last_row = rows["prediction"], rows["novelty"]
 
     def learn_slope(self, x: Any, slope: float, curvature: float | None = None) -> None:
         """The paper's own protocol: the adversary's loss is new in each row, only its slope is seen.
@@ -231,6 +251,14 @@ class NewtonLearner(StreamConsumer):
 
     # ---- inside
 
+    @property
+    def _tells_afterwards(self) -> bool:
+        return self._outputs == 0
+
+    def _said(self) -> tuple[float, float]:
+        prediction, novelty = self._last_row
+        return prediction.item(0), novelty.item(0) if "novelty" in self._extra_columns else 0.0
+
     @abstractmethod
     def _learn_rows(
         self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
@@ -252,12 +280,13 @@ class NewtonLearner(StreamConsumer):
 
     def _require_forward(self, forward: Any) -> bool:
         """A flag that only the squared loss with its Hessian may have."""
+        word = self._curvature_word
         if require_flag(forward, "forward") and not (
             self._rules.curvature == HESSIAN and isinstance(self.loss, Squared)
         ):
             raise ConfigurationError(
                 "forward=True is the Azoury-Warmuth-Vovk prediction of the squared loss: it needs Squared() "
-                f'and second_order="hessian", not {self.loss!r} and "{self.second_order}".'
+                f'and {word}="hessian", not {self.loss!r} and "{getattr(self, word)}".'
             )
         return bool(forward)
 
@@ -309,6 +338,10 @@ class NewtonLearner(StreamConsumer):
             **{name: column.copy() for name, column in (of_functions | of_matrices).items()},
         )
 
+    #: The parameter that says which curvature.
+    _curvature_word = "second_order"
+    #: Prediction and novelty in the ledger of the last row that came alone.
+    _last_row: tuple[Any, Any] = (np.zeros(1), np.zeros(1))
     #: Columns of the ledger that this learner's traces show besides.
     _extra_columns: tuple[str, ...] = ()
 
@@ -338,10 +371,7 @@ def _tell_of_flat_loss(loss: Loss, bound: float) -> None:
 
 def _curvature(second_order: Any, loss: Loss) -> int:
     """The rule that the word stands for; refuses other words, and losses that cannot follow it."""
-    curvature = CURVATURES.get(second_order) if isinstance(second_order, str) else None
-    if curvature is None:
-        words = " or ".join(f'"{word}"' for word in CURVATURES)
-        raise ConfigurationError(f"second_order is {second_order!r}, expected {words}.")
+    curvature = CURVATURES[require_word(second_order, "second_order", CURVATURES)]
     if curvature == HESSIAN and not loss.has_second_derivative:
         raise ConfigurationError(
             f'second_order="hessian" needs a second derivative and {loss!r} has none: '
@@ -352,10 +382,7 @@ def _curvature(second_order: Any, loss: Loss) -> int:
 
 def _updates(updates: Any, loss: Loss, bound: float) -> int:
     """The rule that the word stands for; mistakes are of labels -1 and +1."""
-    rule = UPDATES.get(updates) if isinstance(updates, str) else None
-    if rule is None:
-        words = " or ".join(f'"{word}"' for word in UPDATES)
-        raise ConfigurationError(f"updates is {updates!r}, expected {words}.")
+    rule = UPDATES[require_word(updates, "updates", UPDATES)]
     if rule != ALL:
         try:
             loss.check_targets([-1.0, 1.0], bound)

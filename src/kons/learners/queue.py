@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,7 +41,7 @@ class _Rows(Field):
             "ids": list(rows),
             "answers": _column([answer for _, answer in rows.values()]),
             "points": part._packed([row[0] for row in kept]),
-            "kept": [np.stack(pieces) for pieces in list(zip(*kept, strict=True))[1:]],
+            "kept": [_stacked(pieces) for pieces in list(zip(*kept, strict=True))[1:]],
         }
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
@@ -287,6 +287,16 @@ def _same(a: Any, b: Any) -> bool:
         return a is b or bool(a == b)
     except Exception:  # points that cannot be compared
         return False
+
+
+def _stacked(pieces: Sequence[Any]) -> Any:
+    """Pieces of rows, one behind the other; of vectors, the shorter ones end in 0."""
+    lengths = {len(piece) for piece in pieces if np.ndim(piece) == 1}
+    if len(lengths) < 2:
+        return np.stack(pieces)
+    longest = max(lengths)
+    ends = [np.zeros(longest - len(piece)) for piece in pieces]
+    return np.stack([np.concatenate(both) for both in zip(pieces, ends, strict=True)])
 
 
 def _column(values: list[Any]) -> Any:

@@ -282,6 +282,20 @@ class Scaled(OfLabels, Wrapper):
         novelty: Vector = self._inner.novelty(self._scaled(points))
         return novelty
 
+    def _novelties(self, points: Any) -> Any:
+        if self._warm is not None or "novelty" not in self._pattern.trace_columns:
+            return None
+        return self._inner.novelty(self._scaled(self._as_points(points)))
+
+    @property
+    def _tells_afterwards(self) -> bool:
+        inner = self._inner
+        return inner is not None and self._late is None and not self._labelled and inner._tells_afterwards
+
+    def _said(self) -> tuple[float, float]:
+        prediction, novelty = self._inner._said()
+        return float(self._target.scaling.unscale(prediction)), novelty
+
     # ---- looking
 
     @property
@@ -394,7 +408,7 @@ class Scaled(OfLabels, Wrapper):
             return None
         move = None if self._features is None else lambda atoms: self._scaled(self._as_points(atoms))
         inner = self._pattern.anew(self._bandwidths, move)
-        inner.inside = True
+        inner._followed_elsewhere = inner.inside = True
         return inner
 
     # ---- inside: behind it

@@ -63,6 +63,8 @@ class Trace:
     """The probability of being kept (Sketched-KONS, KORS)."""
     novelty: Vector | None = None
     """q plus the part outside the dictionary's span, over alpha (embedded learners)."""
+    scale: Vector | None = None
+    """How large the residual was expected to be, in units of the target: what intervals are made of."""
     expert: NDArray[np.int64] | None = None
     """The number of the expert that led the vote, 0 for the mean (AutoKONS)."""
     rounding_clips: int = 0

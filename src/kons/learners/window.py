@@ -59,14 +59,8 @@ class SlidingWindow(BudgetedExpansion):
     def __init__(
         self, kernel: Kernel, *, window: int = 200, bound: float = 1.0, regularization: float = 1.0
     ) -> None:
-        super().__init__(
-            kernel,
-            Squared(),
-            bound=bound,
-            regularization=regularization,
-            step_size=None,
-            second_order="hessian",
-        )
+        given = {"bound": bound, "regularization": regularization}
+        super().__init__(kernel, Squared(), second_order="hessian", **given)
         self.window = require_integer(window, "window", at_least=1, at_most=MOST_POINTS)
         self._rules = self._rules._replace(budget=self.window)
         self._shares_matrix = False
@@ -83,12 +77,14 @@ class SlidingWindow(BudgetedExpansion):
         return self._roots * theta
 
     def _replay(
-        self, rows: Ledger, derivatives: int | Derivatives, members: Integers, count: int, K: Matrix
+        self, rows: Ledger, derivatives: int | Derivatives, members: Integers, count: int, *matrices: Matrix
     ) -> int:
         most = min(len(members), self.window)
         targets, roots, L = np.zeros(len(members)), np.zeros(len(members)), np.zeros((most, most))
         targets[:count], roots[:count], L[:count, :count] = self._targets, self._roots, self._L
-        count = check_sound(slide(rows, self._rules.packed, members, targets, roots, count, L, K), rows)
+        count = check_sound(
+            slide(rows, self._rules.packed, members, targets, roots, count, L, *matrices), rows
+        )
         self._targets, self._roots = targets[:count].copy(), roots[:count].copy()
         self._L = np.tril(L[:count, :count])
         return count

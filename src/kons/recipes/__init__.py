@@ -5,6 +5,7 @@
     algorithms  those of the follow-up papers
     explicit    learners of explicit features: linear, random features, first order in a span
     expansions  those over a kernel expansion that the literature compares with
+    row         how a function of few lines becomes a recipe
     registry    learners, kernels and losses by name
     tasks       a learner in raw units for a task: for_task
 
@@ -54,73 +55,15 @@ after its own; here it does so in its own row, after the prediction. With ``"res
 is learned either way, so the two agree; with ``"carry"`` one step differs by the new coordinate.
 """
 
-from kons.recipes.algorithms import b_kons, con_kons, nons_ald, pkawv, pros_n_kons
+from kons.recipes import algorithms, expansions, explicit
+from kons.recipes.algorithms import *  # noqa: F403 - each name stands where it is defined
 from kons.recipes.dictionaries import DICTIONARIES
-from kons.recipes.expansions import (
-    bogd,
-    forgetron,
-    kaar,
-    krls,
-    narow,
-    norma,
-    perceptron,
-    projectron,
-    rbp,
-    second_order_perceptron,
-)
-from kons.recipes.explicit import (
-    adagrad,
-    adam,
-    aogd_ald,
-    dual_sgd,
-    fastfood,
-    fogd,
-    nogd,
-    ogd,
-    ons,
-    skegd,
-    sketched_ons,
-    vaw,
-)
-from kons.recipes.registry import KERNELS, LOSSES, RECIPES, Recipe, kernel_of, make
+from kons.recipes.expansions import *  # noqa: F403
+from kons.recipes.explicit import *  # noqa: F403
+from kons.recipes.registry import KERNELS, LOSSES, RECIPES, kernel_of, make
+from kons.recipes.row import Recipe
 from kons.recipes.tasks import for_task, together, warmup_for
 
-__all__ = [
-    "DICTIONARIES",
-    "KERNELS",
-    "LOSSES",
-    "RECIPES",
-    "Recipe",
-    "adagrad",
-    "adam",
-    "aogd_ald",
-    "b_kons",
-    "bogd",
-    "con_kons",
-    "dual_sgd",
-    "fastfood",
-    "fogd",
-    "for_task",
-    "forgetron",
-    "kaar",
-    "kernel_of",
-    "krls",
-    "make",
-    "narow",
-    "nogd",
-    "nons_ald",
-    "norma",
-    "ogd",
-    "ons",
-    "perceptron",
-    "pkawv",
-    "projectron",
-    "pros_n_kons",
-    "rbp",
-    "second_order_perceptron",
-    "skegd",
-    "sketched_ons",
-    "together",
-    "vaw",
-    "warmup_for",
-]
+__all__ = ["DICTIONARIES", "KERNELS", "LOSSES", "RECIPES", "Recipe"]
+__all__ += ["for_task", "kernel_of", "make", "together", "warmup_for"]
+__all__ += algorithms.__all__ + expansions.__all__ + explicit.__all__

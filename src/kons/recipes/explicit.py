@@ -24,7 +24,9 @@ from typing import Any
 
 from kons.kernels import Kernel, Polynomial
 from kons.learners import DualGradient, FeatureLearner
-from kons.losses import Loss, Squared
+from kons.losses import Hinge, Loss, Squared
+from kons.recipes.algorithms import UNLIMITED
+from kons.recipes.row import Choices, row
 
 __all__ = [
     "adagrad",
@@ -45,14 +47,21 @@ __all__ = [
 AFFINE = Polynomial(degree=1, offset=1.0)
 
 
-def ogd(
-    loss: Loss, *, bound: float = 1.0, step_size: Any = None, radius: float | None = None
-) -> FeatureLearner:
-    """Online gradient descent on the columns (Zinkevich, ICML 2003): ``u <- u - eta_t g x``.
+@row(FeatureLearner)
+def ogd(loss: Loss, *, bound: float = 1.0, step_size: Any = None, radius: float | None = None) -> Choices:
+    """Linear, online gradient descent.
 
-    Regret O(sqrt(T)), whatever the losses; O(d) a row. ``step_size`` is a number or a function of t; None is
-    ``bound/(L max |x|^2 sqrt(t))``. Not for columns of different scales, or related ones: ``ons`` and ``vaw``
-    learn those in a fraction of the rows.
+    ::
+
+        u <- u - eta_t g x
+
+    Regret O(sqrt(T)), whatever the losses. ``step_size`` is a number or a function of t; None is
+    ``bound/(L max |x|^2 sqrt(t))``. Where columns are related ``ons`` and ``vaw`` learn in a fraction of the
+    rows.
+
+    :cost: O(d)
+    :not for: columns of different scales, or that go together
+    :reference: Zinkevich, ICML 2003
 
     >>> from kons import Squared
     >>> learner = ogd(Squared())
@@ -61,42 +70,33 @@ def ogd(
     >>> round(learner.predict_one([1.0]), 3)
     0.5
     """
-    return FeatureLearner(
-        AFFINE,
-        loss,
-        bound=bound,
-        curvature="scaled" if step_size is None else "none",
-        step_size=step_size,
-        radius=radius,
-    )
+    return {"kernel": AFFINE, "curvature": "scaled" if step_size is None else "none"}
 
 
+@row(FeatureLearner)
 def adagrad(
     loss: Loss, *, bound: float = 1.0, step_size: Any = None, regularization: float = 1e-8
-) -> FeatureLearner:
-    """AdaGrad (Duchi, Hazan, Singer, JMLR 2011): a step size for each column, by its past slopes.
+) -> Choices:
+    """Linear, a step size for each column by its past slopes.
 
     ::
 
         u_i <- u_i - eta G_i / (alpha + sqrt(sum_s G_si^2))
 
-    Regret O(sqrt(T)), and less where slopes are sparse; O(d) a row. ``step_size`` None is ``bound/10``. Not
-    for related columns, which a diagonal does not see.
+    AdaGrad: regret O(sqrt(T)), and less where slopes are sparse. ``step_size`` None is ``bound/10``.
+
+    :cost: O(d)
+    :not for: columns that go together, which a diagonal does not see
+    :reference: Duchi, Hazan, Singer, JMLR 2011
 
     >>> from kons import Squared
     >>> adagrad(Squared()).curvature
     'diagonal'
     """
-    return FeatureLearner(
-        AFFINE,
-        loss,
-        bound=bound,
-        curvature="diagonal",
-        step_size=step_size,
-        regularization=regularization,
-    )
+    return {"kernel": AFFINE, "curvature": "diagonal"}
 
 
+@row(FeatureLearner)
 def adam(
     loss: Loss,
     *,
@@ -105,50 +105,45 @@ def adam(
     momentum: float = 0.9,
     discount: float = 0.999,
     regularization: float = 1e-8,
-) -> FeatureLearner:
-    """Adam (Kingma, Ba, ICLR 2015): AdaGrad that forgets, with momentum; O(d) a row.
+) -> Choices:
+    """Linear, AdaGrad that forgets, with momentum.
 
     Without a guarantee: the published proof is wrong, and there are convex losses on which it does not
-    converge (Reddi, Kale, Kumar, ICLR 2018). Not for a single pass over a short stream: its step of 0.001 is
-    one for millions of rows.
+    converge (Reddi, Kale, Kumar, ICLR 2018). Its step of 0.001 is one for millions of rows.
+
+    :cost: O(d)
+    :not for: short streams; it has no guarantee
+    :reference: Kingma, Ba, ICLR 2015
 
     >>> from kons import Squared
     >>> adam(Squared()).momentum
     0.9
     """
-    return FeatureLearner(
-        AFFINE,
-        loss,
-        bound=bound,
-        curvature="diagonal",
-        step_size=step_size,
-        momentum=momentum,
-        discount=discount,
-        regularization=regularization,
-    )
+    return {"kernel": AFFINE, "curvature": "diagonal"}
 
 
-def ons(
-    loss: Loss, *, bound: float = 1.0, regularization: float = 1.0, step_size: Any = None
-) -> FeatureLearner:
-    """The Online Newton Step on the columns (Hazan, Agarwal, Kale, Machine Learning 69, 2007).
+@row(FeatureLearner)
+def ons(loss: Loss, *, bound: float = 1.0, regularization: float = 1.0, step_size: Any = None) -> Choices:
+    """Linear, the online Newton step.
 
     ::
 
         A <- A + eta (g x)(g x)^T,    u <- u - A^-1 g x
 
-    KONS with a linear kernel, at O(d^2) a row whatever t is. Regret O(d log T) for losses with curvature.
-    Not with more than some hundred columns: ``sketched_ons`` is O(d).
+    KONS with a linear kernel, whose cost does not grow with t. Regret O(d log T) for losses with curvature.
+
+    :cost: O(d^2)
+    :not for: more than some hundred columns, where sketched_ons is O(d)
+    :reference: Hazan, Agarwal, Kale, Machine Learning 2007
 
     >>> from kons import Squared
     >>> ons(Squared()).second_order
     'gradient'
     """
-    return FeatureLearner(
-        AFFINE, loss, bound=bound, curvature="gradient", regularization=regularization, step_size=step_size
-    )
+    return {"kernel": AFFINE, "curvature": "gradient"}
 
 
+@row(FeatureLearner)
 def sketched_ons(
     loss: Loss,
     *,
@@ -156,45 +151,45 @@ def sketched_ons(
     regularization: float = 1.0,
     step_size: Any = None,
     directions: int = 10,
-) -> FeatureLearner:
-    """Sketched-ONS (Luo, Agarwal, Cesa-Bianchi, Langford, NIPS 2016), with frequent directions.
+) -> Choices:
+    """Linear, the online Newton step in few directions.
 
-    As ``ons``, with A known in at most ``2*directions`` directions: O(d*directions) a row. The regret of ONS,
-    plus what the sketch took off, over alpha. Not for few columns, where all of A costs no more.
+    As ``ons``, with A known in at most ``2*directions`` directions, the frequent ones. The regret of ONS,
+    plus what the sketch took off, over alpha.
+
+    :cost: O(d l)
+    :not for: few columns, where ons costs no more
+    :reference: Luo, Agarwal, Cesa-Bianchi, Langford, NIPS 2016
 
     >>> from kons import Squared
     >>> sketched_ons(Squared(), directions=5).curvature
     'sketched'
     """
-    return FeatureLearner(
-        AFFINE,
-        loss,
-        bound=bound,
-        curvature="sketched",
-        regularization=regularization,
-        step_size=step_size,
-        directions=directions,
-    )
+    return {"kernel": AFFINE, "curvature": "sketched"}
 
 
-def vaw(*, bound: float = 1.0, regularization: float = 1.0) -> FeatureLearner:
-    """The Vovk-Azoury-Warmuth forecaster: ridge regression on the columns that counts the row it predicts.
+@row(FeatureLearner, hessian=True)
+def vaw(*, bound: float = 1.0, regularization: float = 1.0) -> Choices:
+    """Linear, ridge regression that counts the row it predicts; squared loss.
 
     ::
 
         u_t = argmin  sum_{s<t} (y_s - u^T x_s)^2 + (alpha/2) |u|^2 + (u^T x_t)^2
 
-    For the squared loss only. Regret d C^2 log T, nothing to tune, O(d^2) a row: what every other learner of
-    numbers is to be compared with. Not for targets that are not linear in the columns.
+    The forecaster of Vovk, Azoury and Warmuth: regret d C^2 log T, nothing to tune. What every other learner
+    of numbers is to be compared with.
+
+    :cost: O(d^2)
+    :not for: more than some hundred columns; targets that are not linear in them
+    :reference: Vovk 2001; Azoury, Warmuth, Machine Learning 2001
 
     >>> vaw().forward
     True
     """
-    return FeatureLearner(
-        AFFINE, Squared(), bound=bound, curvature="hessian", regularization=regularization, forward=True
-    )
+    return {"kernel": AFFINE, "loss": Squared(), "curvature": "hessian", "forward": True}
 
 
+@row(FeatureLearner)
 def fogd(
     kernel: Kernel,
     loss: Loss,
@@ -203,102 +198,80 @@ def fogd(
     dimension: int = 400,
     step_size: Any = None,
     seed: int = 0,
-) -> FeatureLearner:
-    """FOGD (Lu, Hoi, Wang, Zhao, Liu, JMLR 17, 2016): gradient descent on random Fourier features.
+) -> Choices:
+    """Gradient descent on random Fourier features.
 
-    O(D d) a row and O(D d) numbers, whatever t is; regret O(sqrt(T)) plus T/sqrt(D). ``step_size`` None is
-    ``bound/(L sqrt(t))``; the paper's is a constant, found on the data. Not where accuracy counts: as many
-    atoms in ``embedded`` predict better, because they lie where the rows do.
+    O(D d) numbers, whatever t is; regret O(sqrt(T)) plus T/sqrt(D). ``step_size`` None is
+    ``bound/(L sqrt(t))``; the paper's is a constant, found on the data.
+
+    :cost: O(D d)
+    :not for: accuracy: as many atoms in embedded predict better, because they lie where the rows do
+    :reference: Lu, Hoi, Wang, Zhao, Liu, JMLR 2016
 
     >>> from kons import Gaussian, Squared
     >>> fogd(Gaussian(), Squared(), dimension=50).features
     'fourier'
     """
-    return FeatureLearner(
-        kernel,
-        loss,
-        bound=bound,
-        features="fourier",
-        dimension=dimension,
-        step_size=step_size,
-        seed=seed,
-    )
+    return {"features": "fourier"}
 
 
-def fastfood(kernel: Kernel, loss: Loss, **parameters: Any) -> FeatureLearner:
-    """FOGD with Fastfood's features (Le, Sarlos, Smola, ICML 2013): O(D log d) a row, O(D) numbers.
+@row(FeatureLearner, takes=fogd)
+def fastfood(kernel: Kernel, loss: Loss, **parameters: Any) -> Choices:
+    """Gradient descent on random features made by fast transforms.
 
-    Parameters are those of :func:`fogd`. For hundreds of columns; with few ``fogd`` is faster.
+    O(D) numbers, for hundreds of columns. Parameters are those of :func:`fogd`.
+
+    :cost: O(D log d)
+    :not for: few columns, where fogd is faster
+    :reference: Le, Sarlos, Smola, ICML 2013
 
     >>> from kons import Gaussian, Squared
     >>> fastfood(Gaussian(), Squared()).features
     'fastfood'
     """
-    return FeatureLearner(**fogd(kernel, loss, **parameters).parameters() | {"features": "fastfood"})
+    return fogd(kernel, loss, **parameters).parameters() | {"features": "fastfood"}
 
 
-def dual_sgd(
-    kernel: Kernel,
-    loss: Loss,
-    *,
-    bound: float = 1.0,
-    step_size: Any = None,
-    decay: float = 0.0,
-    max_points: int = 100,
-    dimension: int = 400,
-    seed: int = 0,
-) -> DualGradient:
-    """DualSGD (Le, Nguyen, Nguyen, Phung, NIPS 2016): a budget of points, and random features of the others.
+@row(DualGradient, of_labels=Hinge(), takes=DualGradient)
+def dual_sgd(kernel: Kernel, loss: Loss, **parameters: Any) -> Choices:
+    """Gradient descent over a budget, points that go become random features.
 
-    A point that goes becomes a part of ``w^T z(x)``, so that its removal costs next to nothing; O(B d + D d)
-    a row. The step of the paper is 1/(decay t). Not for accuracy: as many atoms in ``embedded`` have a
-    curvature.
+    A point that goes becomes a part of ``w^T z(x)``, so that its removal costs next to nothing. The step of
+    the paper is 1/(decay t). Parameters are those of :class:`kons.DualGradient`.
+
+    :cost: O(B d + D d)
+    :not for: accuracy: as many atoms in embedded have a curvature
+    :reference: Le, Nguyen, Nguyen, Phung, NIPS 2016
 
     >>> from kons import Gaussian, Squared
     >>> dual_sgd(Gaussian(), Squared(), max_points=30).max_points
     30
     """
-    return DualGradient(
-        kernel,
-        loss,
-        bound=bound,
-        step_size=step_size,
-        decay=decay,
-        max_points=max_points,
-        dimension=dimension,
-        seed=seed,
-    )
+    return parameters
 
 
+@row(FeatureLearner)
 def nogd(
-    kernel: Kernel,
-    loss: Loss,
-    *,
-    bound: float = 1.0,
-    max_atoms: int = 100,
-    step_size: Any = None,
-) -> FeatureLearner:
-    """NOGD (Lu, Hoi, Wang, Zhao, Liu, JMLR 17, 2016): gradient descent in the span of the first points.
+    kernel: Kernel, loss: Loss, *, bound: float = 1.0, max_atoms: int = 100, step_size: Any = None
+) -> Choices:
+    """Gradient descent in the span of the first points.
 
     The first ``max_atoms`` points that do not depend on those before make the span (Nystrom's features, of
-    full rank); O(B^2) a row. Before it is full this is kernel gradient descent. Not where the stream moves
-    away from its first rows; nor for accuracy: ``embedded`` has the same features and a curvature.
+    full rank). Before it is full this is kernel gradient descent. ``embedded`` has the same features and a
+    curvature.
+
+    :cost: O(B^2)
+    :not for: streams that move away from their first rows
+    :reference: Lu, Hoi, Wang, Zhao, Liu, JMLR 2016
 
     >>> from kons import Gaussian, Squared
     >>> nogd(Gaussian(), Squared(), max_atoms=30).max_atoms
     30
     """
-    return FeatureLearner(
-        kernel,
-        loss,
-        bound=bound,
-        features="span",
-        max_atoms=max_atoms,
-        tolerance=0.0,
-        step_size=step_size,
-    )
+    return {"features": "span", "tolerance": 0.0}
 
 
+@row(FeatureLearner)
 def aogd_ald(
     kernel: Kernel,
     loss: Loss,
@@ -306,36 +279,30 @@ def aogd_ald(
     bound: float = 1.0,
     radius: float = 10.0,
     tolerance: float = 1e-3,
-    max_atoms: int = 1_000_000_000,
+    max_atoms: int = UNLIMITED,
     regularization: float = 1e-8,
-) -> FeatureLearner:
-    """AOGD-ALD (Li, Liao, ICML 2023): gradient descent in a ball of the span of independent points.
+) -> Choices:
+    """Gradient descent in a ball of the span of independent points.
 
     ::
 
         eta_t = radius / sqrt(sum_s |g_s phi_s|^2),    the gradient projected on the span
 
-    Regret O(radius sqrt(sum of losses)) for smooth losses; O(B^2) a row. The ball has to hold the function
-    that is looked for. Not for accuracy: ``nons_ald``, of the same paper, has a curvature.
+    Regret O(radius sqrt(sum of losses)) for smooth losses. The ball has to hold the function that is looked
+    for.
+
+    :cost: O(B^2)
+    :not for: accuracy: nons_ald, of the same paper, has a curvature
+    :reference: Li, Liao, ICML 2023
 
     >>> from kons import Gaussian, Squared
     >>> aogd_ald(Gaussian(), Squared()).curvature
     'norm'
     """
-    return FeatureLearner(
-        kernel,
-        loss,
-        bound=bound,
-        features="span",
-        max_atoms=max_atoms,
-        tolerance=tolerance,
-        curvature="norm",
-        step_size=radius,
-        radius=radius,
-        regularization=regularization,
-    )
+    return {"features": "span", "curvature": "norm", "step_size": radius}
 
 
+@row(FeatureLearner)
 def skegd(
     kernel: Kernel,
     loss: Loss,
@@ -345,27 +312,21 @@ def skegd(
     tolerance: float = 1e-4,
     step_size: Any = None,
     seed: int = 0,
-) -> FeatureLearner:
-    """SkeGD (Zhang, Liao, ICML 2019): gradient descent on features of a sampled kernel matrix, renewed.
+) -> Choices:
+    """Gradient descent in the span of a uniform sample of the rows, kept up to date.
 
     As ``nogd``, with atoms that stay a uniform sample of all rows: what was learned is projected on the new
-    span when one goes. O(B^2) a row, and B^3 for each of some B log(T/B) replacements. Not for streams that
-    do not move, where ``nogd`` is simpler.
+    span when one goes. B^3 for each of some B log(T/B) replacements.
 
     *Departure.* The paper compresses its sampled columns once more, by a sparse random transform, and keeps
     the best k directions; here all of their span is kept.
+
+    :cost: O(B^2)
+    :not for: streams that do not move, where nogd is simpler
+    :reference: Zhang, Liao, ICML 2019
 
     >>> from kons import Gaussian, Squared
     >>> skegd(Gaussian(), Squared()).features
     'sample'
     """
-    return FeatureLearner(
-        kernel,
-        loss,
-        bound=bound,
-        features="sample",
-        max_atoms=max_atoms,
-        tolerance=tolerance,
-        step_size=step_size,
-        seed=seed,
-    )
+    return {"features": "sample"}

@@ -9,7 +9,8 @@ from kons.errors import ConfigurationError
 from kons.kernels import Kernel
 from kons.learners import Classifier, Scaled
 from kons.losses import Logistic, Loss, Squared
-from kons.recipes.registry import LOSSES, Recipe, bandwidth_of, find, kernel_of, recipe_of
+from kons.recipes.registry import LOSSES, bandwidth_of, find, kernel_of, recipe_of
+from kons.recipes.row import Recipe
 
 __all__ = ["for_task", "together", "warmup_for"]
 
@@ -125,8 +126,8 @@ def _made(
     parameters: dict[str, Any],
 ) -> Any:
     """A learner of one problem, with the defaults that suit scaled targets."""
-    usual = recipe.of_labels if task == "classification" and recipe.any_loss else Squared()
-    chosen = _loss(loss, recipe.own_loss or usual)
+    usual = recipe.own_loss or (recipe.of_labels if task == "classification" else Squared())
+    chosen = usual if loss is None else loss if isinstance(loss, Loss) else find(loss, LOSSES, "loss")
     defaults: dict[str, Any] = {}
     if recipe.hessian:
         defaults["regularization"] = HESSIAN_REGULARIZATION
@@ -134,14 +135,6 @@ def _made(
         order = parameters.get("second_order", "hessian" if recipe.hessian else "gradient")
         defaults["bound"] = LOGISTIC_BOUND if order == "hessian" else LOGISTIC_BOUND_OF_GRADIENT
     return recipe.made_of(kernel, chosen, **(defaults | parameters))
-
-
-def _loss(loss: str | Loss | None, usual: Loss) -> Loss:
-    if loss is None:
-        return usual
-    if isinstance(loss, Loss):
-        return loss
-    return find(loss, LOSSES, "loss")
 
 
 def warmup_for(rows: int | None) -> int:

@@ -59,6 +59,8 @@ class History:
     worst: list[dict[str, float]] = field(default_factory=list)
     confusion: NDArray[np.int64] | None = None
     """``[target, prediction]``, by code."""
+    reliability: NDArray[np.float64] | None = None
+    """Of each tenth of the probability of the predicted label: rows, their probabilities, and those right."""
     shares: Shares | None = None
     leaders: Line | None = None
     """The number of the expert that led most often, at the middle of each stretch of rows."""
@@ -120,6 +122,12 @@ def _count(found: History, columns: Table) -> None:
         count = len(found.confusion)
         known = (target >= 0) & (target < count) & (prediction >= 0) & (prediction < count)
         np.add.at(found.confusion, (target[known].astype(int), prediction[known].astype(int)), 1)
+    if "probability" in columns:
+        p, right = columns["probability"], (target == prediction).astype(np.float64)
+        known = np.isfinite(p) & (columns.get("scored", np.ones(len(p))) > 0.0)
+        tenth = np.clip((10.0 * p[known]).astype(int), 0, 9)
+        found.reliability = np.zeros((10, 3)) if found.reliability is None else found.reliability
+        np.add.at(found.reliability, tenth, np.column_stack([np.ones(len(tenth)), p[known], right[known]]))
 
 
 def _leave_out(columns: Table) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kons.arrays import Vector
 from kons.report import drawing
@@ -16,7 +17,7 @@ from kons.report.thinning import Band, Line
 
 __all__ = [
     "MOST_CURVES", "Mark", "Point", "complexity", "curves", "frontier", "losses", "novelty",
-    "recent_labels", "recent_values", "shares", "size", "time_line",
+    "recent_labels", "recent_values", "reliability", "shares", "size", "time_line",
 ]  # fmt: skip
 
 MOST_CLASSES = 8
@@ -99,6 +100,21 @@ def curves(lines: Sequence[tuple[str, Line]], loss_name: str, *, part: bool) -> 
         for i, (name, points) in enumerate(lines[:MOST_CURVES])
     ]
     return _lines(shown, f"{loss_name} so far", f"Running {loss_name} over rows", height=260, part=part)
+
+
+@drawing.style()
+def reliability(tenths: NDArray[np.float64]) -> Picture:
+    """How often the predicted label was right, against the probability that it was given."""
+    axes = drawing.axes(260)
+    found = tenths[tenths[:, 0] > 0.0]
+    said, right = 100.0 * found[:, 1] / found[:, 0], found[:, 2] / found[:, 0]
+    axes.plot([0.0, 100.0], [0.0, 1.0], color=COLOURS["muted"], lw=1.5, dashes=(4, 3))
+    axes.plot(said, right, "o-", color=COLOURS["c0"], lw=2.2, ms=6)
+    axes.set_xlabel("probability of the predicted label, in percent")
+    drawing.value_axis(axes, [np.array([0.0, 1.0])], part=True)
+    drawing.title(axes, "rows in which it was right")
+    keys = (Key("this run", "c0", "line", ""), Key("as promised", "muted", "line", "4 3"))
+    return Picture(axes.figure, "Share of right labels against their probability.", keys)
 
 
 def size(points: Line, most: int | None) -> Picture:

@@ -160,6 +160,7 @@ def _recent(folder: RunFolder, history: History) -> list[Shown]:
         if picture is None:
             caption += " There are too many classes for a picture." if folder.classes else ""
         shown = [Shown("The last rows", caption, picture), _confusion(folder, history)]
+        shown += _reliability(history)
     else:
         level = folder.number("interval_level")
         said = f"The last {plural(rows, 'row')}."
@@ -180,6 +181,19 @@ def _recent(folder: RunFolder, history: History) -> list[Shown]:
             caption += " Because of: what columns add to the prediction for a typical row, at the end."
         shown.append(Shown("Worst predicted", caption, table=worst))
     return shown
+
+
+def _reliability(history: History) -> list[Shown]:
+    tenths = history.reliability
+    if tenths is None or not tenths[:, 0].sum():
+        return []
+    rows = tenths[:, 0].sum()
+    gap = float(np.abs(tenths[:, 1] - tenths[:, 2]).sum() / rows)
+    caption = (
+        "How often the predicted label was right, by the probability that it was given; on the dashed line "
+        f"a label that has a probability of 80 % is right in 80 % of the rows. On average {percent(gap)} off."
+    )
+    return [Shown("Are probabilities right?", caption, pictures.reliability(tenths))]
 
 
 def _confusion(folder: RunFolder, history: History) -> Shown:

@@ -17,5 +17,6 @@ except ImportError:
     raise MissingExtraError("kons.river", "river") from None
 
 from kons.river.models import KONSClassifier, KONSRegressor
+from kons.river.novelty import NoveltyDetector
 
-__all__ = ["KONSClassifier", "KONSRegressor"]
+__all__ = ["KONSClassifier", "KONSRegressor", "NoveltyDetector"]

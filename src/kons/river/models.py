@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from river import base
+from river import base, conf
 
 from kons.errors import InputError
 from kons.kernels import Kernel
@@ -231,9 +231,20 @@ class KONSRegressor(OnDicts, base.MiniBatchRegressor):
 
     _task = "regression"
 
-    def predict_one(self, x: dict[Any, Any]) -> float:
-        """The prediction for one row; 0 before anything was learned."""
-        prediction: float = self._core.predict_one(x if type(x) is dict else _as_dict(x))
+    def predict_one(self, x: dict[Any, Any], with_interval: bool = False, level: float = 0.9) -> Any:
+        """The prediction for one row; 0 before anything was learned.
+
+        ``with_interval``: as in ``river.conf``, an interval that holds the target in a share ``level`` of
+        the rows, infinite before 20 residuals are known.
+
+        >>> model = KONSRegressor()
+        >>> model.predict_one({"size": 1.0}, with_interval=True)
+        Interval(lower=-inf, upper=inf)
+        """
+        row = x if type(x) is dict else _as_dict(x)
+        if with_interval:
+            return conf.Interval(*self._core.predict_interval_one(row, level).tolist())
+        prediction: float = self._core.predict_one(row)
         return prediction
 
     def predict_many(self, X: Any) -> Any:
@@ -287,6 +298,11 @@ class KONSClassifier(OnDicts, base.MiniBatchClassifier):
         """The probability of each label; empty before anything was learned."""
         shares: dict[Any, float] = self._core.predict_proba_one(x if type(x) is dict else _as_dict(x))
         return shares
+
+    def predict_set_one(self, x: dict[Any, Any], level: float = 0.9) -> list[Any]:
+        """Labels, the most probable first, that hold the true one in a share ``level`` of the rows."""
+        named: list[Any] = self._core.predict_set_one(x if type(x) is dict else _as_dict(x), level)
+        return named
 
     def predict_many(self, X: Any) -> Any:
         """The labels of the rows of a frame, as a series of its kind."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -53,7 +54,7 @@ class Comparison(NamedTuple):
         """The learners that no other beats in both loss and time, fastest first."""
         best: list[str] = []
         for name in sorted(self.results, key=lambda name: self.results[name].microseconds_per_row):
-            if not best or self.results[name].loss < self.results[best[-1]].loss:
+            if self.results[name].loss < (self.results[best[-1]].loss if best else math.inf):
                 best.append(name)
         return best
 
@@ -93,13 +94,20 @@ class Comparison(NamedTuple):
                 "seconds": self.seconds,
                 **skipped(self.stream),
                 "left_out": self.left_out,
-                "notes": [*self.stream.notes, *(f"{name}: {why}" for name, why in self.left_out.items())],
+                "notes": [*self.stream.notes, *self._told()],
                 "settings": self._settings(),
                 "versions": versions(),
                 "stopped": self.was_stopped,
             }
         )
         return document
+
+    def _told(self) -> list[str]:
+        """Who was left out, a line for each reason."""
+        reasons: dict[str, list[str]] = {}
+        for name, why in self.left_out.items():
+            reasons.setdefault(why, []).append(name)
+        return [f"{', '.join(names)}: {why}" for why, names in reasons.items()]
 
     def _settings(self) -> dict[str, Any]:
         asked = self.settings.to_dict()
@@ -153,7 +161,8 @@ def compare(
             except ConfigurationError as error:
                 if seconds is None or name == first:
                     raise
-                left_out[name] = str(error)
+                tasks = RECIPES[contender.learner].tasks
+                left_out[name] = str(error) if stream.task in tasks else f"for {' and '.join(tasks)} only"
                 continue
         # The baselines are the same for all.
         engines[name] = settings.make_engine(stream, made, baselines=not engines, pauses=bool(rivals))

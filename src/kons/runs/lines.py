@@ -20,7 +20,19 @@ from kons.streams.arrow import arrow_numbers, arrow_texts
 __all__ = ["as_csv", "as_table", "as_trace", "completed", "id_column", "joined", "shares_by_class"]
 
 #: Columns of predictions that no id may be called.
-FIXED = ("line", "row", "target", "prediction", "lower", "upper", "loss", "scored", "probability", "novelty")
+FIXED = (
+    "line",
+    "row",
+    "target",
+    "prediction",
+    "lower",
+    "upper",
+    "loss",
+    "scored",
+    "probability",
+    "novelty",
+    "set",
+)
 
 #: What a trace file takes of a learner's trace, besides what every row has.
 TRACED = ("leverage", "novelty", "size", "kept", "weight", "slope", "inverse_form", "expert")

@@ -3,10 +3,11 @@
 ============================  ==============================================================
 ``KONSRegressor``             numbers in any units
 ``KONSClassifier``            labels of any kind and number
+``NoveltyDetector``           outliers: how new rows are
 ``KORSFeatures``              a transformer: Nystrom features on landmarks chosen by leverage
 ============================  ==============================================================
 
-All three learn in one pass over the rows, in their order, and go on with ``partial_fit``.
+All learn in one pass over the rows, in their order, and go on with ``partial_fit``.
 """
 
 try:
@@ -18,5 +19,6 @@ except ImportError:
 
 from kons.sklearn.estimators import KONSClassifier, KONSRegressor
 from kons.sklearn.landmarks import KORSFeatures
+from kons.sklearn.novelty import NoveltyDetector
 
-__all__ = ["KONSClassifier", "KONSRegressor", "KORSFeatures"]
+__all__ = ["KONSClassifier", "KONSRegressor", "KORSFeatures", "NoveltyDetector"]

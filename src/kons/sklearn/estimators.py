@@ -216,6 +216,22 @@ class KONSRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
         predictions: Vector = self.model_.predict(checked_table(self, X, reset=False))
         return predictions
 
+    def predict_interval(self, X: Any, level: float = 0.9) -> Matrix:
+        """Intervals that hold the target in a share ``level`` of the rows, (n, 2), around ``predict``.
+
+        From the errors of the rows that were learned, each predicted before: see
+        :mod:`kons.learners.predictive`. Infinite before 20 of them are known.
+
+        >>> X = np.random.default_rng(0).uniform(size=(500, 1))
+        >>> y = X[:, 0] + 0.1 * np.random.default_rng(1).normal(size=500)
+        >>> lower, upper = KONSRegressor().fit(X, y).predict_interval(X).T
+        >>> bool(0.8 < np.mean((lower <= y) & (y <= upper)) < 0.97)
+        True
+        """
+        check_is_fitted(self, "model_")
+        intervals: Matrix = self.model_.predict_interval(checked_table(self, X, reset=False), level)
+        return intervals
+
 
 class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
     """Kernel classification in one pass, one problem per class over shared dictionaries.
@@ -341,6 +357,15 @@ class KONSClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         probabilities: Matrix = self.model_.probabilities(self._scores(X))
         return probabilities
+
+    def predict_set(self, X: Any, level: float = 0.9) -> list[NDArray[Any]]:
+        """For each row the labels, the most probable first, that hold the true one in a share ``level``.
+
+        Never empty: see :meth:`kons.AutoKONS.predict_set`.
+        """
+        check_is_fitted(self, "model_")
+        named = self.model_.predict_set(checked_table(self, X, reset=False), level)
+        return [self.classes_[places] for places in named]
 
     def _scores(self, X: Any) -> Matrix:
         """A column per class; one that was named and never met has a score that leaves it no probability."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kons.core.conformal import REMEMBERED
 from kons.errors import ConfigurationError
 from kons.learners.auto.feature_map import Fixed
 from kons.learners.auto.quantile_scaling import KNOTS
@@ -29,6 +30,8 @@ class Effort(NamedTuple):
     """Whether a selection is spread over chunks: no row takes long, but there are more feature maps."""
     neighbours: int
     """Last rows among which the nearest are sought; of more than 32 columns fewer."""
+    errors: int = REMEMBERED
+    """Last errors that intervals are made of."""
 
 
 class Settings(NamedTuple):
@@ -53,7 +56,15 @@ NORMAL = Effort(
 #: By what it is asked for.
 EFFORTS = {
     "tiny": Effort(
-        max_atoms=24, experts=3, sample=112, recent=112, longest=16, knots=17, in_turn=False, neighbours=0
+        max_atoms=24,
+        experts=3,
+        sample=112,
+        recent=112,
+        longest=16,
+        knots=17,
+        in_turn=False,
+        neighbours=0,
+        errors=100,
     ),
     "low": NORMAL._replace(max_atoms=100, experts=4, sample=1024, recent=512, neighbours=2048),
     "normal": NORMAL,

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.learners.auto.calibration import NO_LESS, Calibration
+from kons.learners.auto.doubts import SIZES, doubts_in_block, doubts_of
 from kons.learners.auto.effort import Settings
+from kons.learners.auto.feature_map import CachedFeatures
 from kons.learners.auto.metric_learning import relevances
 from kons.learners.auto.one_row import OneRow
 from kons.learners.auto.pending import Asked
@@ -68,6 +70,8 @@ class Outcome(NamedTuple):
     """Atoms of all experts that predicted these rows."""
     known_classes: NDArray[np.int64]
     """How many classes were known before each row."""
+    doubts: Matrix
+    """How doubtful each prediction is: :mod:`~kons.learners.auto.doubts`."""
 
 
 class _Outputs(Count):
@@ -249,6 +253,7 @@ class Ensemble(Part):
             self.pool.forms(self.selection.leader, m),
             self.pool.size,
             classes_before,
+            doubts_in_block(self.pool, F, predictions) if self.outputs else np.zeros((m, 1 + SIZES)),
         )
         self.rows += count
         if count:
@@ -371,6 +376,16 @@ class Ensemble(Part):
         self._lean(predictions, F)
         logits = self.calibration.logits(predictions) if layout.classes else predictions
         return predictions, logits
+
+    def predict_with_doubts(self, rows: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
+        """Predictions, and how doubtful each is. Changes nothing."""
+        layout = Layout(rows.shape[1] - LAGS - OWN, self.layout.classes)
+        F = np.empty((len(rows), len(self.pool) + BASELINES, self.outputs))
+        shown = layout.shown(rows, self.bounds)
+        self.pool.predict(shown, layout, F, lags=recent_targets)
+        predictions = self.predict(rows, recent_targets)[0]
+        self.targets.now(len(rows)).within(*self.bounds).clip(F)
+        return predictions, doubts_of(self.pool, CachedFeatures(shown, layout), F, predictions)
 
     def relevances(self) -> Vector:
         """How much each feature counts to the experts without last targets, the most relevant 1.

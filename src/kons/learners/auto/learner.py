@@ -22,6 +22,7 @@ from kons.arrays import (
 from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, InputError, TargetError
 from kons.kernels import Gaussian, Kernel
+from kons.learners.auto.doubts import SIZES
 from kons.learners.auto.effort import Settings, effort_of
 from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.feature_map import Fixed
@@ -43,7 +44,7 @@ __all__ = ["AutoKONS"]
 # Of a column: sums stay finite numbers.
 LARGEST_SUM = 1e300
 # Columns of a trace that each target has.
-BY_TARGET = ("prediction", "slope", "weight", "inverse_form", "leverage", "expert")
+BY_TARGET = ("prediction", "slope", "weight", "inverse_form", "leverage", "novelty", "expert")
 
 
 class _EachTarget(Inners):
@@ -124,6 +125,9 @@ class AutoKONS(StreamConsumer):
 
     units = "raw"
     looks_back = True
+    _doubts = SIZES
+    #: Of the rows of the last block: kons.learners.auto.doubts.
+    _last_doubts: NDArray[np.float64]
     allows_missing = True
     samples_rows = False
     STATE = fields(
@@ -160,6 +164,7 @@ class AutoKONS(StreamConsumer):
         self.effort = effort
         # In 100 kB there is no room for statistics of all columns.
         self.inside = effort == "tiny"
+        self._scores_kept = spent.errors
         self.max_atoms = require_integer(
             spent.max_atoms if max_atoms is None else max_atoms, "max_atoms", at_least=2
         )
@@ -227,6 +232,8 @@ class AutoKONS(StreamConsumer):
             self._add_to_totals(points)
             self._count(points, 0)
         traces = [self._trace(*found, weights) for found in zip(outcomes, columns, strict=True)]
+        doubts = [np.concatenate([outcome.doubts for outcome in each]) for each in outcomes]
+        self._last_doubts = np.stack(doubts, axis=1)
         return _together(traces) if self._outputs else traces[0]
 
     def learn_one(self, x: Any, y: Any) -> None:
@@ -366,6 +373,41 @@ class AutoKONS(StreamConsumer):
         if not self._labelled:
             return float(scores[0])
         return self._labels.known[int(scores.argmax())] if len(scores) else None
+
+    def novelty(self, X: Any) -> Vector | Matrix:
+        """How new each row is, from 0 to 1: 1 for one that is unlike all atoms of the steady expert.
+
+        ``1 - max_b k(x, a_b)^2`` in its metric: what the nearest atom leaves of phi(x). 0 as long as there
+        is no such expert, for 32 rows. (n, k) where rows have k targets. Changes nothing.
+
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> model = AutoKONS()
+        >>> trace = model.advance(X, X[:, 0] * X[:, 1])
+        >>> near, far = model.novelty([[0.1, 0.2], [9.0, -9.0]])
+        >>> bool(near < 0.1 and far > 0.8)
+        True
+        """
+        points = self._as_points(X)
+        each = []
+        for target in self._targets:
+            K = target.similarities(points) if self._rows_seen else None
+            nearest = np.ones(len(points)) if K is None else K[:, :-1].max(axis=1)
+            each.append(1.0 - nearest**2)
+        return np.stack(each, axis=1) if self._outputs else each[0]
+
+    def _rows_of(self, X: Any, recent_targets: Any = False, **_: Any) -> NDArray[np.float64]:
+        points = self._as_points(X)
+        recent = self._as_recent(recent_targets, len(points))
+        parts = [target.predict_with_doubts(points, recent) for target in self._targets]
+        return np.stack([np.hstack([said[:, :1], doubts]) for said, doubts in parts], axis=1)
+
+    def _row_of(self, x: Any) -> Matrix:
+        point = self._as_point(x)[0]
+        return np.stack([target.predict_row_with_doubts(point) for target in self._targets])
+
+    def _rows_of_trace(self, trace: Trace) -> NDArray[np.float64]:
+        said = np.asarray(trace["prediction"]).reshape(len(trace), -1, 1)
+        return np.concatenate([said, self._last_doubts], axis=2)
 
     def following(self, late: int | None = None) -> Following:
         """For rows that come next and are not learned: the last targets before each of them.
@@ -612,6 +654,7 @@ class AutoKONS(StreamConsumer):
             leverage=w * q / (1.0 + w * q),
             kept=np.zeros(len(values), dtype=np.bool_),
             size=np.repeat([outcome.size for outcome in outcomes], lengths),
+            novelty=_novelty(np.concatenate([outcome.doubts[:, 0] for outcome in outcomes])),
             expert=leaders,
         )
 
@@ -639,6 +682,11 @@ class AutoKONS(StreamConsumer):
             leads = sorted(self._shares_in(target.current).items(), key=lambda share: -share[1])[:3]
             each.append("; ".join(f"{name} {share:.2f}" for name, share in leads))
         return {"leading experts": " | ".join(each), "successions": str(self.successions)}
+
+
+def _novelty(q: Vector) -> Vector:
+    """From 0 to 1, of what is beyond all limits."""
+    return q / (1.0 + q)
 
 
 def _predicted(target: OneTarget, points: Matrix, recent: bool | Matrix) -> tuple[Matrix, Matrix]:

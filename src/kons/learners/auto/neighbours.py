@@ -95,6 +95,8 @@ class Neighbours(Part):
         self.pending = 0
         self._Z, self._Y = np.zeros((LONGEST, columns + 1)), np.zeros((LONGEST, outputs))
         self._predicted = 0
+        #: Of the rows just predicted: see :func:`predict_around`.
+        self.last_scatters: Matrix = np.zeros((0, 2))
         self._leaves = put_into_leaves(self.points, self.values)
 
     def __len__(self) -> int:
@@ -131,13 +133,18 @@ class Neighbours(Part):
         self._Z[now, :-1], self._Z[now, -1], self._Y[now] = U[: len(Y)] * roots[:, None], roots, Y
         self._Y[now] *= roots[:, None]
         self.pending, self._predicted = self.pending + len(Y), len(predicted)
-        return self.predict(predicted)
+        predictions, self.last_scatters = self.predict_with_scatters(predicted)
+        return predictions
 
     def predict(self, U: Matrix) -> Matrix:
         """Fits to the nearest rows. Changes nothing."""
-        predictions = np.empty((len(U), self.values.shape[1] - 1))
-        _predict(np.ascontiguousarray(U), self.kept(), self.regularization, predictions)
-        return predictions
+        return self.predict_with_scatters(U)[0]
+
+    def predict_with_scatters(self, U: Matrix) -> tuple[Matrix, Matrix]:
+        """Fits to the nearest rows, and how far their targets, and they, lie apart. Changes nothing."""
+        predictions, scatters = np.empty((len(U), self.values.shape[1] - 1)), np.zeros((len(U), 2))
+        _predict(np.ascontiguousarray(U), self.kept(), self.regularization, predictions, scatters)
+        return predictions, scatters
 
     def leave_one_out(self, places: NDArray[np.int64]) -> float:
         """``sum w |error|^1.5`` at some of the latest rows, each predicted by all others.
@@ -263,18 +270,18 @@ def fit_neighbours(
 
 
 @compiled
-def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix) -> None:
+def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, scatters: Matrix) -> None:
     for i in range(len(U)):
-        predict_around(U[i], kept, regularization, -1, predictions[i])
+        predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i])
 
 
 @compiled
 def _leave_one_out(U: Matrix, places: Integers, kept: Kept, regularization: float) -> float:
     values, later = kept[3], kept[5]
     outputs = values.shape[1] - 1
-    prediction, total = np.empty(outputs), 0.0
+    prediction, scatter, total = np.empty(outputs), np.empty(2), 0.0
     for i in range(len(U)):
-        predict_around(U[i], kept, regularization, places[i], prediction)
+        predict_around(U[i], kept, regularization, places[i], prediction, scatter)
         at, its = (places[i], values) if places[i] < len(values) else (places[i] - len(values), later)
         error = 0.0
         for o in range(outputs):
@@ -284,14 +291,20 @@ def _leave_one_out(U: Matrix, places: Integers, kept: Kept, regularization: floa
 
 
 @inner
-def predict_around(u: Vector, kept: Kept, regularization: float, excluded: int, prediction: Vector) -> None:
-    """The ridge fit to the nearest points; the mean of all where these are as far away as each other."""
+def predict_around(
+    u: Vector, kept: Kept, regularization: float, excluded: int, prediction: Vector, scatter: Vector
+) -> None:
+    """The ridge fit to the nearest points; the mean of all where these are as far away as each other.
+
+    Fills in their ``scatter``, too: the deviation of their (first) targets, and their mean distance.
+    """
     leaves, low, _, values, latest, latest_values = kept
     columns, count = low.shape
     outputs, first = len(prediction), count * LEAF
     near, places = np.empty(NEAREST + 1, FLOAT32), np.zeros(NEAREST + 1, np.int64)
     room = np.empty(max(latest.shape[1], LEAF), FLOAT32)
     find_nearest(u, kept, excluded, np.empty(count, FLOAT32), room, near, places)
+    scatter[0] = scatter[1] = 0.0
     if near[0] < np.float32(63.0 / 64.0) * near[NEAREST] < np.inf:
         here, apart = np.empty((columns, NEAREST + 1)), np.empty(NEAREST)
         prior, scaled = np.zeros((NEAREST, NEAREST)), np.empty((NEAREST, NEAREST))
@@ -322,6 +335,7 @@ def predict_around(u: Vector, kept: Kept, regularization: float, excluded: int, 
             # A point that is nearly as far away as the next one counts next to nothing: which of the two
             # is among the nearest may be a matter of rounding.
             roots[i] = math.sqrt(its[i, outputs] * max(1.0 - distances[i] / distances[NEAREST], 0.0))
+        _scatter(its, roots, distances, scatter)
         for i in range(NEAREST):
             until = i + 1  # the lower triangle
             for j in range(until):
@@ -344,6 +358,23 @@ def predict_around(u: Vector, kept: Kept, regularization: float, excluded: int, 
     sum_values_within(u, kept, excluded, np.float32(65.0 / 64.0) * near[NEAREST], room, totals)
     for o in range(outputs):
         prediction[o] = totals[o] / totals[outputs] if totals[outputs] > 0.0 else 0.0
+
+
+@inner
+def _scatter(its: Matrix, roots: Vector, distances: Vector, scatter: Vector) -> None:
+    """Of rows with these targets, roots of weights and distances."""
+    outputs, total, mean, apart = its.shape[1] - 1, 0.0, 0.0, 0.0
+    for i in range(len(roots)):
+        w = roots[i] * roots[i]
+        total += w
+        mean += w * (its[i, 0] / its[i, outputs])
+        apart += w * distances[i]
+    if total > 0.0:
+        mean /= total
+        squares = 0.0
+        for i in range(len(roots)):
+            squares += roots[i] * roots[i] * (its[i, 0] / its[i, outputs] - mean) ** 2
+        scatter[0], scatter[1] = math.sqrt(squares / total), apart / total
 
 
 @inner

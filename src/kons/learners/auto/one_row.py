@@ -18,6 +18,7 @@ from kons.arrays import Vector
 from kons.compilation import address_of
 from kons.core.interruption import stopped_midway
 from kons.kernels import Gaussian, Kernel, Laplace, Linear
+from kons.learners.auto.doubts import SIZES, doubts_of_row, places_of
 from kons.learners.auto.feature_map import FeatureMap
 from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.neighbours import Neighbours
@@ -68,6 +69,7 @@ class OneRow:
         self._ensemble = ensemble
         pool, outputs, width = ensemble.pool, ensemble.outputs, ensemble.layout.width
         self._held: list[Any] = []  # what the loops know by its address
+        self._works: dict[int, tuple[Vector, int, int]] = {}  # of a row, by column of F
         self.experts = [slot.expert for slot in pool.slots if slot.expert is not None]
         self._pending = self.experts[0].pending if self.experts else 0
         maps: dict[tuple[int, bool], int] = {}
@@ -83,6 +85,7 @@ class OneRow:
             size, kind = len(expert), _kind(expert.kernel) or LINEAR
             state = (expert.atoms.T.copy(), *expert.arrays_of_period())
             work = np.zeros(2 * size + LONGEST + outputs + 1)
+            self._works[column] = work, size, 2 * size + LONGEST
             addresses = (self._address(array) for array in (*state, work))
             logistic = isinstance(expert, SpanLogistic)
             numbers = _rate(expert.kernel), expert.offset, expert.forgetting, expert.regularization
@@ -97,6 +100,7 @@ class OneRow:
         self.row, self.F = np.zeros(width + LAGS + OWN), np.zeros((len(pool) + BASELINES, outputs))
         self.predictions, self.scores = np.zeros(outputs), np.zeros(outputs)
         self._columns = np.array(ensemble.selection.columns)
+        self._doubted = places_of(pool), self._similarities(), self._scatter()
         self.look_again()
         # The features of that row, if it is still the next one.
         self._features: bytes | None = None
@@ -141,6 +145,12 @@ class OneRow:
                 stack(row, self._pending, *tables, self.F, self.predictions, self.scores)
                 self._features = features
             return self.scores.copy()
+
+    def doubts(self) -> Vector:
+        """How doubtful what was said of the last row that was asked is: kons.learners.auto.doubts."""
+        doubts, (places, k, scatter) = np.zeros(1 + SIZES), self._doubted
+        doubts_of_row(places, self.F, self.predictions, k, scatter, doubts)
+        return doubts
 
     def learn(self, y: float, now: int, asked: Asked | None = None) -> None:
         """Learn the row that was just asked, with weight 1; or one that was asked earlier, with its own."""
@@ -187,6 +197,16 @@ class OneRow:
         return Asked(self.row.copy(), F, centre, self.predictions.copy())  # type: ignore[arg-type]
 
     # ---- where everything is
+
+    def _similarities(self) -> Vector:
+        """Where the steady expert has the kernel between a row and its atoms."""
+        work, size, _ = self._works.get(int(places_of(self._ensemble.pool)[0]), (np.ones(1), 1, 0))
+        return work[:size]
+
+    def _scatter(self) -> Vector:
+        """Where the nearest rows have their scatter."""
+        work, _, end = self._works.get(int(places_of(self._ensemble.pool)[1]), (np.zeros(2), 0, 0))
+        return work[end : end + 2]
 
     def _address(self, array: NDArray[Any]) -> int:
         self._held.append(array)

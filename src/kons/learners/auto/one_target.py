@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
+from kons.learners.auto.doubts import similarity
 from kons.learners.auto.drift import DriftAdaptation
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.ensemble import Ensemble, Outcome
+from kons.learners.auto.feature_map import CachedFeatures
 from kons.learners.auto.following import Following
 from kons.learners.auto.looking_back import is_time_to_look_back, rise_of_old_errors
 from kons.learners.auto.pending import Asked, PendingTargets
@@ -107,13 +109,28 @@ class OneTarget(Part):
 
     def predict(self, X: Matrix, recent_targets: bool | Matrix) -> tuple[Matrix, Matrix]:
         """Predictions and logits for rows, each as if it came next or behind these. Changes nothing."""
+        return self.current.predict(*self._joined(X, recent_targets))
+
+    def _joined(self, X: Matrix, recent_targets: bool | Matrix) -> tuple[Matrix, bool]:
+        """Rows with last targets, and whether these count."""
         nothing = np.zeros(len(X))
         layout = Layout(X.shape[1], self.current.layout.classes)
         if isinstance(recent_targets, bool):
             last, recent = self.last_targets.next(len(X)), recent_targets
         else:
             last, recent = recent_targets, True
-        return self.current.predict(layout.join(X, last, nothing, nothing), recent)
+        return layout.join(X, last, nothing, nothing), recent
+
+    def predict_with_doubts(self, X: Matrix, recent_targets: bool | Matrix) -> tuple[Matrix, Matrix]:
+        """Predictions, and how doubtful each is, as :meth:`predict`. Changes nothing."""
+        return self.current.predict_with_doubts(*self._joined(X, recent_targets))
+
+    def similarities(self, X: Matrix) -> Matrix | None:
+        """The kernel between rows and the atoms of the steady expert; None: there is no such one."""
+        rows, _ = self._joined(X, False)
+        layout = Layout(X.shape[1], self.current.layout.classes)
+        shown = layout.shown(rows, self.current.bounds)
+        return similarity(self.current.pool, CachedFeatures(shown, layout))
 
     def following(self, late: int, labels: Labels | None) -> Following:
         """Its last targets, for rows that come next."""
@@ -129,6 +146,14 @@ class OneTarget(Part):
             return one.ask(x, self.last_targets.tail, self.rows)
         scores: Vector = self.predict(x[None], True)[1][0]
         return scores
+
+    def predict_row_with_doubts(self, x: Vector) -> Vector:
+        """What is predicted of one row as if it came next, q and sizes."""
+        one = self.current.one_row
+        if one is None:
+            predictions, doubts = self.predict_with_doubts(x[None], True)
+            return np.concatenate([predictions[0, :1], doubts[0]])
+        return np.concatenate([self.predict_row(x)[:1], one.doubts()])
 
     def learn_row(self, x: Vector, y: float, delay: int) -> None:
         """Predict one row, then learn the one that becomes known after it; with weight 1."""

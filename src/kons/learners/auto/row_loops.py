@@ -247,7 +247,8 @@ def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: 
             singles_at(expert.kept_latest, columns, expert.later),
             matrix_at(expert.kept_latest_values, expert.later, outputs + 1),
         )
-        predict_around(u, kept, expert.regularization, -1, F[expert.column])
+        # There are no functions f of theirs: their scatter takes the place.
+        predict_around(u, kept, expert.regularization, -1, F[expert.column], f)
         return
     for b in range(size):
         k[b] = 0.0

@@ -1,0 +1,129 @@
+"""What says how doubtful a prediction is, of what experts compute anyway: the sizes behind intervals.
+
+::
+
+    novelty     1 - max_b k(x, a_b)^2       the part of phi(x) outside the span of the nearest atom of the
+                                            Gaussian expert that has learned all rows, in its metric
+    sizes       the deviation of the experts' predictions; how far those of this expert and of the nearest
+                rows are from what is predicted; the deviation of the targets of the nearest rows, and
+                their mean distance
+
+Residuals are as large as these let expect: see :mod:`kons.core.residual_scale`, whose q is novelty/(1 -
+novelty), 0 at an atom and beyond all limits far from all of them. O(experts + B) a row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kons.arrays import Integers, Matrix, Vector
+from kons.compilation import compiled, inner
+from kons.kernels import Gaussian, Laplace
+from kons.learners.auto.neighbours import Neighbours
+from kons.learners.auto.spec import BASELINES, STEADY
+
+if TYPE_CHECKING:
+    from kons.learners.auto.pool import ExpertPool, Slot
+
+__all__ = ["SIZES", "doubts_in_block", "doubts_of", "doubts_of_row", "places_of", "similarity"]
+
+#: Sizes of a row, behind its q.
+SIZES = len(("deviation", "steady expert", "nearest rows", "their deviation", "their distance"))
+
+
+def places_of(pool: ExpertPool) -> Any:
+    """The columns of F of the steady expert and of the nearest rows, 0 for none; the number of columns."""
+    steady = nearest = 0
+    for column, slot in enumerate(pool.slots, start=BASELINES):
+        if slot.expert is None:
+            continue
+        if slot.spec == STEADY and isinstance(slot.expert.kernel, (Gaussian, Laplace)):
+            steady = column
+        if isinstance(slot.expert, Neighbours) and not (slot.spec.lags or slot.spec.memory):
+            nearest = column
+    return np.array([steady, nearest, BASELINES + len(pool.slots)])
+
+
+def _at(pool: ExpertPool, column: int) -> Slot:
+    return pool.slots[column - BASELINES]
+
+
+def doubts_in_block(pool: ExpertPool, F: Any, predictions: Matrix) -> Matrix:
+    """q and the sizes of rows that the experts have just predicted, (m, 1 + sizes)."""
+    places = places_of(pool)
+    K: Any = _at(pool, places[0]).expert._last if places[0] else None  # type: ignore[union-attr]
+    scatters: Any = _at(pool, places[1]).expert.last_scatters if places[1] else None  # type: ignore[union-attr]
+    return _filled(places, F, predictions, K, scatters)
+
+
+def doubts_of(pool: ExpertPool, seen: Any, F: Any, predictions: Matrix) -> Matrix:
+    """The same of rows away from the stream, of which these are the features in all maps."""
+    places, K, scatters = places_of(pool), None, None
+    if places[0]:
+        K = similarity(pool, seen)
+    if places[1]:
+        slot: Any = _at(pool, places[1])
+        scatters = slot.expert.predict_with_scatters(seen.coordinates(slot.feature_map, False))[1]
+    return _filled(places, F, predictions, K, scatters)
+
+
+def similarity(pool: ExpertPool, seen: Any) -> Matrix | None:
+    """The kernel between rows and the atoms of the steady expert, and a column behind; None: no such one."""
+    place = places_of(pool)[0]
+    if not place:
+        return None
+    slot: Any = _at(pool, place)
+    K: Matrix = slot.expert.features(seen.coordinates(slot.feature_map, False))
+    return K
+
+
+def _filled(places: Any, F: Any, predictions: Matrix, K: Any, scatters: Any) -> Matrix:
+    doubts = np.zeros((len(F), 1 + SIZES))
+    K = np.ones((len(F), 1)) if K is None else K
+    scatters = np.zeros((len(F), 2)) if scatters is None else scatters
+    said, F = np.ascontiguousarray(predictions[:, 0]), np.ascontiguousarray(F[:, :, 0])
+    _doubts(places, F, said, np.ascontiguousarray(K), scatters, doubts)
+    return doubts
+
+
+@compiled
+def _doubts(
+    places: Integers, F: Matrix, predictions: Vector, K: Matrix, scatters: Matrix, doubts: Matrix
+) -> None:
+    for t in range(len(F)):
+        _doubt(places, F[t], predictions[t], K[t], scatters[t], doubts[t])
+
+
+@compiled
+def doubts_of_row(
+    places: Integers, F: Matrix, predictions: Vector, k: Vector, scatter: Vector, doubt: Vector
+) -> None:
+    """Of one row, F with a column for the outputs."""
+    values = np.empty(len(F))
+    for i in range(len(F)):
+        values[i] = F[i, 0]
+    _doubt(places, values, predictions[0], k, scatter, doubt)
+
+
+@inner
+def _doubt(places: Integers, F: Vector, prediction: float, k: Vector, scatter: Vector, doubt: Vector) -> None:
+    nearest = 0.0
+    for b in range(len(k) - 1):  # the last one is that of the constant
+        nearest = max(nearest, k[b])
+    doubt[0] = max(1.0 / max(nearest, 1e-150) ** 2 - 1.0, 0.0) if places[0] > 0 else 0.0
+    count, mean, squares = len(F) - BASELINES, 0.0, 0.0
+    for i in range(BASELINES, len(F)):
+        mean += F[i] / count
+    for i in range(BASELINES, len(F)):
+        squares += (F[i] - mean) ** 2 / count
+    doubt[1] = np.sqrt(squares)
+    doubt[2] = abs(F[places[0]] - prediction) if places[0] > 0 else 0.0
+    doubt[3] = abs(F[places[1]] - prediction) if places[1] > 0 else 0.0
+    largest = abs(prediction)
+    for i in range(len(F)):
+        largest = max(largest, abs(F[i]))
+    for i in range(1, 4):  # a difference that is rounding is none
+        doubt[i] = 0.0 if doubt[i] < 1e-9 * largest else doubt[i]
+    doubt[4], doubt[5] = scatter[0], scatter[1]

@@ -1,0 +1,37 @@
+"""Rows without a target: how new each one is to a dictionary of those before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kons.kernels import Gaussian
+from kons.learners.embedded import EmbeddedKONS
+from kons.learners.scaled import Scaled
+from kons.losses import Squared
+
+__all__ = ["novelty_learner"]
+
+
+def novelty_learner(
+    *, bandwidth: float | str = "auto", max_atoms: int = 100, forgetting: float = 1.0, warmup: int = 100
+) -> Any:
+    """A learner of which only the novelty is asked: teach it rows, all with the target 0.
+
+    ::
+
+        novelty(x) = phi^T A^-1 phi + what lies outside the span, over alpha,    A = alpha I + 2 sum z z^T
+
+    large for a row unlike those learned, alpha = 0.1. Features are scaled by the first ``warmup`` rows,
+    which have no novelty (NaN). O(B^2) a row with B atoms: some microseconds. Not for anomalies that are as
+    frequent as the rest: they become the rest.
+
+    >>> import numpy as np
+    >>> learner = novelty_learner()
+    >>> trace = learner.advance(np.random.default_rng(0).normal(size=(500, 2)), np.zeros(500))
+    >>> near, far = learner.novelty([[0.0, 0.0], [6.0, 6.0]])
+    >>> bool(far > 10 * near)
+    True
+    """
+    settings = {"second_order": "hessian", "regularization": 0.1, "max_atoms": max_atoms}
+    inner = EmbeddedKONS(Gaussian(bandwidth), Squared(), forgetting=forgetting, **settings)  # type: ignore[arg-type]
+    return Scaled(inner, warmup)
