@@ -290,9 +290,9 @@ class Ridge:
         """The jitter is that of the sums now."""
         gram, products = self.sums()
         self.prior = self.penalty + jitter_of(self.penalty + gram)
+        self.at_start = self.prior + gram
         if fit:
-            self.at_fit = self.prior + gram
-            self.fixed = np.linalg.solve(self.at_fit, products)
+            self.fixed = np.linalg.solve(self.at_start, products)
 
     def theta(self):
         """Of all rows so far; of an expert that learns in batches, of those before its last fit."""
@@ -314,9 +314,9 @@ class Ridge:
         self.begin_chunk(fit=refit or self.live)
 
     def inverse_form(self, row):
-        """k^T A^-1 k with A of the last fit."""
+        """k^T A^-1 k with A at the start of the chunk."""
         k = self.features(row)[0]
-        return k @ np.linalg.solve(self.at_fit, k)
+        return k @ np.linalg.solve(self.at_start, k)
 
 
 class Logistic(Ridge):
@@ -354,10 +354,13 @@ class Logistic(Ridge):
         self.gradient = self.gradient + (K * weights[:, None]).T @ (Y - P)
 
     def step(self):
-        total = self.penalty + self.gram
-        self.at_fit = total + jitter_of(total)
-        self.fixed = self.fixed + np.linalg.solve(self.at_fit, self.gradient)
+        self.begin_chunk()
+        self.fixed = self.fixed + np.linalg.solve(self.at_start, self.gradient)
         self.gradient = np.zeros(self.gradient.shape)
+
+    def begin_chunk(self):
+        total = self.penalty + self.gram
+        self.at_start = total + jitter_of(total)
 
     def predict(self, rows):
         return self.shares(self.features(rows))
@@ -371,6 +374,7 @@ class Logistic(Ridge):
             K, Y, weights = (np.array(part) for part in zip(*self.chunk, strict=True))
             self.fixed[-1, (self.fixed[-1] <= UNSEEN) & (Y > 0.0).any(axis=0)] = FIRST_SEEN
             self.count(K, Y, weights)
+        self.begin_chunk()
         if refit:
             self.step()
         self.chunk = []

@@ -76,6 +76,7 @@ MODULES = (
     "kons.learners.auto.stacking",
     "kons.learners.predictive",
     "kons.learners.units",
+    "kons.learners.watch",
     "kons.losses.builtin",
     "kons.tables.levels",
 )

@@ -376,6 +376,17 @@ def test_arrays_with_gaps(name):
         estimator.predict(np.where(gone, np.inf, X))
 
 
+def test_importances_are_shares_of_the_columns():
+    X = np.random.default_rng(0).uniform(-1, 1, size=(200, 3))
+    estimator = KONSRegressor(options={"effort": "tiny"}).fit(X, 3.0 * X[:, 1] - X[:, 2])
+    found = estimator.feature_importances_
+    assert found.sum() == pytest.approx(1.0)
+    assert found[1] == pytest.approx(0.75, abs=0.1)
+    assert found[0] < 0.05
+    X[::7, 0] = np.nan
+    assert KONSRegressor("embedded").fit(X, 3.0 * X[:, 1]).feature_importances_.argmax() == 1
+
+
 def test_weights_of_rows_of_a_frame():
     weights = np.where(np.arange(400) % 4 == 0, 0.0, 1.0)
     weighted = KONSRegressor("embedded").fit(TABLE, WORTH, sample_weight=weights)

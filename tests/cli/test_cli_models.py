@@ -68,6 +68,50 @@ def test_predict_reads_columns_as_the_run_did(trained, houses, tmp_path, capsys)
         np.testing.assert_array_equal(columns(written.read())["prediction"], expected)
 
 
+def test_predict_says_why(trained_on_labels, houses, answer, tmp_path, capsys):
+    (tmp_path / "new.csv").write_text(without(houses, "price", "dear", rows=5))
+    for label in (True, False):
+        if not label:
+            answer(*RUN, "--force")
+        assert main(["predict", "out", "new.csv", "--explain", "--quiet"]) == 0
+        found = columns(capsys.readouterr().out)
+        because = [name for name in found if name.startswith("because_")]
+        told = found["typical"] + sum(found[name] for name in because)
+        if label:
+            shares = np.maximum(found["p_yes sir"], found["p_no sir"])
+            np.testing.assert_allclose(told, np.log(shares / (1.0 - shares)), atol=1e-6)
+        else:
+            np.testing.assert_allclose(told, found["prediction"], rtol=1e-9)
+    reasons = json.loads((tmp_path / "out" / "summary.json").read_text())["worst_reasons"]
+    assert len(reasons) == 10
+    assert all(len(one) == 3 for one in reasons.values())
+
+
+def test_events_are_written_and_may_fail_a_run(tmp_path, capsys):
+    random = np.random.default_rng(0)
+    x = random.uniform(size=(700, 2)).round(4)
+    x[600:660, 1] = 0.5
+    lines = [f"{a},{b},{round(a + 0.1 * b, 4)}\n" for a, b in x]
+    (tmp_path / "sensor.csv").write_text("heat,speed,load\n" + "".join(lines))
+    run = ["run", "sensor.csv", "--target", "load", "--learner", "embedded", "--quiet"]
+    run += ["--events", "events.jsonl", "--set", "max_atoms=20"]
+    assert main([*run, "--out", "out", "--fail-on", "turned,frozen"]) == 4
+    assert "alarm: frozen of speed at row 620" in capsys.readouterr().err
+    events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert [(event["kind"], event["columns"], event["row"]) for event in events] == [
+        ("frozen", ["speed"], 620)
+    ]
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["events"] == events
+    assert "Time line" in (tmp_path / "out" / "report.html").read_text()
+    assert main([*run, "--fail-on", "out-of-range"]) == 0
+    assert main([*run, "--fail-on", "rain"]) == 2
+    assert "no kind of event called 'rain'" in capsys.readouterr().err
+    (tmp_path / "events.jsonl").write_text("a,b\n")
+    assert main(run) == 2
+    assert "holds something else" in capsys.readouterr().err
+
+
 def test_the_default_s_model_predicts_away_from_the_stream(answer, file, no_report, houses, tmp_path, capsys):
     asked = ["run", *PRICE, "--set", "max_atoms=20", "--set", "experts=6", "--out", "out"]
     answer(*asked)

@@ -464,5 +464,6 @@ def test_the_sections_are_what_the_page_shows(tmp_path, undrawn):
     folders.tiny(tmp_path)
     described = sections.describe_run(read_folder(tmp_path))
     assert [title for title, _ in described["sections"]] == [
-        "How good it is", "Predicted against actual", "What it keeps", "What was new", "What it leans on"
+        "How good it is", "Predicted against actual", "What it keeps", "What happened", "What was new",
+        "What it leans on",
     ]  # fmt: skip

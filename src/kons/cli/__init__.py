@@ -1,7 +1,8 @@
 """The ``kons`` command. Needs the extra ``cli``; without it, the command prints the line that installs it.
 
-Exit codes: 0 done, 1 a run that failed, 2 wrong usage. Results go to standard output; the progress
-bar, notices and errors to standard error. Nothing heavy is imported before a command needs it.
+Exit codes: 0 done, 1 a run that failed, 2 wrong usage, 4 done, and an event of --fail-on was noticed.
+Results go to standard output; the progress bar, notices and errors to standard error. Nothing heavy is
+imported before a command needs it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from contextlib import contextmanager, suppress
 from kons.cli.wording import printable, with_flags
 from kons.errors import ConfigurationError, KonsError, MissingExtraError, logger
 
-__all__ = ["FAILED", "USAGE", "fail", "main", "perhaps_unread"]
+__all__ = ["FAILED", "NOTICED", "USAGE", "fail", "main", "perhaps_unread"]
 
-FAILED, USAGE = 1, 2
+FAILED, USAGE, NOTICED = 1, 2, 4
 INTERRUPTED = 130
 
 

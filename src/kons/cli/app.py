@@ -62,6 +62,8 @@ def run(
     set: options.Texts = None,
     id: options.Id = None,
     out: Path | None = None,
+    events: Path | None = None,
+    fail_on: options.Names = None,
     force: options.Flag = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -101,6 +103,11 @@ def run(
     out
         A new folder for predictions.csv, summary.json, model.kons, the trace and report.html. The run can
         then be resumed if it is interrupted: kons resume FOLDER.
+    events
+        A file for what is noticed of columns, target and model, a line of JSON each, always up to date.
+    fail_on
+        End with exit code 4, all written, if one of these events was noticed: turned,crept,frozen,missing,
+        out-of-range,new-level,target-out-of-range,new-class, or alarm for all that are one.
     force
         Let --out replace an earlier run.
     """
@@ -117,9 +124,16 @@ def run(
     if model is not None and (learner != "auto" or chosen):
         raise ConfigurationError("--model has its own learner: leave out --learner, --effort and --set.")
     goes_on = None if model is None else str(find_model(model))
-    settings = Settings(file, target, learner, chosen, id=id, model=goes_on, reading=read, **vars(evaluating))
+    noticed = {
+        "events": None if events is None else str(events.absolute()),
+        "fail_on": [name.replace("-", " ") for name in fail_on or ()],
+    }
+    chosen_too = {**noticed, **vars(evaluating)}
+    settings = Settings(file, target, learner, chosen, id=id, model=goes_on, reading=read, **chosen_too)
     told: dict[str, Any] = {"force": force, "json": json, "quiet": quiet, "command": _typed}
     if forecasting.horizon is not None or (goes_on is not None and forecast.is_forecaster(goes_on)):
+        if events is not None or fail_on:
+            raise ConfigurationError("--events and --fail-on are not for --horizon: leave them out.")
         return forecast.start(settings, forecasting, out, **told)
     if forecasting != options.Forecasting():
         raise ConfigurationError("--known-ahead and --season are for --horizon: say how far ahead.")
@@ -227,6 +241,7 @@ def predict(
     out: Path | None = None,
     id: options.Id = None,
     continue_: options.Continue = False,
+    explain: options.Flag = False,
     level: float | None = None,
     force: options.Flag = False,
     quiet: options.Flag = False,
@@ -253,6 +268,9 @@ def predict(
     ----------
     out
         Where to write the CSV. Default: standard output.
+    explain
+        Say why: what is predicted for a typical row, and because_<column>, what each column adds to that,
+        for classes to the log-odds of the predicted one. Some milliseconds a row.
     level
         Say how sure each prediction is, such as 0.9: columns lower and upper hold the target in that part of
         the rows, empty where too little is known; of classes, the column set has the labels.
@@ -265,15 +283,15 @@ def predict(
     from kons.cli.files import find_model
 
     asked = options.asked(reading)
+    told: Any = {"force": force, "quiet": quiet}
     if forecast.is_forecaster(find_model(model)):
-        return forecast.write(
-            model, file, out, id=id, recent=continue_, reading=asked, force=force, quiet=quiet
-        )
+        if explain or level is not None:
+            raise ConfigurationError("--explain and --level are not for a forecaster: leave them out.")
+        return forecast.write(model, file, out, id=id, recent=continue_, reading=asked, **told)
     if file is None:
         raise ConfigurationError("FILE is missing: which rows are to be predicted?")
-    return predict.write(
-        model, file, out, id=id, recent=continue_, level=level, reading=asked, force=force, quiet=quiet
-    )
+    told |= {"explain": explain, "level": level}
+    return predict.write(model, file, out, id=id, recent=continue_, reading=asked, **told)
 
 
 @app.command(sort_key=4.5)

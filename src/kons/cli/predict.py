@@ -42,12 +42,14 @@ class Predicting:
         recent: bool,
         id: str | None = None,
         positive: str | None = None,
+        explain: bool = False,
         level: float | None = None,
     ) -> None:
         thing, told = open_model(model)
         self.learner = as_learner(thing)
         if self.learner.lacks("predict"):
             raise ConfigurationError(f"{model} holds a {told['what']}, which predicts nothing.")
+        self._explains = explain
         self._level = None if level is None else require_number(level, "--level", above=0.0, below=1.0)
         if level is not None and self.learner.lacks("predict_interval"):
             raise ConfigurationError(f"--level: {self.learner.core.name} has no intervals; leave it out.")
@@ -111,7 +113,10 @@ class Predicting:
                 continue
             self._score(block.y, prediction, shares)
             by_class = {} if shares is None else shares_by_class(shares, self.classes or ())
-            yield columns | {"prediction": prediction} | self._sure(block.records, options) | by_class
+            reasons = {} if not self._explains else self._reasons(block.records, **options)
+            yield (
+                columns | {"prediction": prediction} | self._sure(block.records, options) | by_class | reasons
+            )
 
     def _sure(self, records: Any, options: dict[str, Any]) -> dict[str, NDArray[Any]]:
         """Columns that say how sure it is: the ends of intervals, empty where unknown, or labels."""
@@ -123,6 +128,18 @@ class Predicting:
             return {"lower": lower, "upper": upper}
         named = self.learner.predict_set(records, self._level, **options)
         return {"set": object_array([" ".join(map(str, labels)) for labels in named])}
+
+    def _reasons(self, records: Any, recent_targets: Any = None) -> dict[str, NDArray[Any]]:
+        """What each column adds to the prediction for a typical row: of a label, to its log-odds."""
+        found = []
+        for i in range(len(records)):
+            recent = False if recent_targets is None else recent_targets[i : i + 1]
+            row = records.take(np.array([i]))
+            found.append(self.learner.explain(row, recent_targets=recent, similar=0))
+        names = found[0].contributions
+        columns = {f"because_{name}": [each.contributions[name] for each in found] for name in names}
+        columns = {"typical": [each.baseline for each in found], **columns}
+        return {name: np.array(values) for name, values in columns.items()}
 
     def _score(self, y: NDArray[Any], prediction: NDArray[Any], shares: Matrix | None) -> None:
         """Compare with the targets that are known, each of so many rows later as the model looks ahead."""
@@ -234,12 +251,14 @@ def write(
     reading: dict[str, Any],
     force: bool,
     quiet: bool,
+    explain: bool = False,
 ) -> int:
     """Predict every row of a source; a CSV on standard output, or whole or not at all in ``out``."""
     if out is not None:
         require_place("--out", out, force=force)
     with notices(quiet=quiet):
-        predicting = Predicting(model, source, reading, recent=recent, id=id, level=level)
+        told: dict[str, Any] = {"id": id, "explain": explain, "level": level}
+        predicting = Predicting(model, source, reading, recent=recent, **told)
         if out is None:
             _write(predicting, sys.stdout.buffer)
         else:

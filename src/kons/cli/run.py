@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from kons.cli import fail, perhaps_unread
+from kons.cli import NOTICED, fail, perhaps_unread
 from kons.cli.outcome import print_outcome
 from kons.cli.screen import RunBar, Sheet, notices, print_json
 from kons.cli.stopping import Stopping
@@ -19,6 +19,8 @@ from kons.runs.folder import changed, require_finished
 
 __all__ = ["report", "resume", "start", "with_report"]
 
+#: Events that are named where a run fails on them.
+MOST_TOLD = 3
 FILES = ("predictions.csv", "summary.json", "model.kons", "trace/")
 
 
@@ -90,6 +92,10 @@ def _go(run: Run, console: Console, stopping: Stopping, *, json: bool, quiet: bo
             print_json(summary)
         else:
             print_outcome(summary, run.stream.source, folder, files)
+    if run.failures:
+        told = "; ".join(map(str, run.failures[:MOST_TOLD]))
+        more = len(run.failures) - MOST_TOLD
+        return fail(f"{told}{f'; and {more} more' if more > 0 else ''}.", NOTICED)
     return stopping.exit_code if run.was_stopped else 0
 
 

@@ -88,7 +88,7 @@ class Classifier(OfLabels, Wrapper):
         self._given = None if classes is None else self.classes
         self.closed = classes is not None
         shares, one = pattern.shares_dictionary, pattern.anew()
-        one._followed_elsewhere = True
+        one._followed_elsewhere = one.inside = True
         self._functions: Any = one if shares else Separate(one, 0 if self.closed else 1)
         # Opposite functions need one that can be turned round, and a loss that does not mind.
         self._symmetric = isinstance(one, NewtonLearner) and self.loss.code is not None

@@ -38,6 +38,8 @@ class LateTargets:
     )
 
     _queue: Queue | None = None
+    _answer: Any = None
+    """What was answered to the row that is being told, for who looks at errors."""
     supervised: bool = True
     rows_seen: Any = None
     """How many rows were learned; None: not told."""
@@ -91,6 +93,7 @@ class LateTargets:
         before = self.rows_seen
         queue.note(id, y)
         try:
+            self._answer = row[1]
             self._learn_kept(row[0], y)
             queue.settle(id)
         except BaseException:
@@ -100,6 +103,8 @@ class LateTargets:
             else:
                 queue.settle(id)
             raise
+        finally:
+            vars(self).pop("_answer", None)
 
     def forget(self, id: Identifier) -> None:
         """Drop the row that was asked under this id: it is never learned."""

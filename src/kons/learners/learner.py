@@ -115,6 +115,12 @@ class Learner(LateTargets):
     parameters: Any
     _all_or_nothing: Any
 
+    rows_noted: Any = 0
+    """How many rows were looked at for events."""
+    events: Any = ()
+    """What was noticed of rows: :mod:`kons.learners.events`."""
+    on_event: Any = None
+    """Called with each event."""
     encoder: Any = None
     """From records to rows, of a learner that has met a table."""
     feature_names: Any = None

@@ -408,7 +408,7 @@ class Scaled(OfLabels, Wrapper):
             return None
         move = None if self._features is None else lambda atoms: self._scaled(self._as_points(atoms))
         inner = self._pattern.anew(self._bandwidths, move)
-        inner._followed_elsewhere = True
+        inner._followed_elsewhere = inner.inside = True
         return inner
 
     # ---- inside: behind it
@@ -455,6 +455,12 @@ class Scaled(OfLabels, Wrapper):
     @property
     def _scales(self) -> bool:
         return self.scale_features and bool(self.accepts == "vectors")
+
+    def _similarities(self, points: Matrix, x: Vector) -> Vector:
+        if self._warm is not None or self._inner.lacks("_similarities"):
+            return super()._similarities(points, x)
+        likeness: Vector = self._inner._similarities(self._scaled(points), self._scaled(x[None])[0])
+        return likeness
 
     def _scaled(self, points: Any) -> Any:
         return points if self._features is None else self._features.transform(points)

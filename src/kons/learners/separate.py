@@ -103,7 +103,7 @@ class Separate(Part):
         """Take what was saved of as many as there are."""
         self.learners = [learner.anew() for learner in self.learners]
         for learner in self.learners:
-            learner._followed_elsewhere = True
+            learner._followed_elsewhere = learner.inside = True
         super().load_state(stored, **sizes)
 
     def _counted(self, each: list[Any]) -> list[Any]:

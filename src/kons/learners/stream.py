@@ -55,6 +55,7 @@ class StreamConsumer(TakesTables, Part, ABC):
     def _start(self, kernel: Kernel | None) -> None:
         """No row has come yet."""
         self.kernel = kernel
+        self.inside = self.inside or self.accepts == "objects"
         self._width: int | None = None
         self._outputs: int | None = None
         self._rows_seen = 0
@@ -163,6 +164,15 @@ class StreamConsumer(TakesTables, Part, ABC):
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         if self._width is None and self._rows_seen and self.accepts == "vectors":
             raise stored.error(f"width is None, but {self._rows_seen} row(s) were learned")
+        sample = self.row_sample
+        shapes = None if sample is None else (sample.points.shape[1], sample.targets.shape[1])
+        if sample is not None and shapes != (self._width if len(sample) else 0, self._outputs or 1):
+            raise stored.error("its sample of rows has other features or targets than rows have")
+        watch = self.watch
+        if watch is not None and (
+            watch.width > (self._width or 0) or (sample is not None and watch.rows != sample.rows)
+        ):
+            raise stored.error("other columns or rows were watched than those it learned")
 
     def __repr__(self) -> str:
         known = {name: getattr(self, name) for name in self._arguments() if hasattr(self, name)}

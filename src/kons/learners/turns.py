@@ -21,6 +21,9 @@ Lock: Any = type(threading.RLock())
 class Turn(Lock):  # type: ignore[misc]
     """A lock that the thread that has it may take again; copies and pickles of a learner have a new one."""
 
+    asked: Any = None
+    """The row that was asked about last, its answer, and after how many rows."""
+
     def __reduce__(self) -> Any:
         return Turn, ()
 

@@ -16,8 +16,8 @@ from kons.report.numbers import count
 from kons.report.thinning import Band, Line
 
 __all__ = [
-    "MOST_CURVES", "Point", "complexity", "curves", "frontier", "losses", "novelty", "recent_labels",
-    "recent_values", "reliability", "shares", "size",
+    "MOST_CURVES", "Mark", "Point", "complexity", "curves", "frontier", "losses", "novelty",
+    "recent_labels", "recent_values", "reliability", "shares", "size", "time_line",
 ]  # fmt: skip
 
 MOST_CLASSES = 8
@@ -45,6 +45,16 @@ class Point:
     loss: float
     best: bool
     """No other is both cheaper and better."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An event on a time line: where it began and was noticed last, what it was."""
+
+    row: float
+    last: float
+    kind: str
+    alarm: bool
 
 
 @drawing.style()
@@ -197,6 +207,25 @@ def novelty(band: Band, listed: Sequence[dict[str, float]]) -> Picture:
     drawing.value_axis(axes, [low, band.high], logarithmic, from_zero=True)
     drawing.title(axes, "novelty (no unit; 0: nothing new)", logarithmic)
     return Picture(axes.figure, "Novelty over rows.", tuple(keys))
+
+
+@drawing.style()
+def time_line(marks: Sequence[Mark], rows: int) -> Picture:
+    """Events over rows, a line a kind."""
+    kinds = list(dict.fromkeys(mark.kind for mark in marks))[:MOST_CLASSES]
+    axes = drawing.axes(90 + 30 * len(kinds))
+    for mark in marks:
+        if mark.kind in kinds:
+            at, colour = kinds.index(mark.kind), COLOURS["bad" if mark.alarm else "c0"]
+            axes.plot([mark.row, mark.last], [at, at], color=colour, lw=3, alpha=0.5)
+            axes.plot(mark.row, at, "o", color=colour, ms=6)
+    axes.set_yticks(range(len(kinds)), [drawing.cut(kind, 24) for kind in kinds])
+    axes.set_ylim(len(kinds) - 0.4, -0.6)
+    axes.set_xlim(0, max(rows, 1))
+    drawing.title(axes, "events")
+    keys = [Key("alarm", "bad", "dot"), Key("for information", "c0", "dot")]
+    there = [key for key, alarm in zip(keys, (True, False), strict=True) if alarm in {m.alarm for m in marks}]
+    return Picture(axes.figure, f"Events over rows: {', '.join(kinds)}.", tuple(there))
 
 
 @drawing.style()

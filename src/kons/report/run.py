@@ -41,6 +41,7 @@ def describe_run(folder: RunFolder) -> dict[str, Any]:
             ("How good it is", _losses(folder, history)),
             ("Predicted against actual", _recent(folder, history)),
             ("What it keeps", _memory(folder, history)),
+            ("What happened", _events(folder)),
             ("What was new", _novelty(folder, history)),
             ("What it leans on", _reliance(folder, history)),
         ],
@@ -215,6 +216,8 @@ def _recent(folder: RunFolder, history: History) -> list[Shown]:
     worst = _listed(folder, history.worst, "loss", "squared error")
     if worst:
         caption = "The rows that cost most, with their cells; predictions.csv has all, by the same line."
+        if folder.group("worst_reasons"):
+            caption += " Because of: what columns add to the prediction for a typical row, at the end."
         shown.append(Shown("Worst predicted", caption, table=worst))
     return shown
 
@@ -293,6 +296,41 @@ def _memory(folder: RunFolder, history: History) -> list[Shown]:
     return shown
 
 
+def _events(folder: RunFolder) -> list[Shown]:
+    """The time line of events, and the last of them in words."""
+    known = []
+    for entry in folder.entries("events"):
+        row, size = as_number(entry.get("row")), as_number(entry.get("size"))
+        often, last = as_number(entry.get("count")), as_number(entry.get("last"))
+        if row is not None and last is not None:
+            columns = entry.get("columns")
+            of = ", ".join(map(as_text, columns)) if isinstance(columns, list) else ""
+            told = as_text(entry.get("kind", "")), as_text(entry.get("severity", ""))
+            known.append((row, last, *told, of, size, often, as_text(entry.get("time") or "")))
+    if not known:
+        return [Shown("Events", "None: nothing out of the ordinary was noticed.")]
+    alarms = sum(event[3] == "alarm" for event in known)
+    caption = (
+        f"{plural(len(known), 'event')}, {plural(alarms, 'alarm')} among them, by the row they began at."
+    )
+    marks = [pictures.Mark(row, last, kind, severity == "alarm") for row, last, kind, severity, *_ in known]
+    listed = sorted(known, key=lambda event: (event[3] != "alarm", -event[1]))[:MOST_BARS]
+    rows = [
+        [count(row), time, severity, kind, of, number(size, 3), count(often or 1)]
+        for row, _, kind, severity, of, size, often, time in listed
+    ]
+    heads = ["row", "time", "severity", "what", "of", "size", "times"]
+    numbers = [True, False, False, False, False, True, True]
+    if not any(event[-1] for event in known):
+        heads, numbers = [heads[0], *heads[2:]], [numbers[0], *numbers[2:]]
+        rows = [[row[0], *row[2:]] for row in rows]
+    table = Table(heads, rows, numbers)
+    return [
+        Shown("Time line", caption, pictures.time_line(marks, folder.rows)),
+        Shown("Which", "Alarms first, the latest first.", table=table),
+    ]
+
+
 def _novelty(folder: RunFolder, history: History) -> list[Shown]:
     if history.novelty is None:
         missing = "Not measured: --learner embedded tells how new each row was, others do not."
@@ -339,10 +377,21 @@ def _listed(folder: RunFolder, rows: list[dict[str, float]], by: str, name: str)
         raw.pop(folder.target, None)
         found.append(_shortened(", ".join(f"{key} {value}" for key, value in raw.items())))
     heads, numbers = [*table.heads, "cells"], [*table.numbers, False]
+    if reasons := folder.group("worst_reasons"):
+        for row, found in zip(rows, cells, strict=True):
+            told = reasons.get(str(int(row["line"])))
+            pairs = told.items() if isinstance(told, dict) else ()
+            found.append(_shortened(", ".join(f"{as_text(key)} {_signed(value)}" for key, value in pairs)))
+        heads, numbers = [*heads, "because of"], [*numbers, False]
     if asked:
         heads.insert(1, as_text(asked))
         numbers.insert(1, False)
     return Table(heads, cells, numbers)
+
+
+def _signed(value: Any) -> str:
+    known = as_number(value)
+    return "" if known is None else f"{'+' if known >= 0.0 else '-'}{number(abs(known), 2)}"
 
 
 def _shortened(text: str) -> str:

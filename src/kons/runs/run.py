@@ -9,6 +9,7 @@ number of the second, takes the place of the old one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -30,7 +31,8 @@ from kons.errors import (
     as_word,
 )
 from kons.evaluation import Scored
-from kons.files import read_tree, save, write_tree
+from kons.files import read_tree, save, write_file, write_tree
+from kons.learners.events import Event
 from kons.learners.labels import Labels, stored_labels
 from kons.learners.protocol import as_learner
 from kons.runs.circumstances import blas_threads, using_threads, versions
@@ -60,6 +62,8 @@ __all__ = ["Progress", "Run", "Stopped"]
 KIND = "checkpoint"
 # Rows with the largest losses, whose cells are kept for the report.
 WORST = 10
+# Columns that are named for each of these.
+REASONS = 3
 # What a checkpoint costs, before there was one: bytes a second (copied, digested, written), files to settle.
 SPEED, SETTLING = 1.5e8, 0.02
 
@@ -126,6 +130,7 @@ class Run:
         self._fingerprint = stream.fingerprint()
         self._digest: str | None = None
         self._ids = None if settings.id is None else RawCells(stream, settings.id)
+        self._written: list[Event] | None = None
         self._started = wall_clock()
         self._seconds_before = 0.0
 
@@ -144,6 +149,8 @@ class Run:
         """Open the source, look at it, make the learner."""
         if folder is not None:
             require_place(folder, force=force, source=settings.source)
+        if settings.events is not None:
+            _require_events(settings.events)
         if settings.model is None:
             stream = settings.open(quiet=quiet)
             learner = settings.make_learner(stream)
@@ -268,6 +275,7 @@ class Run:
             with using_threads(self.threads):
                 for block in self._blocks(stop):
                     self._take(self.engine.advance(block), block.lines)
+                    self._write_events()
                     if progress is not None:
                         progress(self._progress())
                     if stop is not None and stop():
@@ -313,6 +321,27 @@ class Run:
             self._traced.append(as_trace(scored, lines, self._labels))
             if shares := shares_of(self.engine.learner):
                 self._shares.append((self.engine.rows - 1, list(shares.values())))
+
+    @property
+    def events(self) -> list[Event]:
+        """What was noticed in the rows of this run; a model that it goes on with may have seen others."""
+        learner = as_learner(self.engine.learner)
+        before = learner.rows_noted - self.engine.rows
+        return [event for event in learner.events if event.last >= before]
+
+    @property
+    def failures(self) -> list[Event]:
+        """Those among them that were asked to be taken for failures."""
+        return [e for e in self.events if not {e.kind, e.severity}.isdisjoint(self.settings.fail_on)]
+
+    def _write_events(self) -> None:
+        """All of them, whole or not at all, whenever there are more."""
+        if self.settings.events is None or (events := self.events) == self._written:
+            return
+        lines = [json.dumps(finite(event.as_dict()), ensure_ascii=False) + "\n" for event in events or ()]
+        text = "".join(lines).encode("utf-8", "backslashreplace")
+        write_file(self.settings.events, lambda file: file.write(text))
+        self._written = events
 
     def _document(self) -> dict[str, Any]:
         """run.json."""
@@ -403,6 +432,7 @@ class Run:
         if as_learner(learner).warming_up:
             learner.finish_warmup()  # a model that has learned what there was
         summary = summarize(self)
+        self._write_events()
         if self.folder is not None:
             self.folder.settle()
             self._write_trace()
@@ -417,6 +447,7 @@ class Run:
             }
             save(learner, self.folder.path / MODEL, about=about)
             summary["worst_cells"] = self._worst_cells(self.folder)
+            summary["worst_reasons"] = finite(self._worst_reasons(summary["worst_cells"]))
             self.folder.write_json(SUMMARY, summary)
             self.folder.close(finished=True)
             complete_predictions(self.folder.path, summary)
@@ -431,12 +462,37 @@ class Run:
             return {str(line): found for line, found in cells.items()}
         return {}
 
+    def _worst_reasons(self, cells: dict[str, dict[str, str]]) -> dict[str, dict[str, float]]:
+        """What moves the predictions of these rows most, by line and column, as the model sees them now."""
+        learner, found = as_learner(self.engine.learner), {}
+        with suppress(Exception):  # as above; a learner of one's own explains nothing
+            for line, row in cells.items():
+                known = {name: value for name, value in row.items() if name in learner.encoder.columns}
+                reasons = learner.explain(known, recent_targets=False, similar=0)
+                found[line] = {str(name): value for name, value in reasons.largest(REASONS)}
+        return found
+
     @property
     def changed_notes(self) -> list[str]:
         """What became of the source while it was read."""
         if self._fingerprint is None or self.stream.fingerprint() == self._fingerprint:
             return []
         return [f"{self.stream.source} changed while it was read: a part of it may be missing."]
+
+
+def _require_events(file: str) -> None:
+    """Refuse to write events over anything else."""
+    try:
+        with open(file, encoding="utf-8") as before:
+            first = before.readline()
+            if first and "severity" not in json.loads(first):
+                raise ValueError("no event")
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, TypeError):
+        raise ConfigurationError(
+            f"events {file} is there and holds something else: choose another name, or remove it."
+        ) from None
 
 
 def _digest_of(stream: Stream) -> str:

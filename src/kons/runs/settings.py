@@ -12,6 +12,7 @@ from kons.arrays import require_delay, require_integer
 from kons.errors import ConfigurationError, InputError, announce
 from kons.evaluation import RIVALS, Prequential, Several
 from kons.files import about, load
+from kons.learners.events import as_kinds
 from kons.learners.protocol import as_learner
 from kons.recipes import RECIPES, Recipe, for_task, warmup_for
 from kons.recipes.algorithms import UNLIMITED
@@ -62,6 +63,10 @@ class Settings:
     """"balanced": rows of rare labels count more."""
     model: str | None = None
     """A saved model to go on with, which stays as it is; the learner and its parameters are then its own."""
+    events: str | None = None
+    """A file for what is noticed, a line of JSON each."""
+    fail_on: list[str] = field(default_factory=list)
+    """Kinds of events, or severities, after which a run counts as failed."""
     reading: dict[str, Any] = field(default_factory=dict)
     """How the source is read, by the names in :data:`READING`."""
 
@@ -71,12 +76,13 @@ class Settings:
         require_delay(self.delay)
         if self.rows is not None:
             require_integer(self.rows, "rows", at_least=1)
-        told = (self.target, self.id, self.positive, self.class_weight, self.model)
+        told = (self.target, self.id, self.positive, self.class_weight, self.model, self.events)
         texts = (self.source, self.learner, self.task, self.scale, *(text or "" for text in told))
         if not all(isinstance(text, str) for text in texts) or not isinstance(self.shuffle, bool):
             raise ConfigurationError("source, target, learner, task, scale, id and positive are text.")
         if not isinstance(self.parameters, dict) or not isinstance(self.reading, dict):
             raise ConfigurationError("parameters and reading are dicts.")
+        as_kinds(self.fail_on)
         if unknown := self.reading.keys() - set(READING):
             raise ConfigurationError(f"there is no way of reading called {min(unknown)!r}.")
 

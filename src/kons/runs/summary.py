@@ -99,6 +99,7 @@ def summarize(run: Run) -> dict[str, Any]:
         "relevances": _relevances(learner, run.stream.features),
         "gaps": run.stream.gaps,
         "bad_cells": _bad_cells(run.stream, result.rows),
+        "events": [event.as_dict() for event in run.events],
         "experts": experts,
         "settings": run.settings.to_dict(),
         "versions": versions(),

@@ -31,6 +31,8 @@ __all__ = ["KONSClassifier", "KONSRegressor"]
 NEVER_MET = -1000.0
 # Bytes that the type of labels may take, where they are shorter.
 LONGEST_LABEL = 1 << 16
+#: Rows whose predictions are explained for the importance of features.
+EXPLAINED = 32
 #: Parameters of the learner that have a name of their own here; None leaves them to the learner.
 _NAMED = (
     *("kernel", "bandwidth", "scale", "warmup", "loss"),
@@ -112,6 +114,28 @@ class _Estimator(Saved):
         if self.model_.warming_up:
             self.model_.finish_warmup()
         return self
+
+    @property
+    def feature_importances_(self) -> Vector:
+        """The mean size of each column's contribution over a sample of the rows learned; they add up to 1.
+
+        Contributions are those of ``model_.explain``, for classes to the log-odds of the predicted one: by
+        how much predictions move, not whether they are right. 32 rows are explained, some milliseconds each.
+        """
+        check_is_fitted(self, "model_")
+        model, names = self.model_, getattr(self, "feature_names_in_", range(self.n_features_in_))
+        totals = dict.fromkeys(names, 0.0)
+        points = model._sampled_rows()[0]
+        for point in points[np.linspace(0, len(points) - 1, min(len(points), EXPLAINED)).astype(np.int64)]:
+            row = point
+            if model.encoder is not None and model.encoder.unnamed:  # which takes them with their gaps
+                known = model.encoder.decode(point).values()
+                row = np.array([np.nan if value is None else value for value in known])
+            reasons = model.explain(row, recent_targets=False, similar=0, paths=4)
+            for name, contribution in reasons.contributions.items():
+                totals[name] += abs(contribution)
+        sizes: Vector = np.array(list(totals.values()))
+        return sizes / max(float(sizes.sum()), 1e-300)
 
     # ---- files
 

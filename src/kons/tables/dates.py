@@ -84,6 +84,16 @@ class DateFeatures(ColumnFeatures):
         mean = self.total / max(self.count, 1.0)
         self._write(values, np.where(known, self._days(values, known), mean), X)
 
+    def typical(self, points: Matrix) -> Any:
+        known = self._known(points)
+        return self._moment(float(np.median(known[:, self.slots[0]]))) if len(known) else None
+
+    def decode(self, row: Vector) -> Any:
+        return self._moment(float(row[self.slots[0]])) if len(self._known(row[None])) else None
+
+    def _moment(self, days: float) -> Any:
+        return np.datetime64(round(self.first + days * MICROSECONDS_A_DAY), "us")
+
     def one_cell(self) -> OneDate:
         return OneDate(self)
 

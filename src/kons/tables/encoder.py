@@ -22,6 +22,8 @@ __all__ = ["Encoder", "Growth", "Piece"]
 
 #: Of several targets, or classes, so many have statistics.
 MOST_OUTPUTS = 9
+#: Rows before a level can be new; a column with more than one in fifty rows new is one of identifiers.
+LEVELS_FROM = 100
 #: Kinds of columns; a flag is 0 or 1.
 KINDS: dict[str, type[ColumnFeatures]] = {
     "number": NumberFeatures,
@@ -196,6 +198,8 @@ class Encoder(Part):
         self._known = 0
         self._asked: dict[Any, dict[Any, Any]] = {}
         self._target = np.empty(1)  # of one row, for a moment
+        #: Levels that were new, until somebody asks: row, column, level. Replaced, never changed.
+        self.new_levels: list[tuple[int, Any, Any]] = []
         # Made when a dict comes by itself, of the columns as they then are.
         self._single: SingleRecords | None = None
 
@@ -236,6 +240,14 @@ class Encoder(Part):
             column.look(column.values_of(records, name), X)
         return X
 
+    def typical(self, points: Matrix) -> dict[Any, Any]:
+        """The medians of numbers and dates in rows that are encoded, and the commonest level of texts."""
+        return {name: column.typical(points) for name, column in self.columns.items()}
+
+    def decode(self, row: Vector) -> dict[Any, Any]:
+        """What a row that is encoded had in each column, as far as it tells."""
+        return {name: column.decode(row) for name, column in self.columns.items()}
+
     # ---- one dict
 
     def look_one(self, x: dict[Any, Any]) -> Vector:
@@ -263,6 +275,9 @@ class Encoder(Part):
         """Learn a row that was read; bit for bit as :meth:`learn` of it alone. Cannot fail."""
         single = self._single or self._of_singles()
         single.learn(reading, self._as_known(target) if single.follows_targets else None)
+        for name, column in single.texts:
+            if column.new_levels:
+                self._note_levels(name, column, self._known)
         self._known += 1
 
     def _as_known(self, target: Any) -> Vector:
@@ -304,6 +319,9 @@ class Encoder(Part):
         self._begin_targets(y.shape[1])
         values = {name: column.values_of(records, name) for name, column in self.columns.items()}
         codes = {name: column.codes(values[name]) for name, column in self.columns.items()}
+        first = self._known + len(self._late)
+        for name, column in self.columns.items():
+            self._note_levels(name, column, first)
         start = 0
         while start < len(records):
             new = records.first_new(self.not_new, start) if self.grows else {}
@@ -326,12 +344,23 @@ class Encoder(Part):
                         continue
                     column = records.values(name, kind)
                     earlier += self._join(name, kind, column[stop - 1 : stop], late=True)
+                    self.columns[name].new_levels = []
                     values[name], rest = column, self.columns[name].codes(column[stop:])
+                    self._note_levels(name, self.columns[name], first + stop)
                     codes[name] = None if rest is None else np.concatenate([np.full(stop, -1), rest])
                 if earlier:
                     growth = Growth(self.width - before, np.array(earlier))
             yield Piece(rows, X, growth)
             start = stop
+
+    def _note_levels(self, name: Any, column: ColumnFeatures, first: int) -> None:
+        """Tell of levels that are new, of a column whose levels come again; the first ones are no news."""
+        found, column.new_levels = column.new_levels, []
+        assert column.levels is not None or not found
+        for place, known in found:
+            row = first + place
+            if row >= LEVELS_FROM and 1 <= known <= row // LEVELS_FROM * 2 and column.levels is not None:
+                self.new_levels = [*self.new_levels, (row, name, column.levels.names[known])]
 
     def prepare(self, records: Records) -> None:
         """Let there be room, before the first row, for what these rows of the stream will ask for.

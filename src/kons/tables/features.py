@@ -84,6 +84,8 @@ class ColumnFeatures(Part, ABC):
         self.slots: list[int] = []
         self.roles: list[str] = []
         self.gaps = 0
+        #: Levels that came for the first time, until somebody asks: place in the block, how many were known.
+        self.new_levels: list[tuple[int, int]] = []
         self.levels: Levels | None = None
         self.statistics: TargetStatistics | None = None
 
@@ -156,7 +158,12 @@ class ColumnFeatures(Part, ABC):
         """Of levels that rows are about to teach, new ones among them; None of a column without levels."""
         if self.levels is None:
             return None
+        before = len(self.levels.codes)
         codes = self.levels.learn(self.as_levels(values))
+        if len(self.levels.codes) > before and self.kind == "text":
+            new, places = np.unique(codes, return_index=True)
+            named = (new >= before) & (new < len(self.levels.codes))
+            self.new_levels = list(zip(places[named].tolist(), new[named].tolist(), strict=True))
         self._reach()
         return codes
 
@@ -164,10 +171,11 @@ class ColumnFeatures(Part, ABC):
         """Of the level that one row is about to teach."""
         assert self.levels is not None
         code = self.levels.codes.get(level)
-        if code is None:
-            code = int(self.levels.learn([level])[0])
-            self._reach()
-        return code
+        return (
+            int(self.codes([level] if self.kind == "text" else np.array([level], float))[0])
+            if code is None
+            else code
+        )
 
     def as_levels(self, values: Any) -> Any:
         """Values as :class:`~kons.tables.levels.Levels` takes them."""
@@ -210,8 +218,21 @@ class ColumnFeatures(Part, ABC):
         """Write the features of rows with what is known. Changes nothing."""
 
     @abstractmethod
+    def typical(self, points: Matrix) -> Any:
+        """The median of its values in rows that are encoded, or the commonest level of all; None: a gap."""
+
+    @abstractmethod
+    def decode(self, row: Vector) -> Any:
+        """The value that was encoded, as far as the row tells; None for a gap."""
+
+    @abstractmethod
     def one_cell(self) -> OneCell:
         """Its way for single dicts, as long as no features join."""
+
+    def _known(self, points: Matrix) -> Matrix:
+        """Those of the rows in which it is not missing."""
+        places = self.places("missing")
+        return points[points[:, places[0]] == 0.0] if places else points
 
     def _look_up_statistics(self, codes: Any, X: Matrix) -> None:
         """Write the statistics of levels as they are now."""

@@ -109,6 +109,13 @@ class NumberFeatures(ColumnFeatures):
         if places := self.places("missing"):
             X[:, places[0]] = ~known
 
+    def typical(self, points: Matrix) -> float | None:
+        known = self._known(points)
+        return float(np.median(known[:, self.slots[0]])) if len(known) else None
+
+    def decode(self, row: Vector) -> float | None:
+        return float(row[self.slots[0]]) if len(self._known(row[None])) else None
+
     def one_cell(self) -> OneNumber:
         return OneNumber(self)
 

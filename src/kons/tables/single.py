@@ -65,6 +65,8 @@ class SingleRecords:
         self._all_numbers = self._pick is not None and self._together == slice(0, self._width)
         #: A row of few values in many places is quicker as an array from the start.
         self._sparse = self._width > 3 * len(encoder.columns)
+        #: Columns that may meet new levels.
+        self.texts = [(name, other.column) for name, other in self._others if other.column.kind == "text"]
         #: Whether any column looks at targets.
         self.follows_targets = any(column.statistics is not None for column in encoder.columns.values())
         #: Where equal values may be read otherwise: 1 and True as text, an hour that comes twice.

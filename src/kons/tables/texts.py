@@ -88,6 +88,22 @@ class TextFeatures(ColumnFeatures):
         self._write(self.indicators.find(codes), X)
         self._look_up_statistics(codes, X)
 
+    def typical(self, points: Matrix) -> str | None:
+        assert self.levels is not None
+        names = self.levels.names
+        counts = self.indicators.counts[: len(names)]
+        return None if not len(counts) else names[int(counts.argmax())]  # type: ignore[return-value]
+
+    def decode(self, row: Vector) -> str | None:
+        """A level that has an indicator; others are not told apart."""
+        assert self.levels is not None
+        here = [place for place, slot in enumerate(self.places("level")) if row[slot] == 1.0]
+        codes: Any = np.flatnonzero(self.indicators.places == here[0]) if here else []
+        names = self.levels.names
+        if not len(codes) or codes[0] >= len(names):
+            return "(other)"
+        return names[int(codes[0])]  # type: ignore[return-value]
+
     def one_cell(self) -> OneText:
         return OneText(self)
 

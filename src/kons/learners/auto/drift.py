@@ -126,6 +126,11 @@ class DriftAdaptation(Part):
     def _ensembles(self) -> list[Ensemble]:
         return [self.current] if self.previous is None else [self.current, self.previous]
 
+    @property
+    def usual_error(self) -> float:
+        """The squared error of stacking, over the rows that count still."""
+        return self.error / self.weight if self.weight else 0.0
+
     # ---- the end of a chunk
 
     def end_chunk(self) -> bool:

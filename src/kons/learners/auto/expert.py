@@ -168,7 +168,7 @@ class SpanRidge(Ridge):
         return self.outputs_of(super().predict(self.features(U)))
 
     def last_forms(self) -> Vector:
-        """``k^T A^-1 k`` of the rows just predicted, with A of the last fit."""
+        """``k^T A^-1 k`` of the rows just predicted, with A at the start of the chunk."""
         return self.factored_forms(self._last)
 
     def state(self) -> dict[str, Any]:

@@ -28,13 +28,14 @@ from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.feature_map import Fixed
 from kons.learners.auto.following import Following
 from kons.learners.auto.one_target import OneTarget
-from kons.learners.auto.rows import LAGS, LARGEST_TARGET, LARGEST_WEIGHT
+from kons.learners.auto.rows import LAGS, LARGEST_TARGET, LARGEST_WEIGHT, Layout
 from kons.learners.labels import KnownLabels, Labels, as_label, as_labels
 from kons.learners.queue import Kept, Shapes
 from kons.learners.scores import best_of, probabilities_of
 from kons.learners.stream import Outputs, StreamConsumer
 from kons.learners.trace import Trace
 from kons.losses import Logistic
+from kons.scaling import RobustScaling
 from kons.state import Array, Inners, Sizes, fields
 from kons.stored import Stored
 
@@ -128,6 +129,7 @@ class AutoKONS(StreamConsumer):
     #: Of the rows of the last block: kons.learners.auto.doubts.
     _last_doubts: NDArray[np.float64]
     allows_missing = True
+    samples_rows = False
     STATE = fields(
         _outputs=Outputs(), _labels=KnownLabels(), _targets=_EachTarget(), column_totals=Array(None)
     )
@@ -160,6 +162,8 @@ class AutoKONS(StreamConsumer):
         self.task = task
         spent = effort_of(effort)
         self.effort = effort
+        # In 100 kB there is no room for statistics of all columns.
+        self.inside = effort == "tiny"
         self._scores_kept = spent.errors
         self.max_atoms = require_integer(
             spent.max_atoms if max_atoms is None else max_atoms, "max_atoms", at_least=2
@@ -511,6 +515,26 @@ class AutoKONS(StreamConsumer):
                 sums[owner] = sums.get(owner, 0.0) + relevance
         most = max(sums.values(), default=0.0)
         return {owner: total / most if most > 0.0 else 0.0 for owner, total in sums.items()}
+
+    def _sampled_rows(self) -> tuple[Matrix, Vector]:
+        current = self._targets[0].current
+        rows = current.reservoir.sampled() if current.reservoir.sampled_rows else current.reservoir.last(64)
+        return rows[:, : current.layout.width], Layout.targets(rows)
+
+    def _kept_rows(self) -> tuple[Matrix, Vector]:
+        current = self._targets[0].current
+        rows = current.reservoir.last(current.reservoir.recent)
+        return rows[:, : current.layout.width], Layout.targets(rows)
+
+    def _similarities(self, points: Matrix, x: Vector) -> Vector:
+        """As neighbours are near: sums over the columns, each as far as it counts."""
+        scaling, relevances = RobustScaling.fit(points), self._targets[0].current.relevances()
+        apart = np.abs(scaling.transform(points) - scaling.transform(x[None])) @ relevances
+        return np.exp(-apart / max(float(relevances.sum()), 1e-300))
+
+    def _model_events(self, first: int) -> list[tuple[int, str, float]]:
+        told = [creep for target in self._targets for creep in target.crept or ()]
+        return [(row + self.delay, "crept", size) for row, size, *_ in told if row + self.delay >= first]
 
     @property
     def expert_names(self) -> list[str]:

@@ -18,11 +18,12 @@ from kons.learners.auto.effort import Settings
 from kons.learners.auto.ensemble import Ensemble, Outcome
 from kons.learners.auto.feature_map import CachedFeatures
 from kons.learners.auto.following import Following
+from kons.learners.auto.looking_back import is_time_to_look_back, rise_of_old_errors
 from kons.learners.auto.pending import Asked, PendingTargets
 from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT, LastTargets, Layout
 from kons.learners.auto.spec import BASELINES
 from kons.learners.labels import Labels
-from kons.state import Count, Inner, Part, Sizes, Whole, fields
+from kons.state import Count, Inner, Items, Part, Sizes, Whole, fields
 from kons.stored import Stored
 
 __all__ = ["OneTarget"]
@@ -39,6 +40,22 @@ class _Ensembles(Inner):
         return ensembles
 
 
+class _Crept(Items):
+    """Where the function was seen to creep; files of earlier versions know nothing of it."""
+
+    left_out, undoes = True, False
+
+    def __init__(self) -> None:
+        super().__init__("a row, a size, an ensemble and its rows", _is_creep)
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        return super().load(stored, key, part, name, sizes) if key in stored else None
+
+
+def _is_creep(told: Any) -> bool:
+    return isinstance(told, tuple) and [*map(type, told)] == [int, float, int, int] and min(told) >= 0
+
+
 class OneTarget(Part):
     """The ensembles of one target, its last values, and the rows that wait for theirs.
 
@@ -51,6 +68,7 @@ class OneTarget(Part):
         last_targets=Inner(),
         pending=Inner(),
         withheld=Whole(None),
+        crept=_Crept(),
     )
 
     def __init__(self, settings: Settings) -> None:
@@ -62,6 +80,9 @@ class OneTarget(Part):
         self.withheld: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         #: Rows learned.
         self.rows = 0
+        #: Rows behind which it was seen that the function creeps, how far, and by which ensemble at which of
+        #: its rows: the last few. Replaced, never changed.
+        self.crept: list[tuple[int, float, int, int]] | None = None
 
     @property
     def current(self) -> Ensemble:
@@ -180,8 +201,10 @@ class OneTarget(Part):
         ended = self.current.learn_row(y, self.rows, asked)
         self.rows += 1
         self.last_targets.follow_one(y)
-        if ended and self.drift.end_chunk():
-            self.pending.change(self._asked_again)
+        if ended:
+            if self.drift.end_chunk():
+                self.pending.change(self._asked_again)
+            self._look_back()
 
     # ---- rows through the ends of chunks
 
@@ -206,9 +229,11 @@ class OneTarget(Part):
             outcome, waiting = self.current.advance(rows[part], known[part] - learned, waiting, chunk)
             outcomes.append(outcome)
             learned, predicted, self.rows = learned + chunk, stop, self.rows + chunk
-            if ends and self.drift.end_chunk():
-                waiting = None if waiting is None else self._asked_again(waiting)
-                self.pending.change(self._asked_again)
+            if ends:
+                if self.drift.end_chunk():
+                    waiting = None if waiting is None else self._asked_again(waiting)
+                    self.pending.change(self._asked_again)
+                self._look_back()
             if learned == count and predicted == len(rows):
                 return outcomes, waiting
 
@@ -218,6 +243,18 @@ class OneTarget(Part):
         asked = self.current.advance(waiting.rows, known, None, 0)[1]
         assert asked is not None
         return asked
+
+    def _look_back(self) -> None:
+        """Now and then, see whether the function creeps; it is news again once rows behind that are old."""
+        rows, number = self.current.rows, self.drift.number
+        if not is_time_to_look_back(rows) or self.current.reservoir.sample < 1024:  # too few: tiny
+            return
+        told = self.crept or []
+        since = told[-1][3] if told and told[-1][2] == number else 0
+        rise = rise_of_old_errors(self.current, self.drift.usual_error, since)
+        if rise > 0.0:
+            # The last 16: all have become events by then.
+            self.crept = [*told[-15:], (self.rows - 1, rise, number, rows)]
 
     # ---- more classes, more features
 

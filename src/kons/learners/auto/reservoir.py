@@ -104,9 +104,10 @@ class Reservoir(Part):
         self._last[self._filled : self._filled + len(rows)] = rows
         self._filled += len(rows)
 
-    def sampled(self) -> Matrix:
-        """The rows of the sample in stream order."""
-        return self._kept[np.argsort(self._times)]
+    def sampled(self, since: int = 0) -> Matrix:
+        """The rows of the sample in stream order, from a row on."""
+        rows = self._kept[np.argsort(self._times)]
+        return rows[np.count_nonzero(self._times < since) :] if since else rows
 
     def last(self, count: int) -> Matrix:
         """The last ``count`` rows, or as many as there are."""
