@@ -103,11 +103,13 @@ power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
     """,
     "kons.sklearn": """
         KORSFeatures: regularization=0.1, oversampling=1.0
+        NoveltyDetector: contamination=0.05, max_atoms=100, forgetting=1.0
     """,
     "kons.river": """
         KONSClassifier: seed=0
         KONSMultiTargetRegressor: seed=0
         KONSRegressor: seed=0
+        NoveltyDetector: max_atoms=100, forgetting=1.0, warmup=100
     """,
 }
 

@@ -117,7 +117,7 @@ def test_a_row_whose_target_comes_late_counts_as_it_was_predicted(model):
             answer, scale = said[t - 3]
             r = Y[t - 3] - answer
             scores.append(r / scale if scale > 1e-200 else np.nan)
-    kept = learner._errors._scores[0, 6 : 6 + len(scores)]
+    kept = learner.state()["errors"]["scores"][0, 6 : 6 + len(scores)]
     known = ~np.isnan(scores)
     assert known.sum() >= len(scores) - 4
     np.testing.assert_allclose(kept[known], np.array(scores)[known], rtol=1e-9)
@@ -132,7 +132,7 @@ def test_a_delay_of_its_own_keeps_targets_back():
     for x, y in zip(X[:100], Y[:100], strict=True):
         late.learn_one(x, y)
     blocks.advance(X[:100], Y[:100])
-    assert late._errors._scores[0, 0] == blocks._errors._scores[0, 0] == 95
+    assert late.state()["errors"]["scores"][0, 0] == blocks.state()["errors"]["scores"][0, 0] == 95
     ends = [learner.predict_interval(X[:9]) for learner in (late, blocks)]
     np.testing.assert_allclose(*ends, rtol=0, atol=1e-6)
 
@@ -191,7 +191,9 @@ def test_single_labels_and_late_ones_count_as_those_of_blocks():
         late.ask(X[t], t)
         late.tell(t, LABELS[t])
     for other in (rows, late):
-        np.testing.assert_allclose(other._errors._scores, blocks._errors._scores, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            other.state()["errors"]["scores"], blocks.state()["errors"]["scores"], rtol=0, atol=1e-9
+        )
 
 
 # ---- what is refused
