@@ -190,10 +190,10 @@ def test_the_sample_goes_back_and_is_saved_with_the_learner():
     learner.advance(X[200:], Y[200:])
     for x, y in zip(X[200:], Y[200:], strict=True):
         twin.learn_one(x, y)
-    np.testing.assert_equal(twin.row_sample.state(), learner.row_sample.state())
+    np.testing.assert_equal(twin.state()["row_sample"], learner.state()["row_sample"])
     late = embedded()
     for i in range(40):
         late.ask(X[i], i)
     for i in range(40):
         late.tell(i, Y[i])
-    np.testing.assert_array_equal(late.row_sample.points, X[:40])
+    np.testing.assert_array_equal(late.state()["row_sample"]["points"], X[:40])

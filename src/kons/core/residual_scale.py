@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.compilation import compiled, inner, matrix_at
-from kons.core.conformal import ORDERED, REMEMBERED, take_score
+from kons.compilation import compiled, inner
+from kons.core.conformal import take_score
 from kons.core.quadratic_loops import factor_rows
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
     "SHARED",
     "UNKNOWN",
     "follow",
-    "follow_one",
     "is_sound",
     "memory_for",
     "room_of",
@@ -257,17 +256,3 @@ def follow(
         if t < len(rows):
             scales[t] = _scale(parts, sizes, rows[t])
     return learned
-
-
-@compiled
-def follow_one(
-    memory: int, scores: int, sizes: int, forgetting: float, window: int, row: int, target: float
-) -> None:
-    """One row that was just predicted; arrays by their addresses, for each would cost as much as the row."""
-    d = FIXED + sizes
-    length = SHARED + 2 * (2 + sizes) + sizes + d + 2 * d * d + 3 * d
-    parts = _parts(matrix_at(memory, 1, length)[0], sizes)
-    its = matrix_at(row, 1, 2 + sizes)[0]
-    scale = _scale(parts, sizes, its)
-    known = matrix_at(scores, 1, ORDERED + REMEMBERED)[0]
-    _take_in(parts, known, sizes, forgetting, window, its, target, scale, scale)

@@ -168,6 +168,7 @@ class TakesTables(KnowsItsErrors):
 
     def _sampled_rows(self) -> tuple[Matrix, Any]:
         """Rows drawn from all that were learned, and their targets."""
+        self._look_at_held()
         sample = self.row_sample
         return (np.empty((0, 0)), np.empty((0, 1))) if sample is None else (sample.points, sample.targets)
 
@@ -243,12 +244,20 @@ class TakesTables(KnowsItsErrors):
         self._look_at_held()
         return super().mark()  # type: ignore[misc]
 
+    def restore(self, mark: Any) -> None:
+        """Go back to an earlier mark, bit for bit; all rows that wait to be looked at came behind it."""
+        if self.watch is not None:
+            self.watch.held = []
+        super().restore(mark)  # type: ignore[misc]
+
     def _look_at_held(self) -> None:
         """Look at single rows that wait for others: when these are there does not matter."""
         watch = self.watch
         if watch is not None and watch.held:
             first = watch.rows
-            rows, told = watch.learn_held(self.labelled)
+            rows, targets, told = watch.learn_held(self.labelled)
+            if self.row_sample is not None:
+                self.row_sample.learn(rows, targets)
             self._noticed(told, rows, first)
 
     @property
@@ -260,6 +269,7 @@ class TakesTables(KnowsItsErrors):
         """Rows, encoded, were learned: keep some, look at all, unless who learned them has. Cannot fail."""
         if self.inside or self.rows_noted != before:
             return
+        self._look_at_held()
         if self.row_sample is None and self.samples_rows:
             self.row_sample = RowSample()
         if self.watch is None:
@@ -312,12 +322,12 @@ class TakesTables(KnowsItsErrors):
 
     def _note_one(self, x: Any, y: Any, before: int, prediction: Any) -> None:
         """As :meth:`_note_rows`, of one row, in a microsecond or two."""
-        sample, watch = self.row_sample, self.watch
-        if watch is None or (sample is not None and sample.rows == sample.next):
+        watch = self.watch
+        if watch is None:
             self._note_rows([x], [y], before, [prediction])
             return
         x = np.asarray(x, dtype=np.float64).ravel()
-        target = y if type(y) is float and not self.labelled else self._as_target(y)
+        target = float(y) if isinstance(y, float) and not self.labelled else self._as_target(y)
         if len(x) != watch.width or type(target) not in (float, int):
             self._note_rows([x], [y], before, [prediction])
             return
@@ -327,8 +337,6 @@ class TakesTables(KnowsItsErrors):
         elif prediction is not None:
             error = float(prediction) - target
             loss = min(error * error, 1e300)
-        if sample is not None:
-            sample.rows += 1
         watch.numeric = not self.labelled
         watch.held.append((x.tobytes(), float(target), loss))
         if len(watch.held) == HELD or self.on_event is not None:
@@ -694,22 +702,20 @@ def _learning_one(verb: Any) -> Any:
                 prediction = self.predict_one(raw if encoder is not None and encoder.unnamed else x)
             turn.asked = None
         self._learn_and_follow(verb, x, y)
-        watch, sample = self.watch, self.row_sample
+        watch = self.watch
         if watch is None or watch.rows + len(watch.held) != before:
             if self.rows_noted == before:
                 self._note_one(x, y, before, prediction)
         elif (
             row is None
             or not watch.numeric
-            or type(y) is not float
+            or not isinstance(y, float)  # NumPy's, too
             or type(prediction) is not float
             or len(x) != watch.width
-            or (sample is not None and sample.rows == sample.next)
         ):
             self._note_one(x, y, before, prediction)
         else:  # as there, at the least cost
-            if sample is not None:
-                sample.rows += 1
+            y = float(y)
             error = prediction - y
             watch.held.append((row, y, min(error * error, 1e300)))
             if len(watch.held) == HELD or self.on_event is not None:

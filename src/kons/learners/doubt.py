@@ -28,6 +28,9 @@ from kons.stored import Stored
 
 __all__ = ["KnowsItsErrors"]
 
+#: Single rows whose errors are followed together.
+TOGETHER = 64
+
 
 class KnowsItsErrors(Learner):
     """A learner that follows its errors, and says how sure it is of what it predicts."""
@@ -36,7 +39,9 @@ class KnowsItsErrors(Learner):
         _errors=Inner(make=lambda learner: learner._new_errors(1), left_out=True)
     )
 
-    _errors: Any = None
+    _followed: Any = None
+    #: Of single rows prediction, novelty and target: nothing that is learned waits for them.
+    _unfollowed: list[tuple[float, float, float]] | None = None
     #: Whether somebody else follows its errors: the learner that it is a part of, or a verb on the way.
     _followed_elsewhere: bool = False
     #: Numbers of a row, besides what is predicted and how new it is, that grow with doubt.
@@ -205,12 +210,30 @@ class KnowsItsErrors(Learner):
                 else:
                     self._follow_note(note, y, (self.delay or 0) if late is None else late)
 
+    @property
+    def _errors(self) -> Any:
+        self._follow_held()
+        return self._followed
+
+    @_errors.setter
+    def _errors(self, errors: Any) -> None:
+        self._followed, self._unfollowed = errors, None
+
+    def _follow_held(self) -> None:
+        if self._unfollowed:
+            held, self._unfollowed = np.array(self._unfollowed), None
+            if self._followed is None:
+                self._followed = self._new_errors(1)
+            self._followed.follow(np.ascontiguousarray(held[:, None, :2]), held[:, 2:], 0)
+
     def _follow_said(self, y: Any) -> None:
         """The common case, at the least cost: one number."""
-        errors = self._errors
-        if errors is None:
-            errors = self._errors = self._new_errors(1)
-        errors.learn_one(*self._said(), y if type(y) is float else float(np.asarray(y).reshape(-1)[0]))
+        target = float(y) if isinstance(y, float) else float(np.asarray(y).reshape(-1)[0])
+        if self._unfollowed is None:
+            self._unfollowed = []
+        self._unfollowed.append((*self._said(), target))
+        if len(self._unfollowed) == TOGETHER:
+            self._follow_held()
 
     # ---- rows that wait
 

@@ -26,11 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.compilation import address_of, compiled
+from kons.compilation import compiled
 from kons.core.conformal import REMEMBERED, RING, bounds_of, new_scores, reordered, take_score
 from kons.core.residual_scale import (
     follow,
-    follow_one,
     is_sound,
     memory_for,
     room_of,
@@ -139,8 +138,6 @@ class Intervals(_Remembers):
         self._scores = np.stack([new_scores()] * targets)
         # Rows whose targets are here and only kept back: p, q, sizes, y and s of each target.
         self._held: NDArray[np.float64] = np.zeros((0, targets, sizes + 4))
-        # Where single rows are learned: see learn_one.
-        self._held_by: Any = None
 
     def scales(self, rows: NDArray[np.float64]) -> Matrix:
         """s of rows (n, K, 2 + sizes): prediction, novelty and sizes of each target. Changes nothing."""
@@ -173,26 +170,11 @@ class Intervals(_Remembers):
             self._held = np.concatenate(held, axis=2)
         return np.ascontiguousarray(scales[:, asked:].T)
 
-    def learn_one(self, prediction: float, novelty: float, target: float) -> None:
-        """A row of one target, and no sizes, that was just predicted; at the least cost."""
-        memory, scores = self._memory, self._scores
-        if self._held_by is not memory:
-            self._row = np.zeros(2)
-            self._places = address_of(memory), address_of(scores)
-            self._held_by, self._row_at = memory, address_of(self._row)
-        row = self._row
-        row[0], row[1] = prediction, novelty
-        follow_one(*self._places, 0, self.forgetting, self.window, self._row_at, target)
-
     def learn_late(self, rows: Matrix, scales: Vector, targets: Vector) -> None:
         """One row that was predicted earlier, when its scales were these."""
         for k in range(self.targets):
             given = self._memory[k], self._scores[k], self.sizes, self.forgetting, self.window
             follow(*given, rows[k : k + 1].copy(), targets[k : k + 1].copy(), scales[k : k + 1].copy(), 1, 0)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Of copies and pickles, whose arrays are elsewhere."""
-        return {**vars(self), "_held_by": None}
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved, of as many targets as there are then."""

@@ -75,6 +75,8 @@ class RowSample(Part):
         """Rows in order, and their targets: numbers, or rows of several. Cannot fail."""
         first, stop = self.rows, self.rows + len(X)
         self.rows = stop
+        if len(X) and self.next == first:
+            self._fill(first, X, y)
         while self.next < stop:
             self._keep(self.next, X[self.next - first], y[self.next - first])
             self.next = self._next_from(self.next + 1)
@@ -84,15 +86,21 @@ class RowSample(Part):
         if len(self.points):
             self.points = np.hstack([self.points, np.tile(values, (len(self.points), 1))])
 
+    def _fill(self, first: int, X: Any, y: Any) -> None:
+        """Keep rows as long as there is room."""
+        rows, targets = (np.asarray(part, dtype=np.float64).reshape(len(X), -1) for part in (X, y))
+        if not len(self.points):
+            self.points, self.targets = np.empty((0, rows.shape[1])), np.empty((0, targets.shape[1]))
+        some = min(_room(rows.shape[1]) - len(self), len(rows))
+        if some > 0:
+            self.points = np.vstack([self.points, rows[:some]])
+            self.targets = np.vstack([self.targets, targets[:some]])
+            self.numbers = np.append(self.numbers, np.arange(first, first + some, dtype=np.float64))
+            self._hashes = _hashes(self.numbers.astype(np.uint64))
+            self.next = self._next_from(first + some)
+
     def _keep(self, number: int, x: Any, y: Any) -> None:
         row, target = (np.asarray(one, dtype=np.float64).ravel() for one in (x, y))
-        if not len(self.points):
-            self.points, self.targets = np.empty((0, len(row))), np.empty((0, len(target)))
-        if len(self) < _room(len(row)):
-            self.points, self.targets = np.vstack([self.points, row]), np.vstack([self.targets, target])
-            self.numbers = np.append(self.numbers, float(number))
-            self._hashes = np.append(self._hashes, _hashes(np.array([number], np.uint64)))
-            return
         self._own("numbers", "points", "targets")
         at = int(self._hashes.argmax())
         self.numbers[at], self.points[at], self.targets[at] = number, row, target

@@ -124,12 +124,12 @@ class Watch(Part):
             found += self._found(count)
         return found
 
-    def learn_held(self, labelled: bool) -> tuple[Matrix, list[Told]]:
-        """The rows that waited, and what :meth:`learn` finds in them."""
+    def learn_held(self, labelled: bool) -> tuple[Matrix, Vector, list[Told]]:
+        """The rows that waited, their targets, and what :meth:`learn` finds in them."""
         held, self.held = self.held, []
-        rows, targets, losses = zip(*held, strict=True)
-        X = np.frombuffer(b"".join(rows)).reshape(len(rows), -1)
-        return X, self.learn(X, np.array(targets), np.array(losses), labelled)
+        rows, numbers, losses = zip(*held, strict=True)
+        X, targets = np.frombuffer(b"".join(rows)).reshape(len(rows), -1), np.array(numbers)
+        return X, targets, self.learn(X, targets, np.array(losses), labelled)
 
     def _room(self) -> Matrix:
         """For what is found in some rows, or in one at least."""
