@@ -246,9 +246,9 @@ class TakesTables(KnowsItsErrors):
 
     def restore(self, mark: Any) -> None:
         """Go back to an earlier mark, bit for bit; all rows that wait to be looked at came behind it."""
+        super().restore(mark)  # type: ignore[misc]
         if self.watch is not None:
             self.watch.held = []
-        super().restore(mark)  # type: ignore[misc]
 
     def _look_at_held(self) -> None:
         """Look at single rows that wait for others: when these are there does not matter."""
