@@ -460,7 +460,7 @@ FITTED = {
     "regressor": (
         KONSRegressor(random_state=1, max_atoms=40),
         lambda e: e.fit(X[:300], Y[:300]),
-        lambda e: e.partial_fit(X, Y),
+        lambda e: e.partial_fit(X[300:], Y[300:]),
     ),
     "embedded regressor": (
         KONSRegressor("embedded", random_state=1),
@@ -480,7 +480,7 @@ FITTED = {
     "of words": (
         KONSClassifier(random_state=1, max_atoms=40),
         lambda e: e.fit(X[:300], THREE[:300].astype(str)),
-        lambda e: e.partial_fit(X, THREE.astype(str)),
+        lambda e: e.partial_fit(X[300:], THREE[300:].astype(str)),
     ),
     "features": (KORSFeatures(random_state=1), lambda e: e.fit(X[:300]), lambda e: e.partial_fit(X)),
 }

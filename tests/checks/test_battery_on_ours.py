@@ -176,7 +176,9 @@ def test_auto_passes(name):
 def test_auto_takes_records():
     """Of numbers; classes by dicts, also with late targets, are in tests/tables/test_door.py."""
     skip = {name: "on a longer course" for name in CHECKS if name not in RECORDS}
-    ran = check_learner(COURSES["regression"].make, stream=turning, stretches=[(0, 12), (120, 270)], skip=skip)
+    ran = check_learner(
+        COURSES["regression"].make, stream=turning, stretches=[(0, 12), (120, 270)], skip=skip
+    )
     assert set(ran) == set(RECORDS)
 
 
