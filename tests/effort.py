@@ -19,7 +19,7 @@ _soak = False
 
 #: Machines are shared and noisy: no example has a time to be done in. A sample is the same in every run, a
 #: soak draws other examples each time, and says how to repeat the one that failed.
-settings.register_profile("sample", deadline=None, database=None, derandomize=True, max_examples=30)
+settings.register_profile("sample", deadline=None, database=None, derandomize=True, max_examples=20)
 settings.register_profile("soak", deadline=None, database=None, print_blob=True, max_examples=500)
 
 

@@ -1,6 +1,6 @@
 """A plant, made up: the file that the examples on the site read.
 
-``python docs/examples/plant.py`` writes plant.csv here: temperature, pressure, speed and material of 3,000
+``python docs/examples/plant.py`` writes plant.csv here: temperature, pressure, speed and material of 1,500
 pieces in the order they were made, and what is to be predicted, ``strength`` (a number) and ``passed``
 (yes or no).
 """
@@ -14,7 +14,7 @@ import numpy as np
 MATERIALS = {"birch": 0.0, "oak": 4.0, "pine": -3.0}
 
 
-def write(path: Path | str = "plant.csv", rows: int = 3000, seed: int = 0) -> Path:
+def write(path: Path | str = "plant.csv", rows: int = 1500, seed: int = 0) -> Path:
     """Write the file; the same seed gives the same bytes."""
     rng = np.random.default_rng(seed)
     material, heat, squeeze = "birch", 0.0, 0.0  # they follow the pieces before

@@ -68,12 +68,16 @@ DOOR = RECORDS | dict.fromkeys(
 )
 
 
+# The second one begins where a warm-up of fifty rows ends.
+STRETCHES = [(0, effort.amount(36, 45)), (50, effort.amount(90, 110))]
+
+
 @pytest.mark.parametrize("name", SAMPLE)
 def test_ours_pass(name):
     skip = dict(A_LAMBDA) if "falling step size" in name else {}
     if name not in FIRST.values() and not effort.is_soak():
         skip |= DOOR if name.startswith("recipe") else RECORDS
-    ran = check_learner(SUBJECTS[name], skip=skip)
+    ran = check_learner(SUBJECTS[name], skip=skip, stretches=STRETCHES)
     assert len(ran) == len(CHECKS) - len(skip)
 
 
@@ -164,10 +168,18 @@ COURSES = {
 @pytest.mark.parametrize("name", effort.some(COURSES, "regression", "classification, delay 7"))
 def test_auto_passes(name):
     course = COURSES[name]
-    # Classes by dicts, also with late targets, are in tests/tables/test_door.py.
-    skip = {} if effort.is_soak() or course.task == "regression" else RECORDS
+    skip = {} if effort.is_soak() else RECORDS
     given = {"stream": course.stream, "stretches": course.stretches, "columns": COLUMNS}
     assert len(check_learner(course.make, skip=skip, **given)) == len(CHECKS) - len(skip)
+
+
+def test_auto_takes_records():
+    """Of numbers; classes by dicts, also with late targets, are in tests/tables/test_door.py."""
+    skip = {name: "on a longer course" for name in CHECKS if name not in RECORDS}
+    ran = check_learner(
+        COURSES["regression"].make, stream=turning, stretches=[(0, 12), (120, 270)], skip=skip
+    )
+    assert set(ran) == set(RECORDS)
 
 
 @pytest.mark.parametrize("name", effort.some(COURSES, "regression", "classification, delay 7"))

@@ -93,7 +93,7 @@ def test_random_damage(tmp_path, capsys, no_report, seed):
     """Bytes changed, left out and put in at random: read or refused, and never anything else."""
     chance = random.Random(seed)
     sound = (HEADER + ROWS * 3).encode()
-    for i in range(20):
+    for i in range(effort.amount(12, 20)):
         data = bytearray(sound)
         for _ in range(chance.choice([1, 1, 2, 20])):
             at = chance.randrange(len(data))

@@ -90,11 +90,12 @@ def test_what_counts(source: str, found: list[str]) -> None:
 
 
 def test_no_test_asks_for_a_private_name() -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("*.py"))}
     asked = [
         (f"{path.relative_to(TESTS)}:{line}", name)
-        for path in sorted(TESTS.rglob("*.py"))
-        if path != Path(__file__)
-        for line, name in private_names(path.read_text(encoding="utf-8"))
+        for path, text in texts.items()
+        if path != Path(__file__) and re.search(r"\b_[A-Za-z]", text)  # parsing takes long
+        for line, name in private_names(text)
     ]
     assert [place for place in asked if place[1] not in ALLOWED] == []
     assert {name for _, name in asked} == set(ALLOWED)  # none is allowed that nobody needs

@@ -1,5 +1,6 @@
 """Figures away from the stream: without last targets, and of a model that learns nothing in between."""
 
+import copy
 import itertools
 
 import numpy as np
@@ -29,6 +30,17 @@ def played(X, y, task="regression", cut=512, **options):
     return engine
 
 
+@pytest.fixture(scope="module")
+def played_walk(walk):
+    """The engine behind 1,024 rows of it, and behind all."""
+    X, y = walk
+    half = played(X[:1024], y[:1024])
+    whole = copy.deepcopy(half)
+    for start in range(1024, len(y), 512):
+        whole.advance((X[start : start + 512], y[start : start + 512]))
+    return half, whole
+
+
 def test_what_is_told_is_what_predict_says_before_a_row_is_learned(walk):
     X, y = (part[:500] for part in walk)
     result = played(X, y, cut=500).result()
@@ -51,8 +63,8 @@ def test_the_online_figure_is_the_same_with_it(walk):
     assert played(X, y, cut=500).result().loss == pytest.approx(trace.loss[1:].mean(), rel=1e-9)
 
 
-def test_a_walk_is_followed_along_the_stream_only(walk):
-    result = played(*walk).result()
+def test_a_walk_is_followed_along_the_stream_only(played_walk):
+    result = played_walk[1].result()
     assert result.away["mse"] > 2.0 * result.loss
     # One row in eight of a long stream, from the first chunk's end on.
     assert result.away_rows == 8 * (2048 // 64 - 1) + 64 + 40
@@ -65,10 +77,9 @@ def test_a_learner_that_never_looks_back_has_one_figure(walk):
     assert (engine.result().away, engine.result().away_rows) == (None, 0)
 
 
-def test_it_goes_on_from_a_state(walk):
+def test_it_goes_on_from_a_state(walk, played_walk):
     X, y = walk
-    whole = played(X, y)
-    half = played(X[:1024], y[:1024])
+    half, whole = played_walk
     model = kons.AutoKONS.from_state(half.learner.parameters(), half.learner.state())
     engine = Prequential(model, "regression", baselines=False).resume(half.state())
     for start in range(1024, len(y), 512):
@@ -103,11 +114,11 @@ def test_labels_away_from_the_stream():
 
 def test_a_sorted_stream_is_noticed():
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(800, 2))
-    result = kons.evaluate("auto", (X, np.sort(rng.normal(size=800))))
+    X = rng.normal(size=(300, 2))
+    result = kons.evaluate("auto", (X, np.sort(rng.normal(size=300))))
     assert result.order == "ascending"
     assert "sorted by target" in repr(result)
-    assert kons.evaluate("auto", (X, rng.normal(size=800))).order is None
+    assert kons.evaluate("auto", (X, rng.normal(size=300))).order is None
 
 
 # ---- figures of predictions that are there already
@@ -169,8 +180,8 @@ def test_balanced_weights_are_those_of_all_labels_so_far():
 
 def test_rare_labels_are_found_more_often_with_balanced_weights():
     rng = np.random.default_rng(6)
-    X = rng.normal(size=(1500, 2))
-    rare = X[:, 0] + rng.normal(size=1500) > 2.6
+    X = rng.normal(size=(900, 2))
+    rare = X[:, 0] + rng.normal(size=900) > 2.6
     labels = np.where(rare, "rare", "usual").astype(object)
     plain, balanced = (
         kons.evaluate("auto", (X, labels), class_weight=weight, baselines=False)

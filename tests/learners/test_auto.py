@@ -17,7 +17,7 @@ from kons.learners.auto import AutoKONS
 from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT
 from kons.learners.auto.spec import STEADY
 
-ROWS = 700
+ROWS = 530  # past the decision at 512
 
 
 def series(rows=ROWS, seed=0):
@@ -85,7 +85,7 @@ def test_any_number_of_experts_goes_on_from_a_saved_state(experts):
 
 
 def test_targets_that_are_not_known_yet_change_nothing():
-    X, y = series()
+    X, y = series(400)
     other = y.copy()
     other[300:] += 1e4
     first, second = (AutoKONS(max_atoms=40, delay=7).advance(X, t).prediction for t in (y, other))
@@ -96,7 +96,7 @@ def test_targets_that_are_not_known_yet_change_nothing():
 def test_a_long_delay_under_noise_that_persists_does_not_cost_more_than_the_mean():
     # On average over streams: such noise looks like a change, and in one of eight a takeover costs 4 %.
     ratios = []
-    for seed in effort.some(range(8), 0, 1, 2):
+    for seed in effort.some(range(8), 0, 1):
         rng = np.random.default_rng(seed)
         X, noise = rng.uniform(-3, 3, size=(2000, 2)), rng.normal(size=2000)
         for t in range(1, 2000):
@@ -113,8 +113,8 @@ def test_a_long_delay_under_noise_that_persists_does_not_cost_more_than_the_mean
 def test_a_class_that_comes_later_in_a_block_changes_nothing_before(late):
     """Not even in the logistic experts, which begin at row 1024."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(2400, 2))
-    y = np.where(X[:, 0] + 0.3 * rng.normal(size=2400) > 0, "a", "b").astype(object)
+    X = rng.normal(size=(late + 1, 2))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=late + 1) > 0, "a", "b").astype(object)
     other = y.copy()
     other[late] = "c"
     first, second = (AutoKONS("classification", max_atoms=20).advance(X, t) for t in (y, other))
@@ -138,18 +138,18 @@ def test_a_class_whose_target_is_hidden_is_not_named():
 
 def test_beats_the_mean_and_finds_the_feature_that_matters():
     model, trace, _, y = learned("regression")
-    assert trace.loss[-300:].mean() < 0.12 * y.var()  # the wave in time alone is 0.08 of it
+    assert trace.loss[-200:].mean() < 0.12 * y.var()  # the wave in time alone is 0.08 of it
     assert int(np.argmax(model.relevances)) == 0
     assert sum(model.shares.values()) == pytest.approx(1.0, abs=0.3)
     trace = learned("classification")[1]
-    assert trace.loss[-300:].mean() < 0.15
+    assert trace.loss[-200:].mean() < 0.15
 
 
 def test_an_error_leaves_no_trace():
     model, _, X, y = learned("regression")
     before = model.state()
     with pytest.raises(InputError):
-        model.advance(np.where(np.arange(ROWS)[:, None] == 600, np.inf, X), y)
+        model.advance(np.where(np.arange(ROWS)[:, None] == 500, np.inf, X), y)
     gap = np.where(np.arange(ROWS)[:, None] == ROWS - 9, np.nan, X)
     with pytest.raises(InputError):  # a gap is taken; behind it a target is refused
         model.advance(gap, np.where(np.arange(ROWS) == ROWS - 2, np.nan, y))
@@ -275,7 +275,7 @@ def test_a_weight_that_is_hardly_a_number_is_none():
 
 
 def test_seeds_repeat():
-    X, y = series()
+    X, y = series(270)
     first, second, other = (
         AutoKONS(max_atoms=40, seed=seed).advance(X, y).prediction.tolist() for seed in (3, 3, 4)
     )
@@ -284,21 +284,21 @@ def test_seeds_repeat():
 
 @pytest.mark.parametrize("delay", effort.some([0, 3], 3))
 def test_new_features_are_taken_up_and_cost_nothing_before(delay):
-    X, y = series(2000)
-    narrow, wide = (AutoKONS(max_atoms=40, delay=delay) for _ in range(2))
-    for model in (narrow, wide):
-        model.advance(X[:700, :1], y[:700])
-    extra = 1e4 + 1e3 * np.random.default_rng(1).normal(size=2000)
+    X, y = series(1450)
+    narrow = AutoKONS(max_atoms=40, delay=delay)
+    narrow.advance(X[:700, :1], y[:700])
+    wide = copy.deepcopy(narrow)
+    extra = 1e4 + 1e3 * np.random.default_rng(1).normal(size=1450)
     target = y + extra
     wide.widen(2, samples=np.column_stack([extra[:9], np.zeros(9)]))
-    columns = np.column_stack([X[:, 0], extra, np.zeros(2000)])
+    columns = np.column_stack([X[:, 0], extra, np.zeros(1450)])
     # Until views are refitted, or experts that begin anew take over, nobody looks at the new columns.
     first = [m.advance(Z[700:750], target[700:750]) for m, Z in ((narrow, X[:, :1]), (wide, columns))]
     assert first[0].prediction.tolist() == first[1].prediction.tolist()
     assert wide.relevances[1] == 0.0
     twin = AutoKONS.from_state(wide.parameters(), wide.state())
     later = [m.advance(Z[750:], target[750:]) for m, Z in ((narrow, X[:, :1]), (wide, columns))]
-    assert later[1].loss[-500:].mean() < 0.3 * later[0].loss[-500:].mean()
+    assert later[1].loss[-250:].mean() < 0.3 * later[0].loss[-250:].mean()
     assert wide.relevances[1] > wide.relevances[2]
     assert twin.advance(columns[750:], target[750:]).loss.tolist() == later[1].loss.tolist()
 
@@ -417,13 +417,13 @@ def test_features_that_come_late_are_seen_by_all_experts(rows):
 @pytest.mark.parametrize("delay", [0, 3])
 def test_leverages_do_not_depend_on_cuts(delay):
     rng = np.random.default_rng(1)
-    X, y = rng.normal(size=(700, 2)), np.cumsum(rng.normal(size=700))
-    weights = rng.choice([0.0, 0.01, 1.0, 3.0], size=700)
+    X, y = rng.normal(size=(400, 2)), np.cumsum(rng.normal(size=400))
+    weights = rng.choice([0.0, 0.01, 1.0, 3.0], size=400)
     whole = AutoKONS(max_atoms=20, delay=delay).advance(X, y, sample_weight=weights)
     model = AutoKONS(max_atoms=20, delay=delay)
     parts = [
         model.advance(X[i : i + 23], y[i : i + 23], sample_weight=weights[i : i + 23])
-        for i in range(0, 700, 23)
+        for i in range(0, 400, 23)
     ]
     np.testing.assert_array_equal(np.concatenate([part.expert for part in parts]), whole.expert)
     leverages = np.concatenate([part.leverage for part in parts])

@@ -74,7 +74,8 @@ def same_predictions(model, whole, X):
     "kind", effort.some(["regression", "two", "three", "late"], "regression", "two", "late")
 )
 def test_rows_one_by_one_are_a_block(kind):
-    X, y = stream(kind)
+    rows = ROWS if kind != "two" else effort.amount(540, ROWS)
+    X, y = stream(kind, rows)
     whole, model = model_of(kind), model_of(kind)
     trace = whole.advance(X, y)
     said = one_by_one(model, X, y)
@@ -86,7 +87,7 @@ def test_rows_one_by_one_are_a_block(kind):
     best = [max(shares, key=shares.get) if shares else None for shares in said]
     assert best == trace.prediction.tolist()
     shares = whole.probabilities(trace.scores)
-    for i in range(400, ROWS):
+    for i in range(400, rows):
         assert list(said[i].values()) == pytest.approx(shares[i].tolist(), rel=1e-6, abs=1e-6)
 
 
@@ -127,12 +128,13 @@ def test_whatever_is_given(kind, parameters):
 
 @effort.every_value(kind=["regression", "late"], delay=effort.some([0, 3, 90], 0, 3))
 def test_rows_and_blocks_in_turn(kind, delay):
-    X, y = stream(kind)
-    weights = np.where(np.arange(ROWS) % 3 == 0, np.arange(ROWS) % 7 / 3, 1.0)
-    weights[np.arange(ROWS) % 20 >= 10] = 1.0
+    rows = effort.amount(600, ROWS)  # past the decision at 512
+    X, y = stream(kind, rows)
+    weights = np.where(np.arange(rows) % 3 == 0, np.arange(rows) % 7 / 3, 1.0)
+    weights[np.arange(rows) % 20 >= 10] = 1.0
     whole, model = (model_of(kind, delay=delay) for _ in range(2))
     whole.advance(X, y, sample_weight=weights)
-    for start in range(0, ROWS, 20):
+    for start in range(0, rows, 20):
         part, rest = slice(start, start + 10), slice(start + 10, start + 20)
         model.advance(X[part], y[part], sample_weight=weights[part])
         one_by_one(model, X[rest], y[rest])
@@ -276,9 +278,9 @@ def test_new_features_in_the_middle_of_single_rows(kind, delay):
 
 def test_many_columns_and_rows_far_out():
     rng = np.random.default_rng(3)
-    X = rng.normal(size=(700, 70))  # beyond what is rotated
+    X = rng.normal(size=(300, 70))  # beyond what is rotated
     X[::50, 0] = 1e300
-    y = (X[:, 1] + 0.1 * rng.normal(size=700)).tolist()
+    y = (X[:, 1] + 0.1 * rng.normal(size=300)).tolist()
     whole, model = AutoKONS(max_atoms=20), AutoKONS(max_atoms=20)
     trace = whole.advance(X, y)
     np.testing.assert_allclose(one_by_one(model, X, y), trace.prediction, rtol=1e-6, atol=1e-6)
@@ -309,11 +311,11 @@ def test_several_threads_may_predict():
 
 
 def test_a_chunk_with_more_rows_than_it_can_have_is_refused():
-    X, y = stream(rows=1150)
+    X, y = stream(rows=178)
     model = model_of("regression")
-    model.advance(X[:1130], y[:1130])  # 106 rows into a chunk
+    model.advance(X, y)  # 50 rows into a chunk
     state = model.state()
-    state["rows_seen"] = state["targets"][0]["drift"]["current"]["rows"] = 1030
+    state["rows_seen"] = state["targets"][0]["drift"]["current"]["rows"] = 134
     with pytest.raises(FileError, match="chunk has other rows than the 6 that came"):
         AutoKONS.from_state(model.parameters(), state)
 
@@ -330,7 +332,7 @@ def test_what_the_rows_of_a_chunk_built_is_found_again_bit_for_bit(kind, delay):
             model.advance(X[start:stop], y[start:stop])
         twin, start = from_bytes(to_bytes(model)), stop
         assert to_bytes(twin) == to_bytes(model)
-        rest = [part[stop : stop + effort.amount(140, 420)] for part in (X, y)]  # beyond the end of the chunk
+        rest = [part[stop : stop + effort.amount(70, 420)] for part in (X, y)]  # beyond the end of the chunk
         assert_identical(vars(twin.advance(*rest)), vars(copy.deepcopy(model).advance(*rest)))
 
 

@@ -275,8 +275,8 @@ def test_an_alarm_before_rows_without_weight():
 
 def test_trials_are_bounded_on_a_stream_that_turns_all_the_time(monkeypatch):
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(4000, 2))
-    y = rng.normal(size=4000) * 4.0 ** (np.arange(4000) // 200)  # always an alarm, and nobody does better
+    X = rng.normal(size=(2000, 2))
+    y = rng.normal(size=2000) * 4.0 ** (np.arange(2000) // 200)  # always an alarm, and nobody does better
     played = 0
     honest = Ensemble.advance
 
@@ -290,7 +290,7 @@ def test_trials_are_bounded_on_a_stream_that_turns_all_the_time(monkeypatch):
     model.advance(X, y)
     assert model.successions == 0
     # What was played besides the rows themselves are trials.
-    assert 0 < played - 4000 <= 256 + 4000 / 32
+    assert 0 < played - 2000 <= 256 + 2000 / 32
 
 
 def forgeries():

@@ -55,11 +55,11 @@ def no_order(rows=ROWS):
     """Rows in no order with some wild targets, and a column that comes late and matters."""
     rng = np.random.default_rng(1)
     X = rng.uniform(-1.0, 1.0, size=(rows, 4))
-    late = np.where(np.arange(rows) < 1030, 0.0, 2.0 * X[:, 3])
+    late = np.where(np.arange(rows) < 640, 0.0, 2.0 * X[:, 3])
     y = 10.0 * X[:, 0] + 3.0 * np.sin(3.0 * X[:, 1]) + late + rng.normal(size=rows)
     y[rng.choice(rows, rows // 50, replace=False)] *= 1e4
     y[3] = -1e6
-    return Stream(X, y, {"pruned", "new columns"}, widened=1030, singly=range(560, 700))
+    return Stream(X, y, {"pruned", "new columns"}, widened=640, singly=range(560, 700))
 
 
 def creeping(rows=ROWS):
@@ -178,7 +178,7 @@ MAKERS = {
 #: Their rows in ``make test`` and in ``make soak``.
 STREAMS = {
     "level drift": (0, 2600),
-    "no order": (1560, 4400),
+    "no order": (1180, 4400),
     "creeping, delay 3": (1060, 2200),
     "together": (160, 700),
     "weights, delay 3": (270, 1300),
@@ -189,7 +189,7 @@ STREAMS = {
     "late class": (1060, 1700),
     "late class, delay 40": (0, 1500),
     "two classes, delay 3": (0, 1200),
-    "rare class": (770, 2200),
+    "rare class": (650, 2200),
     "full reservoir": (0, 9200),
 }
 

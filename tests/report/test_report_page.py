@@ -354,7 +354,7 @@ def test_the_same_folder_gives_the_same_bytes(pages):
 
 
 def test_a_long_stream_makes_no_larger_page_and_keeps_its_spikes(tmp_path):
-    rows = effort.amount(120_000, 400_000)
+    rows = effort.amount(60_000, 400_000)
     columns = folders.regression(tmp_path, rows=rows)
     text = render(tmp_path)
     assert len(text.encode()) < 500_000

@@ -501,7 +501,7 @@ def scratch(tmp_path_factory):
     return tmp_path_factory.mktemp("scratch") / "data.csv"
 
 
-@effort.examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@effort.examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tables(), st.sampled_from(["error", "skip", "fill"]), st.sampled_from(["gap", "error", "skip"]))
 @example('c0,y\n"a\nb",1\n', "error", "error")
 @example("c0,y\n1.5,0\n\r,1\n", "skip", "skip")

@@ -44,7 +44,7 @@ def test_blocks_rows_and_single_dicts_are_the_same(setting, rows, sizes):
 
 @pytest.mark.parametrize("setting", effort.some(SETTINGS, SETTINGS[0], SETTINGS[3]), ids=str)
 def test_a_long_stream_is_the_same_in_blocks_rows_and_single_dicts(setting):
-    rows, numbers = mixed(effort.amount(1500, 2300), seed=1)
+    rows, numbers = mixed(effort.amount(1100, 2300), seed=1)
     labelled = setting.get("labelled", False)
     targets = [int(2.0 + y) % 12 for y in numbers] if labelled else numbers
     one, many, quick = (Encoder(**setting) for _ in range(3))
