@@ -110,6 +110,9 @@ def test_beyond_the_last_row(whole):
     assert ahead.prediction.shape == ahead.lower.shape == (H,)
     expected = 20.0 + 5.0 * np.sin((ROWS + np.arange(H)) / 24 * 2 * np.pi) + LEVEL[-1]
     assert np.abs(alone.prediction - expected).mean() < 1.5
+    with pytest.raises(InputError, match="none of the 3 rows known ahead"):
+        model.path([row(i) for i in range(3)])
+    assert_identical(model.state(), before)
     # Whatever else stands in rows ahead, columns known ahead are all that is looked at.
     blown = [{**x, "wind": 1e6} for x in future]
     np.testing.assert_array_equal(model.path(blown).prediction, ahead.prediction)
