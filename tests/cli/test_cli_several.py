@@ -72,6 +72,10 @@ def test_each_target_is_as_if_it_were_alone(tmp_path, capsys):
         assert (why[f"prediction_{name}"] < why[f"upper_{name}"]).all()
         reasons = sum(why[f"{part}_{name}"] for part in ("typical", "because_x", "because_kind"))
         np.testing.assert_allclose(reasons, why[f"prediction_{name}"], rtol=1e-9)
+    head, _, *rest = text
+    (tmp_path / "few.csv").write_text(f"{head},lower_heat\n" + "".join(f"{line},-5\n" for line in rest[:3]))
+    assert main(["predict", "two", "few.csv", "--level", "0.9", "--id", "lower_heat", "--quiet"]) == 0
+    assert capsys.readouterr().out.startswith("line,id_lower_heat,prediction_power,")
     assert main(["inspect", "two"]) == 0
     assert "'power, heat', regression" in capsys.readouterr().out
 
