@@ -132,6 +132,14 @@ def test_a_file_in_between(whole):
     assert_identical(model.state(), twin.state())
 
 
+def test_no_rows_change_nothing():
+    model = Forecaster(3, seasons=[7])
+    model.advance(np.arange(20.0)[:, None], np.arange(20.0))
+    before = model.state()
+    assert not len(model.advance(np.empty((0, 1)), np.empty(0)).origin)
+    assert_identical(model.state(), before)
+
+
 def test_steps_that_are_rows():
     model = Forecaster(3, seasons=[7], effort="low")
     X, y = (HOURS % 7)[:, None].astype(float), HOURS % 7 + 10.0
