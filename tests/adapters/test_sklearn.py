@@ -383,6 +383,8 @@ def test_importances_are_shares_of_the_columns():
     assert found.sum() == pytest.approx(1.0)
     assert found[1] == pytest.approx(0.75, abs=0.1)
     assert found[0] < 0.05
+    both = KONSRegressor(options={"effort": "tiny"}).fit(X, np.stack([X[:, 0], 100 * X[:, 1]], axis=1))
+    np.testing.assert_allclose(both.feature_importances_, [0.5, 0.5, 0.0], atol=0.1)
     X[::7, 0] = np.nan
     assert KONSRegressor("embedded").fit(X, 3.0 * X[:, 1]).feature_importances_.argmax() == 1
 

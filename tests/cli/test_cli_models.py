@@ -104,12 +104,21 @@ def test_events_are_written_and_may_fail_a_run(tmp_path, capsys):
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["events"] == events
     assert "Time line" in (tmp_path / "out" / "report.html").read_text()
+    assert main(["resume", "out", "--quiet"]) == 4
+    assert "alarm: frozen of speed at row 620" in capsys.readouterr().err
     assert main([*run, "--fail-on", "out-of-range"]) == 0
     assert main([*run, "--fail-on", "rain"]) == 2
     assert "no kind of event called 'rain'" in capsys.readouterr().err
     (tmp_path / "events.jsonl").write_text("a,b\n")
     assert main(run) == 2
     assert "holds something else" in capsys.readouterr().err
+    for asked, words in (
+        (["--events", "new/predictions.csv", "--out", "new"], "is a name of the run"),
+        (["--events", "sensor.csv"], "is the file that is read"),
+        (["--fail-on", "turned", "--effort", "tiny"], "looks for no events"),
+    ):
+        assert main([*run[:4], "--quiet", *asked]) == 2
+        assert words in capsys.readouterr().err
 
 
 def test_the_default_s_model_predicts_away_from_the_stream(answer, file, no_report, houses, tmp_path, capsys):

@@ -62,6 +62,20 @@ def test_each_target_is_as_if_it_were_alone(tmp_path, capsys):
     predicted, scored = capsys.readouterr().out.split("{", 1)
     assert predicted.startswith("line,prediction_power,prediction_heat\n")
     assert [one["target"] for one in json.loads("{" + scored)["targets"]] == ["power", "heat"]
+    (tmp_path / "few.csv").write_text("\n".join(text[:4]) + "\n")
+    assert (
+        main(["predict", "two", "few.csv", "--level", "0.9", "--explain", "--quiet", "--out", "why.csv"]) == 0
+    )
+    why = table_of("why.csv")
+    for name in ("power", "heat"):
+        assert (why[f"lower_{name}"] < why[f"prediction_{name}"]).all()
+        assert (why[f"prediction_{name}"] < why[f"upper_{name}"]).all()
+        reasons = sum(why[f"{part}_{name}"] for part in ("typical", "because_x", "because_kind"))
+        np.testing.assert_allclose(reasons, why[f"prediction_{name}"], rtol=1e-9)
+    head, _, *rest = text
+    (tmp_path / "few.csv").write_text(f"{head},lower_heat\n" + "".join(f"{line},-5\n" for line in rest[:3]))
+    assert main(["predict", "two", "few.csv", "--level", "0.9", "--id", "lower_heat", "--quiet"]) == 0
+    assert capsys.readouterr().out.startswith("line,id_lower_heat,prediction_power,")
     assert main(["inspect", "two"]) == 0
     assert "'power, heat', regression" in capsys.readouterr().out
 

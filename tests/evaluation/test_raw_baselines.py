@@ -98,6 +98,19 @@ def test_units_do_not_matter(stream):
     assert plain.loss[20:].mean() < 0.05 * y.var()
 
 
+def test_a_column_that_was_constant_but_for_rounding():
+    """The cosine of Thursday is that of Friday to the last digit but one; Saturday's is another."""
+    rng = np.random.default_rng(0)
+    day = np.cos(2.0 * np.pi * (np.arange(300) // 24 % 7 + 3) / 7.0)
+    assert 0.0 < np.ptp(day[:48]) < 1e-14
+    x = rng.normal(size=300)
+    found, expected = (
+        OnlineLinear(standardize=True).advance(np.stack([x, column], axis=1), x)["prediction"]
+        for column in (day, day.round(12))
+    )
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("standardize", [False, True])
 def test_rows_beyond_all_digits_do_not_outlive_themselves(standardize):
     rng = np.random.default_rng(0)

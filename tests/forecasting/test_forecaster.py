@@ -110,6 +110,9 @@ def test_beyond_the_last_row(whole):
     assert ahead.prediction.shape == ahead.lower.shape == (H,)
     expected = 20.0 + 5.0 * np.sin((ROWS + np.arange(H)) / 24 * 2 * np.pi) + LEVEL[-1]
     assert np.abs(alone.prediction - expected).mean() < 1.5
+    with pytest.raises(InputError, match="none of the 3 rows known ahead"):
+        model.path([row(i) for i in range(3)])
+    assert_identical(model.state(), before)
     # Whatever else stands in rows ahead, columns known ahead are all that is looked at.
     blown = [{**x, "wind": 1e6} for x in future]
     np.testing.assert_array_equal(model.path(blown).prediction, ahead.prediction)
@@ -127,6 +130,14 @@ def test_a_file_in_between(whole):
     for mine, its in zip(first, second, strict=True):
         np.testing.assert_array_equal(mine, its)
     assert_identical(model.state(), twin.state())
+
+
+def test_no_rows_change_nothing():
+    model = Forecaster(3, seasons=[7])
+    model.advance(np.arange(20.0)[:, None], np.arange(20.0))
+    before = model.state()
+    assert not len(model.advance(np.empty((0, 1)), np.empty(0)).origin)
+    assert_identical(model.state(), before)
 
 
 def test_steps_that_are_rows():

@@ -8,7 +8,8 @@ import pytest
 
 from kons import AutoKONS, Classifier, EmbeddedKONS, Gaussian, Logistic, Scaled, Squared
 from kons.errors import ConfigurationError, FileError, InputError
-from kons.learners.events import MOST_EVENTS, Event, EventLog, as_kinds
+from kons.files import from_bytes, to_bytes
+from kons.learners.events import KINDS, MOST_EVENTS, Event, EventLog, as_kinds
 from kons.learners.watch import FOUND, GAP, NUMBER, TURNED, Watch
 
 RANDOM = np.random.default_rng(3)
@@ -251,6 +252,14 @@ def test_a_forged_state_of_events_is_refused():
         forged = {**state, "watch": {**state["watch"], "log": {"events": wrong}}}
         with pytest.raises(FileError, match="holds something else than events"):
             EmbeddedKONS.from_state(learner.parameters(), forged)
+
+
+@pytest.mark.parametrize("name", [2.5, ("a", "b"), True, "heat"])
+def test_columns_of_any_name_are_saved(name):
+    learner = embedded()
+    learner.advance(X[:5], Y[:5])
+    learner.watch.log.add(Event(3, None, "frozen", "alarm", (name,), 20.0, KINDS["frozen"], 1, 3))
+    assert from_bytes(to_bytes(learner)).events == learner.events
 
 
 def test_tables_have_names_dates_levels_and_gaps():

@@ -152,8 +152,18 @@ def test_what_cannot_be_explained_is_refused():
     words.advance(["a", "b"], [0.0, 1.0])
     with pytest.raises(ConfigurationError, match=r"FunctionKernel.*takes objects"):
         words.explain("a")
-    with pytest.raises(InputError, match="nothing was learned yet"):
-        embedded().explain(X[0])
+    for learner in (embedded(), AutoKONS(effort="tiny")):
+        with pytest.raises(InputError, match="nothing was learned yet"):
+            learner.explain(X[0])
+        learner.advance(X[:10], Y[:10])
+        for row, words in (
+            (X[0, :3], "has 3 feature"),
+            (X[:2], "expected one row"),
+            (["a", 0.0, 0.0, 0.0], "expected numbers"),
+            ([np.inf, 0.0, 0.0, 0.0], "is inf"),
+        ):
+            with pytest.raises(InputError, match=words):
+                learner.explain(row)
     learner = embedded()
     learner.advance(X[:10], Y[:10])
     with pytest.raises(ConfigurationError, match="predicts numbers"):

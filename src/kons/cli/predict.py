@@ -58,6 +58,11 @@ class Predicting:
             raise ConfigurationError(
                 f"--continue: {self.learner.core.name} takes no last targets, and has no lags; leave it out."
             )
+        if recent and (outputs := self.learner.outputs):
+            raise ConfigurationError(
+                f"--continue: the model predicts {outputs} targets, of which none follows rows that it "
+                "has not learned: leave it out, or learn them (kons run --model)."
+            )
         self._horizon = plan.horizon
         # The last rows are predicted, too, whose targets do not come; their order matters for lags only.
         asked = replace(plan, horizon=0, time=plan.time if plan.lags else None)
@@ -75,11 +80,6 @@ class Predicting:
         self.figures = HeldOut(self.stream.task, positive=positive)
         #: Of several targets: those of each; the ones above are the first's.
         self.each = [self.figures, *(HeldOut("regression") for _ in names[1:])]
-        if recent and len(names) > 1:
-            raise ConfigurationError(
-                f"--continue: the model predicts {len(names)} targets, of which none follows rows that it "
-                "has not learned: leave it out, or learn them (kons run --model)."
-            )
         self.rows = 0
         """Rows that were predicted; those without a known target are not scored."""
         self._too_large, self._largest = 0, 0.0
@@ -88,10 +88,12 @@ class Predicting:
     def _say_who_answers(self) -> None:
         learner = self.learner
         if learner.looks_back and learner.rows_seen:
-            all_, away = len(learner.shares), list(learner.answers_away)
+            shares, away = learner.shares, list(learner.answers_away)
+            all_ = len(shares[0] if isinstance(shares, list) else shares)
+            hint = "" if learner.outputs else " --continue takes the rows as coming next, with all."
             announce(
                 f"answered without last targets, by {len(away)} of {plural(all_, 'expert')}: "
-                f"{'; '.join(away)}. --continue takes the rows as coming next, with all."
+                f"{'; '.join(away)}.{hint}"
             )
 
     def __iter__(self) -> Iterator[dict[str, NDArray[Any]]]:
@@ -107,16 +109,20 @@ class Predicting:
             if self._cells is not None:
                 columns |= id_column(self._cells, block.lines)
             self.rows += len(block.lines)
+            told = {"prediction": prediction} | self._sure(block.records, options)
             if prediction.ndim == 2:
                 self._score_each(block.y, prediction)
-                yield columns | by_target({"prediction": prediction}, self.stream.targets)
+                outputs = range(prediction.shape[1])
+                reasons = (
+                    [self._reasons(block.records, output=k) for k in outputs] if self._explains else [{}]
+                )
+                told |= {name: np.stack([each[name] for each in reasons], axis=1) for name in reasons[0]}
+                yield columns | by_target(told, self.stream.targets)
                 continue
             self._score(block.y, prediction, shares)
             by_class = {} if shares is None else shares_by_class(shares, self.classes or ())
-            reasons = {} if not self._explains else self._reasons(block.records, **options)
-            yield (
-                columns | {"prediction": prediction} | self._sure(block.records, options) | by_class | reasons
-            )
+            reasons_for = {} if not self._explains else self._reasons(block.records, **options)
+            yield columns | told | by_class | reasons_for
 
     def _sure(self, records: Any, options: dict[str, Any]) -> dict[str, NDArray[Any]]:
         """Columns that say how sure it is: the ends of intervals, empty where unknown, or labels."""
@@ -124,18 +130,18 @@ class Predicting:
             return {}
         if self.classes is None:
             ends = self.learner.predict_interval(records, self._level, **options)
-            lower, upper = np.where(np.isinf(ends), np.nan, ends).T
-            return {"lower": lower, "upper": upper}
+            ends = np.where(np.isinf(ends), np.nan, ends)
+            return {"lower": ends[..., 0], "upper": ends[..., 1]}
         named = self.learner.predict_set(records, self._level, **options)
         return {"set": object_array([" ".join(map(str, labels)) for labels in named])}
 
-    def _reasons(self, records: Any, recent_targets: Any = None) -> dict[str, NDArray[Any]]:
+    def _reasons(self, records: Any, recent_targets: Any = None, output: int = 0) -> dict[str, NDArray[Any]]:
         """What each column adds to the prediction for a typical row: of a label, to its log-odds."""
         found = []
         for i in range(len(records)):
             recent = False if recent_targets is None else recent_targets[i : i + 1]
             row = records.take(np.array([i]))
-            found.append(self.learner.explain(row, recent_targets=recent, similar=0))
+            found.append(self.learner.explain(row, output=output, recent_targets=recent, similar=0))
         names = found[0].contributions
         columns = {f"because_{name}": [each.contributions[name] for each in found] for name in names}
         columns = {"typical": [each.baseline for each in found], **columns}

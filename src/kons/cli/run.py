@@ -14,8 +14,10 @@ from kons.cli.outcome import print_outcome
 from kons.cli.screen import RunBar, Sheet, notices, print_json
 from kons.cli.stopping import Stopping
 from kons.errors import ConfigurationError, KonsError, MissingExtraError, announce, as_word
+from kons.learners.events import Event
 from kons.runs import Run, Settings, Stopped
 from kons.runs.folder import changed, require_finished
+from kons.runs.run import failures_in
 
 __all__ = ["report", "resume", "start", "with_report"]
 
@@ -69,7 +71,7 @@ def _finished(folder: Path, summary: dict[str, Any], *, json: bool) -> int:
                 print_outcome(summary, name, folder, files)
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
                 raise changed(folder) from None
-    return 0
+    return _told_of(failures_in(summary))
 
 
 def _go(run: Run, console: Console, stopping: Stopping, *, json: bool, quiet: bool) -> int:
@@ -92,11 +94,15 @@ def _go(run: Run, console: Console, stopping: Stopping, *, json: bool, quiet: bo
             print_json(summary)
         else:
             print_outcome(summary, run.stream.source, folder, files)
-    if run.failures:
-        told = "; ".join(map(str, run.failures[:MOST_TOLD]))
-        more = len(run.failures) - MOST_TOLD
-        return fail(f"{told}{f'; and {more} more' if more > 0 else ''}.", NOTICED)
-    return stopping.exit_code if run.was_stopped else 0
+    return _told_of(run.failures) or (stopping.exit_code if run.was_stopped else 0)
+
+
+def _told_of(failures: Sequence[Event]) -> int:
+    """Name the events that a run fails on; the exit code, 0 where there are none."""
+    if not failures:
+        return 0
+    told, more = "; ".join(map(str, failures[:MOST_TOLD])), len(failures) - MOST_TOLD
+    return fail(f"{told}{f'; and {more} more' if more > 0 else ''}.", NOTICED)
 
 
 def _at_once(run: Run) -> str:

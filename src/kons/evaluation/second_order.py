@@ -72,8 +72,9 @@ class Standardization(Part):
         """Use what is known now. Returns r, h with old = r*new + h for standardized values."""
         mean, squares, centre, scale = self.values
         deviation = np.sqrt(squares / rows)
-        # A column that has been constant has no scale yet.
-        new = np.where((deviation > 0.0) & np.isfinite(deviation), deviation, 1.0)
+        # A column that has been constant, but for rounding, has no scale yet.
+        rounding = 16.0 * np.finfo(np.float64).eps * np.abs(mean)
+        new = np.where((deviation > rounding) & np.isfinite(deviation), deviation, 1.0)
         ratio, shift = new / scale, (mean - centre) / scale
         centre[:], scale[:] = mean, new
         return ratio, shift

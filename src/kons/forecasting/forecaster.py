@@ -315,6 +315,11 @@ class Forecaster(Part):
         H, records = self.asked.horizon, self._records(ahead)
         steps = self._steps(records) if self.asked.time is not None else origin + 1 + np.arange(len(records))
         inside = (steps > origin) & (steps <= origin + H)
+        if not inside.any():
+            raise InputError(
+                f"none of the {len(steps):,} rows known ahead lies in the {H:,} steps behind the last row: "
+                "give rows of these, or none."
+            )
         given = self.grid.read(records.take(inside), steps[inside], np.full(int(inside.sum()), np.nan))
         rows = np.full((H, self.grid.rows.shape[1]), np.nan)
         rows[given.steps - origin - 1] = given.rows

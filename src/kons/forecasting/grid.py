@@ -117,7 +117,7 @@ class Grid(Part):
                 rows[:, place] = [np.nan if value is None else codes[value] for value in values]
             else:
                 rows[:, place] = values
-        last = np.append(np.diff(steps) != 0, True)
+        last = np.append(np.diff(steps) != 0, True)[: len(steps)]
         if (np.diff(steps) < 0).any() or (len(steps) and len(self) and steps[0] < self.next):
             raise InputError("rows are not in the order of time: sort them by it.")
         return Incoming(steps[last], rows[last])

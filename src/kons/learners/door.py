@@ -178,8 +178,8 @@ class TakesTables(KnowsItsErrors):
         """
         encoder, records = self._encoder, self._records(x)
         if encoder is None:
-            row = np.asarray(x, dtype=np.float64).reshape(1, -1)
-            own = (self._filled(row) if self.allows_missing else self._as_points(row))[0]
+            gaps = self._lacks_values(x) and self.allows_missing
+            own = self._as_point(self._filled(x) if gaps else x)[0]
             typical = np.median(points, axis=0)
             return own, typical, own, list(range(len(own))), dict(enumerate(typical.tolist()))
         shown = encoder.typical(points)

@@ -38,6 +38,7 @@ __all__ = [
     "FolderWriter",
     "changed",
     "complete_predictions",
+    "is_of_run",
     "read_json",
     "require_finished",
     "require_own",
@@ -366,6 +367,11 @@ def _is_same(file: Path, source: str) -> bool:
     with contextlib.suppress(OSError, ValueError):
         return os.path.samefile(file, source)
     return False
+
+
+def is_of_run(file: Path, folder: Path) -> bool:
+    """Whether a run in the folder writes a file of this name."""
+    return file in {folder / name for name in (*OURS, TRACE)} or folder / TRACE in file.parents
 
 
 def _is_unfinished(name: str) -> bool:

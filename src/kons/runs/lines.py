@@ -34,7 +34,10 @@ FIXED = (
     "probability",
     "novelty",
     "set",
+    "typical",
 )
+#: How those of a target, a class or a reason begin.
+FIXED_STARTS = ("target_", "prediction_", "lower_", "upper_", "typical_", "because_", "p_")
 
 #: What a trace file takes of a learner's trace, besides what every row has.
 TRACED = ("leverage", "novelty", "size", "kept", "weight", "slope", "inverse_form", "expert")
@@ -86,8 +89,8 @@ def by_target(parts: Mapping[str, Matrix], targets: Sequence[str]) -> dict[str, 
 
 
 def id_column(ids: RawCells, lines: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    """What the rows of the next block are named by, under the name of its column."""
-    name = ids.name if ids.name not in FIXED else f"id_{ids.name}"
+    """What the rows of the next block are named by, under the name of its column, if no other has that."""
+    name = f"id_{ids.name}" if ids.name in FIXED or ids.name.startswith(FIXED_STARTS) else ids.name
     return {name: object_array(ids.of(lines))}
 
 

@@ -10,7 +10,7 @@ number of the second, takes the place of the old one.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import file_digest
@@ -43,6 +43,7 @@ from kons.runs.folder import (
     SUMMARY,
     FolderWriter,
     complete_predictions,
+    is_of_run,
     read_json,
     require_place,
     told,
@@ -57,7 +58,7 @@ from kons.state import bytes_in
 from kons.stored import Stored
 from kons.streams import Block, Stream
 
-__all__ = ["Progress", "Run", "Stopped"]
+__all__ = ["Progress", "Run", "Stopped", "failures_in"]
 
 KIND = "checkpoint"
 # Rows with the largest losses, whose cells are kept for the report.
@@ -150,7 +151,7 @@ class Run:
         if folder is not None:
             require_place(folder, force=force, source=settings.source)
         if settings.events is not None:
-            _require_events(settings.events)
+            _require_events(settings.events, folder, settings.source)
         if settings.model is None:
             stream = settings.open(quiet=quiet)
             learner = settings.make_learner(stream)
@@ -171,6 +172,11 @@ class Run:
                         f"model {settings.model} has decided delay already, {late}: leave it out."
                     )
                 settings = replace(settings, delay=late)
+        if (settings.events is not None or settings.fail_on) and getattr(learner, "inside", True):
+            raise ConfigurationError(
+                f"{as_learner(learner).core.name} looks for no events here (auto does from effort low on): "
+                "leave out --events and --fail-on."
+            )
         engine = settings.make_engine(stream, learner)
         if folder is not None and not stream.resumable:
             announce(
@@ -332,7 +338,7 @@ class Run:
     @property
     def failures(self) -> list[Event]:
         """Those among them that were asked to be taken for failures."""
-        return [e for e in self.events if not {e.kind, e.severity}.isdisjoint(self.settings.fail_on)]
+        return _failing(self.events, self.settings.fail_on)
 
     def _write_events(self) -> None:
         """All of them, whole or not at all, whenever there are more."""
@@ -480,8 +486,24 @@ class Run:
         return [f"{self.stream.source} changed while it was read: a part of it may be missing."]
 
 
-def _require_events(file: str) -> None:
-    """Refuse to write events over anything else."""
+def failures_in(summary: Mapping[str, Any]) -> list[Event]:
+    """Those of a finished run, by its summary; none, where it does not tell."""
+    with suppress(AttributeError, LookupError, TypeError):
+        return _failing([Event(**event) for event in summary["events"]], summary["settings"]["fail_on"])
+    return []
+
+
+def _failing(events: Sequence[Event], names: Sequence[str]) -> list[Event]:
+    return [event for event in events if not {event.kind, event.severity}.isdisjoint(names)]
+
+
+def _require_events(file: str, folder: Path | None, source: str) -> None:
+    """Refuse to write events over anything else: what is there, the source, what the run itself writes."""
+    place = Path(file).resolve()
+    if folder is not None and (place == folder.resolve() or is_of_run(place, folder.resolve())):
+        raise ConfigurationError(f"events {file} is a name of the run in {folder}: choose another name.")
+    if source != "-" and place == Path(source).resolve():
+        raise ConfigurationError(f"events {file} is the file that is read: choose another name.")
     try:
         with open(file, encoding="utf-8") as before:
             first = before.readline()

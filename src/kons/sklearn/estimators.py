@@ -120,22 +120,25 @@ class _Estimator(Saved):
         """The mean size of each column's contribution over a sample of the rows learned; they add up to 1.
 
         Contributions are those of ``model_.explain``, for classes to the log-odds of the predicted one: by
-        how much predictions move, not whether they are right. 32 rows are explained, some milliseconds each.
+        how much predictions move, not whether they are right. 32 rows are explained, some milliseconds each;
+        of several targets, it is the mean over them.
         """
         check_is_fitted(self, "model_")
         model, names = self.model_, getattr(self, "feature_names_in_", range(self.n_features_in_))
-        totals = dict.fromkeys(names, 0.0)
+        totals = [dict.fromkeys(names, 0.0) for _ in range(model.outputs or 1)]
         points = model._sampled_rows()[0]
         for point in points[np.linspace(0, len(points) - 1, min(len(points), EXPLAINED)).astype(np.int64)]:
             row = point
             if model.encoder is not None and model.encoder.unnamed:  # which takes them with their gaps
                 known = model.encoder.decode(point).values()
                 row = np.array([np.nan if value is None else value for value in known])
-            reasons = model.explain(row, recent_targets=False, similar=0, paths=4)
-            for name, contribution in reasons.contributions.items():
-                totals[name] += abs(contribution)
-        sizes: Vector = np.array(list(totals.values()))
-        return sizes / max(float(sizes.sum()), 1e-300)
+            for output, total in enumerate(totals):
+                reasons = model.explain(row, output=output, recent_targets=False, similar=0, paths=4)
+                for name, contribution in reasons.contributions.items():
+                    total[name] += abs(contribution)
+        sizes = np.array([list(total.values()) for total in totals])
+        shares: Vector = (sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1e-300)).mean(axis=0)
+        return shares
 
     # ---- files
 

@@ -516,7 +516,9 @@ class AutoKONS(StreamConsumer):
         most = max(sums.values(), default=0.0)
         return {owner: total / most if most > 0.0 else 0.0 for owner, total in sums.items()}
 
-    def _sampled_rows(self) -> tuple[Matrix, Vector]:
+    def _sampled_rows(self) -> tuple[Matrix, Any]:
+        if not self._rows_seen:
+            return super()._sampled_rows()
         current = self._targets[0].current
         rows = current.reservoir.sampled() if current.reservoir.sampled_rows else current.reservoir.last(64)
         return rows[:, : current.layout.width], Layout.targets(rows)
