@@ -131,6 +131,8 @@ def run(
     chosen_too = {**noticed, **vars(evaluating)}
     settings = Settings(file, target, learner, chosen, id=id, model=goes_on, reading=read, **chosen_too)
     told: dict[str, Any] = {"force": force, "json": json, "quiet": quiet, "command": _typed}
+    if out is None and force:
+        raise ConfigurationError("--force is for --out.")
     if forecasting.horizon is not None or (goes_on is not None and forecast.is_forecaster(goes_on)):
         if events is not None or fail_on:
             raise ConfigurationError("--events and --fail-on are not for --horizon: leave them out.")

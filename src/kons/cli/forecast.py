@@ -39,8 +39,6 @@ def start(
     command: Sequence[str] = (),
 ) -> int:
     """Forecast along a file; returns the exit code."""
-    if out is None and force:
-        raise ConfigurationError("--force is for --out.")
     if out is not None:
         require_folder(out, force=force, source=settings.source)
     told = None

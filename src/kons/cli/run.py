@@ -13,7 +13,7 @@ from kons.cli import NOTICED, fail, perhaps_unread
 from kons.cli.outcome import print_outcome
 from kons.cli.screen import RunBar, Sheet, notices, print_json
 from kons.cli.stopping import Stopping
-from kons.errors import ConfigurationError, KonsError, MissingExtraError, announce, as_word
+from kons.errors import KonsError, MissingExtraError, announce, as_word
 from kons.learners.events import Event
 from kons.runs import Run, Settings, Stopped
 from kons.runs.folder import changed, require_finished
@@ -36,8 +36,6 @@ def start(
     command: Sequence[str] = (),
 ) -> int:
     """A new run; returns the exit code."""
-    if out is None and force:
-        raise ConfigurationError("--force is for --out.")
     with notices(quiet=quiet) as console, Stopping() as stopping:
         run = Run.start(settings, out, force=force, command=["kons", *command], quiet=quiet)
         return _go(run, console, stopping, json=json, quiet=quiet)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import inner_sums
-from kons.core.quadratic_loops import factor_rows
+from kons.core.quadratic_loops import factor_rows, solve_rows
 
 __all__ = ["weigh_targets"]
 
@@ -33,19 +33,9 @@ def weigh_targets(prior: Matrix, scaled: Matrix, L: Matrix, roots: Vector, weigh
     m = len(roots)
     if not factor_rows(prior, scaled, L):
         return False
-    for i in range(m):
-        total = roots[i]
-        for j in range(i):
-            total -= L[i, j] * weights[j]
-        weights[i] = total / L[i, i]
-    size = 0.0
-    for i in range(m):
-        size += weights[i] * weights[i]
+    size = solve_rows(L, roots, weights)
     if not size > 0.0:
         return False
-    for i in range(m - 1, -1, -1):
-        last = weights[i] / L[i, i]
-        for j in range(i):
-            weights[j] -= L[i, j] * last
-        weights[i] = last * roots[i] / size
+    for i in range(m):
+        weights[i] *= roots[i] / size
     return True

@@ -32,6 +32,7 @@ __all__ = [
     "fit_rows",
     "keep_row",
     "predict_row",
+    "solve_rows",
     "take_in_rows",
     "weighted_rows",
     "weights_of",
@@ -137,6 +138,24 @@ def factor_rows(prior: Matrix, S: Matrix, L: Matrix) -> bool:
         if not 0.0 < L[i, i] < np.inf:
             return False
     return True
+
+
+@inner_sums
+def solve_rows(L: Matrix, b: Vector, x: Vector) -> float:
+    """``x = (L L^T)^-1 b``, and ``b^T x``; O(n^2)."""
+    n, form = len(b), 0.0
+    for i in range(n):
+        total = b[i]
+        for j in range(i):
+            total -= L[i, j] * x[j]
+        x[i] = total / L[i, i]
+    for i in range(n):
+        form += x[i] * x[i]
+    for i in range(n - 1, -1, -1):
+        x[i] /= L[i, i]
+        for j in range(i):
+            x[j] -= L[i, j] * x[i]
+    return form
 
 
 @inner_sums

@@ -26,7 +26,7 @@ import numpy as np
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled, inner
 from kons.core.conformal import take_score
-from kons.core.quadratic_loops import factor_rows
+from kons.core.quadratic_loops import factor_rows, solve_rows
 
 __all__ = [
     "FIXED",
@@ -155,18 +155,7 @@ def _learn(
     r = min(abs(target - row[0]), LARGEST)
     g = min(r / scale, WILD) - 1.0
     # h = A^-1 phi, by the factor of the last period
-    for i in range(d):
-        total = phi[i]
-        for j in range(i):
-            total -= L[i, j] * h[j]
-        h[i] = total / L[i, i]
-    q = 0.0
-    for i in range(d):
-        q += h[i] * h[i]
-    for i in range(d - 1, -1, -1):
-        h[i] /= L[i, i]
-        for j in range(i):
-            h[j] -= L[i, j] * h[i]
+    q = solve_rows(L, phi, h)
     log_size = math.log(scale / max(memory[SIZE], UNKNOWN))
     if n > FIXED:  # the first rows only tell the mean
         for i in range(d):

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
@@ -24,17 +23,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy import ndarray
 
-from kons.arrays import FLOAT64, Matrix, Vector, as_outputs, as_row_values
+from kons.arrays import FLOAT64, as_outputs, as_row_values
 from kons.errors import ConfigurationError, InputError, KonsError, MissingValueError, notice
 from kons.learners.doubt import KnowsItsErrors
-from kons.learners.events import KINDS, Event, OnEvent
+from kons.learners.explaining import GivesReasons
 from kons.learners.labels import Labels
-from kons.learners.reasons import Explanation, explain
-from kons.learners.sample import RowSample
 from kons.learners.trace import Trace
 from kons.learners.turns import Turn, in_turn, marked, takes_turns
-from kons.learners.watch import FOUND, GAP, HELD, NUMBER, Watch
-from kons.scaling import RobustScaling
+from kons.learners.watch import HELD
 from kons.state import Field, Inner, fields
 from kons.tables import Encoder, Growth, Records, is_table, record_to_keep, records_of
 
@@ -46,7 +42,6 @@ ABOUT_ONE = (
     *("predict_one", "predict_proba_one", "row_to_keep", "_note"),
     *("predict_interval_one", "predict_set_one"),
 )
-LEVEL = "new level"
 #: All that reads or writes what was learned: see :mod:`kons.learners.turns`.
 IN_TURN = (
     *("advance", "learn_one", *ABOUT_ROWS, *ABOUT_ONE, "ask", "tell", "forget", "learn_kept_row"),
@@ -55,31 +50,17 @@ IN_TURN = (
 )
 
 
-class TakesTables(KnowsItsErrors):
+class TakesTables(GivesReasons):
     """The verbs of every class that derives from it are wrapped, so that no learner can forget a table."""
 
     STATE: ClassVar[Mapping[str, Field | None]] = fields(
-        _encoder=Inner(make=lambda learner: learner._new_encoder(), left_out=True),
-        row_sample=Inner(make=lambda _: RowSample(), left_out=True),
-        watch=Inner(make=lambda _: Watch(), left_out=True),
+        _encoder=Inner(make=lambda learner: learner._new_encoder(), left_out=True)
     )
 
     allows_missing: bool = False
     """Whether arrays may hold NaN, for a value that is not known."""
     column_totals: Any
     """Sums of each feature so far, of a learner that allows missing ones."""
-    row_sample: RowSample | None = None
-    """Some of the rows learned, with their targets; None before the first, and inside of another learner."""
-    samples_rows: bool = True
-    """Whether it is to have such a sample; False: it keeps rows by itself."""
-    watch: Watch | None = None
-    """What is noticed of rows, where :attr:`row_sample` is."""
-    on_event: OnEvent = None
-    """Called with each event, once its row is learned; with one that repeats, each time."""
-    _new_events: tuple[Event, ...] = ()
-    inside: bool = False
-    """Whether nothing is kept of rows, nor noticed: a part of another learner, or one of objects."""
-    _encoder: Encoder | None = None
     #: Whether a verb is at work whose rows were encoded, and that calls others.
     _rows_are_encoded: bool = False
     _turn: Turn
@@ -120,275 +101,6 @@ class TakesTables(KnowsItsErrors):
     def take_encoder(self, encoder: Encoder) -> None:
         """Let the encoder of a stream be a part of the learner, which then takes raw rows, too."""
         self._encoder = encoder
-
-    # ---- reasons
-
-    def explain(
-        self,
-        x: Any,
-        *,
-        label: Any = None,
-        output: int = 0,
-        recent_targets: Any = True,
-        paths: int = 16,
-        similar: int = 5,
-    ) -> Explanation:
-        """Why a row is predicted as it is: what each of its columns adds to the prediction for a typical row.
-
-        Shapley values (:mod:`kons.learners.reasons`) against the row of medians and commonest levels of a
-        sample of the rows learned; for classes, of the log-odds of ``label`` (None: the predicted one). They
-        are exact up to 8 columns that differ from the typical row; beyond, a mean over ``paths`` random
-        orders of them and their reverses, with standard errors. Changes nothing.
-
-        It costs 2^d predictions in one block, beyond 8 columns 2 paths (d - 1). Not for kernels on objects.
-        ``similar`` rows that were kept come with it. Where rows have several targets, ``output`` is the
-        number of one. A learner that looks at the last targets takes the row as coming next, and has them as
-        one column more; with ``recent_targets=False`` away from the stream, as ``predict`` does.
-
-        >>> import numpy as np
-        >>> from kons import EmbeddedKONS, Linear, Squared
-        >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
-        >>> model = EmbeddedKONS(Linear(), Squared(), second_order="hessian", regularization=1e-6)
-        >>> trace = model.advance(X, 0.5 * X[:, 0])
-        >>> reasons = model.explain([0.8, 0.3])
-        >>> bool(abs(reasons.contributions[0] - 0.5 * (0.8 - reasons.typical[0])) < 1e-3)
-        True
-        >>> bool(abs(reasons.baseline + sum(reasons.contributions.values()) - reasons.prediction) < 1e-12)
-        True
-        """
-        return explain(
-            self,
-            x,
-            label=label,
-            output=output,
-            recent_targets=recent_targets,
-            paths=paths,
-            similar=similar,
-        )
-
-    def _sampled_rows(self) -> tuple[Matrix, Any]:
-        """Rows drawn from all that were learned, and their targets."""
-        self._look_at_held()
-        sample = self.row_sample
-        return (np.empty((0, 0)), np.empty((0, 1))) if sample is None else (sample.points, sample.targets)
-
-    def _beside_typical(self, x: Any, points: Matrix) -> tuple[Any, Any, Any, list[Any], dict[Any, Any]]:
-        """A row and the typical one as ``predict`` takes them, the first as it is learned; whose features
-        these are; the typical one for people.
-        """
-        encoder, records = self._encoder, self._records(x)
-        if encoder is None:
-            gaps = self._lacks_values(x) and self.allows_missing
-            own = self._as_point(self._filled(x) if gaps else x)[0]
-            typical = np.median(points, axis=0)
-            return own, typical, own, list(range(len(own))), dict(enumerate(typical.tolist()))
-        shown = encoder.typical(points)
-        learned = self._as_points(x if records is None else self._look(records))
-        if len(learned) != 1:
-            raise InputError(f"x has {len(learned)} rows, expected one.")
-        if encoder.unnamed and records is not None:
-            own = np.array([records.values(name, "number")[0] for name in encoder.columns])
-            typical = np.array([np.nan if value is None else value for value in shown.values()])
-            return own, typical, learned[0], list(encoder.columns), shown
-        typical = encoder.look(Records.of([shown]))[0]
-        return learned[0], typical, learned[0], encoder.owners, shown
-
-    def _shown(self, point: Vector) -> dict[Any, Any]:
-        """A row as it is learned, by column."""
-        return dict(enumerate(point.tolist())) if self._encoder is None else self._encoder.decode(point)
-
-    def _kept_rows(self) -> tuple[Matrix, Any]:
-        """Rows that were learned and are there still, and their targets."""
-        return self._sampled_rows()
-
-    def _similarities(self, points: Matrix, x: Vector) -> Vector:
-        """How like a row these are: 1 for the same."""
-        kernel = self.kernel
-        likeness: Vector
-        if kernel is not None and kernel.is_resolved:
-            sizes = kernel.evaluate_diagonal(points) * kernel.evaluate_diagonal(x[None])
-            likeness = kernel.evaluate(points, x[None])[:, 0] / np.sqrt(np.maximum(sizes, 1e-300))
-        else:
-            scaling = RobustScaling.fit(points)
-            apart = np.abs(scaling.transform(points) - scaling.transform(x[None]))
-            likeness = np.exp(-apart.mean(axis=1))
-        return likeness
-
-    # ---- what is kept of rows, and noticed
-
-    @property
-    def events(self) -> list[Event]:
-        """What was noticed, the last 1,000: :mod:`kons.learners.events`. The same however rows were cut.
-
-        >>> import numpy as np
-        >>> from kons import EmbeddedKONS, Gaussian, Squared
-        >>> X = np.random.default_rng(0).uniform(-1, 1, size=(700, 2))
-        >>> X[600:, 1] = 0.25
-        >>> learner = EmbeddedKONS(Gaussian(), Squared())
-        >>> trace = learner.advance(X, X[:, 0])
-        >>> print(learner.events[0])
-        alarm: frozen of 1 at row 620, 20
-        """
-        with self._turn:
-            self._look_at_held()
-            return [] if self.watch is None else list(self.watch.log.events)
-
-    def state(self) -> dict[str, Any]:
-        """Everything the next row depends on. A copy."""
-        self._look_at_held()
-        state: dict[str, Any] = super().state()  # type: ignore[misc]
-        return state
-
-    def mark(self) -> Any:
-        """Where it stands, for ``restore``."""
-        self._look_at_held()
-        return super().mark()  # type: ignore[misc]
-
-    def restore(self, mark: Any) -> None:
-        """Go back to an earlier mark, bit for bit; all rows that wait to be looked at came behind it."""
-        super().restore(mark)  # type: ignore[misc]
-        if self.watch is not None:
-            self.watch.held = []
-
-    def _look_at_held(self) -> None:
-        """Look at single rows that wait for others: when these are there does not matter."""
-        watch = self.watch
-        if watch is not None and watch.held:
-            first = watch.rows
-            rows, targets, told = watch.learn_held(self.labelled)
-            if self.row_sample is not None:
-                self.row_sample.learn(rows, targets)
-            self._noticed(told, rows, first)
-
-    @property
-    def rows_noted(self) -> int:
-        """How many rows were looked at: all since this version."""
-        return 0 if self.watch is None else self.watch.rows + len(self.watch.held)
-
-    def _note_rows(self, X: Any, y: Any, before: int, predictions: Any = None) -> None:
-        """Rows, encoded, were learned: keep some, look at all, unless who learned them has. Cannot fail."""
-        if self.inside or self.rows_noted != before:
-            return
-        self._look_at_held()
-        if self.row_sample is None and self.samples_rows:
-            self.row_sample = RowSample()
-        if self.watch is None:
-            self.watch = Watch()
-        targets = np.asarray(self._as_codes(y), dtype=np.float64)
-        if targets.ndim == 2 and not self.outputs:  # a number in brackets
-            targets = np.ascontiguousarray(targets[:, 0])
-        rows = np.ascontiguousarray(np.asarray(X, dtype=np.float64).reshape(len(targets), -1))
-        if self.row_sample is not None:
-            self.row_sample.learn(rows, targets)
-        one = targets if targets.ndim == 1 else np.full(len(targets), np.nan)
-        self._watch_rows(rows, one, self._losses(predictions, targets))
-
-    def _losses(self, predictions: Any, targets: Any) -> Vector:
-        """Squared errors, 0/1 errors of labels; NaN where nothing was predicted."""
-        unknown: Vector = np.full(len(targets), np.nan)
-        if predictions is None or (len(targets) == 1 and predictions[0] is None):
-            return unknown
-        if self.labelled:
-            codes = Labels(self.classes).find(predictions)
-            return np.where(codes < 0, np.nan, (codes != targets).astype(np.float64))
-        with np.errstate(over="ignore", invalid="ignore"):
-            guesses = np.asarray(predictions, dtype=np.float64)
-            # Before the first row tells how many targets there are, a number stands for all.
-            guesses = guesses if guesses.size == 1 else guesses.reshape(targets.shape)
-            errors = np.minimum((guesses - targets) ** 2, 1e300)
-        summed: Vector = errors if errors.ndim == 1 else np.minimum(errors.sum(axis=1), 1e300)
-        return summed
-
-    def _watch_rows(self, rows: Matrix, targets: Vector, losses: Vector) -> None:
-        watch = self.watch
-        assert watch is not None
-        self._look_at_held()
-        if watch.width != rows.shape[1]:
-            watch.plan(*self._roles(rows.shape[1]))
-        first = watch.rows
-        self._noticed(watch.learn(rows, targets, losses, self.labelled), rows, first)
-
-    def _noticed(self, told: list[tuple[int, int, int, float]], rows: Matrix, first: int) -> None:
-        """Note what was found in rows, and what others say of them."""
-        encoder, found = self._encoder, []
-        for row, kind, feature, size in told:
-            owner = () if feature < 0 else (feature if encoder is None else encoder.owners[feature],)
-            found.append((row, *FOUND[kind], owner, size))
-        found += [(row, kind, "alarm", (), size) for row, kind, size in self._model_events(first)]
-        if encoder is not None and encoder.new_levels:
-            found += self._new_levels()
-        if found:
-            self._notice(found, rows, first)
-
-    def _note_one(self, x: Any, y: Any, before: int, prediction: Any) -> None:
-        """As :meth:`_note_rows`, of one row, in a microsecond or two."""
-        watch = self.watch
-        if watch is None:
-            self._note_rows([x], [y], before, [prediction])
-            return
-        x = np.asarray(x, dtype=np.float64).ravel()
-        target = float(y) if isinstance(y, float) and not self.labelled else self._as_target(y)
-        if len(x) != watch.width or type(target) not in (float, int):
-            self._note_rows([x], [y], before, [prediction])
-            return
-        loss = math.nan
-        if self.labelled:
-            loss = math.nan if prediction is None else float(prediction != self.classes[target])
-        elif prediction is not None:
-            error = float(prediction) - target
-            loss = min(error * error, 1e300)
-        watch.numeric = not self.labelled
-        watch.held.append((x.tobytes(), float(target), loss))
-        if len(watch.held) == HELD or self.on_event is not None:
-            self._look_at_held()
-
-    def _new_levels(self) -> list[tuple[Any, ...]]:
-        """Those of rows that were watched; others of a block are told with their rows."""
-        assert self.watch is not None
-        assert self._encoder is not None
-        every, self._encoder.new_levels = self._encoder.new_levels, []
-        self._encoder.new_levels = [told for told in every if told[0] >= self.watch.rows]
-        return [(row, LEVEL, "info", (name,), 1.0) for row, name, _ in every if row < self.watch.rows]
-
-    def _notice(self, found: list[tuple[Any, ...]], rows: Matrix, first: int) -> None:
-        """Note events in the order of their rows; these are those of the rows from ``first`` on."""
-        assert self.watch is not None
-        for row, kind, severity, columns, size in sorted(found, key=lambda e: (e[0], e[1] == LEVEL, e[1])):
-            time, size = self._moment_of(rows[row - first]), float(f"{size:.4g}")  # not its rounding
-            event = Event(row, time, kind, severity, columns, size, KINDS[kind], 1, row)
-            self._new_events = (*self._new_events, self.watch.log.add(event))
-
-    def _model_events(self, first: int) -> list[tuple[int, str, float]]:
-        """What the learner itself noticed from this row on: row, kind, size."""
-        return []
-
-    def _roles(self, width: int) -> tuple[Any, Any]:
-        """Which features are numbers, which tell gaps, and where those of each number are told."""
-        roles, gaps = np.full(width, NUMBER, dtype=np.int64), np.full(width, -1, dtype=np.int64)
-        if self._encoder is not None:
-            roles[:] = 0
-            for column in self._encoder.columns.values():
-                # Behind these rows features may have joined already.
-                missing = [place for place in column.places("missing") if place < width]
-                roles[missing] = GAP
-                if column.kind in ("number", "flag") and column.slots[0] < width:
-                    roles[column.slots[0]], gaps[column.slots[0]] = NUMBER, (*missing, -1)[0]
-        return roles, gaps
-
-    def _moment_of(self, row: Vector) -> Any:
-        """Of the first column of dates, where there is one."""
-        dates = (
-            [] if self._encoder is None else [c for c in self._encoder.columns.values() if c.kind == "date"]
-        )
-        return dates[0].decode(row) if dates else None
-
-    def _tell_events(self) -> None:
-        """Call back, now that rows are learned for good."""
-        if self._new_events:
-            events, self._new_events = self._new_events, ()
-            if self.on_event is not None:
-                for event in events:
-                    self.on_event(event)
 
     # ---- targets that come late
 

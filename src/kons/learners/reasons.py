@@ -148,16 +148,9 @@ def _orders(players: int, paths: int) -> NDArray[np.int64]:
 
 
 def explain(
-    learner: Any,
-    x: Any,
-    *,
-    label: Any = None,
-    output: int = 0,
-    recent_targets: Any = True,
-    paths: int = 16,
-    similar: int = 5,
+    learner: Any, x: Any, label: Any, output: int, recent_targets: Any, paths: int, similar: int
 ) -> Explanation:
-    """The contributions of the columns of one row: see :meth:`kons.learners.door.TakesTables.explain`."""
+    """The contributions of the columns of one row: see :mod:`kons.learners.explaining`."""
     if learner.accepts == "objects":
         raise ConfigurationError(
             f"{learner.kernel!r} takes objects: they have no columns to explain a prediction by."

@@ -170,9 +170,7 @@ def _number(x: ReadVector, j: int, row: int, snapshot: bool, state: Vector, out:
         state[RUN] += 1.0
     else:
         state[LONGEST], state[RUN], state[TOLD] = max(state[LONGEST], state[RUN]), 0.0, 0.0
-    size, excess = state[HIGH] - state[LOW], 0.0
-    if row >= RANGE_FROM and size > 0.0:
-        excess = max(value - state[HIGH], state[LOW] - value) / size
+    excess = _excess(value, state[LOW], state[HIGH], row)
     if excess > BEYOND:
         state[OUTSIDE] += 1.0
         if state[OUTSIDE] == 1.0 or state[OUTSIDE] == SUSTAINED:
@@ -186,6 +184,14 @@ def _number(x: ReadVector, j: int, row: int, snapshot: bool, state: Vector, out:
     # Without the run itself, of so many repeats.
     usual = (state[REPEATS] - state[RUN] + 1.0) / (state[VALUES] - state[RUN] + 1.0)
     return _run(usual, row, FROZEN, j, state, out, count)
+
+
+@inner
+def _excess(value: float, low: float, high: float, row: int) -> float:
+    """How far a value lies outside of a range, in units of its size; 0 before the range means something."""
+    if row < RANGE_FROM or not high > low:
+        return 0.0
+    return max(value - high, low - value) / (high - low)
 
 
 @inner
@@ -227,9 +233,7 @@ def _target(
         return count
     if snapshot:
         numbers[TARGET_LOW], numbers[TARGET_HIGH] = numbers[TARGET_LEAST], numbers[TARGET_MOST]
-    size, excess = numbers[TARGET_HIGH] - numbers[TARGET_LOW], 0.0
-    if row >= RANGE_FROM and size > 0.0:
-        excess = max(y - numbers[TARGET_HIGH], numbers[TARGET_LOW] - y) / size
+    excess = _excess(y, numbers[TARGET_LOW], numbers[TARGET_HIGH], row)
     if excess > BEYOND:
         numbers[TARGET_OUTSIDE] += 1.0
         if numbers[TARGET_OUTSIDE] == 1.0 or numbers[TARGET_OUTSIDE] == SUSTAINED:
