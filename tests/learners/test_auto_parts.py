@@ -10,7 +10,7 @@ from kons.learners.auto.effort import EFFORTS, Settings
 from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.feature_map import CachedFeatures, FeatureMap
 from kons.learners.auto.metric_learning import first_relevances, fit_span, leave_one_out
-from kons.learners.auto.one_target import OneTarget
+from kons.learners.auto.stream_rows import StreamRows
 from kons.learners.auto.quantile_scaling import KNOTS, QuantileScaling
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import Layout
@@ -217,7 +217,7 @@ def test_bandwidths_beyond_all_distances_are_no_trouble(bandwidth):
 
 
 def ensemble():
-    return OneTarget(Settings(classes=False, effort=EFFORTS["normal"]._replace(max_atoms=60)))
+    return StreamRows(Settings(classes=False, effort=EFFORTS["normal"]._replace(max_atoms=60)))
 
 
 def stream(rows=1500):
