@@ -229,7 +229,7 @@ def stream(rows=1500):
 def advanced(engine, X, y, cuts, delay=0):
     parts = []
     for start, stop in zip([0, *cuts], [*cuts, len(y)], strict=True):
-        parts += engine.advance(X[start:stop], y[start:stop], np.ones(stop - start), delay)
+        parts += engine.advance(X[start:stop], y[start:stop, None], np.ones(stop - start), delay)
     return np.concatenate([part.predictions for part in parts])
 
 

@@ -118,7 +118,7 @@ class Layout:
 
     def last(self, rows: Matrix) -> NDArray[np.float64]:
         """The last targets before each, (rows, lags, count); a view."""
-        return rows[:, self.width : self.own].reshape(-1, LAGS, self.count)
+        return rows[:, self.width : self.own].reshape(len(rows), LAGS, self.count)
 
     def raw_features(self, rows: Matrix, lags: bool, flags: int = 0, features: int | None = None) -> Matrix:
         """What a feature map scales: the first ``features``, and the last targets.
@@ -170,7 +170,7 @@ class Layout:
         if self.classes:
             return rows
         shown = rows.copy()
-        shown[:, self.width : self.own] = bounds.clip(self.last(rows)).reshape(len(rows), -1)
+        shown[:, self.width : self.own] = bounds.clip(self.last(rows)).reshape(len(rows), LAGS * self.count)
         return shown
 
     def require_codes(self, rows: Matrix, count: int, stored: Stored) -> None:
@@ -217,11 +217,11 @@ class LastTargets(Part):
 
         What comes before a row of which the first ``known`` of these are learned, for each entry.
         """
-        before = self.tail.reshape(LAGS, -1)[::-1]
+        before = self.tail.reshape(LAGS, self.count)[::-1]
         if first and len(Y):
             before = np.repeat(Y[:1], LAGS, axis=0)
         past = np.concatenate([before, Y])
-        last: Matrix = past[known[:, None] + LAGS - 1 - np.arange(LAGS)].reshape(len(known), -1)
+        last: Matrix = past[known[:, None] + LAGS - 1 - np.arange(LAGS)].reshape(len(known), len(self.tail))
         if first:
             last[known == 0] = self._nothing
         self.tail = past[: -LAGS - 1 : -1].ravel()

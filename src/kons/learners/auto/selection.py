@@ -148,7 +148,7 @@ class Selection(Part):
         # A target that never changed asks for nothing, unless all are such ones.
         judges = [pair for pair in usual if not pair[0].is_fixed] or [(self.stackings[0], 1.0)]
         with np.errstate(over="ignore"):
-            return np.max([each(stacking) / error for stacking, error in judges], axis=0)
+            return np.mean([each(stacking) / error for stacking, error in judges], axis=0)
 
     def _select(self, now: ChunkEnd, at_once: bool) -> None:
         """A selection, or the part of one that is due."""

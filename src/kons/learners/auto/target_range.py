@@ -62,7 +62,7 @@ class TargetRange(NamedTuple):
 
     def clip(self, predictions: NDArray[np.float64]) -> None:
         """Into the range before each row, in place; rows come first, outputs last."""
-        shape = len(self.low), *(1,) * (predictions.ndim - 2), -1
+        shape = len(self.low), *(1,) * (predictions.ndim - 2), self.low.shape[1]
         np.clip(predictions, self.low.reshape(shape), self.high.reshape(shape), out=predictions)
 
 
