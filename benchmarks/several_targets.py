@@ -1,8 +1,8 @@
 """What do ten targets cost, and what do they lose by what they share?
 
-Processor time of ``advance`` on the same rows with ten targets, over that with one. Learners under the squared
-loss with the Hessian predict what ten of them would, as tests say; the experts of ``auto`` have one metric and
-atoms for all, so there each target's loss is compared with that of a model by itself.
+Processor time of ``advance`` on the same rows with ten targets, over that with one. Learners under the
+squared loss with the Hessian predict what ten of them would, as tests say; the experts of ``auto`` have one
+metric and atoms for all, so there each target's loss is compared with that of a model by itself.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def run(settings: Settings) -> Report:
         figures.append(at_most(1.05, "auto", float(ratios.max()), what + "the worst target"))
     return Report(
         question="What do ten targets cost, and what do they lose by what they share?",
-        data="8 columns, ten sines of projections; auto: ten noisy mixtures of three functions of three columns",
+        data="8 columns, ten sines of projections; auto: ten noisy mixtures of three functions",
         columns=("learner", "rows", "us a row, one target", f"us a row, {TARGETS}"),
         table=table,
         figures=figures,

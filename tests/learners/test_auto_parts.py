@@ -10,12 +10,12 @@ from kons.learners.auto.effort import EFFORTS, Settings
 from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.feature_map import CachedFeatures, FeatureMap
 from kons.learners.auto.metric_learning import first_relevances, fit_span, leave_one_out
-from kons.learners.auto.stream_rows import StreamRows
 from kons.learners.auto.quantile_scaling import KNOTS, QuantileScaling
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.schedule import CHUNK
 from kons.learners.auto.stacking import Stacking
+from kons.learners.auto.stream_rows import StreamRows
 from kons.scaling import RobustScaling
 from kons.stored import Stored
 

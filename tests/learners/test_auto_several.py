@@ -52,7 +52,9 @@ def test_units_and_order_of_targets_do_not_matter(delay):
 def test_related_targets_cost_and_lose_little_more_than_one():
     random = np.random.default_rng(1)
     inputs = random.normal(size=(1500, 4))
-    hidden = np.stack([np.sin(2.0 * inputs[:, 0]) * inputs[:, 1], np.abs(inputs[:, 1]) + inputs[:, 0]], axis=1)
+    hidden = np.stack(
+        [np.sin(2.0 * inputs[:, 0]) * inputs[:, 1], np.abs(inputs[:, 1]) + inputs[:, 0]], axis=1
+    )
     targets = hidden @ random.normal(size=(2, 4)) + 0.2 * random.normal(size=(1500, 4))
     targets = targets * 10.0 ** np.arange(-4, 4, 2)
     model = AutoKONS(max_atoms=60)

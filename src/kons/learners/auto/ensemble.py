@@ -241,7 +241,7 @@ class Ensemble(Part):
         weights, predictions = np.zeros((m, layout.count)), np.empty((m, self.outputs))
         # Of no matter where the last targets lie inside the bounds, as they nearly always do.
         last = layout.last(rows)[:, 0]
-        held = [True] if layout.classes else self.bounds.holds(last).all(axis=0)
+        held: Any = [True] if layout.classes else self.bounds.holds(last).all(axis=0)
         clipped = self.bounds.clip(Y)
         for k, own in enumerate(layout.each):
             watched = (LAST, np.zeros(m)) if not held[k] else None

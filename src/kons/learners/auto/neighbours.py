@@ -223,7 +223,7 @@ def fit_neighbours(
     most: int,
     regularization: float | None,
     random: np.random.Generator,
-    units: Vector,
+    units: Vector | float = 1.0,
 ) -> tuple[int, float, Neighbours]:
     """Which of several scalings of the same rows, to which power their relevances count, and the expert.
 
@@ -271,7 +271,7 @@ def fit_neighbours(
                 break
     which, power, ratio = int(best[0]), *best[1:]
     U = candidates[which] * sizes**power
-    expert = Neighbours(columns, outputs, most, ratio * unit(U[last]), len(units))
+    expert = Neighbours(columns, outputs, most, ratio * unit(U[last]), np.size(units))
     expert.learn_past(U, Y, roots)
     return which, power, expert
 

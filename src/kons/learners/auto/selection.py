@@ -143,7 +143,7 @@ class Selection(Part):
         return total / len(self.stackings)
 
     def _costs(self, now: ChunkEnd, each: Callable[[Stacking], Any]) -> Any:
-        """What removals cost, in usual errors of the target that needs the removed most."""
+        """What removals cost, in usual errors of each target, the mean over them."""
         usual = zip(self.stackings, np.maximum(now.errors, 1e-300).tolist(), strict=True)
         # A target that never changed asks for nothing, unless all are such ones.
         judges = [pair for pair in usual if not pair[0].is_fixed] or [(self.stackings[0], 1.0)]
