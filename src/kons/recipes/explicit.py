@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kons.arrays import require_number
 from kons.kernels import Kernel, Polynomial
 from kons.learners import DualGradient, FeatureLearner
 from kons.losses import Hinge, Loss, Squared
@@ -277,19 +278,20 @@ def aogd_ald(
     loss: Loss,
     *,
     bound: float = 1.0,
-    radius: float = 10.0,
+    radius: float | None = None,
     tolerance: float = 1e-3,
     max_atoms: int = UNLIMITED,
-    regularization: float = 1e-8,
+    regularization: float = 1.0,
 ) -> Choices:
     """Gradient descent in a ball of the span of independent points.
 
     ::
 
-        eta_t = radius / sqrt(sum_s |g_s phi_s|^2),    the gradient projected on the span
+        eta_t = radius / (alpha + sqrt(sum_s |g_s phi_s|^2)),    the gradient projected on the span
 
-    Regret O(radius sqrt(sum of losses)) for smooth losses. The ball has to hold the function that is looked
-    for.
+    Regret O(radius sqrt(sum of losses)) for smooth losses, against the functions of the ball. The first step
+    is about as long as the radius. None is ``2*bound`` for the squared loss, of which the paper is, and
+    ``10*bound`` for others, whose best functions go on growing where classes are apart.
 
     :cost: O(B^2)
     :not for: accuracy: nons_ald, of the same paper, has a curvature
@@ -299,7 +301,9 @@ def aogd_ald(
     >>> aogd_ald(Gaussian(), Squared()).curvature
     'norm'
     """
-    return {"features": "span", "curvature": "norm", "step_size": radius}
+    if radius is None:
+        radius = (2.0 if isinstance(loss, Squared) else 10.0) * require_number(bound, "bound", above=0.0)
+    return {"features": "span", "curvature": "norm", "radius": radius, "step_size": radius}
 
 
 @row(FeatureLearner)
