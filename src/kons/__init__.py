@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         KORS,
         AutoKONS,
         Classifier,
-        DualGradient,
         EmbeddedKONS,
         FeatureLearner,
         FunctionalGradient,
@@ -43,7 +42,6 @@ __all__ = [
     "KORS",
     "AutoKONS",
     "Classifier",
-    "DualGradient",
     "EmbeddedKONS",
     "FeatureLearner",
     "Forecaster",
@@ -74,7 +72,7 @@ _HOMES = {
     "files": "load save",
     "forecasting": "Forecaster",
     "kernels": "Gaussian Laplace Linear Matern Polynomial RationalQuadratic",
-    "learners": "KONS KORS AutoKONS Classifier DualGradient EmbeddedKONS FeatureLearner FunctionalGradient "
+    "learners": "KONS KORS AutoKONS Classifier EmbeddedKONS FeatureLearner FunctionalGradient "
     "Scaled SketchedKONS SlidingWindow Trace",
     "losses": "Hinge Logistic Squared SquaredHinge",
     "theory": "certify",

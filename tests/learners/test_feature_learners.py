@@ -203,8 +203,8 @@ def test_dual_sgd(loss):
     )
     close(learner.advance(X, TARGETS[loss]).prediction, expected)
     np.testing.assert_array_equal(learner.points, X[left])
-    with pytest.raises(ConfigurationError, match="DualGradient, which has them"):
-        FunctionalGradient(Gaussian(), loss, budget=Budget(5, "features"))
+    with pytest.raises(ConfigurationError, match="no random Fourier features here"):
+        FunctionalGradient(Linear(), loss, budget=Budget(5, "features"))
 
 
 # ---- random features

@@ -24,8 +24,9 @@ from typing import Any
 
 from kons.arrays import require_number
 from kons.kernels import Kernel, Polynomial
-from kons.learners import DualGradient, FeatureLearner
+from kons.learners import FeatureLearner, FunctionalGradient
 from kons.losses import Hinge, Loss, Squared
+from kons.policies import Budget
 from kons.recipes.algorithms import UNLIMITED
 from kons.recipes.row import Choices, row
 
@@ -233,22 +234,32 @@ def fastfood(kernel: Kernel, loss: Loss, **parameters: Any) -> Choices:
     return fogd(kernel, loss, **parameters).parameters() | {"features": "fastfood"}
 
 
-@row(DualGradient, of_labels=Hinge(), takes=DualGradient)
-def dual_sgd(kernel: Kernel, loss: Loss, **parameters: Any) -> Choices:
+@row(FunctionalGradient, of_labels=Hinge())
+def dual_sgd(
+    kernel: Kernel,
+    loss: Loss,
+    *,
+    bound: float = 1.0,
+    step_size: Any = None,
+    decay: float = 0.0,
+    max_points: int = 100,
+    dimension: int = 400,
+    seed: int = 0,
+) -> Choices:
     """Gradient descent over a budget, points that go become random features.
 
-    A point that goes becomes a part of ``w^T z(x)``, so that its removal costs next to nothing. The step of
-    the paper is 1/(decay t). Parameters are those of :class:`kons.DualGradient`.
+    The point of the least norm goes, and becomes a part of ``w^T z(x)``: what its removal takes from f, D
+    random features give back to 1/sqrt(D). The step of the paper is 1/(decay t).
 
     :cost: O(B d + D d)
     :not for: accuracy: as many atoms in embedded have a curvature
     :reference: Le, Nguyen, Nguyen, Phung, NIPS 2016
 
     >>> from kons import Gaussian, Squared
-    >>> dual_sgd(Gaussian(), Squared(), max_points=30).max_points
-    30
+    >>> dual_sgd(Gaussian(), Squared(), max_points=30).budget.when_full
+    'features'
     """
-    return parameters
+    return {"budget": Budget(max_points, "features")}
 
 
 @row(FeatureLearner)
