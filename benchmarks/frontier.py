@@ -43,9 +43,9 @@ SETS = {
 ADVERSARIAL = "adversarial german"
 BLOCKS, REPEATS = 500, 10
 #: Steps, or radii of those that take their step from one, that are tried in hindsight.
-STEPS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+STEPS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 QUICK_STEPS = (0.03, 0.3)
-RADII = (0.3, 1.0, 3.0, 10.0, 30.0)
+RADII = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 # A learner whose row costs so many powers of t has so many rows at most.
 MOST_OF_GROWING = {0: ROWS, 1: ROWS, 2: 10_000}
 
