@@ -117,18 +117,12 @@ class FunctionalGradient(BudgetedExpansion):
         return self._coefficients.copy()
 
     def _replay(
-        self,
-        block: Any,
-        rows: Ledger,
-        derivatives: int | Derivatives,
-        members: Integers,
-        count: int,
-        K: Matrix,
+        self, block: Any, rows: Ledger, derivatives: int | Derivatives, members: Integers, K: Matrix
     ) -> int:
-        theta, explicit = np.zeros(len(members)), self._gone.meet(block) if self._gone is not None else ()
-        theta[:count] = self._coefficients
+        explicit = () if self._gone is None else self._gone.meet(block)
+        theta = np.append(self._coefficients, np.zeros(len(rows)))
         f = Expansion(members, theta, self._totals.copy(), K, self._between_points(len(rows)), *explicit)
-        count = descend(derivatives, rows, self._rules, f, count)
+        count = descend(derivatives, rows, self._rules, f, len(self._coefficients))
         self._coefficients, self._totals = theta[:count].copy(), f.totals
         if self._gone is not None:
             self._gone.settle(f.gone, members[:count])

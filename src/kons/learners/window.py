@@ -79,15 +79,9 @@ class SlidingWindow(BudgetedExpansion):
         return self._roots * theta
 
     def _replay(
-        self,
-        block: Any,
-        rows: Ledger,
-        derivatives: int | Derivatives,
-        members: Integers,
-        count: int,
-        K: Matrix,
+        self, block: Any, rows: Ledger, derivatives: int | Derivatives, members: Integers, K: Matrix
     ) -> int:
-        most = min(len(members), self.window)
+        most, count = min(len(members), self.window), len(members) - len(rows)
         targets, roots, L = np.zeros(len(members)), np.zeros(len(members)), np.zeros((most, most))
         targets[:count], roots[:count], L[:count, :count] = self._targets, self._roots, self._L
         count = check_sound(slide(rows, self._rules.packed, members, targets, roots, count, L, K), rows)
