@@ -86,7 +86,7 @@ ADVERSARIAL: dict[Any, tuple[float, str] | None] = {
 BANDWIDTHS, STEPS = (0.5, 1.0, 2.0, 4.0), (0.01, 0.1, 1.0)
 STEP, BUDGET, FAR = 0.1, 30, 10.0
 #: Where NOGD's printed figure lies between those of the steps: found by it, and so no reproduction of it.
-STEP_OF_SET = {"parkinson": 0.112, "cpusmall": 0.115, "cadata": 0.155, "casp": 0.08}
+STEP_OF_SET = {"parkinson": 0.118, "cpusmall": 0.115, "cadata": 0.155, "casp": 0.08}
 protocol = partial(embedded, bandwidth=8.0, regularization=1.0, second_order="gradient")
 
 
