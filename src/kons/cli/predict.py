@@ -53,6 +53,8 @@ class Predicting:
         self._level = None if level is None else require_number(level, "--level", above=0.0, below=1.0)
         if level is not None and self.learner.lacks("predict_interval"):
             raise ConfigurationError(f"--level: {self.learner.core.name} has no intervals; leave it out.")
+        if explain and self.learner.lacks("explain"):
+            raise ConfigurationError(f"--explain: {self.learner.core.name} gives no reasons; leave it out.")
         plan = _plan_of(told, model)
         if recent and not self.learner.looks_back and not plan.lags:
             raise ConfigurationError(
