@@ -52,8 +52,8 @@ def print_outcome(summary: dict[str, Any], source: str, folder: Path | None, fil
         each = each_target(known)
         sheet.table("nvvvvv", each.rows, each.heads, indent=2)
         sheet.say()
-    if keys := summary.get("keys"):
-        worst = worst_keys(keys)
+    if summary.get("keys"):
+        worst = worst_keys(known)
         sheet.table("nvvv", worst.rows, worst.heads, indent=2)
         sheet.say()
     metrics = () if known.targets else _metrics(known, late=late)
