@@ -1,4 +1,4 @@
-"""A learner per key: microseconds a row over 1, 100 and 10,000 keys, memory, milliseconds to load and save."""
+"""A learner per key: us a row over 1, 100 and 10,000 keys, memory, milliseconds to load and save."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -19,7 +20,9 @@ def main(rows: int = 20_000) -> None:
     X, block = rng.normal(size=(rows, 4)), 1000
     for keys in (1, 100, 10_000):
         which = rng.integers(keys, size=rows)
-        records = [{"key": k, "a": a, "b": b} for k, (a, b, *_) in zip(which.tolist(), X.tolist(), strict=True)]
+        records = [
+            {"key": k, "a": a, "b": b} for k, (a, b, *_) in zip(which.tolist(), X.tolist(), strict=True)
+        ]
         with tempfile.TemporaryDirectory() as folder:
             keyed = Keyed(learner, "key", folder=folder, live=256)
             began = time.process_time()
@@ -27,7 +30,9 @@ def main(rows: int = 20_000) -> None:
                 keyed.advance(records[start : start + block], np.sin(X[start : start + block, 0]))
             took = time.process_time() - began
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-            print(f"{keys:6,} keys: {1e6 * took / rows:7.0f} us a row, {memory} MB at most, {keyed.awake} awake")
+            print(
+                f"{keys:6,} keys: {1e6 * took / rows:7.0f} us a row, {memory} MB at most, {keyed.awake} awake"
+            )
             keyed.close()
     for count in (20, 100, 1000):
         one = AutoKONS(effort="tiny")
@@ -38,9 +43,9 @@ def main(rows: int = 20_000) -> None:
         print(f"{count:6,} rows: {len(record):7,} bytes, save {saving:.2f} ms, load {loading:.2f} ms")
 
 
-def _timed(call: object) -> float:
+def _timed(call: Callable[[], object]) -> float:
     began = time.process_time()
-    call()  # type: ignore[operator]
+    call()
     return 1e3 * (time.process_time() - began)
 
 

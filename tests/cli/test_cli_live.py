@@ -40,7 +40,8 @@ def test_a_row_is_answered_before_the_next_one_comes(model, format):
             answers += [process.stdout.readline() for _ in range(2 if i == 0 else 1)]
         process.stdin.close()
         assert process.stdout.read() == b""
-    assert process.returncode == 0 and answers[0] == b"line,prediction\n"
+    assert process.returncode == 0
+    assert answers[0] == b"line,prediction\n"
     found = [float(line.split(b",")[1]) for line in answers[1:]]
     assert found == pytest.approx([0.0, 3.0, 6.0], abs=1.0)
 
@@ -54,4 +55,6 @@ def test_a_run_writes_each_row_as_it_comes(model, tmp_path):
         process.stdin.write(b"s1,2,2\n")
         process.stdin.close()
         summary = json.loads(process.stdout.read())
-    assert process.returncode == 0 and summary["rows"] == 2 and summary["keys"]["count"] == 3
+    assert process.returncode == 0
+    assert summary["rows"] == 2
+    assert summary["keys"]["count"] == 3

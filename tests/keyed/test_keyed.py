@@ -37,7 +37,9 @@ def test_each_key_is_a_learner_of_its_own_bit_for_bit(live, where, tmp_path):
         mine.learn_one(without_key(x), target)
         if i == 100:
             keyed = kons.files.from_bytes(kons.files.to_bytes(keyed)) if folder is None else keyed
-    assert keyed.awake <= live and len(keyed) == 4 and keyed.rows_seen == 240
+    assert keyed.awake <= live
+    assert len(keyed) == 4
+    assert keyed.rows_seen == 240
     bucket = Keyed(AutoKONS(effort="tiny", seed=3), "sensor").resume_bytes(keyed.to_bytes())
     for x in records[:20]:
         assert bucket.predict_one(x) == own[x["sensor"]].predict_one(without_key(x))
@@ -83,7 +85,8 @@ def test_labels_and_their_probabilities():
     labels = np.where(y > np.median(y), "high", "low").tolist()
     keyed = Keyed(AutoKONS("classification", effort="tiny"), "sensor", live=2)
     trace = keyed.advance(records, labels)
-    assert sorted(keyed.classes) == ["high", "low"] and trace["scores"].shape == (200, 2)
+    assert sorted(keyed.classes) == ["high", "low"]
+    assert trace["scores"].shape == (200, 2)
     shares = keyed.predict_proba(records)
     assert shares.sum(axis=1) == pytest.approx(1.0)
     assert shares[3] == pytest.approx([keyed.predict_proba_one(records[3])[c] for c in keyed.classes])
@@ -103,7 +106,8 @@ def test_an_error_leaves_all_keys_as_they_were():
     for nothing in (None, float("nan"), "", 1.5):
         with pytest.raises(InputError, match="expected text or a whole number"):
             keyed.learn_one({"sensor": nothing, "load": 1.0}, 1.0)
-    assert keyed.to_bytes() == before and keyed.rows_seen == 40
+    assert keyed.to_bytes() == before
+    assert keyed.rows_seen == 40
 
 
 def test_a_folder_opens_as_it_was_committed(tmp_path):
@@ -137,7 +141,8 @@ def test_a_log_is_written_anew_where_most_of_it_is_not_needed(tmp_path):
     assert (tmp_path / "keys.log").stat().st_size < 40_000_000
     store.close()
     again = Folder(tmp_path)
-    assert sorted(again) == ["k0", "k2"] and again.get("k0") == bytes([198]) * 400_000
+    assert sorted(again) == ["k0", "k2"]
+    assert again.get("k0") == bytes([198]) * 400_000
 
 
 def test_late_targets_find_their_key():
@@ -162,7 +167,8 @@ def test_keys_are_dropped_and_found_idle():
         keyed.learn_one({"sensor": "a" if i < 10 else "b", "load": float(i)}, float(i))
     assert keyed.idle(15) == ["a"]
     keyed.drop("a")
-    assert keyed.keys == ["b"] and "a" not in keyed
+    assert keyed.keys == ["b"]
+    assert "a" not in keyed
     with pytest.raises(InputError, match="no key 'a'"):
         keyed.summary("a")
 

@@ -23,7 +23,7 @@ from kons.learners.trace import Trace
 from kons.stored import Stored
 from kons.tables import records_of
 
-__all__ = ["Keyed", "KeySummary"]
+__all__ = ["KeySummary", "Keyed"]
 
 #: Of a parked learner: AutoKONS(effort="tiny") takes some 50 to 100 kB, "normal" 10 MB and more.
 LARGEST = 1 << 24
@@ -46,11 +46,11 @@ class Keyed(Learner):
     """A learner for each key of a stream: a sensor, a shop, a customer.
 
     The learner of a key sees its rows only, without the column of the key, as if it were alone: whatever is
-    parked in between, its predictions are those of ``predict_one`` and ``learn_one`` over them, bit for bit.
-    At most ``live`` learners are in memory as such; the others are records of bytes, in a ``folder`` or, without
-    one, in memory. To wake and to park one costs a millisecond or more with ``effort="tiny"``, so that rows that
-    come in blocks, grouped by key, are cheapest. Not for keys with a handful of rows each: they learn nothing
-    from each other; give the key to one learner as a column instead.
+    parked in between, its predictions are those of ``predict_one`` and ``learn_one`` over them, bit for
+    bit. At most ``live`` learners are in memory as such; the others are records of bytes, in a ``folder``
+    or, if there is none, in memory. To wake and to park one costs milliseconds with ``effort="tiny"``, so
+    that blocks of rows, grouped by key, are cheapest. Not for keys with a handful of rows each: they learn
+    nothing from each other; give the key to one learner as a column instead.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class Keyed(Learner):
             learner = self._looked(key)
             if learner.rows_seen:
                 shares = learner.predict_proba([rows[i] for i in places])
-                found[np.ix_(places, self._labels.find(learner.classes))] = shares
+                found[np.ix_(np.array(places), self._labels.find(learner.classes))] = shares
         return found
 
     def predict_interval(self, X: Any, *args: Any, **options: Any) -> Any:
@@ -326,7 +326,7 @@ class Keyed(Learner):
         self._asked = {id: its for id, its in self._asked.items() if its != key}
 
     def to_bytes(self) -> bytes:
-        """The records of all keys: the bytes of a bucket, without the arguments, which :meth:`resume_bytes` has.
+        """The records of all keys: the bytes of a bucket, for :meth:`resume_bytes`.
 
         Keys whose learners slept stay as they are; only those that are awake are encoded.
         """
@@ -336,7 +336,7 @@ class Keyed(Learner):
         return store.to_bytes()
 
     def resume_bytes(self, data: bytes) -> Self:
-        """Itself, that has met no key, with the records of :meth:`to_bytes`; each is decoded when it has rows."""
+        """Itself, that has met no key, with the records of :meth:`to_bytes`, decoded when it has rows."""
         if self._told:
             raise ConfigurationError(f"{len(self):,} keys are here already: resume a new Keyed.")
         found = Memory.from_bytes(data)
@@ -407,8 +407,8 @@ class Keyed(Learner):
             return key
         seen = "no value" if value is None or value != value or value == "" else f"{value!r}"
         raise InputError(
-            f"{where}the key {self.key!r} has {seen}, expected text or a whole number in every row: leave rows "
-            "without a key out, or give them one."
+            f"{where}the key {self.key!r} has {seen}, expected text or a whole number in every row: "
+            "leave rows without a key out, or give them one."
         )
 
     def _grouped(self, X: Any) -> tuple[list[dict[str, Any]], dict[Key, list[int]]]:
@@ -518,7 +518,7 @@ class Keyed(Learner):
         told[5] = size
         self._rows += len(places)
         if self.labelled:
-            self._labels.learn([label for label in learner.classes])
+            self._labels.learn(list(learner.classes))
 
     def _undo(self, undo: list[tuple[Key, Any, Any, Any]], noted: tuple[int, int, int, Any]) -> None:
         for key, learner, mark, record in reversed(undo):
@@ -536,9 +536,7 @@ class Keyed(Learner):
             self._told.pop(key, None) if not told else self._told.update({key: told})
         self._settle()
 
-    def _in_order(
-        self, count: int, found: list[tuple[list[int], Trace, list[Any]]], size: int
-    ) -> Trace:
+    def _in_order(self, count: int, found: list[tuple[list[int], Trace, list[Any]]], size: int) -> Trace:
         """The traces of all keys as one, in the order of the rows."""
         each = [trace.columns for _, trace, _ in found]
         columns: dict[str, Any] = {}
@@ -550,11 +548,11 @@ class Keyed(Learner):
                     values[places] = trace[name]
         if self.labelled:
             columns["scores"] = np.zeros((count, len(self._labels)))
-            for places, trace, classes in found:
-                told = as_learner(self.learner).probabilities(trace["scores"])
+            for places, one, classes in found:
+                told = as_learner(self.learner).probabilities(one["scores"])
                 codes = self._labels.find(classes)[: told.shape[1]]
-                columns["scores"][np.ix_(places, codes)] = np.nan_to_num(told)
+                columns["scores"][np.ix_(np.array(places), codes)] = np.nan_to_num(told)
         grown = np.zeros(count, dtype=np.int64)
-        for places, trace, _ in found:
-            grown[places] = trace.kept
+        for places, one, _ in found:
+            grown[places] = one.kept
         return Trace(size=size + np.cumsum(grown), **columns)

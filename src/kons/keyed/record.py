@@ -4,9 +4,10 @@
 
     magic, CRC-32 of the rest, length of the document | [tree, [[dtype, shape, order], ...]] | arrays
 
-The arguments of the constructor are not in it: a :class:`~kons.keyed.Keyed` has them once. Nothing is pickled;
-dtypes, shapes and lengths are checked here, ranges and all else by the declarations of :mod:`kons.state`.
-A container of :mod:`kons.files` has a digest for each array and costs five times as much.
+The arguments of the constructor are not in it: a :class:`~kons.keyed.Keyed` has them once. Nothing is
+pickled; dtypes, shapes and lengths are checked here, ranges and all else by the declarations of
+:mod:`kons.state`. A container of :mod:`kons.files` has a digest for each array and costs five times as
+much.
 """
 
 from __future__ import annotations

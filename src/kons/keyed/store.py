@@ -2,11 +2,12 @@
 
 The folder holds one file, a log::
 
-    kind, length of the key, length of the record, CRC-32 of both | key as JSON | record        put, delete, commit
+    kind, length of the key, length of the record, CRC-32 of both | key as JSON | record
 
-Records are appended; memory holds where the last one of each key is, some 200 bytes a key. What is behind the
-last commit is cut off when the folder is opened, so that after a crash all keys are as they were at one and the
-same instant. At a commit a log of which more than half is no longer needed is written anew, in one step.
+A kind is put, delete or commit. Records are appended; memory holds where the last one of each key is, some
+200 bytes a key. What is behind the last commit is cut off when the folder is opened, so that after a crash
+all keys are as they were at one and the same instant. At a commit a log of which more than half is no
+longer needed is written anew, in one step.
 """
 
 from __future__ import annotations

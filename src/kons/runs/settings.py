@@ -259,7 +259,8 @@ def keyed_blocks(stream: Stream, key: str, start: int = 0, stop: int | None = No
                     f"{stream.reader.where(line)}: the key {key!r} has no value, expected one in every row."
                 )
         if first < len(rows):
-            yield Block(raw.first + first, rows[first:], raw.y[first:], raw.lines[first:])
+            records: Any = rows[first:]
+            yield Block(raw.first + first, records, raw.y[first:], raw.lines[first:])
 
 
 def require_learner(name: str, *, rivals: bool = False) -> None:

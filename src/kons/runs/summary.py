@@ -137,7 +137,11 @@ def _keys(learner: Any) -> dict[str, Any] | None:
     """Of a learner per key: how many there are, and those that are predicted worst first."""
     if not isinstance(learner, Keyed):
         return None
-    return {"column": learner.key, "count": len(learner), "worst": [k._asdict() for k in learner.worst(WORST)]}
+    return {
+        "column": learner.key,
+        "count": len(learner),
+        "worst": [k._asdict() for k in learner.worst(WORST)],
+    }
 
 
 def skipped(stream: Stream) -> dict[str, Any]:

@@ -49,7 +49,12 @@ class Source:
     """
 
     def __init__(
-        self, path: str | Path, encoding: str | None = None, header: bool | None = None, *, known: bool = False
+        self,
+        path: str | Path,
+        encoding: str | None = None,
+        header: bool | None = None,
+        *,
+        known: bool = False,
     ) -> None:
         self.name = "standard input" if path == "-" else str(path)
         self.path = None if path == "-" else Path(path)

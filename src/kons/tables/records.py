@@ -207,7 +207,7 @@ def _single(value: Any) -> Any:
 
 def _singles(values: Any, kind: str) -> list[Any]:
     """The values of a typed column, None where there is none."""
-    single = {"date": lambda value: np.datetime64(int(value), "us"), "flag": bool}.get(kind, _as_it_is)
+    single: Any = {"date": lambda value: np.datetime64(int(value), "us"), "flag": bool}.get(kind, _as_it_is)
     there = known(values, kind).tolist()
     each = values.tolist() if isinstance(values, np.ndarray) else values
     return [single(value) if is_there else None for value, is_there in zip(each, there, strict=True)]
