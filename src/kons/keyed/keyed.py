@@ -27,6 +27,8 @@ __all__ = ["KeySummary", "Keyed"]
 
 #: Of a parked learner: AutoKONS(effort="tiny") takes some 50 to 100 kB, "normal" 10 MB and more.
 LARGEST = 1 << 24
+# Bytes at the beginning of a record that say how well its key is predicted.
+TOLD = 48
 
 
 class KeySummary(NamedTuple):
@@ -454,27 +456,24 @@ class Keyed(Learner):
         if learner is not None:
             self._awake.move_to_end(key)
             return learner
-        learner = self._loaded(key)[0] if key in self._store else self._new()
+        learner = self._loaded(key) if key in self._store else self._new()
         self._awake[key] = learner
         return learner
 
-    def _loaded(self, key: Key) -> tuple[Any, list[float]]:
-        record = unpack(self._store.get(key))
-        if not isinstance(record, dict) or record.keys() != {"told", "state"}:
-            raise FileError(f"the record of key {key!r} is no record of a learner.")
-        stored = Stored({"told": record["told"]}, f"key {key!r}")
-        told = stored.array("told", 6).tolist()
-        return build(self._name, self._given, record["state"]), told
+    def _loaded(self, key: Key) -> Any:
+        return build(self._name, self._given, unpack(self._store.get(key)[TOLD:]))
 
     def _note_parked(self, key: Key) -> None:
-        """Find again what is known of a key from its record."""
-        told = Stored({"told": unpack(self._store.get(key)).get("told")}, f"key {key!r}").array("told", 6)
+        """Find again what is known of a key, from the beginning of its record; the rest is not decoded."""
+        if len(record := self._store.get(key)) < TOLD:
+            raise FileError(f"the record of key {key!r} is no record of a learner.")
+        told = Stored({"told": np.frombuffer(record, np.float64, TOLD // 8)}, f"key {key!r}").array("told", 6)
         self._told[key] = told.tolist()
         self._rows += int(told[0])
         self._size += int(told[5])
 
     def _record(self, key: Key, learner: Any) -> bytes:
-        record = pack({"told": np.array(self._told[key]), "state": learner.state()})
+        record = np.array(self._told[key]).tobytes() + pack(learner.state())
         if len(record) > self.largest:
             raise FileError(
                 f"the learner of key {key!r} takes {len(record):,} bytes, at most {self.largest:,} are kept: "

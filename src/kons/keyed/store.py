@@ -135,8 +135,6 @@ class Folder:
         self._append(entry)
         self._needed += len(record) - self._places.get(key, (0, 0))[1]
         self._places[key] = self._end - len(record), len(record)
-        if self._end > 2 * SHORT + 8 * self._needed:
-            self.commit()  # of records that came and went; it may be at any instant between two rows
 
     def delete(self, key: Key) -> None:
         """Drop the record of a key, if there is one."""
