@@ -16,6 +16,7 @@ power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
         Gaussian: bandwidth=1.0
         KONS: bound=1.0, regularization=1.0, forward=False
         KORS: regularization=1.0, seed=0
+        Keyed: live=256, largest=16777216
         Laplace: bandwidth=1.0
         Matern: bandwidth=1.0, smoothness=1.5
         Polynomial: degree=2, offset=1.0
