@@ -94,7 +94,6 @@ class Neighbours(Part):
         self.latest_values: Matrix = np.empty((0, outputs + 1))
         self.pending = 0
         self._Z, self._Y = np.zeros((LONGEST, columns + 1)), np.zeros((LONGEST, outputs))
-        self._predicted = 0
         #: Of the rows just predicted: see :func:`predict_around`.
         self.last_scatters: Matrix = np.zeros((0, 2))
         self._leaves = put_into_leaves(self.points, self.values)
@@ -132,7 +131,7 @@ class Neighbours(Part):
         now = slice(self.pending, self.pending + len(Y))
         self._Z[now, :-1], self._Z[now, -1], self._Y[now] = U[: len(Y)] * roots[:, None], roots, Y
         self._Y[now] *= roots[:, None]
-        self.pending, self._predicted = self.pending + len(Y), len(predicted)
+        self.pending += len(Y)
         predictions, self.last_scatters = self.predict_with_scatters(predicted)
         return predictions
 
@@ -176,10 +175,6 @@ class Neighbours(Part):
         )
         self._leaves = put_into_leaves(self.points, self.values)
         self._Y = np.pad(self._Y, ((0, 0), (0, 1)))
-
-    def last_forms(self) -> Vector:
-        """There is no A: 0, for each row just predicted."""
-        return np.zeros(self._predicted)
 
     def arrays_of_period(self) -> tuple[Matrix, ...]:
         """As of SpanRidge: those of the rows that wait, and none for what follows each row."""
