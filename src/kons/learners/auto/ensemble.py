@@ -65,9 +65,9 @@ class Outcome(NamedTuple):
     logits: Matrix
     """Calibrated, of classes; the predictions otherwise."""
     leader: int
-    """Its number: of the mean, or its place among all specs, behind the baselines."""
-    leader_predictions: Matrix
-    inverse_forms: Vector
+    """The number of the expert with the largest weight: of the mean, or its place among all specs."""
+    inverse_forms: Matrix
+    """Those of stacking, over all outputs."""
     size: int
     """Atoms of all experts that predicted these rows."""
     known_classes: NDArray[np.int64]
@@ -239,12 +239,13 @@ class Ensemble(Part):
         else:
             F_learned = F
         weights, predictions = np.zeros((m, layout.count)), np.empty((m, self.outputs))
+        forms = np.empty((m, layout.count))
         # Of no matter where the last targets lie inside the bounds, as they nearly always do.
         last = layout.last(rows)[:, 0]
         held: Any = [True] if layout.classes else self.bounds.holds(last).all(axis=0)
         clipped = self.bounds.clip(Y)
         for k, own in enumerate(layout.each):
-            watched = (LAST, np.zeros(m)) if not held[k] else None
+            watched, its_forms = None if held[k] else (LAST, np.zeros(m)), np.empty(m)
             predictions[:, own] = self.stackings[k].advance(
                 F[:, :, own],
                 centres[:, k].copy(),
@@ -255,7 +256,9 @@ class Ensemble(Part):
                 known,
                 float(self.largest_error[k]),
                 watched,
+                its_forms,
             )
+            forms[:, k] = its_forms
             if watched is not None:
                 weights[:, k] = watched[1]
         self._follow(predictions, weights, rows, inside, target_range)
@@ -279,8 +282,7 @@ class Ensemble(Part):
             predictions,
             logits,
             self.selection.number_of_leader,
-            F[:, self.selection.leader],
-            self.pool.forms(self.selection.leader, m),
+            forms,
             self.pool.size,
             classes_before,
             doubts_in_block(self.pool, F, predictions, layout.count)

@@ -205,7 +205,7 @@ class AutoKONS(StreamConsumer):
 
         y is (n,), or (n, k) for k targets, whose losses add up; the first row says which, for good. The
         trace's ``expert`` is the number in :attr:`expert_names` of the one that leads; ``weight``,
-        ``slope``, ``inverse_form`` and ``leverage`` are its own, with A as it was at the start of the chunk.
+        ``slope``, ``inverse_form`` and ``leverage`` are those of stacking, summed over the classes.
         """
         return self._advance(X, y, sample_weight)
 
@@ -620,37 +620,37 @@ class AutoKONS(StreamConsumer):
 
     def _trace(self, outcomes: list[Outcome], values: Matrix, weights: Vector) -> Trace:
         lengths = [len(outcome.predictions) for outcome in outcomes]
-        leader = np.concatenate([outcome.leader_predictions for outcome in outcomes])
         q = 0.5 * np.concatenate([outcome.inverse_forms for outcome in outcomes])
         scores = np.concatenate([outcome.logits for outcome in outcomes])
-        rows = np.arange(len(values))
+        stacked = np.concatenate([outcome.predictions for outcome in outcomes])
         if self._labelled:
             values = values[:, 0]
-            hit = leader[rows, values.astype(np.int64)] - 1.0
+            hit = stacked[np.arange(len(values)), values.astype(np.int64)] - 1.0
             known = np.concatenate([outcome.known_classes for outcome in outcomes])
             scores = np.where(np.arange(scores.shape[1]) < known[:, None], scores, np.nan)
             prediction: NDArray[Any] = self.labels_of(scores)
             loss = (best_of(scores) != values).astype(np.float64)
         else:
-            hit, prediction = leader - values, scores.copy()
+            hit, prediction = stacked - values, scores.copy()
             loss = np.sum((prediction - values) ** 2, axis=1)
-            if not self._outputs:
-                hit, prediction = hit[:, 0], prediction[:, 0]
-        leaders = np.repeat([outcome.leader for outcome in outcomes], lengths)
-        w = np.where(leaders > 0, 2.0 * weights, 0.0)
         doubted = np.concatenate([outcome.doubts[:, 0, 0] for outcome in outcomes])
+        w = np.repeat(2.0 * weights[:, None], q.shape[1], axis=1)
+        if not self._outputs:
+            q, w = q[:, 0], w[:, 0]
+            if not self._labelled:
+                hit, prediction = hit[:, 0], prediction[:, 0]
         return Trace(
             prediction=prediction,
             loss=loss * weights,
             scores=scores if self._labelled else None,
             slope=2.0 * (hit.T * weights).T,
-            weight=self._of_each(w),
-            inverse_form=self._of_each(q),
-            leverage=self._of_each(w * q / (1.0 + w * q)),
+            weight=w,
+            inverse_form=q,
+            leverage=w * q / (1.0 + w * q),
             kept=np.zeros(len(values), dtype=np.bool_),
             size=np.repeat([outcome.size for outcome in outcomes], lengths),
             novelty=self._of_each(_novelty(doubted)),
-            expert=self._of_each(leaders),
+            expert=self._of_each(np.repeat([outcome.leader for outcome in outcomes], lengths)),
         )
 
     def _as_numbers(self, y: Any, weights: Vector) -> NDArray[np.float64]:
