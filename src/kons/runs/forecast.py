@@ -142,7 +142,7 @@ def forecast(
             writer.append(as_table(path_columns(model, paths), header=writer.length == 0))
         if progress is not None:
             part = settings.part_read(stream, rows)
-            progress(Progress(rows, part, figures.loss(), model.base.size, wall_clock() - started))
+            progress(Progress(rows, part, figures.loss(), sum(base.size or 0 for base in model.bases), wall_clock() - started))
         if stop is not None and stop():
             stopped = True
             break
