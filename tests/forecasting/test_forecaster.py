@@ -188,7 +188,7 @@ def test_no_such_column():
 
 
 def test_the_same_place_in_earlier_seasons():
-    grid = Grid()
+    grid = Grid(1)
     grid.begin({})
     values = np.array([1.0, np.nan, 3.0, 5.0, 7.0, np.nan])
     grid.append(Incoming(np.arange(6), np.column_stack([values, values])))

@@ -9,7 +9,8 @@
 
 The correction is EmbeddedKONS with H targets over one dictionary and one A: what the base of the least lead
 misses. Intervals are those of :mod:`kons.learners.predictive` at each horizon: as wide as the error at this
-place is usually, and as bases are apart.
+place is usually, and as bases are apart. Targets come h steps late, and errors of neighbouring origins are
+alike, so their level is corrected once more by what was outside of the intervals as they were said.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from kons.forecasting.grid import Grid, Y
 from kons.learners.auto.stacking import Stacking
 from kons.learners.predictive import Intervals
 from kons.recipes import for_task
-from kons.state import Inner, Inners, Part, fields
+from kons.state import Array, Inner, Inners, Part, fields
 
 __all__ = ["Combination"]
 
@@ -39,6 +40,11 @@ __all__ = ["Combination"]
 ENOUGH = 0.75
 # The spread of the bases, and the usual error at the place.
 SIZES = 2
+# Of the prior of weights, beside that of AutoKONS' stacking: errors of neighbouring origins are alike, and so
+# the rows of a chunk tell less than as many rows.
+PRIOR = 10.0
+# By so much a row that lay outside, or did not, moves the level; and how far it may go.
+GAIN, INNERMOST, OUTERMOST = 0.005, 0.5, 0.995
 
 Steps = NDArray[np.int64]
 
@@ -46,10 +52,12 @@ Steps = NDArray[np.int64]
 class Combination(Part):
     """Paths from bases, and their intervals. A row costs O(H N^2) with N bases and errors."""
 
-    STATE = fields(correction=Inner(), stackings=Inners(), intervals=Inners())
+    STATE = fields(
+        correction=Inner(), stackings=Inners(), intervals=Inners(), levels=Array(None, at_least=0.0)
+    )
 
-    def __init__(self, asked: Asked, seed: int) -> None:
-        self.asked = asked
+    def __init__(self, asked: Asked, level: float, seed: int) -> None:
+        self.asked, self.level = asked, level
         self.correction: Any = for_task(
             "regression", "embedded", max_atoms=300, seed=seed, regularization=0.1
         )
@@ -60,6 +68,8 @@ class Combination(Part):
             said = 1 + sum(lead >= h for lead in leads)
             self.stackings.append(Stacking(said + errors, doubted=range(said, said + errors)))
         self.intervals = [Intervals(1, SIZES) for _ in range(asked.horizon)]
+        #: That intervals are asked for, so that the level comes out.
+        self.levels = np.full(asked.horizon, level)
 
     def paths(self, grid: Grid, origins: Steps) -> Matrix:
         """The paths of origins, by what was known there. Changes nothing."""
@@ -68,21 +78,24 @@ class Combination(Part):
             found[:, h] = centre + self.stackings[h].combine(deviations, 0.0)[:, 0]
         return found
 
-    def ends(self, grid: Grid, origins: Steps, paths: Matrix, level: float) -> tuple[Matrix, Matrix]:
+    def ends(self, grid: Grid, origins: Steps, paths: Matrix) -> tuple[Matrix, Matrix]:
         """The intervals around paths; NaN before there are 20 errors."""
         rows = self._doubts(grid, origins, paths)
-        ends = np.stack(
-            [intervals.ends(rows[:, h, None], level)[:, 0] for h, intervals in enumerate(self.intervals)],
-            axis=1,
-        )
-        ends[~np.isfinite(ends).all(axis=2)] = np.nan
-        return ends[:, :, 0], ends[:, :, 1]
+        each = zip(self.intervals, np.clip(self.levels, INNERMOST, OUTERMOST), strict=True)
+        ends = [intervals.ends(rows[:, h, None], level)[:, 0] for h, (intervals, level) in enumerate(each)]
+        both = np.stack(ends, axis=1)
+        both[~np.isfinite(both).all(axis=2)] = np.nan
+        return both[:, :, 0], both[:, :, 1]
 
-    def learn(self, grid: Grid, origins: Steps, said: Matrix) -> None:
-        """Origins whose paths have passed, and the paths that were said of them."""
+    def learn(self, grid: Grid, origins: Steps, said: Matrix, lower: Matrix, upper: Matrix) -> None:
+        """Origins whose paths have passed, with the paths and intervals that were said of them."""
         asked, H = self.asked, self.asked.horizon
         target = passed(grid, origins, H)
         rows = self._doubts(grid, origins, said)
+        judged = ~np.isnan(target) & ~np.isnan(lower)
+        outside = judged & ((target < lower) | (target > upper))
+        moved = self.levels + GAIN * (outside.sum(axis=0) - (1.0 - self.level) * judged.sum(axis=0))
+        self.levels = np.clip(moved, 0.0, 1.0)
         before = origins[0] - np.arange(max(asked.windows))
         values = grid.at(Y, before)
         variance = float(np.var(values[~np.isnan(values)]))
@@ -92,7 +105,7 @@ class Combination(Part):
             missed, none = (target[:, h] - centre)[known], np.zeros(int(known.sum()))
             stacking = self.stackings[h]
             stacking.advance(deviations[:0], none[:0], deviations[known], none, missed[:, None])
-            stacking.end_chunk(len(missed), variance)
+            stacking.end_chunk(len(missed), PRIOR * variance)
         nearest = self._nearest(members(grid, origins, asked))
         weights = (np.mean(~np.isnan(target), axis=1) >= ENOUGH).astype(np.float64)
         if weights.any():

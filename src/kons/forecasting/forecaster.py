@@ -155,11 +155,11 @@ class Forecaster(Part):
             AutoKONS(delay=lead - 1, effort=effort, seed=seed)  # type: ignore[arg-type]
             for lead in self.asked.looks
         ]
-        self.combination = Combination(self.asked, seed)
+        self.combination = Combination(self.asked, level, seed)
         #: Origins before this step have been predicted, and those of the chunk before it not yet learned.
         self.done = 0
-        #: What was said of these, and what the model said: two paths in a row.
-        self.said: Matrix = np.empty((0, 2 * steps))
+        #: Of these: what was said, lower and upper ends, and what the model said, four paths in a row.
+        self.said: Matrix = np.empty((0, 4 * steps))
         #: Mean squared errors of the last origins: of the model, and of one season before.
         self.judged: Matrix = np.empty((0, 2))
         #: Whether the model has been the better one.
@@ -236,21 +236,22 @@ class Forecaster(Part):
         last = grid.at(Y, origins)[:, None] * np.ones(H)
         seasonal, modelled = self._seasonal(origins, last), self.combination.paths(grid, origins)
         prediction = modelled if self.trusted else seasonal
-        lower, upper = self.combination.ends(grid, origins, prediction, self.level)
+        lower, upper = self.combination.ends(grid, origins, prediction)
         before = steps[0] // H * H - H + np.arange(H)
         before = before[~np.isnan(grid.at(Y, before))]
         if len(before) and len(before) == len(self.said):
             self._learn(before)
-        self.said = np.concatenate([prediction, modelled], axis=1)
+        self.said = np.concatenate([prediction, lower, upper, modelled], axis=1)
         return Paths(origins, prediction, passed(grid, origins, H), lower, upper, seasonal, last)
 
     def _learn(self, origins: NDArray[np.int64]) -> None:
         """The origins of the last chunk, of whose paths it is known what was said."""
         H = self.asked.horizon
-        self.combination.learn(self.grid, origins, self.said[:, :H])
+        said, lower, upper, modelled = np.split(self.said, 4, axis=1)
+        self.combination.learn(self.grid, origins, said, lower, upper)
         target = passed(self.grid, origins, H)
         seasonal = self._seasonal(origins, self.grid.at(Y, origins)[:, None] * np.ones(H))
-        both = [mean_of((said - target) ** 2) for said in (self.said[:, H:], seasonal)]
+        both = [mean_of((each - target) ** 2) for each in (modelled, seasonal)]
         self.judged = np.concatenate([self.judged, np.stack(both, axis=1)])[-JUDGED:]
         known = self.judged[~np.isnan(self.judged).any(axis=1)]
         self.trusted = self.trusted or bool(len(known) and known[:, 0].mean() < known[:, 1].mean())
@@ -303,7 +304,7 @@ class Forecaster(Part):
             at = np.array([origin])
             seasonal = self._seasonal(at, self.grid.at(Y, at)[:, None] * np.ones(H))
             prediction = self.combination.paths(self.grid, at) if self.trusted else seasonal
-            lower, upper = self.combination.ends(self.grid, at, prediction, self.level)
+            lower, upper = self.combination.ends(self.grid, at, prediction)
         finally:
             self.restore(mark)
         times = None if asked.time is None else (steps[1:] * asked.step).view("datetime64[us]")
