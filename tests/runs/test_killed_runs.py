@@ -56,7 +56,18 @@ SCENARIOS = {
     # Arrays large enough to be files of their own: some that stay, and some that change all the time.
     "exact": ["rows.csv", "--target", "y", "--drop", "kind", "--learner", "kons"],
     "many atoms": ["rows.csv", *NUMBERS[:-1], "max_atoms=390", "--set", "bandwidth=0.5"],
-    "forecast": ["rows.csv", *NUMBERS[:4], "--horizon", "4", "--season", "12", "--effort", "low", "--rows", "800"],
+    "forecast": [
+        "rows.csv",
+        *NUMBERS[:4],
+        "--horizon",
+        "4",
+        "--season",
+        "12",
+        "--effort",
+        "low",
+        "--rows",
+        "800",
+    ],
     "labels late": ["rows.csv", *LABELS, "--delay", "3", "--rows", "1100"],
     "default": [
         *("rows.csv", *NUMBERS[:4], "--set", "max_atoms=25", "--set", "experts=5", "--delay", "2"),

@@ -4,8 +4,8 @@
 
     base        y(s) from what is known L steps before, L = H, H/2, ..., 1: columns known ahead of s, the time
                 of s, the same place in earlier seasons, levels and other columns as they stood at s - L
-    correction  y(t + h) - base(t + h), h = 1 .. H, by the base of the least L that is at least h, from what is
-                known at the origin t: the last errors of the base, the base along the path, other columns
+    correction  y(t + h) - base(t + h), h = 1 .. H, by the base of the least L that is at least h, from what
+                is known at the origin t: the last errors of the base, the base along the path, other columns
 """
 
 from __future__ import annotations

@@ -60,16 +60,19 @@ class Forecaster(Part):
 
     ::
 
-        path(t)[h] = base(t + h) + correction_h(t),          h = 1 .. H
-        base        AutoKONS: y(s) from what is known H steps before: columns known ahead, the calendar of s,
-                    the same place in earlier seasons, levels; other columns as they stood then
-        correction  EmbeddedKONS with H targets over one dictionary and one A: what the base misses, from its
-                    last errors, the base along the path and the other columns at the origin t
+        path(t)[h] = c_h + w_h^T g_h(t),          h = 1 .. H
+        bases        AutoKONS, one for each lead L = H, H/2, H/4, ..., 1, and one of lead H for what deviates
+                     from the last days of this kind: y(s) from what is known L steps before: columns known
+                     ahead, the calendar of s, the same place in earlier seasons, levels, other columns
+        correction   EmbeddedKONS with H targets over one dictionary and one A: what the nearest base misses,
+                     from last errors, the bases along the path and the other columns at the origin t
+        c_h, g_h     the mean of the bases with L >= h; how each, and the corrected one, deviates from it, and
+                     the last errors; w_h by the second-order update of stacking, one for each h
 
     Until that has once been better, over 72 paths, than the same place one season before, the latter is said.
-    So all horizons are one model and one pass: a row costs one AutoKONS and one EmbeddedKONS, whatever H is.
-    Nothing is learned before it has happened: the base learns targets ``horizon`` steps late, the
-    correction paths that have passed whole.
+    So it is one pass, and a row costs log2(H) + 2 AutoKONS and one EmbeddedKONS, some milliseconds.
+    Nothing is learned before it has happened: a base learns targets L steps late, the rest paths that have
+    passed whole.
 
     With ``time`` rows lie on steps of ``step``: missing ones are gaps, which are not learned, and of
     several rows in one step the last counts. Without, every row is a step.
@@ -298,9 +301,7 @@ class Forecaster(Part):
                 # Of the targets to come none is looked at: these are last targets of no step so near.
                 recent = base.following().before([now - reference[0], *[0.0] * lead])
                 records = base_records(self.grid, inside, asked, lead)
-                self.grid.put(
-                    BASES + place, inside, base.predict(records, recent_targets=recent) + reference
-                )
+                self.grid.put(BASES + place, inside, base.predict(records, recent_targets=recent) + reference)
             at = np.array([origin])
             seasonal = self._seasonal(at, self.grid.at(Y, at)[:, None] * np.ones(H))
             prediction = self.combination.paths(self.grid, at) if self.trusted else seasonal

@@ -169,7 +169,8 @@ class ForecastRun:
             given, before = dict(told.get("settings") or {}), (told.get("source") or {}).get("fingerprint")
             if not isinstance(before, dict):
                 raise ConfigurationError(
-                    f"the source can be read only once: the run in {folder} cannot be resumed; start it again."
+                    f"the source can be read only once: the run in {folder} cannot be resumed: "
+                    "start it again."
                 )
             asked = _stored_asked(given.pop("forecast", None))
             settings = Settings.from_dict(given)
@@ -270,7 +271,7 @@ class ForecastRun:
             self._digest = digest_of(self.stream)
         with self._pacing.saving(), told(self.folder.path):
             self.folder.settle()
-            tree = {
+            tree: dict[str, Any] = {
                 "model": self.model,
                 "figures": self.figures.state(),
                 "drawn": json.dumps(self.drawn.kept),
@@ -291,12 +292,14 @@ class ForecastRun:
     def _finish(self, cost: float, stopped: bool) -> dict[str, Any]:
         given = self.settings, self.stream, self.model, self.figures, self.drawn, self.rows
         seconds = {"seconds": self._seconds, "microseconds_per_row": cost}
-        summary = finite(_summary(*given) | seconds | {"stopped": stopped, "resumed": self.resumed})
+        summary: dict[str, Any] = finite(
+            _summary(*given) | seconds | {"stopped": stopped, "resumed": self.resumed}
+        )
         if self.folder is not None:
             self.folder.settle()
-            about = {"plan": self.stream.plan.to_dict(), "learner": FORECAST, "source": self.stream.source}
-            about |= {"rows": self.rows, "loss": summary["loss"], "loss_name": summary["loss_name"]}
-            save(self.model, self.folder.path / MODEL, about=finite(about))
+            kept = {"plan": self.stream.plan.to_dict(), "learner": FORECAST, "source": self.stream.source}
+            kept |= {"rows": self.rows, "loss": summary["loss"], "loss_name": summary["loss_name"]}
+            save(self.model, self.folder.path / MODEL, about=finite(kept))
             self.folder.write_json(SUMMARY, summary)
             self.folder.close(finished=True)
         return summary
