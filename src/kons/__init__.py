@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kons.files import load, save
     from kons.forecasting import Forecaster
     from kons.kernels import Gaussian, Laplace, Linear, Matern, Polynomial, RationalQuadratic
+    from kons.keyed import Keyed
     from kons.learners import (
         KONS,
         KORS,
@@ -50,6 +51,7 @@ __all__ = [
     "FunctionalGradient",
     "Gaussian",
     "Hinge",
+    "Keyed",
     "Laplace",
     "Linear",
     "Logistic",
@@ -73,6 +75,7 @@ _HOMES = {
     "evaluation": "evaluate",
     "files": "load save",
     "forecasting": "Forecaster",
+    "keyed": "Keyed",
     "kernels": "Gaussian Laplace Linear Matern Polynomial RationalQuadratic",
     "learners": "KONS KORS AutoKONS Classifier DualGradient EmbeddedKONS FeatureLearner FunctionalGradient "
     "Scaled SketchedKONS SlidingWindow Trace",

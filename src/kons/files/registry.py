@@ -25,6 +25,7 @@ _CLASSES = {
     "kons.learners.classifier": ("Classifier",),
     "kons.learners.scaled": ("Scaled",),
     "kons.forecasting.forecaster": ("Forecaster",),
+    "kons.keyed.keyed": ("Keyed",),
     "kons.dictionaries.sampled": ("SQUEAK", "UniformSample"),
     "kons.dictionaries.rows": ("LinearDependence", "RowSampling"),
     "kons.dictionaries.directions": ("FrequentDirections", "KernelPCA"),

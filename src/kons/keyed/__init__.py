@@ -1,0 +1,14 @@
+"""A learner per key: idle ones are parked as flat records, in memory or in a folder.
+
+====================  =================================================================================
+``keyed.py``          :class:`Keyed`, the learners of all keys behind the verbs of one
+``record.py``         a learner's state as one record of bytes, and back
+``store.py``          where records are: memory, a folder that survives a crash, the bytes of a bucket
+====================  =================================================================================
+"""
+
+from kons.keyed.keyed import Keyed
+from kons.keyed.record import pack, unpack
+from kons.keyed.store import Folder, Memory
+
+__all__ = ["Folder", "Keyed", "Memory", "pack", "unpack"]
