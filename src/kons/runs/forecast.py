@@ -297,7 +297,11 @@ class ForecastRun:
         )
         if self.folder is not None:
             self.folder.settle()
-            kept = {"plan": self.stream.plan.to_dict(), "learner": FORECAST, "source": self.stream.source}
+            kept: dict[str, Any] = {
+                "plan": self.stream.plan.to_dict(),
+                "learner": FORECAST,
+                "source": self.stream.source,
+            }
             kept |= {"rows": self.rows, "loss": summary["loss"], "loss_name": summary["loss_name"]}
             save(self.model, self.folder.path / MODEL, about=finite(kept))
             self.folder.write_json(SUMMARY, summary)
