@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kons import AutoKONS, Keyed
-from kons.keyed import pack, unpack
+from kons.keyed.record import pack, unpack
 
 
 def main(rows: int = 20_000) -> None:
