@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.compilation import compiled, inner
+from kons.compilation import compiled, inner, matrix_at
 from kons.core.conformal import take_score
 from kons.core.quadratic_loops import factor_rows, solve_rows
 
@@ -233,6 +233,10 @@ def follow(
 
     Of those before, s is given. Returns how many were learned.
     """
+    # Views that nobody counts: counting references would take as long as the arithmetic.
+    memory = matrix_at(memory.ctypes.data, 1, len(memory))[0]
+    scores = matrix_at(scores.ctypes.data, 1, len(scores))[0]
+    rows = matrix_at(rows.ctypes.data, *rows.shape)
     parts, learned = _parts(memory, sizes), 0
     for t in range(asked, len(rows) + 1):
         while learned < t - late:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Matrix, ReadMatrix, ReadVector, Vector
-from kons.compilation import compiled, inner
+from kons.compilation import compiled, inner, matrix_at
 from kons.learners.events import EventLog
 from kons.state import Array, Count, Inner, Part, Sizes, fields
 from kons.stored import Stored
@@ -54,8 +54,6 @@ OUT, OUT_STILL, FROZEN, MISSING, TARGET_OUT, TARGET_OUT_STILL, NEW_CLASS, HAS_TU
 # What a feature is: nothing that is watched, a number, or whether its column is missing.
 NOTHING, NUMBER, GAP = 0, 1, 2
 
-#: Single rows that are looked at together.
-HELD = 64
 RANGE_BLOCK, RANGE_FROM, BEYOND = 256, 512, 0.5
 SUSTAINED = 20
 LEAST_CHANCE, LEAST_RUN = math.log(1e-9), 20
@@ -75,7 +73,7 @@ Told = tuple[int, int, int, float]
 class Watch(Part):
     """The statistics of all columns, of the target and of the loss, and the events noticed so far.
 
-    Some 10 nanoseconds a value. Memory: 13 numbers a column, and 64 rows that wait.
+    Some 10 nanoseconds a value. Memory: 13 numbers a column.
     """
 
     STATE = fields(
@@ -90,11 +88,8 @@ class Watch(Part):
         self.statistics: Matrix = np.zeros((2, PER_COLUMN))
         self.log = EventLog()
         self._out: Matrix = np.empty((0, 4))
-        #: Single rows wait here for others, as bytes, with their target and loss: one call for some of them.
-        self.held: list[tuple[bytes, float, float]] = []
-        #: Features that are watched, or known not to be, and whether targets are numbers; None: not known.
+        #: Features that are watched, or known not to be.
         self.width = 0
-        self.numeric: bool | None = None
 
     @property
     def columns(self) -> Matrix:
@@ -123,13 +118,6 @@ class Watch(Part):
             self.rows, done = self.rows + after - done, after
             found += self._found(count)
         return found
-
-    def learn_held(self, labelled: bool) -> tuple[Matrix, Vector, list[Told]]:
-        """The rows that waited, their targets, and what :meth:`learn` finds in them."""
-        held, self.held = self.held, []
-        rows, numbers, losses = zip(*held, strict=True)
-        X, targets = np.frombuffer(b"".join(rows)).reshape(len(rows), -1), np.array(numbers)
-        return X, targets, self.learn(X, targets, np.array(losses), labelled)
 
     def _room(self) -> Matrix:
         """For what is found in some rows, or in one at least."""
@@ -347,6 +335,8 @@ def _watch(
     The last line of ``out`` says which row comes next.
     """
     count = 0
+    columns = matrix_at(columns.ctypes.data, *columns.shape)
+    X = matrix_at(X.ctypes.data, *X.shape)
     for t in range(start, len(X)):
         if count + 2 * len(columns) + 8 > len(out):
             out[-1, 0] = t
