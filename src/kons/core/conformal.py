@@ -74,13 +74,11 @@ def tail_of(scores: Vector, level: float) -> float:
 @inner
 def place(ordered: ReadVector, filled: int, value: float) -> int:
     """How many of the first ``filled`` numbers, which are in order, are below the value."""
-    low, high = 0, filled
-    while low < high:
-        middle = (low + high) // 2
-        if ordered[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
+    low, left = 0, filled
+    while left > 0:  # by halves, and without a branch that cannot be foreseen
+        half = (left + 1) // 2
+        low += half if ordered[low + half - 1] < value else 0
+        left -= half
     return low
 
 

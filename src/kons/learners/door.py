@@ -344,7 +344,7 @@ def _predicting_one(verb: Any, ask: Any) -> Any:
                 answer = verb(self, self._encoder.look_one(x))
             else:
                 return ask(self, x)
-            if self.watch is not None and not self._tells_afterwards:
+            if self.watch is not None and not self._tells_afterwards():
                 # Where no copy of the learner looks: it is nothing that was learned.
                 self._turn.asked = _remembered(x), answer, self.rows_noted
             return answer
@@ -404,7 +404,7 @@ def _learning_one(verb: Any) -> Any:
             self._learn_and_follow(verb, x, y)
             return
         turn, prediction, before, seen = self._turn, self._answer, self.rows_noted, self.rows_seen
-        if before and self._tells_afterwards and prediction is None and not self._followed_elsewhere:
+        if prediction is None and not self._followed_elsewhere and self._tells_afterwards(y):
             try:
                 verb(self, x, y)
             finally:  # whatever stopped it behind that

@@ -156,6 +156,10 @@ class KnowsItsErrors(Learner):
         """How new rows are, where that is in its traces, too; None: not told."""
         return None
 
+    def _tells_afterwards(self, y: Any = 0.0) -> bool:
+        """Whether it says, behind a row with this target, what it had predicted of it."""
+        return False
+
     def _said(self) -> tuple[float, float]:
         """Prediction and novelty of the row that was just learned."""
         raise NotImplementedError
@@ -192,7 +196,7 @@ class KnowsItsErrors(Learner):
         if self._followed_elsewhere:
             verb(self, x, y)
             return
-        note = None if self._tells_afterwards else self._note(x)
+        note = None if self._tells_afterwards(y) else self._note(x)
         self._learn_quietly(verb, x, y, note)
 
     def _learn_quietly(self, verb: Any, x: Any, y: Any, note: Vector | None, late: int | None = None) -> None:

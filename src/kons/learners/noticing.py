@@ -108,10 +108,7 @@ class NoticesEvents(KnowsItsErrors):
         if self.inside or self.rows_noted != before:
             return
         self._look_at_held()
-        if self.row_sample is None and self.samples_rows:
-            self.row_sample = RowSample()
-        if self.watch is None:
-            self.watch = Watch()
+        self._begin_to_look()
         targets = np.asarray(self._as_codes(y), dtype=np.float64)
         if targets.ndim == 2 and not self.outputs:  # a number in brackets
             targets = np.ascontiguousarray(targets[:, 0])
@@ -120,6 +117,14 @@ class NoticesEvents(KnowsItsErrors):
             self.row_sample.learn(rows, targets)
         one = targets if targets.ndim == 1 else np.full(len(targets), np.nan)
         self._watch_rows(rows, one, self._losses(predictions, targets))
+
+    def _begin_to_look(self, width: int = 0) -> None:
+        if self.row_sample is None and self.samples_rows:
+            self.row_sample = RowSample()
+        if self.watch is None:
+            self.watch = Watch()
+            if width:
+                self.watch.plan(*self._roles(width))
 
     def _losses(self, predictions: Any, targets: Any) -> Vector:
         """Squared errors, 0/1 errors of labels; NaN where nothing was predicted."""
@@ -161,7 +166,7 @@ class NoticesEvents(KnowsItsErrors):
         """As :meth:`_note_rows`, of one row, in a microsecond or two."""
         x = np.asarray(x, dtype=np.float64).ravel()
         target = float(y) if isinstance(y, float) and not self.labelled else self._as_target(y)
-        if self.watch is None or len(x) != self.watch.width or type(target) not in (float, int):
+        if type(target) not in (float, int) or (self.watch is not None and len(x) != self.watch.width):
             self._note_rows([x], [y], before, [prediction])
             return
         loss = math.nan
@@ -181,7 +186,10 @@ class NoticesEvents(KnowsItsErrors):
 
     def _hold(self, x: Any, *told: float) -> None:
         """Let a row wait for others."""
-        record = self._record = self._record or Record(len(x))
+        record = self._record
+        if record is None:
+            self._begin_to_look(len(x))
+            record = self._record = Record(len(x))
         record.add(x, *told)
         if record.count == TOGETHER or self.on_event is not None:
             self._look_at_held()

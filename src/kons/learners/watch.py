@@ -169,9 +169,7 @@ def _number(x: ReadVector, j: int, row: int, snapshot: bool, state: Vector, out:
         state[LEAST], state[MOST] = value, value
     state[LEAST], state[MOST], state[LAST] = min(state[LEAST], value), max(state[MOST], value), value
     state[VALUES] += 1.0
-    # Without the run itself, of so many repeats.
-    usual = (state[REPEATS] - state[RUN] + 1.0) / (state[VALUES] - state[RUN] + 1.0)
-    return _run(usual, row, FROZEN, j, state, out, count)
+    return _run(1.0, row, FROZEN, j, state, out, count)
 
 
 @inner
@@ -191,15 +189,18 @@ def _gap(missing: float, j: int, row: int, state: Vector, out: Matrix, count: in
     state[REPEATS] += 1.0 if state[RUN] > 0.0 else 0.0
     state[RUN] += 1.0
     state[VALUES] += 1.0
-    usual = (state[REPEATS] - state[RUN] + 2.0) / (state[VALUES] - state[RUN] + 2.0)
-    return _run(usual, row, MISSING, j, state, out, count)
+    return _run(2.0, row, MISSING, j, state, out, count)
 
 
 @inner
-def _run(usual: float, row: int, kind: int, j: int, state: Vector, out: Matrix, count: int) -> int:
+def _run(prior: float, row: int, kind: int, j: int, state: Vector, out: Matrix, count: int) -> int:
     """Tell of a run once, where it is far longer than usual repeats and earlier runs make likely."""
     run = state[RUN]
-    if state[TOLD] != 0.0 or run < max(LEAST_RUN, 2.0 * state[LONGEST]) or usual >= 1.0:
+    if run < LEAST_RUN or run < 2.0 * state[LONGEST] or state[TOLD] != 0.0:
+        return count
+    # Without the run itself, of so many repeats.
+    usual = (state[REPEATS] - run + prior) / (state[VALUES] - run + prior)
+    if usual >= 1.0:
         return count
     if run * math.log(usual) >= LEAST_CHANCE:
         return count
