@@ -88,6 +88,8 @@ class NoticesEvents(KnowsItsErrors):
 
     def _look_at_held(self) -> None:
         if self._record is None or not self._record.count:
+            if self.watch is not None and self._followed is not None and self._followed.told:
+                self._noticed([], np.empty((0, 0)), self.watch.rows)
             return
         rows, (targets, predictions, novelties, losses) = self._record.take()
         told = ~np.isnan(predictions)  # of the others errors were followed at once
@@ -157,10 +159,20 @@ class NoticesEvents(KnowsItsErrors):
             owner = () if feature < 0 else (feature if encoder is None else encoder.owners[feature],)
             found.append((row, *FOUND[kind], owner, size))
         found += [(row, kind, "alarm", (), size) for row, kind, size in self._model_events(first)]
+        found += self._doubtful_rows()
         if encoder is not None and encoder.new_levels:
             found += self._new_levels()
         if found:
             self._notice(found, rows, first)
+
+    def _doubtful_rows(self) -> list[tuple[Any, ...]]:
+        """What the errors tell of rows that were learned since."""
+        errors, found = self._followed, []
+        if errors is not None and self.watch is not None:
+            told, errors.told = errors.told, ()
+            for first, each in told:
+                found += [(first + row, *rest) for row, *rest in self.watch.doubts(each)]
+        return found
 
     def _note_one(self, x: Any, y: Any, before: int, prediction: Any) -> None:
         """As :meth:`_note_rows`, of one row, in a microsecond or two."""
@@ -206,7 +218,8 @@ class NoticesEvents(KnowsItsErrors):
         """Note events in the order of their rows; these are those of the rows from ``first`` on."""
         assert self.watch is not None
         for row, kind, severity, columns, size in sorted(found, key=lambda e: (e[0], e[1] == LEVEL, e[1])):
-            time, size = self._moment_of(rows[row - first]), float(f"{size:.4g}")  # not its rounding
+            at, size = max(row - first, 0), float(f"{size:.4g}")  # not its rounding
+            time = self._moment_of(rows[at]) if at < len(rows) else None
             event = Event(row, time, kind, severity, columns, size, KINDS[kind], 1, row)
             self._new_events = (*self._new_events, self.watch.log.add(event))
 

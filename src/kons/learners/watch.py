@@ -11,6 +11,8 @@ cut into blocks. With t counted from 0:
   ratio of twice the mean, summed, S = max(0, S + ratio), noticed above :data:`TURNED`. A squared error is
   taken as a Gamma variable of the shape a = m^2/variance that it has, whose ratio is
   ``a (e/(2m) - log 2)``; the error of a label as a coin of twice the chance.
+- *coverage*: whether the target lay outside of the interval of 90 %: the log-likelihood ratio of three times as
+  many, summed as of *turned*, noticed above :data:`LOST`.
 - *crept*: the mean of 1,024 rows beside the lowest of as many before; noticed above 1.25 times, and five
   standard errors.
 """
@@ -24,6 +26,8 @@ import numpy as np
 
 from kons.arrays import Matrix, ReadMatrix, ReadVector, Vector
 from kons.compilation import compiled, inner, matrix_at
+from kons.core.residual_scale import NOVELTY_HIGH
+from kons.core.residual_scale import OUTSIDE as MISSED
 from kons.learners.events import EventLog
 from kons.state import Array, Count, Inner, Part, Sizes, fields
 from kons.stored import Stored
@@ -37,7 +41,7 @@ LOW, HIGH, LEAST, MOST, OUTSIDE, TOLD, PER_COLUMN = range(7, 14)
 TARGETS, TARGET_LOW, TARGET_HIGH, TARGET_LEAST, TARGET_MOST, TARGET_OUTSIDE, CLASSES = range(7)
 MEAN_WEIGHT, MEAN_SUM, MEAN_SQUARES, BLOCK_COUNT, BLOCK_SUM, BLOCK_SQUARES = range(7, 13)
 LAG_COUNT, LAG_SUM, LAG_SQUARES, CUSUM, SILENT, LONG_COUNT, LONG_SUM, LONG_SQUARES = range(13, 21)
-BEST_MEAN, BEST_ERROR, BEST_KNOWN = range(21, 24)
+BEST_MEAN, BEST_ERROR, BEST_KNOWN, UNCOVERED = range(21, 25)
 #: Kinds and severities in the order of their codes.
 FOUND = (
     ("out of range", "info"),
@@ -62,6 +66,8 @@ NEW_CLASS_FROM = 100
 BLOCK, REMEMBERED, ENOUGH = 64, 512.0, 128.0
 #: The log-likelihood ratio that is noticed, and the rows that it is silent for afterwards.
 TURNED, SILENCE = 9.0, 200
+#: The same of targets outside of their intervals: eleven in a row, or one in three for 70 rows.
+LOST = 12.0
 LARGEST_RATIO, LEAST_RATE = 20.0, 0.005
 CREPT, CREEP_RATIO, CREEP_ERRORS = 1024, 1.25, 5.0
 
@@ -118,6 +124,15 @@ class Watch(Part):
             self.rows, done = self.rows + after - done, after
             found += self._found(count)
         return found
+
+    def doubts(self, told: Matrix) -> list[tuple[int, str, str, tuple[Any, ...], float]]:
+        """Of rows learned, what :class:`kons.learners.predictive.Intervals` tells: which of them are events."""
+        lost = np.zeros(len(told))
+        _cover(np.ascontiguousarray(told[:, MISSED]), self.numbers, lost)
+        events = [(int(row), "coverage lost", "alarm", (), float(lost[row])) for row in np.flatnonzero(lost)]
+        novelties = told[:, NOVELTY_HIGH]
+        new = np.flatnonzero(novelties)
+        return events + [(int(row), "novelty high", "info", (), float(novelties[row])) for row in new]
 
     def _room(self) -> Matrix:
         """For what is found in some rows, or in one at least."""
@@ -317,6 +332,16 @@ def _row(
             count = _gap(x[j], j, row, state, out, count)
     count = _target(row, y, labelled, snapshot, numbers, out, count)
     return _loss(row, loss, labelled, numbers, out, count) if loss == loss else count
+
+
+@compiled
+def _cover(outside: Vector, numbers: Vector, lost: Vector) -> None:
+    """Where three times as many targets lie outside of intervals of 90 % as should, summed; and how much."""
+    for t in range(len(outside)):
+        gain = outside[t] * math.log(3.0) + (1.0 - outside[t]) * math.log(0.7 / 0.9)
+        numbers[UNCOVERED] = max(0.0, numbers[UNCOVERED] + gain)
+        if numbers[UNCOVERED] > LOST:
+            lost[t], numbers[UNCOVERED] = numbers[UNCOVERED], 0.0
 
 
 @compiled
