@@ -170,8 +170,9 @@ class NoticesEvents(KnowsItsErrors):
         errors, found = self._followed, []
         if errors is not None and self.watch is not None:
             told, errors.told = errors.told, ()
+            earlier = self.watch.rows - errors.followed  # before any class was known
             for first, each in told:
-                found += [(first + row, *rest) for row, *rest in self.watch.doubts(each)]
+                found += [(earlier + first + row, *rest) for row, *rest in self.watch.doubts(each)]
         return found
 
     def _note_one(self, x: Any, y: Any, before: int, prediction: Any) -> None:

@@ -107,6 +107,9 @@ class _Held(Array):
 class _Remembers(Part):
     """Scores of which the last count, as many as its learner remembers rows; and those kept back."""
 
+    _scores: NDArray[np.float64]
+    _held: NDArray[np.float64]
+
     def __init__(self, forgetting: float, most: int) -> None:
         #: Of the scale and its means, a row.
         self.forgetting = min(forgetting, LONGEST_MEMORY)
@@ -115,6 +118,11 @@ class _Remembers(Part):
         self.window = min(max(remembered, SHORTEST_WINDOW), most)
         #: Rows learned, by the number of the first, and what there is to tell of each: who reads empties this.
         self.told: tuple[tuple[int, Matrix], ...] = ()
+
+    @property
+    def followed(self) -> int:
+        """How many rows there were, those among them that are kept back."""
+        return int(self._scores.flat[KNOWN]) + len(self._held)
 
     def _tell(self, first: int, told: Matrix) -> None:
         self.told = (*self.told[-MOST_TOLD:], (first, told))
