@@ -115,6 +115,7 @@ def test_events_are_written_and_may_fail_a_run(tmp_path, capsys):
     for asked, words in (
         (["--events", "new/predictions.csv", "--out", "new"], "is a name of the run"),
         (["--events", "sensor.csv"], "is the file that is read"),
+        (["--fail-on", "turned", "--effort", "tiny"], "looks for no events"),
     ):
         assert main([*run[:4], "--quiet", *asked]) == 2
         assert words in capsys.readouterr().err

@@ -362,17 +362,9 @@ def test_a_row_that_is_far_newer_than_all_of_late_is_told():
 
 
 def novel_by(rows, targets):
-    """The novelty of row 600, over the largest of those before, which fades by 0.002 a row, from row 64 on."""
+    """The novelty of row 600, over the largest from row 64 on, which fades by 0.002 a row."""
     novelties = sharp().advance(rows, targets).novelty
     largest = 0.0
     for row in range(64, 600):
         largest = max(0.998 * largest, novelties[row])
     return novelties[600] / largest
-
-
-def test_a_tiny_model_is_watched():
-    model = AutoKONS(effort="tiny")
-    rows = X[:700].copy()
-    rows[600:, 1] = 0.25
-    model.advance(rows, Y[:700])
-    assert [(event.row, event.kind) for event in model.events if event.kind == "frozen"] == [(620, "frozen")]

@@ -60,8 +60,8 @@ PERIOD = 16
 EARLY = 64
 # A row is told to be new from so many rows on, and where it is so many times as new as any of late.
 NOVEL_FROM, NOVEL = 512.0, 4.0
-#: What there is to tell of a row, a place each: its novelty over the largest of late, or 0; of how many targets
-#: it lay outside of intervals of 90 %.
+#: What there is to tell of a row, a place each: its novelty over the largest of late, or 0; how many of its
+#: targets lay outside of intervals of 90 %.
 NOVELTY_HIGH, OUTSIDE = range(2)
 # The scale of a residual, before there was any.
 UNKNOWN = 1e-290

@@ -116,7 +116,7 @@ class _Remembers(Part):
         remembered = REMEMBERED if forgetting == 1.0 else round(1.0 / (1.0 - forgetting))
         #: Scores that count.
         self.window = min(max(remembered, SHORTEST_WINDOW), most)
-        #: Rows learned, by the number of the first, and what there is to tell of each: who reads empties this.
+        #: Rows learned, by the number of the first, and what there is to tell of each, until it is read.
         self.told: tuple[tuple[int, Matrix], ...] = ()
 
     @property

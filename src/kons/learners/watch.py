@@ -11,8 +11,8 @@ cut into blocks. With t counted from 0:
   ratio of twice the mean, summed, S = max(0, S + ratio), noticed above :data:`TURNED`. A squared error is
   taken as a Gamma variable of the shape a = m^2/variance that it has, whose ratio is
   ``a (e/(2m) - log 2)``; the error of a label as a coin of twice the chance.
-- *coverage*: whether the target lay outside of the interval of 90 %: the log-likelihood ratio of three times as
-  many, summed as of *turned*, noticed above :data:`LOST`.
+- *coverage*: whether the target lay outside of the interval of 90 %: the log-likelihood ratio of three times
+  as many, summed as of *turned*, noticed above :data:`LOST`.
 - *crept*: the mean of 1,024 rows beside the lowest of as many before; noticed above 1.25 times, and five
   standard errors.
 """
@@ -126,7 +126,7 @@ class Watch(Part):
         return found
 
     def doubts(self, told: Matrix) -> list[tuple[int, str, str, tuple[Any, ...], float]]:
-        """Of rows learned, what :class:`kons.learners.predictive.Intervals` tells: which of them are events."""
+        """Which rows are events, by what :mod:`kons.learners.predictive` tells of each."""
         lost = np.zeros(len(told))
         _cover(np.ascontiguousarray(told[:, MISSED]), self.numbers, lost)
         events = [(int(row), "coverage lost", "alarm", (), float(lost[row])) for row in np.flatnonzero(lost)]

@@ -174,7 +174,7 @@ class Run:
                 settings = replace(settings, delay=late)
         if (settings.events is not None or settings.fail_on) and getattr(learner, "inside", True):
             raise ConfigurationError(
-                f"{as_learner(learner).core.name} looks for no events: learners of kons do, on rows of numbers: "
+                f"{as_learner(learner).core.name} looks for no events here (auto does from effort low on): "
                 "leave out --events and --fail-on."
             )
         stream.live = not stream.resumable

@@ -163,6 +163,7 @@ class AutoKONS(StreamConsumer):
         spent = effort_of(effort)
         self.effort = effort
         # In 100 kB there is no room for statistics of all columns.
+        self.inside = effort == "tiny"
         self._scores_kept = spent.errors
         self.max_atoms = require_integer(
             spent.max_atoms if max_atoms is None else max_atoms, "max_atoms", at_least=2
