@@ -208,7 +208,8 @@ class KnowsItsErrors(Learner):
             self._followed_elsewhere = False
             if self.rows_seen != before:
                 if note is None:
-                    self._follow_numbers(*np.array(self._said())[:, None], y)
+                    prediction, novelty = self._said()
+                    self._follow_numbers([prediction], [novelty], y)
                 else:
                     self._follow_note(note, y, (self.delay or 0) if late is None else late)
 
