@@ -274,7 +274,13 @@ def fit_neighbours(
 @compiled
 def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, scatters: Matrix) -> None:
     for i in range(len(U)):
-        predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i])
+        alike = i > 0
+        for c in range(U.shape[1]):
+            alike = alike and U[i, c] == U[i - 1, c]
+        if alike:  # as sets of columns in reasons, where a column does not count
+            predictions[i], scatters[i] = predictions[i - 1], scatters[i - 1]
+        else:
+            predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i])
 
 
 @compiled
