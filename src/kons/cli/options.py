@@ -13,8 +13,8 @@ from kons.cli.values import names
 
 __all__ = [
     "DASH", "Certifying", "Columns", "Continue", "Counting", "Effort", "Evaluating", "FewRows", "Flag",
-    "Forecasting", "Id", "Json", "Learning", "Model", "Names", "Natural", "Positive", "Quiet", "Reading", "Serving", "Source",
-    "Target", "Texts", "asked",
+    "Forecasting", "Id", "Json", "Learning", "Model", "Names", "Natural", "Positive", "Quiet", "Reading",
+    "Serving", "Source", "Target", "Texts", "asked",
 ]  # fmt: skip
 
 # Standard input is "-", which looks like an option; no argument can hold a zero byte.

@@ -1,4 +1,4 @@
-"""``kons serve`` and ``kons replay``: a model that learns while it is asked, from its folder and back into a file."""
+"""``kons serve`` and ``kons replay``: a model that learns while it is asked, and what its log comes to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from kons.files import write_bytes
 from kons.recipes.registry import recipe_of
 
 __all__ = ["replayed", "start"]
-
 
 
 def start(
@@ -38,7 +37,9 @@ def start(
 
     token, read_token = _token(token_file, "KONS_TOKEN"), _token(read_token_file, "KONS_READ_TOKEN")
     if read_token is not None and token is None:
-        raise ConfigurationError("--read-token-file: a token for reading only needs one for the rest, --token-file.")
+        raise ConfigurationError(
+            "--read-token-file: a token for reading only needs one for the rest, --token-file."
+        )
     require_safe(host, token)
     listening = bind(host, port)
     try:
@@ -46,9 +47,8 @@ def start(
         chosen = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
 
-        def tell(_: Any) -> None:
-            # For programs as well: where it listens.
-            print(f"kons serve: http://{shown}:{chosen}/ serves {as_word(path)}", flush=True)
+        def tell(what: str) -> None:
+            print(f"kons serve: {what}", flush=True)  # programs read it, too
 
         serve(
             folder,
@@ -57,7 +57,8 @@ def start(
             read_token=read_token,
             names=tuple(names or ()),
             most_bytes=body,
-            announce=tell,
+            listens=lambda: tell(f"http://{shown}:{chosen}/ serves {as_word(path)}"),
+            ready=lambda records: tell(f"ready, {records:,} records so far"),
             most_waiting=queue,
             snapshot_every=snapshot_every,
             keep_log=keep_log,
@@ -90,7 +91,9 @@ def _folder(path: Path, model: Path | None, asked: dict[str, Any]) -> Any:
     given = {name: value for name, value in asked.items() if value is not None and value != {}}
     if is_service(path):
         if model is not None:
-            raise ConfigurationError(f"--model: {path} goes on with the model that it has; leave it out, or begin anew.")
+            raise ConfigurationError(
+                f"--model: {path} goes on with the model that it has; leave it out, or begin anew."
+            )
         folder = ServiceFolder.open(path)
         begun = msgspec.to_builtins(folder.settings)
         for name, value in given.items():
@@ -102,10 +105,13 @@ def _folder(path: Path, model: Path | None, asked: dict[str, Any]) -> Any:
                 )
         return folder
     if model is not None and (one := [name for name in ("learner", "parameters", "task") if name in given]):
-        raise ConfigurationError(f"--model has its own learner: leave out --{one[0].replace('parameters', 'set')}.")
+        raise ConfigurationError(
+            f"--model has its own learner: leave out --{one[0].replace('parameters', 'set')}."
+        )
     if model is None and "target" not in given:
         raise ConfigurationError(
-            f"{path} is no service yet: say what it begins with, --model MODEL, or --target COLUMN to begin with nothing."
+            f"{path} is no service yet: say what it begins with, --model MODEL, or with nothing, --target "
+            "COLUMN."
         )
     recipe_of(given.get("learner", "auto"))
     settings = msgspec.convert(given, Settings)
@@ -126,7 +132,9 @@ def _token(file: Path | None, variable: str) -> str | None:
 
 def _checked(token: str, where: str) -> str:
     if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
-        raise ConfigurationError(f"the token of {where} is too short or odd: expected 16 letters and digits or more.")
+        raise ConfigurationError(
+            f"the token of {where} is too short or odd: expected 16 letters and digits or more."
+        )
     return token
 
 

@@ -1,4 +1,4 @@
-"""A model that is served and learns: HTTP in front, one writer behind it, and a log from which it can be made.
+"""A model that is served and learns: HTTP in front, one writer behind it, and a log that it is made of.
 
 ::
 
@@ -10,5 +10,6 @@
     identifiers        what was answered, so that the same request again changes nothing
     monitor, facts     how it is doing, beside the baselines; metrics, page: shown
 
-Needs the extra ``serve``. :mod:`kons.serve.server` puts it together, ``kons serve`` starts it; docs/serving.md.
+Needs the extra ``serve``. :mod:`kons.serve.server` puts it together, ``kons serve``
+starts it; docs/serving.md.
 """

@@ -161,11 +161,16 @@ class Service:
 
     async def _page(self, _: Request) -> Response:
         text, policy = live_page()
-        heads = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
+        heads = {
+            "Content-Security-Policy": policy,
+            "X-Content-Type-Options": "nosniff",
+            "Cache-Control": "no-cache",
+        }
         return Response(text, media_type="text/html", headers=heads)
 
     async def _body(self, request: Request) -> bytes:
-        return await _in_time(body_of(request.receive, self.most_bytes))
+        body: bytes = await _in_time(body_of(request.receive, self.most_bytes))
+        return body
 
 
 class _Records:
@@ -199,7 +204,9 @@ class _Records:
 
     async def _stream(self, receive: Any, send: Any) -> None:
         """A line for every line, in order, as long as lines come."""
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", LINES.encode())]})
+        await send(
+            {"type": "http.response.start", "status": 200, "headers": [(b"content-type", LINES.encode())]}
+        )
         left, more = b"", True
         while more:
             message = await receive()
@@ -212,7 +219,9 @@ class _Records:
             if len(left) > self._service.most_bytes:
                 lines, more = [*lines, left], False  # refused as too long
             for first in range(0, len(lines), TOGETHER):
-                told = await self._of_lines([line for line in lines[first : first + TOGETHER] if line.strip()])
+                told = await self._of_lines(
+                    [line for line in lines[first : first + TOGETHER] if line.strip()]
+                )
                 await _in_time(send({"type": "http.response.body", "body": told, "more_body": True}))
         await send({"type": "http.response.body", "body": b""})
 
@@ -304,7 +313,9 @@ def _item(answer: Any) -> dict[str, Any]:
 
 def _json(value: Any) -> Response:
     # Infinity and NaN become null.
-    return Response(msgspec.json.encode(value), media_type="application/json", headers={"Cache-Control": "no-store"})
+    return Response(
+        msgspec.json.encode(value), media_type="application/json", headers={"Cache-Control": "no-store"}
+    )
 
 
 class _ProblemResponse(Response):

@@ -22,7 +22,11 @@ PREDICTED = {
     "novelty": {"type": ["number", "null"]},
     "row": {"type": "integer", "description": "rows learned before"},
 }
-LEARNED = {"id": ID, "already": {"type": "boolean"}, "row": {"type": "integer", "description": "rows learned"}}
+LEARNED = {
+    "id": ID,
+    "already": {"type": "boolean"},
+    "row": {"type": "integer", "description": "rows learned"},
+}
 #: Of those that take records: what an item holds, what it has to, and what the answer holds.
 RECORDS = {
     "predict": ("predict a row, which then waits for its label", {"id": ID, "x": ROW}, ["x"], PREDICTED),
@@ -57,7 +61,10 @@ def openapi() -> dict[str, Any]:
                 "summary": about,
                 "description": "One item, a list, or application/x-ndjson: lines in, lines out.",
                 "requestBody": {"content": _either(one)},
-                "responses": {"200": {"description": "done", "content": _either(told, each)}, "default": PROBLEM},
+                "responses": {
+                    "200": {"description": "done", "content": _either(told, each)},
+                    "default": PROBLEM,
+                },
             }
         }
     for path, (method, about, kind) in OTHERS.items():
@@ -68,4 +75,7 @@ def openapi() -> dict[str, Any]:
 
 def _either(one: dict[str, Any], of_many: dict[str, Any] | None = None) -> dict[str, Any]:
     many = {"type": "array", "items": of_many or one}
-    return {"application/json": {"schema": {"oneOf": [one, many]}}, "application/x-ndjson": {"schema": of_many or one}}
+    return {
+        "application/json": {"schema": {"oneOf": [one, many]}},
+        "application/x-ndjson": {"schema": of_many or one},
+    }

@@ -4,8 +4,9 @@
 
     state = fold(snapshot, records behind it)
 
-The service, its start after a crash and ``kons replay`` all apply the same records in the same order, one by
-one; nothing else that they do changes a bit of the learner. What is refused changed nothing, and is not logged.
+The service, its start after a crash and ``kons replay`` all apply the same records in the same order, one
+by one; nothing else that they do changes a bit of the learner. What is refused changed nothing, and is not
+logged.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def make(self, task: str) -> Any:
         """The learner that learns from nothing."""
-        return for_task("classification" if task == "classification" else "regression", self.learner, **self.parameters)
+        return for_task(
+            "classification" if task == "classification" else "regression", self.learner, **self.parameters
+        )
 
 
 class Fold:
@@ -124,6 +127,7 @@ class Fold:
             self._undecided.pop(id, None)
 
     def _predict(self, record: Record) -> tuple[dict[str, Any], bool]:
+        assert record.id is not None
         id, x = record.id, self._point(record.x)
         digest, known = digest_of(record.x), self.ids.find(id)
         if known is not None:
@@ -147,7 +151,9 @@ class Fold:
         if self._undecided is not None:
             return told | {"prediction": None, "novelty": None}
         if learner.labelled and not learner.lacks("predict_proba_one"):
-            told["probabilities"] = {_name(label): share for label, share in learner.predict_proba_one(x).items()}
+            told["probabilities"] = {
+                _name(label): share for label, share in learner.predict_proba_one(x).items()
+            }
         elif not learner.labelled and not learner.lacks("predict_interval_one"):
             ends = learner.predict_interval_one(x, self.settings.level)
             told["interval"] = ends.tolist() if np.isfinite(ends).all() else None
@@ -156,6 +162,7 @@ class Fold:
         return told
 
     def _label(self, record: Record) -> tuple[dict[str, Any], bool]:
+        assert record.id is not None
         id, y, known = record.id, record.y, self.ids.find(record.id)
         if known is not None and known.y is not None:
             return self._again(id, y, known), False
@@ -194,16 +201,18 @@ class Fold:
 
     def _again(self, id: Any, y: Any, known: Answered) -> dict[str, Any]:
         if known.y != y:
-            raise Problem(409, f"the label of {id!r} was {known.y!r}, now {y!r}: what was learned cannot be taken back.")
+            raise Problem(
+                409, f"the label of {id!r} was {known.y!r}, now {y!r}: what was learned cannot be taken back."
+            )
         return {"id": id, "already": True, "row": self.learner.rows_seen}
 
     def _unknown(self, id: Any, known: Answered | None) -> str:
         queue = self.learner.queue
         if known is not None:
-            return f"{id!r} made room for other rows that wait, as {queue.dropped:,} did (--pending {queue.most:,})."
+            return f"{id!r} made room for others, as {queue.dropped:,} did (--pending {queue.most:,})."
         return (
-            f"no row waits under the id {id!r}: it was not asked, or longer ago than is remembered (--remember "
-            f"{self.settings.remember:,} ids, --days {self.settings.days:g})."
+            f"no row waits under the id {id!r}: it was not asked, or longer ago than is remembered "
+            f"(--remember {self.settings.remember:,} ids, --days {self.settings.days:g})."
         )
 
     def explain(self, x: Any, label: Any, similar: int) -> dict[str, Any]:
@@ -231,7 +240,7 @@ class Fold:
         if len(known) + len(new) > self.settings.columns:
             raise Problem(
                 422,
-                f"the column {new[0]!r} is one more than the {self.settings.columns:,} there may be (--columns).",
+                f"the column {new[0]!r} is more than the {self.settings.columns:,} there may be (--columns).",
                 column=new[0],
             )
         return x
@@ -297,7 +306,7 @@ class Fold:
             fold.number, fold.counts, fold.noticed = plain["number"], plain["counts"], plain["noticed"]
             fold.events.extend((number, event) for number, event in plain["events"])
             undecided = plain["undecided"]
-            fold._undecided = None if undecided is None else {id: x for id, x in undecided}
+            fold._undecided = None if undecided is None else dict(undecided)
             fold.monitor.load(tree["baselines"], plain["monitor"])
             fold.ids.load(plain["ids"])
         except (KeyError, TypeError, ValueError, AttributeError, msgspec.MsgspecError) as error:

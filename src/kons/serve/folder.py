@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,9 @@ class ServiceFolder:
                 raise ValueError("another kind or version")
             self.settings = msgspec.convert(document, Settings, strict=True)
         except (KeyError, ValueError) as error:
-            raise FileError(f"{self.path / SERVICE} is not as kons serve has written it ({error}).") from error
+            raise FileError(
+                f"{self.path / SERVICE} is not as kons serve has written it ({error})."
+            ) from error
         said = about(self.path / START) if (self.path / START).exists() else {}
         facts = {name: said[name] for name in ("plan", "learner") if name in said}
         self.about = facts | {"target": self.settings.target}
@@ -93,7 +96,9 @@ class ServiceFolder:
 
     # ---- reading
 
-    def fold(self, progress: Progress = lambda _: None, *, from_start: bool = False) -> tuple[Fold, Segment | None]:
+    def fold(
+        self, progress: Progress = lambda _: None, *, from_start: bool = False
+    ) -> tuple[Fold, Segment | None]:
         """The state that it is in: the last snapshot, or with ``from_start`` the beginning, and the log.
 
         And the last segment, read to its end.
@@ -110,7 +115,9 @@ class ServiceFolder:
         for path in paths[max(len(behind) - 1, 0) :]:
             last = Segment(path, last=path is paths[-1])
             if last.first > fold.number:
-                raise FileError(f"{path}: records {fold.number:,} to {last.first - 1:,} before it are missing.")
+                raise FileError(
+                    f"{path}: records {fold.number:,} to {last.first - 1:,} before it are missing."
+                )
             self._apply(fold, last)
             progress(fold.number)
         self.torn = 0 if last is None else last.torn
@@ -129,8 +136,8 @@ class ServiceFolder:
 
     def _other(self, segment: Segment, number: int, what: str) -> FileError:
         return FileError(
-            f"{segment.path}, record {number:,} cannot be applied again ({what}): was the folder put together "
-            "from two, or written by another version of kons?"
+            f"{segment.path}, record {number:,} cannot be applied again ({what}): was the folder put "
+            "together from two, or written by another version of kons?"
         )
 
     def _begun(self, *, from_start: bool) -> Fold:
@@ -172,7 +179,7 @@ class ServiceFolder:
         if keep_log:
             return
         paths = segments(self.path / LOG)
-        for path, following in zip(paths, paths[1:], strict=False):
+        for path, following in itertools.pairwise(paths):
             if int(following.stem) <= number:
                 with contextlib.suppress(OSError):  # it is in nobody's way
                     path.unlink()
@@ -192,6 +199,6 @@ def _require_servable(path: Path) -> None:
     plan = said.get("plan")
     if isinstance(plan, dict) and (plan.get("lags") or plan.get("horizon")):
         raise ConfigurationError(
-            f"--model {path} looks at earlier rows of its file (--lag, --horizon), which a request does not have: "
-            "learn without them; auto looks at the last labels by itself."
+            f"--model {path} looks at earlier rows of its file (--lag, --horizon), which a request does not "
+            "have: learn without them; auto looks at the last labels by itself."
         )

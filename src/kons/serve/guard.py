@@ -119,9 +119,11 @@ async def body_of(receive: Any, most: int) -> bytes:
 async def send_problem(send: Any, problem: Problem) -> None:
     """A problem as the answer."""
     heads = [(b"content-type", b"application/problem+json"), (b"cache-control", b"no-store")]
-    heads += {429: [(b"retry-after", b"1")], 503: [(b"retry-after", b"2")], 401: [(b"www-authenticate", b"Bearer")]}.get(
-        problem.status, []
-    )
+    heads += {
+        429: [(b"retry-after", b"1")],
+        503: [(b"retry-after", b"2")],
+        401: [(b"www-authenticate", b"Bearer")],
+    }.get(problem.status, [])
     if problem.status in (413, 408):
         heads.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": problem.status, "headers": heads})

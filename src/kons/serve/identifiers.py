@@ -78,7 +78,7 @@ class Identifiers:
 
     def load(self, saved: list[tuple[Id, bytes]]) -> None:
         """What :meth:`save` gave."""
-        self._packed = {id: packed for id, packed in saved}
+        self._packed = dict(saved)
 
 
 def digest_of(x: Any) -> bytes:

@@ -6,9 +6,9 @@
     frame                   marker, length, CRC-32, then records as MessagePack, written and synced at once
     zeros                   room that was reserved, up to the end of the file
 
-A frame is answered after it is on the disk, and the next one is written after that. So only the last frame of
-the last file can be torn, and nothing of it was answered: it is cut. Whatever else does not match its checksum
-is refused, by file and byte.
+A frame is answered after it is on the disk, and the next one is written after that. So only the last frame
+of the last file can be torn, and nothing of it was answered: it is cut. Whatever else does not match its
+checksum is refused, by file and byte.
 """
 
 from __future__ import annotations
@@ -187,14 +187,16 @@ class Segment:
         at = rest.find(MARKER, 1)
         while at >= 0:
             if self._frame(self.end + at) is not None:
-                raise self._error(self.end, "a group of records does not match its checksum, and others follow")
+                raise self._error(
+                    self.end, "a group of records does not match its checksum, and others follow"
+                )
             at = rest.find(MARKER, at + 1)
         self.torn = len(left)
 
     def _error(self, at: int, what: str) -> FileError:
         return FileError(
-            f"{self.path}, byte {at:,}: {what}. What was learned behind it cannot be told: bring the file back "
-            "from a copy, or begin in a new folder with the last snapshot (kons serve --model)."
+            f"{self.path}, byte {at:,}: {what}. What was answered behind it would be lost: bring it back "
+            "from a copy."
         )
 
 

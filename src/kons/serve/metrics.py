@@ -25,10 +25,15 @@ class Metrics:
         self._writer = writer
         self._registry = CollectorRegistry()
         self._registry.register(self)
-        about = {"registry": self._registry}
-        self._requests = Counter("kons_requests", "requests by route and status", ["route", "status"], **about)
+        self._requests = Counter(
+            "kons_requests", "requests by route and status", ["route", "status"], registry=self._registry
+        )
         self._seconds = Histogram(
-            "kons_request_seconds", "time to answer a request", ["route"], buckets=SECONDS, **about
+            "kons_request_seconds",
+            "time to answer a request",
+            ["route"],
+            buckets=SECONDS,
+            registry=self._registry,
         )
 
     def answered(self, route: str, status: int, seconds: float) -> None:

@@ -104,7 +104,8 @@ class Monitor:
         """What :meth:`save` gave."""
         made = BASELINES[self.task]
         self._baselines = {
-            name: type(made[name]()).from_state(made[name]().parameters(), state) for name, state in states.items()
+            name: type(made[name]()).from_state(made[name]().parameters(), state)
+            for name, state in states.items()
         }
         self._width = plain["width"]
         self._rows.extend(plain["rows"])

@@ -25,7 +25,7 @@ TITLES = {
 }
 
 
-class Problem(KonsError):
+class Problem(KonsError):  # noqa: N818 - the word of RFC 9457
     """A request is refused, and changed nothing."""
 
     def __init__(self, status: int, detail: str, *, column: str | None = None) -> None:

@@ -62,14 +62,18 @@ def row_of(x: Any) -> Any:
         row = [_cell(value, str(i)) for i, value in enumerate(x)]
         for i, value in enumerate(row):
             if isinstance(value, (str, bool)):
-                raise Problem(422, f"x[{i}] is {_shown(value)}: name the columns, or send numbers.", column=str(i))
+                raise Problem(
+                    422, f"x[{i}] is {_shown(value)}: name the columns, or send numbers.", column=str(i)
+                )
         return row
     raise Problem(422, f"x is {_shown(x)}, expected an object: column -> value.")
 
 
 def _column(name: str) -> str:
     if not 0 < len(name) <= LONGEST_NAME:
-        raise Problem(422, f"a column's name has {len(name):,} letters, expected 1 to {LONGEST_NAME}.", column=name[:50])
+        raise Problem(
+            422, f"a column's name has {len(name):,} letters, expected 1 to {LONGEST_NAME}.", column=name[:50]
+        )
     return name
 
 
@@ -78,7 +82,9 @@ def _cell(value: Any, name: str) -> Any:
         return _number(value, f"the column {name[:50]!r}", name)
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         raise Problem(
-            422, f"the column {name[:50]!r} has {len(value):,} letters, at most {LONGEST_TEXT:,}.", column=name[:200]
+            422,
+            f"the column {name[:50]!r} has {len(value):,} letters, at most {LONGEST_TEXT:,}.",
+            column=name[:200],
         )
     if value is None or isinstance(value, (str, bool)):
         return value

@@ -41,7 +41,7 @@ def serve(
     read_token: str | None = None,
     names: tuple[str, ...] = (),
     most_bytes: int = 1 << 20,
-    announce: Callable[[Writer], object] = lambda _: None,
+    listens: Callable[[], object] = lambda: None,
     **writing: Any,
 ) -> None:
     """Serve until SIGTERM or SIGINT: then answer what waits, take a snapshot, and return."""
@@ -73,7 +73,7 @@ def serve(
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, stop)
-            announce(writer)
+            listens()
             await server.serve(sockets=[listening])
 
         writer.start()
@@ -84,7 +84,9 @@ def serve(
     if writer.failure is not None:
         if isinstance(writer.failure, KonsError):
             raise writer.failure
-        raise KonsError(f"the service stopped: {type(writer.failure).__name__}: {writer.failure}") from writer.failure
+        raise KonsError(
+            f"the service stopped: {type(writer.failure).__name__}: {writer.failure}"
+        ) from writer.failure
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -106,7 +108,7 @@ def require_safe(host: str, token: str | None) -> None:
     """Refuse an address that others can reach, where anybody could teach the model."""
     if token is None and not is_loopback(host):
         raise ConfigurationError(
-            f"--host {host}: others can reach this address; say which token they need (--token-file, or KONS_TOKEN)."
+            f"--host {host}: others can reach it; which token do they need (--token-file, KONS_TOKEN)?"
         )
 
 

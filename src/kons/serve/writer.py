@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kons.errors import KonsError
-from kons.serve.folder import ServiceFolder
 from kons.serve.fold import Fold
+from kons.serve.folder import ServiceFolder
 from kons.serve.log import Log, Record, encode
 from kons.serve.problems import Problem
 
@@ -62,11 +62,12 @@ class Writer(threading.Thread):
         most_waiting: int = 1000,
         snapshot_every: int = 50_000,
         keep_log: bool = False,
+        ready: Callable[[int], object] = lambda _: None,
         ended: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(name="kons writer", daemon=True)
         self.folder, self.most_waiting, self.keep_log = folder, most_waiting, keep_log
-        self.snapshot_every, self._ended = snapshot_every, ended
+        self.snapshot_every, self._ready, self._ended = snapshot_every, ready, ended
         self.state = "starting"
         """"starting" while the log is replayed, then "ready", "stopping" or "failed"."""
         self.failure: BaseException | None = None
@@ -91,7 +92,9 @@ class Writer(threading.Thread):
         """Let some work wait its turn; :class:`Problem` where too much waits, or nothing is taken."""
         with self._change:
             if self.state != "ready":
-                raise Problem(503, "the log is replayed: try again soon." if self.state == "starting" else "it ends.")
+                raise Problem(
+                    503, "the log is replayed: try again soon." if self.state == "starting" else "it ends."
+                )
             if self.waiting + work.size > self.most_waiting and self._works:
                 raise Problem(429, f"{self.waiting:,} records wait already (--queue {self.most_waiting:,}).")
             self._works.append(work)
@@ -115,6 +118,7 @@ class Writer(threading.Thread):
             with self._change:
                 if self.state == "starting":
                     self.state = "ready"
+            self._ready(self.fold.number)
             while self._turn():
                 pass
             self._finish_saving()
@@ -149,7 +153,8 @@ class Writer(threading.Thread):
                 if self.state != "ready":
                     return False
                 self._change.wait()
-        began, answered, committed = time.monotonic(), [], []
+        began, answered = time.monotonic(), []
+        committed: list[bytes] = []
         while self._works and len(committed) < MOST_RECORDS:
             with self._change:
                 work = self._works.popleft()
@@ -162,7 +167,9 @@ class Writer(threading.Thread):
             try:
                 self._bytes += self._log.append(committed)
             except OSError as error:
-                problem = Problem(503, f"the log cannot be written ({error.strerror or error}): ask again later.")
+                problem = Problem(
+                    503, f"the log cannot be written ({error.strerror or error}): ask again later."
+                )
                 for work, _ in answered:
                     work.done([problem] * work.size)
                 raise
@@ -204,14 +211,14 @@ class Writer(threading.Thread):
             self.counts["refused"] += 1
             return problem
         except Exception as error:
-            problem = self._bug(error)
+            bug = self._bug(error)
             # It may have stopped between two steps: the model is made of the log again.
             if committed:
                 self._log.append(committed)
                 committed.clear()
             self._log.close()
             self._open()
-            return problem
+            return bug
         if new:
             committed.append(packed)
         else:
@@ -220,7 +227,9 @@ class Writer(threading.Thread):
 
     def _bug(self, error: Exception) -> Problem:
         self.counts["bugs"] += 1
-        logger.error("unexpected %s: %s (a bug: please report it)", type(error).__name__, error, exc_info=error)
+        logger.error(
+            "unexpected %s: %s (a bug: please report it)", type(error).__name__, error, exc_info=error
+        )
         return Problem(500, f"unexpected {type(error).__name__} (a bug: please report it).")
 
     # ---- snapshots

@@ -16,7 +16,11 @@ def live_page() -> tuple[str, str]:
     here, style = files("kons.serve.page"), files("kons.report") / "templates" / "report.css"
     script = (here / "live.js").read_text(encoding="utf-8")
     text = (here / "live.html").read_text(encoding="utf-8")
-    text = text.replace("/* report.css */", style.read_text(encoding="utf-8")).replace("/* live.js */", script)
+    text = text.replace("/* report.css */", style.read_text(encoding="utf-8")).replace(
+        "/* live.js */", script
+    )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    policy = (
+        f"default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    )
     return text, f"{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
