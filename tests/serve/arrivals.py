@@ -1,4 +1,4 @@
-"""Rows and labels as they arrive at a service: predicted, labelled late and out of order, or learned at once."""
+"""Rows and labels as they arrive at a service: labelled late and out of order, or learned at once."""
 
 import numpy as np
 

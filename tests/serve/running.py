@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx
 
@@ -13,7 +14,7 @@ class Running:
     """``kons serve``, started; it is killed if a test leaves it behind."""
 
     def __init__(self, folder, *arguments, ready=True, **options):
-        self.log = open(f"{folder}.err", "ab")
+        self.log = open(f"{folder}.err", "ab")  # noqa: SIM115 - closed at the end
         command = [
             sys.executable,
             "-m",
@@ -31,7 +32,7 @@ class Running:
         )
         line = self.process.stdout.readline()
         found = re.search(r"http://\S+", line)
-        assert found, open(f"{folder}.err").read()
+        assert found, Path(f"{folder}.err").read_text()
         self.url = found[0]
         self.client = httpx.Client(base_url=self.url, timeout=60)
         if ready:

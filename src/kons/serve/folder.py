@@ -116,7 +116,7 @@ class ServiceFolder:
             last = Segment(path, last=path is paths[-1])
             if last.first > fold.number:
                 raise FileError(
-                    f"{path}: records {fold.number:,} to {last.first - 1:,} before it are missing."
+                    f"{path}: records {fold.number:,} to {last.first - 1:,} are missing."
                 )
             self._apply(fold, last)
             progress(fold.number)

@@ -21,6 +21,6 @@ def live_page() -> tuple[str, str]:
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
-        f"default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+        f"default-src 'none'; connect-src 'self'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     )
     return text, f"{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
