@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 
-CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
 OPTIONS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-pipe",
@@ -72,6 +74,8 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call("Page.navigate", url=url)
+        while not self.ask("document.readyState == 'complete' && location.href != 'about:blank'"):
+            pass
 
     def ask(self, expression):
         """The value of an expression, awaited, in the page."""
@@ -80,14 +84,12 @@ class Browser:
         return told["result"].get("value")
 
     def wait_for(self, condition):
-        """Until an expression is true in the page: the page looks whenever it has drawn."""
-        look = f"new Promise(done => {{ const look = () => ({condition}) ? done(true) : requestAnimationFrame(look); look(); }})"
-        while True:
-            try:
-                return self.ask(look)
-            except AssertionError as error:  # the page was left meanwhile
-                if "context" not in str(error):
-                    raise
+        """Until an expression is true in the page, which looks whenever it has drawn, half a minute at most."""
+        look = (
+            "new Promise((done, fail) => { let left = 1800; const look = () => "
+            f"({condition}) ? done(true) : left-- ? requestAnimationFrame(look) : fail('never'); look(); }})"
+        )
+        return self.ask(look)
 
     def picture(self, path):
         """What all of the page looks like."""

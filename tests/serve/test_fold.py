@@ -184,6 +184,19 @@ def test_ids_are_remembered_for_so_many_days():
     assert fold.apply(Record("label", "b", 1.1 * DAY, None, 1.0))[1]
 
 
+def test_what_is_noticed_of_late_labels_is_told():
+    fold = Fold(Settings(task="regression"))
+    for i in range(600):
+        value = 9.0 if i == 560 else (0.618 * i) % 1.0
+        fold.apply(Record("predict", i, 0.0, {"x": value}))
+        fold.apply(Record("label", i, 0.0, None, value))
+    assert {(event["kind"], event["row"]) for _, event in fold.events} == {
+        ("out of range", 560),
+        ("target out of range", 560),
+    }
+    assert [number for number, _ in fold.events] == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("label", "task"), [("up", "classification"), (True, "classification"), (1, "regression")]
 )

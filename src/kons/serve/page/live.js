@@ -45,10 +45,14 @@ function headline(live) {
 
 function cards(live) {
   const counts = live.counts;
+  const right = live.losses.model === undefined ? "\u2013" : percent(1 - live.losses.model);
+  const inside = live.task === "classification"
+    ? ["labels predicted rightly", right, `of the last ${number(Math.min(live.rows, live.window))}`]
+    : ["labels inside their interval", live.coverage === null ? "\u2013" : percent(live.coverage), `aimed at ${percent(live.level)}`];
   const shown = [
     ["rows that wait for their label", number(live.pending), `${number(counts.predicted)} predicted`],
     ["rows learned", number(live.rows), `${number(counts.labelled)} labels told`],
-    ["labels inside their interval", live.coverage === null ? "\u2013" : percent(live.coverage), `aimed at ${percent(live.level)}`],
+    inside,
     ["repeated, refused", `${number(counts.repeated)}, ${number(counts.refused)}`, "since the start; changed nothing"],
   ];
   $("cards").replaceChildren(...shown.map(([label, value, note]) =>
@@ -64,8 +68,9 @@ function key(kind, style, label) {
 function chart(live) {
   const rows = live.recent;
   if (!rows.length) return;
-  const box = $("rows"), width = Math.max(280, box.clientWidth), height = width < 500 ? 200 : 260;
-  const numeric = live.task === "regression" && !Array.isArray(rows[0].y);
+  const box = $("rows"), width = Math.max(280, box.clientWidth), numeric = live.task === "regression";
+  const labels = [...new Set(rows.flatMap((r) => [r.y, r.prediction]))].filter((v) => v !== null).map(String).sort();
+  const height = numeric ? (width < 500 ? 200 : 260) : Math.min(420, 40 + 44 * labels.length);
   const left = numeric ? 48 : 80, right = 8, top = 10, bottom = 24;
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
   const x = (i) => left + (width - left - right) * (rows.length > 1 ? i / (rows.length - 1) : 0.5);
@@ -90,17 +95,16 @@ function chart(live) {
     }
     svg.append(shape("polyline", { class: "line", points: rows.map((r, i) => `${x(i)},${y(r.prediction)}`).join(" ") }));
   } else {
-    const labels = [...new Set(rows.flatMap((r) => [r.y, r.prediction]))].filter((v) => v !== null).map(String).sort();
     y = (value) => top + (height - top - bottom) * ((labels.indexOf(String(value)) + 0.5) / labels.length);
     for (const label of labels) {
       svg.append(shape("line", { class: "grid", x1: left, x2: width - right, y1: y(label), y2: y(label) }));
       svg.append(shape("text", { x: left - 6, y: y(label) + 4, "text-anchor": "end" }, label.slice(0, 11)));
     }
   }
-  const r = width < 500 ? 2 : 2.6;
   rows.forEach((row, i) => {
     const wrong = !numeric && row.y !== row.prediction;
-    svg.append(shape("circle", { class: wrong ? "wrong" : "dot", cx: x(i), cy: y(row.y), r }));
+    const r = (wrong ? 1.5 : 1) * (width < 500 ? 2 : 2.6);
+    svg.append(shape("circle", { class: numeric ? "dot" : wrong ? "wrong" : "right", cx: x(i), cy: y(row.y), r }));
   });
   svg.append(shape("text", { x: width - right, y: height - 6, "text-anchor": "end" }, "last label"));
   svg.append(shape("text", { x: left, y: height - 6 }, `${rows.length} labels back`));
@@ -108,7 +112,7 @@ function chart(live) {
   box.replaceChildren(svg);
   $("keys").replaceChildren(...(numeric
     ? [key("", "var(--c0)", "predicted"), key("area", "", `${percent(live.level)} interval`), key("point", "", "actual")]
-    : [key("point", "", "predicted rightly"), key("bad", "", "predicted otherwise")]));
+    : [key("point", "var(--good)", "predicted rightly"), key("bad", "", "predicted otherwise")]));
 }
 
 function bars(place, values, said, colour) {
