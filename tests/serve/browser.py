@@ -6,13 +6,13 @@ import os
 import shutil
 import subprocess
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)
+
 OPTIONS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-pipe",
-]  # fmt: skip
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"),
+    *("--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-pipe"),
+]
 
 
 class Browser:
@@ -84,12 +84,10 @@ class Browser:
         return told["result"].get("value")
 
     def wait_for(self, condition):
-        """Until an expression is true in the page, which looks whenever it has drawn, half a minute at most."""
-        look = (
-            "new Promise((done, fail) => { let left = 1800; const look = () => "
-            f"({condition}) ? done(true) : left-- ? requestAnimationFrame(look) : fail('never'); look(); }})"
-        )
-        return self.ask(look)
+        """Until an expression is true in the page, which looks whenever it has drawn, for half a minute."""
+        ended = f"({condition}) ? done(true) : left-- ? requestAnimationFrame(look) : fail('never')"
+        look = f"let left = 1800; const look = () => {ended}; look();"
+        return self.ask(f"new Promise((done, fail) => {{ {look} }})")
 
     def picture(self, path):
         """What all of the page looks like."""

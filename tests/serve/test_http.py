@@ -1,4 +1,4 @@
-"""The service over HTTP, in this process: what it answers, what it refuses, and that refusals change nothing."""
+"""The service over HTTP, in this process: what it answers, what it refuses, what changes nothing."""
 
 import asyncio
 import contextlib
@@ -210,17 +210,73 @@ def test_too_much_that_waits_is_refused(tmp_path):
 # ---- hostile requests
 
 VALUES = [
-    None, True, 0, -1, 1.5, 1e308, -1e308, 10**400, -(10**30), 2**63, "", "text", "x" * 5000, "\x00", "\ud7ff",
-    [], {}, [1], [[]], {"a": {}}, {"": 1}, {"v" * 300: 1}, {"v": 1}, {"v": "text"}, {"v": True}, {"v": None},
-    [1, 2], [None], ["a"], {"__class__": 1, "$ref": "x"}, {f"c{i}": i for i in range(1500)}, {"v": 1e400},
-]  # fmt: skip
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    1e308,
+    -1e308,
+    10**400,
+    -(10**30),
+    2**63,
+    "",
+    "text",
+    "x" * 5000,
+    "\x00",
+    "\ud7ff",
+    [],
+    {},
+    [1],
+    [[]],
+    {"a": {}},
+    {"": 1},
+    {"v" * 300: 1},
+    {"v": 1},
+    {"v": "text"},
+    {"v": True},
+    {"v": None},
+    [1, 2],
+    [None],
+    ["a"],
+    {"__class__": 1, "$ref": "x"},
+    {f"c{i}": i for i in range(1500)},
+    {"v": 1e400},
+]
 RAW = [
-    b"", b"{", b"nul", b'{"x": NaN}', b'{"x": {"v": Infinity}}', b"\xff\xfe", b'{"x": {"v": "\\ud800"}}', b"[" * 5000,
-    b'{"id": 1, "id": 2, "x": {"v": 1}}', b"\x80\x04\x95", b"x" * 200_000, b'{"x": {"v": 1e99999}}', b"0", b'"',
-    b'{"x": {"v": -1' + b"0" * 5000 + b"}}", b"\n\n\n", b'\xef\xbb\xbf{"x": 1}',
-]  # fmt: skip
-PATHS = ["/v1/predict", "/v1/label", "/v1/learn", "/v1/explain", "/v1/snapshot/..", "/../../etc/passwd", "/v1/%2e%2e",
-         "/v1/model", "/v1/predict/", "//", "/v1/%00", "/v1/model.kons?path=/etc/passwd", "/v1/" + "a" * 3000]  # fmt: skip
+    b"",
+    b"{",
+    b"nul",
+    b'{"x": NaN}',
+    b'{"x": {"v": Infinity}}',
+    b"\xff\xfe",
+    b'{"x": {"v": "\\ud800"}}',
+    b"[" * 5000,
+    b'{"id": 1, "id": 2, "x": {"v": 1}}',
+    b"\x80\x04\x95",
+    b"x" * 200_000,
+    b'{"x": {"v": 1e99999}}',
+    b"0",
+    b'"',
+    b'{"x": {"v": -1' + b"0" * 5000 + b"}}",
+    b"\n\n\n",
+    b'\xef\xbb\xbf{"x": 1}',
+]
+PATHS = [
+    "/v1/predict",
+    "/v1/label",
+    "/v1/learn",
+    "/v1/explain",
+    "/v1/snapshot/..",
+    "/../../etc/passwd",
+    "/v1/%2e%2e",
+    "/v1/model",
+    "/v1/predict/",
+    "//",
+    "/v1/%00",
+    "/v1/model.kons?path=/etc/passwd",
+    "/v1/" + "a" * 3000,
+]
 
 
 def hostile(seed):
@@ -267,7 +323,8 @@ def test_odd_values_are_learned_or_named(tmp_path, value):
     text = json.dumps(value)
     with serving(tmp_path / "service") as client:
         for body in (
-            f'{{"x": {{"v": {text}}}, "y": 1}}', f'{{"x": {text}, "y": 1}}', f'{{"x": {{"v": 1}}, "y": {text}}}',
+            f'{{"x": {{"v": {text}}}, "y": 1}}',
+            f'{{"x": {text}, "y": 1}}', f'{{"x": {{"v": 1}}, "y": {text}}}',
             f'{{"x": {{"v": 2}}, "y": 2, "id": {text}}}', f'{{"x": {{"v": {text}, "w": "u"}}, "y": 1}}',
         ):  # fmt: skip
             for kind in ("learn", "predict"):

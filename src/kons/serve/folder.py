@@ -115,9 +115,7 @@ class ServiceFolder:
         for path in paths[max(len(behind) - 1, 0) :]:
             last = Segment(path, last=path is paths[-1])
             if last.first > fold.number:
-                raise FileError(
-                    f"{path}: records {fold.number:,} to {last.first - 1:,} are missing."
-                )
+                raise FileError(f"{path}: records {fold.number:,} to {last.first - 1:,} are missing.")
             self._apply(fold, last)
             progress(fold.number)
         self.torn = 0 if last is None else last.torn

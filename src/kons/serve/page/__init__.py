@@ -20,7 +20,5 @@ def live_page() -> tuple[str, str]:
         "/* live.js */", script
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; connect-src 'self'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    )
-    return text, f"{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    allowed = f"connect-src 'self'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    return text, f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

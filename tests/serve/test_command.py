@@ -1,0 +1,66 @@
+"""``kons serve`` and ``kons replay`` on the command line: what they refuse before anything is written."""
+
+import pytest
+
+from cli.commands import told_in_one_line
+from kons import EmbeddedKONS, Gaussian, Squared, save
+from kons.cli import main
+from serve.arrivals import arrivals
+from serve.running import Running
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KONS_TOKEN", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "--model MODEL, or with nothing, --target COLUMN"),
+        (["--target", "y", "--host", "0.0.0.0"], "which token do they need"),
+        (["--target", "y", "--token-file", "none"], "cannot be read as a token"),
+        (["--target", "y", "--port", "70000"], "--port 70000"),
+        (["--target", "y", "--learner", "nobody"], "there is no learner 'nobody'"),
+        (["--target", "y", "--set", "nothing=1"], "nothing"),
+    ],
+)
+def test_what_cannot_be_served_is_told(capsys, arguments, told):
+    port = [] if "--port" in arguments else ["--port", "0"]
+    err = told_in_one_line(capsys, ["serve", "--dir", "service", *port, *arguments], 2)
+    assert told in err
+
+
+def test_a_model_has_its_own_learner(capsys, tmp_path):
+    save(EmbeddedKONS(Gaussian(), Squared()), tmp_path / "model.kons")
+    begin = ["serve", "--dir", "service", "--port", "0", "--model", "model.kons"]
+    assert "--learner" in told_in_one_line(capsys, [*begin, "--learner", "auto"], 2)
+    save(Gaussian(), tmp_path / "model.kons")
+    assert "cannot be served" in told_in_one_line(capsys, begin, 2)
+    assert "not the folder of a service" in told_in_one_line(capsys, ["replay", "none", "--out", "model"], 1)
+
+
+def test_a_service_goes_on_as_it_was_begun(capsys, tmp_path):
+    with Running(tmp_path / "service", "--target", "y", "--learner", "embedded", "--days", 2) as running:
+        for kind, body in arrivals(40, 1):
+            assert running.post(kind, body).status_code == 200
+        assert "another kons is writing" in told_in_one_line(
+            capsys, ["replay", "service", "--out", "model"], 2
+        )
+        assert running.post("snapshot", {}).json()["records"] > 40
+        model = running.client.get("/v1/model.kons").content
+        assert running.stop() == 0
+    again = ["serve", "--dir", "service", "--port", "0"]
+    assert "was begun with 2.0" in told_in_one_line(capsys, [*again, "--days", "3"], 2)
+    assert main(["replay", "service", "--out", "model.kons"]) == 0
+    assert (tmp_path / "model.kons").read_bytes() == model
+    with Running(tmp_path / "service") as running:
+        assert running.client.get("/v1/model.kons").content == model
+        assert running.stop() == 0
+    assert main(["inspect", "model.kons"]) == 0
+    with open(tmp_path / "service" / "log" / "000000000000.log", "wb") as log:
+        log.write(b"damaged" * 100)
+    snapshot = tmp_path / "service" / "snapshot.kons"
+    snapshot.write_bytes(snapshot.read_bytes()[:-9])
+    assert "cannot be loaded" in told_in_one_line(capsys, ["replay", "service", "--out", "other"], 1)
