@@ -1,5 +1,7 @@
 """``kons serve`` and ``kons replay`` on the command line: what they refuse before anything is written."""
 
+import json
+
 import pytest
 
 from cli.commands import told_in_one_line
@@ -39,6 +41,41 @@ def test_a_model_has_its_own_learner(capsys, tmp_path):
     save(Gaussian(), tmp_path / "model.kons")
     assert "cannot be served" in told_in_one_line(capsys, begin, 2)
     assert "not the folder of a service" in told_in_one_line(capsys, ["replay", "none", "--out", "model"], 1)
+
+
+def test_events_and_lines_are_streams(tmp_path):
+    """Heard as they are noticed, from where one left; an answer for every line."""
+    with Running(tmp_path / "service", "--target", "y", "--learner", "embedded") as running:
+
+        def learn(values):
+            rows = [{"x": {"v": v}, "y": v} for v in values]
+            assert running.client.post("/v1/learn", json=rows).status_code == 200
+
+        def heard(*, after=0):
+            with running.client.stream("GET", "/v1/events", headers={"Last-Event-ID": str(after)}) as answer:
+                for line in answer.iter_lines():
+                    if line.startswith("id: "):
+                        number = int(line[4:])
+                    if line.startswith("data: "):
+                        yield number, json.loads(line[6:])["last"]
+
+        learn([(0.618 * i) % 1.0 for i in range(600)])
+        events = heard()
+        learn([9.0])
+        assert [next(events), next(events)] == [(1, 600), (2, 600)]
+        learn([0.5, 12.0])
+        assert next(events)[1] == 602
+        assert next(heard(after=1)) == (2, 600)
+
+        def lines():
+            for i in range(3):
+                yield json.dumps({"id": i, "x": {"v": i}}).encode() + b"\n"
+
+        kind = {"Content-Type": "application/x-ndjson"}
+        answer = running.client.post("/v1/predict", content=lines(), headers=kind)
+        answers = [json.loads(line) for line in answer.text.splitlines()]
+        assert [(told["status"], told["id"]) for told in answers] == [(200, 0), (200, 1), (200, 2)]
+        assert running.stop() == 0  # with listeners
 
 
 def test_a_service_goes_on_as_it_was_begun(capsys, tmp_path):

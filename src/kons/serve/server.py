@@ -91,14 +91,15 @@ def serve(
 
 def bind(host: str, port: int) -> socket.socket:
     """A socket that listens there; port 0: one that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends small answers at once only on sockets that say they are TCP: 40 ms each.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        # asyncio sends small answers at once only on sockets that say they are TCP: 40 ms each.
-        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(1024)
     except (OSError, OverflowError) as error:
+        listening.close()
         why = getattr(error, "strerror", None) or error
         raise ConfigurationError(f"--host {host} --port {port}: {why}. Is another service there?") from error
     return listening
