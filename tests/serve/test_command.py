@@ -101,3 +101,6 @@ def test_a_service_goes_on_as_it_was_begun(capsys, tmp_path):
     snapshot = tmp_path / "service" / "snapshot.kons"
     snapshot.write_bytes(snapshot.read_bytes()[:-9])
     assert "cannot be loaded" in told_in_one_line(capsys, ["replay", "service", "--out", "other"], 1)
+    snapshot.unlink()
+    assert main(again) == 1
+    assert "000000000000.log, byte 0: its header" in capsys.readouterr().err

@@ -29,8 +29,6 @@ from kons.serve.writer import Work, Writer
 
 __all__ = ["Service"]
 
-#: Seconds in which a body has to come, and in which somebody has to take what is sent.
-PATIENCE = 30.0
 #: Seconds after which a word is sent to those who listen for events, so that both sides know.
 HEARTBEAT = 15.0
 LISTENERS = 100
@@ -169,8 +167,7 @@ class Service:
         return Response(text, media_type="text/html", headers=heads)
 
     async def _body(self, request: Request) -> bytes:
-        body: bytes = await _in_time(body_of(request.receive, self.most_bytes))
-        return body
+        return await body_of(request.receive, self.most_bytes)
 
 
 class _Records:
@@ -185,7 +182,7 @@ class _Records:
             if (b"content-type", LINES.encode()) in _kinds(scope):
                 await self._stream(receive, send)
                 return
-            item = decoded(await _in_time(body_of(receive, self._service.most_bytes)))
+            item = decoded(await body_of(receive, self._service.most_bytes))
             if isinstance(item, list):
                 answers = await self._answers(item)
                 status, body = 200, [_item(answer) for answer in answers]
@@ -222,7 +219,7 @@ class _Records:
                 told = await self._of_lines(
                     [line for line in lines[first : first + TOGETHER] if line.strip()]
                 )
-                await _in_time(send({"type": "http.response.body", "body": told, "more_body": True}))
+                await send({"type": "http.response.body", "body": told, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
     async def _of_lines(self, lines: list[bytes]) -> bytes:
@@ -276,20 +273,13 @@ class _Events:
         heads = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": 200, "headers": heads})
         async for message in self._service.events_after(number):
-            await _in_time(send({"type": "http.response.body", "body": message, "more_body": True}))
+            await send({"type": "http.response.body", "body": message, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
 
 async def _until_gone(receive: Any) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def _in_time(awaited: Any) -> Any:
-    try:
-        return await asyncio.wait_for(awaited, PATIENCE)
-    except TimeoutError:
-        raise Problem(408, f"nothing came, or was taken, for {PATIENCE:.0f} seconds.") from None
 
 
 def _kinds(scope: Any) -> list[tuple[bytes, bytes]]:

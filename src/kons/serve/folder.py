@@ -20,6 +20,7 @@ import msgspec
 
 from kons.errors import ConfigurationError, FileError
 from kons.files import about, load, read_tree, to_bytes, write_bytes
+from kons.learners.protocol import as_learner, can_learn
 from kons.runs.folder import FolderWriter, read_json, told
 from kons.serve.fold import SNAPSHOT, Fold, Settings
 from kons.serve.log import Log, Segment, segments
@@ -191,8 +192,8 @@ def is_service(path: Path) -> bool:
 def _require_servable(path: Path) -> None:
     """Refuse what is no learner of records, or needs more than a record to look at one."""
     said, thing = about(path), load(path)
-    verbs = [verb for verb in ("ask", "tell", "learn_one", "predict_one") if not hasattr(thing, verb)]
-    if verbs or said.get("what") == "Forecaster" or not getattr(thing, "supervised", True):
+    learner = as_learner(thing) if can_learn(thing) else None
+    if learner is not thing or learner.lacks("ask", "learn_one", "predict_one") or not learner.supervised:
         raise ConfigurationError(f"--model {path} holds a {said['what']}, which cannot be served row by row.")
     plan = said.get("plan")
     if isinstance(plan, dict) and (plan.get("lags") or plan.get("horizon")):

@@ -7,6 +7,7 @@ service's own, and bodies say that they are JSON, which no form can.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 from collections.abc import Iterable
@@ -17,6 +18,9 @@ import msgspec
 from kons.serve.problems import Problem
 
 __all__ = ["Guard", "body_of", "is_loopback", "send_problem"]
+
+#: Seconds in which a body has to come, and in which somebody has to take what is sent.
+PATIENCE = 30.0
 
 #: Without a token: what holds no data.
 OPEN = ("/", "/healthz", "/readyz")
@@ -44,7 +48,7 @@ class Guard:
         except Problem as problem:
             await send_problem(send, problem)
             return
-        await self.app(scope, receive, send)
+        await self.app(scope, receive, lambda message: in_time(send(message)))
 
     def _check(self, scope: Any) -> None:
         heads: dict[bytes, list[bytes]] = {}
@@ -100,8 +104,21 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+async def in_time(awaited: Any) -> Any:
+    """Whoever sends, or takes what is sent, too slowly is dropped."""
+    try:
+        return await asyncio.wait_for(awaited, PATIENCE)
+    except TimeoutError:
+        raise Problem(408, f"nothing came, or was taken, for {PATIENCE:.0f} seconds.") from None
+
+
 async def body_of(receive: Any, most: int) -> bytes:
-    """The body of a request, if it is not too large."""
+    """The body of a request, if it is not too large, and comes in time."""
+    body: bytes = await in_time(_body_of(receive, most))
+    return body
+
+
+async def _body_of(receive: Any, most: int) -> bytes:
     parts, size, more = [], 0, True
     while more:
         message = await receive()
