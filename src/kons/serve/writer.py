@@ -20,6 +20,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kons.errors import KonsError
+from kons.kernels import Gaussian
+from kons.learners import EmbeddedKONS
+from kons.losses import Squared
 from kons.serve.fold import Fold
 from kons.serve.folder import ServiceFolder
 from kons.serve.log import Log, Record, encode
@@ -114,6 +117,8 @@ class Writer(threading.Thread):
     def run(self) -> None:
         """Replay the log, then serve."""
         try:
+            # Compiled loops are there before requests are taken: half a minute, once for an installation.
+            EmbeddedKONS(Gaussian(), Squared()).learn_one([0.0], 0.0)
             self._open()
             with self._change:
                 if self.state == "starting":
