@@ -71,7 +71,7 @@ def run(settings: Settings) -> Report:
                 ]
     return Report(
         question=f"How long do requests take at {RATE} a second, half of them labels?",
-        data=f"{seconds} seconds each, six numbers and a text a row; {CLIENTS} clients on the same cores",
+        data=f"{seconds} seconds each, six numbers a row; {CLIENTS} clients on the same cores",
         columns=("service", "p50, ms", "p99, ms", "p99.9, ms", "longest, ms", *COLUMNS),
         table=table,
         figures=figures,
@@ -101,7 +101,7 @@ def services(folder: Path, notes: list[str]) -> Any:
     yield "River ARF(10) + FastAPI", [sys.executable, str(script)]
 
 
-def measured(command: list[str], seconds: float) -> dict[str, float]:
+def measured(command: list[str], seconds: float, rate: float = RATE) -> dict[str, float]:
     """Start a service, load it, and stop it."""
     port = free_port()
     with subprocess.Popen([*command, str(port)], stdout=subprocess.DEVNULL) as service:
@@ -111,7 +111,7 @@ def measured(command: list[str], seconds: float) -> dict[str, float]:
                 time.sleep(0.1)
             asking = multiprocessing.get_context("spawn").Pool(1)
             with asking:
-                waits = asking.apply_async(load, (url, seconds))
+                waits = asking.apply_async(load, (url, seconds, rate))
                 watched, memory = psutil.Process(service.pid), []
                 before = sum(watched.cpu_times()[:2])
                 while not waits.ready():
@@ -129,12 +129,12 @@ def measured(command: list[str], seconds: float) -> dict[str, float]:
     }  # fmt: skip
 
 
-def load(url: str, seconds: float) -> tuple[list[float], int, float]:
+def load(url: str, seconds: float, rate: float) -> tuple[list[float], int, float]:
     """Milliseconds of each request from when it was due, errors, and how long it all took."""
-    return asyncio.run(_load(url, seconds))
+    return asyncio.run(_load(url, seconds, rate))
 
 
-async def _load(url: str, seconds: float) -> tuple[list[float], int, float]:
+async def _load(url: str, seconds: float, rate: float) -> tuple[list[float], int, float]:
     random, times, errors = np.random.default_rng(0), [], 0
     rows = random.normal(size=(1000, 6))
     began = time.perf_counter()
@@ -142,8 +142,8 @@ async def _load(url: str, seconds: float) -> tuple[list[float], int, float]:
     async def client(number: int) -> None:
         nonlocal errors
         async with httpx.AsyncClient(base_url=url, timeout=60) as http:
-            for turn in range(int(seconds * RATE / CLIENTS)):
-                due = began + (turn + number / CLIENTS) * CLIENTS / RATE
+            for turn in range(int(seconds * rate / CLIENTS)):
+                due = began + (turn + number / CLIENTS) * CLIENTS / rate
                 await asyncio.sleep(max(0.0, due - time.perf_counter()))
                 id, is_label = f"{number}-{turn // 2}", turn % 2
                 row = rows[(turn // 2 * CLIENTS + number) % len(rows)].tolist()
@@ -151,7 +151,7 @@ async def _load(url: str, seconds: float) -> tuple[list[float], int, float]:
                     path, body = "/v1/label", {"id": id, "y": row[0] + float(np.sin(3 * row[1]))}
                 else:
                     names = {f"c{i}": value for i, value in enumerate(row)}
-                    path, body = "/v1/predict", {"id": id, "x": {**names, "kind": "uvw"[turn % 3]}}
+                    path, body = "/v1/predict", {"id": id, "x": names}
                 answer = await http.post(path, json=body)
                 times.append(1e3 * (time.perf_counter() - due))
                 errors += answer.status_code != 200

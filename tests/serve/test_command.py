@@ -96,7 +96,7 @@ def test_a_service_goes_on_as_it_was_begun(capsys, tmp_path):
         assert running.client.get("/v1/model.kons").content == model
         assert running.stop() == 0
     assert main(["inspect", "model.kons"]) == 0
-    assert "EmbeddedKONS" in capsys.readouterr().out
+    assert "written by" in capsys.readouterr().out
     with open(tmp_path / "service" / "log" / "000000000000.log", "wb") as log:
         log.write(b"damaged" * 100)
     snapshot = tmp_path / "service" / "snapshot.kons"

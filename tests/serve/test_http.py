@@ -151,10 +151,8 @@ def test_who_may_what(tmp_path):
 
 def test_events_go_on_where_one_left(tmp_path):
     with serving(tmp_path / "service") as client:
-        for i in range(700):
-            v = 9.0 if i == 650 else (i * 0.618) % 1.0
-            client.writer.events_told = lambda: None
-            client.post("/v1/learn", json=[{"x": {"v": v}, "y": v}] if i < 600 else {"x": {"v": v}, "y": v})
+        values = [9.0 if i == 650 else (i * 0.618) % 1.0 for i in range(700)]
+        assert client.post("/v1/learn", json=[{"x": {"v": v}, "y": v} for v in values]).status_code == 200
         events = client.get("/v1/metrics.json").json()["events"]
         assert "out of range" in {event["kind"] for event in events}
         numbers = [event["number"] for event in events]

@@ -27,7 +27,7 @@ def facts_of(fold: Fold, folder: ServiceFolder) -> dict[str, Any]:
     return {
         "learner": learner.core.name,
         "task": ("classification" if learner.labelled else "regression") if fold.decided else None,
-        "target": folder.settings.target,
+        "target": folder.about["target"],
         "rows": learner.rows_seen or 0,
         "points": learner.size,
         "columns": columns,

@@ -89,7 +89,8 @@ class ServiceFolder:
             ) from error
         said = about(self.path / START) if (self.path / START).exists() else {}
         facts = {name: said[name] for name in ("plan", "learner") if name in said}
-        self.about = facts | {"target": self.settings.target}
+        plan = facts.get("plan") or {}
+        self.about = facts | {"target": self.settings.target or plan.get("target")}
 
     def release(self) -> None:
         """Let another process have it."""
