@@ -20,10 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kons.errors import KonsError
-from kons.kernels import Gaussian
-from kons.learners import EmbeddedKONS
-from kons.losses import Squared
-from kons.serve.fold import Fold
+from kons.serve.fold import Fold, Settings
 from kons.serve.folder import ServiceFolder
 from kons.serve.log import Log, Record, encode
 from kons.serve.problems import Problem
@@ -117,8 +114,7 @@ class Writer(threading.Thread):
     def run(self) -> None:
         """Replay the log, then serve."""
         try:
-            # Compiled loops are there before requests are taken: half a minute, once for an installation.
-            EmbeddedKONS(Gaussian(), Squared()).learn_one([0.0], 0.0)
+            _warm_up(self.folder.settings)
             self._open()
             with self._change:
                 if self.state == "starting":
@@ -279,3 +275,11 @@ class Writer(threading.Thread):
     def _finish_saving(self) -> None:
         if self._saving is not None:
             self._saving.join()
+
+
+def _warm_up(settings: Settings) -> None:
+    """Loops are compiled (half a minute, once for an installation) or read before requests are taken."""
+    fold, label = Fold(settings), "label" if settings.task == "classification" else 0.0
+    for number in range(30):  # intervals begin behind 20
+        fold.apply(Record("predict", number, 0.0, {"x": float(number)}))
+        fold.apply(Record("label", number, 0.0, None, label))
