@@ -56,6 +56,8 @@ class Neighbours(Part):
         Rows that are kept.
     regularization:
         alpha, in units of distance: what it takes for two rows to tell different things.
+    scattered:
+        Of how many targets the deviation among the nearest rows is told, too.
 
     >>> import numpy as np
     >>> U = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
@@ -82,8 +84,10 @@ class Neighbours(Part):
         pending=Count(at_most=LONGEST),
     )
 
-    def __init__(self, columns: int, outputs: int, most: int, regularization: float = 0.01) -> None:
-        self.regularization = regularization
+    def __init__(
+        self, columns: int, outputs: int, most: int, regularization: float = 0.01, scattered: int = 1
+    ) -> None:
+        self.regularization, self.scattered = regularization, scattered
         #: Rows that are kept at most, when the latest join them.
         self.most = max(min(most, 32 * most // max(columns, 1)), 2 * NEAREST)
         #: Coordinates of the rows that are kept, in leaves, and of those that came since, the latest last.
@@ -95,7 +99,7 @@ class Neighbours(Part):
         self.pending = 0
         self._Z, self._Y = np.zeros((LONGEST, columns + 1)), np.zeros((LONGEST, outputs))
         #: Of the rows just predicted: see :func:`predict_around`.
-        self.last_scatters: Matrix = np.zeros((0, 2))
+        self.last_scatters: Matrix = np.zeros((0, scattered + 1))
         self._leaves = put_into_leaves(self.points, self.values)
 
     def __len__(self) -> int:
@@ -141,7 +145,8 @@ class Neighbours(Part):
 
     def predict_with_scatters(self, U: Matrix) -> tuple[Matrix, Matrix]:
         """Fits to the nearest rows, and how far their targets, and they, lie apart. Changes nothing."""
-        predictions, scatters = np.empty((len(U), self.values.shape[1] - 1)), np.zeros((len(U), 2))
+        outputs = self.values.shape[1] - 1
+        predictions, scatters = np.empty((len(U), outputs)), np.zeros((len(U), self.scattered + 1))
         _predict(np.ascontiguousarray(U), self.kept(), self.regularization, predictions, scatters)
         return predictions, scatters
 
@@ -182,9 +187,9 @@ class Neighbours(Part):
         return none, none, self._Z, self._Y, none, none, none
 
     @classmethod
-    def from_stored(cls, stored: Stored, width: int, outputs: int, most: int) -> Neighbours:
+    def from_stored(cls, stored: Stored, width: int, outputs: int, most: int, targets: int = 1) -> Neighbours:
         """The inverse of ``state``, checked."""
-        expert = cls(width, outputs, most)
+        expert = cls(width, outputs, most, scattered=targets)
         expert.load_state(stored, columns=width, values=outputs + 1)
         return expert
 
@@ -213,17 +218,19 @@ def fit_neighbours(
     most: int,
     regularization: float | None,
     random: np.random.Generator,
+    units: Vector | float = 1.0,
 ) -> tuple[int, float, Neighbours]:
     """Which of several scalings of the same rows, to which power their relevances count, and the expert.
 
     By leave-one-out errors over some of the last rows, each in turn: the scaling; the power, by factors of
     1.41, for what a Gaussian kernel made of relevances is too little here where few columns matter, and too
     much where many do; the regularization, in units of the median distance of two rows, by factors of 3.16,
-    if it is not given. Of few rows the scaling alone: a search would cost more than it is worth.
+    if it is not given. Of few rows the scaling alone: a search would cost more than it is worth. Errors are
+    added up in these ``units`` of the targets.
     """
     # In no case more rows, for each of some eight errors costs 2 to 5 ms then.
     last = slice(max(len(Y) - 2048, 0), None)
-    roots, columns, outputs = np.sqrt(weights), len(sizes), Y.shape[1]
+    roots, columns, outputs, scaled = np.sqrt(weights), len(sizes), Y.shape[1], Y[last] / units
     places = np.sort(random.permutation(len(Y[last]))[: 128 if len(Y) < 2048 else 192])
     others = np.roll(places, len(places) // 2)
     tried: dict[tuple[float, ...], float] = {}
@@ -236,12 +243,12 @@ def fit_neighbours(
             which, power, ratio = setting
             U = candidates[int(which)][last] * sizes**power
             some = Neighbours(columns, outputs, 32 * len(Y), ratio * unit(U))
-            some.append(U, Y[last], roots[last])
+            some.append(U, scaled, roots[last])
             tried[setting] = some.leave_one_out(places)
         return tried[setting]
 
     # What is better by less than a thousandth, or by what is rounding beside the targets, is not better.
-    rounding = 1e-9 * float(roots[last][places] ** 2 @ np.sum(Y[last][places] ** 2, axis=1) ** 0.75)
+    rounding = 1e-9 * float(roots[last][places] ** 2 @ np.sum(scaled[places] ** 2, axis=1) ** 0.75)
     best: tuple[float, ...] = (0, 1.0, 0.1 / 3.16 if regularization is None else regularization)
     for which in range(1, len(candidates)):
         if error((which, *best[1:])) < 0.999 * error(best) - rounding:
@@ -259,7 +266,7 @@ def fit_neighbours(
                 break
     which, power, ratio = int(best[0]), *best[1:]
     U = candidates[which] * sizes**power
-    expert = Neighbours(columns, outputs, most, ratio * unit(U[last]))
+    expert = Neighbours(columns, outputs, most, ratio * unit(U[last]), np.size(units))
     expert.learn_past(U, Y, roots)
     return which, power, expert
 
@@ -267,14 +274,20 @@ def fit_neighbours(
 @compiled
 def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, scatters: Matrix) -> None:
     for i in range(len(U)):
-        predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i])
+        alike = i > 0
+        for c in range(U.shape[1]):
+            alike = alike and U[i, c] == U[i - 1, c]
+        if alike:  # as sets of columns in reasons, where a column does not count
+            predictions[i], scatters[i] = predictions[i - 1], scatters[i - 1]
+        else:
+            predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i])
 
 
 @compiled
 def _leave_one_out(U: Matrix, places: Integers, kept: Kept, regularization: float) -> float:
     values, later = kept[3], kept[5]
     outputs = values.shape[1] - 1
-    prediction, scatter, total = np.empty(outputs), np.empty(2), 0.0
+    prediction, scatter, total = np.empty(outputs), np.empty(1), 0.0
     for i in range(len(U)):
         predict_around(U[i], kept, regularization, places[i], prediction, scatter)
         at, its = (places[i], values) if places[i] < len(values) else (places[i] - len(values), later)
@@ -291,7 +304,7 @@ def predict_around(
 ) -> None:
     """The ridge fit to the nearest points; the mean of all where these are as far away as each other.
 
-    Fills in their ``scatter``, too: the deviation of their (first) targets, and their mean distance.
+    Fills in their ``scatter``, too: the deviation of each of their targets, and their mean distance.
     """
     leaves, low, _, values, latest, latest_values = kept
     columns, count = low.shape
@@ -299,7 +312,7 @@ def predict_around(
     near, places = np.empty(NEAREST + 1, FLOAT32), np.zeros(NEAREST + 1, np.int64)
     room = np.empty(max(latest.shape[1], LEAF), FLOAT32)
     find_nearest(u, kept, excluded, np.empty(count, FLOAT32), room, near, places)
-    scatter[0] = scatter[1] = 0.0
+    scatter[:] = 0.0
     if near[0] < np.float32(63.0 / 64.0) * near[NEAREST] < np.inf:
         here, apart = np.empty((columns, NEAREST + 1)), np.empty(NEAREST)
         M = np.empty((NEAREST, NEAREST + 1))
@@ -367,18 +380,21 @@ def predict_around(
 @inner
 def _scatter(its: Matrix, roots: Vector, distances: Vector, scatter: Vector) -> None:
     """Of rows with these targets, roots of weights and distances."""
-    outputs, total, mean, apart = its.shape[1] - 1, 0.0, 0.0, 0.0
+    outputs, count, total, apart = its.shape[1] - 1, len(scatter) - 1, 0.0, 0.0
     for i in range(len(roots)):
-        w = roots[i] * roots[i]
-        total += w
-        mean += w * (its[i, 0] / its[i, outputs])
-        apart += w * distances[i]
-    if total > 0.0:
-        mean /= total
-        squares = 0.0
+        total += roots[i] * roots[i]
+        apart += roots[i] * roots[i] * distances[i]
+    if not total > 0.0:
+        return
+    scatter[count] = apart / total
+    for o in range(count):
+        mean, squares = 0.0, 0.0
         for i in range(len(roots)):
-            squares += roots[i] * roots[i] * (its[i, 0] / its[i, outputs] - mean) ** 2
-        scatter[0], scatter[1] = math.sqrt(squares / total), apart / total
+            mean += roots[i] * roots[i] * (its[i, o] / its[i, outputs])
+        mean /= total
+        for i in range(len(roots)):
+            squares += roots[i] * roots[i] * (its[i, o] / its[i, outputs] - mean) ** 2
+        scatter[o] = math.sqrt(squares / total)
 
 
 @inner
