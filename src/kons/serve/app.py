@@ -257,6 +257,8 @@ class _Events:
             return
         last = next((value for name, value in scope["headers"] if name.lower() == b"last-event-id"), b"")
         number = int(last) if last.isdigit() and len(last) < 19 else 0
+        if number > service.writer.told:
+            number = 0  # of another service, which was here before
         service.listeners += 1
         told = asyncio.ensure_future(self._tell(number, send))
         gone = asyncio.ensure_future(_until_gone(receive))

@@ -66,6 +66,8 @@ class Guard:
             kind = kinds[0].decode("latin-1").partition(";")[0].strip().lower()
             if len(kinds) != 1 or kind not in (JSON, LINES):
                 raise Problem(415, f"the content type is to be {JSON}, or {LINES}.")
+            if heads.get(b"content-encoding", [b"identity"]) != [b"identity"]:
+                raise Problem(415, "the body is compressed: send it as it is, without Content-Encoding.")
         self._check_token(scope, heads.get(b"authorization", []))
 
     def _check_token(self, scope: Any, given: list[bytes]) -> None:

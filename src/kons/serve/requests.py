@@ -110,8 +110,10 @@ def _label(y: Any) -> Any:
         return [float(_number(value, "y")) for value in y]
     if type(y) in (int, float):
         return _number(y, "y")
-    if isinstance(y, bool) or (isinstance(y, str) and len(y) <= LONGEST_TEXT):
+    if isinstance(y, bool) or (isinstance(y, str) and 0 < len(y) <= LONGEST_TEXT):
         return y
+    if y == "":
+        raise Problem(422, "y is empty text: leave out what has no label.")
     raise Problem(422, f"y is {_shown(y)}, expected a number, or a label: text, true or false.")
 
 
