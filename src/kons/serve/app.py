@@ -24,7 +24,7 @@ from kons.serve.log import Kind, Record
 from kons.serve.metrics import Metrics
 from kons.serve.page import live_page
 from kons.serve.problems import Problem
-from kons.serve.requests import decoded, record_of, row_of
+from kons.serve.requests import decoded, item_of, record_of, row_of
 from kons.serve.writer import Work, Writer
 
 __all__ = ["Service"]
@@ -185,7 +185,7 @@ class _Records:
             item = decoded(await body_of(receive, self._service.most_bytes))
             if isinstance(item, list):
                 answers = await self._answers(item)
-                status, body = 200, [_item(answer) for answer in answers]
+                status, body = 200, [item_of(answer) for answer in answers]
             else:
                 (answer,) = await self._answers([item])
                 status, body = 200, _raised(answer)
@@ -233,7 +233,7 @@ class _Records:
                     answers = [problem] * len(records)
                     break
                 await asyncio.sleep(0.02)  # a stream waits for its turn: nothing more is read of it
-        return b"".join(msgspec.json.encode(_item(answer)) + b"\n" for answer in answers) if records else b""
+        return b"".join(msgspec.json.encode(item_of(answer)) + b"\n" for answer in answers) if records else b""
 
     def _of_line(self, line: bytes) -> Record | Problem:
         if len(line) > self._service.most_bytes:
@@ -297,10 +297,6 @@ def _raised(answer: Any) -> Any:
     if isinstance(answer, Problem):
         raise answer
     return answer
-
-
-def _item(answer: Any) -> dict[str, Any]:
-    return answer.document() if isinstance(answer, Problem) else {"status": 200, **answer}
 
 
 def _json(value: Any) -> Response:
