@@ -1,4 +1,4 @@
-"""Rows and labels from real brokers, which are started here: nothing lost over a ``kill -9``, nothing learned twice."""
+"""Rows and labels from real brokers, started here: nothing lost by a ``kill -9``, nothing learned twice."""
 
 import asyncio
 import json
@@ -116,7 +116,9 @@ def test_what_a_broker_sends_is_learned_once(url, tmp_path):
     assert to_bytes(from_bytes(model)) == to_bytes(learner)
 
 
-@pytest.mark.parametrize("url", ["amqp://here/houses", "mqtt://here", "nats://here/a/b", "mqtt://:x/a", "mqtt://h/a/#"])
+@pytest.mark.parametrize(
+    "url", ["amqp://here/houses", "mqtt://here", "nats://here/a/b", "mqtt://:x/a", "mqtt://h/a/#"]
+)
 def test_a_broker_that_cannot_be_is_refused(url, capsys, tmp_path):
     arguments = ["serve", "--dir", str(tmp_path / "service"), "--target", "y", "--port", "0", "--from", url]
     assert "--from" in told_in_one_line(capsys, arguments, 2)

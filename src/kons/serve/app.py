@@ -233,7 +233,9 @@ class _Records:
                     answers = [problem] * len(records)
                     break
                 await asyncio.sleep(0.02)  # a stream waits for its turn: nothing more is read of it
-        return b"".join(msgspec.json.encode(item_of(answer)) + b"\n" for answer in answers) if records else b""
+        return (
+            b"".join(msgspec.json.encode(item_of(answer)) + b"\n" for answer in answers) if records else b""
+        )
 
     def _of_line(self, line: bytes) -> Record | Problem:
         if len(line) > self._service.most_bytes:

@@ -5,9 +5,9 @@
     mqtt://host:1883/houses   houses/predict, houses/label, houses/learn; answers: houses/answers/predict, ...
     nats://host:4222/houses   the same with dots, out of the JetStream stream ``houses``
 
-One message after another, in the broker's order. A message that was applied and not acknowledged comes again, and
-its id says that it was learned. What cannot be applied now (a full disk) is tried again; what never can is answered
-so, and acknowledged. Needs the extra ``brokers``.
+One message after another, in the broker's order. A message that was applied and not acknowledged comes
+again, and its id says that it was learned. What cannot be applied now (a full disk) is tried again; what
+never can is answered so, and acknowledged. Needs the extra ``brokers``.
 """
 
 from __future__ import annotations
@@ -62,12 +62,14 @@ def source_of(url: str) -> Source:
         known = topic = shown = ""
     if not known or not topic or any(sign in topic for sign in "+#*> ."):
         raise ConfigurationError(
-            "--from: expected mqtt://HOST:PORT/TOPIC or nats://HOST:PORT/SUBJECT, the beginning of the topics "
-            "(TOPIC/predict, TOPIC/label, TOPIC/learn), without dots and wildcards."
+            "--from: expected mqtt://HOST:PORT/TOPIC or nats://HOST:PORT/SUBJECT, the beginning of "
+            "TOPIC/predict, TOPIC/label and TOPIC/learn, without dots and wildcards."
         )
     source = Source(url[: url.index(parts.netloc) + len(parts.netloc)], topic, shown)
     if not source.is_mqtt and "/" in topic:
-        raise ConfigurationError(f"--from: the subject {topic!r} names a stream of NATS, which has no slashes.")
+        raise ConfigurationError(
+            f"--from: the subject {topic!r} names a stream of NATS, which has no slashes."
+        )
     try:
         if source.is_mqtt:
             import faststream.mqtt
@@ -87,7 +89,6 @@ async def taking(source: Source, service: Service) -> AsyncIterator[None]:
         logging.getLogger(library).setLevel(logging.CRITICAL)
     broker, subscriber, dot = (_mqtt if source.is_mqtt else _nats)(source, name)
 
-    @subscriber
     async def handle(message: Any) -> None:
         raw = message.raw_message
         kind = (raw.topic if source.is_mqtt else raw.subject).rpartition(dot)[2]
@@ -95,11 +96,14 @@ async def taking(source: Source, service: Service) -> AsyncIterator[None]:
         await broker.publish(msgspec.json.encode(told), dot.join((source.topic, "answers", kind)))
         await message.ack()
 
+    subscriber(handle)
     try:
         await asyncio.wait_for(broker.start(), CONNECT)
     except Exception as error:
-        why = str(error) or type(error).__name__
-        raise ConfigurationError(f"--from {source.shown}: {why}. Is the broker there?") from error
+        why = "nobody answers" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        raise ConfigurationError(
+            f"--from {source.shown}: {why}. Is the broker there (of NATS: with JetStream, -js)?"
+        ) from error
     try:
         yield
     finally:
@@ -118,9 +122,14 @@ def _mqtt(source: Source, name: str) -> tuple[Any, Any, str]:
     from faststream.mqtt import MQTTBroker, QoS
 
     week = 7 * 86_400
-    keeping = {"client_id": name, "clean_session": False, "session_expiry_interval": week}
+    keeping: dict[str, Any] = {"client_id": name, "clean_session": False, "session_expiry_interval": week}
     broker = MQTTBroker(source.url, logger=None, apply_types=False, graceful_timeout=2.0, **keeping)
-    how = {"qos": QoS.AT_LEAST_ONCE, "ack_policy": AckPolicy.MANUAL, "decoder": _whole, "no_reply": True}
+    how: dict[str, Any] = {
+        "qos": QoS.AT_LEAST_ONCE,
+        "ack_policy": AckPolicy.MANUAL,
+        "decoder": _whole,
+        "no_reply": True,
+    }
     return broker, broker.subscriber(f"{source.topic}/+", **how), "/"
 
 
