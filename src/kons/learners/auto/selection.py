@@ -187,6 +187,7 @@ class Selection(Part):
             live=now.rows < EARLY,
             random=np.random.default_rng([self._seed, now.rows, i]),
             like=self._like(spec) if spec.memory else None,
+            before=self.pool.slots[i],
             other=self.feature_maps.current.get(self.feature_maps.key(spec._replace(alternative=True))),
         )
 
