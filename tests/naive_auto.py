@@ -590,13 +590,15 @@ class Pool:
         if spec.kernel == "neighbours":
             other = self.views.get(self.key(spec._replace(other=True)))
             known = other is not None and (other.flags, other.features) == (view.flags, view.features)
-            views, settings = [view, other] if known else [view], None
+            views, settings = {self.key(spec)[1]: view}, None
+            if known:
+                views[self.key(spec._replace(other=True))[1]] = other
             for each in self.members if spec.memory else ():  # what was found for all rows
                 kind = each.spec.kernel, each.spec.lags, each.spec.memory
                 if kind == (spec.kernel, spec.lags, 0) and each.fitted:
-                    settings = each.fitted.view, each.fitted.alpha
-                    seen = self.columns(rows, spec.lags, settings[0].flags, settings[0].features)
-            member.fitted = Neighbours(spec, views, seen, Y, weights, random, settings)
+                    settings = each.fitted.name, each.fitted.view, each.fitted.alpha
+                    seen = self.columns(rows, spec.lags, settings[1].flags, settings[1].features)
+            member.fitted = Neighbours(spec, views, seen, Y, weights, random, settings, member.fitted)
             return
         U, most = view.coordinates(seen), max_atoms // 2 if spec.memory else max_atoms
         newest = random.permutation(min(len(U), max(spec.memory, most)) if spec.memory else len(U))

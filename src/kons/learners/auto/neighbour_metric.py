@@ -80,7 +80,8 @@ class _Rows:
         J = roots[:, :, None] * slopes[:, :, : slopes.shape[2] - fixed]
         ridge.add_past(J.reshape(-1, J.shape[2]), -weighted.reshape(-1, 1))
         ridge.fit()
-        factors = np.exp(np.clip(ridge.coefficients()[:, 0], -1.0, 1.0))
+        # In whole parts of 1/256, lest rounding move every row by the last bit of single precision.
+        factors = np.exp(np.rint(256.0 * np.clip(ridge.coefficients()[:, 0], -1.0, 1.0)) / 256.0)
         columns = len(setting.sizes)
         alpha = setting.regularization * float(factors[columns] if not fixed else 1.0)
         return setting._replace(sizes=setting.sizes * factors[:columns], regularization=alpha)

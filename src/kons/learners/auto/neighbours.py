@@ -300,8 +300,8 @@ def predict_around(
                 prediction[o] = 0.0
                 for i in range(NEAREST):
                     prediction[o] += weights[i] * (its[i, o] / its[i, outputs])
-            for o in range(len(slopes)):
-                _slopes(u, here, its, o, prediction[o], L, roots, weights, distances, regularization, slopes[o])
+            if len(slopes):
+                _slopes(u, here, its, prediction, L, roots, weights, distances, regularization, slopes)
             return
     # As on a grid: which of them are nearest is a matter of rounding, so all that are as far away count.
     totals = np.empty(outputs + 1)
@@ -315,44 +315,47 @@ def _slopes(
     u: Vector,
     here: Matrix,
     its: Matrix,
-    output: int,
-    prediction: float,
+    prediction: Vector,
     L: Matrix,
     roots: Vector,
     weights: Vector,
     distances: Vector,
     regularization: float,
-    slopes: Vector,
+    slopes: Matrix,
 ) -> None:
-    """How the prediction changes with the logarithm of each column's scale, and with that of alpha.
+    """How each output changes with the logarithm of each column's scale, and, behind them, with that of alpha.
 
     ::
 
-        b = S M^-1 S (y - f),    df/dlog s_c = b^T (D_c a - d_c),    df/dlog alpha = -alpha b^T S^-2 a
+        b = S M^-1 S (y - f),    df/dlog s_c = b^T (D_c a - d_c - N_c a),    df/dlog alpha = -alpha b^T S^-2 a
 
-    D_c and d_c are the absolute differences in column c among the rows, and to x. O(m^2 d).
+    D_c and d_c are the absolute differences in column c among the rows, and to x; N_c is how alpha S^-2
+    changes with the distances, by which rows weigh less. O(m^2 d) for m rows, whatever the outputs.
     """
     m, columns, outputs = len(roots), len(here), its.shape[1] - 1
-    b, rest, noise = np.empty(m), np.empty(m), np.zeros(m)
-    for i in range(m):
-        rest[i] = roots[i] * (its[i, output] / its[i, outputs] - prediction)
-    solve_rows(L, rest, b)
-    for i in range(m):
-        if roots[i] > 0.0:
-            noise[i] = regularization * b[i] * weights[i] / roots[i]
-            slopes[columns] -= noise[i]
-            noise[i] *= its[i, outputs] / (roots[i] * roots[i] * distances[m])
-        b[i] *= roots[i]
+    B, noise = np.empty((outputs, m)), np.zeros((outputs, m))
+    rest, apart = np.empty(m), np.empty(m)
+    for o in range(outputs):
+        for i in range(m):
+            rest[i] = roots[i] * (its[i, o] / its[i, outputs] - prediction[o])
+        solve_rows(L, rest, B[o])
+        for i in range(m):
+            if roots[i] > 0.0:
+                change = regularization * B[o, i] * weights[i] / roots[i]
+                slopes[o, columns] -= change
+                noise[o, i] = change * its[i, outputs] / (roots[i] * roots[i] * distances[m])
+            B[o, i] *= roots[i]
     for c in range(columns):
-        x, total = np.float64(np.float32(u[c])), 0.0
+        x = np.float64(np.float32(u[c]))
         end = abs(x - here[c, m]) / distances[m]
         for i in range(m):
-            inner_total = -abs(x - here[c, i])
-            total += noise[i] * (distances[i] * end + inner_total)
+            own, total = here[c, i], 0.0
             for j in range(m):
-                inner_total += weights[j] * abs(here[c, i] - here[c, j])
-            total += b[i] * inner_total
-        slopes[c] = total
+                total += weights[j] * abs(own - here[c, j])
+            rest[i], apart[i] = total - abs(x - own), distances[i] * end - abs(x - own)
+        for o in range(outputs):
+            for i in range(m):
+                slopes[o, c] += B[o, i] * rest[i] + noise[o, i] * apart[i]
 
 
 @inner
