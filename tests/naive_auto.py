@@ -410,6 +410,8 @@ class Pool:
             memory = member.spec.memory if isinstance(member.fitted, Ridge) else 0
             if memory and self.rows in self.schedule[f"new atoms, memory {memory}"]:
                 self.fit(member, self.usable(self.last(3 * memory // 2)), self.max_atoms)
+            if isinstance(member.fitted, Neighbours) and not member.spec.memory:
+                self.search_on(member)
         self.due = self.due if self.rows < self.due else 0
         self.fit_recalled()
         if self.rows in self.schedule["recall"]:
@@ -418,6 +420,21 @@ class Pool:
         begun = [member for member in self.members if member.fitted is not None]
         largest = max((weights[member] for member in begun), default=0.0)
         self.leader = next((member for member in begun if weights[member] >= largest - TIE), None)
+
+    def search_on(self, member):
+        """Further steps of neighbours' search, every 512 rows behind a fit, as long as all rows are kept."""
+        number = self.specs.index(member.spec)
+        turns = {128 * (1 + number // 2) + 512 * k for k in range(100)} - set(fitted_at(number))
+        rows = self.usable(self.sampled())
+        if self.rows <= SETTLED or self.rows not in turns or len(self.sampled()) < self.rows:
+            return
+        if self.rarity > 1.0 or not rows:
+            return
+        random = np.random.default_rng([self.seed, self.rows, self.members.index(member)])
+        old, Y = member.fitted, self.outputs_of(rows)
+        seen = self.columns(rows, member.spec.lags, old.view.flags, old.view.features)
+        weights = np.array([row.weight for row in rows])
+        member.fitted = Neighbours(member.spec, {old.name: old.view}, seen, Y, weights, random, None, old)
 
     def exchangeable(self):
         """Whether rows come in no order: experts with a memory were pruned."""

@@ -110,26 +110,29 @@ def test_columns_count_less_that_tell_less(sizes):
     assert error(found.sizes, found.regularization) < 0.95 * error(sizes, 0.03)
 
 
+def wide(sizes):
+    """So many columns that only where a search starts is chosen."""
+    return [np.hstack([steps_along_a_column()[0], np.zeros((700, 127))])], [*sizes, *np.ones(127)]
+
+
 def test_a_search_starts_from_the_one_before_where_that_is_better():
-    X, _, _ = steps_along_a_column()
-    before, _ = fitted([X], [1.0, 1.0])
-    assert fitted([X], [0.01, 1.0], rows=500, before=before)[0] == before
-    worse = Setting(0, np.array([0.001, 1.0]), 0.03)
-    assert fitted([X], [1.0, 1.0], rows=500, before=worse)[0] is not worse
+    before = Setting(0, np.array(wide([1.0, 0.1])[1]), 0.03)
+    for sizes, better in ([0.01, 1.0], True), ([1.0, 0.05], False):
+        found, _ = fitted(*wide(sizes), before=before if better else before._replace(sizes=np.ones(129)))
+        assert found.sizes.tolist() == wide([1.0, 0.1] if better else sizes)[1]
 
 
 def test_a_given_regularization_stays_in_units_of_distance():
-    X, _, _ = steps_along_a_column()
-    single, double = (fitted([X], [1.0, 1.0], alpha, rows=500)[1].regularization for alpha in (0.5, 1.0))
+    single, double = (fitted(*wide([1.0, 1.0]), alpha)[1].regularization for alpha in (0.5, 1.0))
     assert double == 2.0 * single
+    X = steps_along_a_column()[0]
     setting, _ = fitted([X], [1.0, 1.0], 0.5)
     apart = np.abs(X[:, None] - X) @ setting.sizes
     assert setting.regularization == pytest.approx(0.5 * np.median(apart), rel=0.2)
 
 
-def test_few_rows_or_targets_that_are_all_alike_are_worth_no_search():
+def test_where_targets_are_all_alike_there_is_nothing_to_search_for():
     X, Y, ones = steps_along_a_column()
-    assert fitted([X], [1.0, 0.5], rows=500)[0].sizes.tolist() == [1.0, 0.5]
     setting, _ = fit_neighbours([X], np.ones(2), 0.0 * Y + 1e9, ones, 1000, None, np.random.default_rng(0))
     assert setting.sizes.tolist() == [1.0, 1.0]
 

@@ -28,7 +28,6 @@ from kons.core.ridge import Ridge
 from kons.learners.auto.feature_map import median_length
 from kons.learners.auto.metric_learning import MOST_ROTATED
 from kons.learners.auto.neighbours import Neighbours
-from kons.learners.auto.schedule import EARLY
 
 __all__ = ["Setting", "fit_neighbours"]
 
@@ -89,7 +88,7 @@ class _Rows:
 
 def fit_neighbours(
     candidates: Sequence[Matrix],
-    sizes: Vector,
+    sizes: Vector | None,
     Y: Matrix,
     weights: Vector,
     most: int,
@@ -97,10 +96,11 @@ def fit_neighbours(
     random: np.random.Generator,
     before: Setting | None = None,
 ) -> tuple[Setting, Neighbours]:
-    """What is best for rows in several scalings, with columns of these sizes at first; and the expert.
+    """What is best for rows in several scalings, and the expert.
 
-    A ``regularization`` that is given is in units of the median distance of two rows. Of few rows the
-    scaling alone is chosen: a search would cost more than it is worth. So beyond 128 columns.
+    The search starts from columns of these ``sizes`` or, where that is better or there are none, from what
+    was found ``before``. A ``regularization`` that is given is in units of the median distance of two rows.
+    Beyond 128 columns nothing is searched for but the scaling.
     """
     rows = _Rows(candidates, Y, weights, random)
     places = rows.draw(128 if len(rows.Y) < 2048 else 192)
@@ -115,8 +115,9 @@ def fit_neighbours(
         return float(rows.weights[places] @ np.sum(errors**2, axis=1) ** 0.75)
 
     ratio = 0.1 / 3.16 if regularization is None else regularization
-    starts = [Setting(i, sizes, ratio * unit(i, sizes)) for i in range(len(candidates))]
-    starts += [] if before is None else [before]
+    starts = [] if before is None else [before]
+    if sizes is not None:
+        starts = [*(Setting(i, sizes, ratio * unit(i, sizes)) for i in range(len(candidates))), *starts]
     best = starts[0]
     if len(starts) > 1:
         # What is better by less than a thousandth, or by what is rounding beside the targets, is not better.
@@ -125,12 +126,12 @@ def fit_neighbours(
         for other in starts[1:]:
             if (tried := error(other)) < 0.999 * least - rounding:
                 best, least = other, tried
-    if len(Y) >= EARLY and len(sizes) <= MOST_ROTATED and rows.least > 0.0:
+    if len(best.sizes) <= MOST_ROTATED and rows.least > 0.0:
         for _ in range(4):
             best = rows.step(best, fixed=regularization is not None)
             if regularization is not None:
                 best = best._replace(regularization=ratio * unit(best.scaling, best.sizes))
     U = candidates[best.scaling] * best.sizes
-    expert = Neighbours(len(sizes), Y.shape[1], most, best.regularization)
+    expert = Neighbours(U.shape[1], Y.shape[1], most, best.regularization)
     expert.learn_past(U, Y, np.sqrt(weights))
     return best, expert

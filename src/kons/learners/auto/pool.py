@@ -21,7 +21,7 @@ from kons.learners.auto.rows import Layout
 from kons.learners.auto.spec import BASELINES, LAST, MEAN, ExpertSpec
 from kons.stored import Stored
 
-__all__ = ["Expert", "ExpertPool", "Slot", "fit_expert"]
+__all__ = ["Expert", "ExpertPool", "Slot", "fit_expert", "searched_on"]
 
 Expert = SpanRidge | Neighbours
 
@@ -294,6 +294,31 @@ def fit_expert(
     ages = np.arange(len(rows) - 1.0, -1.0, -1.0)
     expert.learn_past(U, Y, np.sqrt(weights * forgetting**ages))
     return Slot(spec, expert, feature_map)
+
+
+def searched_on(
+    slot: Slot,
+    kept: CachedFeatures,
+    *,
+    outputs: int,
+    neighbours: int,
+    fixed: Fixed,
+    random: np.random.Generator,
+) -> Slot:
+    """Neighbours without a memory after further steps of their search, which have learned all rows kept."""
+    feature_map, rows, layout = slot.feature_map, kept.rows, kept.layout
+    assert feature_map is not None
+    setting, nearest = fit_neighbours(
+        [kept.scaled(feature_map, slot.spec.lags)],
+        None,
+        layout.outputs(rows, outputs),
+        layout.weights(rows),
+        neighbours,
+        fixed.regularization,
+        random,
+        _setting_of(slot, [feature_map]),
+    )
+    return Slot(slot.spec, nearest, feature_map.of_axes(setting.sizes))
 
 
 def _setting_of(before: Slot | None, maps: list[FeatureMap]) -> Setting | None:
