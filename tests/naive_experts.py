@@ -480,7 +480,7 @@ class Neighbours:
             slopes = np.zeros((len(some), Y.shape[1], columns + 1))
             E = errors(name, sizes, alpha, some, slopes)
             V = weights[some] / np.sqrt(np.maximum(np.sqrt(np.sum(E**2, axis=1)), least))
-            noise = np.mean(V[:, None] * E**2) + np.mean(V) * least**2
+            noise = np.mean(V * np.sum(E**2, axis=1)) + np.mean(V) * least**2
             A, b = noise / SPREAD**2 * np.eye(columns + 1), np.zeros(columns + 1)
             for v, e, J in zip(V, E, slopes, strict=True):
                 A, b = A + v * J.T @ J, b - v * J.T @ e

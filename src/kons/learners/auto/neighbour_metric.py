@@ -4,7 +4,7 @@
 
     e_i(s, alpha) = f_i - y_i          f_i the fit to the neighbours of row i among all others
     step          = -(J^T V J + r I)^-1 J^T V e       in log s and log alpha, J = de/d(log s, log alpha)
-    V             = diag(w_i/sqrt|e_i|),              r = 4 mean(v_i e_i^2)
+    V             = diag(w_i/sqrt|e_i|),              r = 4 mean(v_i |e_i|^2)
 
 It is ridge regression of the errors on how they change (Levenberg, Marquardt), of sum w |e|^1.5: of squares a
 few rows decide. Columns start from what the Gaussian expert learned of them, in each scaling, or from where
@@ -74,7 +74,7 @@ class _Rows:
         sizes = np.maximum(np.sqrt(np.sum(errors**2, axis=1)), self.least)
         roots = np.sqrt(self.weights[places] / np.sqrt(sizes))[:, None]
         weighted = roots * errors
-        prior = 4.0 * (np.mean(weighted**2) + np.mean((roots * self.least) ** 2))
+        prior = 4.0 * float(np.mean(np.sum(weighted**2, axis=1)) + np.mean((roots * self.least) ** 2))
         ridge = Ridge(prior * np.eye(slopes.shape[2] - fixed), 1, online=False, period=1)
         J = roots[:, :, None] * slopes[:, :, : slopes.shape[2] - fixed]
         ridge.add_past(J.reshape(-1, J.shape[2]), -weighted.reshape(-1, 1))
