@@ -243,11 +243,10 @@ class Pool:
         return np.where(np.arange(self.classes) < self.known_classes, logits, np.nan)
 
     def step_of(self, row):
-        name, form = "mean", 0.0
-        if self.leader is not None:
-            name = self.leader.spec.name
-            form = 0.5 * self.leader.fitted.inverse_form(self.columns_of([row], self.leader.fitted))
-        return Step(self.scores(row), name, 0.0, form, self.size)
+        columns = [MEAN, LAST, *(member.spec.name for member in self.members)]
+        G = np.array([row.forecasts[column] for column in columns]).T - row.centre
+        name = "mean" if self.leader is None else self.leader.spec.name
+        return Step(self.scores(row), name, 0.0, 0.5 * self.stacking.inverse_form(G), self.size)
 
     def learn(self, row):
         """A target becomes known."""
@@ -744,7 +743,7 @@ class NaiveAuto:
         """Predict a row, then learn the one that becomes known after it."""
         row, result = self.ask(x)
         row.y, row.weight = float(y), float(weight)
-        result = result._replace(slope=self.slope(row, result.leader))
+        result = result._replace(slope=self.slope(row))
         if len(self.pending) > self.delay:
             self.tell(self.pending[0])
         return result
@@ -769,10 +768,9 @@ class NaiveAuto:
             for other in self.pending:
                 self.pool.predict(other)
 
-    def slope(self, row, leader):
+    def slope(self, row):
         output = int(row.y) if self.classes else 0
-        forecast = row.forecasts[MEAN if leader == "mean" else leader][output]
-        return 2.0 * row.weight * (forecast - self.pool.outputs_of([row])[0, output])
+        return 2.0 * row.weight * (row.stacked[output] - self.pool.outputs_of([row])[0, output])
 
     def last_targets(self):
         if not self.told:

@@ -315,11 +315,6 @@ class Ridge:
     def end_chunk(self, refit):
         self.begin_chunk(fit=refit or self.live)
 
-    def inverse_form(self, row):
-        """k^T A^-1 k with A at the start of the chunk."""
-        k = self.features(row)[0]
-        return k @ np.linalg.solve(self.at_start, k)
-
 
 class Logistic(Ridge):
     """One against the rest: theta + A^-1 sum w k (y - p) over the rows since the last fit.
@@ -512,9 +507,6 @@ class Neighbours:
         if len(self.late) >= min(most // PART_OF_ALL, LATEST):
             self.kept, self.late = (self.kept + self.late)[-most:], []
 
-    def inverse_form(self, row):
-        return 0.0
-
 
 # ---- stacking
 
@@ -556,6 +548,12 @@ class Stacking:
             weights[rest] += np.linalg.solve(A[np.ix_(rest, rest)], A[np.ix_(rest, gone)] @ weights[gone])
             weights[absent] = 0.0
         return weights
+
+    def inverse_form(self, G):
+        """Of a row, over all its outputs."""
+        free = np.isfinite(self.prior)
+        A = self.matrix()[np.ix_(free, free)]
+        return float(np.sum(G[:, free].T * np.linalg.solve(A, G[:, free].T))) if free.any() else 0.0
 
     def learn(self, G, t, weight, wild):
         """All outputs of a row; squared errors beyond ``wild``, of one output only, weigh less."""

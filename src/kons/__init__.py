@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from kons.files import load, save
     from kons.forecasting import Forecaster
     from kons.kernels import Gaussian, Laplace, Linear, Matern, Polynomial, RationalQuadratic
+    from kons.keyed import Keyed
     from kons.learners import (
         KONS,
         KORS,
         AutoKONS,
         Classifier,
-        DualGradient,
         EmbeddedKONS,
         FeatureLearner,
         FunctionalGradient,
@@ -43,13 +43,13 @@ __all__ = [
     "KORS",
     "AutoKONS",
     "Classifier",
-    "DualGradient",
     "EmbeddedKONS",
     "FeatureLearner",
     "Forecaster",
     "FunctionalGradient",
     "Gaussian",
     "Hinge",
+    "Keyed",
     "Laplace",
     "Linear",
     "Logistic",
@@ -73,8 +73,9 @@ _HOMES = {
     "evaluation": "evaluate",
     "files": "load save",
     "forecasting": "Forecaster",
+    "keyed": "Keyed",
     "kernels": "Gaussian Laplace Linear Matern Polynomial RationalQuadratic",
-    "learners": "KONS KORS AutoKONS Classifier DualGradient EmbeddedKONS FeatureLearner FunctionalGradient "
+    "learners": "KONS KORS AutoKONS Classifier EmbeddedKONS FeatureLearner FunctionalGradient "
     "Scaled SketchedKONS SlidingWindow Trace",
     "losses": "Hinge Logistic Squared SquaredHinge",
     "theory": "certify",

@@ -132,21 +132,6 @@ def test_ranks_do_not_know_units():
     )
 
 
-@pytest.mark.parametrize("live", [True, False])
-@pytest.mark.parametrize("others", [True, False])
-def test_forms_are_of_the_rows_predicted(live, others):
-    rng = np.random.default_rng(0)
-    U, Y = rng.normal(size=(60, 2)), rng.normal(size=(60, 1))
-    expert = SpanRidge(Gaussian(1.0), U[:5], 0.1, outputs=1, live=live)
-    expert.learn_past(U[:40], Y[:40], np.ones(40))
-    K, past = expert.features(U[50:]), expert.features(U[:40])
-    # Rows learned meanwhile have small weights, and with a delay are others.
-    learned = U[40:50] if others else None
-    expert.advance(U[50:], learned, Y[40:50], np.full(10, 0.01), np.arange(10))
-    A = expert.prior + past.T @ past
-    np.testing.assert_allclose(expert.last_forms(), np.sum(K * np.linalg.solve(A, K.T).T, axis=1), rtol=1e-6)
-
-
 def ranks_one_by_one(X, x):
     """The share of each column's values below x, ties by half, stretched to [-1, 1]; x among the values."""
     below, level = (x > X).mean(axis=0), (x == X).mean(axis=0)

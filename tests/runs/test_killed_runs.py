@@ -57,6 +57,7 @@ SCENARIOS = {
     "exact": ["rows.csv", "--target", "y", "--drop", "kind", "--learner", "kons"],
     "many atoms": ["rows.csv", *NUMBERS[:-1], "max_atoms=390", "--set", "bandwidth=0.5"],
     "labels late": ["rows.csv", *LABELS, "--delay", "3", "--rows", "1100"],
+    "keyed": ["rows.csv", "--target", "y", "--drop", "kind", "--key", "colour", "--rows", "1100"],
     "default": [
         *("rows.csv", *NUMBERS[:4], "--set", "max_atoms=25", "--set", "experts=5", "--delay", "2"),
         *("--rows", str(effort.amount(1300, ROWS))),

@@ -56,6 +56,7 @@ def run(
     /,
     *,
     target: options.Target = None,
+    key: str | None = None,
     model: Path | None = None,
     learner: str = "auto",
     effort: options.Effort = None,
@@ -90,10 +91,15 @@ def run(
 
     kons run load.csv --target MW --horizon 24h --known-ahead holiday
 
+    kons run sensors.csv --target load --key sensor
+
     tail -f log.csv | kons run - --target status --json
 
     Parameters
     ----------
+    key
+        A column that says whose row it is: each value has a learner of its own, with --effort tiny if none
+        is given. The keys that are predicted worst come first.
     model
         Go on with the model of an earlier run, or its folder, which stays as it is: tomorrow's file.
     learner
@@ -128,12 +134,14 @@ def run(
         "events": None if events is None else str(events.absolute()),
         "fail_on": [name.replace("-", " ") for name in fail_on or ()],
     }
-    chosen_too = {**noticed, **vars(evaluating)}
+    chosen_too = {**noticed, **vars(evaluating), "key": key}
     settings = Settings(file, target, learner, chosen, id=id, model=goes_on, reading=read, **chosen_too)
     told: dict[str, Any] = {"force": force, "json": json, "quiet": quiet, "command": _typed}
     if out is None and force:
         raise ConfigurationError("--force is for --out.")
     if forecasting.horizon is not None or (goes_on is not None and forecast.is_forecaster(goes_on)):
+        if key is not None:
+            raise ConfigurationError("--key is not for --horizon: leave one of them out.")
         if events is not None or fail_on:
             raise ConfigurationError("--events and --fail-on are not for --horizon: leave them out.")
         return forecast.start(settings, forecasting, out, **told)

@@ -10,7 +10,7 @@ from kons.cli.screen import Cell, Sheet
 from kons.report.folder import RunFolder
 from kons.report.history import History
 from kons.report.numbers import count, duration, number, percent, plural
-from kons.report.run import beside, each_target
+from kons.report.run import beside, each_target, worst_keys
 from kons.report.words import Command, headline, meaning, plain, remark, suggestions, worth_knowing
 from kons.streams.wording import listed
 
@@ -51,6 +51,10 @@ def print_outcome(summary: dict[str, Any], source: str, folder: Path | None, fil
     if known.targets:
         each = each_target(known)
         sheet.table("nvvvvv", each.rows, each.heads, indent=2)
+        sheet.say()
+    if summary.get("keys"):
+        worst = worst_keys(known)
+        sheet.table("nvvv", worst.rows, worst.heads, indent=2)
         sheet.say()
     metrics = () if known.targets else _metrics(known, late=late)
     sheet.table("nvvd", (*metrics, *_facts(summary)), heads, indent=2)

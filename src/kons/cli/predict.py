@@ -53,6 +53,8 @@ class Predicting:
         self._level = None if level is None else require_number(level, "--level", above=0.0, below=1.0)
         if level is not None and self.learner.lacks("predict_interval"):
             raise ConfigurationError(f"--level: {self.learner.core.name} has no intervals; leave it out.")
+        if explain and self.learner.lacks("explain"):
+            raise ConfigurationError(f"--explain: {self.learner.core.name} gives no reasons; leave it out.")
         plan = _plan_of(told, model)
         if recent and not self.learner.looks_back and not plan.lags:
             raise ConfigurationError(
@@ -68,6 +70,7 @@ class Predicting:
         asked = replace(plan, horizon=0, time=plan.time if plan.lags else None)
         past = _past_of(told, plan, model) if recent else None
         self.stream = open_stream(source, plan=asked, past=past, quiet=True, **reading).to_predict()
+        self.stream.live = not self.stream.resumable
         self.classes = self.learner.classes if self.stream.task == "classification" else None
         if not recent:
             self._say_who_answers()
@@ -298,3 +301,5 @@ def _past_of(told: dict[str, Any], plan: Plan, model: Path) -> dict[str, Any]:
 def _write(predicting: Predicting, file: Any) -> None:
     for block, columns in enumerate(predicting):
         file.write(as_table(columns, header=block == 0))
+        if predicting.stream.live:
+            file.flush()

@@ -14,7 +14,7 @@ from kons.report.numbers import column, count, duration, number, percent, plural
 from kons.report.proof import proof
 from kons.report.shown import Bar, Shown, Table
 
-__all__ = ["beside", "describe_run", "each_target"]
+__all__ = ["beside", "describe_run", "each_target", "worst_keys"]
 
 MOST_BARS = 20
 MOST_LABELS = 10
@@ -105,6 +105,9 @@ def _losses(folder: RunFolder, history: History) -> list[Shown]:
             Shown("Over the last rows", f"{plural(folder.rows, 'row')} are too few for a windowed curve.")
         )
     shown.append(Shown("In figures", "", table=beside(folder, learner)))
+    if folder.group("keys"):
+        caption = "The mean loss of each key's own learner, beside that of the mean of its targets so far."
+        shown.append(Shown("The worst keys first", caption, table=worst_keys(folder)))
     if folder.targets:
         caption = "Its root mean squared error, in its own units, beside that of the best trivial predictor."
         return [*shown, Shown("Each target by itself", caption, table=each_target(folder))]
@@ -170,6 +173,22 @@ def each_target(folder: RunFolder) -> Table:
     span = min(int(folder.number("window") or 0), folder.rows)
     heads = ["target", "rmse", f"last {count(span)}", "best trivial", "r2", "inside"]
     return Table(heads, rows, [False, *[True] * 5])
+
+
+def worst_keys(folder: RunFolder) -> Table:
+    """Of a learner per key, those that are predicted worst."""
+    keys = folder.group("keys")
+    rows = [
+        [
+            as_text(one.get("key", "")),
+            count(one.get("rows") or 0),
+            number(as_number(one.get("loss"))),
+            number(as_number(one.get("constant"))),
+        ]
+        for one in keys.get("worst") or ()
+    ]
+    heads = [f"worst of {count(keys.get('count') or 0)} keys", "rows", "loss", "of its mean"]
+    return Table(heads, rows, [False, True, True, True])
 
 
 def _measures(folder: RunFolder) -> Table | None:

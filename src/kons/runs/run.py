@@ -177,6 +177,7 @@ class Run:
                 f"{as_learner(learner).core.name} looks for no events here (auto does from effort low on): "
                 "leave out --events and --fail-on."
             )
+        stream.live = not stream.resumable
         engine = settings.make_engine(stream, learner)
         if folder is not None and not stream.resumable:
             announce(

@@ -12,6 +12,7 @@ from kons.arrays import require_delay, require_integer
 from kons.errors import ConfigurationError, InputError, announce
 from kons.evaluation import RIVALS, Prequential, Several
 from kons.files import about, load
+from kons.keyed import Keyed
 from kons.learners.events import as_kinds
 from kons.learners.protocol import as_learner
 from kons.recipes import RECIPES, Recipe, for_task, warmup_for
@@ -28,6 +29,8 @@ DECIDED = ("columns", "drop", "categorical", "numeric", "time", "lag", "horizon"
 READING = (*DECIDED, "na_values", "missing", "on_bad_row", "header", "format", "delimiter", "encoding")
 # Long files go in larger blocks, where a row costs the same at their end: a block costs something by itself.
 LONG, LARGE_BLOCK = 16_384, 2048
+# Learners of keys that are awake: some 0.3 MB each.
+LIVE = 512
 # What has a place of its own in the settings.
 PLACED = ("seed", "delay")
 
@@ -55,6 +58,8 @@ class Settings:
     """Only the first so many rows."""
     shuffle: bool = False
     """Take the rows in an order that the seed decides."""
+    key: str | None = None
+    """A column that says whose row it is: each has a learner of its own."""
     id: str | None = None
     """A column that predictions are named by."""
     positive: str | None = None
@@ -76,15 +81,28 @@ class Settings:
         require_delay(self.delay)
         if self.rows is not None:
             require_integer(self.rows, "rows", at_least=1)
-        told = (self.target, self.id, self.positive, self.class_weight, self.model, self.events)
+        told = (self.target, self.key, self.id, self.positive, self.class_weight, self.model, self.events)
         texts = (self.source, self.learner, self.task, self.scale, *(text or "" for text in told))
         if not all(isinstance(text, str) for text in texts) or not isinstance(self.shuffle, bool):
-            raise ConfigurationError("source, target, learner, task, scale, id and positive are text.")
+            raise ConfigurationError("source, target, learner, task, scale, key, id and positive are text.")
         if not isinstance(self.parameters, dict) or not isinstance(self.reading, dict):
             raise ConfigurationError("parameters and reading are dicts.")
+        if self.key is not None:
+            self._require_key_alone(self.key)
         as_kinds(self.fail_on)
         if unknown := self.reading.keys() - set(READING):
             raise ConfigurationError(f"there is no way of reading called {min(unknown)!r}.")
+
+    def _require_key_alone(self, key: str) -> None:
+        """Refuse what counts rows over all keys, or is not known of a learner per key."""
+        others = {name: self.reading.get(name) for name in ("lag", "horizon", "drop", "numeric")}
+        others |= {"drop": key in (self.reading.get("drop") or ()), "delay": self.delay}
+        others |= {"numeric": key in (self.reading.get("numeric") or ()), "model": self.model}
+        others |= {"class_weight": self.class_weight, "events": self.events, "fail_on": self.fail_on}
+        if taken := [name for name, value in others.items() if value]:
+            raise ConfigurationError(f"key {key!r} goes with no {taken[0].replace('_', '-')}: leave it out.")
+        if key in (self.target, self.id):
+            raise ConfigurationError(f"key {key!r} is the target, or the id, too: name another column.")
 
     def continued(self) -> tuple[Any, Mapping[str, Any]]:
         """The saved model to go on with, and the plan by which its rows were read."""
@@ -98,7 +116,7 @@ class Settings:
         if decided:
             raise ConfigurationError(f"model {self.model} has decided {decided[0]} already: leave it out.")
         learner = load(self.model)
-        if as_learner(learner).encoder is None:
+        if as_learner(learner).encoder is None and not isinstance(learner, Keyed):
             raise ConfigurationError(f"model {self.model} has no encoder: expected that of a kons run.")
         return learner, plan
 
@@ -107,6 +125,8 @@ class Settings:
         reading = dict(self.reading)
         if self.id is not None and plan is None:
             reading["drop"] = [*reading.get("drop", ()), self.id]
+        if self.key is not None and plan is None:
+            reading["categorical"] = [*reading.get("categorical", ()), self.key]
         if self.shuffle:
             reading["shuffle"] = self.seed
         if plan is None:
@@ -133,6 +153,8 @@ class Settings:
         most = None if told is None else told.core.max_atoms
         if most is not None and most < UNLIMITED and (self.rows_of(stream) or 0) >= LONG:
             stream.block_size = LARGE_BLOCK
+        if isinstance(learner, Keyed):
+            return keyed_blocks(stream, str(learner.key), start, self.rows)
         classes = told.classes if told is not None and encoder is not None and told.labelled else ()
         return stream.blocks(start, late=self.delay, encoder=encoder, classes=classes, stop=self.rows)
 
@@ -199,15 +221,18 @@ class Settings:
         parameters = dict(self.parameters)
         if "warmup" in takes:
             parameters = {"warmup": warmup_for(self.rows_of(stream)), **parameters}
+        if self.key is not None:
+            parameters = {"effort": "tiny", **parameters} if "effort" in takes else parameters
         if "delay" in takes:  # it keeps targets back by itself
             parameters["delay"] = stream.total_delay(self.delay)
         kind: Any = stream.task
         try:
-            return for_task(kind, self.learner, scale=self.scale, seed=self.seed, **parameters)
+            learner = for_task(kind, self.learner, scale=self.scale, seed=self.seed, **parameters)
         except (TypeError, AttributeError, InputError) as error:  # a word where an object is expected
             raise ConfigurationError(
                 f"{self.learner!r} cannot be made of {_listed(self.parameters)} ({error})."
             ) from None
+        return learner if self.key is None else Keyed(learner, self.key, live=LIVE)
 
     def to_dict(self) -> dict[str, Any]:
         """What JSON can hold, without a level for ``reading``."""
@@ -222,6 +247,20 @@ class Settings:
             raise ConfigurationError("the settings in run.json are not those of a run: was it edited?")
         reading = {name: value for name, value in values.items() if name in READING}
         return cls(**{name: value for name, value in values.items() if name in own}, reading=reading)
+
+
+def keyed_blocks(stream: Stream, key: str, start: int = 0, stop: int | None = None) -> Iterator[Block]:
+    """Blocks of records as dicts: each key's learner has an encoder of its own."""
+    for raw in stream.records(stop):
+        rows, first = raw.records.dicts(), max(0, start - raw.first)
+        for line, row in zip(raw.lines.tolist(), rows, strict=True):
+            if row.get(key) is None:
+                raise InputError(
+                    f"{stream.reader.where(line)}: the key {key!r} has no value, expected one in every row."
+                )
+        if first < len(rows):
+            records: Any = rows[first:]
+            yield Block(raw.first + first, records, raw.y[first:], raw.lines[first:])
 
 
 def require_learner(name: str, *, rivals: bool = False) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kons.evaluation.result import Evaluation
+from kons.keyed import Keyed
 from kons.learners.protocol import as_learner
 from kons.recipes.algorithms import UNLIMITED
 from kons.runs.circumstances import versions
@@ -22,6 +23,8 @@ from kons.streams.wording import listed
 
 __all__ = ["about_run", "finite", "shares_of", "skipped", "summarize"]
 
+# Keys that are named.
+WORST = 20
 # Rows that are left out by design: nothing is wrong with them.
 EXPECTED = ("no past", "no target yet")
 
@@ -102,6 +105,7 @@ def summarize(run: Run) -> dict[str, Any]:
         "events": [event.as_dict() for event in run.events],
         "experts": experts,
         "settings": run.settings.to_dict(),
+        "keys": _keys(run.engine.learner),
         "versions": versions(),
         "classes": run.classes,
         "resumed": run.resumed,
@@ -127,6 +131,17 @@ def _targets(names: Sequence[str], result: Evaluation) -> list[dict[str, Any]] |
         }
         for name, one in zip(names, result.targets, strict=True)
     ]
+
+
+def _keys(learner: Any) -> dict[str, Any] | None:
+    """Of a learner per key: how many there are, and those that are predicted worst first."""
+    if not isinstance(learner, Keyed):
+        return None
+    return {
+        "column": learner.key,
+        "count": len(learner),
+        "worst": [k._asdict() for k in learner.worst(WORST)],
+    }
 
 
 def skipped(stream: Stream) -> dict[str, Any]:

@@ -44,10 +44,18 @@ MARKS = {
 class Source:
     """A file by its path, or ``"-"``, standard input. A file can be opened again, a pipe once.
 
-    ``header``: whether the first line of a table holds names; None, if that is to be noticed.
+    ``header``: whether the first line of a table holds names; None, if that is to be noticed. ``known``: what
+    the columns are is no question, so that of a pipe no more is looked at than its first row: ``live``.
     """
 
-    def __init__(self, path: str | Path, encoding: str | None = None, header: bool | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        encoding: str | None = None,
+        header: bool | None = None,
+        *,
+        known: bool = False,
+    ) -> None:
         self.name = "standard input" if path == "-" else str(path)
         self.path = None if path == "-" else Path(path)
         self.encoding = _known(encoding)
@@ -55,6 +63,7 @@ class Source:
         self.bytes_total: int | None = None
         self.resumable = False
         self._only: Feed | None = None
+        self.live = known
         if self.path is None:
             stream = getattr(sys.stdin, "buffer", None)
             if stream is None:
@@ -67,7 +76,7 @@ class Source:
             if not stat.S_ISREG(status.st_mode):
                 self._only = Feed(self, raw, pipe=True)
                 return
-            self.resumable, self.bytes_total = True, status.st_size
+            self.resumable, self.bytes_total, self.live = True, status.st_size, False
         except OSError as error:
             raw.close()
             raise InputError(f"{self.name}: cannot be read ({error.strerror or error}).") from None
@@ -96,7 +105,7 @@ class Source:
         feed = self.open()
         try:
             data = feed.read()
-            while len(data) < size and (more := feed.read()):
+            while len(data) < size and (not self.live or b"\n" not in data) and (more := feed.read()):
                 data += more
             feed.put_back(data)
         finally:
@@ -135,7 +144,7 @@ class Feed:
         if self._started:
             return
         self._started = True
-        first = self._take(lambda: self._raw.read(MARK) if self._pipe else self._raw.peek(MARK)[:MARK])
+        first = self._take(lambda: _first_of(self._raw) if self._pipe else self._raw.peek(MARK)[:MARK])
         if self._pipe:  # whose first bytes may come one by one
             self._raw = BufferedReader(_Again(first, self._raw))
         for mark, what in PACKED.items():
@@ -289,6 +298,14 @@ class _Again(RawIOBase):
         self._first = self._first[len(data) :]
         buffer[: len(data)] = data
         return len(data)
+
+
+def _first_of(pipe: Any) -> bytes:
+    """What tells how it is packed, or the whole of a first line that is shorter."""
+    first = b""
+    while len(first) < MARK and not first.endswith(b"\n") and (more := pipe.read(1)):
+        first += more
+    return first
 
 
 def _read_some(pipe: Any, size: int) -> bytes:

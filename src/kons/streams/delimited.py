@@ -68,7 +68,8 @@ class DelimitedReader(TextReader):
                 raise InputError(too_long(self.name, 1, bytes(held)))
         data = bytes(held)
         end = end or self._first_end(data) or len(data)
-        while self._asked is None and len(data) < HEAD and data.count(b"\n") <= LINES:
+        lines = 1 if self._source.live else LINES
+        while self._asked is None and len(data) < HEAD and data.count(b"\n") <= lines:
             if not (more := feed.read(HEAD)):
                 break
             data += more

@@ -58,7 +58,7 @@ class JsonLinesReader(TextReader):
         keys: dict[str, None] = {}
         taken: list[bytes] = []
         problem: InputError | None = None
-        count = length = 0
+        count, length, most = 0, 0, 1 if self._source.live else LOOK
         source = pieces(feed, self.name, 1, self._end)
         for data, line in source:
             taken.append(data)
@@ -70,9 +70,9 @@ class JsonLinesReader(TextReader):
                     keys.update(dict.fromkeys(found))
                     require_width(self.name, len(keys))
                     count += 1
-                if count >= LOOK:
+                if count >= most:
                     break
-            if count >= LOOK or length > 4 * LONGEST:
+            if count >= most or length > 4 * LONGEST:
                 break
         if self.resumable:  # the feed is closed, and opened anew
             with suppress(InputError):  # which is told when its row comes

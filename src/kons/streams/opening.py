@@ -192,7 +192,8 @@ def open_stream(
     if given is not None and target is None:
         targets = list(given.targets)
     first = targets[0] if targets else None
-    reader = reader_of(source, first, format=format, delimiter=delimiter, header=header, encoding=encoding)
+    told: Any = {"format": format, "delimiter": delimiter, "header": header, "encoding": encoding}
+    reader = reader_of(source, first, known=given is not None, **told)
     if len(targets) == 1 and "," in str(first) and first not in reader.columns:
         targets = [name.strip() for name in str(first).split(",") if name.strip()]
     if shuffle is not None:
@@ -203,7 +204,8 @@ def open_stream(
         ordered = reader.look(LOOK)  # in another order no column counts the rows
         reader = shuffled(reader, require_integer(shuffle, "shuffle", at_least=0))
     try:
-        cells = reader.look(LOOK)
+        if given is None or reader.resumable:  # a pipe is not waited for
+            cells = reader.look(LOOK)
     except InputError:
         if given is None or not isinstance(reader, TextReader):
             raise  # else its rows say themselves what is wrong, or are predicted all the same
@@ -295,10 +297,11 @@ def reader_of(
     delimiter: str | None = None,
     header: bool | None = None,
     encoding: str | None = None,
+    known: bool = False,
 ) -> Reader:
-    """The reader that a source needs."""
+    """The reader that a source needs; ``known``: its columns are, by a plan."""
     if isinstance(source, (str, Path)):
-        file = Source(source, encoding, header)
+        file = Source(source, encoding, header, known=known)
         read = FORMATS[_format_of(source, file) if format == "auto" else format].read(file, delimiter)
         if isinstance(read, LibsvmReader) and isinstance(target, str):
             read.call_target(target)

@@ -299,7 +299,12 @@ def make_plan(
             late.append(unread(name))
         elif name == time and column.kind == "number":
             told.note("left out, the order in time, which only grows: ", name)
-        elif column.kind == "text" and columns is None and _all_different(cells[name]):
+        elif (
+            column.kind == "text"
+            and columns is None
+            and name not in categories
+            and _all_different(cells[name])
+        ):
             told.note("left out, text that is different in every row: ", name)
         elif named and columns is None and name not in numeric and _counts_rows(column, in_order[name]):
             counters.append(column)

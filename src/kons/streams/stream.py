@@ -92,6 +92,8 @@ class Stream:
         self.notes = notes
         """What was chosen, in words."""
         self.block_size = block_size
+        self.live = False
+        """Whether rows are handed on as they come, however few, and blocks end where they are waited for."""
 
     @property
     def reader(self) -> Reader:
@@ -292,13 +294,16 @@ class Stream:
                 rows = rows.cut(slice(0, stop - next_row - count))
             held.append(rows)
             count += rows.size
-            if next_row // self.block_size == (next_row + count) // self.block_size:
+            if not self.live and next_row // self.block_size == (next_row + count) // self.block_size:
                 continue
             every, done = Rows.joined(held), 0
             while (size := self.block_size - next_row % self.block_size) <= count:
                 yield self._raw(next_row, every.cut(slice(done, done + size)))
                 done, next_row, count = done + size, next_row + size, count - size
             held = [every.cut(slice(done, None))]
+            if self.live and count:
+                yield self._raw(next_row, held.pop())
+                next_row, count = next_row + count, 0
         if count:
             yield self._raw(next_row, Rows.joined(held))
 
@@ -315,7 +320,7 @@ class Stream:
         try:
             for part in parts:
                 first.append(part)
-                if sum(each.size for each in first) >= PREPARED:
+                if self.live or sum(each.size for each in first) >= PREPARED:
                     break
         except KonsError as problem:  # to be raised behind the rows before it
             error = problem

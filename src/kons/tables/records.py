@@ -63,6 +63,10 @@ class Records(ABC):
     def first_new(self, known: Container[Any], start: int) -> dict[Any, int]:
         """The first row from ``start`` on with a value, of each column that is not among the known ones."""
 
+    @abstractmethod
+    def dicts(self) -> list[dict[Any, Any]]:
+        """Each row by itself, None where a value is missing."""
+
     def rest(self, start: int) -> Records:
         """Those from one on."""
         return self.take(np.arange(start, len(self)))
@@ -108,6 +112,9 @@ class DictRecords(Records):
                     first[name] = i
         return first
 
+    def dicts(self) -> list[dict[Any, Any]]:
+        return [dict(row) for row in self._rows]
+
     def take(self, rows: Any) -> Records:
         return DictRecords([self._rows[i] for i in np.arange(len(self))[rows].tolist()])
 
@@ -129,6 +136,9 @@ class ArrayRecords(Records):
 
     def first_new(self, known: Container[Any], start: int) -> dict[Any, int]:
         return {}
+
+    def dicts(self) -> list[dict[Any, Any]]:
+        return [dict(enumerate(row)) for row in self._X.tolist()]
 
     def take(self, rows: Any) -> Records:
         return ArrayRecords(self._X[rows])
@@ -164,6 +174,10 @@ class TypedRecords(Records):
                 first[name] = start + int(there.argmax())
         return first
 
+    def dicts(self) -> list[dict[Any, Any]]:
+        columns = {name: _singles(each, self._kinds[name]) for name, each in self._columns.items()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
     def take(self, rows: Any) -> Records:
         numbers = np.arange(self._count)[rows]
         taken = {
@@ -188,6 +202,18 @@ def _single(value: Any) -> Any:
     """A value of a typed column by itself."""
     if isinstance(value, np.integer):
         return None if value == NOT_A_TIME else np.datetime64(int(value), "us")
+    return value
+
+
+def _singles(values: Any, kind: str) -> list[Any]:
+    """The values of a typed column, None where there is none."""
+    single: Any = {"date": lambda value: np.datetime64(int(value), "us"), "flag": bool}.get(kind, _as_it_is)
+    there = known(values, kind).tolist()
+    each = values.tolist() if isinstance(values, np.ndarray) else values
+    return [single(value) if is_there else None for value, is_there in zip(each, there, strict=True)]
+
+
+def _as_it_is(value: Any) -> Any:
     return value
 
 

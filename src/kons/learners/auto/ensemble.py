@@ -63,9 +63,9 @@ class Outcome(NamedTuple):
     logits: Matrix
     """Calibrated, of classes; the predictions otherwise."""
     leader: int
-    """Its number: of the mean, or its place among all specs, behind the baselines."""
-    leader_predictions: Matrix
+    """The number of the expert with the largest weight: of the mean, or its place among all specs."""
     inverse_forms: Vector
+    """Those of stacking, over all outputs."""
     size: int
     """Atoms of all experts that predicted these rows."""
     known_classes: NDArray[np.int64]
@@ -225,11 +225,11 @@ class Ensemble(Part):
         else:
             F_learned = F
         before = F_learned, asked.centres[:count], self.bounds.clip(Y), w, known
-        weights = np.zeros(m)
+        weights, forms = np.zeros(m), np.empty(m)
         # Of no matter where the last targets lie inside the bounds, as they nearly always do.
         beyond = not (layout.classes or self.bounds.holds(rows[:, layout.width]).all())
         watched = (LAST, weights) if beyond else None
-        predictions = self.stacking.advance(F, centres, *before, self.largest_error, watched)
+        predictions = self.stacking.advance(F, centres, *before, self.largest_error, watched, forms)
         self._follow(predictions, weights, rows, inside, target_range)
         self._lean(predictions, F)
         asked.predictions[len(queued) - m :] = predictions
@@ -249,8 +249,7 @@ class Ensemble(Part):
             predictions,
             logits,
             self.selection.number_of_leader,
-            F[:, self.selection.leader],
-            self.pool.forms(self.selection.leader, m),
+            forms,
             self.pool.size,
             classes_before,
             doubts_in_block(self.pool, F, predictions) if self.outputs else np.zeros((m, 1 + SIZES)),

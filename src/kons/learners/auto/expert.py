@@ -167,10 +167,6 @@ class SpanRidge(Ridge):
         """Predictions by all that was learned. Changes nothing."""
         return self.outputs_of(super().predict(self.features(U)))
 
-    def last_forms(self) -> Vector:
-        """``k^T A^-1 k`` of the rows just predicted, with A at the start of the chunk."""
-        return self.factored_forms(self._last)
-
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on, what it was made of among it. A copy."""
         made = {"atoms": self.atoms.copy(), "regularization": self.regularization, "online": self.online}

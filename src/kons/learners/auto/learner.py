@@ -201,7 +201,7 @@ class AutoKONS(StreamConsumer):
 
         y is (n,), or (n, k) for k targets, whose losses add up; the first row says which, for good. The
         trace's ``expert`` is the number in :attr:`expert_names` of the one that leads; ``weight``,
-        ``slope``, ``inverse_form`` and ``leverage`` are its own, with A as it was at the start of the chunk.
+        ``slope``, ``inverse_form`` and ``leverage`` are those of stacking, summed over the classes.
         """
         return self._advance(X, y, sample_weight)
 
@@ -630,22 +630,20 @@ class AutoKONS(StreamConsumer):
 
     def _trace(self, outcomes: list[Outcome], values: Vector, weights: Vector) -> Trace:
         lengths = [len(outcome.predictions) for outcome in outcomes]
-        leader = np.concatenate([outcome.leader_predictions for outcome in outcomes])
         q = 0.5 * np.concatenate([outcome.inverse_forms for outcome in outcomes])
         scores = np.concatenate([outcome.logits for outcome in outcomes])
-        rows = np.arange(len(values))
+        stacked = np.concatenate([outcome.predictions for outcome in outcomes])
         if self._labelled:
-            hit = leader[rows, values.astype(np.int64)] - 1.0
+            hit = stacked[np.arange(len(values)), values.astype(np.int64)] - 1.0
             known = np.concatenate([outcome.known_classes for outcome in outcomes])
             scores = np.where(np.arange(scores.shape[1]) < known[:, None], scores, np.nan)
             prediction: NDArray[Any] = self.labels_of(scores)
             loss = (best_of(scores) != values).astype(np.float64)
         else:
-            hit = leader[:, 0] - values
+            hit = stacked[:, 0] - values
             prediction = scores[:, 0].copy()
             loss = (prediction - values) ** 2
-        leaders = np.repeat([outcome.leader for outcome in outcomes], lengths)
-        w = np.where(leaders > 0, 2.0 * weights, 0.0)
+        w = 2.0 * weights
         return Trace(
             prediction=prediction,
             loss=loss * weights,
@@ -657,7 +655,7 @@ class AutoKONS(StreamConsumer):
             kept=np.zeros(len(values), dtype=np.bool_),
             size=np.repeat([outcome.size for outcome in outcomes], lengths),
             novelty=_novelty(np.concatenate([outcome.doubts[:, 0] for outcome in outcomes])),
-            expert=leaders,
+            expert=np.repeat([outcome.leader for outcome in outcomes], lengths),
         )
 
     def _as_numbers(self, y: Any, weights: Vector) -> NDArray[np.float64]:

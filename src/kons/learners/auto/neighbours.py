@@ -95,7 +95,6 @@ class Neighbours(Part):
         self.latest_values: Matrix = np.empty((0, outputs + 1))
         self.pending = 0
         self._Z, self._Y = np.zeros((LONGEST, columns + 1)), np.zeros((LONGEST, outputs))
-        self._predicted = 0
         #: Of the rows just predicted: see :func:`predict_around`.
         self.last_scatters: Matrix = np.zeros((0, 2))
         self._leaves = put_into_leaves(self.points, self.values)
@@ -133,7 +132,7 @@ class Neighbours(Part):
         now = slice(self.pending, self.pending + len(Y))
         self._Z[now, :-1], self._Z[now, -1], self._Y[now] = U[: len(Y)] * roots[:, None], roots, Y
         self._Y[now] *= roots[:, None]
-        self.pending, self._predicted = self.pending + len(Y), len(predicted)
+        self.pending += len(Y)
         predictions, self.last_scatters = self.predict_with_scatters(predicted)
         return predictions
 
@@ -176,10 +175,6 @@ class Neighbours(Part):
         )
         self._leaves = put_into_leaves(self.points, self.values)
         self._Y = np.pad(self._Y, ((0, 0), (0, 1)))
-
-    def last_forms(self) -> Vector:
-        """There is no A: 0, for each row just predicted."""
-        return np.zeros(self._predicted)
 
     def arrays_of_period(self) -> tuple[Matrix, ...]:
         """As of SpanRidge: those of the rows that wait, and none for what follows each row."""
@@ -255,8 +250,7 @@ def predict_around(
     scatter[0] = scatter[1] = 0.0
     if near[0] < np.float32(63.0 / 64.0) * near[NEAREST] < np.inf:
         here, apart = np.empty((columns, NEAREST + 1)), np.empty(NEAREST)
-        prior, scaled = np.zeros((NEAREST, NEAREST)), np.empty((NEAREST, NEAREST))
-        L = np.empty((NEAREST, NEAREST))
+        M = np.empty((NEAREST, NEAREST + 1))
         roots, weights = np.empty(NEAREST), np.empty(NEAREST)
         its = np.empty((NEAREST + 1, outputs + 1))
         for i in range(NEAREST + 1):
@@ -264,11 +258,13 @@ def predict_around(
                 leaf, at = places[i] // LEAF, places[i] % LEAF
                 for c in range(columns):
                     here[c, i] = leaves[leaf * columns + c, at]
-                its[i] = values[places[i]]
+                for o in range(outputs + 1):
+                    its[i, o] = values[places[i], o]
             else:
                 for c in range(columns):
                     here[c, i] = latest[c, places[i] - first]
-                its[i] = latest_values[places[i] - first]
+                for o in range(outputs + 1):
+                    its[i, o] = latest_values[places[i] - first, o]
         if _all_alike(its):  # the weights of their targets add up to 1
             for o in range(outputs):
                 prediction[o] = its[0, o] / its[0, outputs]
@@ -285,17 +281,25 @@ def predict_around(
             roots[i] = math.sqrt(its[i, outputs] * max(1.0 - distances[i] / distances[NEAREST], 0.0))
         _scatter(its, roots, distances, scatter)
         for i in range(NEAREST):
-            until = i + 1  # the lower triangle
-            for j in range(until):
+            start = i // 16 * 16  # of the upper triangle, in loops of one length
+            for j in range(start, NEAREST):
                 apart[j] = distances[i] + distances[j]
-            for c in range(columns):
+            c = 0
+            while c + 4 <= columns:
+                w, x, y, z = here[c, i], here[c + 1, i], here[c + 2, i], here[c + 3, i]
+                for j in range(start, NEAREST):
+                    some = abs(w - here[c, j]) + abs(x - here[c + 1, j])
+                    apart[j] -= some + (abs(y - here[c + 2, j]) + abs(z - here[c + 3, j]))
+                c += 4
+            while c < columns:
                 x = here[c, i]
-                for j in range(until):
+                for j in range(start, NEAREST):
                     apart[j] -= abs(x - here[c, j])
-            for j in range(until):
-                scaled[i, j] = roots[i] * roots[j] * apart[j]
-            prior[i, i] = regularization
-        if weigh_targets(prior, scaled, L, roots, weights):
+                c += 1
+            for j in range(start, NEAREST):
+                M[i, j] = roots[i] * roots[j] * apart[j]
+            M[i, i] += regularization
+        if weigh_targets(M, roots, weights):
             for o in range(outputs):
                 prediction[o] = 0.0
                 for i in range(NEAREST):

@@ -135,11 +135,6 @@ class ExpertPool:
                 )
         return None
 
-    def forms(self, column: int, rows: int) -> Vector:
-        """``k^T A^-1 k`` of the rows just predicted by the expert of this column of F."""
-        expert = self.slots[column - BASELINES].expert if column else None
-        return np.zeros(rows) if expert is None else expert.last_forms()
-
     def end_chunk(self, refit: bool, *, rare: bool) -> None:
         """Let them start the next chunk.
 

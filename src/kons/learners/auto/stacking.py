@@ -98,13 +98,14 @@ class Stacking(Part):
         known: NDArray[np.int64] | None = None,
         largest: float = np.inf,
         watched: tuple[int, Vector] | None = None,
+        forms: Vector | None = None,
     ) -> Matrix:
         """Predict from F (rows, experts, outputs); learn Y (rows, outputs) from the predictions F_learned.
 
         ``known`` says how many of the learned rows are learned before each prediction: by default one is
         learned after each. ``scales`` are weights of the learned rows; one whose squared error is beyond
         ``largest`` weighs as much less. ``watched`` are the number of an expert, and where its weight in each
-        prediction is written.
+        prediction is written; ``forms`` is where ``g^T A^-1 g`` is, summed over the outputs.
         """
         predictions = np.empty((len(F), F.shape[2]))
         known = np.arange(len(F)) if known is None else known
@@ -114,6 +115,7 @@ class Stacking(Part):
         state, work = self.moved.arrays(), self.moved.room_for_row()
         self.moved.pending = _follow(
             *(F, centres, *learned, self.start, state, self.moved.pending, work, predictions),
+            np.empty(len(F)) if forms is None else forms,
             *((-1, np.empty(0)) if watched is None else watched),
         )
         return predictions
@@ -192,6 +194,7 @@ def _follow(
     pending: int,
     work: Vector,
     predictions: Matrix,
+    forms: Vector,
     expert: int,
     weights: Vector,
 ) -> int:
@@ -215,8 +218,10 @@ def _follow(
         if t < rows:
             if expert >= 0:
                 weights[t] = weight_of(expert, start, state, pending, work)
+            forms[t] = 0.0
             for k in range(outputs):
                 predictions[t, k] = stacked(F[t], k, centres[t], start, state, pending, work)
+                forms[t] += max(work[-1], 0.0)
     return pending
 
 

@@ -1,0 +1,557 @@
+"""A learner per key, behind the verbs of one learner."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from kons.arrays import require_integer
+from kons.errors import ConfigurationError, FileError, InputError
+from kons.files.registry import build, name_of, parameters_of
+from kons.keyed.record import pack, unpack
+from kons.keyed.store import Folder, Key, Memory
+from kons.learners.labels import Labels, object_array, stored_labels
+from kons.learners.learner import Learner
+from kons.learners.protocol import as_learner
+from kons.learners.queue import as_identifier
+from kons.learners.trace import Trace
+from kons.stored import Stored
+from kons.tables import records_of
+
+__all__ = ["KeySummary", "Keyed"]
+
+#: Of a parked learner: AutoKONS(effort="tiny") takes some 50 to 100 kB, "normal" 10 MB and more.
+LARGEST = 1 << 24
+# Bytes at the beginning of a record that say how well its key is predicted.
+TOLD = 48
+
+
+class KeySummary(NamedTuple):
+    """How well a key is predicted."""
+
+    key: Key
+    rows: int
+    loss: float
+    """The mean loss of what was predicted before each row was learned: squared error, or wrong labels."""
+    constant: float
+    """That of the mean of its targets so far; NaN of labels."""
+    last_row: int
+    """The number of its last row, over all keys."""
+
+
+class Keyed(Learner):
+    """A learner for each key of a stream: a sensor, a shop, a customer.
+
+    The learner of a key sees its rows only, without the column of the key, as if it were alone: whatever is
+    parked in between, its predictions are those of ``predict_one`` and ``learn_one`` over them, bit for
+    bit. At most ``live`` learners are in memory as such; the others are records of bytes, in a ``folder``
+    or, if there is none, in memory. To wake and to park one costs milliseconds with ``effort="tiny"``, so
+    that blocks of rows, grouped by key, are cheapest. Not for keys with a handful of rows each: they learn
+    nothing from each other; give the key to one learner as a column instead.
+
+    Parameters
+    ----------
+    learner:
+        What each key begins with: one that can be saved, which itself learns nothing.
+    key:
+        The column that names the key, by its name, of arrays by its number: text or whole numbers.
+    folder:
+        Where idle learners are. One that is there goes on as it was when :meth:`commit` was last called.
+    live:
+        At most so many learners are awake.
+    largest:
+        Bytes of one record; a learner beyond is refused.
+
+    >>> from kons import AutoKONS
+    >>> keyed = Keyed(AutoKONS(effort="tiny"), key="sensor", live=2)
+    >>> for i in range(30):
+    ...     keyed.learn_one({"sensor": f"s{i % 3}", "load": float(i)}, float(i % 3))
+    >>> [round(keyed.predict_one({"sensor": name, "load": 30.0})) for name in ("s0", "s1", "s2")]
+    [0, 1, 2]
+    >>> len(keyed), keyed.rows_seen
+    (3, 30)
+    """
+
+    looks_back = False
+    saves = True
+
+    def __init__(
+        self,
+        learner: Any,
+        key: str | int,
+        *,
+        folder: str | PathLike[str] | None = None,
+        live: int = 256,
+        largest: int = LARGEST,
+    ) -> None:
+        name, told = name_of(learner), as_learner(learner)
+        if name is None or isinstance(learner, Keyed) or told.lacks("predict_one", "learn_one", "advance"):
+            raise ConfigurationError(
+                f"learner is {learner!r}, expected one that predicts and that kons.save can write."
+            )
+        if told.rows_seen:
+            raise ConfigurationError(f"learner has seen {told.rows_seen} row(s), expected one that has not.")
+        if told.accepts != "vectors":
+            raise ConfigurationError("learner takes objects, expected one that takes rows of columns.")
+        if not isinstance(key, (str, int)) or key == "":
+            raise ConfigurationError(f"key is {key!r}, expected the name of a column.")
+        self.learner, self.key, self.folder = learner, key, folder
+        self.live = require_integer(live, "live", at_least=1)
+        self.largest = require_integer(largest, "largest", at_least=1)
+        self._name, self._given = name, parameters_of(name, learner)
+        self._awake: OrderedDict[Key, Any] = OrderedDict()
+        self._store: Memory | Folder = Memory() if folder is None else Folder(folder)
+        # rows, sum of losses, sum of the constant's losses, mean of the targets, last row, points kept
+        self._told: dict[Key, list[float]] = {}
+        self._asked: dict[Any, Key] = {}
+        self._labels = Labels()
+        self._rows = 0
+        self._size = 0
+        for parked in self._store:
+            self._note_parked(parked)
+
+    # ---- facts
+
+    accepts = "objects"
+
+    @property
+    def task(self) -> Any:
+        return self.learner.task if hasattr(self.learner, "task") else "regression"
+
+    @property
+    def labelled(self) -> bool:
+        return bool(as_learner(self.learner).labelled)
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels that any key has met."""
+        return list(self._labels.known)
+
+    @property
+    def rows_seen(self) -> int:
+        """Of all keys."""
+        return self._rows
+
+    @property
+    def size(self) -> int:
+        """Points that the learners of all keys keep."""
+        return self._size
+
+    @property
+    def name(self) -> str:
+        return f"Keyed {as_learner(self.learner).name}"
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._told
+
+    @property
+    def keys(self) -> list[Key]:
+        """In order of first appearance."""
+        return list(self._told)
+
+    @property
+    def awake(self) -> int:
+        """How many learners are in memory as such."""
+        return len(self._awake)
+
+    def summary(self, key: Key) -> KeySummary:
+        """How well a key is predicted so far."""
+        if key not in self._told:
+            raise InputError(f"there is no key {key!r}: {len(self):,} keys have come.")
+        rows, loss, constant, _, last, _ = self._told[key]
+        share = max(rows, 1.0)
+        constant = math.nan if self.labelled or rows < 2 else constant / (rows - 1)
+        return KeySummary(key, int(rows), loss / share, constant, int(last))
+
+    def worst(self, most: int = 10) -> list[KeySummary]:
+        """The keys with the largest mean losses first; of equal ones the earlier."""
+        found = [self.summary(key) for key, told in self._told.items() if told[0]]
+        return sorted(found, key=lambda one: -one.loss)[:most]
+
+    def idle(self, rows: int) -> list[Key]:
+        """Keys without any of the last ``rows`` rows of the stream."""
+        return [key for key, told in self._told.items() if self._rows - 1 - told[4] >= rows]
+
+    # ---- one row
+
+    def predict_one(self, x: Mapping[str, Any]) -> Any:
+        """What the learner of the row's key says; of a new key, what one says that has learned nothing."""
+        key, row = self._split(x)
+        return self._looked(key).predict_one(row)
+
+    def predict_proba_one(self, x: Mapping[str, Any]) -> dict[Any, float]:
+        """Of labels: the probability of each that the key has met."""
+        key, row = self._split(x)
+        found: dict[Any, float] = self._looked(key).predict_proba_one(row)
+        return found
+
+    def predict_interval_one(self, x: Mapping[str, Any], *args: Any, **options: Any) -> Any:
+        """As the learner of the key."""
+        key, row = self._split(x)
+        return self._looked(key).predict_interval_one(row, *args, **options)
+
+    def learn_one(self, x: Mapping[str, Any], y: Any) -> None:
+        """Let the learner of the row's key learn it."""
+        key, row = self._split(x)
+        learner = self._wake(key)
+        prediction = learner.predict_one(row)
+        try:
+            learner.learn_one(row, y)
+        except BaseException:
+            self._forget_unless_told(key)
+            raise
+        self._count(key, learner, np.array([y]) if not self.labelled else [y], [prediction], [self._rows])
+        self._settle()
+
+    def ask(self, x: Mapping[str, Any], id: Any) -> Any:
+        """What ``predict_one`` says of a row, which then waits for its target, as with any learner."""
+        key, row = self._split(x)
+        id = as_identifier(id)
+        if self._asked.get(id, key) != key:
+            raise InputError(f"id {id!r} waits for key {self._asked[id]!r}, and came again for {key!r}.")
+        answer = self._wake(key).ask(row, id)
+        self._asked[id] = key
+        self._told.setdefault(key, [0.0, 0.0, 0.0, 0.0, -1.0, 0.0])
+        self._settle()
+        return answer
+
+    def tell(self, id: Any, y: Any) -> None:
+        """Learn the row that was asked under this id."""
+        id = as_identifier(id)
+        if id not in self._asked:
+            raise InputError(f"no row waits under the id {id!r}.")
+        key = self._asked[id]
+        learner = self._wake(key)
+        rows, answer = learner.rows_seen, (learner.queue.find(id) or [None, None])[1]
+        learner.tell(id, y)
+        if learner.rows_seen != rows:
+            self._count(key, learner, [y], [answer], [self._rows])
+        self._asked.pop(id)
+        self._settle()
+
+    def forget(self, id: Any) -> None:
+        """Drop a row that was asked."""
+        key = self._asked.pop(as_identifier(id), None)
+        if key is None:
+            raise InputError(f"no row waits under the id {id!r}.")
+        self._wake(key).forget(id)
+
+    # ---- blocks
+
+    def advance(self, X: Any, y: Any) -> Trace:
+        """Predict, then learn, each row, those of a key together; an error leaves all keys as they were.
+
+        To rounding what ``predict_one`` and ``learn_one`` do row by row, at the speed of blocks.
+        """
+        rows, groups = self._grouped(X)
+        targets = y if isinstance(y, np.ndarray) else list(y)
+        if len(targets) != len(rows):
+            raise InputError(
+                f"y has {len(targets)} value(s), X has {len(rows)} row(s): expected one per row."
+            )
+        undo: list[tuple[Key, Any, Any, Any]] = []
+        noted = len(self._labels), self._rows, self._size, {k: list(self._told.get(k, ())) for k in groups}
+        found: dict[Key, tuple[list[int], Trace, list[Any]]] = {}
+        try:
+            for key, places in groups.items():
+                before = self._awake.get(key)
+                mark = None if before is None else as_learner(before).mark()
+                undo.append((key, before, mark, self._store.get(key) if self._is_parked(key) else None))
+                learner = self._wake(key)
+                own = [targets[i] for i in places]
+                trace = learner.advance([rows[i] for i in places], own)
+                shares = list(learner.classes) if self.labelled else []
+                found[key] = places, trace, shares
+                self._count(key, learner, own, trace.prediction, [noted[1] + i for i in places])
+                self._settle()
+        except BaseException:
+            self._undo(undo, noted)
+            raise
+        return self._in_order(len(rows), list(found.values()), noted[2])
+
+    def probabilities(self, scores: Any) -> Any:
+        """Of the scores in a trace, which are probabilities already."""
+        return scores
+
+    def predict(self, X: Any) -> Any:
+        """What the learner of each row's key says. Changes nothing."""
+        return self._each("predict", X)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Of labels: a column for each class, in the order of ``classes``."""
+        rows, groups = self._grouped(X)
+        found = np.zeros((len(rows), len(self._labels)))
+        for key, places in groups.items():
+            learner = self._looked(key)
+            if learner.rows_seen:
+                shares = learner.predict_proba([rows[i] for i in places])
+                found[np.ix_(np.array(places), self._labels.find(learner.classes))] = shares
+        return found
+
+    def predict_interval(self, X: Any, *args: Any, **options: Any) -> Any:
+        """As the learner of each key."""
+        return self._each("predict_interval", X, *args, **options)
+
+    # ---- all of them
+
+    def park(self) -> None:
+        """Let no learner be awake."""
+        while self._awake:
+            self._park_oldest()
+
+    def commit(self) -> None:
+        """All learners are in the folder, on the disk, as they are now: after a crash it opens like this."""
+        for key in list(self._awake):
+            self._store.put(key, self._record(key, self._awake[key]))
+        self._store.commit()
+
+    def close(self) -> None:
+        """:meth:`commit`, and let go of the folder."""
+        self.commit()
+        if isinstance(self._store, Folder):
+            self._store.close()
+
+    def drop(self, key: Key) -> None:
+        """Forget a key, with all that was learned of it."""
+        self._size -= int(self._told[self.summary(key).key][5])
+        del self._told[key]
+        self._awake.pop(key, None)
+        self._store.delete(key)
+        self._asked = {id: its for id, its in self._asked.items() if its != key}
+
+    def to_bytes(self) -> bytes:
+        """The records of all keys: the bytes of a bucket, for :meth:`resume_bytes`.
+
+        Keys whose learners slept stay as they are; only those that are awake are encoded.
+        """
+        store = Memory()
+        for key in self._told:
+            store.put(key, self._record_of(key))
+        return store.to_bytes()
+
+    def resume_bytes(self, data: bytes) -> Self:
+        """Itself, that has met no key, with the records of :meth:`to_bytes`, decoded when it has rows."""
+        if self._told:
+            raise ConfigurationError(f"{len(self):,} keys are here already: resume a new Keyed.")
+        found = Memory.from_bytes(data)
+        for key in found:
+            self._store.put(key, found.get(key))
+            self._note_parked(key)
+        return self
+
+    def parameters(self) -> dict[str, Any]:
+        """The constructor's arguments by name; a saved one has all records in its file, and no folder."""
+        return {
+            "learner": self.learner,
+            "key": self.key,
+            "folder": None,
+            "live": self.live,
+            "largest": self.largest,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """All records, and which rows wait."""
+        return {
+            "rows": self._rows,
+            "records": np.frombuffer(self.to_bytes(), dtype=np.uint8),
+            "asked": [[id, key] for id, key in self._asked.items()],
+            "labels": self.classes,
+        }
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
+        """The inverse of :meth:`parameters` and :meth:`state`."""
+        keyed, stored = cls(**parameters), Stored(state, "Keyed")
+        rows = stored.integer("rows")
+        records = stored.array("records", None, dtype=np.dtype(np.uint8))
+        keyed.resume_bytes(records.tobytes())
+        labels = stored_labels(stored, "labels")
+        if keyed._rows > rows or len(labels) < len(keyed._labels):
+            raise stored.error("it has fewer rows or labels than its records")
+        keyed._labels, keyed._rows = Labels(labels), rows
+        for pair in stored.items("asked"):
+            if not isinstance(pair, list) or len(pair) != 2 or pair[1] not in keyed._told:
+                raise stored.error("asked holds something else than an id and its key")
+            keyed._asked[pair[0]] = pair[1]
+        stored.finish()
+        return keyed
+
+    def anew(self, *_: Any, **__: Any) -> Keyed:
+        """A new one of its kind, that has met no key."""
+        return Keyed(**self.parameters())
+
+    def __repr__(self) -> str:
+        return f"Keyed({self.learner!r}, key={self.key!r}, {len(self):,} keys)"
+
+    # ---- inside: rows and keys
+
+    def _split(self, x: Any) -> tuple[Key, dict[str, Any]]:
+        if not isinstance(x, Mapping):
+            raise InputError(f"x is a {type(x).__name__}, expected a dict: column -> value.")
+        row = dict(x)
+        return self._as_key(row.pop(self.key, None), ""), row
+
+    def _as_key(self, value: Any, where: str) -> Key:
+        if isinstance(value, np.generic):
+            value = value.item()
+        if type(value) is float and value.is_integer():
+            value = int(value)
+        if type(value) in (str, int) and value != "":
+            key: Key = value
+            return key
+        seen = "no value" if value is None or value != value or value == "" else f"{value!r}"
+        raise InputError(
+            f"{where}the key {self.key!r} has {seen}, expected text or a whole number in every row: "
+            "leave rows without a key out, or give them one."
+        )
+
+    def _grouped(self, X: Any) -> tuple[list[dict[str, Any]], dict[Key, list[int]]]:
+        """Rows without their key, and where those of each key are."""
+        given = X if isinstance(X, (list, tuple)) else records_of(X).dicts()
+        rows: list[dict[str, Any]] = []
+        groups: dict[Key, list[int]] = {}
+        for i, x in enumerate(given):
+            if not isinstance(x, Mapping):
+                raise InputError(f"X[{i}] is a {type(x).__name__}, expected a dict: column -> value.")
+            row = dict(x)
+            groups.setdefault(self._as_key(row.pop(self.key, None), f"row {i} of X: "), []).append(i)
+            rows.append(row)
+        return rows, groups
+
+    def _each(self, verb: str, X: Any, *args: Any, **options: Any) -> Any:
+        rows, groups = self._grouped(X)
+        values: list[Any] = [None] * len(rows)
+        for key, places in groups.items():
+            answers = getattr(self._looked(key), verb)([rows[i] for i in places], *args, **options)
+            for i, answer in zip(places, answers, strict=True):
+                values[i] = answer
+        return object_array(values) if self.labelled and verb == "predict" else np.array(values)
+
+    # ---- inside: learners
+
+    def _new(self) -> Any:
+        return type(self.learner)(**self._given)
+
+    def _is_parked(self, key: Key) -> bool:
+        return key not in self._awake and key in self._store
+
+    def _looked(self, key: Key) -> Any:
+        """The learner of a key, to be asked; a key that has not come is not remembered."""
+        if key not in self._awake and key not in self._store:
+            return self._new()
+        learner = self._wake(key)
+        self._settle()
+        return learner
+
+    def _wake(self, key: Key) -> Any:
+        learner = self._awake.get(key)
+        if learner is not None:
+            self._awake.move_to_end(key)
+            return learner
+        learner = self._loaded(key) if key in self._store else self._new()
+        self._awake[key] = learner
+        return learner
+
+    def _loaded(self, key: Key) -> Any:
+        return build(self._name, self._given, unpack(self._store.get(key)[TOLD:]))
+
+    def _note_parked(self, key: Key) -> None:
+        """Find again what is known of a key, from the beginning of its record; the rest is not decoded."""
+        if len(record := self._store.get(key)) < TOLD:
+            raise FileError(f"the record of key {key!r} is no record of a learner.")
+        told = Stored({"told": np.frombuffer(record, np.float64, TOLD // 8)}, f"key {key!r}").array("told", 6)
+        self._told[key] = told.tolist()
+        self._rows += int(told[0])
+        self._size += int(told[5])
+
+    def _record(self, key: Key, learner: Any) -> bytes:
+        record = np.array(self._told[key]).tobytes() + pack(learner.state())
+        if len(record) > self.largest:
+            raise FileError(
+                f"the learner of key {key!r} takes {len(record):,} bytes, at most {self.largest:,} are kept: "
+                f'use effort="tiny" or fewer atoms, or largest={len(record)} and above.'
+            )
+        return record
+
+    def _record_of(self, key: Key) -> bytes:
+        awake = self._awake.get(key)
+        return self._store.get(key) if awake is None else self._record(key, awake)
+
+    def _settle(self) -> None:
+        """Park those that were idle longest, where too many are awake."""
+        while len(self._awake) > self.live:
+            self._park_oldest()
+
+    def _park_oldest(self) -> None:
+        key = next(iter(self._awake))
+        self._store.put(key, self._record(key, self._awake[key]))
+        del self._awake[key]
+
+    def _forget_unless_told(self, key: Key) -> None:
+        if key not in self._told:
+            self._awake.pop(key, None)
+
+    def _count(self, key: Key, learner: Any, targets: Any, predictions: Any, places: Sequence[int]) -> None:
+        told = self._told.setdefault(key, [0.0, 0.0, 0.0, 0.0, -1.0, 0.0])
+        for y, prediction in zip(targets, predictions, strict=True):
+            if self.labelled:
+                told[1] += float(prediction != y)
+            else:
+                y, prediction = np.asarray(y, dtype=np.float64), np.asarray(prediction, dtype=np.float64)
+                told[1] += float(((prediction - y) ** 2).sum())
+                y = float(y.sum())  # of several targets, that of their sum
+                told[2] += (y - told[3]) ** 2 if told[0] else 0.0
+                told[3] += (y - told[3]) / (told[0] + 1.0)
+            told[0] += 1.0
+        told[4] = float(places[-1])
+        size = float(as_learner(learner).size or 0)
+        self._size += int(size - told[5])
+        told[5] = size
+        self._rows += len(places)
+        if self.labelled:
+            self._labels.learn(list(learner.classes))
+
+    def _undo(self, undo: list[tuple[Key, Any, Any, Any]], noted: tuple[int, int, int, Any]) -> None:
+        for key, learner, mark, record in reversed(undo):
+            self._awake.pop(key, None)
+            if learner is not None:
+                as_learner(learner).restore(mark)
+                self._awake[key] = learner
+            elif record is not None:
+                self._store.put(key, record)
+            else:
+                self._store.delete(key)
+        self._labels.truncate(noted[0])
+        self._rows, self._size = noted[1], noted[2]
+        for key, told in noted[3].items():
+            self._told.pop(key, None) if not told else self._told.update({key: told})
+        self._settle()
+
+    def _in_order(self, count: int, found: list[tuple[list[int], Trace, list[Any]]], size: int) -> Trace:
+        """The traces of all keys as one, in the order of the rows."""
+        each = [trace.columns for _, trace, _ in found]
+        columns: dict[str, Any] = {}
+        for name in ("kept", "prediction", "loss", "novelty", "scale"):
+            if all(name in trace for trace in each):
+                first = each[0][name]
+                values = columns[name] = np.empty((count, *first.shape[1:]), dtype=first.dtype)
+                for (places, _, _), trace in zip(found, each, strict=True):
+                    values[places] = trace[name]
+        if self.labelled:
+            columns["scores"] = np.zeros((count, len(self._labels)))
+            for places, one, classes in found:
+                told = as_learner(self.learner).probabilities(one["scores"])
+                codes = self._labels.find(classes)[: told.shape[1]]
+                columns["scores"][np.ix_(np.array(places), codes)] = np.nan_to_num(told)
+        grown = np.zeros(count, dtype=np.int64)
+        for places, one, _ in found:
+            grown[places] = one.kept
+        return Trace(size=size + np.cumsum(grown), **columns)

@@ -1,0 +1,204 @@
+"""A learner per key is a learner of its own, whatever is parked; a folder opens as it was committed."""
+
+import numpy as np
+import pytest
+
+import kons
+from kons import AutoKONS, EmbeddedKONS, Gaussian, Keyed, Squared
+from kons.errors import ConfigurationError, FileError, InputError, KonsError
+from kons.keyed.record import pack, unpack
+from kons.keyed.store import Folder
+
+
+def stream(rows, keys, seed=0):
+    rng = np.random.default_rng(seed)
+    X, which = rng.normal(size=(rows, 2)), rng.integers(keys, size=rows)
+    records = [
+        {"sensor": f"s{k}", "load": float(a), "day": "mon" if b > 0 else "tue"}
+        for k, (a, b) in zip(which.tolist(), X.tolist(), strict=True)
+    ]
+    return records, np.sin(X[:, 0]) + which * (X[:, 1] > 0)
+
+
+def without_key(record):
+    return {name: value for name, value in record.items() if name != "sensor"}
+
+
+@pytest.mark.parametrize("live", [1, 2, 100])
+@pytest.mark.parametrize("where", ["memory", "folder"])
+def test_each_key_is_a_learner_of_its_own_bit_for_bit(live, where, tmp_path):
+    records, y = stream(240, 4)
+    folder = None if where == "memory" else tmp_path / "keys"
+    keyed = Keyed(AutoKONS(effort="tiny", seed=3), "sensor", live=live, folder=folder)
+    own = {}
+    for i, (x, target) in enumerate(zip(records, y.tolist(), strict=True)):
+        mine = own.setdefault(x["sensor"], AutoKONS(effort="tiny", seed=3))
+        assert keyed.predict_one(x) == mine.predict_one(without_key(x))
+        keyed.learn_one(x, target)
+        mine.learn_one(without_key(x), target)
+        if i == 100:
+            keyed = kons.files.from_bytes(kons.files.to_bytes(keyed)) if folder is None else keyed
+    assert keyed.awake <= live
+    assert len(keyed) == 4
+    assert keyed.rows_seen == 240
+    bucket = Keyed(AutoKONS(effort="tiny", seed=3), "sensor").resume_bytes(keyed.to_bytes())
+    for x in records[:20]:
+        assert bucket.predict_one(x) == own[x["sensor"]].predict_one(without_key(x))
+    assert bucket.awake == len({x["sensor"] for x in records[:20]})
+
+
+def test_blocks_agree_with_rows_whatever_is_parked():
+    records, y = stream(300, 5)
+    predictions = []
+    for live in (1, 100):
+        keyed = Keyed(AutoKONS(effort="tiny"), "sensor", live=live)
+        traces = [keyed.advance(records[i : i + 50], y[i : i + 50]) for i in range(0, 300, 50)]
+        predictions.append(np.concatenate([trace.prediction for trace in traces]))
+    assert (predictions[0] == predictions[1]).all()
+    rows = Keyed(AutoKONS(effort="tiny"), "sensor")
+    one_by_one = []
+    for x, target in zip(records, y.tolist(), strict=True):
+        one_by_one.append(rows.predict_one(x))
+        rows.learn_one(x, target)
+    assert np.abs(predictions[0] - one_by_one).max() < 1e-6 * np.ptp(y)
+    worst, losses = rows.worst(), (np.array(one_by_one) - y) ** 2
+    mine = {f"s{k}": losses[[x["sensor"] == f"s{k}" for x in records]].mean() for k in range(5)}
+    assert [one.key for one in worst] == sorted(mine, key=lambda key: -mine[key])
+    assert worst[0].loss == pytest.approx(max(mine.values()))
+
+
+def test_frames_and_arrays_have_a_key_column():
+    pandas = pytest.importorskip("pandas")
+    records, y = stream(60, 3)
+    by_dicts = Keyed(AutoKONS(effort="tiny"), "sensor")
+    by_frame = Keyed(AutoKONS(effort="tiny"), "sensor")
+    told = by_dicts.advance(records, y).prediction
+    assert (by_frame.advance(pandas.DataFrame(records), y).prediction == told).all()
+    assert (by_frame.predict(pandas.DataFrame(records)) == by_dicts.predict(records)).all()
+    X = np.column_stack([np.arange(60) % 3, np.arange(60.0)])
+    numbered = Keyed(AutoKONS(effort="tiny"), 0)
+    numbered.advance(X, X[:, 0])
+    assert numbered.keys == [0, 1, 2]
+
+
+def test_labels_and_their_probabilities():
+    records, y = stream(200, 3)
+    labels = np.where(y > np.median(y), "high", "low").tolist()
+    keyed = Keyed(AutoKONS("classification", effort="tiny"), "sensor", live=2)
+    trace = keyed.advance(records, labels)
+    assert sorted(keyed.classes) == ["high", "low"]
+    assert trace["scores"].shape == (200, 2)
+    shares = keyed.predict_proba(records)
+    assert shares.sum(axis=1) == pytest.approx(1.0)
+    assert shares[3] == pytest.approx([keyed.predict_proba_one(records[3])[c] for c in keyed.classes])
+
+
+def test_an_error_leaves_all_keys_as_they_were():
+    records, y = stream(80, 4)
+    keyed = Keyed(AutoKONS(effort="tiny"), "sensor", live=2)
+    keyed.advance(records[:40], y[:40])
+    before = keyed.to_bytes()
+    bad = y[40:].copy()
+    bad[-1] = np.nan
+    with pytest.raises(InputError):
+        keyed.advance(records[40:], bad)
+    with pytest.raises(InputError, match=r"row 1 of X.*'sensor' has no value"):
+        keyed.advance([records[0], {"load": 1.0}], [0.0, 0.0])
+    for nothing in (None, float("nan"), "", 1.5):
+        with pytest.raises(InputError, match="expected text or a whole number"):
+            keyed.learn_one({"sensor": nothing, "load": 1.0}, 1.0)
+    assert keyed.to_bytes() == before
+    assert keyed.rows_seen == 40
+
+
+def test_a_folder_opens_as_it_was_committed(tmp_path):
+    records, y = stream(120, 4)
+    keyed = Keyed(AutoKONS(effort="tiny"), "sensor", live=1, folder=tmp_path / "keys")
+    keyed.advance(records[:60], y[:60])
+    keyed.commit()
+    committed = keyed.to_bytes()
+    log = tmp_path / "keys" / "keys.log"
+    keyed.advance(records[60:], y[60:])
+    with pytest.raises(ConfigurationError, match="used by another"):
+        Keyed(AutoKONS(effort="tiny"), "sensor", folder=tmp_path / "keys")
+    keyed.park()
+    after = log.read_bytes()
+    for cut in (len(after), len(after) - 7):
+        copy = tmp_path / f"copy{cut}"
+        copy.mkdir()
+        (copy / "keys.log").write_bytes(after[:cut])
+        again = Keyed(AutoKONS(effort="tiny"), "sensor", folder=copy)
+        found = Keyed(AutoKONS(effort="tiny"), "sensor").resume_bytes(committed)
+        assert {key: again.summary(key) for key in again.keys} == {k: found.summary(k) for k in found.keys}
+        assert (again.predict(records[:60]) == found.predict(records[:60])).all()
+
+
+def test_a_log_is_written_anew_where_most_of_it_is_not_needed(tmp_path):
+    store = Folder(tmp_path)
+    for i in range(200):
+        store.put(f"k{i % 3}", bytes([i]) * 400_000)
+    store.delete("k1")
+    store.commit()
+    assert (tmp_path / "keys.log").stat().st_size < 40_000_000
+    store.close()
+    again = Folder(tmp_path)
+    assert sorted(again) == ["k0", "k2"]
+    assert again.get("k0") == bytes([198]) * 400_000
+
+
+def test_late_targets_find_their_key():
+    records, y = stream(40, 3)
+    keyed, own = Keyed(AutoKONS(effort="tiny"), "sensor", live=1), {}
+    for i, x in enumerate(records):
+        mine = own.setdefault(x["sensor"], AutoKONS(effort="tiny"))
+        assert keyed.ask(x, i) == mine.ask(without_key(x), i)
+        if i >= 5:
+            keyed.tell(i - 5, y[i - 5])
+            own[records[i - 5]["sensor"]].tell(i - 5, y[i - 5])
+    twin = kons.files.from_bytes(kons.files.to_bytes(keyed))
+    twin.tell(39, y[39])
+    keyed.forget(39)
+    with pytest.raises(InputError, match="no row waits"):
+        keyed.tell(39, 1.0)
+
+
+def test_keys_are_dropped_and_found_idle():
+    keyed = Keyed(AutoKONS(effort="tiny"), "sensor", live=1)
+    for i in range(30):
+        keyed.learn_one({"sensor": "a" if i < 10 else "b", "load": float(i)}, float(i))
+    assert keyed.idle(15) == ["a"]
+    keyed.drop("a")
+    assert keyed.keys == ["b"]
+    assert "a" not in keyed
+    with pytest.raises(InputError, match="no key 'a'"):
+        keyed.summary("a")
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(ConfigurationError, match="that predicts"):
+        Keyed("auto", "sensor")
+    started = AutoKONS(effort="tiny")
+    started.learn_one([1.0], 1.0)
+    with pytest.raises(ConfigurationError, match="has seen 1 row"):
+        Keyed(started, "sensor")
+    keyed = Keyed(AutoKONS(effort="tiny"), "sensor", largest=1000)
+    keyed.learn_one({"sensor": "a", "load": 1.0}, 1.0)
+    with pytest.raises(FileError, match=r"takes [0-9,]+ bytes, at most 1,000.*tiny"):
+        keyed.to_bytes()
+
+
+def test_records_that_are_damaged_are_refused():
+    learner = EmbeddedKONS(Gaussian(), Squared())
+    learner.learn_one([0.5], 1.0)
+    record = pack(learner.state())
+    assert pack(unpack(record)) == record
+    for damaged in (b"", record[:20], record[:-1], record + b"x", b"x" + record[1:]):
+        with pytest.raises(FileError):
+            unpack(damaged)
+    for place in range(0, len(record), 97):
+        with pytest.raises(KonsError):
+            unpack(record[:place] + bytes([record[place] ^ 1]) + record[place + 1 :])
+    bucket = Keyed(AutoKONS(effort="tiny"), "sensor")
+    bucket.learn_one({"sensor": "a", "load": 1.0}, 1.0)
+    with pytest.raises(FileError, match="bucket"):
+        Keyed(AutoKONS(effort="tiny"), "sensor").resume_bytes(bucket.to_bytes()[:-3])
