@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import FLOAT32, Integers, Matrix, Vector
 from kons.compilation import compiled, inner, inner_sums
-from kons.core.local_ridge import weigh_targets
-from kons.core.quadratic_loops import solve_rows
+from kons.core.local_ridge import solve_again, weigh_targets
 from kons.kernels import Kernel, Linear
 from kons.learners.auto.nearest import LEAF, Kept, find_nearest, put_into_leaves, sum_values_within
 from kons.learners.auto.rows import LARGEST_TARGET, LARGEST_WEIGHT
@@ -305,7 +304,7 @@ def predict_around(
                 for i in range(NEAREST):
                     prediction[o] += weights[i] * (its[i, o] / its[i, outputs])
             if len(slopes):
-                _slopes(u, here, its, prediction, L, roots, weights, distances, regularization, slopes)
+                _slopes(u, here, its, prediction, M, roots, weights, distances, regularization, slopes)
             return
     # As on a grid: which of them are nearest is a matter of rounding, so all that are as far away count.
     totals = np.empty(outputs + 1)
@@ -320,7 +319,7 @@ def _slopes(
     here: Matrix,
     its: Matrix,
     prediction: Vector,
-    L: Matrix,
+    M: Matrix,
     roots: Vector,
     weights: Vector,
     distances: Vector,
@@ -341,8 +340,8 @@ def _slopes(
     rest, apart = np.empty(m), np.empty(m)
     for o in range(outputs):
         for i in range(m):
-            rest[i] = roots[i] * (its[i, o] / its[i, outputs] - prediction[o])
-        solve_rows(L, rest, B[o])
+            B[o, i] = roots[i] * (its[i, o] / its[i, outputs] - prediction[o])
+        solve_again(M, B[o])
         for i in range(m):
             if roots[i] > 0.0:
                 change = regularization * B[o, i] * weights[i] / roots[i]
