@@ -34,7 +34,7 @@ UNSEEN, FIRST_SEEN, STEADY_CONSTANT = -1e6, -4.0, 30.0
 NEAREST, MOST_NEIGHBOURS, MOST_COLUMNS = 32, 16384, 32
 # The oldest go when so many have come.
 LATEST, PART_OF_ALL = 1024, 4
-# Their search: the regularization at first, in units of the median distance; rows that the start is chosen by,
+# Their search: the regularization at first, in units of the median distance; rows that it starts with,
 # with fewer than so many and with more; rows of a step, how many steps, the spread of the prior, the most.
 # Up to how many columns and numbers, and what is better.
 FIRST_ALPHA, LEFT_OUT, AMONG = 0.1 / 3.16, (128, 192), 2048

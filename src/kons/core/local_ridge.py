@@ -29,7 +29,7 @@ __all__ = ["solve_again", "weigh_targets"]
 def weigh_targets(M: Matrix, roots: Vector, weights: Vector) -> bool:
     """Fill in a, the weights of the rows' targets, which add up to 1; returns whether there are any.
 
-    ``M`` is M, of which the upper triangle counts, with a column more; U takes its place. O(m^3/6) for m rows:
+    ``M`` is M, of which the upper triangle counts, with a column more; it becomes U. O(m^3/6) for m rows:
     row after row of U, eight rows above it at a time, so that each is read and written seldom.
     """
     m = len(roots)
@@ -76,7 +76,7 @@ def weigh_targets(M: Matrix, roots: Vector, weights: Vector) -> bool:
 
 @inner_sums
 def solve_again(M: Matrix, x: Vector) -> None:
-    """``x <- M^-1 x`` by the U that :func:`weigh_targets` has left, inverse pivots on its diagonal; O(m^2)."""
+    """``x <- M^-1 x`` by the U that :func:`weigh_targets` has left, with inverse pivots; O(m^2)."""
     m = len(x)
     for i in range(m):
         x[i] *= M[i, i]

@@ -53,8 +53,8 @@ class _Rows:
         self.candidates, self.Y, self.weights = [each[last] for each in candidates], Y[last], weights[last]
         self.random = random
         deviations = self.Y - np.average(self.Y, axis=0, weights=self.weights)
-        #: Errors below are as good as none.
-        self.least = 1e-3 * float(np.sqrt(np.mean(np.sum(deviations**2, axis=1))))
+        #: Of the targets.
+        self.deviation = float(np.sqrt(np.mean(np.sum(deviations**2, axis=1))))
 
     def draw(self, count: int) -> NDArray[np.int64]:
         return np.sort(self.random.permutation(len(self.Y))[:count])
@@ -70,11 +70,14 @@ class _Rows:
     def step(self, setting: Setting, *, fixed: bool) -> Setting:
         """The setting after one step; the regularization stays, in units of distance, if it is ``fixed``."""
         places = self.draw(256)
-        errors, slopes = self.left_out(setting, places, True)
-        sizes = np.maximum(np.sqrt(np.sum(errors**2, axis=1)), self.least)
-        roots = np.sqrt(self.weights[places] / np.sqrt(sizes))[:, None]
+        errors, slopes = (found / self.deviation for found in self.left_out(setting, places, True))
+        # Weights of 1e-300 have no slopes that are numbers.
+        slopes = np.where(np.isfinite(slopes).all(axis=(1, 2), keepdims=True), slopes, 0.0)
+        sizes = np.maximum(np.sqrt(np.sum(errors**2, axis=1)), 1e-3)  # what is less is as good as nothing
+        weights = self.weights[places] / self.weights[places].max()
+        roots = np.sqrt(weights / np.sqrt(sizes))[:, None]
         weighted = roots * errors
-        prior = 4.0 * float(np.mean(np.sum(weighted**2, axis=1)) + np.mean((roots * self.least) ** 2))
+        prior = 4.0 * float(np.mean(np.sum(weighted**2, axis=1)) + np.mean((1e-3 * roots) ** 2))
         ridge = Ridge(prior * np.eye(slopes.shape[2] - fixed), 1, online=False, period=1)
         J = roots[:, :, None] * slopes[:, :, : slopes.shape[2] - fixed]
         ridge.add_past(J.reshape(-1, J.shape[2]), -weighted.reshape(-1, 1))
@@ -126,7 +129,7 @@ def fit_neighbours(
         for other in starts[1:]:
             if (tried := error(other)) < 0.999 * least - rounding:
                 best, least = other, tried
-    if len(best.sizes) <= MOST_ROTATED and rows.least > 0.0:
+    if len(best.sizes) <= MOST_ROTATED and rows.deviation > 0.0:
         for _ in range(4):
             best = rows.step(best, fixed=regularization is not None)
             if regularization is not None:

@@ -326,7 +326,7 @@ def _slopes(
     regularization: float,
     slopes: Matrix,
 ) -> None:
-    """How each output changes with the logarithm of each column's scale, and, behind them, with that of alpha.
+    """How each output changes with the logarithm of each column's scale and, behind them, of alpha.
 
     ::
 
