@@ -84,7 +84,7 @@ def steps_along_a_column():
 def fitted(candidates, sizes, alpha=None, rows=700, before=None):
     _, Y, ones = (part[:rows] for part in steps_along_a_column())
     random, given = np.random.default_rng(0), [each[:rows] for each in candidates]
-    return fit_neighbours(given, np.array(sizes), Y, ones, 1000, alpha, random, before)
+    return fit_neighbours(given, np.array(sizes), Y, ones, 1000, alpha, random, before=before)
 
 
 def test_of_several_scalings_the_one_is_taken_in_which_the_nearest_rows_know_most():

@@ -10,12 +10,12 @@ from kons.learners.auto.effort import EFFORTS, Settings
 from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.feature_map import CachedFeatures, FeatureMap
 from kons.learners.auto.metric_learning import first_relevances, fit_span, leave_one_out
-from kons.learners.auto.one_target import OneTarget
 from kons.learners.auto.quantile_scaling import KNOTS, QuantileScaling
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.schedule import CHUNK
 from kons.learners.auto.stacking import Stacking
+from kons.learners.auto.stream_rows import StreamRows
 from kons.scaling import RobustScaling
 from kons.stored import Stored
 
@@ -202,7 +202,7 @@ def test_bandwidths_beyond_all_distances_are_no_trouble(bandwidth):
 
 
 def ensemble():
-    return OneTarget(Settings(classes=False, effort=EFFORTS["normal"]._replace(max_atoms=60)))
+    return StreamRows(Settings(classes=False, effort=EFFORTS["normal"]._replace(max_atoms=60)))
 
 
 def stream(rows=1500):
@@ -214,7 +214,7 @@ def stream(rows=1500):
 def advanced(engine, X, y, cuts, delay=0):
     parts = []
     for start, stop in zip([0, *cuts], [*cuts, len(y)], strict=True):
-        parts += engine.advance(X[start:stop], y[start:stop], np.ones(stop - start), delay)
+        parts += engine.advance(X[start:stop], y[start:stop, None], np.ones(stop - start), delay)
     return np.concatenate([part.predictions for part in parts])
 
 

@@ -166,9 +166,10 @@ def resume(folder: Path, /, *, json: options.Json = False, quiet: options.Quiet 
     folder
         What --out of kons run was.
     """
-    from kons.cli import run
+    from kons.cli import forecast, run
 
-    return run.resume(folder, json=json, quiet=quiet)
+    resume = forecast.resume if forecast.is_forecast(folder) else run.resume
+    return resume(folder, json=json, quiet=quiet)
 
 
 @app.command(sort_key=3)

@@ -97,15 +97,16 @@ def fit_neighbours(
     most: int,
     regularization: float | None,
     random: np.random.Generator,
+    units: Vector | float = 1.0,
     before: Setting | None = None,
 ) -> tuple[Setting, Neighbours]:
     """What is best for rows in several scalings, and the expert.
 
     The search starts from columns of these ``sizes`` or, where that is better or there are none, from what
     was found ``before``. A ``regularization`` that is given is in units of the median distance of two rows.
-    Beyond 128 columns nothing is searched for but the scaling.
+    Beyond 128 columns nothing is searched for but the scaling. Errors are added up in these ``units``.
     """
-    rows = _Rows(candidates, Y, weights, random)
+    rows = _Rows(candidates, Y / units, weights, random)
     places = rows.draw(128 if len(rows.Y) < 2048 else 192)
     others = np.roll(places, len(places) // 2)
 
@@ -135,6 +136,6 @@ def fit_neighbours(
             if regularization is not None:
                 best = best._replace(regularization=ratio * unit(best.scaling, best.sizes))
     U = candidates[best.scaling] * best.sizes
-    expert = Neighbours(U.shape[1], Y.shape[1], most, best.regularization)
+    expert = Neighbours(U.shape[1], Y.shape[1], most, best.regularization, np.size(units))
     expert.learn_past(U, Y, np.sqrt(weights))
     return best, expert

@@ -56,6 +56,8 @@ class Neighbours(Part):
         Rows that are kept.
     regularization:
         alpha, in units of distance: what it takes for two rows to tell different things.
+    scattered:
+        Of how many targets the deviation among the nearest rows is told, too.
 
     >>> import numpy as np
     >>> U = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
@@ -82,8 +84,10 @@ class Neighbours(Part):
         pending=Count(at_most=LONGEST),
     )
 
-    def __init__(self, columns: int, outputs: int, most: int, regularization: float = 0.01) -> None:
-        self.regularization = regularization
+    def __init__(
+        self, columns: int, outputs: int, most: int, regularization: float = 0.01, scattered: int = 1
+    ) -> None:
+        self.regularization, self.scattered = regularization, scattered
         #: Rows that are kept at most, when the latest join them.
         self.most = max(min(most, 32 * most // max(columns, 1)), 2 * NEAREST)
         #: Coordinates of the rows that are kept, in leaves, and of those that came since, the latest last.
@@ -95,7 +99,7 @@ class Neighbours(Part):
         self.pending = 0
         self._Z, self._Y = np.zeros((LONGEST, columns + 1)), np.zeros((LONGEST, outputs))
         #: Of the rows just predicted: see :func:`predict_around`.
-        self.last_scatters: Matrix = np.zeros((0, 2))
+        self.last_scatters: Matrix = np.zeros((0, scattered + 1))
         self._leaves = put_into_leaves(self.points, self.values)
 
     def __len__(self) -> int:
@@ -141,7 +145,8 @@ class Neighbours(Part):
 
     def predict_with_scatters(self, U: Matrix) -> tuple[Matrix, Matrix]:
         """Fits to the nearest rows, and how far their targets, and they, lie apart. Changes nothing."""
-        predictions, scatters = np.empty((len(U), self.values.shape[1] - 1)), np.zeros((len(U), 2))
+        outputs = self.values.shape[1] - 1
+        predictions, scatters = np.empty((len(U), outputs)), np.zeros((len(U), self.scattered + 1))
         _predict(np.ascontiguousarray(U), self.kept(), self.regularization, predictions, scatters)
         return predictions, scatters
 
@@ -181,9 +186,9 @@ class Neighbours(Part):
         return none, none, self._Z, self._Y, none, none, none
 
     @classmethod
-    def from_stored(cls, stored: Stored, width: int, outputs: int, most: int) -> Neighbours:
+    def from_stored(cls, stored: Stored, width: int, outputs: int, most: int, targets: int = 1) -> Neighbours:
         """The inverse of ``state``, checked."""
-        expert = cls(width, outputs, most)
+        expert = cls(width, outputs, most, scattered=targets)
         expert.load_state(stored, columns=width, values=outputs + 1)
         return expert
 
@@ -208,14 +213,20 @@ class Neighbours(Part):
 def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, scatters: Matrix) -> None:
     nothing = np.empty((0, 0))
     for i in range(len(U)):
-        predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i], nothing)
+        alike = i > 0
+        for c in range(U.shape[1]):
+            alike = alike and U[i, c] == U[i - 1, c]
+        if alike:  # as sets of columns in reasons, where a column does not count
+            predictions[i], scatters[i] = predictions[i - 1], scatters[i - 1]
+        else:
+            predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i], nothing)
 
 
 @compiled
 def _leave_out(
     U: Matrix, places: Integers, kept: Kept, regularization: float, errors: Matrix, slopes: Cube
 ) -> None:
-    values, later, scatter = kept[3], kept[5], np.empty(2)
+    values, later, scatter = kept[3], kept[5], np.empty(1)
     outputs = values.shape[1] - 1
     for i in range(len(U)):
         predict_around(U[i], kept, regularization, places[i], errors[i], scatter, slopes[i])
@@ -236,7 +247,7 @@ def predict_around(
 ) -> None:
     """The ridge fit to the nearest points; the mean of all where these are as far away as each other.
 
-    Fills in their ``scatter``, too: the deviation of their (first) targets, and their mean distance; and
+    Fills in their ``scatter``, too: the deviation of each of their targets, and their mean distance; and
     ``slopes``, if there is room: see :func:`_slopes`.
     """
     slopes[:] = 0.0
@@ -246,7 +257,7 @@ def predict_around(
     near, places = np.empty(NEAREST + 1, FLOAT32), np.zeros(NEAREST + 1, np.int64)
     room = np.empty(max(latest.shape[1], LEAF), FLOAT32)
     find_nearest(u, kept, excluded, np.empty(count, FLOAT32), room, near, places)
-    scatter[0] = scatter[1] = 0.0
+    scatter[:] = 0.0
     if near[0] < np.float32(63.0 / 64.0) * near[NEAREST] < np.inf:
         here, apart = np.empty((columns, NEAREST + 1)), np.empty(NEAREST)
         M = np.empty((NEAREST, NEAREST + 1))
@@ -364,18 +375,21 @@ def _slopes(
 @inner
 def _scatter(its: Matrix, roots: Vector, distances: Vector, scatter: Vector) -> None:
     """Of rows with these targets, roots of weights and distances."""
-    outputs, total, mean, apart = its.shape[1] - 1, 0.0, 0.0, 0.0
+    outputs, count, total, apart = its.shape[1] - 1, len(scatter) - 1, 0.0, 0.0
     for i in range(len(roots)):
-        w = roots[i] * roots[i]
-        total += w
-        mean += w * (its[i, 0] / its[i, outputs])
-        apart += w * distances[i]
-    if total > 0.0:
-        mean /= total
-        squares = 0.0
+        total += roots[i] * roots[i]
+        apart += roots[i] * roots[i] * distances[i]
+    if not total > 0.0:
+        return
+    scatter[count] = apart / total
+    for o in range(count):
+        mean, squares = 0.0, 0.0
         for i in range(len(roots)):
-            squares += roots[i] * roots[i] * (its[i, 0] / its[i, outputs] - mean) ** 2
-        scatter[0], scatter[1] = math.sqrt(squares / total), apart / total
+            mean += roots[i] * roots[i] * (its[i, o] / its[i, outputs])
+        mean /= total
+        for i in range(len(roots)):
+            squares += roots[i] * roots[i] * (its[i, o] / its[i, outputs] - mean) ** 2
+        scatter[o] = math.sqrt(squares / total)
 
 
 @inner

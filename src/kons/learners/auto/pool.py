@@ -129,7 +129,8 @@ class ExpertPool:
             if plain and isinstance(slot.expert, SpanRidge) and slot.feature_map is feature_map:
                 expert, sample = slot.expert, rows[random.permutation(len(rows))[:512]]
                 U = CachedFeatures(sample, layout).coordinates(feature_map, slot.spec.lags)
-                theta, metric = expert.coefficients(), feature_map.metric
+                units = layout.units(layout.outputs(rows, expert.outputs), layout.weights(rows))
+                theta, metric = expert.coefficients() / units, feature_map.metric
                 return mean_gradients(
                     U, expert.atoms, expert.features(U), theta, feature_map.bandwidth, metric
                 )
@@ -191,6 +192,7 @@ class ExpertPool:
         outputs: int,
         fixed: Fixed,
         neighbours: int,
+        targets: int,
     ) -> None:
         """Take what :meth:`state` saved."""
         for slot, entry in zip(self.slots, entries, strict=True):
@@ -201,10 +203,11 @@ class ExpertPool:
             bandwidth = stored.number("bandwidth", at_least=1e-150)
             width = feature_map.metric.shape[-1]
             if slot.spec.kernel == "neighbours":
-                slot.expert = Neighbours.from_stored(stored, width, outputs, slot.spec.memory or neighbours)
+                most = slot.spec.memory or neighbours
+                slot.expert = Neighbours.from_stored(stored, width, outputs, most, targets)
             else:
                 kernel = _kernel(slot.spec, bandwidth, fixed)
-                slot.expert = _class_of(slot.spec).from_stored(stored, kernel, width, outputs)
+                slot.expert = _class_of(slot.spec).from_stored(stored, kernel, width, outputs, targets)
             slot.feature_map = feature_map
 
 
@@ -231,7 +234,7 @@ def fit_expert(
     """
     rows, layout, scaled = kept.rows, kept.layout, kept.scaled(feature_map, spec.lags)
     Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
-    alpha = feature_map.regularization
+    alpha, units = feature_map.regularization, layout.units(Y, weights)
     atoms = max_atoms // 2 if spec.memory else max_atoms
     if spec.kernel == "linear":
         feature_map = FeatureMap(
@@ -244,14 +247,14 @@ def fit_expert(
     elif spec.logistic:
         feature_map = feature_map.with_square_root_metric(scaled, random)
     elif spec.kernel == "laplace":
-        feature_map = feature_map.along_axes(scaled, Y, weights, fixed, random)
+        feature_map = feature_map.along_axes(scaled, Y / units, weights, fixed, random)
         alpha = feature_map.regularization
     if spec.logistic and fixed.regularization is None:
         alpha /= 16.0  # where targets go from 0 to 1, logits go from about -2 to 2
     if spec.kernel == "neighbours" and like is not None and isinstance(like.expert, Neighbours):
         assert like.feature_map is not None
         U = kept.coordinates(like.feature_map, spec.lags)
-        nearest = Neighbours(U.shape[1], outputs, spec.memory, like.expert.regularization)
+        nearest = Neighbours(U.shape[1], outputs, spec.memory, like.expert.regularization, layout.count)
         nearest.learn_past(U, Y, np.sqrt(weights))
         return Slot(spec, nearest, like.feature_map)
     if spec.kernel == "neighbours":
@@ -266,6 +269,7 @@ def fit_expert(
             spec.memory or neighbours,
             fixed.regularization,
             random,
+            units,
             _setting_of(before, maps),
         )
         return Slot(spec, nearest, maps[setting.scaling].of_axes(setting.sizes))
@@ -277,12 +281,13 @@ def fit_expert(
     if spec.kernel == "linear" and U.shape[1] <= max_atoms:
         points = np.eye(U.shape[1])
     forgetting = 1.0 - 1.0 / spec.memory if spec.memory else 1.0
+    offset = 0.0 if layout.classes else np.average(Y, axis=0, weights=weights)
     expert = _class_of(spec)(
         _kernel(spec, feature_map.bandwidth if fixed.bandwidth is None else fixed.bandwidth, fixed),
         points,
         alpha,
         outputs=outputs,
-        offset=0.0 if layout.classes else float(np.average(Y[:, 0], weights=weights)),
+        offset=float(offset[0]) if isinstance(offset, np.ndarray) and layout.count == 1 else offset,
         forgetting=forgetting,
         live=(live or bool(spec.memory) or spec.kernel == "linear") and not spec.logistic,
     )
@@ -303,14 +308,16 @@ def searched_on(
     """Neighbours without a memory after further steps of their search, which have learned all rows kept."""
     feature_map, rows, layout = slot.feature_map, kept.rows, kept.layout
     assert feature_map is not None
+    Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
     setting, nearest = fit_neighbours(
         [kept.scaled(feature_map, slot.spec.lags)],
         None,
-        layout.outputs(rows, outputs),
-        layout.weights(rows),
+        Y,
+        weights,
         neighbours,
         fixed.regularization,
         random,
+        layout.units(Y, weights),
         _setting_of(slot, [feature_map]),
     )
     return Slot(slot.spec, nearest, feature_map.of_axes(setting.sizes))

@@ -32,7 +32,7 @@ from kons.core.sequential import RowArrays, Sequential
 from kons.state import Array, Inner, Number, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["FORGETTING", "Stacking", "learn_weights", "stacked", "weight_of"]
+__all__ = ["FORGETTING", "Cube", "Stacking", "learn_weights", "stacked", "weight_of"]
 
 #: Rows, experts, outputs.
 Cube = Annotated[NDArray[np.float64], Layout(FLOAT64, 3)]
@@ -144,15 +144,20 @@ class Stacking(Part):
         self.moved.end_period(decay)
         self.moved.change_prior(np.diag(self.prior))
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether weights stay where they start, while targets have no scale."""
+        return bool((self.prior >= FIXED).all())
+
     def removal_cost(self, experts: Sequence[int]) -> float:
         """The rise of the discounted squared loss of the past without these, ``w_S^T (A^-1)_SS^-1 w_S``."""
-        if (self.prior >= FIXED).all():
+        if self.is_fixed:
             return np.inf
         return self.moved.removal_cost(experts, self.weights[experts])
 
     def removal_costs(self) -> Vector:
         """Of each expert alone."""
-        if (self.prior >= FIXED).all():
+        if self.is_fixed:
             return np.full(len(self.prior), np.inf)
         return self.moved.removal_costs(self.weights)
 
