@@ -39,7 +39,7 @@ LATEST, PART_OF_ALL = 1024, 4
 # Up to how many columns and numbers, and what is better.
 FIRST_ALPHA, LEFT_OUT, AMONG = 0.1 / 3.16, (128, 192), 2048
 OF_A_STEP, STEPS, SPREAD, FARTHEST_STEP, NO_ERROR, WHOLE = 256, 4, 0.5, 1.0, 1e-3, 256.0
-MOST_SCALED, MOST_LEFT, BETTER = 128, 5120, 0.999
+ENOUGH, MOST_SCALED, MOST_LEFT, BETTER = 512, 128, 5120, 0.999  # labels of fewer rows are not searched
 # Where the first is hardly nearer than the next one, all as far away count alike.
 ALIKE = 63.0 / 64.0
 
@@ -436,7 +436,7 @@ class Neighbours:
     def search(self, views, rows, Y, weights, random, before):
         columns, main = len(next(iter(views.values())).metric), next(iter(views.values()))
         last = slice(max(len(Y) - MOST_LEFT * MOST_COLUMNS // max(columns, MOST_COLUMNS), 0), None)
-        rows, Y, weights = rows[last], Y[last], weights[last]
+        enough, rows, Y, weights = len(Y) >= ENOUGH or Y.shape[1] == 1, rows[last], Y[last], weights[last]
         scaled = {name: view.scale(rows) for name, view in views.items()}
         places = np.sort(random.permutation(len(Y))[: LEFT_OUT[len(Y) >= AMONG]])
 
@@ -470,7 +470,7 @@ class Neighbours:
                 best = start
         deviations = Y - weights @ Y / weights.sum()
         least = NO_ERROR * np.sqrt(np.mean(np.sum(deviations**2, axis=1)))
-        for _ in range(STEPS if columns <= MOST_SCALED and least > 0.0 else 0):
+        for _ in range(STEPS if enough and columns <= MOST_SCALED and least > 0.0 else 0):
             (name, sizes, alpha), some = best, np.sort(random.permutation(len(Y))[:OF_A_STEP])
             slopes = np.zeros((len(some), Y.shape[1], columns + 1))
             E = errors(name, sizes, alpha, some, slopes)

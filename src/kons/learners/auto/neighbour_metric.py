@@ -28,6 +28,7 @@ from kons.core.ridge import Ridge
 from kons.learners.auto.feature_map import median_length
 from kons.learners.auto.metric_learning import MOST_ROTATED
 from kons.learners.auto.neighbours import Neighbours
+from kons.learners.auto.schedule import EARLY
 
 __all__ = ["Setting", "fit_neighbours"]
 
@@ -104,7 +105,8 @@ def fit_neighbours(
 
     The search starts from columns of these ``sizes`` or, where that is better or there are none, from what
     was found ``before``. A ``regularization`` that is given is in units of the median distance of two rows.
-    Beyond 128 columns nothing is searched for but the scaling. Errors are added up in these ``units``.
+    Of labels of few rows, and beyond 128 columns, nothing is searched for but the scaling. Errors are added
+    up in these ``units``.
     """
     rows = _Rows(candidates, Y / units, weights, random)
     places = rows.draw(128 if len(rows.Y) < 2048 else 192)
@@ -130,7 +132,9 @@ def fit_neighbours(
         for other in starts[1:]:
             if (tried := error(other)) < 0.999 * least - rounding:
                 best, least = other, tried
-    if len(best.sizes) <= MOST_ROTATED and rows.deviation > 0.0:
+    # Labels of few rows tell too little for a search.
+    enough = len(Y) >= EARLY or np.size(units) == Y.shape[1]
+    if enough and len(best.sizes) <= MOST_ROTATED and rows.deviation > 0.0:
         for _ in range(4):
             best = rows.step(best, fixed=regularization is not None)
             if regularization is not None:
