@@ -57,10 +57,9 @@ def source_of(url: str) -> Source:
         parts = urlsplit(url)
         topic, shown = parts.path.strip("/"), f"{parts.scheme}://{parts.hostname}"
         known = parts.scheme in ("mqtt", "mqtts", "nats") and parts.hostname and parts.port != 0
-        topic += parts.query + parts.fragment and "#"
     except ValueError:
         known = topic = shown = ""
-    if not known or not topic or any(sign in topic for sign in "+#*> ."):
+    if not known or not topic or any(sign in url for sign in "#?") or any(sign in topic for sign in "+*> ."):
         raise ConfigurationError(
             "--from: expected mqtt://HOST:PORT/TOPIC or nats://HOST:PORT/SUBJECT, the beginning of "
             "TOPIC/predict, TOPIC/label and TOPIC/learn, without dots and wildcards."

@@ -339,4 +339,4 @@ def _shown(value: Any) -> Any:
 
 
 def _name(label: Any) -> str:
-    return label if isinstance(label, str) else str(label).lower() if isinstance(label, bool) else str(label)
+    return str(label).lower() if isinstance(label, bool) else str(label)
