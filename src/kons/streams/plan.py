@@ -295,7 +295,9 @@ def make_plan(
         raise ConfigurationError(f"lag: there are several targets, {listed(targets)}: call one by its name.")
     if target is None and "target" not in cells and any(name == "target" for name, _ in lags):
         raise ConfigurationError("lag: there is no target whose earlier values could be inputs.")
-    lags = [((target or name) if name == "target" and name not in cells else name, back) for name, back in lags]
+    lags = [
+        ((target or name) if name == "target" and name not in cells else name, back) for name, back in lags
+    ]
     chosen = list(names) if columns is None else [name for name in names if name in set(columns)]
     left_out, features, late, counters = set(drop), [], [], []
     for name in chosen:

@@ -335,7 +335,9 @@ class Stream:
     def _parts(self) -> Iterator[Rows]:
         plan, reader = self._plan, self._reader
         wanted = plan.read(with_target=self._with_target)
-        required = set() if self._every_row else {name for name in (plan.time, *plan.targets) if name is not None}
+        required = (
+            set() if self._every_row else {name for name in (plan.time, *plan.targets) if name is not None}
+        )
         tally = self._tally = Tally(self._on_bad_row, frozenset(required), every_row=self._every_row)
         assembler = self._assembler = Assembler(
             self._plan,
