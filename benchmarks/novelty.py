@@ -1,11 +1,11 @@
 """Does the novelty find outliers? Beside three detectors of others, by the area under the ROC curve.
 
-Streams of 5,000 rows, of which 2 % are outliers; each row is scored before it is learned. Rows behind the first
-500 count. HalfSpaceTrees (River) know the limits of the first 500 rows; the one-class SVM (River) has a
+Streams of 5,000 rows, of which 2 % are outliers; each row is scored before it is learned. Rows behind the
+first 500 count. HalfSpaceTrees (River) know the limits of the first 500 rows; the one-class SVM (River) has a
 StandardScaler; IsolationForest (scikit-learn) is fitted again to all rows so far whenever they have doubled.
 
-Shared sets become outlier streams: a class is the rest, and of another so many rows are strewn in that they are
-2 %; of numbers, the highest and lowest 1 % of the target are the outliers. The target is no input.
+Shared sets become outlier streams: a class is the rest, and of another so many rows are strewn in that they
+are 2 %; of numbers, the highest and lowest 1 % of the target are the outliers. The target is no input.
 """
 
 from __future__ import annotations

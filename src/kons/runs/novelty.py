@@ -13,7 +13,7 @@ from kons.state import Array, Part, fields
 
 __all__ = ["Novelties"]
 
-#: Bins a decade, and the powers of ten between which they lie: rounding at one end, beyond k/alpha at the other.
+#: Bins a decade, and the powers of ten between which they lie: from rounding to beyond k/alpha.
 PER_DECADE, LEAST, MOST = 10, -9, 3
 BINS = PER_DECADE * (MOST - LEAST)
 #: Rows that are named, with their cells.
@@ -51,7 +51,8 @@ class Novelties(Part):
         if not total[-1]:
             return math.nan
         at = int(np.searchsorted(total, share * total[-1]))
-        return float(10.0 ** (LEAST + (at + 0.5) / PER_DECADE))
+        middle = 10.0 ** (LEAST + (at + 0.5) / PER_DECADE)
+        return float(min(middle, self.largest[0, 0]))
 
     def figures(self) -> dict[str, Any]:
         """As JSON holds them."""

@@ -273,8 +273,8 @@ def make_plan(
         if more_targets:
             if task == "classification":
                 raise ConfigurationError(
-                    f"{listed(targets)} are {len(targets)} targets, and labels are learned one at a time: run "
-                    "each by itself, and drop the others."
+                    f"{listed(targets)} are {len(targets)} targets, and labels are learned one at a time: "
+                    "run each by itself, and drop the others."
                 )
             answer = _as_number_target(source, target, answer)
             task, target_kind = "regression", answer.kind
