@@ -19,7 +19,7 @@ WATCH = ["run", "plant.csv", "--no-target", "--set", "warmup=90", "--quiet"]
 
 @pytest.fixture(autouse=True)
 def plant(tmp_path):
-    """A ring, a row in its midst and one far outside; a clock; a name for each row, and a sensor that freezes."""
+    """A ring, a row in its midst and one far outside; a clock, a name for each row, a sensor that freezes."""
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, 2 * np.pi, size=ROWS)
     X = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.05 * rng.normal(size=(ROWS, 2))
@@ -116,7 +116,7 @@ def test_questions_about_predictions_are_refused(capsys):
 
 def test_a_column_that_only_grows_is_left_out():
     X = np.random.default_rng(0).normal(size=(400, 2))
-    clocked = np.column_stack([X, np.arange(400.0), -np.arange(400.0) ** 2, np.repeat([0.0, 1.0], 200)])
+    clocked = np.column_stack([X, np.arange(400.0), -(np.arange(400.0) ** 2), np.repeat([0.0, 1.0], 200)])
     level = np.column_stack([X, np.repeat([0.0, 1.0], 200)])  # of two values: no clock
     told = [novelty_learner().advance(rows, np.zeros(400)).novelty for rows in (clocked, level)]
     np.testing.assert_allclose(*told, rtol=1e-9, atol=1e-12)
