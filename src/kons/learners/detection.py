@@ -37,7 +37,7 @@ def novelty_learner(
     True
     """
     inner = EmbeddedKONS(
-        Gaussian(bandwidth),
+        Gaussian(bandwidth),  # type: ignore[arg-type]
         Squared(),
         second_order="hessian",
         regularization=0.1,
