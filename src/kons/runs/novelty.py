@@ -64,7 +64,7 @@ class Novelties(Part):
             "rows": int(self.counts.sum()),
             "median": self.quantile(0.5),
             "quantile_99": self.quantile(0.99),
-            "largest": self.largest[0, 0] if len(self.largest) else math.nan,
+            "largest": float(self.largest[0, 0]) if len(self.largest) else math.nan,
             "histogram": [
                 {"from": float(low), "to": float(high), "rows": int(rows)}
                 for low, high, rows in zip(ends[:-1][part], ends[1:][part], self.counts[part], strict=True)
