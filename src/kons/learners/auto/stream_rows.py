@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.learners.auto.doubts import similarity
 from kons.learners.auto.drift import DriftAdaptation
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.ensemble import Ensemble, Outcome
@@ -128,12 +127,9 @@ class StreamRows(Part):
         """As :meth:`predict`, and how doubtful each is, (rows, targets, numbers). Changes nothing."""
         return self.current.predict_with_doubts(*self._joined(X, recent_targets))
 
-    def similarities(self, X: Matrix) -> Matrix | None:
-        """The kernel between rows and the atoms of the steady expert; None: there is no such one."""
-        rows, _ = self._joined(X, False)
-        layout = replace(self.current.layout, width=X.shape[1])
-        shown = layout.shown(rows, self.current.bounds)
-        return similarity(self.current.pool, CachedFeatures(shown, layout))
+    def novelty(self, X: Matrix) -> Vector:
+        """How new rows are, from 0 to 1. Changes nothing."""
+        return self.current.novelty(self._joined(X, False)[0])
 
     def following(self, late: int, labels: Labels | None) -> Following:
         """Its last targets, for rows that come next."""
