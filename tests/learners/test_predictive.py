@@ -176,7 +176,7 @@ def test_the_width_does_not_fall_as_a_row_moves_away_from_all_data(model):
 
 
 def test_without_last_targets_auto_is_as_much_wider_as_it_is_worse():
-    """A walk that only its last value tells, and a function of x: the first block asked away from the stream."""
+    """A walk that only its last value tells, and a function of x."""
     rng, n, inside = np.random.default_rng(2), 2400, {True: [], False: []}
     points, walk = rng.uniform(-1, 1, size=(n, 2)), np.zeros(n)
     for t in range(1, n):

@@ -29,6 +29,7 @@ from kons.learners.auto.spec import BASELINES, STEADY
 from kons.learners.auto.stacking import Cube
 
 if TYPE_CHECKING:
+    from kons.learners.auto.feature_map import CachedFeatures
     from kons.learners.auto.pool import ExpertPool, Slot
 
 __all__ = ["SIZES", "doubts_in_block", "doubts_of", "doubts_of_row", "novelty_of", "places_of"]
@@ -103,7 +104,14 @@ def similarity(pool: ExpertPool, seen: CachedFeatures) -> Matrix | None:
 
 
 def _filled(
-    places: Any, rows: Matrix, ranges: Matrix, F: Any, predictions: Matrix, K: Any, scatters: Any, targets: int
+    places: Any,
+    rows: Matrix,
+    ranges: Matrix,
+    F: Any,
+    predictions: Matrix,
+    K: Any,
+    scatters: Any,
+    targets: int,
 ) -> Any:
     doubts = np.zeros((len(F), targets, 1 + SIZES))
     K = np.ones((len(F), 1)) if K is None else K

@@ -17,7 +17,6 @@ from kons.arrays import Matrix, Vector
 from kons.learners.auto.drift import DriftAdaptation
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.ensemble import Ensemble, Outcome
-from kons.learners.auto.feature_map import CachedFeatures
 from kons.learners.auto.following import Following
 from kons.learners.auto.looking_back import is_time_to_look_back, rise_of_old_errors
 from kons.learners.auto.pending import Asked, PendingTargets
