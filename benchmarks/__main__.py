@@ -35,6 +35,7 @@ from benchmarks import (
     river_adapter,
     robust,
     row_orders,
+    serving,
     several_targets,
     sketched_replay,
     time_order,
@@ -84,6 +85,7 @@ BENCHMARKS = {
         forecasting,
         several_targets,
         river_adapter,
+        serving,
     )
 }
 

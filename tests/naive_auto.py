@@ -409,6 +409,8 @@ class Pool:
             memory = member.spec.memory if isinstance(member.fitted, Ridge) else 0
             if memory and self.rows in self.schedule[f"new atoms, memory {memory}"]:
                 self.fit(member, self.usable(self.last(3 * memory // 2)), self.max_atoms)
+            if isinstance(member.fitted, Neighbours) and not member.spec.memory:
+                self.search_on(member)
         self.due = self.due if self.rows < self.due else 0
         self.fit_recalled()
         if self.rows in self.schedule["recall"]:
@@ -417,6 +419,21 @@ class Pool:
         begun = [member for member in self.members if member.fitted is not None]
         largest = max((weights[member] for member in begun), default=0.0)
         self.leader = next((member for member in begun if weights[member] >= largest - TIE), None)
+
+    def search_on(self, member):
+        """Further steps of neighbours' search, every 512 rows behind a fit, as long as all rows are kept."""
+        number = self.specs.index(member.spec)
+        turns = {128 * (1 + number // 2) + 512 * k for k in range(100)} - set(fitted_at(number))
+        rows = self.usable(self.sampled())
+        if self.rows <= SETTLED or self.rows not in turns or len(self.sampled()) < self.rows:
+            return
+        if self.rarity > 1.0 or not rows:
+            return
+        random = np.random.default_rng([self.seed, self.rows, self.members.index(member)])
+        old, Y = member.fitted, self.outputs_of(rows)
+        seen = self.columns(rows, member.spec.lags, old.view.flags, old.view.features)
+        weights = np.array([row.weight for row in rows])
+        member.fitted = Neighbours(member.spec, {old.name: old.view}, seen, Y, weights, random, None, old)
 
     def exchangeable(self):
         """Whether rows come in no order: experts with a memory were pruned."""
@@ -589,13 +606,15 @@ class Pool:
         if spec.kernel == "neighbours":
             other = self.views.get(self.key(spec._replace(other=True)))
             known = other is not None and (other.flags, other.features) == (view.flags, view.features)
-            views, settings = [view, other] if known else [view], None
+            views, settings = {self.key(spec)[1]: view}, None
+            if known:
+                views[self.key(spec._replace(other=True))[1]] = other
             for each in self.members if spec.memory else ():  # what was found for all rows
                 kind = each.spec.kernel, each.spec.lags, each.spec.memory
                 if kind == (spec.kernel, spec.lags, 0) and each.fitted:
-                    settings = each.fitted.view, each.fitted.alpha
-                    seen = self.columns(rows, spec.lags, settings[0].flags, settings[0].features)
-            member.fitted = Neighbours(spec, views, seen, Y, weights, random, settings)
+                    settings = each.fitted.name, each.fitted.view, each.fitted.alpha
+                    seen = self.columns(rows, spec.lags, settings[1].flags, settings[1].features)
+            member.fitted = Neighbours(spec, views, seen, Y, weights, random, settings, member.fitted)
             return
         U, most = view.coordinates(seen), max_atoms // 2 if spec.memory else max_atoms
         newest = random.permutation(min(len(U), max(spec.memory, most)) if spec.memory else len(U))

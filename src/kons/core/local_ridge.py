@@ -22,14 +22,14 @@ from kons.arrays import Matrix, Vector
 from kons.compilation import inner_sums
 from kons.core.quadratic_loops import EPSILON
 
-__all__ = ["weigh_targets"]
+__all__ = ["solve_again", "weigh_targets"]
 
 
 @inner_sums
 def weigh_targets(M: Matrix, roots: Vector, weights: Vector) -> bool:
     """Fill in a, the weights of the rows' targets, which add up to 1; returns whether there are any.
 
-    ``M`` is M, of which the upper triangle counts, with a column more; it is used up. O(m^3/6) for m rows:
+    ``M`` is M, of which the upper triangle counts, with a column more; it becomes U. O(m^3/6) for m rows:
     row after row of U, eight rows above it at a time, so that each is read and written seldom.
     """
     m = len(roots)
@@ -72,3 +72,18 @@ def weigh_targets(M: Matrix, roots: Vector, weights: Vector) -> bool:
     for i in range(m):
         weights[i] *= roots[i] / size
     return True
+
+
+@inner_sums
+def solve_again(M: Matrix, x: Vector) -> None:
+    """``x <- M^-1 x`` by the U that :func:`weigh_targets` has left, with inverse pivots; O(m^2)."""
+    m = len(x)
+    for i in range(m):
+        x[i] *= M[i, i]
+        for j in range(i + 1, m):
+            x[j] -= M[i, j] * x[i]
+    for i in range(m - 1, -1, -1):
+        total = x[i]
+        for j in range(i + 1, m):
+            total -= M[i, j] * x[j]
+        x[i] = total * M[i, i]

@@ -134,6 +134,7 @@ class TakesTables(GivesReasons):
         record = None if encoder is None else encoder.asked(id)
         if encoder is None or record is None:
             super().tell(id, y)
+            self._tell_events()
             return
         target = self._as_target(y)
         reading = encoder.read_one(record, target)
@@ -152,6 +153,7 @@ class TakesTables(GivesReasons):
                 raise
         encoder.answered(id)
         self.grow(growth)
+        self._tell_events()
 
     def forget(self, id: Any) -> None:
         """As of rows of numbers."""

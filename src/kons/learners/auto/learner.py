@@ -84,7 +84,7 @@ class AutoKONS(StreamConsumer):
     (:mod:`kons.learners.auto.drift`).
 
     With y of shape (n, k) all targets share the experts, their metric and atoms, in which each counts alike
-    whatever its units, and each is stacked by itself: ten cost 1.5 to 2.5 times what one does. Not for
+    whatever its units, and each is stacked by itself: ten cost 1.4 to 2.7 times what one does. Not for
     targets that depend on different columns, for which no one metric fits: k models are more accurate then.
 
     Parameters

@@ -17,24 +17,24 @@ this is one more feature of a row, as the mean of all targets and the last one a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import FLOAT32, Integers, Matrix, Vector
-from kons.compilation import compiled, inner
-from kons.core.local_ridge import weigh_targets
+from kons.compilation import compiled, inner, inner_sums
+from kons.core.local_ridge import solve_again, weigh_targets
 from kons.kernels import Kernel, Linear
-from kons.learners.auto.feature_map import median_length
 from kons.learners.auto.nearest import LEAF, Kept, find_nearest, put_into_leaves, sum_values_within
 from kons.learners.auto.rows import LARGEST_TARGET, LARGEST_WEIGHT
-from kons.learners.auto.schedule import EARLY, LONGEST
+from kons.learners.auto.schedule import LONGEST
+from kons.learners.auto.stacking import Cube
 from kons.state import Array, Count, Number, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["NEAREST", "Neighbours", "fit_neighbours", "predict_around"]
+__all__ = ["NEAREST", "Neighbours", "predict_around"]
 
 #: Rows that a prediction is a fit to.
 NEAREST = 32
@@ -150,14 +150,13 @@ class Neighbours(Part):
         _predict(np.ascontiguousarray(U), self.kept(), self.regularization, predictions, scatters)
         return predictions, scatters
 
-    def leave_one_out(self, places: NDArray[np.int64]) -> float:
-        """``sum w |error|^1.5`` at some of the latest rows, each predicted by all others.
-
-        Not squares: of them a few rows decide, and it takes twice as many to choose as well.
-        """
-        U = self.latest[places].astype(np.float64)
-        first = len(self._leaves[3])
-        return float(_leave_one_out(U, first + places, self.kept(), self.regularization))
+    def left_out(self, places: NDArray[np.int64], slopes: bool) -> tuple[Matrix, NDArray[np.float64]]:
+        """Errors at some of the latest rows, each predicted by all others, and their :func:`_slopes`."""
+        outputs, U = self.values.shape[1] - 1, self.latest[places].astype(np.float64)
+        errors = np.empty((len(U), outputs))
+        room = np.empty((len(U), outputs * slopes, U.shape[1] + 1))
+        _leave_out(U, len(self._leaves[3]) + places, self.kept(), self.regularization, errors, room)
+        return errors, room
 
     def kept(self) -> Kept:
         """As loops read it."""
@@ -210,69 +209,9 @@ class Neighbours(Part):
         assert self.pending == count
 
 
-def fit_neighbours(
-    candidates: Sequence[Matrix],
-    sizes: Vector,
-    Y: Matrix,
-    weights: Vector,
-    most: int,
-    regularization: float | None,
-    random: np.random.Generator,
-    units: Vector | float = 1.0,
-) -> tuple[int, float, Neighbours]:
-    """Which of several scalings of the same rows, to which power their relevances count, and the expert.
-
-    By leave-one-out errors over some of the last rows, each in turn: the scaling; the power, by factors of
-    1.41, for what a Gaussian kernel made of relevances is too little here where few columns matter, and too
-    much where many do; the regularization, in units of the median distance of two rows, by factors of 3.16,
-    if it is not given. Of few rows the scaling alone: a search would cost more than it is worth. Errors are
-    added up in these ``units`` of the targets.
-    """
-    # In no case more rows, for each of some eight errors costs 2 to 5 ms then.
-    last = slice(max(len(Y) - 2048, 0), None)
-    roots, columns, outputs, scaled = np.sqrt(weights), len(sizes), Y.shape[1], Y[last] / units
-    places = np.sort(random.permutation(len(Y[last]))[: 128 if len(Y) < 2048 else 192])
-    others = np.roll(places, len(places) // 2)
-    tried: dict[tuple[float, ...], float] = {}
-
-    def unit(U: Matrix) -> float:
-        return median_length(U[places] - U[others], absolute=True)
-
-    def error(setting: tuple[float, ...]) -> float:
-        if setting not in tried:
-            which, power, ratio = setting
-            U = candidates[int(which)][last] * sizes**power
-            some = Neighbours(columns, outputs, 32 * len(Y), ratio * unit(U))
-            some.append(U, scaled, roots[last])
-            tried[setting] = some.leave_one_out(places)
-        return tried[setting]
-
-    # What is better by less than a thousandth, or by what is rounding beside the targets, is not better.
-    rounding = 1e-9 * float(roots[last][places] ** 2 @ np.sum(scaled[places] ** 2, axis=1) ** 0.75)
-    best: tuple[float, ...] = (0, 1.0, 0.1 / 3.16 if regularization is None else regularization)
-    for which in range(1, len(candidates)):
-        if error((which, *best[1:])) < 0.999 * error(best) - rounding:
-            best = (which, *best[1:])
-    axes = [(1, 1.41, 0.5, 2.9), (2, 3.16, 1e-4, 10.0)][: 1 if regularization is not None else 2]
-    for axis, step, least, largest in axes if len(Y) >= EARLY else ():
-        for factor in (1.0 / step, step):
-            start = best
-            while least <= best[axis] * factor <= largest:
-                other = (*best[:axis], best[axis] * factor, *best[axis + 1 :])
-                if not error(other) < 0.999 * error(best) - rounding:
-                    break
-                best = other
-            if best != start:
-                break
-    which, power, ratio = int(best[0]), *best[1:]
-    U = candidates[which] * sizes**power
-    expert = Neighbours(columns, outputs, most, ratio * unit(U[last]), np.size(units))
-    expert.learn_past(U, Y, roots)
-    return which, power, expert
-
-
 @compiled
 def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, scatters: Matrix) -> None:
+    nothing = np.empty((0, 0))
     for i in range(len(U)):
         alike = i > 0
         for c in range(U.shape[1]):
@@ -280,32 +219,38 @@ def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, 
         if alike:  # as sets of columns in reasons, where a column does not count
             predictions[i], scatters[i] = predictions[i - 1], scatters[i - 1]
         else:
-            predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i])
+            predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i], nothing)
 
 
 @compiled
-def _leave_one_out(U: Matrix, places: Integers, kept: Kept, regularization: float) -> float:
-    values, later = kept[3], kept[5]
+def _leave_out(
+    U: Matrix, places: Integers, kept: Kept, regularization: float, errors: Matrix, slopes: Cube
+) -> None:
+    values, later, scatter = kept[3], kept[5], np.empty(1)
     outputs = values.shape[1] - 1
-    prediction, scatter, total = np.empty(outputs), np.empty(1), 0.0
     for i in range(len(U)):
-        predict_around(U[i], kept, regularization, places[i], prediction, scatter)
+        predict_around(U[i], kept, regularization, places[i], errors[i], scatter, slopes[i])
         at, its = (places[i], values) if places[i] < len(values) else (places[i] - len(values), later)
-        error = 0.0
         for o in range(outputs):
-            error += (prediction[o] - its[at, o] / its[at, outputs]) ** 2
-        total += its[at, outputs] * error**0.75
-    return total
+            errors[i, o] -= its[at, o] / its[at, outputs]
 
 
 @inner
 def predict_around(
-    u: Vector, kept: Kept, regularization: float, excluded: int, prediction: Vector, scatter: Vector
+    u: Vector,
+    kept: Kept,
+    regularization: float,
+    excluded: int,
+    prediction: Vector,
+    scatter: Vector,
+    slopes: Matrix,
 ) -> None:
     """The ridge fit to the nearest points; the mean of all where these are as far away as each other.
 
-    Fills in their ``scatter``, too: the deviation of each of their targets, and their mean distance.
+    Fills in their ``scatter``, too: the deviation of each of their targets, and their mean distance; and
+    ``slopes``, if there is room: see :func:`_slopes`.
     """
+    slopes[:] = 0.0
     leaves, low, _, values, latest, latest_values = kept
     columns, count = low.shape
     outputs, first = len(prediction), count * LEAF
@@ -369,12 +314,62 @@ def predict_around(
                 prediction[o] = 0.0
                 for i in range(NEAREST):
                     prediction[o] += weights[i] * (its[i, o] / its[i, outputs])
+            if len(slopes):
+                _slopes(u, here, its, prediction, M, roots, weights, distances, regularization, slopes)
             return
     # As on a grid: which of them are nearest is a matter of rounding, so all that are as far away count.
     totals = np.empty(outputs + 1)
     sum_values_within(u, kept, excluded, np.float32(65.0 / 64.0) * near[NEAREST], room, totals)
     for o in range(outputs):
         prediction[o] = totals[o] / totals[outputs] if totals[outputs] > 0.0 else 0.0
+
+
+@inner_sums
+def _slopes(
+    u: Vector,
+    here: Matrix,
+    its: Matrix,
+    prediction: Vector,
+    M: Matrix,
+    roots: Vector,
+    weights: Vector,
+    distances: Vector,
+    regularization: float,
+    slopes: Matrix,
+) -> None:
+    """How each output changes with the logarithm of each column's scale and, behind them, of alpha.
+
+    ::
+
+        b = S M^-1 S (y - f),    df/dlog s_c = b^T (D_c a - d_c - N_c a),    df/dlog alpha = -alpha b^T S^-2 a
+
+    D_c and d_c are the absolute differences in column c among the rows, and to x; N_c is how alpha S^-2
+    changes with the distances, by which rows weigh less. O(m^2 d) for m rows, whatever the outputs.
+    """
+    m, columns, outputs = len(roots), len(here), its.shape[1] - 1
+    B, noise = np.empty((outputs, m)), np.zeros((outputs, m))
+    rest, apart = np.empty(m), np.empty(m)
+    for o in range(outputs):
+        for i in range(m):
+            B[o, i] = roots[i] * (its[i, o] / its[i, outputs] - prediction[o])
+        solve_again(M, B[o])
+        for i in range(m):
+            if roots[i] > 0.0:
+                change = regularization * B[o, i] * weights[i] / roots[i]
+                slopes[o, columns] -= change
+                noise[o, i] = change * its[i, outputs] / (roots[i] * roots[i] * distances[m])
+            B[o, i] *= roots[i]
+    for c in range(columns):
+        x = np.float64(np.float32(u[c]))
+        end = abs(x - here[c, m]) / distances[m]
+        for i in range(m):
+            own, total = here[c, i], 0.0
+            for j in range(m):
+                total += weights[j] * abs(own - here[c, j])
+            rest[i], apart[i] = total - abs(x - own), distances[i] * end - abs(x - own)
+        for o in range(outputs):
+            for i in range(m):
+                slopes[o, c] += B[o, i] * rest[i] + noise[o, i] * apart[i]
 
 
 @inner

@@ -15,12 +15,13 @@ from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.feature_map import CachedFeatures, FeatureMap, Fixed, uniform_metric
 from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.metric_learning import mean_gradients, relevances
-from kons.learners.auto.neighbours import Neighbours, fit_neighbours
+from kons.learners.auto.neighbour_metric import Setting, fit_neighbours
+from kons.learners.auto.neighbours import Neighbours
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.spec import BASELINES, LAST, MEAN, ExpertSpec
 from kons.stored import Stored
 
-__all__ = ["Expert", "ExpertPool", "Slot", "fit_expert"]
+__all__ = ["Expert", "ExpertPool", "Slot", "fit_expert", "searched_on"]
 
 Expert = SpanRidge | Neighbours
 
@@ -223,12 +224,13 @@ def fit_expert(
     random: np.random.Generator,
     other: FeatureMap | None = None,
     like: Slot | None = None,
+    before: Slot | None = None,
 ) -> Slot:
     """A new expert in a feature map, that has learned rows in stream order, all with weights above 0.
 
     Its atoms are some of the rows: of those that it remembers, if its memory is finite. Neighbours choose
     between the scaling of the feature map and the ``other`` one; those with a finite memory take what was
-    found for those without, which they are ``like``.
+    found for those without, which they are ``like``; others start from what was found ``before``.
     """
     rows, layout, scaled = kept.rows, kept.layout, kept.scaled(feature_map, spec.lags)
     Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
@@ -259,7 +261,7 @@ def fit_expert(
         maps = [feature_map]
         if other is not None and (other.flags, other.features) == (feature_map.flags, feature_map.features):
             maps.append(replace(other, metric=feature_map.metric))
-        which, power, nearest = fit_neighbours(
+        setting, nearest = fit_neighbours(
             [kept.scaled(candidate, spec.lags) for candidate in maps],
             relevances(feature_map.metric),
             Y,
@@ -268,8 +270,9 @@ def fit_expert(
             fixed.regularization,
             random,
             units,
+            _setting_of(before, maps),
         )
-        return Slot(spec, nearest, maps[which].of_axes(power))
+        return Slot(spec, nearest, maps[setting.scaling].of_axes(setting.sizes))
     U = kept.coordinates(feature_map, spec.lags)
     # Atoms of its own: with the same ones two experts could share their kernel columns, but
     # their errors would cancel less (2 % of the loss on some sets, for some percent of the time).
@@ -291,6 +294,49 @@ def fit_expert(
     ages = np.arange(len(rows) - 1.0, -1.0, -1.0)
     expert.learn_past(U, Y, np.sqrt(weights * forgetting**ages))
     return Slot(spec, expert, feature_map)
+
+
+def searched_on(
+    slot: Slot,
+    kept: CachedFeatures,
+    *,
+    outputs: int,
+    neighbours: int,
+    fixed: Fixed,
+    random: np.random.Generator,
+) -> Slot:
+    """Neighbours without a memory after further steps of their search, which have learned all rows kept."""
+    feature_map, rows, layout = slot.feature_map, kept.rows, kept.layout
+    assert feature_map is not None
+    Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
+    setting, nearest = fit_neighbours(
+        [kept.scaled(feature_map, slot.spec.lags)],
+        None,
+        Y,
+        weights,
+        neighbours,
+        fixed.regularization,
+        random,
+        layout.units(Y, weights),
+        _setting_of(slot, [feature_map]),
+    )
+    return Slot(slot.spec, nearest, feature_map.of_axes(setting.sizes))
+
+
+def _setting_of(before: Slot | None, maps: list[FeatureMap]) -> Setting | None:
+    """Of neighbours of the same columns, in one of these feature maps."""
+    if before is None or before.feature_map is None or before.expert is None:
+        return None
+    old = before.feature_map
+    for i, new in enumerate(maps):
+        if (old.flags, old.features, type(old.scaling)) == (new.flags, new.features, type(new.scaling)):
+            return Setting(i, _sizes(old.metric), before.expert.regularization)
+    return None
+
+
+def _sizes(metric: Matrix) -> Vector:
+    """Of columns in a metric without rotations."""
+    return metric if metric.ndim == 1 else np.diagonal(metric).copy()
 
 
 def _class_of(spec: ExpertSpec) -> type[SpanRidge]:

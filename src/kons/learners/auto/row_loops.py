@@ -272,7 +272,8 @@ def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: 
             matrix_at(expert.kept_latest_values, expert.later, outputs + 1),
         )
         # There are no functions f of theirs: their scatter takes the place.
-        predict_around(u, kept, expert.regularization, -1, F[expert.column], f[: expert.targets + 1])
+        nothing, scatter = matrix_at(0, 0, 0), f[: expert.targets + 1]
+        predict_around(u, kept, expert.regularization, -1, F[expert.column], scatter, nothing)
         return
     for b in range(size):
         k[b] = 0.0

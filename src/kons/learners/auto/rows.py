@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ LARGEST_TARGET = 1e150
 #: Of a row: beside the priors, which are of the size of one row, rounding does not count yet.
 LARGEST_WEIGHT = 1e12
 #: The last number of a row.
-WAITED_AT = -1
+WAITED_AT: Final = -1
 
 
 @dataclass(frozen=True)

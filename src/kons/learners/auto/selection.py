@@ -22,7 +22,7 @@ from kons.arrays import Vector
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.feature_map import SCALINGS, CachedFeatures, FeatureMap
 from kons.learners.auto.feature_maps import FeatureMaps, Search
-from kons.learners.auto.pool import ExpertPool, Slot, fit_expert
+from kons.learners.auto.pool import ExpertPool, Slot, fit_expert, searched_on
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import ChunkEnd, Layout
 from kons.learners.auto.schedule import (
@@ -36,6 +36,7 @@ from kons.learners.auto.schedule import (
     last_step,
     may_recall,
     prunes,
+    searches_on,
     seeks_others,
 )
 from kons.learners.auto.spec import (
@@ -126,6 +127,8 @@ class Selection(Part):
             renewed = memory and slot.spec.kernel != "neighbours" and now.rows % _renewal(memory) == 0
             if renewed and old is not None and not (step or at_once):
                 self._fit(i, now, self._remembered(memory, now), self._max_atoms)
+            if slot.spec.kernel == "neighbours" and not memory and old is not None and not at_once:
+                self._search_on(i, now)
         self._fit_recalled(now)
         if may_recall(now.rows):
             self._recall(now)
@@ -204,8 +207,25 @@ class Selection(Part):
             live=now.rows < EARLY,
             random=np.random.default_rng([self._seed, now.rows, i]),
             like=self._like(spec) if spec.memory else None,
+            before=self.pool.slots[i],
             other=self.feature_maps.current.get(self.feature_maps.key(spec._replace(alternative=True))),
         )
+
+    def _search_on(self, i: int, now: ChunkEnd) -> None:
+        """Neighbours go on with their search, if it is their turn, as long as all rows are kept."""
+        number, all_kept = self.all_specs.index(self.pool.specs[i]), now.rows <= self._reservoir.sample
+        if not (searches_on(now.rows, number) and all_kept and self._in_turn) or now.rare:
+            return
+        kept = CachedFeatures(now.believed(self._reservoir.sampled()), now.layout)
+        if len(kept.rows):
+            self.pool.slots[i] = searched_on(
+                self.pool.slots[i],
+                kept,
+                outputs=now.outputs,
+                neighbours=self._neighbours,
+                fixed=self._fixed,
+                random=np.random.default_rng([self._seed, now.rows, i]),
+            )
 
     def _like(self, spec: ExpertSpec) -> Slot | None:
         """The slot of the same kernel and features that remembers everything."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,7 +186,7 @@ class OutlierBounds(NamedTuple):
 
 
 #: Beyond these there are no targets: all are believed.
-NO_BOUNDS = -1e300, 1e300
+NO_BOUNDS: Final = (-1e300, 1e300)
 
 
 def bounds_around(targets: Vector) -> tuple[float, float]:
