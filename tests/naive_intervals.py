@@ -16,7 +16,7 @@ class NaiveIntervals:
     def __init__(self, sizes, forgetting=0.9995, window=500):
         self.sizes, self.forgetting, self.window = sizes, forgetting, window
         self.d = 7 + sizes
-        self.phis, self.w, self.A = [], np.zeros(self.d), 300.0 * np.eye(self.d)
+        self.phis, self.w, self.A = [], np.zeros(self.d), 100.0 * np.eye(self.d)
         self.rows, self.mean, self.variance, self.size, self.recent = 0, 0.0, 0.0, 0.0, 0.0
         self.top, self.farthest = 0.0, 0.0
         self.means, self.variances = np.zeros(2 + sizes), np.zeros(2 + sizes)
@@ -76,7 +76,7 @@ class NaiveIntervals:
         self.means, self.variances = moved(self.means, self.variances, raw, rate)
         if n % 16 == 0 or n < 64:  # A with all rows so far, each as old as periods of 16 have ended since
             ages = [16 * (n // 16 - (k - 1) // 16) for k, _ in self.phis]
-            self.A = 300.0 * np.eye(self.d)
+            self.A = 100.0 * np.eye(self.d)
             for age, (_, phi) in zip(ages, self.phis, strict=True):
                 self.A += self.forgetting**age * np.outer(phi, phi)
 

@@ -50,8 +50,8 @@ FIXED = HATS + 2
 ROWS, MEAN, VARIANCE, SIZE, RECENT, TOP, FARTHEST, SHARED = range(8)
 #: Features beyond so many deviations count as that.
 CLIPPED = 4.0
-# The prior is worth so many rows: with 30, generated streams had intervals that were wider by 0.2 to 0.8 %.
-PRIOR = 300.0
+# The prior is worth so many rows: with 30, generated streams had intervals that were wider by 0.1 to 0.5 %.
+PRIOR = 100.0
 # A residual beyond so many times its scale counts as that: one row is no evidence.
 WILD = 3.0
 # A is factored anew at so many rows, and weighed by the forgetting then.
