@@ -1,7 +1,7 @@
-"""The top of a report, as the README shows it. Needs Chromium.
+"""The tops of reports, as the README and docs/novelty.md show them. Needs Chromium.
 
-``python docs/examples/report_screenshot.py`` runs ``kons run`` on the made-up plant and photographs the page
-to docs/pictures/report.png.
+``python docs/examples/report_screenshot.py`` runs ``kons run`` on the made-up plant and photographs the pages
+to docs/pictures/report.png and, without a target, novelty_report.png.
 """
 
 from __future__ import annotations
@@ -20,14 +20,23 @@ from kons.cli import main as kons
 WIDTH, HEIGHT = 940, 1290
 
 
-def main(file: Path = PICTURES / "report.png") -> None:
+WITH_TARGET = ("--target", "strength", "--drop", "passed")
+
+
+def main() -> None:
+    """Both pictures."""
+    photograph(PICTURES / "report.png", *WITH_TARGET)
+    photograph(PICTURES / "novelty_report.png", "--no-target")
+
+
+def photograph(file: Path, *flags: str) -> None:
     """Run, open the report, keep the picture."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         raise SystemExit("no chromium here: install it to take the picture.")
     with tempfile.TemporaryDirectory() as folder:
         data, run = plant.write(Path(folder) / "plant.csv", rows=20_000), Path(folder) / "run"
-        kons(["run", str(data), "--target", "strength", "--drop", "passed", "--out", str(run), "--quiet"])
+        kons(["run", str(data), *flags, "--out", str(run), "--quiet"])
         shot = Path(folder) / "shot.png"
         subprocess.run(
             [

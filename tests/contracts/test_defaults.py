@@ -21,7 +21,7 @@ power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
         Matern: bandwidth=1.0, smoothness=1.5
         Polynomial: degree=2, offset=1.0
         RationalQuadratic: bandwidth=1.0, mixture=1.0
-        Scaled: warmup=500, scale_features=True
+        Scaled: warmup=500, scale_features=True, ignore_clocks=False
         SketchedKONS: bound=1.0, regularization=1.0, shared_coins=True, weighted=False, seed=0
         SlidingWindow: window=200, bound=1.0, regularization=1.0
         Trace: rounding_clips=0
@@ -99,7 +99,7 @@ power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
     """,
     "kons.runs": """
         Run: force=False
-        Settings: seed=0, delay=0, window=1000, shuffle=False
+        Settings: seed=0, delay=0, window=1000, shuffle=False, no_target=False
         compare: quiet=False
     """,
     "kons.sklearn": """

@@ -10,6 +10,7 @@ from kons import AutoKONS, Classifier, EmbeddedKONS, Gaussian, Logistic, Scaled,
 from kons.errors import ConfigurationError, FileError, InputError
 from kons.files import from_bytes, to_bytes
 from kons.learners.events import KINDS, MOST_EVENTS, Event, EventLog, as_kinds
+from kons.learners.predictive import Intervals
 from kons.learners.watch import FOUND, GAP, NUMBER, TURNED, Watch
 
 RANDOM = np.random.default_rng(3)
@@ -362,9 +363,56 @@ def test_a_row_that_is_far_newer_than_all_of_late_is_told():
 
 
 def novel_by(rows, targets):
-    """The novelty of row 600, over the largest from row 64 on, which fades by 0.002 a row."""
-    novelties = sharp().advance(rows, targets).novelty
+    """log(1 + novelty) of row 600, over the largest from row 64 on, which fades by 0.002 a row."""
+    novelties = np.log1p(sharp().advance(rows, targets).novelty)
     largest = 0.0
     for row in range(64, 600):
         largest = max(0.998 * largest, novelties[row])
-    return novelties[600] / largest
+    return novelties[600] / max(largest, 0.1)
+
+
+def test_what_is_a_little_new_where_nothing_else_is_is_no_event():
+    """A novelty of 1e-3 beside 1e-9 of late was told as a million times as new."""
+    rng = np.random.default_rng(4)
+    told = {}
+    for newness in (1e-3, 3.0):
+        rows = np.zeros((700, 1, 2))
+        rows[:, 0, 1] = 1e-9 * rng.uniform(size=700)
+        rows[650, 0, 1] = newness
+        errors = Intervals(targets=1, sizes=0)
+        errors.follow(rows, rng.normal(size=(700, 1)))
+        told[newness] = Watch().doubts(errors.told[0][1])
+    assert [event[1] for event in told[1e-3]] == []
+    assert [(event[0], event[1]) for event in told[3.0]] == [(650, "novelty high")]
+    assert told[3.0][0][-1] == pytest.approx(np.log(4.0) / 0.1)
+
+
+@pytest.mark.parametrize("delay", [0, 30])
+def test_doubtful_rows_have_their_own_number_and_time_however_they_are_cut(delay):
+    """From the second block on they had the number of a row as many before as the block was long."""
+    rng, n = np.random.default_rng(0), 1700
+    hours = np.datetime64("2026-01-01T00", "s") + np.arange(n) * np.timedelta64(3600, "s")
+    x = rng.uniform(-1, 1, size=n)
+    y = np.sin(3 * x) + 0.1 * rng.normal(size=n)
+    y[1500:1540] += rng.choice([-1.0, 1.0], size=40) * 1.4 ** np.arange(40)  # faster than intervals widen
+    x[1200] = 60.0
+    rows = [{"time": hour.item(), "x": value} for hour, value in zip(hours, x, strict=True)]
+    found = []
+    for cut in (n, 77, 1, "told"):
+        learner = AutoKONS(max_atoms=40, experts=3, delay=0 if cut == "told" else delay)
+        for start in range(0, n, cut if type(cut) is int else 1):
+            if cut == "told":  # its target comes with that of no other row
+                learner.ask(rows[start], start)
+                if start >= delay:
+                    learner.tell(start - delay, y[start - delay])
+            elif cut == 1:
+                learner.learn_one(rows[start], y[start])
+            else:
+                learner.advance(rows[start : start + cut], y[start : start + cut])
+        found.append([e for e in learner.events if e.kind in ("coverage lost", "novelty high")])
+    assert [(event.kind, event.row) for event in found[0]][:1] == [("novelty high", 1200 + delay)]
+    assert found[0] == found[1] == found[2]
+    assert 1200 in [event.row for event in found[3] if event.kind == "novelty high"]
+    assert {event.kind for event in found[0]} == {"coverage lost", "novelty high"}
+    for events in found:
+        assert all(event.time == hours[event.row] for event in events)

@@ -8,6 +8,7 @@ from kons import KONS, AutoKONS, Classifier, EmbeddedKONS, Gaussian, Logistic, S
 from kons.core.conformal import LEVELS, bounds_of, new_scores
 from kons.errors import ConfigurationError, FileError
 from kons.learners.predictive import Intervals
+from naive_intervals import NaiveIntervals
 
 RNG = np.random.default_rng(3)
 X = RNG.uniform(-1, 1, size=(600, 2))
@@ -96,6 +97,29 @@ def test_coverage_by_level():
     assert inside[:20].all()
 
 
+def test_the_naive_twin_has_the_same_scales_and_intervals():
+    """Novelty, sizes that say something and sizes that do not, a target without noise, outliers, a break."""
+    rng, n = np.random.default_rng(8), 900
+    rows = np.column_stack([rng.normal(size=n), rng.gamma(0.3, size=n), rng.gamma(2.0, size=(n, 2))])
+    rows[[200, 500], 1] = 1e9  # far from all data
+    noise = 0.1 * rows[:, 2] * (1.0 + rows[:, 1] ** 0.25) * rng.normal(size=n)
+    noise[:30], noise[600:] = 0.0, 5.0 * noise[600:]
+    targets = rows[:, 0] + noise
+    fast, naive, scales = Intervals(targets=1, sizes=2), NaiveIntervals(sizes=2), []
+    for t in range(n):
+        if t % 7 == 0 or t in (200, 500):
+            for level in LEVELS:
+                expected = naive.ends(rows[t], level)
+                np.testing.assert_allclose(fast.ends(rows[t][None, None], level)[0, 0], expected, rtol=1e-8)
+        scales.append(naive.scale(rows[t]))
+        naive.learn(rows[t], targets[t])
+        found = fast.follow(rows[t][None, None], targets[t, None, None])[0, 0]
+        assert found == pytest.approx(scales[-1], rel=1e-8)
+    blocks = Intervals(targets=1, sizes=2).follow(rows[:, None], targets[:, None])[:, 0]
+    np.testing.assert_allclose(blocks, scales, rtol=1e-8)
+    assert scales[500] > 3 * np.median(scales[400:600])
+
+
 def test_nothing_is_known_before_twenty_residuals():
     learner = embedded()
     assert_identical(learner.predict_interval(X[:1]), np.array([[-np.inf, np.inf]]))
@@ -143,12 +167,32 @@ def test_the_width_does_not_fall_as_a_row_moves_away_from_all_data(model):
     points = rng.uniform(-1, 1, size=(800, 2))
     learner = LEARNERS[model]()
     learner.advance(points, np.clip(0.4 * np.sin(3 * points[:, 0]) + 0.05 * rng.normal(size=800), -1, 1))
-    # To auto, which learns a metric, only the column that matters is a way out.
-    for direction in ([1.0, 0.0], [-1.0, 0.0] if model == "auto" else [-0.6, 0.8]):
+    # Only the first column matters: the metric that auto learns ignores the other one.
+    for direction in ([1.0, 0.0], [-0.6, 0.8], [0.0, 1.0], [0.1, -1.0]):
         away = np.outer([1.5, 2.0, 3.0, 5.0, 9.0, 20.0], direction)
         widths = np.diff(learner.predict_interval(away))[:, 0]
         assert (np.diff(widths) >= -1e-9 * widths[1:]).all(), widths
         assert widths[-1] > 2 * np.median(np.diff(learner.predict_interval(points)))
+
+
+def test_without_last_targets_auto_is_as_much_wider_as_it_is_worse():
+    """A walk that only its last value tells, and a function of x."""
+    rng, n, inside = np.random.default_rng(2), 2400, {True: [], False: []}
+    points, walk = rng.uniform(-1, 1, size=(n, 2)), np.zeros(n)
+    for t in range(1, n):
+        walk[t] = 0.9 * walk[t - 1] + 0.3 * rng.normal()
+    targets = np.sin(3 * points[:, 0]) + walk + 0.1 * rng.normal(size=n)
+    model = AutoKONS(max_atoms=40, experts=4)
+    for start in range(0, n, 60):
+        rows = slice(start, start + 60)
+        if start >= 600:
+            last = model.following().before(targets[rows])
+            for recent, given in ((True, last), (False, False)):
+                low, high = model.predict_interval(points[rows], recent_targets=given).T
+                inside[recent] += ((low <= targets[rows]) & (targets[rows] <= high)).tolist()
+        model.advance(points[rows], targets[rows])
+    assert 0.87 < np.mean(inside[True]) < 0.93
+    assert 0.85 < np.mean(inside[False]) < 0.95
 
 
 def test_several_targets_have_an_interval_each():

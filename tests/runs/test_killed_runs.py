@@ -68,6 +68,7 @@ SCENARIOS = {
         "--rows",
         "800",
     ],
+    "no target": ["rows.csv", "--no-target", "--set", "max_atoms=25", "--rows", "1100"],
     "labels late": ["rows.csv", *LABELS, "--delay", "3", "--rows", "1100"],
     "keyed": ["rows.csv", "--target", "y", "--drop", "kind", "--key", "colour", "--rows", "1100"],
     "default": [
@@ -160,6 +161,7 @@ def test_killed_at_any_call(ask, sources, uninterrupted, calls, tmp_path, name, 
         ("regression", "model.kons", 1, 500),
         ("many atoms", "checkpoint.kons", 4, 500),
         ("forecast", "checkpoint.kons", 2, 500),
+        ("no target", "checkpoint.kons", 2, 500),
     ],
 )
 def test_killed_while_a_file_is_written(ask, sources, uninterrupted, tmp_path, name, part, writes, calls):

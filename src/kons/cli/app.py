@@ -56,6 +56,7 @@ def run(
     /,
     *,
     target: options.Target = None,
+    no_target: options.Flag = False,
     key: str | None = None,
     model: Path | None = None,
     learner: str = "auto",
@@ -93,10 +94,15 @@ def run(
 
     kons run sensors.csv --target load --key sensor
 
+    kons run sensors.csv --no-target --out runs/watch
+
     tail -f log.csv | kons run - --target status --json
 
     Parameters
     ----------
+    no_target
+        Nothing is predicted: how new is each row to those before, which are the most novel, and what
+        happened to the columns.
     key
         A column that says whose row it is: each value has a learner of its own, with --effort tiny if none
         is given. The keys that are predicted worst come first.
@@ -135,7 +141,10 @@ def run(
         "fail_on": [name.replace("-", " ") for name in fail_on or ()],
     }
     chosen_too = {**noticed, **vars(evaluating), "key": key}
-    settings = Settings(file, target, learner, chosen, id=id, model=goes_on, reading=read, **chosen_too)
+    named: dict[str, Any] = {"id": id, "model": goes_on, "reading": read, "no_target": no_target}
+    if no_target and forecasting != options.Forecasting():
+        raise ConfigurationError("--no-target goes with no --horizon: leave one of them out.")
+    settings = Settings(file, target, learner, chosen, **named, **chosen_too)
     told: dict[str, Any] = {"force": force, "json": json, "quiet": quiet, "command": _typed}
     if out is None and force:
         raise ConfigurationError("--force is for --out.")

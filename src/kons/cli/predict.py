@@ -50,6 +50,12 @@ class Predicting:
         if self.learner.lacks("predict"):
             raise ConfigurationError(f"{model} holds a {told['what']}, which predicts nothing.")
         self._explains = explain
+        #: Whether it says how new rows are, and predicts nothing.
+        self.judges = _plan_of(told, model).target is None
+        if self.judges and (level is not None or explain or positive is not None):
+            raise ConfigurationError(
+                f"{model} predicts nothing: leave out --level, --explain and --positive."
+            )
         self._level = None if level is None else require_number(level, "--level", above=0.0, below=1.0)
         if level is not None and self.learner.lacks("predict_interval"):
             raise ConfigurationError(f"--level: {self.learner.core.name} has no intervals; leave it out.")
@@ -112,6 +118,9 @@ class Predicting:
             if self._cells is not None:
                 columns |= id_column(self._cells, block.lines)
             self.rows += len(block.lines)
+            if self.judges:
+                yield columns | {"novelty": np.asarray(self.learner.novelty(block.records))}
+                continue
             told = {"prediction": prediction} | self._sure(block.records, options)
             if prediction.ndim == 2:
                 self._score_each(block.y, prediction)

@@ -77,6 +77,7 @@ def _go(run: Run, console: Console, stopping: Stopping, *, json: bool, quiet: bo
     name = Path(run.stream.source).name
     try:
         what = "error rate" if run.stream.task == "classification" else "loss"
+        what = what if run.novelties is None else "median novelty"
         with RunBar(console, name, quiet=quiet, what=what) as bar:
             summary = run.go(bar, stopping.asked)
     except Stopped as stopped:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kons.cli.predict import Predicting
 from kons.cli.screen import Sheet, notices, print_json
-from kons.errors import InputError, announce
+from kons.errors import ConfigurationError, InputError, announce
 from kons.report.folder import RunFolder
 from kons.report.numbers import number, percent, plural
 from kons.report.words import meaning
@@ -29,6 +29,8 @@ def show(
     with notices(quiet=quiet):
         predicting = Predicting(model, source, reading, recent=recent, positive=positive)
         stream = predicting.stream
+        if predicting.judges:
+            raise ConfigurationError(f"{model} was learned without a target: there is nothing to score.")
         if not stream.has_target:
             raise InputError(
                 f"the target {stream.target!r} is needed to score, and {stream.source} has no such column."

@@ -29,6 +29,8 @@ WORDS = (
         r"use --lag target:N above \1, or a shorter --delay",
     ),
     (r"(?<!-)\b(delimiter|format|encoding|effort|lag|positive|target) is (?=')", r"--\1 is "),
+    (r"no_target goes with no ([\w-]+)", r"--no-target goes with no --\1"),
+    (r"leave out no_target", "leave out --no-target"),
     (r'\bclass_weight="balanced"', "--class-weight balanced"),
     (r"\bscale='none'", "--scale none"),
     (r"^model (\S+) (does not know|has no encoder)", r"--model \1 \2"),

@@ -8,8 +8,12 @@ from kons.kernels import Gaussian
 from kons.learners.embedded import EmbeddedKONS
 from kons.learners.scaled import Scaled
 from kons.losses import Squared
+from kons.policies import Dependence
 
 __all__ = ["novelty_learner"]
+
+#: What of a row must lie outside the span of the others to become an atom: a hundred are to cover all rows.
+APART = 0.01
 
 
 def novelty_learner(
@@ -22,8 +26,8 @@ def novelty_learner(
         novelty(x) = phi^T A^-1 phi + what lies outside the span, over alpha,    A = alpha I + 2 sum z z^T
 
     large for a row unlike those learned, alpha = 0.1. Features are scaled by the first ``warmup`` rows,
-    which have no novelty (NaN). O(B^2) a row with B atoms: some microseconds. Not for anomalies that are as
-    frequent as the rest: they become the rest.
+    which have no novelty (NaN); a column that only grew in them, time or a count, is left out. O(B^2) a row
+    with B atoms: some microseconds. Not for anomalies that are as frequent as the rest: they become the rest.
 
     >>> import numpy as np
     >>> learner = novelty_learner()
@@ -32,6 +36,14 @@ def novelty_learner(
     >>> bool(far > 10 * near)
     True
     """
-    settings = {"second_order": "hessian", "regularization": 0.1, "max_atoms": max_atoms}
-    inner = EmbeddedKONS(Gaussian(bandwidth), Squared(), forgetting=forgetting, **settings)  # type: ignore[arg-type]
-    return Scaled(inner, warmup)
+    inner = EmbeddedKONS(
+        Gaussian(bandwidth),  # type: ignore[arg-type]
+        Squared(),
+        second_order="hessian",
+        regularization=0.1,
+        max_atoms=max_atoms,
+        forgetting=forgetting,
+        # A full dictionary that froze would find new for ever what came late: every weekend.
+        policy=Dependence(APART, when_full="replace"),
+    )
+    return Scaled(inner, warmup, ignore_clocks=True)

@@ -73,7 +73,7 @@ class KnowsItsErrors(Learner):
         rows = self._rows_of(X, **options)
         ends = np.full((*rows.shape[:2], 2), [-np.inf, np.inf])
         if self._errors is not None:
-            ends = self._errors.ends(rows, level)
+            ends = self._errors.ends(rows, level, self._growth_of_errors(**options))
         return ends if self.outputs else ends[:, 0]
 
     def predict_interval_one(self, x: Any, level: float = 0.9) -> NDArray[np.float64]:
@@ -131,6 +131,10 @@ class KnowsItsErrors(Learner):
     def _rows_of(self, X: Any, **options: Any) -> NDArray[np.float64]:
         """Of rows as if each came next, (n, K, 2 + sizes)."""
         return self._laid_out(self.predict(X, **options), self._novelties(X))
+
+    def _growth_of_errors(self, **options: Any) -> Any:
+        """By what errors are larger, asked so, than those that were followed; of each target or of all."""
+        return 1.0
 
     def _row_of(self, x: Any) -> Matrix:
         """Of one row, (K, 2 + sizes)."""

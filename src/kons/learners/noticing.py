@@ -44,6 +44,8 @@ class NoticesEvents(KnowsItsErrors):
     on_event: OnEvent = None
     """Called with each event, once its row is learned; with one that repeats, each time."""
     _new_events: tuple[Event, ...] = ()
+    # Of a row that waited for its target, the errors are followed once it was looked at.
+    _watched_last: Vector | None = None
     inside: bool = False
     """Whether nothing is kept of rows, nor noticed: a part of another learner, or one of objects."""
     _encoder: Encoder | None = None
@@ -109,7 +111,8 @@ class NoticesEvents(KnowsItsErrors):
         """Rows, encoded, were learned: keep some, look at all, unless who learned them has. Cannot fail."""
         if self.inside or self.rows_noted != before:
             return
-        self._look_at_held()
+        if self._record is not None and self._record.count:
+            self._look_at_held()
         self._begin_to_look()
         targets = np.asarray(self._as_codes(y), dtype=np.float64)
         if targets.ndim == 2 and not self.outputs:  # a number in brackets
@@ -151,6 +154,7 @@ class NoticesEvents(KnowsItsErrors):
             watch.plan(*self._roles(rows.shape[1]))
         first = watch.rows
         self._noticed(watch.learn(rows, targets, losses, self.labelled), rows, first)
+        self._watched_last = rows[-1].copy() if len(rows) else self._watched_last
 
     def _noticed(self, told: list[tuple[int, int, int, float]], rows: Matrix, first: int) -> None:
         """Note what was found in rows, and what others say of them."""
@@ -219,8 +223,9 @@ class NoticesEvents(KnowsItsErrors):
         """Note events in the order of their rows; these are those of the rows from ``first`` on."""
         assert self.watch is not None
         for row, kind, severity, columns, size in sorted(found, key=lambda e: (e[0], e[1] == LEVEL, e[1])):
-            at, size = max(row - first, 0), float(f"{size:.4g}")  # not its rounding
-            time = self._moment_of(rows[at]) if at < len(rows) else None
+            at, size = row - first, float(f"{size:.4g}")  # not its rounding
+            x = rows[at] if 0 <= at < len(rows) else self._watched_last if at == -1 else None
+            time = None if x is None else self._moment_of(x)
             event = Event(row, time, kind, severity, columns, size, KINDS[kind], 1, row)
             self._new_events = (*self._new_events, self.watch.log.add(event))
 

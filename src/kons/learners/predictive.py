@@ -162,10 +162,13 @@ class Intervals(_Remembers):
             scales_at(memory, self.sizes, np.ascontiguousarray(rows[:, k]), scales[k])
         return np.ascontiguousarray(scales.T)
 
-    def ends(self, rows: NDArray[np.float64], level: float) -> NDArray[np.float64]:
-        """The intervals of rows, (n, K, 2); infinite before 20 residuals are known. Changes nothing."""
+    def ends(self, rows: NDArray[np.float64], level: float, growth: Any = 1.0) -> NDArray[np.float64]:
+        """The intervals of rows, (n, K, 2); infinite before 20 residuals are known. Changes nothing.
+
+        ``growth`` is by what errors are larger than those that were followed, of each target or of all.
+        """
         bounds = np.array([bounds_of(scores, self.window, level, two_sided=True) for scores in self._scores])
-        ends: NDArray[np.float64] = rows[:, :, :1] + self.scales(rows)[:, :, None] * bounds
+        ends: NDArray[np.float64] = rows[:, :, :1] + (self.scales(rows) * growth)[:, :, None] * bounds
         return ends
 
     def follow(self, rows: NDArray[np.float64], targets: Matrix, late: int = 0) -> Matrix:

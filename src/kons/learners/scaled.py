@@ -44,6 +44,8 @@ WIDER = 1.5
 # Rows of a column that comes behind the warm-up before its unit is read off them, if that was as long: its
 # quartiles are then right to a tenth of their distance or so.
 ENOUGH = 100
+# Different values of a column that only grows from which on it is a clock: by chance 1 in 10! columns is.
+TICKS = 10
 
 
 class Scaled(OfLabels, Wrapper):
@@ -75,6 +77,9 @@ class Scaled(OfLabels, Wrapper):
         steps shrink as targets do.
     scale_features:
         False leaves features as they are, for pipelines that have scaled them; kernels on objects always do.
+    ignore_clocks:
+        True leaves out features that only grew, or only fell, in the warm-up: time, a count of rows. Every
+        row is new to them.
 
     Not for streams whose units change: scales are kept. Its trace's loss is the squared error in units
     of the target (0/1 errors for classes); columns such as the slope are in the learner's own units.
@@ -112,6 +117,7 @@ class Scaled(OfLabels, Wrapper):
         *,
         margin: float | None = None,
         scale_features: bool = True,
+        ignore_clocks: bool = False,
     ) -> None:
         super().__init__(learner, "one such as EmbeddedKONS(...), or a Classifier of it")
         pattern = self._pattern
@@ -122,6 +128,7 @@ class Scaled(OfLabels, Wrapper):
         self.warmup = require_integer(warmup, "warmup", at_least=1)
         self.margin = None if margin is None else require_number(margin, "margin", at_least=0.0, at_most=1e6)
         self.scale_features = require_flag(scale_features, "scale_features")
+        self.ignore_clocks = require_flag(ignore_clocks, "ignore_clocks")
         self._labelled = pattern.labelled
         self.task = "classification" if self._labelled else "regression"
         self.closed: bool = pattern.closed
@@ -386,6 +393,9 @@ class Scaled(OfLabels, Wrapper):
         if self.accepts == "vectors":
             if self._scales:
                 self._features = warm.scaling()
+                if self.ignore_clocks and (clocks := _clocks(points)).any():
+                    unknown = RobustScaling.unknown(int(clocks.sum()))
+                    self._features = self._features.with_columns(clocks, unknown)
             points = self._scaled(points)
             warm.forget_unknown(points)
             if not self._resolved:
@@ -509,3 +519,11 @@ class Scaled(OfLabels, Wrapper):
         if self._warm is not None:
             return {"warm-up": f"{len(self._warm):,} of {self.warmup:,} rows"}
         return {"targets clipped": f"{self._targets_clipped:,}", **self._inner._facts()}
+
+
+def _clocks(points: Matrix) -> NDArray[np.bool_]:
+    """Which columns only grow, or only fall."""
+    steps = np.sign(np.diff(points, axis=0))
+    one_way = (steps >= 0.0).all(axis=0) | (steps <= 0.0).all(axis=0)
+    ticks: NDArray[np.bool_] = np.count_nonzero(steps, axis=0) >= TICKS - 1
+    return one_way & ticks

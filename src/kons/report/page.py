@@ -11,6 +11,7 @@ from kons.errors import MissingExtraError
 from kons.report.comparison import describe_comparison
 from kons.report.folder import RunFolder, as_text, read_folder
 from kons.report.forecast import describe_forecast
+from kons.report.novelty import describe_novelty
 from kons.report.numbers import count, plural
 from kons.report.run import describe_run
 from kons.report.words import Code, Command, plain
@@ -28,7 +29,8 @@ def page(path: Path) -> str:
     _require_extras()
     folder = read_folder(path)
     kinds = {"compare": describe_comparison, "forecast": describe_forecast}
-    context = kinds.get(folder.kind, describe_run)(folder)
+    of_runs = describe_novelty if folder.settings.get("no_target") is True else describe_run
+    context = kinds.get(folder.kind, of_runs)(folder)
     context |= {
         "folder": folder,
         "settings": _settings(folder),

@@ -14,7 +14,7 @@ from kons.report.numbers import column, count, duration, number, percent, plural
 from kons.report.proof import proof
 from kons.report.shown import Bar, Shown, Table
 
-__all__ = ["beside", "describe_run", "each_target", "worst_keys"]
+__all__ = ["beside", "describe_run", "each_target", "events", "memory", "worst_keys"]
 
 MOST_BARS = 20
 MOST_LABELS = 10
@@ -40,8 +40,8 @@ def describe_run(folder: RunFolder) -> dict[str, Any]:
         "sections": [
             ("How good it is", _losses(folder, history)),
             ("Predicted against actual", _recent(folder, history)),
-            ("What it keeps", _memory(folder, history)),
-            ("What happened", _events(folder)),
+            ("What it keeps", memory(folder, history)),
+            ("What happened", events(folder)),
             ("What was new", _novelty(folder, history)),
             ("What it leans on", _reliance(folder, history)),
         ],
@@ -282,7 +282,8 @@ def _confusion(folder: RunFolder, history: History) -> Shown:
     )
 
 
-def _memory(folder: RunFolder, history: History) -> list[Shown]:
+def memory(folder: RunFolder, history: History) -> list[Shown]:
+    """How many points are kept, and how much there was to learn."""
     most = folder.number("max_atoms")
     dimension, determinant = folder.number("effective_dimension"), folder.number("log_determinant")
     if history.size is None:
@@ -315,7 +316,7 @@ def _memory(folder: RunFolder, history: History) -> list[Shown]:
     return shown
 
 
-def _events(folder: RunFolder) -> list[Shown]:
+def events(folder: RunFolder) -> list[Shown]:
     """The time line of events, and the last of them in words."""
     known = []
     for entry in folder.entries("events"):

@@ -293,7 +293,8 @@ def worth_knowing(folder: RunFolder, history: History) -> list[list[str]]:
     if atoms is not None and most is not None and atoms >= most:
         full = f"The dictionary is full ({count(atoms)} of at most {count(most)} points). "
         more = Code(f"--set max_atoms={2 * int(most)}")
-        said.append([full, "More may predict better and cost more time a row: ", more, "."])
+        gain = "tell rows apart more finely" if "novelty" in folder.summary else "predict better"
+        said.append([full, f"More may {gain} and cost more time a row: ", more, "."])
     if skipped := int(folder.number("rows_skipped") or 0):
         said.append([f"{plural(skipped, 'row')} could not be read and {_was(skipped)} left out."])
     if clipped := int(folder.number("targets_clipped") or 0):

@@ -18,7 +18,17 @@ from kons.runs.raw_cells import RawCells
 from kons.streams.arrow import arrow_numbers, arrow_texts
 
 __all__ = [
-    *("as_csv", "as_table", "as_trace", "by_target", "completed", "id_column", "joined", "shares_by_class"),
+    *(
+        "as_csv",
+        "as_novelty",
+        "as_table",
+        "as_trace",
+        "by_target",
+        "completed",
+        "id_column",
+        "joined",
+        "shares_by_class",
+    ),
 ]
 
 #: Columns of predictions that no id may be called.
@@ -79,6 +89,15 @@ def as_csv(
     if scored.probabilities is not None:
         columns |= shares_by_class(scored.probabilities, classes)
     return as_table(columns, header=header)
+
+
+def as_novelty(
+    scored: Scored, lines: NDArray[np.int64], ids: RawCells | None = None, *, header: bool
+) -> bytes:
+    """As :func:`as_csv` for rows without a target: ``line[,id],row,novelty``."""
+    named = {} if ids is None else id_column(ids, lines)
+    told: dict[str, Any] = {"line": lines, **named, "row": scored.row, "novelty": scored.trace.novelty}
+    return as_table(told, header=header)
 
 
 def by_target(parts: Mapping[str, Matrix], targets: Sequence[str]) -> dict[str, NDArray[Any]]:

@@ -48,11 +48,12 @@ from kons.runs.folder import (
     require_place,
     told,
 )
-from kons.runs.lines import as_csv, as_trace, joined
+from kons.runs.lines import as_csv, as_novelty, as_trace, joined
+from kons.runs.novelty import Novelties
 from kons.runs.pacing import Pacing
 from kons.runs.raw_cells import RawCells, rows_at
 from kons.runs.settings import Engine, Settings
-from kons.runs.summary import about_run, finite, shares_of, summarize
+from kons.runs.summary import about_run, finite, shares_of, summarize, without_target
 from kons.runs.waiting import Waiting
 from kons.state import bytes_in
 from kons.stored import Stored
@@ -76,6 +77,7 @@ class Progress(NamedTuple):
     done: float | None
     """The part of the source that was read, if that is known."""
     loss: float
+    """Without a target the median of the novelty."""
     atoms: int
     seconds: float
 
@@ -119,6 +121,8 @@ class Run:
         self.was_stopped = False
         """Whether it ended before its source did, since it was asked to."""
         self.waiting = Waiting()
+        self.novelties = Novelties() if settings.no_target else None
+        """How new the rows were; None where there is a target."""
         self.threads = blas_threads()
         self._place, self._force, self._command = place, force, list(command)
         self._labels = Labels()
@@ -161,6 +165,11 @@ class Run:
                 raise ConfigurationError(f"{folder} holds the model to go on with: choose another folder.")
             learner, plan = settings.continued()
             stream = settings.open(plan=plan, quiet=quiet)
+            if settings.no_target and stream.targets:
+                raise ConfigurationError(
+                    f"model {settings.model} predicts {stream.target!r}: leave out no_target."
+                )
+            settings = replace(settings, no_target=not stream.targets)
             if not stream.has_target:
                 raise ConfigurationError(
                     f"{stream.source} has no column {stream.target!r} to learn: kons predict needs none."
@@ -243,6 +252,8 @@ class Run:
                     f"{stream.source} has changed since the run began, though not in size and time: put the "
                     "old file back."
                 )
+            if run.novelties is not None:
+                run.novelties.load_state(saved.inner("novelties"))
             run.resumed, run._seconds_before = saved.integer("resumed"), saved.number("seconds", at_least=0.0)
             if saved.take("versions") != versions():
                 announce(
@@ -318,13 +329,18 @@ class Run:
             self._stop()
 
     def _take(self, scored: Scored, lines: NDArray[np.int64]) -> None:
+        if self.novelties is not None and scored.trace.novelty is not None:
+            self.novelties.add(scored.trace.novelty, scored.row, lines)
         if self.folder is None and self._place is not None:
             self.folder = FolderWriter.create(self._place, {RUN: self._document()}, force=self._force)
             self.folder.open_predictions()
         if self.folder is not None:
             classes = [] if scored.probabilities is None else as_learner(self.engine.learner).classes
             names, header = self.stream.targets, self.folder.length == 0
-            self.folder.append(as_csv(scored, lines, self._ids, classes, names, header=header))
+            if self.novelties is not None:
+                self.folder.append(as_novelty(scored, lines, self._ids, header=header))
+            else:
+                self.folder.append(as_csv(scored, lines, self._ids, classes, names, header=header))
             self._traced.append(as_trace(scored, lines, self._labels))
             if shares := shares_of(self.engine.learner):
                 self._shares.append((self.engine.rows - 1, list(shares.values())))
@@ -357,7 +373,8 @@ class Run:
         return about | {"plan": self.stream.plan.to_dict(), "notes": list(self.stream.notes)}
 
     def _progress(self) -> Progress:
-        return Progress.of(self.engine, self.settings.part_read(self.stream, self.engine.rows), self.seconds)
+        now = Progress.of(self.engine, self.settings.part_read(self.stream, self.engine.rows), self.seconds)
+        return now if self.novelties is None else now._replace(loss=self.novelties.quantile(0.5))
 
     # ---- checkpoints
 
@@ -399,6 +416,7 @@ class Run:
                     "resumed": self.resumed,
                     "seconds": self.seconds,
                     "versions": versions(),
+                    **({} if self.novelties is None else {"novelties": self.novelties.state()}),
                 },
                 kind=KIND,
             )
@@ -439,6 +457,8 @@ class Run:
         if as_learner(learner).warming_up:
             learner.finish_warmup()  # a model that has learned what there was
         summary = summarize(self)
+        if self.novelties is not None:
+            summary = without_target(summary) | {"novelty": finite(self._novelty(self.novelties))}
         self._write_events()
         if self.folder is not None:
             self.folder.settle()
@@ -446,19 +466,28 @@ class Run:
             about = {
                 "plan": self.stream.plan.to_dict(),
                 "past": finite(self.stream.past),
-                "learner": self.settings.learner,
+                "learner": self.settings.kind,
                 "source": self.stream.source,
                 "rows": self.engine.rows,
-                "loss": summary["loss"],
-                "loss_name": summary["loss_name"],
             }
+            about |= {name: summary[name] for name in ("loss", "loss_name") if name in summary}
             save(learner, self.folder.path / MODEL, about=about)
-            summary["worst_cells"] = self._worst_cells(self.folder)
-            summary["worst_reasons"] = finite(self._worst_reasons(summary["worst_cells"]))
+            if self.novelties is None:
+                summary["worst_cells"] = self._worst_cells(self.folder)
+                summary["worst_reasons"] = finite(self._worst_reasons(summary["worst_cells"]))
             self.folder.write_json(SUMMARY, summary)
             self.folder.close(finished=True)
             complete_predictions(self.folder.path, summary)
         return summary
+
+    def _novelty(self, found: Novelties) -> dict[str, Any]:
+        """What the novelties come to, with the cells of the most novel rows, where they can be read again."""
+        told, cells = found.figures(), dict[int, dict[str, str]]()
+        with suppress(KonsError):  # gone meanwhile, say: a run is not worth less without them
+            cells = rows_at(self.stream, [row["line"] for row in told["most_novel"]])
+        for row in told["most_novel"]:
+            row["cells"] = cells.get(row["line"], {})
+        return told
 
     def _worst_cells(self, folder: FolderWriter) -> dict[str, dict[str, str]]:
         """The cells of the rows that cost most, by their line, as far as the source can be read again."""

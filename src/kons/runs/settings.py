@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -13,6 +14,7 @@ from kons.errors import ConfigurationError, InputError, announce
 from kons.evaluation import RIVALS, Prequential, Several
 from kons.files import about, load
 from kons.keyed import Keyed
+from kons.learners.detection import novelty_learner
 from kons.learners.events import as_kinds
 from kons.learners.protocol import as_learner
 from kons.recipes import RECIPES, Recipe, for_task, warmup_for
@@ -31,6 +33,7 @@ READING = (*DECIDED, "na_values", "missing", "on_bad_row", "header", "format", "
 LONG, LARGE_BLOCK = 16_384, 2048
 # Learners of keys that are awake: some 0.3 MB each.
 LIVE = 512
+NOVELTY_TAKES = tuple(inspect.signature(novelty_learner).parameters)
 # What has a place of its own in the settings.
 PLACED = ("seed", "delay")
 
@@ -62,6 +65,8 @@ class Settings:
     """A column that says whose row it is: each has a learner of its own."""
     id: str | None = None
     """A column that predictions are named by."""
+    no_target: bool = False
+    """Nothing is predicted: how new each row is, by :func:`kons.learners.detection.novelty_learner`."""
     positive: str | None = None
     """Of two labels, the one that F1, precision and recall are about."""
     class_weight: str | None = None
@@ -83,15 +88,28 @@ class Settings:
             require_integer(self.rows, "rows", at_least=1)
         told = (self.target, self.key, self.id, self.positive, self.class_weight, self.model, self.events)
         texts = (self.source, self.learner, self.task, self.scale, *(text or "" for text in told))
-        if not all(isinstance(text, str) for text in texts) or not isinstance(self.shuffle, bool):
+        if not all(isinstance(text, str) for text in texts) or not (
+            isinstance(self.shuffle, bool) and isinstance(self.no_target, bool)
+        ):
             raise ConfigurationError("source, target, learner, task, scale, key, id and positive are text.")
         if not isinstance(self.parameters, dict) or not isinstance(self.reading, dict):
             raise ConfigurationError("parameters and reading are dicts.")
         if self.key is not None:
             self._require_key_alone(self.key)
+        if self.no_target:
+            self._require_no_target()
         as_kinds(self.fail_on)
         if unknown := self.reading.keys() - set(READING):
             raise ConfigurationError(f"there is no way of reading called {min(unknown)!r}.")
+
+    def _require_no_target(self) -> None:
+        """Refuse what needs something to predict."""
+        names = ("target", "learner", "key", "task", "scale", "delay", "window", "positive", "class_weight")
+        defaults = {field.name: field.default for field in fields(self)}
+        taken = [name for name in names if getattr(self, name) != defaults[name]]
+        if taken or self.reading.get("horizon"):
+            name = (*taken, "horizon")[0].replace("_", "-")
+            raise ConfigurationError(f"no_target goes with no {name}: leave one of them out.")
 
     def _require_key_alone(self, key: str) -> None:
         """Refuse what counts rows over all keys, or is not known of a learner per key."""
@@ -130,7 +148,8 @@ class Settings:
         if self.shuffle:
             reading["shuffle"] = self.seed
         if plan is None:
-            return open_stream(self.source, self.target, task=self.task, quiet=quiet, **reading)
+            target = () if self.no_target else self.target
+            return open_stream(self.source, target, task=self.task, quiet=quiet, **reading)
         reading = {name: value for name, value in reading.items() if name not in DECIDED}
         if self.model is not None and plan.get("lags"):  # its rows came before
             reading["past"] = about(self.model).get("past")
@@ -181,6 +200,8 @@ class Settings:
             "class_weight": self.class_weight,
             "pauses": pauses,
         }
+        if self.no_target:
+            choices |= {"baselines": False, "intervals": None}
         if len(stream.targets) > 1:
             return Several(learner, len(stream.targets), **choices)
         return Prequential(learner, stream.task, **choices)
@@ -209,18 +230,25 @@ class Settings:
         require_learner(self.learner)
         return RECIPES[self.learner]
 
+    @property
+    def kind(self) -> str:
+        """The learner's name, for people."""
+        return "novelty" if self.no_target else self.learner
+
     def make_learner(self, stream: Stream) -> Any:
         """A fresh learner in the units of the stream."""
-        takes = self.recipe.accepts
+        takes = NOVELTY_TAKES if self.no_target else self.recipe.accepts
         known = [name for name in takes if name not in PLACED]
         for name in self.parameters:
             if name not in known:
                 raise ConfigurationError(
-                    f"{self.learner!r} takes no parameter {name!r}{_hint(name, known, 'It takes')}"
+                    f"{self.kind!r} takes no parameter {name!r}{_hint(name, known, 'It takes')}"
                 )
         parameters = dict(self.parameters)
         if "warmup" in takes:
             parameters = {"warmup": warmup_for(self.rows_of(stream)), **parameters}
+        if self.no_target:
+            return novelty_learner(**parameters)
         if self.key is not None:
             parameters = {"effort": "tiny", **parameters} if "effort" in takes else parameters
         if "delay" in takes:  # it keeps targets back by itself

@@ -21,10 +21,16 @@ if TYPE_CHECKING:
 from kons.streams import Stream
 from kons.streams.wording import listed
 
-__all__ = ["about_run", "finite", "shares_of", "skipped", "summarize"]
+__all__ = ["about_run", "finite", "shares_of", "skipped", "summarize", "without_target"]
 
 # Keys that are named.
 WORST = 20
+# What a run says that has no target.
+WITHOUT_TARGET = (
+    *("rows", "learner", "atoms", "max_atoms", "effective_dimension", "log_determinant", "seconds"),
+    *("learner_seconds", "microseconds_per_row", "rows_skipped", "skipped", "notes", "features", "gaps"),
+    *("bad_cells", "events", "settings", "versions", "resumed", "stopped"),
+)
 # Rows that are left out by design: nothing is wrong with them.
 EXPECTED = ("no past", "no target yet")
 
@@ -65,7 +71,7 @@ def summarize(run: Run) -> dict[str, Any]:
     headline = away if result.order is not None and away is not None else online
     document = {
         "rows": result.rows,
-        "learner": run.settings.learner,
+        "learner": run.settings.kind,
         "task": result.task,
         "target": run.stream.target,
         "targets": _targets(run.stream.targets, result),
@@ -114,6 +120,11 @@ def summarize(run: Run) -> dict[str, Any]:
     }
     plain: dict[str, Any] = finite(document)
     return plain
+
+
+def without_target(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the figures those that are not about predictions."""
+    return {name: summary[name] for name in WITHOUT_TARGET}
 
 
 def _targets(names: Sequence[str], result: Evaluation) -> list[dict[str, Any]] | None:

@@ -114,7 +114,7 @@ def open_stream(
     target
         The column to predict, by its name, or by its place: 9 is the ninth, -1 the last. Arrays, pairs and
         libsvm files know it by themselves. Several, all of them numbers: a list, or ``"a,b"`` where no column
-        is called so; y is then (n, k).
+        is called so; y is then (n, k). An empty list: none, and y is 0.
     columns, drop
         The columns to use (else all), and those to leave out, by name or place.
     time
@@ -216,7 +216,7 @@ def open_stream(
         if asks != given.targets:
             raise ConfigurationError(
                 f"target is {', '.join(asks)!r}, and what is gone on with predicts "
-                f"{', '.join(given.targets)!r}: leave it out."
+                f"{repr(', '.join(given.targets)) if given.targets else 'nothing'}: leave it out."
             )
         given = given.with_gaps(gaps)
         return stream(reader, given, [], with_target=_fits(reader, given, before), past=before)
@@ -225,7 +225,10 @@ def open_stream(
     def found(word: str | int) -> str:
         return resolve_column(names, word, reader.name)
 
-    if reader.implied_target is not None and (not targets or not isinstance(source, (str, Path))):
+    if target is not None and not targets:
+        chosen = []
+        dropped += [] if reader.implied_target is None else [reader.implied_target]
+    elif reader.implied_target is not None and (not targets or not isinstance(source, (str, Path))):
         chosen = [reader.implied_target]
     elif targets:
         chosen = list(map(found, targets))
@@ -241,7 +244,7 @@ def open_stream(
         reader.name,
         names,
         cells,
-        target=chosen[0],
+        target=chosen[0] if chosen else None,
         more_targets=chosen[1:],
         columns=None if asked is None else list(map(found, asked)),
         drop=list(map(found, dropped)),
@@ -258,8 +261,8 @@ def open_stream(
         ordered=None if shuffle is None else ordered,
     )
     notes = [*reader.notes, *([reader.odd_text] if reader.odd_text else []), *notes]
-    if task == "auto" and made.task == "regression" and not made.more_targets:
-        made, more = _second_look(reader, made, cells[made.target])
+    if task == "auto" and made.task == "regression" and len(made.targets) == 1:
+        made, more = _second_look(reader, made, cells[made.targets[0]])
         notes += more
     if not quiet:
         for note in notes:
@@ -348,7 +351,7 @@ def _second_look(reader: Reader, plan: Plan, cells: Sequence[Any]) -> tuple[Plan
     rows = 0
     chunks = reader.chunks([target], Tally("skip"))
     for chunk in chunks:
-        values: Any = chunk.columns[plan.target]
+        values: Any = chunk.columns[target.name]
         seen.update(np.unique(values[np.isfinite(values)])[:3].tolist())
         rows += len(values)
         if len(seen) > 2 or rows >= SECOND_LOOK:

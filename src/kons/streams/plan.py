@@ -60,7 +60,8 @@ class Plan:
     ('text', True)
     """
 
-    target: str
+    target: str | None
+    """None: rows of features only, whose targets are 0."""
     task: Task
     target_kind: Kind
     columns: tuple[Column, ...]
@@ -80,12 +81,12 @@ class Plan:
     @property
     def targets(self) -> tuple[str, ...]:
         """The names of all that is predicted."""
-        return (self.target, *(column.name for column in self.more_targets))
+        return tuple(column.name for column in self.target_columns)
 
     @property
     def target_columns(self) -> tuple[Column, ...]:
         """All that is predicted, as columns to read."""
-        return (self.target_column, *self.more_targets)
+        return self.more_targets if self.target is None else (self.target_column, *self.more_targets)
 
     @property
     def lag_names(self) -> tuple[str, ...]:
@@ -95,6 +96,7 @@ class Plan:
     @property
     def target_column(self) -> Column:
         """The target as a column to read."""
+        assert self.target is not None
         return Column(self.target, self.target_kind, style=self.target_style, na_values=self.na_values)
 
     def read(self, *, with_target: bool = True) -> tuple[Column, ...]:
@@ -212,7 +214,7 @@ def make_plan(
     names: Sequence[str],
     cells: Mapping[str, Sequence[Any]],
     *,
-    target: str,
+    target: str | None,
     columns: Sequence[str] | None,
     drop: Sequence[str],
     time: str | None,
@@ -230,19 +232,19 @@ def make_plan(
 ) -> tuple[Plan, list[str]]:
     """The plan for a source whose first rows hold these cells, and what was chosen, in words.
 
-    ``more_targets`` are predicted beside the target: all of them numbers.
+    ``more_targets`` are predicted beside the target: all of them numbers. Without a ``target`` there is none.
     ``typed``: texts are texts, even where they are whole numbers. ``named``: columns have names of their
     own; those of an array are all meant. ``categories`` and ``numeric``: columns that are text, or numbers,
     for sure.
     """
-    targets = (target, *more_targets)
+    targets = () if target is None else (target, *more_targets)
     for name in targets:
         if name in drop:
             raise ConfigurationError(
                 f"column {name!r} is the target: it cannot be dropped as well (drop, or id, which is no "
                 "input)."
             )
-    rows, in_order = len(cells[target]), cells if ordered is None else ordered
+    rows, in_order = max(map(len, cells.values()), default=0), cells if ordered is None else ordered
     told = _Told(rows)
     if na_values:
         is_said = said_missing(na_values)
@@ -258,36 +260,44 @@ def make_plan(
             return replace(unread(name), kind="number", style=number_style(read, decimal=decimal) or PLAIN)
         return _described(unread(name), cells[name], decimal, typed=typed, category=name in categories)
 
-    answer = described(target)
-    style = PLAIN if answer is None else answer.style
-    target_kind = _target_kind(source, target, answer, cells[target], typed=typed)
-    if task == "regression" and answer is not None and answer.kind == "flag":
-        target_kind = "flag"  # yes and no as 1 and 0, as true and false are
+    target_kind: Kind
     others = [_as_number_target(source, name, described(name)) for name in more_targets]
-    if more_targets:
-        if task == "classification":
+    if target is None:
+        task, target_kind, style = "regression", "number", PLAIN
+    else:
+        answer = described(target)
+        style = PLAIN if answer is None else answer.style
+        target_kind = _target_kind(source, target, answer, cells[target], typed=typed)
+        if task == "regression" and answer is not None and answer.kind == "flag":
+            target_kind = "flag"  # yes and no as 1 and 0, as true and false are
+        if more_targets:
+            if task == "classification":
+                raise ConfigurationError(
+                    f"{listed(targets)} are {len(targets)} targets, and labels are learned one at a time: "
+                    "run each by itself, and drop the others."
+                )
+            answer = _as_number_target(source, target, answer)
+            task, target_kind = "regression", answer.kind
+        mixed = target_kind == "number" and _some_text(cells[target], style)
+        if mixed and task == "classification":
+            target_kind = "text"  # labels, of which most look like numbers: 12, 13, 3x
+        if task == "auto":
+            task, reason = _task(cells[target], target_kind, style)
+            if task == "classification":
+                told.say(f"task: classification, since {target!r} {reason}")
+        elif task == "regression" and target_kind == "text":
             raise ConfigurationError(
-                f"{listed(targets)} are {len(targets)} targets, and labels are learned one at a time: run "
-                "each by itself, and drop the others."
+                f"column {target!r} holds text: its task is classification. "
+                "Where numbers are needed, write two labels as 0 and 1."
             )
-        answer = _as_number_target(source, target, answer)
-        task, target_kind = "regression", answer.kind
-    mixed = target_kind == "number" and _some_text(cells[target], style)
-    if mixed and task == "classification":
-        target_kind = "text"  # labels, of which most look like numbers: 12, 13, 3x
-    if task == "auto":
-        task, reason = _task(cells[target], target_kind, style)
-        if task == "classification":
-            told.say(f"task: classification, since {target!r} {reason}")
-    elif task == "regression" and target_kind == "text":
-        raise ConfigurationError(
-            f"column {target!r} holds text: its task is classification. "
-            "Where numbers are needed, write two labels as 0 and 1."
-        )
 
     if more_targets and "target" not in cells and any(name == "target" for name, _ in lags):
         raise ConfigurationError(f"lag: there are several targets, {listed(targets)}: call one by its name.")
-    lags = [(target if name == "target" and name not in cells else name, back) for name, back in lags]
+    if target is None and "target" not in cells and any(name == "target" for name, _ in lags):
+        raise ConfigurationError("lag: there is no target whose earlier values could be inputs.")
+    lags = [
+        ((target or name) if name == "target" and name not in cells else name, back) for name, back in lags
+    ]
     chosen = list(names) if columns is None else [name for name in names if name in set(columns)]
     left_out, features, late, counters = set(drop), [], [], []
     for name in chosen:
@@ -321,7 +331,7 @@ def make_plan(
     extras = []
     for name in dict.fromkeys([name for name, _ in lags] + ([time] if time else [])):
         column = next((c for c in features if c.name == name), None) or (
-            Column(target, target_kind, style=style) if name == target else described(name)
+            Column(name, target_kind, style=style) if name == target else described(name)
         )
         kinds = ("number", "date") if name == time else ("number", "flag")
         if column is None or column.kind not in kinds:
@@ -333,7 +343,8 @@ def make_plan(
         raise ConfigurationError(f"column {time!r} is the target: it cannot give the order in time.")
     if not features and not lags and not late:
         reason = "".join(f" ({text})" for text in told.notes() if "left out" in text)
-        raise InputError(f"{source} has no column left to predict {target!r} from{reason}.")
+        purpose = "look at" if target is None else f"predict {target!r} from"
+        raise InputError(f"{source} has no column left to {purpose}{reason}.")
     if lags:
         told.say(
             f"lags added: {listed([f'{name} {back} back' for name, back in lags])}; "

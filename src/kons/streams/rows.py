@@ -124,9 +124,9 @@ class Assembler:
         """Without rows that have no target."""
         if self._tally.every_row or not self._with_target:
             return chunk
-        absent, skip = _blank(chunk, self._plan.target_column), self._missing != "error"
-        for column in self._plan.more_targets:
-            absent = absent | _blank(chunk, column)
+        absent, skip = np.zeros(len(chunk), dtype=np.bool_), self._missing != "error"
+        for column in self._plan.target_columns:
+            absent |= _blank(chunk, column)
         if absent.any():
             chunk, _ = self._without(chunk, absent, "missing target", skip=skip, complain=self._no_target)
         return chunk
@@ -252,6 +252,8 @@ class Assembler:
     def _target_of(self, chunk: Chunk) -> NDArray[Any]:
         plan = self._plan
         labels = plan.task == "classification"
+        if plan.target is None:
+            return np.zeros(len(chunk))
         if plan.more_targets:
             gaps = np.full((len(chunk), len(plan.targets)), np.nan)
             each = [

@@ -119,7 +119,7 @@ class Stream:
 
     @property
     def target(self) -> str:
-        """The name of the column that is predicted; of several, their names."""
+        """The name of the column that is predicted; of several, their names; empty without."""
         return ", ".join(self.plan.targets)
 
     @property
@@ -335,7 +335,9 @@ class Stream:
     def _parts(self) -> Iterator[Rows]:
         plan, reader = self._plan, self._reader
         wanted = plan.read(with_target=self._with_target)
-        required = set() if self._every_row else {plan.time or plan.target, *plan.targets}
+        required = (
+            set() if self._every_row else {name for name in (plan.time, *plan.targets) if name is not None}
+        )
         tally = self._tally = Tally(self._on_bad_row, frozenset(required), every_row=self._every_row)
         assembler = self._assembler = Assembler(
             self._plan,

@@ -8,6 +8,7 @@ the ends of chunks (:mod:`~kons.learners.auto.schedule`) experts are fitted and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.learners.auto.calibration import NO_LESS, Calibration
-from kons.learners.auto.doubts import SIZES, doubts_in_block, doubts_of
+from kons.learners.auto.doubts import SIZES, doubts_in_block, doubts_of, novelty_of
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.feature_map import CachedFeatures
 from kons.learners.auto.metric_learning import relevances
@@ -109,6 +110,16 @@ class _Bounds(Array):
         return OutlierBounds(low, np.maximum(low, high))
 
 
+class _Ranges(Array):
+    """The least and the largest value of features, as many as were there at the end of the last chunk."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Matrix:
+        ranges: Matrix = super().load(stored, key, part, name, sizes)
+        if len(ranges) > sizes["width"] or (ranges[:, 0] > ranges[:, 1]).any():
+            raise stored.error(f"{key} holds something else than ranges of {sizes['width']} features")
+        return ranges
+
+
 class _Largest(Array):
     """Of one target a number, of several an array."""
 
@@ -133,6 +144,7 @@ class Ensemble(Part):
         layout=_Width(),
         losses=ByTarget(2, at_least=0.0, written="always"),
         bounds=_Bounds(),
+        ranges=_Ranges("ranged", 2),
         largest_error=_Largest(at_least=0.0),
         cuts=Items("the length of a block, or 0", lambda cut: type(cut) is int and cut >= 0),
         selection=Inner(),
@@ -157,6 +169,8 @@ class Ensemble(Part):
         # For a chunk each: targets beyond are not learned from; squared errors beyond weigh less in stacking.
         low, high = (np.full(settings.targets, end) for end in NO_BOUNDS)
         self.bounds, self.largest_error = OutlierBounds(low, high), high
+        #: The least and the largest value of each feature, of rows up to the last chunk's end.
+        self.ranges: Matrix = np.zeros((0, 2))
         #: How the chunk's rows were cut: the length of each block, 0 for a row by itself.
         self.cuts: list[int] = []
         self.calibration = Calibration()
@@ -285,7 +299,7 @@ class Ensemble(Part):
             forms,
             self.pool.size,
             classes_before,
-            doubts_in_block(self.pool, F, predictions, layout.count)
+            doubts_in_block(self.pool, rows, self.ranges, F, predictions, layout.count)
             if self.outputs
             else np.zeros((m, 1, 1 + SIZES)),
         )
@@ -349,7 +363,9 @@ class Ensemble(Part):
         ended = chunk_before(t, self.longest)
         # Where targets become known k rows late, regret grows as k + 1 (Joulani, Gyorgy, Szepesvari 2013),
         # and the prior with it.
-        waited = Layout.waited(self.reservoir.last(ended))
+        learned = self.reservoir.last(ended)
+        self._widen_ranges(learned[:, : self.layout.width])
+        waited = Layout.waited(learned)
         rarity = self.targets.rarity
         self.calibration.end_chunk(rarity)
         late = 1.0 + float(waited.mean())
@@ -369,6 +385,12 @@ class Ensemble(Part):
         self.selection.end_chunk(now, at_once=t == self.due, refit=refits(t))
         # A selection step on the way takes new features in, too.
         self.due = 0 if t >= self.due else self.due
+
+    def _widen_ranges(self, X: Matrix) -> None:
+        ranges, known = np.column_stack([X.min(axis=0), X.max(axis=0)]), len(self.ranges)
+        ranges[:known, 0] = np.minimum(ranges[:known, 0], self.ranges[:, 0])
+        ranges[:known, 1] = np.maximum(ranges[:known, 1], self.ranges[:, 1])
+        self.ranges = ranges
 
     @property
     def _usual_errors(self) -> Vector:
@@ -398,34 +420,59 @@ class Ensemble(Part):
 
     def predict(self, rows: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
         """Predictions and logits for rows, each as if it came next. Changes nothing."""
+        F, target_range = self._answers(rows, recent_targets)
+        return self._combined(rows, recent_targets, F, target_range)
+
+    def _answers(self, rows: Matrix, recent_targets: bool) -> tuple[NDArray[np.float64], TargetRange]:
+        """What all experts predict, and what is known of the targets."""
         layout = self.layout.of(rows.shape[1])
         target_range = self.targets.now(len(rows))
-        inside = target_range.within(self.bounds)
         F = np.empty((len(rows), len(self.pool) + BASELINES, self.outputs))
         F[:, MEAN], F[:, LAST] = target_range.means, layout.last_target(rows, target_range.means)
         self.pool.predict(layout.shown(rows, self.bounds), layout, F, lags=recent_targets)
-        inside.clip(F)
+        target_range.within(self.bounds).clip(F)
+        return F, target_range
+
+    def _combined(
+        self, rows: Matrix, recent_targets: bool, F: NDArray[np.float64], target_range: TargetRange
+    ) -> tuple[Matrix, Matrix]:
+        layout = self.layout.of(rows.shape[1])
         absent = [] if recent_targets else self.pool.columns_with_lags
         predictions, weights = np.empty((len(rows), self.outputs)), np.zeros(layout.count)
         for k, (stacking, own) in enumerate(zip(self.stackings, layout.each, strict=True)):
             centre = 0.0 if layout.classes or not len(rows) else float(target_range.means[0, k])
             predictions[:, own] = stacking.combine(F[:, :, own], centre, absent)
             weights[k] = stacking.weights[LAST] * recent_targets
-        self._follow(predictions, weights, rows, inside, target_range)
+        self._follow(predictions, weights, rows, target_range.within(self.bounds), target_range)
         self._lean(predictions, F)
         logits = self.calibration.logits(predictions) if layout.classes else predictions
         return predictions, logits
 
     def predict_with_doubts(self, rows: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
         """Predictions, and how doubtful each is. Changes nothing."""
+        layout, (F, target_range) = self.layout.of(rows.shape[1]), self._answers(rows, recent_targets)
+        predictions = self._combined(rows, recent_targets, F, target_range)[0]
+        seen = CachedFeatures(layout.shown(rows, self.bounds), layout)
+        return predictions, doubts_of(self.pool, seen, self.ranges, F, predictions, layout.count)
+
+    def novelty(self, rows: Matrix) -> Vector:
+        """How new rows are, from 0 to 1: :mod:`~kons.learners.auto.doubts`."""
         layout = self.layout.of(rows.shape[1])
-        F = np.empty((len(rows), len(self.pool) + BASELINES, self.outputs))
-        shown = layout.shown(rows, self.bounds)
-        self.pool.predict(shown, layout, F, lags=recent_targets)
-        predictions = self.predict(rows, recent_targets)[0]
-        self.targets.now(len(rows)).within(self.bounds).clip(F)
-        seen = CachedFeatures(shown, layout)
-        return predictions, doubts_of(self.pool, seen, F, predictions, layout.count)
+        return novelty_of(self.pool, CachedFeatures(layout.shown(rows, self.bounds), layout), self.ranges)
+
+    @property
+    def error_without_lags(self) -> Vector:
+        """By what errors of each target grow without last targets: the root of the ratio of their squares.
+
+        Of stacking without the experts that take these, the squared loss over the past rises by
+        ``w_S^T (A^-1)_SS^-1 w_S``, known without another pass.
+        """
+        absent, growth = self.pool.columns_with_lags, np.ones(self.layout.count)
+        for k, (stacking, usual) in enumerate(zip(self.stackings, self._usual_errors, strict=True)):
+            rise = 0.0 if stacking.is_fixed else stacking.removal_cost(absent)
+            if usual > 0.0 and stacking.memory > 0.0:
+                growth[k] = math.sqrt(1.0 + max(rise, 0.0) / (stacking.memory * usual))
+        return growth
 
     def relevances(self) -> Vector:
         """How much each feature counts to the experts without last targets, the most relevant 1.

@@ -366,8 +366,9 @@ class AutoKONS(StreamConsumer):
     def novelty(self, X: Any) -> Vector | Matrix:
         """How new each row is, from 0 to 1: 1 for one that is unlike all atoms of the steady expert.
 
-        ``1 - max_b k(x, a_b)^2`` in its metric: what the nearest atom leaves of phi(x). 0 as long as there
-        is no such expert, for 32 rows. (n, k) where rows have k targets, which share it. Changes nothing.
+        ``1 - max_b k(x, a_b)^2`` in its metric: what the nearest atom leaves of phi(x); beyond the range of a
+        column, whether the metric looks at it or not, the kernel fades. 0 as long as there is no such expert,
+        for 32 rows. (n, k) where rows have k targets, which share it. Changes nothing.
 
         >>> X = np.random.default_rng(0).normal(size=(200, 2))
         >>> model = AutoKONS()
@@ -377,9 +378,8 @@ class AutoKONS(StreamConsumer):
         True
         """
         points = self._as_points(X)
-        K = self._targets.similarities(points) if self._rows_seen else None
-        nearest = np.ones(len(points)) if K is None else K[:, :-1].max(axis=1)
-        novelty: Vector | Matrix = self._of_each(1.0 - nearest**2)
+        new = self._targets.novelty(points) if self._rows_seen else np.zeros(len(points))
+        novelty: Vector | Matrix = self._of_each(new)
         return novelty
 
     def _of_each(self, values: Any) -> Any:
@@ -391,6 +391,10 @@ class AutoKONS(StreamConsumer):
         recent = self._as_recent(recent_targets, len(points))
         said, doubts = self._targets.predict_with_doubts(points, recent)
         return np.concatenate([said[:, : doubts.shape[1], None], doubts], axis=2)
+
+    def _growth_of_errors(self, recent_targets: Any = False, **_: Any) -> Any:
+        known = not isinstance(recent_targets, bool) or recent_targets
+        return 1.0 if known else self._targets.current.error_without_lags
 
     def _row_of(self, x: Any) -> Matrix:
         point = self._as_point(x)[0]

@@ -158,7 +158,8 @@ class OneRow:
     def doubts(self) -> Matrix:
         """How doubtful what was said of the last row that was asked is: kons.learners.auto.doubts."""
         doubts, (places, k, scatter) = np.zeros((len(self._shared), 1 + SIZES)), self._doubted
-        doubts_of_row(places, self.F, self.predictions, k, scatter, doubts)
+        row, ranges = self.row, self._ensemble.ranges
+        doubts_of_row(places, row, ranges, self.F, self.predictions, k, scatter, doubts)
         return doubts
 
     def learn(self, y: Sequence[float], now: int, asked: Asked | None = None) -> None:

@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.learners.auto.doubts import similarity
 from kons.learners.auto.drift import DriftAdaptation
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.ensemble import Ensemble, Outcome
-from kons.learners.auto.feature_map import CachedFeatures
 from kons.learners.auto.following import Following
 from kons.learners.auto.looking_back import is_time_to_look_back, rise_of_old_errors
 from kons.learners.auto.pending import Asked, PendingTargets
@@ -128,12 +126,9 @@ class StreamRows(Part):
         """As :meth:`predict`, and how doubtful each is, (rows, targets, numbers). Changes nothing."""
         return self.current.predict_with_doubts(*self._joined(X, recent_targets))
 
-    def similarities(self, X: Matrix) -> Matrix | None:
-        """The kernel between rows and the atoms of the steady expert; None: there is no such one."""
-        rows, _ = self._joined(X, False)
-        layout = replace(self.current.layout, width=X.shape[1])
-        shown = layout.shown(rows, self.current.bounds)
-        return similarity(self.current.pool, CachedFeatures(shown, layout))
+    def novelty(self, X: Matrix) -> Vector:
+        """How new rows are, from 0 to 1. Changes nothing."""
+        return self.current.novelty(self._joined(X, False)[0])
 
     def following(self, late: int, labels: Labels | None) -> Following:
         """Its last targets, for rows that come next."""
