@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 LOOPS := $(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
 export NUMBA_CACHE_DIR := $(CURDIR)/$(LOOPS)
 
-.PHONY: help setup demo test soak portability faults lowest bench lint docs clean
+.PHONY: help services setup demo test soak portability faults lowest bench lint docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo "make docs    build the site into build/docs, without a network"
 	@echo "make bench   time and memory as ratios; DATA=folder adds real sets, CACHE=file keeps rivals' results,"
 	@echo "             CAPYMOA=python is one that has CapyMOA (and Java 17)"
+	@echo "make services  which servers the tests of brokers and of the live page need, and how to get them"
 	@echo "make setup   create $(VENV) and install the package with its development extras"
 	@echo "make clean   remove $(VENV), $(LOWEST) and caches"
 
@@ -53,6 +54,10 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	@echo "==> installing kons with its development extras (a minute or two the first time)"
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[dev]'
 	@touch $@ $(VENV)/.demo
+
+services:
+	@for one in mosquitto nats-server chromium; do command -v $$one /usr/sbin/$$one >/dev/null && echo "==> $$one is here" || \
+	echo "==> $$one is not here, and its tests are left out: apt-get install --no-install-recommends $$one"; done
 
 setup: $(VENV)/.dev
 	@echo "==> ready: $(BIN)/python, $(BIN)/kons"

@@ -66,6 +66,7 @@ def test_events_and_lines_are_streams(tmp_path):
         learn([0.5, 12.0])
         assert any(last == 602 for _, last in events)
         assert next(heard(after=1)) == (2, 600)
+        assert next(heard(after=10**9)) == (1, 600)  # of a service that was here before
 
         def lines():
             for i in range(3):

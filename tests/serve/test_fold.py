@@ -3,6 +3,7 @@
 import contextlib
 import struct
 import tempfile
+import threading
 from pathlib import Path
 
 import msgspec
@@ -81,7 +82,7 @@ def served(tmp_path, all_records, settings, *, restart=(), snapshot=()):
 def test_restarts_and_snapshots_change_no_bit(tmp_path, learner, labels):
     task = "classification" if labels else "regression"
     settings = Settings(learner=learner, task=task)
-    all_records = records(effort.amount(250, 3000), labels=labels)
+    all_records = records(effort.amount(130, 3000), labels=labels)
     cuts = {"restart": (50, 120, 121, 300), "snapshot": (100, 200)}
     folder, fold = served(tmp_path, all_records, settings, **cuts)
     whole = tmp_path / "whole.log"
@@ -299,3 +300,60 @@ def test_a_model_goes_on_from_its_file(tmp_path):
     answer = fold.apply(Record("predict", 1, 0.0, x))[0]
     assert answer["prediction"] == learner.predict_one(x)
     assert answer["row"] == learner.rows_seen
+
+
+def test_a_label_that_is_refused_decides_nothing():
+    fold = Fold(Settings(learner="embedded"))
+    fold.apply(Record("predict", "a", 0.0, {"v": 1.0}))
+    before = fold.to_bytes()
+    assert refused(fold, Record("learn", None, 0.0, [1.0, 2.0, 3.0], "text"))
+    assert not fold.decided
+    assert fold.to_bytes() == before
+    fold.apply(Record("label", "a", 1.0, None, "text"))
+    assert fold.decided
+    assert refused(fold, Record("learn", None, 0.0, {"v": 1.0}, 7.5)) == 422  # labels are text
+
+
+@pytest.mark.parametrize("learner", ["embedded", "auto"])
+def test_numbers_at_the_end_of_the_range_are_learned_or_refused(learner):
+    fold = Fold(Settings(task="regression", learner=learner))
+    for i, value in enumerate([1e308, -1e308, 1e200, 5e-324, 2.0**53, 1e155, 0.0] * 4):
+        for record in (
+            Record("learn", None, float(i), {"v": value}, 1.0),
+            Record("learn", None, float(i), {"v": 1.0}, value),
+            Record("predict", i, float(i), {"v": value}),
+            Record("label", i, float(i), None, -value),
+        ):
+            with contextlib.suppress(Problem):
+                fold.apply(record)
+    assert all(np.isfinite(loss) for loss in fold.monitor.losses().values())
+    assert Fold.of(fold.settings, from_tree(fold.to_bytes())).to_bytes() == fold.to_bytes()
+
+
+def test_a_row_without_names_is_explained():
+    fold = Fold(Settings(task="regression", learner="embedded"))
+    for i in range(10):
+        fold.apply(Record("learn", None, 0.0, [float(i), 1.0], float(i)))
+    told = fold.explain([3.0, 1.0], None, 1)
+    assert len(told["contributions"]) == 2
+
+
+def test_time_does_not_go_back(tmp_path, monkeypatch):
+    from kons.serve.writer import Work, Writer
+
+    def one(id, at):
+        monkeypatch.setattr("time.time", lambda: at)
+        path, ready = tmp_path / "service", threading.Event()
+        folder = (
+            ServiceFolder.open(path)
+            if path.exists()
+            else ServiceFolder.begin(path, Settings(task="regression", learner="embedded"), None)
+        )
+        writer = Writer(folder, ready=lambda _: ready.set())
+        writer.start()
+        ready.wait()
+        writer.submit(Work(lambda _: None, [Record("predict", id, 0.0, {"v": 1.0})]))
+        writer.stop()
+        return writer.fold.time
+
+    assert [one("a", 5e9), one("b", 1e9), one("c", 6e9)] == [5e9, 5e9, 6e9]

@@ -47,11 +47,11 @@ class Client(threading.Thread):
 
 @pytest.mark.parametrize("learner", effort.some(["embedded", "auto"], "embedded"))
 def test_kills_change_no_bit_and_lose_no_answer(tmp_path, learner):
-    kills, folder = effort.amount(3, 100), tmp_path / "service"
+    kills, folder = effort.amount(2, 100), tmp_path / "service"
     begin = ["--target", "y", "--learner", learner, "--task", "regression"]
     always = ["--keep-log", "--snapshot-every", 150]
     random, where = np.random.default_rng(0), {}
-    count = effort.amount(60, 1500)
+    count = effort.amount(40, 1500)
     up, answered = threading.Event(), threading.Semaphore(0)
     clients = [Client(n, list(arrivals(count, seed=n)), where, up, answered) for n in range(CLIENTS)]
     running = Running(folder, *begin, *always)

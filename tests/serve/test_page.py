@@ -2,6 +2,7 @@
 
 import pytest
 
+import effort
 from serve.arrivals import arrivals
 from serve.browser import CHROMIUM, Browser
 from serve.running import Running
@@ -11,7 +12,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("labels", [False, True])
+@pytest.mark.parametrize("labels", effort.some([False, True], True))
 def test_the_page_shows_how_the_model_is_doing(tmp_path, labels):
     with (
         Running(tmp_path / "service", "--target", "price", "--learner", "embedded") as running,

@@ -181,6 +181,8 @@ class Serving:
     """Records between snapshots."""
     keep_log: Flag = False
     """Keep the log that a snapshot makes needless."""
+    source: Annotated[str | None, Parameter(name="--from")] = None
+    """A broker to take rows and labels from, too: mqtt://HOST:PORT/TOPIC or nats://HOST:PORT/SUBJECT."""
 
 
 def asked(*options: Reading | Columns) -> dict[str, Any]:

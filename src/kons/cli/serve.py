@@ -29,11 +29,12 @@ def start(
     body: int,
     snapshot_every: int,
     keep_log: bool,
+    source: str | None,
     quiet: bool,
 ) -> int:
     """Serve until a signal; 0 after SIGTERM."""
     _require_extra()
-    from kons.serve.server import bind, require_safe, serve
+    from kons.serve.server import bind, require_safe, serve, source_of
 
     token, read_token = _token(token_file, "KONS_TOKEN"), _token(read_token_file, "KONS_READ_TOKEN")
     if read_token is not None and token is None:
@@ -41,6 +42,7 @@ def start(
             "--read-token-file: a token for reading only needs one for the rest, --token-file."
         )
     require_safe(host, token)
+    messages = None if source is None else source_of(source)
     listening = bind(host, port)
     try:
         folder = _folder(path, model, asked)
@@ -62,6 +64,7 @@ def start(
             most_waiting=queue,
             snapshot_every=snapshot_every,
             keep_log=keep_log,
+            source=messages,
         )
     finally:
         listening.close()

@@ -4,6 +4,7 @@
 
     requests, guard    what clients send, and who may
     app                routes: records to the writer, answers back
+    brokers            the same from MQTT and NATS
     writer             one thread: apply, commit, answer; snapshots
     fold               the model, as a function of the log: the one way in which it changes
     log, folder        records on the disk; snapshots; what a start reads

@@ -16,15 +16,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from kons.serve.description import openapi
+from kons.serve.description import OTHERS, openapi
 from kons.serve.facts import facts_of, live_of
 from kons.serve.fold import Fold
-from kons.serve.guard import LINES, Guard, body_of, send_problem
+from kons.serve.guard import LINES, Guard, body_of, refusal
 from kons.serve.log import Kind, Record
 from kons.serve.metrics import Metrics
 from kons.serve.page import live_page
 from kons.serve.problems import Problem
-from kons.serve.requests import decoded, record_of, row_of
+from kons.serve.requests import decoded, item_of, record_of, row_of
 from kons.serve.writer import Work, Writer
 
 __all__ = ["Service"]
@@ -49,22 +49,20 @@ class Service:
         writer.events_told = self._wake
         kinds: tuple[Kind, ...] = ("predict", "label", "learn")
         routes = [Route(f"/v1/{kind}", _Records(self, kind), methods=["POST"]) for kind in kinds]
-        routes += [
-            Route(path, endpoint, methods=[method])
-            for method, path, endpoint in (
-                ("GET", "/v1/model", self._model),
-                ("GET", "/v1/model.kons", self._model_file),
-                ("POST", "/v1/snapshot", self._snapshot),
-                ("POST", "/v1/explain", self._explain),
-                ("GET", "/v1/metrics.json", self._live),
-                ("GET", "/metrics", self._prometheus),
-                ("GET", "/healthz", self._health),
-                ("GET", "/readyz", self._ready),
-                ("GET", "/v1/openapi.json", self._openapi),
-                ("GET", "/", self._page),
-            )
-        ]
-        routes.append(Route("/v1/events", _Events(self), methods=["GET"]))
+        others: dict[str, Any] = {
+            "/v1/model": self._model,
+            "/v1/model.kons": self._model_file,
+            "/v1/snapshot": self._snapshot,
+            "/v1/explain": self._explain,
+            "/v1/metrics.json": self._live,
+            "/v1/events": _Events(self),
+            "/v1/openapi.json": self._openapi,
+            "/metrics": self._prometheus,
+            "/healthz": self._health,
+            "/readyz": self._ready,
+            "/": self._page,
+        }
+        routes += [Route(path, others[path], methods=[OTHERS[path][0].upper()]) for path in OTHERS]
         problems: dict[Any, Any] = {Problem: _problem, HTTPException: _http_problem}
         self.app = Guard(Starlette(routes=routes, exception_handlers=problems), **guard)
 
@@ -183,18 +181,13 @@ class _Records:
                 await self._stream(receive, send)
                 return
             item = decoded(await body_of(receive, self._service.most_bytes))
-            if isinstance(item, list):
-                answers = await self._answers(item)
-                status, body = 200, [_item(answer) for answer in answers]
-            else:
-                (answer,) = await self._answers([item])
-                status, body = 200, _raised(answer)
+            several = isinstance(item, list)
+            answers = await self._answers(item if several else [item])
+            answer = _json([item_of(one) for one in answers] if several else _raised(answers[0]))
         except Problem as problem:
-            self._service.metrics.answered(self._kind, problem.status, time.perf_counter() - began)
-            await send_problem(send, problem)
-            return
-        self._service.metrics.answered(self._kind, status, time.perf_counter() - began)
-        await _json(body)(scope, receive, send)
+            answer = refusal(problem)
+        self._service.metrics.answered(self._kind, answer.status_code, time.perf_counter() - began)
+        await answer(scope, receive, send)
 
     async def _answers(self, items: list[Any]) -> list[Any]:
         return await self._service.work([record_of(self._kind, item) for item in items]) if items else []
@@ -233,7 +226,9 @@ class _Records:
                     answers = [problem] * len(records)
                     break
                 await asyncio.sleep(0.02)  # a stream waits for its turn: nothing more is read of it
-        return b"".join(msgspec.json.encode(_item(answer)) + b"\n" for answer in answers) if records else b""
+        return (
+            b"".join(msgspec.json.encode(item_of(answer)) + b"\n" for answer in answers) if records else b""
+        )
 
     def _of_line(self, line: bytes) -> Record | Problem:
         if len(line) > self._service.most_bytes:
@@ -253,10 +248,12 @@ class _Events:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         service = self._service
         if service.listeners >= LISTENERS:
-            await send_problem(send, Problem(503, f"{LISTENERS} listen already."))
+            await refusal(Problem(503, f"{LISTENERS} listen already."))(scope, receive, send)
             return
         last = next((value for name, value in scope["headers"] if name.lower() == b"last-event-id"), b"")
         number = int(last) if last.isdigit() and len(last) < 19 else 0
+        if number > service.writer.told:
+            number = 0  # of another service, which was here before
         service.listeners += 1
         told = asyncio.ensure_future(self._tell(number, send))
         gone = asyncio.ensure_future(_until_gone(receive))
@@ -297,10 +294,6 @@ def _raised(answer: Any) -> Any:
     return answer
 
 
-def _item(answer: Any) -> dict[str, Any]:
-    return answer.document() if isinstance(answer, Problem) else {"status": 200, **answer}
-
-
 def _json(value: Any) -> Response:
     # Infinity and NaN become null.
     return Response(
@@ -308,22 +301,13 @@ def _json(value: Any) -> Response:
     )
 
 
-class _ProblemResponse(Response):
-    def __init__(self, problem: Problem) -> None:
-        super().__init__()
-        self.problem = problem
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await send_problem(send, self.problem)
-
-
 async def _problem(_: Request, problem: Exception) -> Response:
     assert isinstance(problem, Problem)
-    return _ProblemResponse(problem)
+    return refusal(problem)
 
 
 async def _http_problem(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 400)
     method, path = request.method[:20], request.url.path[:100]
     detail = f"there is no {path!r}." if status == 404 else f"{path!r} is not for {method!r}."
-    return _ProblemResponse(Problem(status, f"{detail} See /v1/openapi.json."))
+    return refusal(Problem(status, f"{detail} See /v1/openapi.json."))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kons import __version__
+from kons.serve.requests import FIELDS
 
-__all__ = ["openapi"]
+__all__ = ["OTHERS", "openapi"]
 
 ROW = {
     "description": "column -> number, text, true, false or null; or a list of numbers",
@@ -27,12 +28,14 @@ LEARNED = {
     "already": {"type": "boolean"},
     "row": {"type": "integer", "description": "rows learned"},
 }
-#: Of those that take records: what an item holds, what it has to, and what the answer holds.
+HELD = {"id": ID, "x": ROW, "y": LABEL}
+#: Of those that take records: what the answer holds.
 RECORDS = {
-    "predict": ("predict a row, which then waits for its label", {"id": ID, "x": ROW}, ["x"], PREDICTED),
-    "label": ("learn a row that was predicted", {"id": ID, "y": LABEL}, ["id", "y"], LEARNED),
-    "learn": ("learn a row with its label", {"id": ID, "x": ROW, "y": LABEL}, ["x", "y"], LEARNED),
+    "predict": ("predict a row, which then waits for its label", PREDICTED),
+    "label": ("learn a row that was predicted", LEARNED),
+    "learn": ("learn a row with its label", LEARNED),
 }
+#: The other routes: method, what for, and the type of the answer.
 OTHERS = {
     "/v1/model": ("get", "what the model is", "application/json"),
     "/v1/model.kons": ("get", "the model as a file, for kons.load", "application/octet-stream"),
@@ -52,8 +55,15 @@ PROBLEM = {"description": "refused, and nothing changed", "content": {"applicati
 def openapi() -> dict[str, Any]:
     """The document."""
     paths: dict[str, Any] = {}
-    for kind, (about, item, required, answer) in RECORDS.items():
-        one = {"type": "object", "properties": item, "required": required, "additionalProperties": False}
+    for kind, (about, answer) in RECORDS.items():
+        needed, more = FIELDS[kind]
+        item = {name: HELD[name] for name in sorted(needed | more)}
+        one = {
+            "type": "object",
+            "properties": item,
+            "required": sorted(needed),
+            "additionalProperties": False,
+        }
         told = {"type": "object", "properties": answer}
         each = {"type": "object", "properties": {"status": {"type": "integer"}, **answer}}
         paths[f"/v1/{kind}"] = {

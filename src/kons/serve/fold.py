@@ -75,6 +75,8 @@ class Fold:
         self.ids = Identifiers(settings.remember, 86_400.0 * settings.days)
         self.number = 0
         """Records applied."""
+        self.time = 0.0
+        """Of the last one."""
         self.counts = {"predicted": 0, "labelled": 0, "learned": 0, "forgotten": 0}
         self.events: deque[tuple[int, dict[str, Any]]] = deque(maxlen=MOST_EVENTS)
         """What was noticed, each with its number."""
@@ -106,14 +108,16 @@ class Fold:
 
     def apply(self, record: Record) -> tuple[dict[str, Any], bool]:
         """The answer to a record, and whether it changed anything; :class:`Problem`, and it did not."""
+        undecided = self._undecided, self.learner, self.monitor
         try:
             answer, new = getattr(self, f"_{record.kind}")(record)
-        except Problem:
-            raise
         except KonsError as error:
-            raise Problem(422, str(error)) from error
+            # A label that is refused decides nothing.
+            self._undecided, self.learner, self.monitor = undecided
+            raise error if isinstance(error, Problem) else Problem(422, str(error)) from error
         if new:
             self.number += 1
+            self.time = record.time
             for id in self.ids.expire(record.time):
                 if id in self.learner.queue:
                     self.learner.forget(id)
@@ -233,6 +237,8 @@ class Fold:
     def _point(self, x: Any) -> Any:
         """A row as the learner takes it."""
         if isinstance(x, list):
+            if self.learner.encoder is not None:
+                raise Problem(422, "x is a list, rows so far were objects: name the columns.")
             return np.array([np.nan if value is None else value for value in x], dtype=np.float64)
         encoder = self.learner.encoder
         known = {} if encoder is None else encoder.columns
@@ -255,9 +261,13 @@ class Fold:
     def _as_label(self, y: Any) -> Any:
         """A label as the model calls it: of a file, numbers may have been read as text."""
         learner = self.learner
-        if learner.labelled and y not in learner.classes:
-            return next((known for known in learner.classes if str(known) == str(y)), y)
-        return y
+        if not learner.labelled or y in learner.classes:
+            return y
+        known = {str(label): label for label in learner.classes}
+        of_text = known and all(isinstance(label, str) for label in known.values())
+        if of_text and type(y) in (int, float) and str(y) not in known:
+            raise Problem(422, f"y is {y!r}, and labels so far were text: send text, if it is another class.")
+        return known.get(str(y), y)
 
     def _decide(self, y: Any) -> None:
         """The first label says what the task is; rows that wait are asked again of the learner for it."""
@@ -282,6 +292,7 @@ class Fold:
         states, monitor = self.monitor.save()
         plain = {
             "number": self.number,
+            "time": self.time,
             "counts": self.counts,
             "events": list(self.events),
             "noticed": self.noticed,
@@ -303,7 +314,8 @@ class Fold:
         try:
             plain = msgspec.msgpack.decode(tree["plain"].tobytes())
             fold = cls(settings, tree["learner"])
-            fold.number, fold.counts, fold.noticed = plain["number"], plain["counts"], plain["noticed"]
+            fold.number, fold.time, fold.noticed = plain["number"], plain["time"], plain["noticed"]
+            fold.counts = plain["counts"]
             fold.events.extend((number, event) for number, event in plain["events"])
             undecided = plain["undecided"]
             fold._undecided = None if undecided is None else dict(undecided)
@@ -327,4 +339,4 @@ def _shown(value: Any) -> Any:
 
 
 def _name(label: Any) -> str:
-    return label if isinstance(label, str) else str(label).lower() if isinstance(label, bool) else str(label)
+    return str(label).lower() if isinstance(label, bool) else str(label)

@@ -14,10 +14,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from starlette.responses import Response
 
 from kons.serve.problems import Problem
 
-__all__ = ["Guard", "body_of", "is_loopback", "send_problem"]
+__all__ = ["Guard", "body_of", "is_loopback", "refusal"]
 
 #: Seconds in which a body has to come, and in which somebody has to take what is sent.
 PATIENCE = 30.0
@@ -46,7 +47,7 @@ class Guard:
         try:
             self._check(scope)
         except Problem as problem:
-            await send_problem(send, problem)
+            await refusal(problem)(scope, receive, send)
             return
         await self.app(scope, receive, lambda message: in_time(send(message)))
 
@@ -66,6 +67,8 @@ class Guard:
             kind = kinds[0].decode("latin-1").partition(";")[0].strip().lower()
             if len(kinds) != 1 or kind not in (JSON, LINES):
                 raise Problem(415, f"the content type is to be {JSON}, or {LINES}.")
+            if heads.get(b"content-encoding", [b"identity"]) != [b"identity"]:
+                raise Problem(415, "the body is compressed: send it as it is, without Content-Encoding.")
         self._check_token(scope, heads.get(b"authorization", []))
 
     def _check_token(self, scope: Any, given: list[bytes]) -> None:
@@ -133,15 +136,13 @@ async def _body_of(receive: Any, most: int) -> bytes:
     return b"".join(parts)
 
 
-async def send_problem(send: Any, problem: Problem) -> None:
+def refusal(problem: Problem) -> Response:
     """A problem as the answer."""
-    heads = [(b"content-type", b"application/problem+json"), (b"cache-control", b"no-store")]
-    heads += {
-        429: [(b"retry-after", b"1")],
-        503: [(b"retry-after", b"2")],
-        401: [(b"www-authenticate", b"Bearer")],
-    }.get(problem.status, [])
-    if problem.status in (413, 408):
-        heads.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": problem.status, "headers": heads})
-    await send({"type": "http.response.body", "body": msgspec.json.encode(problem.document())})
+    more = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "1"}, 503: {"Retry-After": "2"}}
+    closing = {"Connection": "close"} if problem.status in (413, 408) else {}
+    return Response(
+        msgspec.json.encode(problem.document()),
+        problem.status,
+        {"Cache-Control": "no-store", **more.get(problem.status, closing)},
+        "application/problem+json",
+    )

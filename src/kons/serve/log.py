@@ -18,6 +18,7 @@ import secrets
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,6 +77,8 @@ class Log:
             _sync_folder(self.folder)
         except OSError:
             os.close(file)
+            with suppress(OSError):  # or it would be read behind the one that is gone on with
+                path.unlink()
             raise
         self.close()
         self._file, self._salt, self._end, self._reserved = file, salt, len(head), len(head)

@@ -72,7 +72,8 @@ class Monitor:
     def _loss(self, y: Any, prediction: Any) -> float:
         if self.task == "classification":
             return float(prediction != y)
-        return min((float(prediction) - float(y)) ** 2, 1e300)
+        off = min(1e150, abs(float(prediction) - float(y)))  # its square is a number
+        return off * off
 
     # ---- what is shown
 
@@ -97,15 +98,21 @@ class Monitor:
 
     def save(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What files keep as a tree, and what is plain."""
-        states = {name: baseline.state() for name, baseline in self._baselines.items()}
+        states = {}
+        for name, baseline in list(self._baselines.items()):
+            states[name] = baseline.state()
+            try:
+                self._restored(name, states[name])
+            except KonsError:  # it overflowed: what cannot be read would keep the service from starting
+                del states[name], self._baselines[name]
         return states, {"width": self._width, "rows": list(self._rows)}
 
     def load(self, states: dict[str, Any], plain: dict[str, Any]) -> None:
         """What :meth:`save` gave."""
-        made = BASELINES[self.task]
-        self._baselines = {
-            name: type(made[name]()).from_state(made[name]().parameters(), state)
-            for name, state in states.items()
-        }
+        self._baselines = {name: self._restored(name, state) for name, state in states.items()}
         self._width = plain["width"]
         self._rows.extend(plain["rows"])
+
+    def _restored(self, name: str, state: dict[str, Any]) -> Any:
+        made = BASELINES[self.task][name]()
+        return type(made).from_state(made.parameters(), state)

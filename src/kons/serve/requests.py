@@ -10,7 +10,7 @@ import msgspec
 from kons.serve.log import Kind, Record
 from kons.serve.problems import Problem
 
-__all__ = ["decoded", "record_of", "row_of"]
+__all__ = ["FIELDS", "decoded", "item_of", "record_of", "row_of"]
 
 #: Letters of an id, of a column's name, of a text in a cell.
 LONGEST_ID, LONGEST_NAME, LONGEST_TEXT = 200, 200, 4096
@@ -52,6 +52,11 @@ def record_of(kind: Kind, item: Any) -> Record | Problem:
         return Record(kind, id, 0.0, x, y)
     except Problem as problem:
         return problem
+
+
+def item_of(answer: Any) -> dict[str, Any]:
+    """An answer as one of several, with its status."""
+    return answer.document() if isinstance(answer, Problem) else {"status": 200, **answer}
 
 
 def row_of(x: Any) -> Any:
@@ -110,8 +115,10 @@ def _label(y: Any) -> Any:
         return [float(_number(value, "y")) for value in y]
     if type(y) in (int, float):
         return _number(y, "y")
-    if isinstance(y, bool) or (isinstance(y, str) and len(y) <= LONGEST_TEXT):
+    if isinstance(y, bool) or (isinstance(y, str) and 0 < len(y) <= LONGEST_TEXT):
         return y
+    if y == "":
+        raise Problem(422, "y is empty text: leave out what has no label.")
     raise Problem(422, f"y is {_shown(y)}, expected a number, or a label: text, true or false.")
 
 

@@ -15,11 +15,12 @@ import uvicorn
 from kons.errors import ConfigurationError, KonsError
 from kons.runs.circumstances import using_threads
 from kons.serve.app import Service
+from kons.serve.brokers import Source, source_of, taking
 from kons.serve.folder import ServiceFolder
 from kons.serve.guard import is_loopback
 from kons.serve.writer import Writer
 
-__all__ = ["bind", "replay", "require_safe", "serve"]
+__all__ = ["bind", "replay", "require_safe", "serve", "source_of"]
 
 #: Connections at a time, and seconds that those have which are open at the end.
 CONNECTIONS, GRACE = 1000, 10
@@ -42,6 +43,7 @@ def serve(
     names: tuple[str, ...] = (),
     most_bytes: int = 1 << 20,
     listens: Callable[[], object] = lambda: None,
+    source: Source | None = None,
     **writing: Any,
 ) -> None:
     """Serve until SIGTERM or SIGINT: then answer what waits, take a snapshot, and return."""
@@ -73,8 +75,9 @@ def serve(
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, stop)
-            listens()
-            await server.serve(sockets=[listening])
+            async with contextlib.nullcontext() if source is None else taking(source, service):
+                listens()
+                await server.serve(sockets=[listening])
 
         writer.start()
         try:

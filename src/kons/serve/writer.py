@@ -83,7 +83,6 @@ class Writer(threading.Thread):
         self._works: deque[Work] = deque()
         self._change = threading.Condition()
         self._since = self._bytes = 0
-        self._last_time = 0.0
         self._saving: threading.Thread | None = None
 
     # ---- from other threads
@@ -198,8 +197,8 @@ class Writer(threading.Thread):
         return [item if isinstance(item, Problem) else self._apply(item, committed) for item in work.records]
 
     def _apply(self, record: Record, committed: list[bytes]) -> Any:
-        self._last_time = max(self._last_time, time.time())
-        record = Record(record.kind, record.id, self._last_time, record.x, record.y)
+        # The clock may go back, the log does not.
+        record = Record(record.kind, record.id, max(self.fold.time, time.time()), record.x, record.y)
         packed = encode(record)
         try:
             self._log.reserve(sum(map(len, committed)) + len(packed))
@@ -217,6 +216,7 @@ class Writer(threading.Thread):
             if committed:
                 self._log.append(committed)
                 committed.clear()
+            self._finish_saving()  # it may be cutting what is read now
             self._log.close()
             self._open()
             return bug
