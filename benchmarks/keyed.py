@@ -32,7 +32,7 @@ def run(settings: Settings) -> Report:
     records = [record(count) for count in (20, 100, 1000)]
     return Report(
         question="What does a learner per key cost, idle ones parked in a folder?",
-        data=f"synthetic, {rows:,} rows, two columns; keys in turn, so that each has as many; a fresh process each",
+        data=f"synthetic, {rows:,} rows, two columns; keys in turn; a fresh process each",
         columns=("keys", "rows", "us a row", "ms a key and block", "rise, MB"),
         table=[[*row[:-1], row[-1] / MEGABYTE] for row in table],
         figures=[

@@ -260,7 +260,7 @@ class Corner(Leading):
         return buffer
 
     @staticmethod
-    def _below(part: Any, name: str, count: int) -> tuple[Any, Any]:
+    def _below(part: Any, name: str, count: int) -> Any:
         return _triangle(count, -1, min(count, getattr(part, name).shape[1]))
 
 

@@ -1,4 +1,4 @@
-"""A driver of its own, for tests that kill it: ``python query.py MASTER FOLDER`` follows FOLDER/in to its end."""
+"""A driver of its own, for tests that kill it: ``query.py MASTER FOLDER`` follows FOLDER/in to its end."""
 
 import sys
 

@@ -3,11 +3,12 @@
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from sensors import SCHEMA, one_process, sensors
 
 import kons
-from kons import AutoKONS, Gaussian
+from kons import AutoKONS, Gaussian, Linear
 from kons.dictionaries import SQUEAK
 from kons.errors import ConfigurationError
 from kons.policies import Leverage
@@ -99,49 +100,47 @@ def points(rows):
 
 
 def test_dictionaries_of_partitions_are_merged_up_a_tree(spark):
-    X, _ = points(1000)
+    X, _ = points(4000)
     frame = spark.createDataFrame(spark.sparkContext.parallelize(X.tolist(), 5), "a double, b double")
-    kernel, policy, eps = Gaussian(3.0), Leverage("theory", distortion=0.5, horizon=1000, failure=0.1), 0.5
-    given = {"columns": ["a", "b"], "regularization": 10.0, "policy": policy}
-    found = dictionary(frame, kernel, **given)
-    assert (dictionary(frame, kernel, **given).atoms == found.atoms).all()
-    assert found.rows_seen == 1000
-    alone = SQUEAK(kernel, regularization=10.0, policy=policy)
+    eps = 0.5
+    given = {"regularization": 10.0, "policy": Leverage(50.0, distortion=eps)}
+    found = dictionary(frame, Linear(), columns=["a", "b"], **given)
+    assert (dictionary(frame, Linear(), columns=["a", "b"], **given).atoms == found.atoms).all()
+    assert found.rows_seen == 4000
+    alone = SQUEAK(Linear(), **given)
     alone.update(X)
-    assert found.size < min(3.0 * alone.size, 900)  # theory: (1 + 3 eps)/(1 - eps) over (1 + eps)/(1 - eps)
-    # Theorem 2: the eigenvalues of A^-1 A^I are within eps of 1; here where A is diagonal.
-    values, vectors = np.linalg.eigh(kernel.gram(X))
-    values = np.maximum(values, 0.0)
-    features = {
-        x.tobytes(): phi for x, phi in zip(X, vectors * np.sqrt(values / (values + 10.0)), strict=True)
-    }
-    phi = np.array([features[x.tobytes()] for x in found.atoms]) * np.sqrt(found.weights)[:, None]
-    apart = np.linalg.eigvalsh(np.diag(10.0 / (values + 10.0)) + phi.T @ phi) - 1.0
-    assert 1e-3 < np.abs(apart).max() < eps
+    assert found.size < 2 * alone.size < 1000  # in theory (1 + 3 eps)/(1 + eps) times
+    # Theorem 2: the eigenvalues of A^-1 A^I are within eps of 1. The features are the rows themselves.
+    ridge = 10.0 * np.eye(2)
+    root = np.linalg.inv(np.linalg.cholesky(ridge + X.T @ X))
+    kept = found.atoms.T @ (found.atoms * found.weights[:, None])
+    apart = np.abs(np.linalg.eigvalsh(root @ (ridge + kept) @ root.T) - 1.0).max()
+    assert 1e-3 < apart < eps
 
 
 @pytest.mark.parametrize("parts", [1, 7])
 def test_a_ridge_of_partitions_is_that_of_all_rows_and_goes_on_online(spark, tmp_path, parts):
-    X, y = points(4000)
-    rows = [(*x, t) for x, t in zip(X.tolist(), y.tolist(), strict=True)]
-    frame = spark.createDataFrame(rows, "a double, b double, y double").repartition(parts)
-    kernel, alpha, atoms = Gaussian(1.0), 1e-3, X[:40]
+    X, y = points(100_300)
+    old, new = slice(100_000), slice(100_000, None)
+    pd.DataFrame({"a": X[old, 0], "b": X[old, 1], "y": y[old]}).to_parquet(tmp_path / "rows.parquet")
+    frame = spark.read.parquet(str(tmp_path / "rows.parquet")).repartition(parts)
+    kernel, alpha = Gaussian(0.5), 1e-3
+    atoms = np.array([(a, b) for a in np.linspace(-2, 2, 6) for b in np.linspace(-2, 2, 6)])
     learner = fit_embedded(frame, kernel, columns=["a", "b"], target="y", atoms=atoms, regularization=alpha)
-    K, K_D = kernel.evaluate(X, atoms), kernel.gram(atoms)
-    L = np.linalg.cholesky(K_D)
-    Z = np.linalg.solve(L, K.T).T
-    stacked = np.vstack([np.sqrt(2.0) * Z, np.sqrt(alpha) * np.eye(40)])
-    u = np.linalg.lstsq(stacked, np.concatenate([np.sqrt(2.0) * y, np.zeros(40)]), rcond=None)[0]
-    assert np.abs(learner.predict(X) - Z @ u).max() < 1e-8 * np.ptp(y)
-    assert learner.rows_seen == 4000
+    L = np.linalg.cholesky(kernel.gram(atoms))
+    Z = np.linalg.solve(L, kernel.evaluate(X, atoms).T).T
+
+    def ridge(rows):
+        tall = np.vstack([np.sqrt(2.0) * Z[rows], np.sqrt(alpha) * np.eye(36)])
+        told = np.concatenate([np.sqrt(2.0) * y[rows], np.zeros(36)])
+        return Z[old] @ np.linalg.lstsq(tall, told, rcond=None)[0]
+
+    assert learner.rows_seen == 100_000
+    assert np.abs(learner.predict(X[old]) - ridge(old)).max() < 1e-8 * np.ptp(y)
     kons.save(learner, tmp_path / "ridge.kons")
     again = kons.load(tmp_path / "ridge.kons")
-    more, targets = points(4300)
-    again.advance(more[4000:], targets[4000:])
-    stacked = np.vstack([stacked, np.sqrt(2.0) * np.linalg.solve(L, kernel.evaluate(more[4000:], atoms).T).T])
-    told = np.concatenate([np.sqrt(2.0) * y, np.zeros(40), np.sqrt(2.0) * targets[4000:]])
-    u = np.linalg.lstsq(stacked, told, rcond=None)[0]
-    assert np.abs(again.predict(X) - Z @ u).max() < 1e-7 * np.ptp(y)
+    again.advance(X[new], y[new])
+    assert np.abs(again.predict(X[old]) - ridge(slice(None))).max() < 1e-8 * np.ptp(y)
 
 
 def test_what_cannot_be_is_refused_before_anything_runs(spark):

@@ -26,16 +26,19 @@ _loaded: dict[int, Any] = {}
 def score(frame: DataFrame, model: Any, *, columns: Sequence[str] | None = None) -> Column:
     """What a model predicts of each row, as a column.
 
-    ``frame.withColumn("prediction", score(frame, model))``. The model is sent to each worker once, and loaded there once. Rows are asked in Arrow's batches.
+    ``frame.withColumn("prediction", score(frame, model))``. The model is sent to each worker once, and
+    loaded there once; rows are asked in Arrow's batches. Labels come as text.
 
     Parameters
     ----------
+    frame:
+        The rows.
     model:
         A learner of kons, or the path of a ``.kons`` file.
     columns:
         The model's, in its order; all of the frame if it is not given.
     """
-    learner = load(model) if isinstance(model, (str, PathLike)) else model  # type: ignore[arg-type]
+    learner = load(model) if isinstance(model, (str, PathLike)) else model
     names = list(frame.columns if columns is None else columns)
     if missing := [name for name in names if name not in frame.columns]:
         raise ConfigurationError(
@@ -53,7 +56,7 @@ def score(frame: DataFrame, model: Any, *, columns: Sequence[str] | None = None)
             found = model.predict(given)
             yield pd.Series([str(label) for label in found] if labelled else found)
 
-    column = F.pandas_udf(predict, StringType() if labelled else DoubleType())  # type: ignore[call-overload]
+    column = F.pandas_udf(predict, StringType() if labelled else DoubleType())
     scored: Column = column(F.struct(*[F.col(f"`{name}`") for name in names]))
     return scored
 

@@ -95,8 +95,15 @@ def fit_embedded(
 
     Parameters
     ----------
+    frame, kernel, columns:
+        As of :func:`dictionary`.
+    target:
+        The column to predict: numbers.
     atoms:
-        Points (B, d), or a dictionary with ``atoms``, such as that of :func:`dictionary`.
+        Points (B, d), or a dictionary with ``atoms``, such as that of :func:`dictionary`. One that
+        lies in the span of those before it, to rounding, is left out.
+    regularization:
+        alpha.
     bound:
         Of the targets to come; twice the largest so far if not given.
     """
@@ -179,7 +186,7 @@ def _up_the_tree(
     """
 
     def of_partition(blocks: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        number = TaskContext.get().partitionId()  # type: ignore[union-attr]
+        number = TaskContext.get().partitionId()
         filled = (_sound(block.to_numpy(dtype=np.float64)) for block in blocks if len(block))
         first = next(filled, None)
         if first is not None:

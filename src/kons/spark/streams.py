@@ -71,6 +71,8 @@ def keyed(
 
     Parameters
     ----------
+    frame:
+        Rows, in a stream or at once.
     key:
         A column of text or whole numbers.
     target:
@@ -78,7 +80,9 @@ def keyed(
     order:
         What rows are sorted by: numbers, dates or times.
     learner:
-        ``"auto"`` is :class:`~kons.AutoKONS` with ``effort``; or any that :class:`~kons.Keyed` takes.
+        ``"auto"`` is :class:`~kons.AutoKONS`; or any that :class:`~kons.Keyed` takes.
+    effort:
+        Of ``"auto"``.
     buckets:
         64 if not given. Fixed for as long as a checkpoint lives.
     idle:
