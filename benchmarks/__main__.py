@@ -36,6 +36,7 @@ from benchmarks import (
     river_adapter,
     robust,
     row_orders,
+    serving,
     several_targets,
     sketched_replay,
     time_order,
@@ -86,6 +87,7 @@ BENCHMARKS = {
         forecasting,
         several_targets,
         river_adapter,
+        serving,
     )
 }
 
@@ -99,7 +101,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes; goals are not judged")
     parser.add_argument("--slow", action="store_true", help="also River's forests: some ms a row")
     parser.add_argument("--cache", type=Path, metavar="FILE", help="JSON that keeps the results of rivals")
-    parser.add_argument("--sets", nargs="+", default=(), metavar="NAME", help="only these, of tree_rivals")
+    parser.add_argument(
+        "--sets", nargs="+", default=(), metavar="NAME", help="only these, of tree_rivals or frontier"
+    )
     parser.add_argument("--capymoa", metavar="PYTHON", help="of an environment that has CapyMOA and Java 17")
     arguments = parser.parse_args()
     if arguments.data is not None and not arguments.data.is_dir():

@@ -11,6 +11,7 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.ticker import FormatStrFormatter
 
 from benchmarks.reporting import RESULTS
 from benchmarks.tradeoff_picture import STYLE
@@ -24,6 +25,8 @@ COLOURS = {
     "several spans": "#8a2be2",
 }
 COLUMNS = 2
+#: Where a name may stand beside its mark, in points, the best first; a negative x: it ends there.
+PLACES = ((4, 2), (4, -8), (-4, 2), (-4, -8), (4, 10), (-4, 10), (4, -16), (-4, -16), (4, 18), (4, -24))
 
 
 def draw(sets: dict[str, Any], file: Path) -> None:
@@ -49,15 +52,9 @@ def draw_set(axes: Axes, name: str, found: dict[str, Any]) -> None:
     learners = sorted(found["learners"], key=lambda each: each["microseconds"])
     for each in learners:
         axes.plot(each["microseconds"], min(each["loss"], worst), "o", color=COLOURS[each["family"]], ms=5)
-        best = each["name"] in found["frontier"]
-        axes.annotate(
-            each["name"],
-            (each["microseconds"], min(each["loss"], worst)),
-            textcoords="offset points",
-            xytext=(3, 3),
-            fontsize=7.5 if best else 5.5,
-            fontweight="bold" if best else "normal",
-        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.margins(x=0.15)
     front = [each for each in learners if each["name"] in found["frontier"]]
     axes.step(
         [each["microseconds"] for each in front],
@@ -70,12 +67,52 @@ def draw_set(axes: Axes, name: str, found: dict[str, Any]) -> None:
         if loss > worst:
             continue
         axes.axhline(loss, color="#999999", linestyle=":", linewidth=0.8)
-        axes.annotate(word, (1.0, loss), xycoords=("axes fraction", "data"), ha="right", fontsize=6.5)
-    axes.set_xscale("log")
+        axes.annotate(word, (0.995, loss), xycoords=("axes fraction", "data"), ha="right", fontsize=6.5)
+    name_marks(axes, learners, found["frontier"], worst)
     axes.set_title(f"{name}, {found['rows']:,} rows")
     axes.set_xlabel("microseconds a row")
     axes.set_ylabel("mean squared error" if found["task"] == "regression" else "error rate")
     axes.grid(alpha=0.25)
+    axes.yaxis.set_major_formatter(FormatStrFormatter("%.4g"))
+    axes.yaxis.set_minor_formatter(FormatStrFormatter("%.4g"))
+    axes.tick_params(axis="y", which="minor", labelsize=6.5)
+
+
+def name_marks(axes: Axes, learners: list[dict[str, Any]], frontier: list[str], worst: float) -> None:
+    """Names beside their marks, those of the frontier first and bold, each where no other stands."""
+    points_a_pixel = 72.0 / axes.figure.dpi
+    marks = [(each["microseconds"], min(each["loss"], worst)) for each in learners]
+    spots = axes.transData.transform(marks) * points_a_pixel
+    taken = [(x - 3.0, y - 3.0, x + 3.0, y + 3.0) for x, y in spots]
+    order = sorted(range(len(learners)), key=lambda i: learners[i]["name"] not in frontier)
+    for i in order:
+        name, bold = learners[i]["name"], learners[i]["name"] in frontier
+        size = 7.5 if bold else 6.0
+        width = 0.62 * size * len(name)
+
+        def box(dx: float, dy: float, at: Any = spots[i], width: float = width, size: float = size) -> Any:
+            left = at[0] + dx - (width if dx < 0 else 0.0)
+            return left, at[1] + dy, left + width, at[1] + dy + size
+
+        def crossed(place: tuple[int, int], own: int = i, box: Any = box) -> float:
+            a = box(*place)
+            return sum(
+                max(min(a[2], b[2]) - max(a[0], b[0]), 0.0) * max(min(a[3], b[3]) - max(a[1], b[1]), 0.0)
+                for j, b in enumerate(taken)
+                if j != own
+            )
+
+        dx, dy = min(PLACES, key=crossed)
+        taken.append(box(dx, dy))
+        axes.annotate(
+            name,
+            marks[i],
+            textcoords="offset points",
+            xytext=(dx, dy),
+            ha="right" if dx < 0 else "left",
+            fontsize=size,
+            fontweight="bold" if bold else "normal",
+        )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from benchmarks.reporting import Report, at_most
 from benchmarks.settings import Settings
 from benchmarks.subjects import warm_up
 from kons import AutoKONS, Keyed
-from kons.keyed import pack, unpack
+from kons.keyed.record import pack, unpack
 
 KEYS = (1, 100, 10_000)
 BLOCK = 1000

@@ -5,7 +5,8 @@ The protocol of the PROS-N-KONS paper: x and y scaled to [0, 1], Gaussian of ban
 1/2; a squared loss is the same in both units.
 
 And do the first-order methods of the same table reproduce, in their own units (y in [0, 1], no projection in
-the way)? The paper does not tell their step; a constant of 0.1 comes nearest on all four sets together.
+the way)? The paper does not tell their step; a constant of 0.1 comes nearest on all four sets together, and
+rows with a step of their own show that what is left of NOGD's differences is the step.
 
 NONS-ALD under its own protocol: y in [0, 1], bound 1, a tolerance of 25/T, A_0 = I; x in [-1, 1], but in
 [0, 1] on cpusmall, where the printed number of atoms is that of [0, 1]. And SkeGD's adversarial stream: 500
@@ -84,6 +85,8 @@ ADVERSARIAL: dict[Any, tuple[float, str] | None] = {
 }
 BANDWIDTHS, STEPS = (0.5, 1.0, 2.0, 4.0), (0.01, 0.1, 1.0)
 STEP, BUDGET, FAR = 0.1, 30, 10.0
+#: Where NOGD's printed figure lies between those of the steps: found by it, and so no reproduction of it.
+STEP_OF_SET = {"parkinson": 0.118, "cpusmall": 0.115, "cadata": 0.155, "casp": 0.08}
 protocol = partial(embedded, bandwidth=8.0, regularization=1.0, second_order="gradient")
 
 
@@ -133,14 +136,14 @@ def run(settings: Settings) -> Report:
 
 
 def first_order(settings: Settings) -> list[list[object]]:
-    """Rows of the table for FOGD and NOGD."""
+    """Rows of the table for FOGD and NOGD: at one step for all sets, and for NOGD at one for each."""
     rows: list[list[object]] = []
-    for algorithm, published in FIRST_ORDER.items():
-        for name, value in published.items():
+    for algorithm, step in (("FOGD", STEP), ("NOGD", STEP), ("NOGD", None)):
+        for name, value in FIRST_ORDER[algorithm].items():
             losses, seconds = [], []
             for seed in range(PERMUTATIONS):
                 for stream in reals([name], settings, seed)[0]:
-                    given: dict[str, Any] = {"bound": FAR, "step_size": STEP}
+                    given: dict[str, Any] = {"bound": FAR, "step_size": step or STEP_OF_SET[name]}
                     if algorithm == "FOGD":
                         learner = fogd(Gaussian(8.0), Squared(), dimension=2 * BUDGET, seed=seed, **given)
                     else:
@@ -152,7 +155,8 @@ def first_order(settings: Settings) -> list[list[object]]:
                 mean, spread = statistics.mean(losses), max(losses) - min(losses)
                 own = [f"{mean:.5f}", f"{spread:.5f}", BUDGET, statistics.median(seconds)]
                 difference = f"{mean - value:+.5f}"
-                rows.append([name, algorithm.lower(), *own, f"{value:.5f}", algorithm, difference, "-", "-"])
+                ours = algorithm.lower() + ("" if step else f", step {STEP_OF_SET[name]:g}")
+                rows.append([name, ours, *own, f"{value:.5f}", algorithm, difference, "-", "-"])
     return rows
 
 

@@ -11,8 +11,8 @@ class Settings:
     """Where the data are, whether small sizes will do, and whether slow learners are worth the wait.
 
     ``cache`` is a file that keeps what slow learners of others reached, None to play them each time; ``sets``
-    are those of ``tree_rivals`` that its benchmarks play, none for all; ``capymoa`` is the Python of an
-    environment that has CapyMOA, None to leave its forests out.
+    are those of ``tree_rivals`` or ``frontier`` that are played, none for all; ``capymoa`` is the Python of
+    an environment that has CapyMOA, None to leave its forests out.
     """
 
     folder: Path | None = None

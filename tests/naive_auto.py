@@ -243,11 +243,10 @@ class Pool:
         return np.where(np.arange(self.classes) < self.known_classes, logits, np.nan)
 
     def step_of(self, row):
-        name, form = "mean", 0.0
-        if self.leader is not None:
-            name = self.leader.spec.name
-            form = 0.5 * self.leader.fitted.inverse_form(self.columns_of([row], self.leader.fitted))
-        return Step(self.scores(row), name, 0.0, form, self.size)
+        columns = [MEAN, LAST, *(member.spec.name for member in self.members)]
+        G = np.array([row.forecasts[column] for column in columns]).T - row.centre
+        name = "mean" if self.leader is None else self.leader.spec.name
+        return Step(self.scores(row), name, 0.0, 0.5 * self.stacking.inverse_form(G), self.size)
 
     def learn(self, row):
         """A target becomes known."""
@@ -410,6 +409,8 @@ class Pool:
             memory = member.spec.memory if isinstance(member.fitted, Ridge) else 0
             if memory and self.rows in self.schedule[f"new atoms, memory {memory}"]:
                 self.fit(member, self.usable(self.last(3 * memory // 2)), self.max_atoms)
+            if isinstance(member.fitted, Neighbours) and not member.spec.memory:
+                self.search_on(member)
         self.due = self.due if self.rows < self.due else 0
         self.fit_recalled()
         if self.rows in self.schedule["recall"]:
@@ -418,6 +419,21 @@ class Pool:
         begun = [member for member in self.members if member.fitted is not None]
         largest = max((weights[member] for member in begun), default=0.0)
         self.leader = next((member for member in begun if weights[member] >= largest - TIE), None)
+
+    def search_on(self, member):
+        """Further steps of neighbours' search, every 512 rows behind a fit, as long as all rows are kept."""
+        number = self.specs.index(member.spec)
+        turns = {128 * (1 + number // 2) + 512 * k for k in range(100)} - set(fitted_at(number))
+        rows = self.usable(self.sampled())
+        if self.rows <= SETTLED or self.rows not in turns or len(self.sampled()) < self.rows:
+            return
+        if self.rarity > 1.0 or not rows:
+            return
+        random = np.random.default_rng([self.seed, self.rows, self.members.index(member)])
+        old, Y = member.fitted, self.outputs_of(rows)
+        seen = self.columns(rows, member.spec.lags, old.view.flags, old.view.features)
+        weights = np.array([row.weight for row in rows])
+        member.fitted = Neighbours(member.spec, {old.name: old.view}, seen, Y, weights, random, None, old)
 
     def exchangeable(self):
         """Whether rows come in no order: experts with a memory were pruned."""
@@ -590,13 +606,15 @@ class Pool:
         if spec.kernel == "neighbours":
             other = self.views.get(self.key(spec._replace(other=True)))
             known = other is not None and (other.flags, other.features) == (view.flags, view.features)
-            views, settings = [view, other] if known else [view], None
+            views, settings = {self.key(spec)[1]: view}, None
+            if known:
+                views[self.key(spec._replace(other=True))[1]] = other
             for each in self.members if spec.memory else ():  # what was found for all rows
                 kind = each.spec.kernel, each.spec.lags, each.spec.memory
                 if kind == (spec.kernel, spec.lags, 0) and each.fitted:
-                    settings = each.fitted.view, each.fitted.alpha
-                    seen = self.columns(rows, spec.lags, settings[0].flags, settings[0].features)
-            member.fitted = Neighbours(spec, views, seen, Y, weights, random, settings)
+                    settings = each.fitted.name, each.fitted.view, each.fitted.alpha
+                    seen = self.columns(rows, spec.lags, settings[1].flags, settings[1].features)
+            member.fitted = Neighbours(spec, views, seen, Y, weights, random, settings, member.fitted)
             return
         U, most = view.coordinates(seen), max_atoms // 2 if spec.memory else max_atoms
         newest = random.permutation(min(len(U), max(spec.memory, most)) if spec.memory else len(U))
@@ -725,7 +743,7 @@ class NaiveAuto:
         """Predict a row, then learn the one that becomes known after it."""
         row, result = self.ask(x)
         row.y, row.weight = float(y), float(weight)
-        result = result._replace(slope=self.slope(row, result.leader))
+        result = result._replace(slope=self.slope(row))
         if len(self.pending) > self.delay:
             self.tell(self.pending[0])
         return result
@@ -750,10 +768,9 @@ class NaiveAuto:
             for other in self.pending:
                 self.pool.predict(other)
 
-    def slope(self, row, leader):
+    def slope(self, row):
         output = int(row.y) if self.classes else 0
-        forecast = row.forecasts[MEAN if leader == "mean" else leader][output]
-        return 2.0 * row.weight * (forecast - self.pool.outputs_of([row])[0, output])
+        return 2.0 * row.weight * (row.stacked[output] - self.pool.outputs_of([row])[0, output])
 
     def last_targets(self):
         if not self.told:

@@ -34,10 +34,12 @@ UNSEEN, FIRST_SEEN, STEADY_CONSTANT = -1e6, -4.0, 30.0
 NEAREST, MOST_NEIGHBOURS, MOST_COLUMNS = 32, 16384, 32
 # The oldest go when so many have come.
 LATEST, PART_OF_ALL = 1024, 4
-# Their search: the power of relevances and the regularization, in units of the median distance, at first, by
-# which steps and how far; rows that are left out, among how many, and what is better.
-FIRST, STEPS, ENDS = (1.0, 0.1 / 3.16), (1.41, 3.16), ((0.5, 2.9), (1e-4, 10.0))
-LEFT_OUT, AMONG, ENOUGH, BETTER = (128, 192), 2048, 512, 0.999
+# Their search: the regularization at first, in units of the median distance; rows that it starts with,
+# with fewer than so many and with more; rows of a step, how many steps, the spread of the prior, the most.
+# Up to how many columns and numbers, and what is better.
+FIRST_ALPHA, LEFT_OUT, AMONG = 0.1 / 3.16, (128, 192), 2048
+OF_A_STEP, STEPS, SPREAD, FARTHEST_STEP, NO_ERROR, WHOLE = 256, 4, 0.5, 1.0, 1e-3, 256.0
+ENOUGH, MOST_SCALED, MOST_LEFT, BETTER = 512, 128, 5120, 0.999  # labels of fewer rows are not searched
 # Where the first is hardly nearer than the next one, all as far away count alike.
 ALIKE = 63.0 / 64.0
 
@@ -313,11 +315,6 @@ class Ridge:
     def end_chunk(self, refit):
         self.begin_chunk(fit=refit or self.live)
 
-    def inverse_form(self, row):
-        """k^T A^-1 k with A at the start of the chunk."""
-        k = self.features(row)[0]
-        return k @ np.linalg.solve(self.at_start, k)
-
 
 class Logistic(Ridge):
     """One against the rest: theta + A^-1 sum w k (y - p) over the rows since the last fit.
@@ -380,12 +377,15 @@ class Logistic(Ridge):
         self.chunk = []
 
 
-def kriging(asked, points, Y, weights, alpha, left_out=None):
+def kriging(asked, points, Y, weights, alpha, left_out=None, slopes=None):
     """Predictions by the rows nearest to each, with an error of variance alpha/weight on top of -|x - x'|.
 
     ::
 
         sum_j (-|x_i - x_j| + [i = j] alpha/w_i) a_j + m = -|x - x_i|,    sum_i a_i = 1,   f(x) = sum a_i y_i
+
+    Fills in ``slopes``: what becomes of f where all of this changes with the logarithm of a column's scale,
+    and with that of alpha.
     """
     asked, points = asked.astype(np.float64), points.astype(np.float64)
     D = np.abs(asked[:, None] - points).sum(axis=2)
@@ -402,60 +402,88 @@ def kriging(asked, points, Y, weights, alpha, left_out=None):
             continue
         near = near[distances[near] < end]
         w, size = weights[near] * (1.0 - distances[near] / end), len(near)
-        system = np.ones((size + 1, size + 1))
+        system, right = np.ones((size + 1, size + 1)), np.r_[-distances[near], 1.0]
         system[:size, :size] = -np.abs(points[near, None] - points[near]).sum(axis=2) + np.diag(alpha / w)
         system[size, size] = 0.0
-        predictions[i] = np.linalg.solve(system, np.r_[-distances[near], 1.0])[:size] @ Y[near]
+        solution = np.linalg.solve(system, right)
+        predictions[i] = solution[:size] @ Y[near]
+        for c in range(points.shape[1] + 1 if slopes is not None else 0):
+            change, of_right = np.zeros(system.shape), np.zeros(len(right))
+            of_noise = alpha / w
+            if c < points.shape[1]:
+                column, apart = points[near, c], np.abs(asked[i, c] - points[near, c])
+                of_end = np.abs(asked[i, c] - points[latest_first[i, NEAREST], c])
+                of_w = weights[near] * (distances[near] * of_end / end - apart) / end
+                change[:size, :size], of_noise = -np.abs(column[:, None] - column), -alpha / w**2 * of_w
+                of_right[:size] = -apart
+            change[:size, :size] += np.diag(of_noise)
+            slopes[i, :, c] = np.linalg.solve(system, of_right - change @ solution)[:size] @ Y[near]
     return predictions
 
 
 class Neighbours:
     """Rows in single precision, in the scaling in which the nearest of them know most of the others."""
 
-    def __init__(self, spec, views, rows, Y, weights, random, settings=None):
+    def __init__(self, spec, views, rows, Y, weights, random, settings=None, before=None):
+        """In one of several views by name, from other settings before; or in given settings."""
         self.spec, self.atoms, self.kept, self.late, self.chunk, self.stacked = spec, (), [], [], [], None
-        self.view, self.alpha = settings or self.search(views, rows, Y, weights, random)
+        self.name, self.view, self.alpha = settings or self.search(views, rows, Y, weights, random, before)
         self.most = spec.memory or MOST_NEIGHBOURS
         for row, y, weight in zip(rows, Y, weights, strict=True):
             self.learn(row[None], y[None], weight)
         self.end_chunk(False)
 
-    def search(self, views, rows, Y, weights, random):
-        last = slice(max(len(Y) - AMONG, 0), None)
-        places = np.sort(random.permutation(len(Y[last]))[: LEFT_OUT[len(Y) >= AMONG]])
-        sizes = np.linalg.norm(views[0].metric, axis=1)
-        sizes = sizes / sizes.max()
+    def search(self, views, rows, Y, weights, random, before):
+        columns, main = len(next(iter(views.values())).metric), next(iter(views.values()))
+        last = slice(max(len(Y) - MOST_LEFT * MOST_COLUMNS // max(columns, MOST_COLUMNS), 0), None)
+        enough, rows, Y, weights = len(Y) >= ENOUGH or Y.shape[1] == 1, rows[last], Y[last], weights[last]
+        scaled = {name: view.scale(rows) for name, view in views.items()}
+        places = np.sort(random.permutation(len(Y))[: LEFT_OUT[len(Y) >= AMONG]])
 
-        def view_and_alpha(which, power, ratio):
-            view = replace(views[which], metric=np.diag(sizes**power))
-            points = view.coordinates(rows[last])
+        def first_alpha(name, sizes):
+            points = scaled[name] * sizes
             apart = np.abs(points[places] - points[np.roll(places, len(places) // 2)]).sum(axis=1)
             if np.sort(apart)[len(apart) // 2] == 0.0:
                 apart = apart[apart > 0.0]
-            return view, ratio * np.sort(apart)[len(apart) // 2]
+            return FIRST_ALPHA * np.sort(apart)[len(apart) // 2]
 
-        def error(*setting):
-            view, alpha = view_and_alpha(*setting)
-            points = view.coordinates(rows[last]).astype(np.float32)
-            errors = kriging(points[places], points, Y[last], weights[last], alpha, places) - Y[last][places]
-            return weights[last][places] @ np.sum(errors**2, axis=1) ** 0.75
+        def errors(name, sizes, alpha, places, slopes=None):
+            points = (scaled[name] * sizes).astype(np.float32)
+            return kriging(points[places], points, Y, weights, alpha, places, slopes) - Y[places]
 
-        rounding = 1e-9 * weights[last][places] @ np.sum(Y[last][places] ** 2, axis=1) ** 0.75
-        errors = [error(which, *FIRST) for which in range(len(views))]
-        best = [int(len(views) == 2 and errors[1] < BETTER * errors[0] - rounding), *FIRST]
-        smallest = errors[best[0]]
-        searched = list(zip(STEPS, ENDS, strict=True)) if len(Y) >= ENOUGH else []
-        for axis, (step, (least, largest)) in enumerate(searched, start=1):
-            for factor in (1.0 / step, step):
-                start = best
-                while least <= best[axis] * factor <= largest:
-                    other = [*best[:axis], best[axis] * factor, *best[axis + 1 :]]
-                    if not (tried := error(*other)) < BETTER * smallest - rounding:
-                        break
-                    best, smallest = other, tried
-                if best is not start:
-                    break
-        return view_and_alpha(*best)
+        def loss(start):
+            return weights[places] @ np.sum(errors(*start, places) ** 2, axis=1) ** 0.75
+
+        sizes = np.linalg.norm(main.metric, axis=1)
+        sizes = sizes / sizes.max()
+        starts = [(name, sizes, first_alpha(name, sizes)) for name in views]
+        if before is not None and before.name in views:
+            old = before.view
+            if (old.flags, old.features) == (main.flags, main.features):
+                starts.append((before.name, np.diag(old.metric), before.alpha))
+                if main is old:  # it goes on
+                    del starts[0]
+        rounding = 1e-9 * weights[places] @ np.sum(Y[places] ** 2, axis=1) ** 0.75
+        best = starts[0]
+        for start in starts[1:]:
+            if loss(start) < BETTER * loss(best) - rounding:
+                best = start
+        deviations = Y - weights @ Y / weights.sum()
+        least = NO_ERROR * np.sqrt(np.mean(np.sum(deviations**2, axis=1)))
+        for _ in range(STEPS if enough and columns <= MOST_SCALED and least > 0.0 else 0):
+            (name, sizes, alpha), some = best, np.sort(random.permutation(len(Y))[:OF_A_STEP])
+            slopes = np.zeros((len(some), Y.shape[1], columns + 1))
+            E = errors(name, sizes, alpha, some, slopes)
+            V = weights[some] / np.sqrt(np.maximum(np.sqrt(np.sum(E**2, axis=1)), least))
+            noise = np.mean(V * np.sum(E**2, axis=1)) + np.mean(V) * least**2
+            A, b = noise / SPREAD**2 * np.eye(columns + 1), np.zeros(columns + 1)
+            for v, e, J in zip(V, E, slopes, strict=True):
+                A, b = A + v * J.T @ J, b - v * J.T @ e
+            change = np.clip(np.linalg.solve(A, b), -FARTHEST_STEP, FARTHEST_STEP)
+            factors = np.exp(np.rint(WHOLE * change) / WHOLE)
+            best = name, sizes * factors[:-1], alpha * factors[-1]
+        name, sizes, alpha = best
+        return name, replace(views[name], metric=np.diag(sizes)), alpha
 
     def points(self, rows):
         return self.view.coordinates(rows).astype(np.float32)
@@ -478,9 +506,6 @@ class Neighbours:
         self.late, self.chunk = self.late + self.chunk[-most:], []
         if len(self.late) >= min(most // PART_OF_ALL, LATEST):
             self.kept, self.late = (self.kept + self.late)[-most:], []
-
-    def inverse_form(self, row):
-        return 0.0
 
 
 # ---- stacking
@@ -523,6 +548,12 @@ class Stacking:
             weights[rest] += np.linalg.solve(A[np.ix_(rest, rest)], A[np.ix_(rest, gone)] @ weights[gone])
             weights[absent] = 0.0
         return weights
+
+    def inverse_form(self, G):
+        """Of a row, over all its outputs."""
+        free = np.isfinite(self.prior)
+        A = self.matrix()[np.ix_(free, free)]
+        return float(np.sum(G[:, free].T * np.linalg.solve(A, G[:, free].T))) if free.any() else 0.0
 
     def learn(self, G, t, weight, wild):
         """All outputs of a row; squared errors beyond ``wild``, of one output only, weigh less."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         KORS,
         AutoKONS,
         Classifier,
-        DualGradient,
         EmbeddedKONS,
         FeatureLearner,
         FunctionalGradient,
@@ -44,7 +43,6 @@ __all__ = [
     "KORS",
     "AutoKONS",
     "Classifier",
-    "DualGradient",
     "EmbeddedKONS",
     "FeatureLearner",
     "Forecaster",
@@ -77,7 +75,7 @@ _HOMES = {
     "forecasting": "Forecaster",
     "keyed": "Keyed",
     "kernels": "Gaussian Laplace Linear Matern Polynomial RationalQuadratic",
-    "learners": "KONS KORS AutoKONS Classifier DualGradient EmbeddedKONS FeatureLearner FunctionalGradient "
+    "learners": "KONS KORS AutoKONS Classifier EmbeddedKONS FeatureLearner FunctionalGradient "
     "Scaled SketchedKONS SlidingWindow Trace",
     "losses": "Hinge Logistic Squared SquaredHinge",
     "theory": "certify",

@@ -21,30 +21,30 @@ class Budget:
 
     Parameters
     ----------
-    points:
+    max_points:
         The most that are kept.
     when_full:
         Who goes: ``"oldest"``; ``"shrink"``, the oldest, once f is shrunk as far as its removal asks (the
         Forgetron, whose steps are 1); ``"random"``, any of those before the new one; ``"unbiased"``, the
         same, the others scaled by B/(B - 1) so that f stays what it is on average; ``"smallest"``, the one
         with the least norm; ``"project"``, the same, projected on the others, at O(B^3); ``"features"``, the
-        same, going over into random features (:class:`kons.DualGradient`).
+        same, going over into random features (the ``dimension`` of :class:`kons.FunctionalGradient`).
     largest:
         What coefficients are clipped to under ``"unbiased"``, which else grow without bound.
 
     Not where the past matters and there is room: who goes takes with it what it knew, but for ``"project"``.
 
     >>> Budget(50)
-    Budget(points=50, when_full='oldest', largest=inf)
+    Budget(max_points=50, when_full='oldest', largest=inf)
     """
 
-    points: int = 100
+    max_points: int = 100
     when_full: Literal["oldest", "shrink", "random", "unbiased", "smallest", "project", "features"] = "oldest"
     largest: float = math.inf
 
     def __post_init__(self) -> None:
-        points = require_integer(self.points, "points", at_least=1, at_most=MOST_POINTS)
-        object.__setattr__(self, "points", points)
+        points = require_integer(self.max_points, "max_points", at_least=1, at_most=MOST_POINTS)
+        object.__setattr__(self, "max_points", points)
         require_word(self.when_full, "when_full", WHEN_FULL)
         if self.largest != math.inf:
             object.__setattr__(self, "largest", require_number(self.largest, "largest", above=0.0))

@@ -47,7 +47,8 @@ SUBJECTS = {
 
 # These are learners of contracts.learners under another name, or differ from one in a parameter.
 TWICE = {
-    *("recipe skegd", "recipe sketched_ons", "recipe fastfood", "recipe adam"),
+    *("recipe skegd", "recipe sketched_ons", "recipe fastfood", "recipe adam", "recipe nogd"),
+    *("recipe rbp", "recipe perceptron"),  # bogd removes at random, too; the other perceptron has a curvature
     *("recipe kons", "recipe sketched", "recipe ridge", "recipe embedded", "SketchedKONS, floor 1"),
     *("recipe nons_ald", "recipe con_kons", "recipe b_kons", "Classifier, closed", "for_task, regression"),
     *("recipe pkawv", "KORS, theory", "for_task, classification", "Classifier"),

@@ -8,15 +8,15 @@ import pytest
 DEFAULTS = {
     "kons": """
         AutoKONS: delay=0, seed=0
-        DualGradient: bound=1.0, decay=0.0, max_points=100, dimension=400, seed=0
         EmbeddedKONS: bound=1.0, regularization=1.0, max_atoms=200, forward=False, forgetting=1.0, seed=0
         FeatureLearner: bound=1.0, dimension=400, max_atoms=100, tolerance=0.0001, regularization=1.0, \
 power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
         Forecaster: level=0.9, seed=0
-        FunctionalGradient: bound=1.0, decay=0.0, seed=0
+        FunctionalGradient: bound=1.0, decay=0.0, dimension=400, seed=0
         Gaussian: bandwidth=1.0
         KONS: bound=1.0, regularization=1.0, forward=False
         KORS: regularization=1.0, seed=0
+        Keyed: live=256, largest=16777216
         Laplace: bandwidth=1.0
         Matern: bandwidth=1.0, smoothness=1.5
         Polynomial: degree=2, offset=1.0
@@ -29,7 +29,7 @@ power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
         evaluate: delay=0, window=1000, baselines=True, intervals=0.9, pauses=False, trace=False
     """,
     "kons.policies": """
-        Budget: points=100, largest=inf
+        Budget: max_points=100, largest=inf
         Dependence: tolerance=0.0001
         Leverage: oversampling=1.0, distortion=0.5, floor=0.0, failure=0.1
     """,
@@ -40,9 +40,10 @@ power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
         Recipe: in_raw_units=False, hessian=False, exact=False, growth=0
         adagrad: bound=1.0, regularization=1e-08
         adam: bound=1.0, step_size=0.001, momentum=0.9, discount=0.999, regularization=1e-08
-        aogd_ald: bound=1.0, radius=10.0, tolerance=0.001, max_atoms=10**9, regularization=1e-08
+        aogd_ald: bound=1.0, tolerance=0.001, max_atoms=10**9, regularization=1.0
         b_kons: max_atoms=100
         bogd: bound=1.0, step_size=0.2, decay=0.01, max_points=100, largest=1.0, seed=0
+        dual_sgd: bound=1.0, decay=0.0, max_points=100, dimension=400, seed=0
         fogd: bound=1.0, dimension=400, seed=0
         for_task: seed=0
         forgetron: bound=1000000.0, max_points=100

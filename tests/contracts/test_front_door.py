@@ -85,9 +85,9 @@ def test_every_public_function_and_method_says_what_it_does(path):
 
 
 def test_the_front_names_come_from_the_public_paths():
-    from kons import evaluation, files, forecasting, kernels, learners, losses, theory
+    from kons import evaluation, files, forecasting, kernels, keyed, learners, losses, theory
 
-    public = (evaluation, files, forecasting, kernels, learners, losses, theory)
+    public = (evaluation, files, forecasting, kernels, keyed, learners, losses, theory)
     for name in kons.__all__:
         homes = [home for home in public if name in home.__all__]
         assert len(homes) == 1, name

@@ -20,9 +20,10 @@ from pages import DOCS, ROOT
 import effort
 from kons import errors
 from kons.report import drawing
+from serve.running import Running
 
 # Languages of blocks that are not code of ours.
-NOT_CODE = {"bibtex", "math", "{toctree}"}
+NOT_CODE = {"bibtex", "dockerfile", "ini", "math", "{toctree}"}
 API = DOCS / "api"
 # One report of a real run is drawn in full, by the first block of its page; what is in it: tests/report.
 DRAWN = ("report", pages.blocks(DOCS / "report.md")[0].line)
@@ -57,13 +58,22 @@ def shortened(block):
     return block._replace(code="\n".join(lines))
 
 
+@pytest.fixture
+def service(tmp_path, monkeypatch):
+    with Running(tmp_path / "houses", "--target", "price", "--task", "regression") as running:
+        monkeypatch.setenv("KONS_URL", running.url)
+        yield
+
+
 @pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
 @pytest.mark.parametrize("page", pages.pages(), ids=lambda page: page.stem)
-def test_every_block_of_a_page_runs(page, folder, caplog, monkeypatch):
+def test_every_block_of_a_page_runs(page, folder, caplog, monkeypatch, request):
     caplog.set_level(logging.CRITICAL, logger="kons")
     # A module of its own: what a page defines can then be pickled, as in a script.
     module = types.ModuleType("a_page")
     monkeypatch.setitem(sys.modules, "a_page", module)
+    if page.stem == "serving":  # its client asks a service
+        request.getfixturevalue("service")
     for block in pages.blocks(page):
         where = f"{page.name}, line {block.line}"
         assert block.language in {"python", "sh", *NOT_CODE}, f"{where}: what is {block.language!r}?"

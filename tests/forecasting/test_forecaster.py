@@ -10,8 +10,8 @@ from contracts.learners import assert_identical
 from kons.errors import ConfigurationError, InputError
 from kons.files import from_bytes, to_bytes
 from kons.forecasting import Forecaster
-from kons.forecasting.features import same_place
-from kons.forecasting.grid import Grid, Incoming, Y
+from kons.forecasting.features import Asked, alike, members, same_place
+from kons.forecasting.grid import BASES, Grid, Incoming, Y
 
 H, ROWS = 6, 420
 rng = np.random.default_rng(0)
@@ -77,7 +77,8 @@ def test_nothing_is_known_before_it_happened(whole):
     other[turn:] += 50.0
     found = advance(make(), HOURS, other)
     before = whole[1][0] - whole[1][0][0] < turn
-    np.testing.assert_array_equal(found[1][before], whole[1][1][before])
+    for part in (1, 3, 4):  # predictions and the ends of their intervals
+        np.testing.assert_array_equal(found[part][before], whole[1][part][before])
     assert not np.allclose(found[1][~before], whole[1][1][~before])
 
 
@@ -188,10 +189,65 @@ def test_no_such_column():
 
 
 def test_the_same_place_in_earlier_seasons():
-    grid = Grid()
+    grid = Grid(1)
     grid.begin({})
     values = np.array([1.0, np.nan, 3.0, 5.0, 7.0, np.nan])
     grid.append(Incoming(np.arange(6), np.column_stack([values, values])))
     found = same_place(grid, np.array([6, 7, 8]), [2, 4])
     np.testing.assert_array_equal(found, [5.0, 5.0, 7.0])
     np.testing.assert_array_equal(grid.means(Y, np.array([2, 5]), 3), [2.0, 6.0])
+
+
+def test_days_of_the_same_kind():
+    """Twice-daily rows; the naive twin walks back day by day, over weekends and a holiday."""
+    asked = Asked(2, (2, 14), ("holiday",), "when", 12 * 3_600_000_000)
+    assert (asked.day, asked.looks) == (2, [2, 1, 2])
+    grid, days = Grid(len(asked.looks)), np.arange(40)
+    grid.begin({"holiday": "number"})
+    off = np.isin((days + 4) % 7, [0, 6]) | (days == 31)  # day 0 is a Thursday
+    values = rng.normal(size=80)
+    values[rng.integers(80, size=6)] = np.nan
+    bases = np.full((80, len(asked.looks)), np.nan)
+    holiday = np.where(np.repeat(days, 2) == 31, 1.0, 0.0)
+    grid.append(Incoming(np.arange(80), np.column_stack([values, bases, holiday])))
+    steps = np.arange(40, 80)
+    expected = []
+    for step in steps:
+        found = []
+        for back in range(1, 15):
+            other = step - 2 * back
+            if off[other // 2] == off[step // 2] and not np.isnan(values[other]) and len(found) < 4:
+                found.append(values[other])
+        expected.append(np.mean(found))
+    np.testing.assert_allclose(alike(grid, steps, asked, 2), expected)
+
+
+def test_a_base_says_nothing_of_steps_beyond_its_lead():
+    asked = Asked(5, (7,), (), None, 1)
+    assert asked.looks == [5, 2, 1, 5]
+    grid = Grid(len(asked.looks))
+    grid.begin({})
+    grid.append(Incoming(np.arange(60), rng.normal(size=(60, 5))))
+    found, origin = members(grid, np.array([50]), asked)[0], 50
+    for h in range(1, 6):
+        for place, lead in enumerate(asked.looks):
+            said = grid.at(BASES + place, np.array([origin + h]))[0]
+            assert np.isnan(found[h - 1, place]) if h > lead else found[h - 1, place] == said
+
+
+def test_intervals_are_as_wide_as_the_hour_and_hold_at_each_horizon():
+    """Quiet nights, and days whose noise nobody knows before."""
+    hours = np.arange(24 * 40)
+    noisy = hours % 24 >= 12
+    values = 50.0 + 5.0 * noisy + np.where(noisy, 5.0, 0.5) * rng.normal(size=len(hours))
+    model = Forecaster(4, time="when", step="1h", effort="tiny")
+    found = model.advance([{"when": START + np.timedelta64(int(i), "h")} for i in hours], values)
+    late = slice(400, None)
+    at = found.origin[late] - found.origin[0]
+    inside = ((found.lower <= found.target) & (found.target <= found.upper))[late]
+    # 550 rows, alike in groups of some 4: deviations of .025
+    assert (abs(inside.mean(axis=0) - 0.9) < 0.05).all()
+    width = (found.upper - found.lower)[late]
+    for h in range(1, 5):
+        day = (at + h) % 24 >= 12
+        assert width[day, h - 1].mean() > 3.0 * width[~day, h - 1].mean()

@@ -6,7 +6,8 @@ import pytest
 import kons
 from kons import AutoKONS, EmbeddedKONS, Gaussian, Keyed, Squared
 from kons.errors import ConfigurationError, FileError, InputError, KonsError
-from kons.keyed import Folder, pack, unpack
+from kons.keyed.record import pack, unpack
+from kons.keyed.store import Folder
 
 
 def stream(rows, keys, seed=0):

@@ -14,8 +14,10 @@ from contracts.learners import assert_identical
 from kons.errors import ConfigurationError, FileError, InputError, TargetError
 from kons.kernels import Gaussian, Linear, Matern
 from kons.learners.auto import AutoKONS
-from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT
 from kons.learners.auto.spec import STEADY
+
+# Of one target, in a stored row: from its end.
+TARGET_AT, WEIGHT_AT = -4, -3
 
 ROWS = 530  # past the decision at 512
 
@@ -329,7 +331,7 @@ def test_a_forged_state_of_waiting_rows_is_refused():
 
 def forgeries(target):
     """Every way of changing one number or entry of a state that would lead outside an array."""
-    yield lambda d: d["pending"]["records"]["rows"].__setitem__((0, TARGET_AT - OWN), 9.0)
+    yield lambda d: d["pending"]["records"]["rows"].__setitem__((0, TARGET_AT), 9.0)
     yield lambda d: d["pending"]["records"]["numbers"].__setitem__(0, 0.5)
     yield lambda d: d["pending"].__setitem__("asked", 3)
     yield lambda d: d.__setitem__("withheld", d["withheld"] + 1.0)
@@ -341,10 +343,10 @@ def forgeries(target):
 
 
 def forged_ensembles(ensemble):
-    yield lambda e: e["reservoir"]["kept"].__setitem__((3, TARGET_AT - OWN), 7.0)
+    yield lambda e: e["reservoir"]["kept"].__setitem__((3, TARGET_AT), 7.0)
     yield lambda e: e["reservoir"]["times"].__setitem__(3, 4.0)
-    yield lambda e: e["reservoir"]["last"].__setitem__((1, TARGET_AT - OWN), 0.5)
-    yield lambda e: e["reservoir"]["last"].__setitem__((1, WEIGHT_AT - OWN), -1.0)
+    yield lambda e: e["reservoir"]["last"].__setitem__((1, TARGET_AT), 0.5)
+    yield lambda e: e["reservoir"]["last"].__setitem__((1, WEIGHT_AT), -1.0)
     yield lambda e: e.__setitem__("rows", e["rows"] - 1)
     yield lambda e: e.__setitem__("known_classes", 9)
     yield lambda e: e.__setitem__("layout", 99)

@@ -8,7 +8,8 @@ from kons.errors import FileError
 from kons.kernels import Laplace
 from kons.learners.auto.feature_map import FeatureMap, Fixed, half_median_distance
 from kons.learners.auto.metric_learning import fit_span
-from kons.learners.auto.neighbours import NEAREST, Neighbours, fit_neighbours
+from kons.learners.auto.neighbour_metric import Setting, fit_neighbours
+from kons.learners.auto.neighbours import NEAREST, Neighbours
 from kons.scaling import RobustScaling
 from kons.stored import Stored
 
@@ -80,57 +81,88 @@ def steps_along_a_column():
     return X, np.floor(4.0 * X[:, :1]) + 0.3 * random.normal(size=(700, 1)), np.ones(700)
 
 
-def error_of(U, Y, regularization, places):
-    expert = Neighbours(U.shape[1], 1, 1000, regularization)
-    expert.append(U, Y, np.ones(len(U)))
-    return expert.leave_one_out(places)
+def fitted(candidates, sizes, alpha=None, rows=700, before=None):
+    _, Y, ones = (part[:rows] for part in steps_along_a_column())
+    random, given = np.random.default_rng(0), [each[:rows] for each in candidates]
+    return fit_neighbours(given, np.array(sizes), Y, ones, 1000, alpha, random, before=before)
 
 
 def test_of_several_scalings_the_one_is_taken_in_which_the_nearest_rows_know_most():
-    X, Y, ones = steps_along_a_column()
-    useless, useful = X * [0.1, 1.0], X * [1.0, 0.1]
+    X, _, _ = steps_along_a_column()
+    useless, useful = X * [0.01, 1.0], X
     for candidates, chosen in ([useless, useful], 1), ([useful, useless], 0):
-        which, power, expert = fit_neighbours(
-            candidates, np.ones(2), Y, ones, 1000, None, np.random.default_rng(0)
-        )
-        assert (which, power) == (chosen, 1.0)
-        places = np.sort(np.random.default_rng(0).permutation(700)[:128])
-        tried = [
-            error_of(useful, Y, factor * expert.regularization, places) for factor in (1.0 / 3.16, 1.0, 3.16)
-        ]
-        assert tried[1] == min(tried)
-        given, double = (
-            fit_neighbours(candidates, np.ones(2), Y, ones, 1000, alpha, np.random.default_rng(0))[2]
-            for alpha in (0.5, 1.0)
-        )
-        assert double.regularization == 2.0 * given.regularization
+        setting, expert = fitted(candidates, [1.0, 1.0])
+        assert setting.scaling == chosen
+        np.testing.assert_allclose(expert.points[:9], useful[:9] * setting.sizes, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("sizes", "more"), [([1.0, 0.5], True), ([0.01, 1.0], False)])
-def test_relevances_count_more_where_the_less_relevant_column_is_of_no_use(sizes, more):
+@pytest.mark.parametrize("sizes", [[1.0, 1.0], [0.1, 1.0]])
+def test_columns_count_less_that_tell_less(sizes):
+    X, Y, _ = steps_along_a_column()
+    found, _ = fitted([X], sizes)
+    assert found.sizes[1] / found.sizes[0] < 0.4 * sizes[1] / sizes[0]
+
+    def error(size, alpha):
+        expert = Neighbours(2, 1, 10_000, alpha)
+        expert.append(X * size, Y, np.ones(700))
+        return np.sum(np.abs(expert.left_out(np.arange(700), False)[0]) ** 1.5)
+
+    assert error(found.sizes, found.regularization) < 0.95 * error(sizes, 0.03)
+
+
+def wide(sizes):
+    """So many columns that only where a search starts is chosen."""
+    return [np.hstack([steps_along_a_column()[0], np.zeros((700, 127))])], [*sizes, *np.ones(127)]
+
+
+def test_a_search_starts_from_the_one_before_where_that_is_better():
+    before = Setting(0, np.array(wide([1.0, 0.1])[1]), 0.03)
+    for sizes, better in ([0.01, 1.0], True), ([1.0, 0.05], False):
+        found, _ = fitted(*wide(sizes), before=before if better else before._replace(sizes=np.ones(129)))
+        assert found.sizes.tolist() == wide([1.0, 0.1] if better else sizes)[1]
+
+
+def test_a_given_regularization_stays_in_units_of_distance():
+    single, double = (fitted(*wide([1.0, 1.0]), alpha)[1].regularization for alpha in (0.5, 1.0))
+    assert double == 2.0 * single
+    X = steps_along_a_column()[0]
+    setting, _ = fitted([X], [1.0, 1.0], 0.5)
+    apart = np.abs(X[:, None] - X) @ setting.sizes
+    assert setting.regularization == pytest.approx(0.5 * np.median(apart), rel=0.2)
+
+
+def test_where_targets_are_all_alike_there_is_nothing_to_search_for():
     X, Y, ones = steps_along_a_column()
-    _, power, expert = fit_neighbours([X], np.array(sizes), Y, ones, 1000, 0.03, np.random.default_rng(0))
-    assert power >= 1.41 if more else power <= 1.0 / 1.41
-    np.testing.assert_allclose(expert.points[:9], X[:9] * np.array(sizes) ** power, rtol=1e-6)
+    setting, _ = fit_neighbours([X], np.ones(2), 0.0 * Y + 1e9, ones, 1000, None, np.random.default_rng(0))
+    assert setting.sizes.tolist() == [1.0, 1.0]
 
 
-def test_few_rows_are_worth_no_search():
-    X, Y, ones = (part[:500] for part in steps_along_a_column())
-    _, power, _ = fit_neighbours([X], np.array([1.0, 0.5]), Y, ones, 1000, None, np.random.default_rng(0))
-    assert power == 1.0
+def test_slopes_are_what_scales_and_regularization_change():
+    U, Y, weights = rows(count=80)
+
+    def errors(logarithms):
+        expert = Neighbours(3, 2, 1000, 0.3 * np.exp(logarithms[3]))
+        expert.append(U * np.exp(logarithms[:3]), Y, np.sqrt(weights))
+        return expert.left_out(np.arange(40), True)
+
+    slopes = errors(np.zeros(4))[1]
+    for c, step in enumerate(1e-3 * np.eye(4)):
+        change = (errors(step)[0] - errors(-step)[0]) / 2e-3
+        # Where the nearest rows stay the same ones, which they do of most rows.
+        assert np.median(np.abs(change - slopes[:, :, c])) < 1e-3 * np.abs(change).mean()
 
 
 def test_each_row_left_out_is_predicted_by_the_others():
     U, Y, weights = rows()
     expert = Neighbours(3, 2, most=1000)
     expert.append(U, Y, np.sqrt(weights))
-    expected = 0.0
+    expected = []
     for i in (3, 17, 59):
         others = np.arange(len(U)) != i
         without = Neighbours(3, 2, most=1000)
         without.learn_past(U[others], Y[others], np.sqrt(weights[others]))
-        expected += weights[i] * np.sum((without.predict(U[[i]])[0] - Y[i]) ** 2) ** 0.75
-    assert expert.leave_one_out(np.array([3, 17, 59])) == pytest.approx(expected, rel=1e-9)
+        expected.append(without.predict(U[[i]])[0] - Y[i])
+    np.testing.assert_allclose(expert.left_out(np.array([3, 17, 59]), False)[0], expected, rtol=1e-9)
 
 
 def test_only_the_last_rows_are_kept_and_fewer_of_many_columns():

@@ -10,12 +10,12 @@ from kons.learners.auto.effort import EFFORTS, Settings
 from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.feature_map import CachedFeatures, FeatureMap
 from kons.learners.auto.metric_learning import first_relevances, fit_span, leave_one_out
-from kons.learners.auto.one_target import OneTarget
 from kons.learners.auto.quantile_scaling import KNOTS, QuantileScaling
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.schedule import CHUNK
 from kons.learners.auto.stacking import Stacking
+from kons.learners.auto.stream_rows import StreamRows
 from kons.scaling import RobustScaling
 from kons.stored import Stored
 
@@ -132,21 +132,6 @@ def test_ranks_do_not_know_units():
     )
 
 
-@pytest.mark.parametrize("live", [True, False])
-@pytest.mark.parametrize("others", [True, False])
-def test_forms_are_of_the_rows_predicted(live, others):
-    rng = np.random.default_rng(0)
-    U, Y = rng.normal(size=(60, 2)), rng.normal(size=(60, 1))
-    expert = SpanRidge(Gaussian(1.0), U[:5], 0.1, outputs=1, live=live)
-    expert.learn_past(U[:40], Y[:40], np.ones(40))
-    K, past = expert.features(U[50:]), expert.features(U[:40])
-    # Rows learned meanwhile have small weights, and with a delay are others.
-    learned = U[40:50] if others else None
-    expert.advance(U[50:], learned, Y[40:50], np.full(10, 0.01), np.arange(10))
-    A = expert.prior + past.T @ past
-    np.testing.assert_allclose(expert.last_forms(), np.sum(K * np.linalg.solve(A, K.T).T, axis=1), rtol=1e-6)
-
-
 def ranks_one_by_one(X, x):
     """The share of each column's values below x, ties by half, stretched to [-1, 1]; x among the values."""
     below, level = (x > X).mean(axis=0), (x == X).mean(axis=0)
@@ -217,7 +202,7 @@ def test_bandwidths_beyond_all_distances_are_no_trouble(bandwidth):
 
 
 def ensemble():
-    return OneTarget(Settings(classes=False, effort=EFFORTS["normal"]._replace(max_atoms=60)))
+    return StreamRows(Settings(classes=False, effort=EFFORTS["normal"]._replace(max_atoms=60)))
 
 
 def stream(rows=1500):
@@ -229,7 +214,7 @@ def stream(rows=1500):
 def advanced(engine, X, y, cuts, delay=0):
     parts = []
     for start, stop in zip([0, *cuts], [*cuts, len(y)], strict=True):
-        parts += engine.advance(X[start:stop], y[start:stop], np.ones(stop - start), delay)
+        parts += engine.advance(X[start:stop], y[start:stop, None], np.ones(stop - start), delay)
     return np.concatenate([part.predictions for part in parts])
 
 

@@ -1,4 +1,4 @@
-"""AutoKONS on y of shape (n, k): k models that do not know of each other."""
+"""AutoKONS on y of shape (n, k): one ensemble, in which each target is stacked by itself."""
 
 import copy
 
@@ -24,29 +24,49 @@ def make(**choices):
 
 
 @pytest.mark.parametrize("delay", [0, 3])
-def test_k_targets_are_k_models(delay):
-    model, singles = make(delay=delay), [make(delay=delay) for _ in range(3)]
+def test_units_and_order_of_targets_do_not_matter(delay):
+    order, unit = [2, 0, 1], np.array([1e3, 1.0, 1e-4])
+    model, other = make(delay=delay), make(delay=delay)
     trace = model.advance(X[:370], Y[:370], sample_weight=WEIGHTS[:370])
-    apart = [one.advance(X[:370], y[:370], WEIGHTS[:370]) for one, y in zip(singles, Y.T, strict=True)]
-    for column in ("prediction", "slope", "weight", "inverse_form", "leverage", "expert"):
-        np.testing.assert_array_equal(trace[column], np.stack([one[column] for one in apart], axis=1))
-    np.testing.assert_allclose(trace.loss, sum(one["loss"] for one in apart), rtol=1e-15)
-    np.testing.assert_array_equal(trace.size, sum(one.size for one in apart))
-    assert trace.gain == pytest.approx(sum(one.gain for one in apart), rel=1e-12)
-    for x, y in zip(X[370:], Y[370:], strict=True):
-        assert model.predict_one(x).tolist() == [one.predict_one(x) for one in singles]
+    moved = (Y * unit)[:, order]
+    again = other.advance(X[:370], moved[:370], sample_weight=WEIGHTS[:370])
+    sizes = np.ptp(Y, axis=0)
+
+    def same(mine, its, rows):
+        back = np.empty(its.shape)
+        back[:, order] = its / unit[order]
+        np.testing.assert_allclose(back[rows:] / sizes, mine[rows:] / sizes, rtol=0, atol=1e-6)
+
+    same(trace.prediction, again.prediction, 1 + delay)  # before any target is known 0 is predicted
+    np.testing.assert_array_equal(trace["expert"], again["expert"])
+    for x, y, its in zip(X[370:], Y[370:], moved[370:], strict=True):
+        same(model.predict_one(x)[None], other.predict_one(x)[None], 0)
         model.learn_one(x, y)
-        for one, target in zip(singles, y, strict=True):
-            one.learn_one(x, float(target))
+        other.learn_one(x, its)
     for recent in (False, True):
-        expected = np.stack([one.predict(X, recent) for one in singles], axis=1)
-        np.testing.assert_array_equal(model.predict(X, recent), expected)
-    assert model.outputs == 3
-    assert model.size == sum(one.size for one in singles)
-    assert model.successions == sum(one.successions for one in singles) > 0
-    assert model.shares == [one.shares for one in singles]
-    assert model.expert_names == singles[0].expert_names
-    np.testing.assert_array_equal(model.relevances, [one.relevances for one in singles])
+        same(model.predict(X, recent), other.predict(X, recent), 0)
+    assert (model.outputs, len(model.shares), model.relevances.shape) == (3, 3, (3, 2))
+    assert model.successions == other.successions == 1  # one of them became another
+
+
+def test_related_targets_cost_and_lose_little_more_than_one():
+    random = np.random.default_rng(1)
+    inputs = random.normal(size=(1500, 4))
+    hidden = np.stack(
+        [np.sin(2.0 * inputs[:, 0]) * inputs[:, 1], np.abs(inputs[:, 1]) + inputs[:, 0]], axis=1
+    )
+    targets = hidden @ random.normal(size=(2, 4)) + 0.2 * random.normal(size=(1500, 4))
+    targets = targets * 10.0 ** np.arange(-4, 4, 2)
+    model = AutoKONS(max_atoms=60)
+    errors = (model.advance(inputs, targets).prediction - targets) ** 2
+    sizes, ratios = [], []
+    for k, y in enumerate(targets.T):
+        one = AutoKONS(max_atoms=60)
+        alone = one.advance(inputs, y).loss
+        sizes.append(one.size)
+        ratios.append(errors[200:, k].mean() / alone[200:].mean())
+    assert np.exp(np.mean(np.log(ratios))) < 1.1
+    assert model.size <= 2 * max(sizes)  # atoms, which the four share
 
 
 def test_blocks_equal_rows():
@@ -134,28 +154,28 @@ def test_one_number_stays_one_number():
         AutoKONS("classification").advance(X, Y)
 
 
-@pytest.mark.parametrize("delay", [0, 4])
-def test_evaluated_as_each_by_itself(delay):
-    rows, targets = X[:200], Y[:200]
-    result = evaluate(make(delay=delay), (rows, targets), delay=delay)
-    each = [evaluate(make(delay=delay), (rows, y), delay=delay) for y in targets.T]
-    assert result.loss == pytest.approx(sum(one.loss for one in each), rel=1e-12)
-    for mine, one in zip(result.targets, each, strict=True):
-        assert mine.metrics == pytest.approx(one.metrics, rel=1e-12)
+def test_evaluated_target_by_target():
+    delay = 4
+    result = evaluate(make(delay=delay), (X[:200], Y[:200]), delay=delay)
+    assert result.loss == pytest.approx(sum(one.loss for one in result.targets), rel=1e-12)
     with pytest.raises(ConfigurationError, match="the learner was made for delay"):
-        evaluate(make(delay=delay), (rows, targets), delay=9)
+        evaluate(make(delay=delay), (X[:200], Y[:200]), delay=9)
 
 
 def test_forged_files_are_refused():
     model = make()
     live(model, 0, 60)
     forgeries = {
-        "entries, expected": lambda state: state["targets"].pop(),
-        "at different rows": lambda state: state["targets"][1]["pending"].update(asked=70),
-        "other rows wait": lambda state: state["targets"][2]["pending"]["records"].update(
+        "0 entries, expected 1": lambda state: state["targets"].pop(),
+        "an earlier version": lambda state: state["targets"].extend(2 * state["targets"]),
+        "a number below|not among": lambda state: state["targets"][0]["pending"].update(asked=7),
+        "other rows wait": lambda state: state["targets"][0]["pending"]["records"].update(
             numbers=np.arange(54.0, 59.0)
         ),
-        "2 entries|3 entries": lambda state: state.update(outputs=99_999),
+        "bounds has the shape": lambda state: state.update(outputs=99_999),
+        "stacking has 1 entries, expected 3": lambda state: state["targets"][0]["drift"]["current"][
+            "selection"
+        ].update(stacking=[{}]),
     }
     for message, forge in forgeries.items():
         state = model.state()

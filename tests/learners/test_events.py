@@ -312,3 +312,59 @@ def test_auto_sees_a_function_creep_that_it_follows():
 def test_kinds_by_name():
     with pytest.raises(ConfigurationError, match="no kind of event called 'rain'"):
         as_kinds(["turned", "rain"])
+
+
+def covered(missed):
+    """Where three times as many rows lie outside of intervals of 90 % as should, by their log-likelihood."""
+    found, total = [], 0.0
+    for row, outside in enumerate(missed):
+        total = max(0.0, total + (math.log(3.0) if outside else math.log(7.0 / 9.0)))
+        if total > 12.0:
+            found.append(row)
+            total = 0.0
+    return found
+
+
+def test_coverage_that_is_lost_is_told_at_the_same_row_however_rows_are_cut():
+    random = np.random.default_rng(5)
+    U = random.uniform(-1.0, 1.0, size=(1200, 2))
+    wrong = random.uniform(size=1200) < np.where(np.arange(1200) < 800, 0.02, 0.4)
+    labels = np.where((U[:, 0] > 0.0) ^ wrong, "up", "down")
+    whole, single = (Classifier(EmbeddedKONS(Gaussian(0.7), Logistic(), max_atoms=20)) for _ in "ab")
+    whole.advance(U, labels)
+    missed = []
+    for u, label in zip(U, labels, strict=True):
+        missed.append(bool(missed) and label not in single.predict_set_one(u, 0.9))
+        single.learn_one(u, label)
+    events = [event for event in whole.events if event.kind == "coverage lost"]
+    assert events
+    assert all(event.severity == "alarm" and event.row >= 800 for event in events)
+    assert single.events == whole.events
+    assert [event.row for event in events] == covered(missed)[:1]
+    assert sum(event.count for event in events) == len(covered(missed))
+
+
+def sharp():
+    return EmbeddedKONS(Gaussian(0.7), Squared(), bound=4.0, second_order="hessian", regularization=0.01)
+
+
+def test_a_row_that_is_far_newer_than_all_of_late_is_told():
+    learner, single = sharp(), sharp()
+    rows = X[:700].copy()
+    rows[600] += 6.0
+    learner.advance(rows, Y[:700])
+    (event,) = [event for event in learner.events if event.kind == "novelty high"]
+    assert (event.row, event.severity) == (600, "info")
+    assert event.size == pytest.approx(novel_by(rows, Y[:700]), rel=1e-3)
+    for x, y in zip(rows, Y[:700], strict=True):
+        single.learn_one(x, float(y))
+    assert single.events == learner.events
+
+
+def novel_by(rows, targets):
+    """The novelty of row 600, over the largest from row 64 on, which fades by 0.002 a row."""
+    novelties = sharp().advance(rows, targets).novelty
+    largest = 0.0
+    for row in range(64, 600):
+        largest = max(0.998 * largest, novelties[row])
+    return novelties[600] / largest

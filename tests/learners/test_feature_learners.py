@@ -161,6 +161,18 @@ def test_aogd_ald():
     assert 10 < len(atoms) < ROWS
 
 
+@pytest.mark.parametrize(("loss", "radius", "part"), [(Squared(), 2.0, 0.3), (Logistic(), 10.0, 0.7)])
+def test_by_its_name_alone_aogd_ald_starts_gently(loss, radius, part):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(100, 3))
+    y = np.clip(np.sin(points[:, 0]) - 0.5 * points[:, 1] + 0.1 * rng.normal(size=100), -1.0, 1.0)
+    if loss == Logistic():
+        y = np.sign(y)
+    learner = recipes.aogd_ald(Gaussian(2.0), loss)
+    assert learner.radius == radius
+    assert learner.advance(points, y).loss.mean() < part * loss.value(np.zeros(100), y).mean()
+
+
 def test_skegd_keeps_a_uniform_sample():
     y = TARGETS[Squared()]
     learner = recipes.skegd(Gaussian(0.8), Squared(), max_atoms=15, step_size=falling, seed=3)
@@ -191,8 +203,8 @@ def test_dual_sgd(loss):
     )
     close(learner.advance(X, TARGETS[loss]).prediction, expected)
     np.testing.assert_array_equal(learner.points, X[left])
-    with pytest.raises(ConfigurationError, match="DualGradient, which has them"):
-        FunctionalGradient(Gaussian(), loss, budget=Budget(5, "features"))
+    with pytest.raises(ConfigurationError, match="no random Fourier features here"):
+        FunctionalGradient(Linear(), loss, budget=Budget(5, "features"))
 
 
 # ---- random features

@@ -514,7 +514,7 @@ REFUSED = {
     "a budget that is none": (lambda: FunctionalGradient(GAUSSIAN, Hinge(), budget=12), "budget is 12"),
     "when_full": (lambda: Budget(12, "newest"), "when_full is 'newest', expected \"oldest\""),
     "largest": (lambda: Budget(12, "unbiased", 0.0), "largest is 0"),
-    "points": (lambda: Budget(0), "points is 0"),
+    "points": (lambda: Budget(0), "max_points is 0"),
     "too many points": (lambda: rbp(GAUSSIAN, max_points=2**64), "at most 1,000,000,000"),
     "too long a window": (lambda: krls(GAUSSIAN, window=2**64), "at most 1,000,000,000"),
     "too many points besides features": (

@@ -543,3 +543,24 @@ def test_rows_of_a_width_that_was_not_to_be():
         one.forget("narrow")
         one.ask(X[1], "wide")
         assert one.queue.ids == ["wide"]
+
+
+@pytest.mark.parametrize("name", ["auto", "embedded"])
+def test_columns_that_join_while_rows_wait_join_those_rows(name):
+    """Rows are learned by themselves while others wait, and bring a level, a gap or a column."""
+    learner = for_task("regression", name)
+    for i in range(30):
+        learner.learn_one({"a": float(i), "c": "uv"[i % 2]}, float(i))
+    learner.ask({"a": 1.5, "c": "u"}, "waits")
+    learner.learn_one({"a": None, "c": "w", "b": 2.0}, 1.0)
+    learner.ask({"a": 2.5, "c": "v", "b": 1.0}, "came later")
+    with pytest.raises(InputError):  # its first row brought a column
+        learner.advance([{"a": 1.0, "c": "u", "d": 1.0}, {"a": np.inf, "c": "u"}], [1.0, 2.0])
+    learner.ask({"a": 3.5, "c": "v", "b": 1.0}, "last")
+    twin = from_bytes(to_bytes(learner))
+    for one in (learner, twin):
+        one.tell("last", 3.0)
+        one.tell("waits", 1.0)
+        one.tell("came later", 2.0)
+    assert to_bytes(learner) == to_bytes(twin)
+    assert learner.rows_seen == 34

@@ -220,6 +220,13 @@ def test_weights_in_the_warm_up():
     trace = regression().advance(X, Y, sample_weight=weights)
     np.testing.assert_allclose(trace.prediction[:5], [0.0, Y[0], Y[0], (Y[0] + Y[2]) / 2, (Y[0] + Y[2]) / 2])
     assert trace.loss[1] == 0.0
+    # A row without weight has no say in the units: its target may lie far outside them.
+    weights = np.ones(ROWS)
+    weights[3] = 0.0
+    far, near = Y.copy(), Y.copy()
+    far[3], near[3] = 1e3, np.mean(Y[:3])
+    found = [Scaled(KONS(Gaussian(), Squared()), 20).advance(X, y, None, weights) for y in (far, near)]
+    np.testing.assert_allclose(found[0].prediction[4:], found[1].prediction[4:])
 
 
 def test_a_closed_set_of_classes():

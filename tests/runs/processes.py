@@ -39,12 +39,13 @@ def whole_trace(folder):
         assert int(part.pop("first")) == expected
         expected += len(part["loss"])
         parts.append(part)
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    names = parts[0] if parts else ()  # a forecast has none
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
 def summary_of(folder):
     """summary.json without what a clock decides."""
     found = json.loads((folder / "summary.json").read_text())
     for name in ("seconds", "learner_seconds", "microseconds_per_row", "resumed"):
-        del found[name]
+        found.pop(name, None)
     return found

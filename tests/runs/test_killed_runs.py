@@ -56,6 +56,18 @@ SCENARIOS = {
     # Arrays large enough to be files of their own: some that stay, and some that change all the time.
     "exact": ["rows.csv", "--target", "y", "--drop", "kind", "--learner", "kons"],
     "many atoms": ["rows.csv", *NUMBERS[:-1], "max_atoms=390", "--set", "bandwidth=0.5"],
+    "forecast": [
+        "rows.csv",
+        *NUMBERS[:4],
+        "--horizon",
+        "4",
+        "--season",
+        "12",
+        "--effort",
+        "low",
+        "--rows",
+        "800",
+    ],
     "labels late": ["rows.csv", *LABELS, "--delay", "3", "--rows", "1100"],
     "keyed": ["rows.csv", "--target", "y", "--drop", "kind", "--key", "colour", "--rows", "1100"],
     "default": [
@@ -147,6 +159,7 @@ def test_killed_at_any_call(ask, sources, uninterrupted, calls, tmp_path, name, 
         ("regression", ".npz", 5, 8),
         ("regression", "model.kons", 1, 500),
         ("many atoms", "checkpoint.kons", 4, 500),
+        ("forecast", "checkpoint.kons", 2, 500),
     ],
 )
 def test_killed_while_a_file_is_written(ask, sources, uninterrupted, tmp_path, name, part, writes, calls):

@@ -166,9 +166,10 @@ def resume(folder: Path, /, *, json: options.Json = False, quiet: options.Quiet 
     folder
         What --out of kons run was.
     """
-    from kons.cli import run
+    from kons.cli import forecast, run
 
-    return run.resume(folder, json=json, quiet=quiet)
+    resume = forecast.resume if forecast.is_forecast(folder) else run.resume
+    return resume(folder, json=json, quiet=quiet)
 
 
 @app.command(sort_key=3)
@@ -336,6 +337,77 @@ def score(
 
     asked = options.asked(reading)
     return score.show(model, file, recent=continue_, positive=positive, reading=asked, json=json, quiet=quiet)
+
+
+@app.command(sort_key=4.7)
+def serve(
+    *,
+    dir: Path,
+    model: Path | None = None,
+    target: options.Target = None,
+    learner: str | None = None,
+    set: options.Texts = None,
+    host: str = "127.0.0.1",
+    port: options.Natural = 8000,
+    quiet: options.Quiet = False,
+    learning: options.Learning = options.Learning(),  # noqa: B008 - frozen
+    serving: options.Serving = options.Serving(),  # noqa: B008 - frozen
+) -> int:
+    """Serve a model that learns from what it is told, and is the same after a crash.
+
+    Rows are predicted over HTTP, their labels come by identifier whenever they come. What was answered is on
+    the disk. The same folder goes on where it stopped. The page http://127.0.0.1:8000/ shows how it is doing.
+
+    For example:
+
+    kons serve --dir houses --target price
+
+    kons serve --dir houses --model runs/first
+
+    Parameters
+    ----------
+    dir
+        The folder of the service: a new one, or one to go on with.
+    model
+        Begin with the model of a run, or its folder.
+    learner
+        Begin with nothing: one of those that kons learners lists. Default: auto.
+    set
+        A parameter of the learner: --set max_atoms=100; several times for several.
+    host
+        The address to listen at. Others than loopback need a token.
+    port
+        0: one that is free, which is printed.
+    """
+    from dataclasses import asdict
+
+    from kons.cli import serve
+    from kons.cli.values import assignments
+
+    asked = {"target": target, "learner": learner, "parameters": assignments(set or ()), **asdict(learning)}
+    return serve.start(dir, model, asked, host=host, port=port, quiet=quiet, **asdict(serving))
+
+
+@app.command(sort_key=4.8)
+def replay(dir: Path, /, *, out: Path, force: options.Flag = False) -> int:
+    """Write the model of a stopped service, made of its log: the same bytes as it had.
+
+    For example:
+
+    kons replay houses --out model.kons
+
+    Parameters
+    ----------
+    dir
+        What --dir of kons serve was.
+    out
+        The file to write.
+    force
+        Let --out replace a file.
+    """
+    from kons.cli import serve
+
+    return serve.replayed(dir, out, force=force)
 
 
 @app.command(sort_key=5)

@@ -7,23 +7,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kons.cli import options
+from rich.console import Console
+
+from kons.cli import fail, options
 from kons.cli.files import find_model, open_model, require_place
 from kons.cli.run import with_report
 from kons.cli.screen import RunBar, Sheet, notices, print_json
 from kons.cli.stopping import Stopping
-from kons.errors import ConfigurationError
+from kons.errors import ConfigurationError, announce
 from kons.files import write_file
 from kons.report.folder import RunFolder
 from kons.report.forecast import by_horizon, headline
 from kons.report.numbers import duration, number, plural
 from kons.report.words import plain
 from kons.runs.folder import require_place as require_folder
-from kons.runs.forecast import Asked, ahead_columns, forecast, is_forecaster, rows_ahead
+from kons.runs.forecast import Asked, ForecastRun, ahead_columns, is_forecast, is_forecaster, rows_ahead
 from kons.runs.lines import as_table
+from kons.runs.run import Stopped
 from kons.runs.settings import Settings
 
-__all__ = ["is_forecaster", "start", "write"]
+__all__ = ["is_forecast", "is_forecaster", "resume", "start", "write"]
 
 FILES = ("predictions.csv", "summary.json", "model.kons")
 
@@ -49,16 +52,27 @@ def start(
             "--model has its own horizon: leave out --horizon, --known-ahead and --season."
         )
     with notices(quiet=quiet) as console, Stopping() as stopping:
-        with RunBar(console, Path(settings.source).name, quiet=quiet) as bar:
-            found = forecast(
-                *(settings, told, out),
-                force=force,
-                command=["kons", *command],
-                progress=bar,
-                stop=stopping.asked,
-                quiet=quiet,
-            )
-        files = [*FILES, *with_report(out)] if out is not None else []
+        command = ["kons", *command]
+        run = ForecastRun.start(settings, told, out, force=force, command=command, quiet=quiet)
+        return _go(run, console, stopping, json=json, quiet=quiet)
+
+
+def resume(folder: Path, *, json: bool, quiet: bool) -> int:
+    """The forecast in a folder, from its last checkpoint on; returns the exit code."""
+    with notices(quiet=quiet) as console, Stopping() as stopping:
+        run = ForecastRun.resume(folder)
+        announce(f"continuing after {run.rows:,} rows.")
+        return _go(run, console, stopping, json=json, quiet=quiet)
+
+
+def _go(run: ForecastRun, console: Console, stopping: Stopping, *, json: bool, quiet: bool) -> int:
+    try:
+        with RunBar(console, Path(run.stream.source).name, quiet=quiet) as bar:
+            found = run.go(bar, stopping.asked)
+    except Stopped as stopped:
+        return fail(str(stopped), stopping.exit_code)
+    out = None if run.folder is None else run.folder.path
+    files = [*FILES, *with_report(out)] if out is not None else []
     if json:
         print_json(found.summary)
     else:

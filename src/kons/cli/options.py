@@ -13,8 +13,8 @@ from kons.cli.values import names
 
 __all__ = [
     "DASH", "Certifying", "Columns", "Continue", "Counting", "Effort", "Evaluating", "FewRows", "Flag",
-    "Forecasting", "Id", "Json", "Model", "Names", "Natural", "Positive", "Quiet", "Reading", "Source",
-    "Target", "Texts", "asked",
+    "Forecasting", "Id", "Json", "Learning", "Model", "Names", "Natural", "Positive", "Quiet", "Reading",
+    "Serving", "Source", "Target", "Texts", "asked",
 ]  # fmt: skip
 
 # Standard input is "-", which looks like an option; no argument can hold a zero byte.
@@ -141,6 +141,46 @@ class Forecasting:
     """Columns that are known of the rows to come, besides their time: holidays, plans."""
     season: Names = None
     """Rows after which the series comes again. Default: those of a day and a week, by the time column."""
+
+
+@Parameter(name="*", group=Group("Learning, fixed when a service begins", sort_key=9))
+@dataclass(frozen=True)
+class Learning:
+    """What decides what becomes of a record."""
+
+    task: Literal["auto", "regression", "classification"] | None = None
+    """Default: auto, by the first label: text, true and false are classes."""
+    level: Positive | None = None
+    """Of the intervals. Default: 0.9."""
+    pending: Counting | None = None
+    """So many rows wait for their labels at most. Default: 10,000."""
+    remember: Counting | None = None
+    """So many ids are remembered, and learned once. Default: a million."""
+    days: Positive | None = None
+    """For so many days. Default: 7."""
+    columns: Counting | None = None
+    """So many columns at most. Default: 1,000."""
+
+
+@Parameter(name="*", group=Group("Serving", sort_key=10))
+@dataclass(frozen=True)
+class Serving:
+    """What clients may."""
+
+    token_file: Path | None = None
+    """A file with the token that clients need; or the variable KONS_TOKEN."""
+    read_token_file: Path | None = None
+    """A file with one for looking only; or KONS_READ_TOKEN."""
+    names: Annotated[Names, Parameter(name="--allow-host")] = None
+    """Names that the service is called by, besides localhost and numbers."""
+    queue: Counting = 1000
+    """So many records wait at most, then 429 is answered."""
+    body: Annotated[Counting, Parameter(name="--max-body")] = 1 << 20
+    """Bytes of a request at most."""
+    snapshot_every: Counting = 50_000
+    """Records between snapshots."""
+    keep_log: Flag = False
+    """Keep the log that a snapshot makes needless."""
 
 
 def asked(*options: Reading | Columns) -> dict[str, Any]:

@@ -10,9 +10,9 @@ The n points that f has and the m rows of a block are numbered together: point i
 row per row of the block and a column per number. Points that go do so in O(B), or O(B^2) and O(B^3) where f
 at points of the past is asked for: S is their kernel then.
 
-A point may go over into explicit features z instead of being lost: f has ``w^T z(x)`` besides. ``Q`` then
-holds ``z^T z'`` beside each k of K, and in a last column ``w^T z`` of each row; ``gone`` the coefficients of
-those that went, and at its end what is left of the w before.
+A point may go over into explicit features z (:mod:`kons.core.gone`) instead of being lost: f has ``w^T z(x)``
+besides. ``Q`` then holds ``z^T z'`` beside each k of K, and in a last column ``w^T z`` of each row; ``gone``
+the coefficients of those that went, and at its end what is left of the w before.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from kons.arrays import Integers, Matrix, Vector
 from kons.compilation import compiled, inner
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.ledger import Entries, Ledger, PackedRules, Rules
+from kons.core.quadratic_loops import factor_rows
 from kons.core.replay import NO_MATRIX, Derivatives, check_sound, weigh
 from kons.core.window import solve_lower, solve_upper
 from kons.losses.builtin import slope_of
@@ -98,22 +99,20 @@ def shrinking(f: Expansion, count: int) -> float:
 @inner
 def project(at: int, f: Expansion, count: int) -> None:
     """Give the others the coefficients of the projection of a point that goes: Cholesky, O(B^3)."""
-    L, b = np.empty((count - 1, count - 1)), np.empty(count - 1)
-    ridge = 0.0
+    others = count - 1
+    S, prior, b = np.empty((others, others)), np.zeros((others, others)), np.empty(others)
+    L, ridge = np.empty((others, others)), 0.0
     for p in range(count):
         ridge += RIDGE / count * kernel_of(f.members[p], f.members[p], f)
-    for i in range(count - 1):
+    for i in range(others):
         of_i = f.members[i + (i >= at)]
-        b[i] = kernel_of(of_i, f.members[at], f)
+        b[i], prior[i, i] = kernel_of(of_i, f.members[at], f), ridge
         for j in range(i + 1):
-            total = kernel_of(of_i, f.members[j + (j >= at)], f)
-            for k in range(j):
-                total -= L[i, k] * L[j, k]
-            # A pivot is at least 0, but for rounding.
-            L[i, j] = math.sqrt(max(total, 0.0) + ridge) if i == j else total / L[j, j]
-    solve_lower(L, count - 1, b)
-    solve_upper(L, count - 1, b)
-    for i in range(count - 1):
+            S[i, j] = kernel_of(of_i, f.members[j + (j >= at)], f)
+    factor_rows(prior, S, L)
+    solve_lower(L, others, b)
+    solve_upper(L, others, b)
+    for i in range(others):
         f.theta[i + (i >= at)] += f.theta[at] * b[i]
 
 

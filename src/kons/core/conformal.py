@@ -22,6 +22,7 @@ from kons.compilation import inner
 
 __all__ = [
     "FEWEST",
+    "KNOWN",
     "LEVELS",
     "ORDERED",
     "REMEMBERED",
@@ -46,6 +47,8 @@ KNOWN, TAILS = 0, 1
 RING = TAILS + len(LEVELS)
 ORDERED = RING + REMEMBERED
 _LEVELS = np.array(LEVELS)
+#: The level whose coverage is watched.
+WATCHED = LEVELS.index(0.9)
 # The gain: a tenth of what is to lie outside, and never more than 0.01: an error of 0.1 in the level is
 # corrected within some hundred rows, and the noise of the correction is a hundredth.
 _GAINS = np.minimum(0.01, 0.1 * (1.0 - _LEVELS))
@@ -74,13 +77,11 @@ def tail_of(scores: Vector, level: float) -> float:
 @inner
 def place(ordered: ReadVector, filled: int, value: float) -> int:
     """How many of the first ``filled`` numbers, which are in order, are below the value."""
-    low, high = 0, filled
-    while low < high:
-        middle = (low + high) // 2
-        if ordered[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
+    low, left = 0, filled
+    while left > 0:  # by halves, and without a branch that cannot be foreseen
+        half = (left + 1) // 2
+        low += half if ordered[low + half - 1] < value else 0
+        left -= half
     return low
 
 
@@ -108,9 +109,12 @@ def adapted(tail: float, wanted: float, outside: float, gain: float) -> float:
 
 
 @inner
-def take_score(scores: Vector, window: int, value: float, two_sided: bool) -> None:
-    """Judge a score by the quantiles so far, let the tails follow, and keep it."""
-    known = int(scores[KNOWN])
+def take_score(scores: Vector, window: int, value: float, two_sided: bool) -> bool:
+    """Judge a score by the quantiles so far, let the tails follow, and keep it.
+
+    Returns whether it lay outside at the level of 0.9.
+    """
+    known, missed = int(scores[KNOWN]), False
     ring, ordered = scores[RING:ORDERED], scores[ORDERED:]
     n = min(known, window)
     if n >= FEWEST:
@@ -119,10 +123,12 @@ def take_score(scores: Vector, window: int, value: float, two_sided: bool) -> No
             outside = value > ordered[n - 1 - lowest(n, tail, two_sided)]
             if two_sided:
                 outside = outside or value < ordered[lowest(n, tail, True)]
+            missed = missed or (outside and level == WATCHED)
             wanted = 1.0 - _LEVELS[level]
             scores[TAILS + level] = adapted(tail, wanted, 1.0 if outside else 0.0, _GAINS[level])
     remember(ring, ordered, known, window, value)
     scores[KNOWN] = known + 1.0
+    return missed
 
 
 @inner

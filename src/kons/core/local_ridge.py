@@ -4,7 +4,7 @@
 
     K_ij = d(x, x_i) + d(x, x_j) - d(x_i, x_j)       of a distance d; positive semidefinite for sums of
                                                      absolute differences, and 0 between x and any x_i
-    M    = S K S + alpha*I = L L^T                   S = diag(roots of the rows' weights)
+    M    = S K S + alpha*I = U^T U                   S = diag(roots of the rows' weights)
     f(x) = a^T y,    a = S M^-1 S 1 / 1^T S M^-1 S 1
 
 It is kernel ridge regression with a constant that is not regularized, in the limit of a wide Laplace kernel:
@@ -16,26 +16,74 @@ ordinary kriging with a linear variogram.
 
 from __future__ import annotations
 
+import math
+
 from kons.arrays import Matrix, Vector
 from kons.compilation import inner_sums
-from kons.core.quadratic_loops import factor_rows, solve_rows
+from kons.core.quadratic_loops import EPSILON
 
-__all__ = ["weigh_targets"]
+__all__ = ["solve_again", "weigh_targets"]
 
 
 @inner_sums
-def weigh_targets(prior: Matrix, scaled: Matrix, L: Matrix, roots: Vector, weights: Vector) -> bool:
+def weigh_targets(M: Matrix, roots: Vector, weights: Vector) -> bool:
     """Fill in a, the weights of the rows' targets, which add up to 1; returns whether there are any.
 
-    ``prior`` is alpha*I and ``scaled`` is S K S, of which the lower triangles count; L is room. O(m^3/6) for
-    m rows.
+    ``M`` is M, of which the upper triangle counts, with a column more; it becomes U. O(m^3/6) for m rows:
+    row after row of U, eight rows above it at a time, so that each is read and written seldom.
     """
     m = len(roots)
-    if not factor_rows(prior, scaled, L):
-        return False
-    size = solve_rows(L, roots, weights)
+    for i in range(m):
+        M[i, m] = roots[i]
+        diagonal, k = M[i, i], 0
+        while k + 8 <= i:
+            a, b, c, d = M[k, i], M[k + 1, i], M[k + 2, i], M[k + 3, i]
+            e, f, g, h = M[k + 4, i], M[k + 5, i], M[k + 6, i], M[k + 7, i]
+            for j in range(i, m + 1):
+                M[i, j] -= (
+                    ((a * M[k, j] + b * M[k + 1, j]) + (c * M[k + 2, j] + d * M[k + 3, j]))
+                    + ((e * M[k + 4, j] + f * M[k + 5, j]) + (g * M[k + 6, j] + h * M[k + 7, j]))
+                )  # fmt: skip
+            k += 8
+        while k < i:
+            a = M[k, i]
+            for j in range(i, m + 1):
+                M[i, j] -= a * M[k, j]
+            k += 1
+        # A squared pivot below its rounding is rounding, and may be negative.
+        squared = max(M[i, i], (m + 1.0) * EPSILON * diagonal)
+        if not 0.0 < squared < math.inf:
+            return False
+        pivot = 1.0 / math.sqrt(squared)
+        for j in range(i, m + 1):
+            M[i, j] *= pivot
+        M[i, i] = pivot
+    size = 0.0
+    for i in range(m):
+        weights[i] = M[i, m]  # the last column is U^-T S 1 by now
+        size += M[i, m] * M[i, m]
     if not size > 0.0:
         return False
+    for i in range(m - 1, -1, -1):
+        total = weights[i]
+        for j in range(i + 1, m):
+            total -= M[i, j] * weights[j]
+        weights[i] = total * M[i, i]
     for i in range(m):
         weights[i] *= roots[i] / size
     return True
+
+
+@inner_sums
+def solve_again(M: Matrix, x: Vector) -> None:
+    """``x <- M^-1 x`` by the U that :func:`weigh_targets` has left, with inverse pivots; O(m^2)."""
+    m = len(x)
+    for i in range(m):
+        x[i] *= M[i, i]
+        for j in range(i + 1, m):
+            x[j] -= M[i, j] * x[i]
+    for i in range(m - 1, -1, -1):
+        total = x[i]
+        for j in range(i + 1, m):
+            total -= M[i, j] * x[j]
+        x[i] = total * M[i, i]

@@ -153,23 +153,32 @@ class OneRow:
             held.__exit__()
 
     def learn(
-        self, x: Vector, scale: float, step_size: float, uniform: float, self_kernel: float
+        self,
+        x: Vector,
+        scale: float,
+        step_size: float,
+        uniform: float,
+        self_kernel: float,
+        place: int = 0,
     ) -> tuple[int, float, float]:
         """Learn a row, with :attr:`targets`; all quadratics do or, after an error, none.
+
+        ``place``: the address where a line of the record is written, of the first of them; 0: nowhere.
 
         Fills the ledger, and :attr:`works` as :meth:`predict` does. Returns what the row did besides, and the
         sums over all A of log(1 + w*q) and of the leverages. Where it ENTERED, :meth:`entered` is next.
         """
         found: tuple[int, float, float]
+        given = self.address, scale, step_size, uniform, self_kernel, x, place
         try:
-            found = learn(self.address, scale, step_size, uniform, self_kernel, x)
+            found = learn(*given)
             if found[0] == REFUSED:  # nobody has predicted it, or it is not finite
                 predict(self.address, x)
-                found = learn(self.address, scale, step_size, uniform, self_kernel, x)
+                found = learn(*given)
             if found[0] == ASKED:  # the loop cannot tell itself
                 z = self.works[0, : len(self._first)]
                 self._tables["coefficients"] = self._embedding.squared_coefficients(self_kernel, z)
-                found = learn(self.address, scale, step_size, uniform, self_kernel, x)
+                found = learn(*given)
                 self._tables["coefficients"] = math.nan
             if found[0] > TAKEN:
                 if found[0] == REFUSED:
@@ -335,7 +344,13 @@ def _coefficients(inverse: Matrix, z: Vector, theta: Vector) -> float:
 
 @compiled_sums
 def learn(
-    address: int, scale: float, step_size: float, uniform: float, self_kernel: float, x: ReadVector
+    address: int,
+    scale: float,
+    step_size: float,
+    uniform: float,
+    self_kernel: float,
+    x: ReadVector,
+    place: int,
 ) -> tuple[int, float, float]:
     """:meth:`OneRow.learn`; FAILED comes with the number of the function that did.
 
@@ -432,6 +447,12 @@ def learn(
         logarithms += np.log1p(mass)
         leverages += mass / (1.0 + mass)
     first.pending = pending + 1
+    if place != 0:  # x | target, prediction, novelty, loss
+        line, error = matrix_at(place, 1, len(x) + 4)[0], ledger[0].prediction - ledger[0].target
+        for j in range(len(x)):
+            line[j] = x[j]
+        line[-4], line[-3], line[-2] = ledger[0].target, ledger[0].prediction, ledger[0].novelty
+        line[-1] = min(error * error, 1e300)
     if outcome == ENTERED:
         first.pivot = R[0, 0]
         if size < first.room:

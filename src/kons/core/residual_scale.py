@@ -24,13 +24,15 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.compilation import compiled, inner
+from kons.compilation import compiled, inner, matrix_at
 from kons.core.conformal import take_score
 from kons.core.quadratic_loops import factor_rows, solve_rows
 
 __all__ = [
     "FIXED",
     "LARGEST",
+    "NOVELTY_HIGH",
+    "OUTSIDE",
     "SHARED",
     "UNKNOWN",
     "follow",
@@ -56,6 +58,11 @@ WILD = 3.0
 PERIOD = 16
 # Of the first rows all are new.
 EARLY = 64
+# A row is told to be new from so many rows on, and where it is so many times as new as any of late.
+NOVEL_FROM, NOVEL = 512.0, 4.0
+#: What there is to tell of a row, a place each: its novelty over the largest of late, or 0; how many of its
+#: targets lay outside of intervals of 90 %.
+NOVELTY_HIGH, OUTSIDE = range(2)
 # The scale of a residual, before there was any.
 UNKNOWN = 1e-290
 # Deviations stay finite numbers when squared.
@@ -206,13 +213,18 @@ def _take_in(
     target: float,
     scale: float,
     now: float,
+    told: Vector,
 ) -> None:
     """Learn a row whose scale was found when it was predicted, and would be ``now`` if that were just now."""
+    farthest = parts[0][FARTHEST]
+    if parts[0][ROWS] >= NOVEL_FROM and row[1] > NOVEL * farthest and farthest > 0.0:
+        told[NOVELTY_HIGH] = max(told[NOVELTY_HIGH], row[1] / farthest)
     r = min(max(target - row[0], -LARGEST), LARGEST)
     if scale <= UNKNOWN:  # it was predicted before any target was known
         scale = now if now > UNKNOWN else max(abs(r), 1e-9)
     # + 0.0: no negative zeros, which the order of equal scores would tell apart
-    take_score(scores, window, min(max(r / scale + 0.0, -LARGEST), LARGEST), True)
+    if take_score(scores, window, min(max(r / scale + 0.0, -LARGEST), LARGEST), True):
+        told[OUTSIDE] += 1.0
     _learn(parts, sizes, forgetting, row, target, scale)
 
 
@@ -228,11 +240,17 @@ def follow(
     scales: Vector,
     asked: int,
     late: int,
+    told: Matrix,
 ) -> int:
     """Rows in order: s of each from the ``asked``-th on; each is learned when ``late`` others came behind it.
 
-    Of those before, s is given. Returns how many were learned.
+    Of those before, s is given. ``told``: of each row learned, what there is to tell.
+    Returns how many were learned.
     """
+    # Views that nobody counts: counting references would take as long as the arithmetic.
+    memory = matrix_at(memory.ctypes.data, 1, len(memory))[0]
+    scores = matrix_at(scores.ctypes.data, 1, len(scores))[0]
+    rows, told = matrix_at(rows.ctypes.data, *rows.shape), matrix_at(told.ctypes.data, *told.shape)
     parts, learned = _parts(memory, sizes), 0
     for t in range(asked, len(rows) + 1):
         while learned < t - late:
@@ -240,7 +258,7 @@ def follow(
             if late or learned < asked:
                 now = _scale(parts, sizes, rows[learned])
             given = parts, scores, sizes, forgetting, window, rows[learned], targets[learned]
-            _take_in(*given, scales[learned], now)
+            _take_in(*given, scales[learned], now, told[learned])
             learned += 1
         if t < len(rows):
             scales[t] = _scale(parts, sizes, rows[t])

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Matrix
 from kons.core.cholesky import JITTER, factored, inverted
 from kons.core.quadratic import Quadratic
 from kons.core.quadratic_loops import STEPS
@@ -132,7 +132,6 @@ class Ridge(Quadratic):
         """Take rows into the sums, of which before only this part is kept."""
         self.add(Z, decay)
         self.c = decay * self.c + Z.T @ Y
-        self._factor_is_older = True
 
     def end_period(self, refit: bool = True) -> None:
         """Take the period's rows into the sums, and start the next one: with a new fit, or the old one."""
@@ -153,19 +152,6 @@ class Ridge(Quadratic):
         self.base = np.ascontiguousarray(self.whiten(self.c.T).T)
         if not self.online:
             self.base = self.u
-
-    def factor(self) -> None:
-        """Find L from S."""
-        super().factor()
-        self._factor_is_older = False
-
-    def factored_forms(self, Z: Matrix) -> Vector:
-        """``z^T A^-1 z`` of rows, with A at the start of the period: what a file knows, too."""
-        if self._factor_is_older:
-            self.factor()
-        V = self.whiten(Z)
-        forms: Vector = np.einsum("ij,ij->i", V, V)
-        return forms
 
     # ---- outputs
 

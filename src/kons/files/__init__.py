@@ -36,6 +36,7 @@ __all__ = [
     "read_tree",
     "save",
     "to_bytes",
+    "tree_to_bytes",
     "write_bytes",
     "write_file",
     "write_tree",
@@ -95,7 +96,7 @@ def load(path: Path, callables: Mapping[str, Any] | None = None) -> Any:
     return read_tree(path, kind=OBJECT, callables=callables)
 
 
-def to_bytes(thing: Any) -> bytes:
+def to_bytes(thing: Any, *, about: Mapping[str, Any] | None = None) -> bytes:
     """What :func:`save` would write, for a database or another process.
 
     >>> from kons import Gaussian
@@ -103,9 +104,7 @@ def to_bytes(thing: Any) -> bytes:
     Gaussian(bandwidth=2.0)
     """
     _require_known(thing)
-    stream = io.BytesIO()
-    _writer(thing, OBJECT)(stream)
-    return stream.getvalue()
+    return tree_to_bytes(thing, kind=OBJECT, about=about)
 
 
 def from_bytes(data: bytes, callables: Mapping[str, Any] | None = None) -> Any:
@@ -135,6 +134,13 @@ def write_tree(path: Path, tree: Any, *, kind: str) -> None:
     ``kind`` says what it is, for :func:`read_tree`. Atomic, as :func:`save`.
     """
     write_file(path, _writer(tree, kind))
+
+
+def tree_to_bytes(tree: Any, *, kind: str, about: Mapping[str, Any] | None = None) -> bytes:
+    """What :func:`write_tree` would write."""
+    stream = io.BytesIO()
+    _writer(tree, kind, about)(stream)
+    return stream.getvalue()
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -16,7 +16,6 @@ _CLASSES = {
     "kons.learners.kons": ("KONS",),
     "kons.learners.sketched": ("SketchedKONS",),
     "kons.learners.embedded": ("EmbeddedKONS",),
-    "kons.learners.dual": ("DualGradient",),
     "kons.learners.features": ("FeatureLearner",),
     "kons.learners.kors": ("KORS",),
     "kons.learners.functional": ("FunctionalGradient",),

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector, as_targets, require_integer, require_number
 from kons.errors import ConfigurationError, InputError
-from kons.forecasting.features import Asked, base_records, correction_records, residuals
-from kons.forecasting.grid import BASE, Gaps, Grid, Incoming, Y, mean_of, steps_of
+from kons.forecasting.combining import Combination, passed
+from kons.forecasting.features import Asked, alike, base_records
+from kons.forecasting.grid import BASES, Gaps, Grid, Incoming, Y, mean_of, steps_of
 from kons.learners import AutoKONS
 from kons.learners.protocol import described
-from kons.recipes import for_task
-from kons.state import Count, Flag, Inner, Part, fields
+from kons.state import Count, Flag, Inner, Inners, Part, fields
 from kons.stored import Stored
 from kons.tables.records import Records, is_table, records_of
 
@@ -24,12 +24,8 @@ __all__ = ["Forecaster", "Path", "Paths"]
 
 UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 DAY, WEEK = 86_400_000_000, 604_800_000_000
-# Errors remembered for intervals, and how many are needed.
-REMEMBERED, FEWEST = 500, 20
 # Of so many of the last paths it is asked whether the model is ahead of the season.
 JUDGED = 72
-# An origin is learned from if so much of its path came.
-ENOUGH = 0.75
 
 
 class Paths(NamedTuple):
@@ -64,16 +60,19 @@ class Forecaster(Part):
 
     ::
 
-        path(t)[h] = base(t + h) + correction_h(t),          h = 1 .. H
-        base        AutoKONS: y(s) from what is known H steps before: columns known ahead, the calendar of s,
-                    the same place in earlier seasons, levels; other columns as they stood then
-        correction  EmbeddedKONS with H targets over one dictionary and one A: what the base misses, from its
-                    last errors, the base along the path and the other columns at the origin t
+        path(t)[h] = c_h + w_h^T g_h(t),          h = 1 .. H
+        bases        AutoKONS, one for each lead L = H, H/2, H/4, ..., 1, and one of lead H for what deviates
+                     from the last days of this kind: y(s) from what is known L steps before: columns known
+                     ahead, the calendar of s, the same place in earlier seasons, levels, other columns
+        correction   EmbeddedKONS with H targets over one dictionary and one A: what the nearest base misses,
+                     from last errors, the bases along the path and the other columns at the origin t
+        c_h, g_h     the mean of the bases with L >= h; how each, and the corrected one, deviates from it, and
+                     the last errors; w_h by the second-order update of stacking, one for each h
 
     Until that has once been better, over 72 paths, than the same place one season before, the latter is said.
-    So all horizons are one model and one pass: a row costs one AutoKONS and one EmbeddedKONS, whatever H is.
-    Nothing is learned before it has happened: the base learns targets ``horizon`` steps late, the
-    correction paths that have passed whole.
+    So it is one pass, and a row costs log2(H) + 2 AutoKONS and one EmbeddedKONS, some milliseconds.
+    Nothing is learned before it has happened: a base learns targets L steps late, the rest paths that have
+    passed whole.
 
     With ``time`` rows lie on steps of ``step``: missing ones are gaps, which are not learned, and of
     several rows in one step the last counts. Without, every row is a step.
@@ -116,10 +115,10 @@ class Forecaster(Part):
     STATE = fields(
         grid=Inner(),
         open=Gaps(None, None),
-        base=Inner(),
-        correction=Inner(),
+        bases=Inners(),
+        combination=Inner(),
         done=Count(),
-        errors=Gaps(None, None),
+        said=Gaps(None, None),
         judged=Gaps(None, 2),
         trusted=Flag(),
         rows_seen=Count(),
@@ -151,16 +150,19 @@ class Forecaster(Part):
             ]
         chosen = sorted({require_integer(season, "seasons", at_least=2) for season in seasons})
         self.asked = Asked(steps, tuple(chosen), tuple(known_ahead), time, width)
-        self.grid = Grid()
+        self.grid = Grid(len(self.asked.looks))
         # The last row, which another one of the same step may replace: its step, and its row of the grid.
         self.open: Matrix = np.empty((0, 0))
-        self.base = AutoKONS(delay=steps - 1, effort=effort, seed=seed)  # type: ignore[arg-type]
-        self.correction: Any = for_task(
-            "regression", "embedded", max_atoms=300, seed=seed, regularization=0.1
-        )
+        #: One for each lead, and one of the longest for what deviates from days of the same kind.
+        self.bases = [
+            AutoKONS(delay=lead - 1, effort=effort, seed=seed)  # type: ignore[arg-type]
+            for lead in self.asked.looks
+        ]
+        self.combination = Combination(self.asked, level, seed)
         #: Origins before this step have been predicted, and those of the chunk before it not yet learned.
         self.done = 0
-        self.errors: Matrix = np.empty((0, steps))
+        #: Of these: what was said, lower and upper ends, and what the model said, four paths in a row.
+        self.said: Matrix = np.empty((0, 4 * steps))
         #: Mean squared errors of the last origins: of the model, and of one season before.
         self.judged: Matrix = np.empty((0, 2))
         #: Whether the model has been the better one.
@@ -200,11 +202,8 @@ class Forecaster(Part):
         if len(closed.steps):
             if not self.done:
                 self.done = int(closed.steps[0])
-            before = self.base.rows_seen
-            trace = self.base.advance(base_records(self.grid, closed.steps, self.asked), closed.rows[:, Y])
-            base = np.array(trace.prediction, dtype=np.float64)
-            base[: max(0, self.asked.horizon - before)] = np.nan  # predicted before any target was known
-            self.grid.put(BASE, closed.steps, base)
+            for place in range(len(self.bases)):
+                self._follow(place, closed)
         parts = []
         H = self.asked.horizon
         while (end := (self.done // H + 1) * H) + H <= self.grid.next:
@@ -213,55 +212,52 @@ class Forecaster(Part):
         self.grid.forget(self.asked.reach)
         return _joined(parts, H)
 
+    def _follow(self, place: int, closed: Incoming) -> None:
+        """One base, along rows."""
+        base, lead = self.bases[place], self.asked.looks[place]
+        before, reference = base.rows_seen, self._reference(place, closed.steps)
+        records = base_records(self.grid, closed.steps, self.asked, lead)
+        trace = base.advance(records, closed.rows[:, Y] - reference)
+        said = np.array(trace.prediction, dtype=np.float64) + reference
+        said[: max(0, lead - before)] = np.nan  # predicted before any target was known
+        self.grid.put(BASES + place, closed.steps, said)
+
+    def _reference(self, place: int, steps: NDArray[np.int64]) -> Any:
+        """What a base learns the difference from."""
+        if place < len(self.asked.leads):
+            return 0.0
+        return alike(self.grid, steps, self.asked, self.asked.looks[place])
+
     def _chunk(self, steps: NDArray[np.int64]) -> Paths:
         """Predict the origins of a chunk, whose paths have passed, and learn those of the one before.
 
         Chunks are H steps at multiples of H. What was known at its first origin are the paths of the chunk
         before the last: so it is predicted by a model that has learned no later ones.
         """
-        H, grid, asked = self.asked.horizon, self.grid, self.asked
+        H, grid = self.asked.horizon, self.grid
         origins = steps[~np.isnan(grid.at(Y, steps))]
-        base, target, _ = residuals(grid, origins, asked)
         last = grid.at(Y, origins)[:, None] * np.ones(H)
-        seasonal, modelled = self._seasonal(origins, last), base + self._corrections(origins)
-        prediction = self._chosen(modelled, seasonal)
-        lower, upper = self._intervals(prediction)
+        seasonal, modelled = self._seasonal(origins, last), self.combination.paths(grid, origins)
+        prediction = modelled if self.trusted else seasonal
+        lower, upper = self.combination.ends(grid, origins, prediction)
         before = steps[0] // H * H - H + np.arange(H)
         before = before[~np.isnan(grid.at(Y, before))]
-        if len(before):
-            _, _, missed = residuals(grid, before, asked)
-            weights = (np.mean(~np.isnan(missed), axis=1) >= ENOUGH).astype(np.float64)
-            if weights.any():
-                rows = correction_records(grid, before, asked)
-                self.correction.advance(rows, np.nan_to_num(missed), sample_weight=weights)
-        self.errors = np.concatenate([self.errors, target - prediction])[-REMEMBERED:]
-        both = [mean_of((said - target) ** 2) for said in (modelled, seasonal)]
+        if len(before) and len(before) == len(self.said):
+            self._learn(before)
+        self.said = np.concatenate([prediction, lower, upper, modelled], axis=1)
+        return Paths(origins, prediction, passed(grid, origins, H), lower, upper, seasonal, last)
+
+    def _learn(self, origins: NDArray[np.int64]) -> None:
+        """The origins of the last chunk, of whose paths it is known what was said."""
+        H = self.asked.horizon
+        said, lower, upper, modelled = np.split(self.said, 4, axis=1)
+        self.combination.learn(self.grid, origins, said, lower, upper)
+        target = passed(self.grid, origins, H)
+        seasonal = self._seasonal(origins, self.grid.at(Y, origins)[:, None] * np.ones(H))
+        both = [mean_of((each - target) ** 2) for each in (modelled, seasonal)]
         self.judged = np.concatenate([self.judged, np.stack(both, axis=1)])[-JUDGED:]
         known = self.judged[~np.isnan(self.judged).any(axis=1)]
         self.trusted = self.trusted or bool(len(known) and known[:, 0].mean() < known[:, 1].mean())
-        return Paths(origins, prediction, target, lower, upper, seasonal, last)
-
-    def _chosen(self, modelled: Matrix, seasonal: Matrix) -> Matrix:
-        """One season before, until the model has been better than that."""
-        return np.where(np.isnan(modelled) | (not self.trusted), seasonal, modelled)
-
-    def _corrections(self, origins: NDArray[np.int64]) -> Matrix:
-        H = self.asked.horizon
-        if not len(origins) or not self.correction.rows_seen:
-            return np.zeros((len(origins), H))
-        found: Matrix = self.correction.predict(correction_records(self.grid, origins, self.asked))
-        return found
-
-    def _intervals(self, prediction: Matrix) -> tuple[Matrix, Matrix]:
-        """By the quantiles of the last errors at each horizon; NaN before there are some."""
-        known = np.sum(~np.isnan(self.errors), axis=0)
-        lower, upper = (np.full(prediction.shape, np.nan) for _ in range(2))
-        for h in np.flatnonzero(known >= FEWEST):
-            errors = self.errors[:, h]
-            tail = 0.5 * (1.0 - self.level)
-            low, high = np.quantile(errors[~np.isnan(errors)], [tail, 1.0 - tail])
-            lower[:, h], upper[:, h] = prediction[:, h] + low, prediction[:, h] + high
-        return lower, upper
 
     def _seasonal(self, origins: NDArray[np.int64], last: Matrix) -> Matrix:
         H, lags = self.asked.horizon, self.asked.lags
@@ -293,18 +289,23 @@ class Forecaster(Part):
             )
             self.grid.append(last)
             origin = int(last.steps[-1])
-            recent = self.base.following().before([np.nan] * (H + 1))
             steps = origin + np.arange(H + 1)
             future = Incoming(steps[1:], np.full((H, self.grid.rows.shape[1]), np.nan))
             if ahead is not None:
                 future = self._ahead(ahead, origin)
             self.grid.append(future)
-            base = self.base.predict(base_records(self.grid, steps, asked), recent_targets=recent)
-            self.grid.put(BASE, steps, base)
+            now = float(self.grid.at(Y, steps[:1])[0])
+            for place, (base, lead) in enumerate(zip(self.bases, asked.looks, strict=True)):
+                inside = steps[: lead + 1]
+                reference = self._reference(place, inside) + np.zeros(len(inside))
+                # Of the targets to come none is looked at: these are last targets of no step so near.
+                recent = base.following().before([now - reference[0], *[0.0] * lead])
+                records = base_records(self.grid, inside, asked, lead)
+                self.grid.put(BASES + place, inside, base.predict(records, recent_targets=recent) + reference)
             at = np.array([origin])
             seasonal = self._seasonal(at, self.grid.at(Y, at)[:, None] * np.ones(H))
-            prediction = self._chosen(base[1:] + self._corrections(at), seasonal)
-            lower, upper = self._intervals(prediction)
+            prediction = self.combination.paths(self.grid, at) if self.trusted else seasonal
+            lower, upper = self.combination.ends(self.grid, at, prediction)
         finally:
             self.restore(mark)
         times = None if asked.time is None else (steps[1:] * asked.step).view("datetime64[us]")

@@ -19,11 +19,10 @@ from kons.stored import Stored
 from kons.tables.moments import NOT_A_TIME
 from kons.tables.records import Records
 
-__all__ = ["BASE", "Gaps", "Grid", "Incoming", "Y", "first_of", "mean_of", "steps_of"]
+__all__ = ["BASES", "Gaps", "Grid", "Incoming", "Y", "first_of", "mean_of", "steps_of"]
 
-#: Columns of the grid that every series has.
-Y, BASE = range(2)
-OWN = 2
+#: The first columns of a grid: y, and from there on what each base said.
+Y, BASES = range(2)
 #: Steps without a row in one call: beyond, the step is not that of the rows.
 MOST_EMPTY = 1_000_000
 
@@ -66,7 +65,7 @@ class _Columns(Field):
         if not sound or len({str(entry[0]) for entry in entries}) != len(entries):
             raise stored.error("its columns are not names, kinds and levels")
         part.levels = {entry[0]: dict.fromkeys(entry[2]) for entry in entries if entry[1] == "text"}
-        sizes["grid"] = OWN + len(entries)
+        sizes["grid"] = part.own + len(entries)
         return {entry[0]: entry[1] for entry in entries}
 
 
@@ -80,15 +79,16 @@ class Incoming(NamedTuple):
 
 
 class Grid(Part):
-    """Steps in order, ``first`` the number of the first that is kept; y, the base, then other columns."""
+    """Steps in order, ``first`` the number of the first that is kept; y, the bases, then other columns."""
 
     STATE = fields(kinds=_Columns(), first=Count(at_least=-(2**62)), rows=Gaps(None, "grid"))
 
-    def __init__(self) -> None:
+    def __init__(self, bases: int) -> None:
+        self.own = BASES + bases
         self.kinds: dict[Any, str] = {}
         self.levels: dict[Any, dict[str, None]] = {}
         self.first = 0
-        self.rows: Matrix = np.empty((0, OWN))
+        self.rows: Matrix = np.empty((0, self.own))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -102,13 +102,13 @@ class Grid(Part):
         """With these columns, whose kinds are ``number`` or ``text``."""
         self.kinds = dict(columns)
         self.levels = {name: {} for name, kind in columns.items() if kind == "text"}
-        self.rows = np.empty((0, OWN + len(columns)))
+        self.rows = np.empty((0, self.own + len(columns)))
 
     def read(self, records: Records, steps: NDArray[np.int64], y: Vector) -> Incoming:
         """Rows with their steps, as the grid keeps them; of those of one step the last."""
-        rows = np.full((len(steps), OWN + len(self.kinds)), np.nan)
+        rows = np.full((len(steps), self.own + len(self.kinds)), np.nan)
         rows[:, Y] = y
-        for place, (name, kind) in enumerate(self.kinds.items(), start=OWN):
+        for place, (name, kind) in enumerate(self.kinds.items(), start=self.own):
             values = records.values(name, kind)
             if kind == "text":
                 new = dict.fromkeys(value for value in values if value is not None)
@@ -142,7 +142,7 @@ class Grid(Part):
 
     def place(self, name: Any) -> int:
         """The column of the grid with this name."""
-        return OWN + list(self.kinds).index(name)
+        return self.own + list(self.kinds).index(name)
 
     def at(self, column: int, steps: NDArray[np.int64]) -> Vector:
         """The values of a column at these steps; NaN where nothing is kept."""

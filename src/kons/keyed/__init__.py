@@ -8,8 +8,6 @@
 ====================  =================================================================================
 """
 
-from kons.keyed.keyed import Keyed
-from kons.keyed.record import pack, unpack
-from kons.keyed.store import Folder, Memory
+from kons.keyed.keyed import Keyed, KeySummary
 
-__all__ = ["Folder", "Keyed", "Memory", "pack", "unpack"]
+__all__ = ["KeySummary", "Keyed"]

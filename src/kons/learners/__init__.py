@@ -2,7 +2,6 @@
 
 from kons.learners.auto import AutoKONS
 from kons.learners.classifier import Classifier
-from kons.learners.dual import DualGradient
 from kons.learners.embedded import EmbeddedKONS
 from kons.learners.features import FeatureLearner
 from kons.learners.functional import FunctionalGradient
@@ -18,7 +17,6 @@ __all__ = [
     "KORS",
     "AutoKONS",
     "Classifier",
-    "DualGradient",
     "EmbeddedKONS",
     "FeatureLearner",
     "FunctionalGradient",

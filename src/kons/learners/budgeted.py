@@ -57,12 +57,12 @@ class BudgetedExpansion(NewtonLearner):
 
     @abstractmethod
     def _replay(
-        self, rows: Ledger, derivatives: int | Derivatives, members: Integers, count: int, *matrices: Matrix
+        self, block: Any, rows: Ledger, derivatives: int | Derivatives, members: Integers, K: Matrix
     ) -> int:
         """Predict and learn a block, filling its ledger, members and coefficients.
 
-        ``matrices``: K of :mod:`kons.core.budget`, and what a subclass gives besides. Returns how many
-        members there are.
+        ``members`` and K are those of :mod:`kons.core.budget`: who was there before, and then the rows.
+        Returns how many members there are.
         """
 
     def _learn_rows(
@@ -80,7 +80,7 @@ class BudgetedExpansion(NewtonLearner):
         K = np.hstack([cross_gram(kernel, block, self._points), kernel.evaluate(block, block)])
         K[np.arange(m), n + np.arange(m)] = rows["self_kernel"]
         members = np.arange(n + m)
-        members = members[: self._replay(rows, derivatives, members, n, K)]
+        members = members[: self._replay(block, rows, derivatives, members, K)]
         stay = int(np.count_nonzero(members < n))
         if stay < n:  # another store: an undo has the one before
             store = point_store(kernel.accepts)

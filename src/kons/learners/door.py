@@ -30,7 +30,6 @@ from kons.learners.explaining import GivesReasons
 from kons.learners.labels import Labels
 from kons.learners.trace import Trace
 from kons.learners.turns import Turn, in_turn, marked, takes_turns
-from kons.learners.watch import HELD
 from kons.state import Field, Inner, fields
 from kons.tables import Encoder, Growth, Records, is_table, record_to_keep, records_of
 
@@ -135,6 +134,7 @@ class TakesTables(GivesReasons):
         record = None if encoder is None else encoder.asked(id)
         if encoder is None or record is None:
             super().tell(id, y)
+            self._tell_events()
             return
         target = self._as_target(y)
         reading = encoder.read_one(record, target)
@@ -153,6 +153,7 @@ class TakesTables(GivesReasons):
                 raise
         encoder.answered(id)
         self.grow(growth)
+        self._tell_events()
 
     def forget(self, id: Any) -> None:
         """As of rows of numbers."""
@@ -168,6 +169,10 @@ class TakesTables(GivesReasons):
 
     def _new_encoder(self) -> Encoder:
         return Encoder(labelled=self.labelled, outputs=self.outputs or 1, delay=self.delay or 0)
+
+    def _learn_alone(self, x: Any, y: Any) -> bool:
+        """Learn a row of numbers at the least cost, and write it down; False: it is not one for that."""
+        return False
 
     def _records(self, X: Any) -> Records | None:
         """Rows that the encoder is for; None for those that are taken as they are."""
@@ -341,7 +346,7 @@ def _predicting_one(verb: Any, ask: Any) -> Any:
                 answer = verb(self, self._encoder.look_one(x))
             else:
                 return ask(self, x)
-            if self.watch is not None:
+            if self.watch is not None and not self._tells_afterwards():
                 # Where no copy of the learner looks: it is nothing that was learned.
                 self._turn.asked = _remembered(x), answer, self.rows_noted
             return answer
@@ -400,9 +405,15 @@ def _learning_one(verb: Any) -> Any:
         if self.inside:
             self._learn_and_follow(verb, x, y)
             return
-        watch, turn, prediction = self.watch, self._turn, self._answer
+        turn, prediction, before, seen = self._turn, self._answer, self.rows_noted, self.rows_seen
+        if prediction is None and not self._followed_elsewhere and self._tells_afterwards(y):
+            try:
+                verb(self, x, y)
+            finally:  # whatever stopped it behind that
+                if self.rows_seen != seen and self.rows_noted == before:
+                    self._note_said(x, y)
+            return
         asked, turn.asked = turn.asked, None
-        before = 0 if watch is None else watch.rows + len(watch.held)
         row = x.tobytes() if type(x) is ndarray and x.dtype is FLOAT64 and x.ndim == 1 else None
         if prediction is not None:
             vars(self).pop("_answer", None)
@@ -414,28 +425,18 @@ def _learning_one(verb: Any) -> Any:
                 prediction = self.predict_one(raw if encoder is not None and encoder.unnamed else x)
             turn.asked = None
         self._learn_and_follow(verb, x, y)
-        watch = self.watch
-        if watch is None or watch.rows + len(watch.held) != before:
-            if self.rows_noted == before:
-                self._note_one(x, y, before, prediction)
-        elif (
-            row is None
-            or not watch.numeric
-            or not isinstance(y, float)  # NumPy's, too
-            or type(prediction) is not float
-            or len(x) != watch.width
-        ):
+        if self.rows_noted == before:
             self._note_one(x, y, before, prediction)
-        else:  # as there, at the least cost
-            y = float(y)
-            error = prediction - y
-            watch.held.append((row, y, min(error * error, 1e300)))
-            if len(watch.held) == HELD or self.on_event is not None:
-                self._look_at_held()
 
     @functools.wraps(verb)
     def learn_one(self: Any, x: Any, y: Any) -> None:
         with self._turn:
+            if type(x) is ndarray and self._learn_alone(x, y):
+                if self.on_event is not None:
+                    self._look_at_held()
+                if self._new_events:
+                    self._tell_events()
+                return
             encoder = self._encoder
             if encoder is not None and type(x) is dict:
                 number = type(y) is float and y - y == 0.0 and not encoder.labelled
@@ -502,6 +503,7 @@ def _widening(verb: Any) -> Any:
     def widen(self: Any, columns: int = 1, samples: Any = None) -> None:
         with self._turn:
             self._look_at_held()
+            self._record = None
             verb(self, columns, samples)
             sample = self.row_sample
             if sample is not None and len(sample) and sample.points.shape[1] < (self._width or 0):

@@ -22,14 +22,12 @@ from kons.learners.labels import Labels, object_array
 from kons.learners.learner import Learner
 from kons.learners.predictive import Intervals, PredictionSets
 from kons.learners.queue import Kept, Shapes
+from kons.learners.record import Record
 from kons.learners.trace import Trace
 from kons.state import Field, Inner, fields
 from kons.stored import Stored
 
 __all__ = ["KnowsItsErrors"]
-
-#: Single rows whose errors are followed together.
-TOGETHER = 64
 
 
 class KnowsItsErrors(Learner):
@@ -40,8 +38,8 @@ class KnowsItsErrors(Learner):
     )
 
     _followed: Any = None
-    #: Of single rows prediction, novelty and target: nothing that is learned waits for them.
-    _unfollowed: list[tuple[float, float, float]] | None = None
+    #: Single rows whose errors are not followed yet: nothing that is learned waits for them.
+    _record: Record | None = None
     #: Whether somebody else follows its errors: the learner that it is a part of, or a verb on the way.
     _followed_elsewhere: bool = False
     #: Numbers of a row, besides what is predicted and how new it is, that grow with doubt.
@@ -158,6 +156,10 @@ class KnowsItsErrors(Learner):
         """How new rows are, where that is in its traces, too; None: not told."""
         return None
 
+    def _tells_afterwards(self, y: Any = 0.0) -> bool:
+        """Whether it says, behind a row with this target, what it had predicted of it."""
+        return False
+
     def _said(self) -> tuple[float, float]:
         """Prediction and novelty of the row that was just learned."""
         raise NotImplementedError
@@ -194,7 +196,7 @@ class KnowsItsErrors(Learner):
         if self._followed_elsewhere:
             verb(self, x, y)
             return
-        note = None if self._tells_afterwards else self._note(x)
+        note = None if self._tells_afterwards(y) else self._note(x)
         self._learn_quietly(verb, x, y, note)
 
     def _learn_quietly(self, verb: Any, x: Any, y: Any, note: Vector | None, late: int | None = None) -> None:
@@ -206,34 +208,29 @@ class KnowsItsErrors(Learner):
             self._followed_elsewhere = False
             if self.rows_seen != before:
                 if note is None:
-                    self._follow_said(y)
+                    prediction, novelty = self._said()
+                    self._follow_numbers([prediction], [novelty], y)
                 else:
                     self._follow_note(note, y, (self.delay or 0) if late is None else late)
 
     @property
     def _errors(self) -> Any:
-        self._follow_held()
+        self._look_at_held()
         return self._followed
 
     @_errors.setter
     def _errors(self, errors: Any) -> None:
-        self._followed, self._unfollowed = errors, None
+        self._followed = errors
 
-    def _follow_held(self) -> None:
-        if self._unfollowed:
-            held, self._unfollowed = np.array(self._unfollowed), None
-            if self._followed is None:
-                self._followed = self._new_errors(1)
-            self._followed.follow(np.ascontiguousarray(held[:, None, :2]), held[:, 2:], 0)
+    def _look_at_held(self) -> None:
+        """Read the record: when that is does not matter."""
 
-    def _follow_said(self, y: Any) -> None:
-        """The common case, at the least cost: one number."""
-        target = float(y) if isinstance(y, float) else float(np.asarray(y).reshape(-1)[0])
-        if self._unfollowed is None:
-            self._unfollowed = []
-        self._unfollowed.append((*self._said(), target))
-        if len(self._unfollowed) == TOGETHER:
-            self._follow_held()
+    def _follow_numbers(self, predictions: Any, novelties: Any, targets: Any) -> None:
+        """Rows with one target, which were just learned."""
+        if self._followed is None:
+            self._followed = self._new_errors(1)
+        rows = np.stack([predictions, novelties], axis=1)
+        self._followed.follow(rows[:, None], np.asarray(targets, dtype=np.float64).reshape(-1, 1), 0)
 
     # ---- rows that wait
 

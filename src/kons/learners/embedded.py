@@ -42,6 +42,7 @@ from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, NumericalError
 from kons.kernels import Kernel
 from kons.learners.newton import NewtonLearner, no_finite_score
+from kons.learners.record import TOGETHER, Record
 from kons.losses import Loss, Squared
 from kons.policies import Dependence, Fixed, Leverage
 from kons.state import Field, Inner, Inners, Number, Sizes, fields
@@ -212,8 +213,8 @@ class EmbeddedKONS(NewtonLearner):
         self._candidate_novelty = 0.0
         self._replaces = isinstance(policy, Dependence) and policy.when_full == "replace"
         self._in_blocks = self._replaces or self.loss.code is None
-        #: Targets up to this need no further check.
-        self._plain_targets = self.bound if isinstance(loss, Squared) else -1.0
+        #: Targets of single rows up to this need no further check.
+        self._plain_targets = self.bound if isinstance(loss, Squared) and not self._in_blocks else -1.0
         self._packed = self._rules.packed
         self._constant_step = self.step_size.value if isinstance(self.step_size, Constant) else None
         self._one_row: OneRow | None = None
@@ -382,46 +383,61 @@ class EmbeddedKONS(NewtonLearner):
         if self._in_blocks or (self._outputs is None and not isinstance(y, float)):
             super().learn_one(x, y)
             return
-        rows, self_kernel, given, point = self._one_row, 1.0, x, None
-        if not (
-            rows is not None
-            and type(x) is ndarray
-            and x.dtype is FLOAT64
-            and x.strides == IN_ONE_PIECE
-            and len(x) == rows.columns
-        ):
-            point = self._as_point(x)
-            rows, given, self_kernel = self._as_given(point)
+        point = self._as_point(x)
+        rows, given, self_kernel = self._as_given(point)
         if self._outputs:
             targets = self._as_floats(y)
             for target in targets:
                 self.loss.check_targets(target, self.bound)
             rows.targets[:] = targets
         else:
-            # NumPy's float64 among the floats: the targets of an array.
-            target = float(y) if isinstance(y, float) else math.nan
-            if not -self._plain_targets <= target <= self._plain_targets:
-                target = as_scalar(y, name="y")
-                self.loss.check_targets(target, self.bound)
+            target = as_scalar(y, name="y")
+            self.loss.check_targets(target, self.bound)
             rows.targets[0] = target
+        self._learn_given(point, rows, given, self_kernel, None)
+
+    def _learn_alone(self, x: Any, y: Any) -> bool:
+        rows, record = self._one_row, self._record
+        if (
+            rows is None
+            or x.dtype is not FLOAT64
+            or x.strides != IN_ONE_PIECE
+            or len(x) != rows.columns
+            or not isinstance(y, float)  # NumPy's, too
+            or not -self._plain_targets <= y <= self._plain_targets
+            or ((record is None or self._followed_elsewhere) and not self.inside)
+            or self._encoder is not None
+        ):
+            return False
+        rows.targets[0] = y
+        self._learn_given(None, rows, x, 1.0, record)
+        return True
+
+    def _learn_given(
+        self, point: Any, rows: OneRow, given: Vector, self_kernel: float, record: Record | None
+    ) -> None:
+        """Learn a row, with the targets that are there, and write it down; no point: it is what is given."""
         eta = self._constant_step or self.step_size(self._rows_seen + 1)
         coins, uniform, works = self._coins[0], 0.0, rows.works
         if self._sampler is None:
             coins.pass_one()
         else:
             uniform = coins.draw_one()
+        place = 0 if record is None else record.address + record.step * record.count
         try:
-            outcome, logarithms, leverages = rows.learn(given, 1.0, eta, uniform, self_kernel)
+            outcome, logarithms, leverages = rows.learn(given, 1.0, eta, uniform, self_kernel, place)
         except NumericalError:
             coins.take_back_one()
             raise
         if outcome == REFUSED:
             coins.take_back_one()
-            self._as_point(x)  # it says which of its values is none
+            self._as_point(given)  # it says which of its values is none
         if not self._rows_seen:
             self._outputs = self._outputs or 0
-            self._count((x[None] if point is None else point)[:0], 0)
+            self._count(point[:0], 0)
         self._rows_seen += 1
+        if record is not None:
+            record.count += 1
         self._last_row = rows.said
         self._log_determinant += logarithms
         self._online_effective_dimension += leverages
@@ -429,7 +445,9 @@ class EmbeddedKONS(NewtonLearner):
             self._kept += 1
         elif outcome != PLAIN:
             self._kept += bool(rows.ledger["entered"][0])
-            self._grow_by_point(x[None] if point is None else point, rows, works)
+            self._grow_by_point(given[None] if point is None else point, rows, works)
+        if record is not None and record.count == TOGETHER:
+            self._look_at_held()
         if rows.held is not None:
             rows.let_interrupts_go()
 

@@ -12,6 +12,8 @@ target    target out of range  as of a column
 model     turned               the loss is twice the usual, by likelihood ratio (CUSUM); an alarm
           crept                the loss rose slowly, or (auto) old rows are answered otherwise; an
                                alarm
+          coverage lost        far more targets outside of the intervals than their level says; an alarm
+          novelty high         a row far less like those before than any of late
 ========  ===================  ===================================================================
 
 What is no alarm is for information. docs/events.md has thresholds, and what silences each. The statistics are

@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kons.arrays import Integers, Matrix, Vector, require_integer, require_number
+from kons.arrays import MOST_FEATURES, Integers, Matrix, Vector, require_integer, require_number
 from kons.core.budget import FEATURES, PROJECT, SHRINK, SMALLEST, WHEN_FULL, Expansion, descend
 from kons.core.coins import Coins
+from kons.core.gone import GonePoints
 from kons.core.ledger import Ledger
 from kons.core.replay import NO_MATRIX, Derivatives
 from kons.errors import ConfigurationError
@@ -16,7 +17,7 @@ from kons.kernels import Kernel
 from kons.learners.budgeted import BudgetedExpansion
 from kons.losses import Loss
 from kons.policies import Budget
-from kons.state import Array, fields
+from kons.state import Array, Inner, fields
 from kons.step_sizes import InverseSqrt
 
 __all__ = ["FunctionalGradient"]
@@ -48,8 +49,10 @@ class FunctionalGradient(BudgetedExpansion):
         ``"mistakes"`` learns only rows on the wrong side, y*f <= 0, as perceptrons do; ``"all"`` every row.
     budget:
         :class:`kons.policies.Budget`, or None: all points stay.
+    dimension:
+        D, an even number: of the random features, where points that go become such; O(D d) a row more.
     seed:
-        Of the coins; each row uses one uniform number, whatever the budget.
+        Of the coins and features; each row uses one uniform number, whatever the budget.
 
     Examples
     --------
@@ -68,7 +71,7 @@ class FunctionalGradient(BudgetedExpansion):
     for budgets see :mod:`kons.recipes.expansions`.
     """
 
-    STATE = fields(_coefficients=Array("size"), _totals=Array(2))
+    STATE = fields(_coefficients=Array("size"), _totals=Array(2), _gone=Inner())
 
     def __init__(
         self,
@@ -80,6 +83,7 @@ class FunctionalGradient(BudgetedExpansion):
         decay: float = 0.0,
         updates: Literal["all", "mistakes"] = "all",
         budget: Budget | None = None,
+        dimension: int = 400,
         seed: int = 0,
     ) -> None:
         if step_size is None and isinstance(loss, Loss):
@@ -92,16 +96,15 @@ class FunctionalGradient(BudgetedExpansion):
                 "below 1, or each row throws away what was learned before. Lower one of them."
             )
         if not (budget is None or isinstance(budget, Budget)):
-            raise ConfigurationError(f"budget is {budget!r}, expected kons.policies.Budget(points), or None.")
-        if budget is not None and budget.when_full == "features" and type(self) is FunctionalGradient:
-            raise ConfigurationError(
-                'when_full="features" is of kons.DualGradient, which has them: use that.'
-            )
+            raise ConfigurationError(f"budget is {budget!r}, expected a kons.policies.Budget, or None.")
         self.budget = budget
+        self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
         self.seed = require_integer(seed, "seed", at_least=0)
+        of_features = budget is not None and budget.when_full == "features"
+        self._gone = GonePoints(kernel, self.dimension, self.seed) if of_features else None
         self._rules = self._rules._replace(decay=self.decay)
         if budget is not None:
-            limits: dict[str, Any] = {"budget": budget.points, "largest": budget.largest}
+            limits: dict[str, Any] = {"budget": budget.max_points, "largest": budget.largest}
             self._rules = self._rules._replace(when_full=WHEN_FULL[budget.when_full], **limits)
         self._coins = (Coins(self.seed),)
         self._coefficients: Vector = np.empty(0)
@@ -114,14 +117,24 @@ class FunctionalGradient(BudgetedExpansion):
         return self._coefficients.copy()
 
     def _replay(
-        self, rows: Ledger, derivatives: int | Derivatives, members: Integers, count: int, *matrices: Matrix
+        self, block: Any, rows: Ledger, derivatives: int | Derivatives, members: Integers, K: Matrix
     ) -> int:
-        theta, (K, *explicit) = np.zeros(len(members)), matrices
-        theta[:count] = self._coefficients
+        explicit = () if self._gone is None else self._gone.meet(block)
+        theta = np.append(self._coefficients, np.zeros(len(rows)))
         f = Expansion(members, theta, self._totals.copy(), K, self._between_points(len(rows)), *explicit)
-        count = descend(derivatives, rows, self._rules, f, count)
+        count = descend(derivatives, rows, self._rules, f, len(self._coefficients))
         self._coefficients, self._totals = theta[:count].copy(), f.totals
+        if self._gone is not None:
+            self._gone.settle(f.gone, members[:count])
         return count
+
+    def _raw_scores(self, points: Any) -> Matrix:
+        scores = super()._raw_scores(points)
+        return scores if self._gone is None else scores + self._gone.values(points)[:, None]
+
+    def _widened(self, columns: int) -> None:
+        if self._gone is not None:
+            self._gone.features.widen(columns)
 
     def _between_points(self, rows: int) -> Matrix:
         """As much of the kernel between the points that f has as removals in so many rows ask for."""

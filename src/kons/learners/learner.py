@@ -240,9 +240,6 @@ class Learner(LateTargets):
         trace = Trace(kept=kept_rows, size=size, prediction=object_array(predictions))
         return Interleaved(trace, probabilities, left, pause)
 
-    #: Whether it says, behind a row that was learned, what it had predicted: kons.learners.doubt.
-    _tells_afterwards: Any = False
-
     def _scale_in(self, kept: Kept) -> Any:
         """How large the residual of a row was expected to be, of which this is kept; None: not told."""
         return None

@@ -251,9 +251,8 @@ class NewtonLearner(StreamConsumer):
 
     # ---- inside
 
-    @property
-    def _tells_afterwards(self) -> bool:
-        return self._outputs == 0
+    def _tells_afterwards(self, y: Any = 0.0) -> bool:
+        return self._outputs == 0 or (self._outputs is None and isinstance(y, float))
 
     def _said(self) -> tuple[float, float]:
         prediction, novelty = self._last_row

@@ -16,8 +16,9 @@ from kons.arrays import Matrix, Vector
 from kons.learners.doubt import KnowsItsErrors
 from kons.learners.events import KINDS, Event, OnEvent
 from kons.learners.labels import Labels
+from kons.learners.record import TOGETHER, Record
 from kons.learners.sample import RowSample
-from kons.learners.watch import FOUND, GAP, HELD, NUMBER, Watch
+from kons.learners.watch import FOUND, GAP, NUMBER, Watch
 from kons.state import Field, Inner, fields
 from kons.tables import Encoder
 
@@ -82,33 +83,34 @@ class NoticesEvents(KnowsItsErrors):
     def restore(self, mark: Any) -> None:
         """Go back to an earlier mark, bit for bit; all rows that wait to be looked at came behind it."""
         super().restore(mark)  # type: ignore[misc]
-        if self.watch is not None:
-            self.watch.held = []
+        if self._record is not None:
+            self._record.count = 0
 
     def _look_at_held(self) -> None:
-        """Look at single rows that wait for others: when these are there does not matter."""
-        watch = self.watch
-        if watch is not None and watch.held:
-            first = watch.rows
-            rows, targets, told = watch.learn_held(self.labelled)
-            if self.row_sample is not None:
-                self.row_sample.learn(rows, targets)
-            self._noticed(told, rows, first)
+        if self._record is None or not self._record.count:
+            if self.watch is not None and self._followed is not None and self._followed.told:
+                self._noticed([], np.empty((0, 0)), self.watch.rows)
+            return
+        rows, (targets, predictions, novelties, losses) = self._record.take()
+        told = ~np.isnan(predictions)  # of the others errors were followed at once
+        if told.any():
+            self._follow_numbers(predictions[told], novelties[told], targets[told])
+        if self.row_sample is not None:
+            self.row_sample.learn(rows, targets)
+        self._watch_rows(rows, targets, losses)
 
     @property
     def rows_noted(self) -> int:
-        """How many rows were looked at: all since this version."""
-        return 0 if self.watch is None else self.watch.rows + len(self.watch.held)
+        """How many rows were looked at, or wait for that: all since this version."""
+        waiting = 0 if self._record is None else self._record.count
+        return 0 if self.watch is None else self.watch.rows + waiting
 
     def _note_rows(self, X: Any, y: Any, before: int, predictions: Any = None) -> None:
         """Rows, encoded, were learned: keep some, look at all, unless who learned them has. Cannot fail."""
         if self.inside or self.rows_noted != before:
             return
         self._look_at_held()
-        if self.row_sample is None and self.samples_rows:
-            self.row_sample = RowSample()
-        if self.watch is None:
-            self.watch = Watch()
+        self._begin_to_look()
         targets = np.asarray(self._as_codes(y), dtype=np.float64)
         if targets.ndim == 2 and not self.outputs:  # a number in brackets
             targets = np.ascontiguousarray(targets[:, 0])
@@ -117,6 +119,14 @@ class NoticesEvents(KnowsItsErrors):
             self.row_sample.learn(rows, targets)
         one = targets if targets.ndim == 1 else np.full(len(targets), np.nan)
         self._watch_rows(rows, one, self._losses(predictions, targets))
+
+    def _begin_to_look(self, width: int = 0) -> None:
+        if self.row_sample is None and self.samples_rows:
+            self.row_sample = RowSample()
+        if self.watch is None:
+            self.watch = Watch()
+            if width:
+                self.watch.plan(*self._roles(width))
 
     def _losses(self, predictions: Any, targets: Any) -> Vector:
         """Squared errors, 0/1 errors of labels; NaN where nothing was predicted."""
@@ -137,7 +147,6 @@ class NoticesEvents(KnowsItsErrors):
     def _watch_rows(self, rows: Matrix, targets: Vector, losses: Vector) -> None:
         watch = self.watch
         assert watch is not None
-        self._look_at_held()
         if watch.width != rows.shape[1]:
             watch.plan(*self._roles(rows.shape[1]))
         first = watch.rows
@@ -150,20 +159,27 @@ class NoticesEvents(KnowsItsErrors):
             owner = () if feature < 0 else (feature if encoder is None else encoder.owners[feature],)
             found.append((row, *FOUND[kind], owner, size))
         found += [(row, kind, "alarm", (), size) for row, kind, size in self._model_events(first)]
+        found += self._doubtful_rows()
         if encoder is not None and encoder.new_levels:
             found += self._new_levels()
         if found:
             self._notice(found, rows, first)
 
+    def _doubtful_rows(self) -> list[tuple[Any, ...]]:
+        """What the errors tell of rows that were learned since."""
+        errors, found = self._followed, []
+        if errors is not None and self.watch is not None:
+            told, errors.told = errors.told, ()
+            earlier = self.watch.rows - errors.followed  # before any class was known
+            for first, each in told:
+                found += [(earlier + first + row, *rest) for row, *rest in self.watch.doubts(each)]
+        return found
+
     def _note_one(self, x: Any, y: Any, before: int, prediction: Any) -> None:
         """As :meth:`_note_rows`, of one row, in a microsecond or two."""
-        watch = self.watch
-        if watch is None:
-            self._note_rows([x], [y], before, [prediction])
-            return
         x = np.asarray(x, dtype=np.float64).ravel()
         target = float(y) if isinstance(y, float) and not self.labelled else self._as_target(y)
-        if len(x) != watch.width or type(target) not in (float, int):
+        if type(target) not in (float, int) or (self.watch is not None and len(x) != self.watch.width):
             self._note_rows([x], [y], before, [prediction])
             return
         loss = math.nan
@@ -172,9 +188,23 @@ class NoticesEvents(KnowsItsErrors):
         elif prediction is not None:
             error = float(prediction) - target
             loss = min(error * error, 1e300)
-        watch.numeric = not self.labelled
-        watch.held.append((x.tobytes(), float(target), loss))
-        if len(watch.held) == HELD or self.on_event is not None:
+        self._hold(x, float(target), math.nan, math.nan, loss)
+
+    def _note_said(self, x: Any, y: Any) -> None:
+        """One row, of which the learner says what it had predicted."""
+        prediction, novelty = self._said()
+        target = float(np.asarray(y, dtype=np.float64).reshape(-1)[0])
+        error = prediction - target
+        self._hold(x, target, prediction, novelty, min(error * error, 1e300))
+
+    def _hold(self, x: Any, *told: float) -> None:
+        """Let a row wait for others."""
+        record = self._record
+        if record is None:
+            self._begin_to_look(len(x))
+            record = self._record = Record(len(x))
+        record.add(x, *told)
+        if record.count == TOGETHER or self.on_event is not None:
             self._look_at_held()
 
     def _new_levels(self) -> list[tuple[Any, ...]]:
@@ -189,7 +219,8 @@ class NoticesEvents(KnowsItsErrors):
         """Note events in the order of their rows; these are those of the rows from ``first`` on."""
         assert self.watch is not None
         for row, kind, severity, columns, size in sorted(found, key=lambda e: (e[0], e[1] == LEVEL, e[1])):
-            time, size = self._moment_of(rows[row - first]), float(f"{size:.4g}")  # not its rounding
+            at, size = max(row - first, 0), float(f"{size:.4g}")  # not its rounding
+            time = self._moment_of(rows[at]) if at < len(rows) else None
             event = Event(row, time, kind, severity, columns, size, KINDS[kind], 1, row)
             self._new_events = (*self._new_events, self.watch.log.add(event))
 

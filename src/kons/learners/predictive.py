@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
 from kons.compilation import compiled
-from kons.core.conformal import REMEMBERED, RING, bounds_of, new_scores, reordered, take_score
+from kons.core.conformal import KNOWN, REMEMBERED, RING, bounds_of, new_scores, reordered, take_score
 from kons.core.residual_scale import (
+    OUTSIDE,
     follow,
     is_sound,
     memory_for,
@@ -44,6 +45,8 @@ __all__ = ["Intervals", "PredictionSets"]
 LONGEST_MEMORY = 0.9995
 # With a memory shorter than this the outer quantiles would be of a handful of scores.
 SHORTEST_WINDOW = 100
+# Calls: nobody reads what learners of objects tell.
+MOST_TOLD = 1000
 
 
 class _Scores(Field):
@@ -104,12 +107,25 @@ class _Held(Array):
 class _Remembers(Part):
     """Scores of which the last count, as many as its learner remembers rows; and those kept back."""
 
+    _scores: NDArray[np.float64]
+    _held: NDArray[np.float64]
+
     def __init__(self, forgetting: float, most: int) -> None:
         #: Of the scale and its means, a row.
         self.forgetting = min(forgetting, LONGEST_MEMORY)
         remembered = REMEMBERED if forgetting == 1.0 else round(1.0 / (1.0 - forgetting))
         #: Scores that count.
         self.window = min(max(remembered, SHORTEST_WINDOW), most)
+        #: Rows learned, by the number of the first, and what there is to tell of each, until it is read.
+        self.told: tuple[tuple[int, Matrix], ...] = ()
+
+    @property
+    def followed(self) -> int:
+        """How many rows there were, those among them that are kept back."""
+        return int(self._scores.flat[KNOWN]) + len(self._held)
+
+    def _tell(self, first: int, told: Matrix) -> None:
+        self.told = (*self.told[-MOST_TOLD:], (first, told))
 
 
 class Intervals(_Remembers):
@@ -158,13 +174,15 @@ class Intervals(_Remembers):
         if asked:
             rows = np.concatenate([self._held[:, :, :-2], rows])
             targets = np.concatenate([self._held[:, :, -2], targets])
-        scales = np.empty((self.targets, len(rows)))
+        scales, told = np.empty((self.targets, len(rows))), np.zeros((len(rows), 2))
         scales[:, :asked] = self._held[:, :, -1].T
-        learned = 0
+        learned, first = 0, int(self._scores[0, KNOWN]) + late
         for k, (memory, scores) in enumerate(zip(self._memory, self._scores, strict=True)):
             own = rows[:, k].copy()
             given = memory, scores, self.sizes, self.forgetting, self.window, own
-            learned = follow(*given, targets[:, k].copy(), scales[k], asked, late)
+            learned = follow(*given, targets[:, k].copy(), scales[k], asked, late, told)
+        told[:, OUTSIDE] /= self.targets
+        self._tell(first, told[:learned])
         if late or asked:
             held = [rows[learned:], targets[learned:, :, None], scales.T[learned:, :, None]]
             self._held = np.concatenate(held, axis=2)
@@ -172,9 +190,13 @@ class Intervals(_Remembers):
 
     def learn_late(self, rows: Matrix, scales: Vector, targets: Vector) -> None:
         """One row that was predicted earlier, when its scales were these."""
+        first, told = int(self._scores[0, KNOWN]), np.zeros((1, 2))
         for k in range(self.targets):
             given = self._memory[k], self._scores[k], self.sizes, self.forgetting, self.window
-            follow(*given, rows[k : k + 1].copy(), targets[k : k + 1].copy(), scales[k : k + 1].copy(), 1, 0)
+            its = rows[k : k + 1].copy(), targets[k : k + 1].copy(), scales[k : k + 1].copy()
+            follow(*given, *its, 1, 0, told)
+        told[:, OUTSIDE] /= self.targets
+        self._tell(first, told)
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved, of as many targets as there are then."""
@@ -212,7 +234,9 @@ class PredictionSets(_Remembers):
             waiting = np.concatenate([self._held, scores])
             count = max(len(waiting) - late, 0)
             scores, self._held = waiting[:count], waiting[count:]
-        _take(self._scores, self.window, np.ascontiguousarray(scores))
+        first, told = int(self._scores[KNOWN]) + late, np.zeros((len(scores), 2))
+        _take(self._scores, self.window, np.ascontiguousarray(scores), told)
+        self._tell(first, told)
 
     def named(self, probabilities: Matrix, level: float) -> NDArray[np.bool_]:
         """Which labels are in the set of each row; all of them before 20 scores are known."""
@@ -224,6 +248,6 @@ class PredictionSets(_Remembers):
 
 
 @compiled
-def _take(scores: Vector, window: int, values: Vector) -> None:
-    for value in values:
-        take_score(scores, window, value, False)
+def _take(scores: Vector, window: int, values: Vector, told: Matrix) -> None:
+    for i in range(len(values)):
+        told[i, OUTSIDE] = 1.0 if take_score(scores, window, values[i], False) else 0.0

@@ -214,6 +214,19 @@ class Queue(Part):
         for id, ((point, *rest), answer) in self._rows.items():
             self._rows[id] = (np.concatenate([point, values]), *rest), answer
 
+    @property
+    def width(self) -> int | None:
+        """How many features the rows that wait have; None: there are none."""
+        if not self._rows or not self._of_numbers:
+            return None
+        return len(next(iter(self._rows.values()))[0][0])
+
+    def narrow(self, width: int | None) -> None:
+        """Take columns back that came since rows had this :attr:`width`."""
+        for id, ((point, *rest), answer) in self._rows.items():
+            if width is not None and len(point) > width:
+                self._rows[id] = (point[:width].copy(), *rest), answer
+
     def _unknown(self, id: Identifier) -> InputError:
         return InputError(
             f"no row waits under the id {id!r}: it was not asked, was forgotten, was told more than "

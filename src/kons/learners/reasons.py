@@ -119,9 +119,12 @@ def shapley_values(value: Values, players: int, paths: int = 16) -> Shapley:
 
 @cache
 def _all_sets(players: int) -> NDArray[np.bool_]:
-    """Row s has the players whose bit is set in s."""
+    """Row s has the players whose bit is set in s; the last player's is the lowest.
+
+    So a set stands behind the same without the last targets, at which most experts do not look.
+    """
     numbers = np.arange(2**players)
-    sets: NDArray[np.bool_] = (numbers[:, None] >> np.arange(players)) & 1 > 0
+    sets: NDArray[np.bool_] = (numbers[:, None] >> np.arange(players)[::-1]) & 1 > 0
     return sets
 
 

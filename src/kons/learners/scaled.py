@@ -287,10 +287,9 @@ class Scaled(OfLabels, Wrapper):
             return None
         return self._inner.novelty(self._scaled(self._as_points(points)))
 
-    @property
-    def _tells_afterwards(self) -> bool:
+    def _tells_afterwards(self, y: Any = 0.0) -> bool:
         inner = self._inner
-        return inner is not None and self._late is None and not self._labelled and inner._tells_afterwards
+        return inner is not None and self._late is None and not self._labelled and inner._tells_afterwards(y)
 
     def _said(self) -> tuple[float, float]:
         prediction, novelty = self._inner._said()

@@ -194,15 +194,18 @@ class StreamConsumer(TakesTables, Part, ABC):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Put everything back, bit for bit, if anything is raised inside."""
-        queue, self._queue = self._queue, None  # learning leaves it alone: no mark of it is needed
-        mark = self.mark()
+        queue, self._queue = self._queue, None  # rows that wait are only widened: no mark of them is needed
+        mark, self._queue = self.mark(), queue
+        width = None if queue is None else queue.width
         try:
             yield
         except BaseException:
+            self._queue = None
             self.restore(mark)
-            raise
-        finally:
             self._queue = queue
+            if queue is not None:
+                queue.narrow(width)
+            raise
 
     def _as_outputs(self, y: Any, rows: int) -> Any:
         """Targets of the shape that the first row had: (n,), or (n, K)."""

@@ -50,10 +50,12 @@ class TargetUnits:
             )
 
     def fit(self, targets: Any, weights: Vector) -> Any:
-        """Find the units of these; returns them in these units."""
-        if self.signs is None:
-            self.scaling = TargetScaling.fit(targets, self.room, self.bound, weights)
-        return self.scaling.scale(targets)
+        """Find the units of these; returns them in these units, within the bound."""
+        if self.signs is not None:
+            return targets
+        self.scaling = TargetScaling.fit(targets, self.room, self.bound, weights)
+        # Those without weight have no say in the units.
+        return np.clip(self.scaling.scale(targets), -self.bound, self.bound)
 
     def to_learn(self, targets: Any, warmup: int) -> tuple[Any, int]:
         """Targets in these units, within the bound, and how many were not."""

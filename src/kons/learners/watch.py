@@ -11,6 +11,8 @@ cut into blocks. With t counted from 0:
   ratio of twice the mean, summed, S = max(0, S + ratio), noticed above :data:`TURNED`. A squared error is
   taken as a Gamma variable of the shape a = m^2/variance that it has, whose ratio is
   ``a (e/(2m) - log 2)``; the error of a label as a coin of twice the chance.
+- *coverage*: whether the target lay outside of the interval of 90 %: the log-likelihood ratio of three times
+  as many, summed as of *turned*, noticed above :data:`LOST`.
 - *crept*: the mean of 1,024 rows beside the lowest of as many before; noticed above 1.25 times, and five
   standard errors.
 """
@@ -23,7 +25,9 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Matrix, ReadMatrix, ReadVector, Vector
-from kons.compilation import compiled, inner
+from kons.compilation import compiled, inner, matrix_at
+from kons.core.residual_scale import NOVELTY_HIGH
+from kons.core.residual_scale import OUTSIDE as MISSED
 from kons.learners.events import EventLog
 from kons.state import Array, Count, Inner, Part, Sizes, fields
 from kons.stored import Stored
@@ -37,7 +41,7 @@ LOW, HIGH, LEAST, MOST, OUTSIDE, TOLD, PER_COLUMN = range(7, 14)
 TARGETS, TARGET_LOW, TARGET_HIGH, TARGET_LEAST, TARGET_MOST, TARGET_OUTSIDE, CLASSES = range(7)
 MEAN_WEIGHT, MEAN_SUM, MEAN_SQUARES, BLOCK_COUNT, BLOCK_SUM, BLOCK_SQUARES = range(7, 13)
 LAG_COUNT, LAG_SUM, LAG_SQUARES, CUSUM, SILENT, LONG_COUNT, LONG_SUM, LONG_SQUARES = range(13, 21)
-BEST_MEAN, BEST_ERROR, BEST_KNOWN = range(21, 24)
+BEST_MEAN, BEST_ERROR, BEST_KNOWN, UNCOVERED = range(21, 25)
 #: Kinds and severities in the order of their codes.
 FOUND = (
     ("out of range", "info"),
@@ -54,8 +58,6 @@ OUT, OUT_STILL, FROZEN, MISSING, TARGET_OUT, TARGET_OUT_STILL, NEW_CLASS, HAS_TU
 # What a feature is: nothing that is watched, a number, or whether its column is missing.
 NOTHING, NUMBER, GAP = 0, 1, 2
 
-#: Single rows that are looked at together.
-HELD = 64
 RANGE_BLOCK, RANGE_FROM, BEYOND = 256, 512, 0.5
 SUSTAINED = 20
 LEAST_CHANCE, LEAST_RUN = math.log(1e-9), 20
@@ -64,6 +66,8 @@ NEW_CLASS_FROM = 100
 BLOCK, REMEMBERED, ENOUGH = 64, 512.0, 128.0
 #: The log-likelihood ratio that is noticed, and the rows that it is silent for afterwards.
 TURNED, SILENCE = 9.0, 200
+#: The same of targets outside of their intervals: eleven in a row, or one in three for 70 rows.
+LOST = 12.0
 LARGEST_RATIO, LEAST_RATE = 20.0, 0.005
 CREPT, CREEP_RATIO, CREEP_ERRORS = 1024, 1.25, 5.0
 
@@ -75,7 +79,7 @@ Told = tuple[int, int, int, float]
 class Watch(Part):
     """The statistics of all columns, of the target and of the loss, and the events noticed so far.
 
-    Some 10 nanoseconds a value. Memory: 13 numbers a column, and 64 rows that wait.
+    Some 10 nanoseconds a value. Memory: 13 numbers a column.
     """
 
     STATE = fields(
@@ -90,11 +94,8 @@ class Watch(Part):
         self.statistics: Matrix = np.zeros((2, PER_COLUMN))
         self.log = EventLog()
         self._out: Matrix = np.empty((0, 4))
-        #: Single rows wait here for others, as bytes, with their target and loss: one call for some of them.
-        self.held: list[tuple[bytes, float, float]] = []
-        #: Features that are watched, or known not to be, and whether targets are numbers; None: not known.
+        #: Features that are watched, or known not to be.
         self.width = 0
-        self.numeric: bool | None = None
 
     @property
     def columns(self) -> Matrix:
@@ -124,12 +125,14 @@ class Watch(Part):
             found += self._found(count)
         return found
 
-    def learn_held(self, labelled: bool) -> tuple[Matrix, Vector, list[Told]]:
-        """The rows that waited, their targets, and what :meth:`learn` finds in them."""
-        held, self.held = self.held, []
-        rows, numbers, losses = zip(*held, strict=True)
-        X, targets = np.frombuffer(b"".join(rows)).reshape(len(rows), -1), np.array(numbers)
-        return X, targets, self.learn(X, targets, np.array(losses), labelled)
+    def doubts(self, told: Matrix) -> list[tuple[int, str, str, tuple[Any, ...], float]]:
+        """Which rows are events, by what :mod:`kons.learners.predictive` tells of each."""
+        lost = np.zeros(len(told))
+        _cover(np.ascontiguousarray(told[:, MISSED]), self.numbers, lost)
+        events = [(int(row), "coverage lost", "alarm", (), float(lost[row])) for row in np.flatnonzero(lost)]
+        novelties = told[:, NOVELTY_HIGH]
+        new = np.flatnonzero(novelties)
+        return events + [(int(row), "novelty high", "info", (), float(novelties[row])) for row in new]
 
     def _room(self) -> Matrix:
         """For what is found in some rows, or in one at least."""
@@ -181,9 +184,7 @@ def _number(x: ReadVector, j: int, row: int, snapshot: bool, state: Vector, out:
         state[LEAST], state[MOST] = value, value
     state[LEAST], state[MOST], state[LAST] = min(state[LEAST], value), max(state[MOST], value), value
     state[VALUES] += 1.0
-    # Without the run itself, of so many repeats.
-    usual = (state[REPEATS] - state[RUN] + 1.0) / (state[VALUES] - state[RUN] + 1.0)
-    return _run(usual, row, FROZEN, j, state, out, count)
+    return _run(1.0, row, FROZEN, j, state, out, count)
 
 
 @inner
@@ -203,15 +204,18 @@ def _gap(missing: float, j: int, row: int, state: Vector, out: Matrix, count: in
     state[REPEATS] += 1.0 if state[RUN] > 0.0 else 0.0
     state[RUN] += 1.0
     state[VALUES] += 1.0
-    usual = (state[REPEATS] - state[RUN] + 2.0) / (state[VALUES] - state[RUN] + 2.0)
-    return _run(usual, row, MISSING, j, state, out, count)
+    return _run(2.0, row, MISSING, j, state, out, count)
 
 
 @inner
-def _run(usual: float, row: int, kind: int, j: int, state: Vector, out: Matrix, count: int) -> int:
+def _run(prior: float, row: int, kind: int, j: int, state: Vector, out: Matrix, count: int) -> int:
     """Tell of a run once, where it is far longer than usual repeats and earlier runs make likely."""
     run = state[RUN]
-    if state[TOLD] != 0.0 or run < max(LEAST_RUN, 2.0 * state[LONGEST]) or usual >= 1.0:
+    if run < LEAST_RUN or run < 2.0 * state[LONGEST] or state[TOLD] != 0.0:
+        return count
+    # Without the run itself, of so many repeats.
+    usual = (state[REPEATS] - run + prior) / (state[VALUES] - run + prior)
+    if usual >= 1.0:
         return count
     if run * math.log(usual) >= LEAST_CHANCE:
         return count
@@ -331,6 +335,16 @@ def _row(
 
 
 @compiled
+def _cover(outside: Vector, numbers: Vector, lost: Vector) -> None:
+    """Where three times as many targets lie outside of intervals of 90 % as should, summed; and how much."""
+    for t in range(len(outside)):
+        gain = outside[t] * math.log(3.0) + (1.0 - outside[t]) * math.log(0.7 / 0.9)
+        numbers[UNCOVERED] = max(0.0, numbers[UNCOVERED] + gain)
+        if numbers[UNCOVERED] > LOST:
+            lost[t], numbers[UNCOVERED] = numbers[UNCOVERED], 0.0
+
+
+@compiled
 def _watch(
     X: ReadMatrix,
     y: ReadVector,
@@ -347,6 +361,8 @@ def _watch(
     The last line of ``out`` says which row comes next.
     """
     count = 0
+    columns = matrix_at(columns.ctypes.data, *columns.shape)
+    X = matrix_at(X.ctypes.data, *X.shape)
     for t in range(start, len(X)):
         if count + 2 * len(columns) + 8 > len(out):
             out[-1, 0] = t

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from kons.arrays import MOST_POINTS, Integers, Matrix, Vector, require_integer
@@ -77,14 +79,12 @@ class SlidingWindow(BudgetedExpansion):
         return self._roots * theta
 
     def _replay(
-        self, rows: Ledger, derivatives: int | Derivatives, members: Integers, count: int, *matrices: Matrix
+        self, block: Any, rows: Ledger, derivatives: int | Derivatives, members: Integers, K: Matrix
     ) -> int:
-        most = min(len(members), self.window)
+        most, count = min(len(members), self.window), len(members) - len(rows)
         targets, roots, L = np.zeros(len(members)), np.zeros(len(members)), np.zeros((most, most))
         targets[:count], roots[:count], L[:count, :count] = self._targets, self._roots, self._L
-        count = check_sound(
-            slide(rows, self._rules.packed, members, targets, roots, count, L, *matrices), rows
-        )
+        count = check_sound(slide(rows, self._rules.packed, members, targets, roots, count, L, K), rows)
         self._targets, self._roots = targets[:count].copy(), roots[:count].copy()
         self._L = np.tril(L[:count, :count])
         return count

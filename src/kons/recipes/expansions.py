@@ -102,7 +102,7 @@ def norma(
 
     >>> from kons import Gaussian, Hinge
     >>> norma(Gaussian(1.0), Hinge(), max_points=50).budget
-    Budget(points=50, when_full='oldest', largest=inf)
+    Budget(max_points=50, when_full='oldest', largest=inf)
     """
     return {"budget": None if max_points is None else Budget(max_points)}
 
@@ -173,7 +173,7 @@ def bogd(
 
     >>> from kons import Gaussian, Hinge
     >>> bogd(Gaussian(1.0), Hinge(), max_points=50, when_full="project").budget
-    Budget(points=50, when_full='project', largest=1.0)
+    Budget(max_points=50, when_full='project', largest=1.0)
     """
     usual: Any = "project" if isinstance(loss, Squared) else "unbiased"
     return {"budget": Budget(max_points, usual if when_full is None else when_full, largest)}

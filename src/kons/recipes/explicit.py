@@ -22,9 +22,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kons.arrays import require_number
 from kons.kernels import Kernel, Polynomial
-from kons.learners import DualGradient, FeatureLearner
+from kons.learners import FeatureLearner, FunctionalGradient
 from kons.losses import Hinge, Loss, Squared
+from kons.policies import Budget
 from kons.recipes.algorithms import UNLIMITED
 from kons.recipes.row import Choices, row
 
@@ -232,22 +234,32 @@ def fastfood(kernel: Kernel, loss: Loss, **parameters: Any) -> Choices:
     return fogd(kernel, loss, **parameters).parameters() | {"features": "fastfood"}
 
 
-@row(DualGradient, of_labels=Hinge(), takes=DualGradient)
-def dual_sgd(kernel: Kernel, loss: Loss, **parameters: Any) -> Choices:
+@row(FunctionalGradient, of_labels=Hinge())
+def dual_sgd(
+    kernel: Kernel,
+    loss: Loss,
+    *,
+    bound: float = 1.0,
+    step_size: Any = None,
+    decay: float = 0.0,
+    max_points: int = 100,
+    dimension: int = 400,
+    seed: int = 0,
+) -> Choices:
     """Gradient descent over a budget, points that go become random features.
 
-    A point that goes becomes a part of ``w^T z(x)``, so that its removal costs next to nothing. The step of
-    the paper is 1/(decay t). Parameters are those of :class:`kons.DualGradient`.
+    The point of the least norm goes, and becomes a part of ``w^T z(x)``: what its removal takes from f, D
+    random features give back to 1/sqrt(D). The step of the paper is 1/(decay t).
 
     :cost: O(B d + D d)
     :not for: accuracy: as many atoms in embedded have a curvature
     :reference: Le, Nguyen, Nguyen, Phung, NIPS 2016
 
     >>> from kons import Gaussian, Squared
-    >>> dual_sgd(Gaussian(), Squared(), max_points=30).max_points
-    30
+    >>> dual_sgd(Gaussian(), Squared(), max_points=30).budget.when_full
+    'features'
     """
-    return parameters
+    return {"budget": Budget(max_points, "features")}
 
 
 @row(FeatureLearner)
@@ -277,19 +289,20 @@ def aogd_ald(
     loss: Loss,
     *,
     bound: float = 1.0,
-    radius: float = 10.0,
+    radius: float | None = None,
     tolerance: float = 1e-3,
     max_atoms: int = UNLIMITED,
-    regularization: float = 1e-8,
+    regularization: float = 1.0,
 ) -> Choices:
     """Gradient descent in a ball of the span of independent points.
 
     ::
 
-        eta_t = radius / sqrt(sum_s |g_s phi_s|^2),    the gradient projected on the span
+        eta_t = radius / (alpha + sqrt(sum_s |g_s phi_s|^2)),    the gradient projected on the span
 
-    Regret O(radius sqrt(sum of losses)) for smooth losses. The ball has to hold the function that is looked
-    for.
+    Regret O(radius sqrt(sum of losses)) for smooth losses, against the functions of the ball. The first step
+    is about as long as the radius. None is ``2*bound`` for the squared loss, of which the paper is, and
+    ``10*bound`` for others, whose best functions go on growing where classes are apart.
 
     :cost: O(B^2)
     :not for: accuracy: nons_ald, of the same paper, has a curvature
@@ -299,7 +312,9 @@ def aogd_ald(
     >>> aogd_ald(Gaussian(), Squared()).curvature
     'norm'
     """
-    return {"features": "span", "curvature": "norm", "step_size": radius}
+    if radius is None:
+        radius = (2.0 if isinstance(loss, Squared) else 10.0) * require_number(bound, "bound", above=0.0)
+    return {"features": "span", "curvature": "norm", "radius": radius, "step_size": radius}
 
 
 @row(FeatureLearner)

@@ -58,7 +58,7 @@ from kons.state import bytes_in
 from kons.stored import Stored
 from kons.streams import Block, Stream
 
-__all__ = ["Progress", "Run", "Stopped", "failures_in"]
+__all__ = ["Progress", "Run", "Stopped", "digest_of", "failures_in", "require_unchanged"]
 
 KIND = "checkpoint"
 # Rows with the largest losses, whose cells are kept for the report.
@@ -215,7 +215,7 @@ class Run:
         found = settings.found_from(asked.get("started_in"))
         stream = found.open(plan=asked.get("plan"), quiet=True)
         stream.notes.extend(note for note in asked.get("notes", []) if isinstance(note, str))
-        _require_unchanged(stream, before)
+        require_unchanged(stream, before)
         if (folder / CHECKPOINT).exists():
             run, length, traces = cls._from_checkpoint(folder, settings, stream)
         else:
@@ -238,7 +238,7 @@ class Run:
             run = cls(settings, stream, engine)
             run._labels = Labels(stored_labels(saved, "labels"))
             run._digest = saved.word("digest")
-            if run._digest != _digest_of(stream):
+            if run._digest != digest_of(stream):
                 raise FileError(
                     f"{stream.source} has changed since the run began, though not in size and time: put the "
                     "old file back."
@@ -381,7 +381,7 @@ class Run:
         """Save all it takes to continue from here; of a source that cannot be read again, the trace."""
         assert self.folder is not None
         if self._digest is None and self.stream.resumable:
-            self._digest = _digest_of(self.stream)  # once: it is no part of what the next one costs
+            self._digest = digest_of(self.stream)  # once: it is no part of what the next one costs
         with self._pacing.saving(), told(self.folder.path):
             self.folder.settle()
             self._write_trace()
@@ -518,7 +518,7 @@ def _require_events(file: str, folder: Path | None, source: str) -> None:
         ) from None
 
 
-def _digest_of(stream: Stream) -> str:
+def digest_of(stream: Stream) -> str:
     """Of a whole file: a gigabyte takes a second, and learning it an hour."""
     try:
         with open(stream.source, "rb") as file:
@@ -527,7 +527,7 @@ def _digest_of(stream: Stream) -> str:
         raise InputError(f"{stream.source}: cannot be read ({error.strerror or error}).") from None
 
 
-def _require_unchanged(stream: Stream, before: dict[str, Any]) -> None:
+def require_unchanged(stream: Stream, before: dict[str, Any]) -> None:
     """Refuse a source whose fingerprint is another than it was."""
     now = stream.fingerprint() or {}
     changed = [

@@ -22,7 +22,7 @@ from kons.dictionaries import SQUEAK, merge
 from kons.errors import ConfigurationError, InputError
 from kons.files import from_bytes, to_bytes
 from kons.kernels import Kernel
-from kons.keyed import pack, unpack
+from kons.keyed.record import pack, unpack
 from kons.learners.embedded import EmbeddedKONS
 from kons.losses import Squared
 from kons.policies import Fixed, Leverage

@@ -2,7 +2,7 @@
 
 =================================  =========================================================================
 ``learner``, ``effort``            raw columns and targets in, predictions out; how much it may cost
-``one_target``, ``pending``        rows of one target, learned when it is known; those that wait for theirs
+``stream_rows``, ``pending``        rows of one target, learned when it is known; those that wait for theirs
 ``drift``                          a fresh ensemble after abrupt drift, and the previous one
 ``rows``, ``following``            a row as numbers; last targets of rows that are not learned
 ``ensemble``, ``schedule``         rows through all of the following, in chunks; what happens when

@@ -23,6 +23,7 @@ from kons.compilation import compiled, inner
 from kons.kernels import Gaussian, Laplace
 from kons.learners.auto.neighbours import Neighbours
 from kons.learners.auto.spec import BASELINES, STEADY
+from kons.learners.auto.stacking import Cube
 
 if TYPE_CHECKING:
     from kons.learners.auto.pool import ExpertPool, Slot
@@ -50,15 +51,15 @@ def _at(pool: ExpertPool, column: int) -> Slot:
     return pool.slots[column - BASELINES]
 
 
-def doubts_in_block(pool: ExpertPool, F: Any, predictions: Matrix) -> Matrix:
-    """q and the sizes of rows that the experts have just predicted, (m, 1 + sizes)."""
+def doubts_in_block(pool: ExpertPool, F: Any, predictions: Matrix, targets: int) -> Any:
+    """q and the sizes of rows that the experts have just predicted, (m, targets, 1 + sizes)."""
     places = places_of(pool)
     K: Any = _at(pool, places[0]).expert._last if places[0] else None  # type: ignore[union-attr]
     scatters: Any = _at(pool, places[1]).expert.last_scatters if places[1] else None  # type: ignore[union-attr]
-    return _filled(places, F, predictions, K, scatters)
+    return _filled(places, F, predictions, K, scatters, targets)
 
 
-def doubts_of(pool: ExpertPool, seen: Any, F: Any, predictions: Matrix) -> Matrix:
+def doubts_of(pool: ExpertPool, seen: Any, F: Any, predictions: Matrix, targets: int) -> Any:
     """The same of rows away from the stream, of which these are the features in all maps."""
     places, K, scatters = places_of(pool), None, None
     if places[0]:
@@ -66,7 +67,7 @@ def doubts_of(pool: ExpertPool, seen: Any, F: Any, predictions: Matrix) -> Matri
     if places[1]:
         slot: Any = _at(pool, places[1])
         scatters = slot.expert.predict_with_scatters(seen.coordinates(slot.feature_map, False))[1]
-    return _filled(places, F, predictions, K, scatters)
+    return _filled(places, F, predictions, K, scatters, targets)
 
 
 def similarity(pool: ExpertPool, seen: Any) -> Matrix | None:
@@ -79,32 +80,41 @@ def similarity(pool: ExpertPool, seen: Any) -> Matrix | None:
     return K
 
 
-def _filled(places: Any, F: Any, predictions: Matrix, K: Any, scatters: Any) -> Matrix:
-    doubts = np.zeros((len(F), 1 + SIZES))
+def _filled(places: Any, F: Any, predictions: Matrix, K: Any, scatters: Any, targets: int) -> Any:
+    doubts = np.zeros((len(F), targets, 1 + SIZES))
     K = np.ones((len(F), 1)) if K is None else K
-    scatters = np.zeros((len(F), 2)) if scatters is None else scatters
-    said, F = np.ascontiguousarray(predictions[:, 0]), np.ascontiguousarray(F[:, :, 0])
-    _doubts(places, F, said, np.ascontiguousarray(K), scatters, doubts)
+    scatters = np.zeros((len(F), targets + 1)) if scatters is None else scatters
+    predictions, F, K = (np.ascontiguousarray(a) for a in (predictions, F, K))
+    _doubts(places, F, predictions, K, scatters, doubts)
     return doubts
 
 
 @compiled
 def _doubts(
-    places: Integers, F: Matrix, predictions: Vector, K: Matrix, scatters: Matrix, doubts: Matrix
+    places: Integers, F: Cube, predictions: Matrix, K: Matrix, scatters: Matrix, doubts: Cube
 ) -> None:
     for t in range(len(F)):
-        _doubt(places, F[t], predictions[t], K[t], scatters[t], doubts[t])
+        _of_row(places, F[t], predictions[t], K[t], scatters[t], doubts[t])
 
 
 @compiled
 def doubts_of_row(
-    places: Integers, F: Matrix, predictions: Vector, k: Vector, scatter: Vector, doubt: Vector
+    places: Integers, F: Matrix, predictions: Vector, k: Vector, scatter: Vector, doubts: Matrix
 ) -> None:
-    """Of one row, F with a column for the outputs."""
-    values = np.empty(len(F))
-    for i in range(len(F)):
-        values[i] = F[i, 0]
-    _doubt(places, values, predictions[0], k, scatter, doubt)
+    """Of one row, F with a column for each output; of classes the first one's."""
+    _of_row(places, F, predictions, k, scatter, doubts)
+
+
+@inner
+def _of_row(
+    places: Integers, F: Matrix, predictions: Vector, k: Vector, scatter: Vector, doubts: Matrix
+) -> None:
+    values, its = np.empty(len(F)), np.empty(2)
+    for o in range(len(doubts)):
+        for i in range(len(F)):
+            values[i] = F[i, o]
+        its[0], its[1] = scatter[o], scatter[len(scatter) - 1]
+        _doubt(places, values, predictions[o], k, its, doubts[o])
 
 
 @inner

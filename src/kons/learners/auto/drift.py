@@ -138,10 +138,11 @@ class DriftAdaptation(Part):
         current = self.current
         ended, young = chunk_before(current.rows, current.longest), current.rows < 4 * CHUNK
         self.trial_budget = min(self.trial_budget + PAID * ended, SAVED)
-        chunk = _counted(current.reservoir.last(ended))
+        chunk = current.reservoir.last(ended)
+        chunk = chunk[current.layout.weights(chunk) > 0.0]
         if len(chunk) < FEWEST:
             return False
-        error = _mean(Layout.errors(chunk), Layout.weights(chunk))
+        error = _mean(self._errors(chunk), current.layout.weights(chunk))
         usual = self.error / self.weight if self.weight else error
         # Of classes the usual error may be none at all.
         usual = max(usual, 1e-3) if current.layout.classes else usual
@@ -164,16 +165,28 @@ class DriftAdaptation(Part):
         Of classes that are hard to tell apart, three times the usual error is more than there can be; a small
         error beside a smaller variance is no reason.
         """
-        error = _mean(Layout.errors(rows), Layout.weights(rows))
+        error = _mean(self._errors(rows), self.current.layout.weights(rows))
         return error > UNUSUAL * usual or error > max(1.5 * self._variance(rows), 0.25 * usual)
 
+    @property
+    def units(self) -> Vector:
+        """What squared errors of several targets are divided by, to be summed; of one it is 1."""
+        current = self.current
+        return current.targets.variances if current.layout.count > 1 else np.ones(1)
+
+    def _errors(self, rows: Matrix) -> Vector:
+        """The squared error of each row, over all targets."""
+        errors: Vector = (self.current.layout.errors(rows) / self.units).sum(axis=1)
+        return errors
+
     def _variance(self, rows: Matrix) -> float:
-        """Of the targets; of classes summed over them."""
-        y, weights = Layout.targets(rows), Layout.weights(rows)
+        """Of the targets, summed over them, or over the classes."""
+        Y, weights = self.current.layout.targets(rows), self.current.layout.weights(rows)
         if self.current.layout.classes:
-            shares = np.bincount(y.astype(np.int64), weights) / weights.sum()
+            shares = np.bincount(Y[:, 0].astype(np.int64), weights) / weights.sum()
             return float(shares @ (1.0 - shares))
-        return _mean((y - _mean(y, weights)) ** 2, weights)
+        each = zip(Y.T, self.units.tolist(), strict=True)
+        return math.fsum(_mean((y - _mean(y, weights)) ** 2, weights) / unit for y, unit in each)
 
     def _fresh_takes_over(self, count: int, usual: float) -> bool:
         """Let a fresh ensemble predict and learn some of the last rows; if it has clearly won, it takes over.
@@ -182,9 +195,10 @@ class DriftAdaptation(Part):
         the tenth that was missed most, for a rare row is no reason.
         """
         current = self.current
-        count = _risen(current.reservoir.last(count))
+        rows, weights_of = current.reservoir.last(count), current.layout.weights
+        count = _risen(self._errors(rows), weights_of(rows))
         later = current.reservoir.last(count - count // 2)
-        errors, weights = Layout.errors(later), Layout.weights(later)
+        errors, weights = self._errors(later), weights_of(later)
         compared = (errors <= np.quantile(errors, 0.9)) & (weights > 0.0)
         enough = count >= 40 and compared.sum() >= FEWEST and self.trial_budget >= count
         mine, weights = errors[compared], weights[compared]
@@ -196,7 +210,7 @@ class DriftAdaptation(Part):
             fresh.add_output()
         fresh.known_classes = current.known_classes
         _replay(fresh, current.reservoir.last(count))
-        its = Layout.errors(fresh.reservoir.last(len(later)))[compared]
+        its = self._errors(fresh.reservoir.last(len(later)))[compared]
         error = _mean(its, weights)
         if _mean(its < mine, weights) < 0.6 or error >= 0.5 * _mean(mine, weights):
             return False
@@ -225,8 +239,8 @@ class DriftAdaptation(Part):
         _replay(previous, self.current.reservoir.last(missed))
         self.replayed_at = rows
         mine, its = self.current.reservoir.last(missed), previous.reservoir.last(missed)
-        weights = Layout.weights(mine)
-        if _mean(Layout.errors(its), weights) < _mean(Layout.errors(mine), weights):
+        weights = self.current.layout.weights(mine)
+        if _mean(self._errors(its), weights) < _mean(self._errors(mine), weights):
             # What is usual stays: the rows between may have spoiled this one, too.
             self.current, self.number, self.previous = previous, self.previous_number, None
             self.suspected_rows, self.calm_chunks = 0, 0
@@ -263,20 +277,15 @@ def _replay(ensemble: Ensemble, rows: Matrix) -> None:
         start, learned = stop, learned + chunk
 
 
-def _risen(rows: Matrix) -> int:
+def _risen(errors: Vector, weights: Vector) -> int:
     """How many of the last rows came since errors rose: the sum of ``error - mean/2`` over them is largest.
 
     >>> errors = np.array([1.0, 3.0, 2.0, 1.0, 9.0, 8.0, 3.0, 7.0])
-    >>> _risen(np.column_stack([np.ones((8, 5)), errors, np.zeros(8)]))
+    >>> _risen(errors, np.ones(8))
     4
     """
-    errors, weights = Layout.errors(rows), Layout.weights(rows)
     excess = weights * (errors - 0.5 * _mean(errors, weights))
     return int(np.argmax(np.cumsum(excess[::-1]))) + 1
-
-
-def _counted(rows: Matrix) -> Matrix:
-    return rows[Layout.weights(rows) > 0.0]
 
 
 def _mean(values: Any, weights: Vector) -> float:

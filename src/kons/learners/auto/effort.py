@@ -41,6 +41,7 @@ class Settings(NamedTuple):
     effort: Effort
     seed: int = 0
     fixed: Fixed = Fixed()
+    targets: int = 1
 
 
 NORMAL = Effort(

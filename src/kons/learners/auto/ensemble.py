@@ -8,7 +8,9 @@ the ends of chunks (:mod:`~kons.learners.auto.schedule`) experts are fitted and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +26,7 @@ from kons.learners.auto.one_row import OneRow
 from kons.learners.auto.pending import Asked
 from kons.learners.auto.pool import ExpertPool
 from kons.learners.auto.reservoir import Reservoir
-from kons.learners.auto.rows import LAGS, MOST_CLASSES, OWN, ChunkEnd, Layout
+from kons.learners.auto.rows import MOST_CLASSES, ChunkEnd, Layout
 from kons.learners.auto.schedule import (
     CHUNK,
     LONGEST,
@@ -41,12 +43,12 @@ from kons.learners.auto.target_range import (
     FOLLOWED,
     NO_BOUNDS,
     ROUNDING,
+    ByTarget,
     OutlierBounds,
     TargetRange,
     Targets,
-    bounds_around,
 )
-from kons.state import Array, Count, Field, Inner, Items, Number, Part, Sizes, fields
+from kons.state import Array, Count, Field, Inner, Items, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Ensemble", "Outcome"]
@@ -63,23 +65,24 @@ class Outcome(NamedTuple):
     logits: Matrix
     """Calibrated, of classes; the predictions otherwise."""
     leader: int
-    """Its number: of the mean, or its place among all specs, behind the baselines."""
-    leader_predictions: Matrix
-    inverse_forms: Vector
+    """The number of the expert with the largest weight: of the mean, or its place among all specs."""
+    inverse_forms: Matrix
+    """Those of stacking, over all outputs."""
     size: int
     """Atoms of all experts that predicted these rows."""
     known_classes: NDArray[np.int64]
     """How many classes were known before each row."""
-    doubts: Matrix
-    """How doubtful each prediction is: :mod:`~kons.learners.auto.doubts`."""
+    doubts: NDArray[np.float64]
+    """How doubtful each prediction is, (rows, targets, numbers): :mod:`~kons.learners.auto.doubts`."""
 
 
 class _Outputs(Count):
-    """One of numbers; of classes as many as there are: a forged number must not ask for all memory."""
+    """One of each number; of classes as many as there are: a forged number must not ask for all memory."""
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> int:
         outputs = super().load(stored, key, part, name, sizes)
-        least, most = (0, 1_000_000) if part.layout.classes else (1, 1)
+        sizes["targets"] = count = part.layout.count
+        least, most = (0, 1_000_000) if part.layout.classes else (count, count)
         return stored.counted(outputs, key, at_least=least, at_most=most)
 
 
@@ -90,23 +93,33 @@ class _Width(Field):
         return int(part.layout.width)
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Layout:
-        layout = Layout(stored.integer(key, at_least=1 if part.rows else 0), part.layout.classes)
+        layout: Layout = replace(part.layout, width=stored.integer(key, at_least=1 if part.rows else 0))
         sizes.update(width=layout.width, columns=layout.columns if part.rows else None)
         return layout
 
 
 class _Bounds(Array):
-    """Outlier bounds, as two numbers."""
-
-    def __init__(self) -> None:
-        super().__init__(2)
+    """Outlier bounds: all that are low, and all that are high."""
 
     def save(self, part: Any, name: str) -> Any:
-        return np.array(getattr(part, name))
+        return np.array(getattr(part, name)).ravel()
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> OutlierBounds:
-        low, high = super().load(stored, key, part, name, sizes).tolist()
-        return OutlierBounds(low, max(low, high))
+        low, high = stored.array(key, 2 * sizes["targets"]).reshape(2, -1)
+        return OutlierBounds(low, np.maximum(low, high))
+
+
+class _Largest(Array):
+    """Of one target a number, of several an array."""
+
+    def save(self, part: Any, name: str) -> Any:
+        values = getattr(part, name)
+        return values.copy() if len(values) > 1 else float(values[0])
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
+        if sizes["targets"] > 1:
+            return stored.array(key, sizes["targets"], at_least=self.at_least)
+        return np.array([stored.number(key, at_least=self.at_least)])
 
 
 class Ensemble(Part):
@@ -118,9 +131,9 @@ class Ensemble(Part):
         outputs=_Outputs(binds="outputs"),
         known_classes=Count(at_most="outputs"),
         layout=_Width(),
-        losses=Array(2, at_least=0.0, written="always"),
+        losses=ByTarget(2, at_least=0.0, written="always"),
         bounds=_Bounds(),
-        largest_error=Number(at_least=0.0),
+        largest_error=_Largest(at_least=0.0),
         cuts=Items("the length of a block, or 0", lambda cut: type(cut) is int and cut >= 0),
         selection=Inner(),
         calibration=Inner(),
@@ -132,21 +145,22 @@ class Ensemble(Part):
         classes, effort = settings.classes, settings.effort
         #: Rows of the longest chunk.
         self.longest = effort.longest
-        self.layout = Layout(0, classes)
-        self.outputs = 0 if classes else 1
+        self.layout = Layout(0, classes, settings.targets)
+        self.outputs = 0 if classes else settings.targets
         self.known_classes = 0
         #: Rows learned.
         self.rows = 0
         # A selection step that new features wait for; 0: none.
         self.due = 0
-        # Squared errors of the stacking, forgotten as it forgets: their sum, and of how many rows.
-        self.losses: Vector = np.zeros(2)
+        # Squared errors of each stacking, forgotten as it forgets: their sum, and of how many rows.
+        self.losses: Matrix = np.zeros((settings.targets, 2))
         # For a chunk each: targets beyond are not learned from; squared errors beyond weigh less in stacking.
-        self.bounds, self.largest_error = NO_BOUNDS, NO_BOUNDS.high
+        low, high = (np.full(settings.targets, end) for end in NO_BOUNDS)
+        self.bounds, self.largest_error = OutlierBounds(low, high), high
         #: How the chunk's rows were cut: the length of each block, 0 for a row by itself.
         self.cuts: list[int] = []
         self.calibration = Calibration()
-        self.targets = Targets(classes)
+        self.targets = Targets(classes, settings.targets)
         self.reservoir = Reservoir(effort.sample, effort.recent, settings.seed)
         self.selection = Selection(settings, self.reservoir)
         # The rows of this chunk that come one by one; None where an array of the state may be another one.
@@ -158,9 +172,9 @@ class Ensemble(Part):
         return self.selection.pool
 
     @property
-    def stacking(self) -> Stacking:
-        """Their stacking."""
-        return self.selection.stacking
+    def stackings(self) -> list[Stacking]:
+        """Their stacking, of each target."""
+        return self.selection.stackings
 
     @property
     def left(self) -> int:
@@ -176,7 +190,7 @@ class Ensemble(Part):
             self._one_row = OneRow(self)
         return self._one_row
 
-    def learn_row(self, y: float, now: int, asked: Asked | None = None) -> bool:
+    def learn_row(self, y: Sequence[float], now: int, asked: Asked | None = None) -> bool:
         """Learn the row that :attr:`one_row` was asked last, or one that was asked earlier, with weight 1.
 
         ``now`` rows were learned before, in all. Returns whether that was the end of its chunk, and what is
@@ -200,7 +214,7 @@ class Ensemble(Part):
         None. If the chunk ends with the last one learned, what is due at its end is done.
         """
         self._one_row = None
-        self.layout = layout = Layout(rows.shape[1] - LAGS - OWN, self.layout.classes)
+        self.layout = layout = self.layout.of(rows.shape[1])
         m = len(rows)
         queued = rows if waiting is None else np.concatenate([waiting.rows, rows])
         learned = queued[:count]
@@ -208,14 +222,14 @@ class Ensemble(Part):
         Y, w = layout.outputs(learned, self.outputs), layout.weights(learned)
         believed = layout.believed(learned, self.bounds)
         target_range = self.targets.follow(Y, believed, known, w)
-        inside = target_range.within(*self.bounds)
+        inside = target_range.within(self.bounds)
         F = np.empty((m, len(self.pool) + BASELINES, self.outputs))
         F[:, MEAN], F[:, LAST] = target_range.means, layout.last_target(rows, target_range.means)
         shown = layout.shown(rows, self.bounds)
         past_shown = None if at_once else layout.shown(learned, self.bounds)
         self.pool.advance(shown, past_shown, Y, np.sqrt(believed), known, layout, F)
         inside.clip(F)
-        centres = np.zeros(m) if layout.classes else target_range.means[:, 0]
+        centres = np.zeros((m, 1)) if layout.classes else target_range.means
         asked = Asked(rows, F, centres, np.empty((m, self.outputs)))
         if not at_once:
             # Those that wait may outlast the experts: they keep a column for each that there ever was.
@@ -224,12 +238,29 @@ class Ensemble(Part):
             F_learned = asked.F[:count, self.selection.columns]
         else:
             F_learned = F
-        before = F_learned, asked.centres[:count], self.bounds.clip(Y), w, known
-        weights = np.zeros(m)
+        weights, predictions = np.zeros((m, layout.count)), np.empty((m, self.outputs))
+        forms = np.empty((m, layout.count))
         # Of no matter where the last targets lie inside the bounds, as they nearly always do.
-        beyond = not (layout.classes or self.bounds.holds(rows[:, layout.width]).all())
-        watched = (LAST, weights) if beyond else None
-        predictions = self.stacking.advance(F, centres, *before, self.largest_error, watched)
+        last = layout.last(rows)[:, 0]
+        held: Any = [True] if layout.classes else self.bounds.holds(last).all(axis=0)
+        clipped = self.bounds.clip(Y)
+        for k, own in enumerate(layout.each):
+            watched, its_forms = None if held[k] else (LAST, np.zeros(m)), np.empty(m)
+            predictions[:, own] = self.stackings[k].advance(
+                F[:, :, own],
+                centres[:, k].copy(),
+                F_learned[:, :, own],
+                asked.centres[:count, k].copy(),
+                clipped[:, own].copy(),
+                w,
+                known,
+                float(self.largest_error[k]),
+                watched,
+                its_forms,
+            )
+            forms[:, k] = its_forms
+            if watched is not None:
+                weights[:, k] = watched[1]
         self._follow(predictions, weights, rows, inside, target_range)
         self._lean(predictions, F)
         asked.predictions[len(queued) - m :] = predictions
@@ -237,23 +268,26 @@ class Ensemble(Part):
         logits, classes_before = predictions, np.zeros(m, dtype=np.int64)
         if layout.classes:
             # Classes are numbered as they come: after each row, so many are known.
-            codes = np.concatenate([[self.known_classes], layout.targets(learned) + 1.0]).astype(np.int64)
+            behind = layout.targets(learned)[:, 0] + 1.0
+            codes = np.concatenate([[self.known_classes], behind]).astype(np.int64)
             counts = np.maximum.accumulate(codes)
             self.known_classes, classes_before = int(counts[-1]), counts[known]
             logits = self.calibration.advance(predictions, past, Y, known, counts[1:])
-        errors = layout.errors(learned)
-        errors[:] = np.sum((past - Y) ** 2, axis=1)
-        self.losses += [float(w @ np.minimum(errors, self.largest_error)), count]
+        errors, missed = layout.errors(learned), (past - Y) ** 2
+        errors[:] = missed.sum(axis=1, keepdims=True) if layout.classes else missed
+        for k, own_errors in enumerate(np.minimum(errors, self.largest_error).T.copy()):
+            self.losses[k] += [float(w @ own_errors), count]
         self.reservoir.extend(learned)
         outcome = Outcome(
             predictions,
             logits,
             self.selection.number_of_leader,
-            F[:, self.selection.leader],
-            self.pool.forms(self.selection.leader, m),
+            forms,
             self.pool.size,
             classes_before,
-            doubts_in_block(self.pool, F, predictions) if self.outputs else np.zeros((m, 1 + SIZES)),
+            doubts_in_block(self.pool, F, predictions, layout.count)
+            if self.outputs
+            else np.zeros((m, 1, 1 + SIZES)),
         )
         self.rows += count
         if count:
@@ -265,7 +299,7 @@ class Ensemble(Part):
     def _follow(
         self,
         predictions: Matrix,
-        weight: Vector | float,
+        weights: Matrix | Vector,
         rows: Matrix,
         inside: TargetRange,
         target_range: TargetRange,
@@ -276,8 +310,8 @@ class Ensemble(Part):
         """
         inside.clip(predictions)
         if not self.layout.classes:
-            last = rows[:, self.layout.width]
-            predictions += np.where(weight > FOLLOWED, last - self.bounds.clip(last), 0.0)[:, None]
+            last = self.layout.last(rows)[:, 0]
+            predictions += np.where(weights > FOLLOWED, last - self.bounds.clip(last), 0.0)
             target_range.clip(predictions)
 
     def _lean(self, predictions: Matrix, F: NDArray[np.float64]) -> None:
@@ -302,7 +336,7 @@ class Ensemble(Part):
         """
         self._one_row, layout = None, self.layout
         self.reservoir.change(lambda rows: layout.widened(rows, values))
-        self.layout = Layout(layout.width + len(values), layout.classes)
+        self.layout = replace(layout, width=layout.width + len(values))
         if self.rows and not self.due:
             self.due = (self.rows // LONGEST + 4) * LONGEST
 
@@ -318,7 +352,9 @@ class Ensemble(Part):
         waited = Layout.waited(self.reservoir.last(ended))
         rarity = self.targets.rarity
         self.calibration.end_chunk(rarity)
-        self.stacking.end_chunk(ended, rarity * self.targets.variance * (1.0 + float(waited.mean())))
+        late = 1.0 + float(waited.mean())
+        for stacking, variance in zip(self.stackings, self.targets.variances.tolist(), strict=True):
+            stacking.end_chunk(ended, rarity * variance * late)
         self.losses *= FORGETTING**ended
         self._set_largest_error()
         now = ChunkEnd(
@@ -327,7 +363,7 @@ class Ensemble(Part):
             outputs=self.outputs,
             flags=min(self.known_classes, MOST_CLASSES),
             bounds=self.bounds,
-            error=self._usual_error,
+            errors=self._usual_errors,
             rare=rarity > 1.0,
         )
         self.selection.end_chunk(now, at_once=t == self.due, refit=refits(t))
@@ -335,57 +371,61 @@ class Ensemble(Part):
         self.due = 0 if t >= self.due else self.due
 
     @property
-    def _usual_error(self) -> float:
-        return float(self.losses[0] / max(self.losses[1], 1.0))
+    def _usual_errors(self) -> Vector:
+        return self.losses[:, 0] / np.maximum(self.losses[:, 1], 1.0)
 
     def _set_bounds(self) -> None:
         if self.layout.classes:
             return
-        rows = self.reservoir.last(self.reservoir.recent)
-        before, self.bounds = self.bounds, bounds_around(Layout.targets(rows)[Layout.weights(rows) > 0.0])
-        if before == NO_BOUNDS and self.rows <= CHUNK:
+        rows, layout = self.reservoir.last(self.reservoir.recent), self.layout
+        before, self.bounds = self.bounds, OutlierBounds.of(layout.targets(rows)[layout.weights(rows) > 0.0])
+        for k in np.flatnonzero((before.low == NO_BOUNDS[0]) & (self.rows <= CHUNK)):
             # The weights so far were learned from outliers, too, with experts of few rows.
-            self.stacking.begin()
-            self.losses[:] = 0.0
+            self.stackings[k].begin()
+            self.losses[k] = 0.0
         if is_selection_step(self.rows) and self.rows <= SETTLED:
             # The first targets were counted before there were outlier bounds, or with bounds of few rows.
             kept = self.reservoir.sampled()
-            self.targets.count_again(self.layout.outputs(kept, 1), self.layout.believed(kept, self.bounds))
+            self.targets.count_again(layout.targets(kept), layout.believed(kept, self.bounds))
 
     def _set_largest_error(self) -> None:
-        usual = self._usual_error
-        scaled = not self.layout.classes and self.rows >= CHUNK and usual > ROUNDING * self.targets.variance
-        self.largest_error = WILD * usual if scaled else NO_BOUNDS.high
+        usual = self._usual_errors
+        counts = self.rows >= CHUNK and not self.layout.classes
+        scaled = (usual > ROUNDING * self.targets.variances) & counts
+        self.largest_error = np.where(scaled, WILD * usual, NO_BOUNDS[1])
 
     # ---- looking
 
     def predict(self, rows: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
         """Predictions and logits for rows, each as if it came next. Changes nothing."""
-        layout = Layout(rows.shape[1] - LAGS - OWN, self.layout.classes)
+        layout = self.layout.of(rows.shape[1])
         target_range = self.targets.now(len(rows))
-        inside = target_range.within(*self.bounds)
+        inside = target_range.within(self.bounds)
         F = np.empty((len(rows), len(self.pool) + BASELINES, self.outputs))
         F[:, MEAN], F[:, LAST] = target_range.means, layout.last_target(rows, target_range.means)
         self.pool.predict(layout.shown(rows, self.bounds), layout, F, lags=recent_targets)
         inside.clip(F)
-        centre = 0.0 if layout.classes else float(target_range.means[0, 0])
         absent = [] if recent_targets else self.pool.columns_with_lags
-        predictions = self.stacking.combine(F, centre, absent)
-        weight = self.stacking.weights[LAST] * recent_targets
-        self._follow(predictions, weight, rows, inside, target_range)
+        predictions, weights = np.empty((len(rows), self.outputs)), np.zeros(layout.count)
+        for k, (stacking, own) in enumerate(zip(self.stackings, layout.each, strict=True)):
+            centre = 0.0 if layout.classes or not len(rows) else float(target_range.means[0, k])
+            predictions[:, own] = stacking.combine(F[:, :, own], centre, absent)
+            weights[k] = stacking.weights[LAST] * recent_targets
+        self._follow(predictions, weights, rows, inside, target_range)
         self._lean(predictions, F)
         logits = self.calibration.logits(predictions) if layout.classes else predictions
         return predictions, logits
 
     def predict_with_doubts(self, rows: Matrix, recent_targets: bool) -> tuple[Matrix, Matrix]:
         """Predictions, and how doubtful each is. Changes nothing."""
-        layout = Layout(rows.shape[1] - LAGS - OWN, self.layout.classes)
+        layout = self.layout.of(rows.shape[1])
         F = np.empty((len(rows), len(self.pool) + BASELINES, self.outputs))
         shown = layout.shown(rows, self.bounds)
         self.pool.predict(shown, layout, F, lags=recent_targets)
         predictions = self.predict(rows, recent_targets)[0]
-        self.targets.now(len(rows)).within(*self.bounds).clip(F)
-        return predictions, doubts_of(self.pool, CachedFeatures(shown, layout), F, predictions)
+        self.targets.now(len(rows)).within(self.bounds).clip(F)
+        seen = CachedFeatures(shown, layout)
+        return predictions, doubts_of(self.pool, seen, F, predictions, layout.count)
 
     def relevances(self) -> Vector:
         """How much each feature counts to the experts without last targets, the most relevant 1.
@@ -415,8 +455,8 @@ class Ensemble(Part):
         return {**vars(self), "_one_row": None}
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        if not self.layout.classes and (self.outputs, self.known_classes) != (1, 0):
-            raise stored.error(f"numbers have {self.outputs} outputs and {self.known_classes} classes")
+        if not self.layout.classes and self.known_classes:
+            raise stored.error(f"numbers have {self.known_classes} classes")
         come = chunk_before(self.rows + self.left, self.longest) - self.left
         if any(came != come for came in (sum(max(cut, 1) for cut in self.cuts), *self.pool.pending)):
             raise stored.error(f"its chunk has other rows than the {come} that came since the last one's end")

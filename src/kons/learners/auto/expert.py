@@ -47,7 +47,7 @@ class SpanRidge(Ridge):
     outputs:
         How many targets each row has.
     offset:
-        Subtracted from all targets.
+        Subtracted from all targets, or from each its own.
     forgetting:
         lambda, a row.
     live:
@@ -74,7 +74,7 @@ class SpanRidge(Ridge):
         regularization: float,
         *,
         outputs: int,
-        offset: float = 0.0,
+        offset: float | Vector = 0.0,
         forgetting: float = 1.0,
         live: bool = False,
     ) -> None:
@@ -167,24 +167,23 @@ class SpanRidge(Ridge):
         """Predictions by all that was learned. Changes nothing."""
         return self.outputs_of(super().predict(self.features(U)))
 
-    def last_forms(self) -> Vector:
-        """``k^T A^-1 k`` of the rows just predicted, with A at the start of the chunk."""
-        return self.factored_forms(self._last)
-
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on, what it was made of among it. A copy."""
         made = {"atoms": self.atoms.copy(), "regularization": self.regularization, "online": self.online}
-        return made | {"offset": self.offset, "forgetting": self.forgetting, **super().state()}
+        offset = self.offset if isinstance(self.offset, float) else self.offset.copy()
+        return made | {"offset": offset, "forgetting": self.forgetting, **super().state()}
 
     @classmethod
-    def from_stored(cls, stored: Stored, kernel: Kernel, width: int, outputs: int) -> SpanRidge:
+    def from_stored(
+        cls, stored: Stored, kernel: Kernel, width: int, outputs: int, targets: int = 1
+    ) -> SpanRidge:
         """The inverse of :meth:`state`, checked; nothing is fitted again."""
         expert = cls(
             kernel,
             stored.array("atoms", None, width),
             stored.number("regularization", at_least=1e-100),
             outputs=outputs,
-            offset=stored.number("offset"),
+            offset=stored.number("offset") if targets == 1 else stored.array("offset", targets),
             forgetting=stored.number("forgetting", at_least=0.0, at_most=1.0),
             live=stored.flag("online"),
         )

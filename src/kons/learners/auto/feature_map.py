@@ -83,9 +83,9 @@ class FeatureMap:
         bandwidth = self.ratio * half_median_distance(scaled, metric, random)
         return replace(self, metric=metric, bandwidth=bandwidth)
 
-    def of_axes(self, power: float = 1.0) -> FeatureMap:
-        """The metric without rotations, for distances that are sums over the features; to some power."""
-        sizes = relevances(self.metric) ** power
+    def of_axes(self, sizes: Vector | None = None) -> FeatureMap:
+        """The metric without rotations, for distances that are sums over the features; or these sizes."""
+        sizes = relevances(self.metric) if sizes is None else sizes
         return replace(self, metric=sizes if self.metric.ndim == 1 else np.diag(sizes))
 
     def along_axes(

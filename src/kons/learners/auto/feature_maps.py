@@ -171,7 +171,8 @@ class Search:
         self.now, self.kept, self.pool, self.random = now, kept, pool, random
         weights = now.layout.weights(some)
         self._some, self._roots = some, np.sqrt(weights)
-        self._Y = _normalized(now.layout.outputs(some, now.outputs), weights)
+        Y = now.layout.outputs(some, now.outputs)
+        self._Y = _normalized(Y / now.layout.units(Y, weights), weights)
 
     def columns(self, lags: bool) -> Matrix:
         """Of some rows, with or without the last targets."""

@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
+from kons.arrays import Vector
 from kons.learners.auto.ensemble import Ensemble
-from kons.learners.auto.rows import Layout
 
 __all__ = ["is_time_to_look_back", "rise_of_old_errors"]
 
@@ -27,22 +27,23 @@ def is_time_to_look_back(rows: int) -> bool:
     return rows >= 1024 and rows % 512 == 0
 
 
-def rise_of_old_errors(ensemble: Ensemble, usual: float, since: int) -> float:
+def rise_of_old_errors(ensemble: Ensemble, usual: float, since: int, units: Vector) -> float:
     """How much larger errors at old rows are now, in units of the usual one; 0 where that may be chance.
 
-    Rows before ``since`` of this ensemble do not count.
+    Rows before ``since`` of this ensemble do not count. Errors are summed over the targets, in their units.
     """
     rows = ensemble.reservoir.sampled(since)
     # Before a sixteenth of the rows it knew too little to compare with.
     old = rows[len(rows) // 16 : len(rows) // 2]
-    old = old[Layout.weights(old) > 0.0]
+    layout = ensemble.layout
+    old = old[layout.weights(old) > 0.0]
     if len(old) < 24 or usual <= 0.0:
         return 0.0
     old = old[np.linspace(0, len(old) - 1, min(len(old), 48)).astype(np.int64)]
     predictions = ensemble.predict(old, True)[0]
-    now = np.sum((predictions - ensemble.layout.outputs(old, ensemble.outputs)) ** 2, axis=1)
+    now = np.sum((predictions - layout.outputs(old, ensemble.outputs)) ** 2 / units, axis=1)
     most = 20.0 * usual  # one row is no evidence
-    rises = np.minimum(now, most) - np.minimum(Layout.errors(old), most)
+    rises = np.minimum(now, most) - np.minimum((layout.errors(old) / units).sum(axis=1), most)
     mean = math.fsum(rises.tolist()) / len(rises)
     error = math.sqrt(math.fsum(((rises - mean) ** 2).tolist())) / len(rises)
     return mean / usual if mean > max(0.5 * usual, 3.0 * error) else 0.0

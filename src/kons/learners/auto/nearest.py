@@ -125,20 +125,25 @@ def find_nearest(
     leaves, low, high, _, latest, _ = kept
     columns, count = low.shape
     near[:] = np.inf
-    _distances(u, latest, 0, len(latest), room)
-    first = count * LEAF
-    if excluded >= first:
-        room[excluded - first] = np.inf
-    _insert(room, latest.shape[1], first, near, places)
     bounds[:] = 0.0
     for c in range(columns):
         x = np.float32(u[c])
         for leaf in range(count):
-            bounds[leaf] += max(max(low[c, leaf] - x, x - high[c, leaf]), np.float32(0.0))
-    # The nearest leaves come first, lest others be looked at in vain.
-    for turn in range(count + 4 if count else 0):
-        leaf = int(np.argmin(bounds)) if turn < 4 else turn - 4
-        if bounds[leaf] <= near[-1] and bounds[leaf] < np.inf:
+            below, above = low[c, leaf] - x, x - high[c, leaf]
+            outside = below if below > above else above
+            bounds[leaf] += outside if outside > np.float32(0.0) else np.float32(0.0)
+    # The nearest leaves come first, then the latest rows, lest others be looked at in vain.
+    first, closest = count * LEAF, min(count, 4)
+    for turn in range(closest + 1 + count):
+        leaf = turn - closest - 1 if turn > closest else -1
+        if turn < closest:
+            leaf = int(np.argmin(bounds))
+        if turn == closest:
+            _distances(u, latest, 0, columns, room)
+            if excluded >= first:
+                room[excluded - first] = np.inf
+            _insert(room, latest.shape[1], first, near, places)
+        elif bounds[leaf] <= near[-1] and bounds[leaf] < np.inf:
             _distances(u, leaves, leaf * columns, columns, room)
             if leaf == excluded // LEAF:
                 room[excluded % LEAF] = np.inf
@@ -149,26 +154,38 @@ def find_nearest(
 @inner
 def _distances(u: Vector, points: SingleMatrix, start: int, columns: int, room: Singles) -> None:
     """To the points of some rows of a matrix, a row a column."""
-    count = points.shape[1]
+    count, c = points.shape[1], 0
     for b in range(count):
         room[b] = 0.0
-    for c in range(columns):
+    while c + 4 <= columns:  # four at a time, in the same order: half the traffic
+        w, x, y, z = np.float32(u[c]), np.float32(u[c + 1]), np.float32(u[c + 2]), np.float32(u[c + 3])
+        at = start + c
+        for b in range(count):
+            near_by = (room[b] + abs(w - points[at, b])) + abs(x - points[at + 1, b])
+            room[b] = (near_by + abs(y - points[at + 2, b])) + abs(z - points[at + 3, b])
+        c += 4
+    while c < columns:
         x = np.float32(u[c])
         for b in range(count):
             room[b] += abs(x - points[start + c, b])
+        c += 1
 
 
 @inner
 def _insert(distances: Singles, count: int, first: int, near: Singles, places: Integers) -> None:
-    """Those that are nearer than the last: hardly any is."""
+    """Those that are nearer than the last: hardly any is, which is seen of as many as a leaf has at once."""
     last = len(near) - 1
-    for b in range(count):
-        if distances[b] < near[last]:
-            at = last
-            while at > 0 and distances[b] < near[at - 1]:
-                near[at], places[at] = near[at - 1], places[at - 1]
-                at -= 1
-            near[at], places[at] = distances[b], first + b
+    for start in range(0, count, LEAF):
+        stop, limit, nearer = min(start + LEAF, count), near[last], 0
+        for b in range(start, stop):
+            nearer += distances[b] < limit
+        for b in range(start, stop if nearer else start):
+            if distances[b] < near[last]:
+                at = last
+                while at > 0 and distances[b] < near[at - 1]:
+                    near[at], places[at] = near[at - 1], places[at - 1]
+                    at -= 1
+                near[at], places[at] = distances[b], first + b
 
 
 @inner

@@ -17,24 +17,24 @@ this is one more feature of a row, as the mean of all targets and the last one a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import FLOAT32, Integers, Matrix, Vector
-from kons.compilation import compiled, inner
-from kons.core.local_ridge import weigh_targets
+from kons.compilation import compiled, inner, inner_sums
+from kons.core.local_ridge import solve_again, weigh_targets
 from kons.kernels import Kernel, Linear
-from kons.learners.auto.feature_map import median_length
 from kons.learners.auto.nearest import LEAF, Kept, find_nearest, put_into_leaves, sum_values_within
 from kons.learners.auto.rows import LARGEST_TARGET, LARGEST_WEIGHT
-from kons.learners.auto.schedule import EARLY, LONGEST
+from kons.learners.auto.schedule import LONGEST
+from kons.learners.auto.stacking import Cube
 from kons.state import Array, Count, Number, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["NEAREST", "Neighbours", "fit_neighbours", "predict_around"]
+__all__ = ["NEAREST", "Neighbours", "predict_around"]
 
 #: Rows that a prediction is a fit to.
 NEAREST = 32
@@ -56,6 +56,8 @@ class Neighbours(Part):
         Rows that are kept.
     regularization:
         alpha, in units of distance: what it takes for two rows to tell different things.
+    scattered:
+        Of how many targets the deviation among the nearest rows is told, too.
 
     >>> import numpy as np
     >>> U = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
@@ -82,8 +84,10 @@ class Neighbours(Part):
         pending=Count(at_most=LONGEST),
     )
 
-    def __init__(self, columns: int, outputs: int, most: int, regularization: float = 0.01) -> None:
-        self.regularization = regularization
+    def __init__(
+        self, columns: int, outputs: int, most: int, regularization: float = 0.01, scattered: int = 1
+    ) -> None:
+        self.regularization, self.scattered = regularization, scattered
         #: Rows that are kept at most, when the latest join them.
         self.most = max(min(most, 32 * most // max(columns, 1)), 2 * NEAREST)
         #: Coordinates of the rows that are kept, in leaves, and of those that came since, the latest last.
@@ -94,9 +98,8 @@ class Neighbours(Part):
         self.latest_values: Matrix = np.empty((0, outputs + 1))
         self.pending = 0
         self._Z, self._Y = np.zeros((LONGEST, columns + 1)), np.zeros((LONGEST, outputs))
-        self._predicted = 0
         #: Of the rows just predicted: see :func:`predict_around`.
-        self.last_scatters: Matrix = np.zeros((0, 2))
+        self.last_scatters: Matrix = np.zeros((0, scattered + 1))
         self._leaves = put_into_leaves(self.points, self.values)
 
     def __len__(self) -> int:
@@ -132,7 +135,7 @@ class Neighbours(Part):
         now = slice(self.pending, self.pending + len(Y))
         self._Z[now, :-1], self._Z[now, -1], self._Y[now] = U[: len(Y)] * roots[:, None], roots, Y
         self._Y[now] *= roots[:, None]
-        self.pending, self._predicted = self.pending + len(Y), len(predicted)
+        self.pending += len(Y)
         predictions, self.last_scatters = self.predict_with_scatters(predicted)
         return predictions
 
@@ -142,18 +145,18 @@ class Neighbours(Part):
 
     def predict_with_scatters(self, U: Matrix) -> tuple[Matrix, Matrix]:
         """Fits to the nearest rows, and how far their targets, and they, lie apart. Changes nothing."""
-        predictions, scatters = np.empty((len(U), self.values.shape[1] - 1)), np.zeros((len(U), 2))
+        outputs = self.values.shape[1] - 1
+        predictions, scatters = np.empty((len(U), outputs)), np.zeros((len(U), self.scattered + 1))
         _predict(np.ascontiguousarray(U), self.kept(), self.regularization, predictions, scatters)
         return predictions, scatters
 
-    def leave_one_out(self, places: NDArray[np.int64]) -> float:
-        """``sum w |error|^1.5`` at some of the latest rows, each predicted by all others.
-
-        Not squares: of them a few rows decide, and it takes twice as many to choose as well.
-        """
-        U = self.latest[places].astype(np.float64)
-        first = len(self._leaves[3])
-        return float(_leave_one_out(U, first + places, self.kept(), self.regularization))
+    def left_out(self, places: NDArray[np.int64], slopes: bool) -> tuple[Matrix, NDArray[np.float64]]:
+        """Errors at some of the latest rows, each predicted by all others, and their :func:`_slopes`."""
+        outputs, U = self.values.shape[1] - 1, self.latest[places].astype(np.float64)
+        errors = np.empty((len(U), outputs))
+        room = np.empty((len(U), outputs * slopes, U.shape[1] + 1))
+        _leave_out(U, len(self._leaves[3]) + places, self.kept(), self.regularization, errors, room)
+        return errors, room
 
     def kept(self) -> Kept:
         """As loops read it."""
@@ -177,19 +180,15 @@ class Neighbours(Part):
         self._leaves = put_into_leaves(self.points, self.values)
         self._Y = np.pad(self._Y, ((0, 0), (0, 1)))
 
-    def last_forms(self) -> Vector:
-        """There is no A: 0, for each row just predicted."""
-        return np.zeros(self._predicted)
-
     def arrays_of_period(self) -> tuple[Matrix, ...]:
         """As of SpanRidge: those of the rows that wait, and none for what follows each row."""
         none = np.empty((0, 0))
         return none, none, self._Z, self._Y, none, none, none
 
     @classmethod
-    def from_stored(cls, stored: Stored, width: int, outputs: int, most: int) -> Neighbours:
+    def from_stored(cls, stored: Stored, width: int, outputs: int, most: int, targets: int = 1) -> Neighbours:
         """The inverse of ``state``, checked."""
-        expert = cls(width, outputs, most)
+        expert = cls(width, outputs, most, scattered=targets)
         expert.load_state(stored, columns=width, values=outputs + 1)
         return expert
 
@@ -210,105 +209,58 @@ class Neighbours(Part):
         assert self.pending == count
 
 
-def fit_neighbours(
-    candidates: Sequence[Matrix],
-    sizes: Vector,
-    Y: Matrix,
-    weights: Vector,
-    most: int,
-    regularization: float | None,
-    random: np.random.Generator,
-) -> tuple[int, float, Neighbours]:
-    """Which of several scalings of the same rows, to which power their relevances count, and the expert.
-
-    By leave-one-out errors over some of the last rows, each in turn: the scaling; the power, by factors of
-    1.41, for what a Gaussian kernel made of relevances is too little here where few columns matter, and too
-    much where many do; the regularization, in units of the median distance of two rows, by factors of 3.16,
-    if it is not given. Of few rows the scaling alone: a search would cost more than it is worth.
-    """
-    # In no case more rows, for each of some eight errors costs 2 to 5 ms then.
-    last = slice(max(len(Y) - 2048, 0), None)
-    roots, columns, outputs = np.sqrt(weights), len(sizes), Y.shape[1]
-    places = np.sort(random.permutation(len(Y[last]))[: 128 if len(Y) < 2048 else 192])
-    others = np.roll(places, len(places) // 2)
-    tried: dict[tuple[float, ...], float] = {}
-
-    def unit(U: Matrix) -> float:
-        return median_length(U[places] - U[others], absolute=True)
-
-    def error(setting: tuple[float, ...]) -> float:
-        if setting not in tried:
-            which, power, ratio = setting
-            U = candidates[int(which)][last] * sizes**power
-            some = Neighbours(columns, outputs, 32 * len(Y), ratio * unit(U))
-            some.append(U, Y[last], roots[last])
-            tried[setting] = some.leave_one_out(places)
-        return tried[setting]
-
-    # What is better by less than a thousandth, or by what is rounding beside the targets, is not better.
-    rounding = 1e-9 * float(roots[last][places] ** 2 @ np.sum(Y[last][places] ** 2, axis=1) ** 0.75)
-    best: tuple[float, ...] = (0, 1.0, 0.1 / 3.16 if regularization is None else regularization)
-    for which in range(1, len(candidates)):
-        if error((which, *best[1:])) < 0.999 * error(best) - rounding:
-            best = (which, *best[1:])
-    axes = [(1, 1.41, 0.5, 2.9), (2, 3.16, 1e-4, 10.0)][: 1 if regularization is not None else 2]
-    for axis, step, least, largest in axes if len(Y) >= EARLY else ():
-        for factor in (1.0 / step, step):
-            start = best
-            while least <= best[axis] * factor <= largest:
-                other = (*best[:axis], best[axis] * factor, *best[axis + 1 :])
-                if not error(other) < 0.999 * error(best) - rounding:
-                    break
-                best = other
-            if best != start:
-                break
-    which, power, ratio = int(best[0]), *best[1:]
-    U = candidates[which] * sizes**power
-    expert = Neighbours(columns, outputs, most, ratio * unit(U[last]))
-    expert.learn_past(U, Y, roots)
-    return which, power, expert
-
-
 @compiled
 def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, scatters: Matrix) -> None:
+    nothing = np.empty((0, 0))
     for i in range(len(U)):
-        predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i])
+        alike = i > 0
+        for c in range(U.shape[1]):
+            alike = alike and U[i, c] == U[i - 1, c]
+        if alike:  # as sets of columns in reasons, where a column does not count
+            predictions[i], scatters[i] = predictions[i - 1], scatters[i - 1]
+        else:
+            predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i], nothing)
 
 
 @compiled
-def _leave_one_out(U: Matrix, places: Integers, kept: Kept, regularization: float) -> float:
-    values, later = kept[3], kept[5]
+def _leave_out(
+    U: Matrix, places: Integers, kept: Kept, regularization: float, errors: Matrix, slopes: Cube
+) -> None:
+    values, later, scatter = kept[3], kept[5], np.empty(1)
     outputs = values.shape[1] - 1
-    prediction, scatter, total = np.empty(outputs), np.empty(2), 0.0
     for i in range(len(U)):
-        predict_around(U[i], kept, regularization, places[i], prediction, scatter)
+        predict_around(U[i], kept, regularization, places[i], errors[i], scatter, slopes[i])
         at, its = (places[i], values) if places[i] < len(values) else (places[i] - len(values), later)
-        error = 0.0
         for o in range(outputs):
-            error += (prediction[o] - its[at, o] / its[at, outputs]) ** 2
-        total += its[at, outputs] * error**0.75
-    return total
+            errors[i, o] -= its[at, o] / its[at, outputs]
 
 
 @inner
 def predict_around(
-    u: Vector, kept: Kept, regularization: float, excluded: int, prediction: Vector, scatter: Vector
+    u: Vector,
+    kept: Kept,
+    regularization: float,
+    excluded: int,
+    prediction: Vector,
+    scatter: Vector,
+    slopes: Matrix,
 ) -> None:
     """The ridge fit to the nearest points; the mean of all where these are as far away as each other.
 
-    Fills in their ``scatter``, too: the deviation of their (first) targets, and their mean distance.
+    Fills in their ``scatter``, too: the deviation of each of their targets, and their mean distance; and
+    ``slopes``, if there is room: see :func:`_slopes`.
     """
+    slopes[:] = 0.0
     leaves, low, _, values, latest, latest_values = kept
     columns, count = low.shape
     outputs, first = len(prediction), count * LEAF
     near, places = np.empty(NEAREST + 1, FLOAT32), np.zeros(NEAREST + 1, np.int64)
     room = np.empty(max(latest.shape[1], LEAF), FLOAT32)
     find_nearest(u, kept, excluded, np.empty(count, FLOAT32), room, near, places)
-    scatter[0] = scatter[1] = 0.0
+    scatter[:] = 0.0
     if near[0] < np.float32(63.0 / 64.0) * near[NEAREST] < np.inf:
         here, apart = np.empty((columns, NEAREST + 1)), np.empty(NEAREST)
-        prior, scaled = np.zeros((NEAREST, NEAREST)), np.empty((NEAREST, NEAREST))
-        L = np.empty((NEAREST, NEAREST))
+        M = np.empty((NEAREST, NEAREST + 1))
         roots, weights = np.empty(NEAREST), np.empty(NEAREST)
         its = np.empty((NEAREST + 1, outputs + 1))
         for i in range(NEAREST + 1):
@@ -316,11 +268,13 @@ def predict_around(
                 leaf, at = places[i] // LEAF, places[i] % LEAF
                 for c in range(columns):
                     here[c, i] = leaves[leaf * columns + c, at]
-                its[i] = values[places[i]]
+                for o in range(outputs + 1):
+                    its[i, o] = values[places[i], o]
             else:
                 for c in range(columns):
                     here[c, i] = latest[c, places[i] - first]
-                its[i] = latest_values[places[i] - first]
+                for o in range(outputs + 1):
+                    its[i, o] = latest_values[places[i] - first, o]
         if _all_alike(its):  # the weights of their targets add up to 1
             for o in range(outputs):
                 prediction[o] = its[0, o] / its[0, outputs]
@@ -337,21 +291,31 @@ def predict_around(
             roots[i] = math.sqrt(its[i, outputs] * max(1.0 - distances[i] / distances[NEAREST], 0.0))
         _scatter(its, roots, distances, scatter)
         for i in range(NEAREST):
-            until = i + 1  # the lower triangle
-            for j in range(until):
+            start = i // 16 * 16  # of the upper triangle, in loops of one length
+            for j in range(start, NEAREST):
                 apart[j] = distances[i] + distances[j]
-            for c in range(columns):
+            c = 0
+            while c + 4 <= columns:
+                w, x, y, z = here[c, i], here[c + 1, i], here[c + 2, i], here[c + 3, i]
+                for j in range(start, NEAREST):
+                    some = abs(w - here[c, j]) + abs(x - here[c + 1, j])
+                    apart[j] -= some + (abs(y - here[c + 2, j]) + abs(z - here[c + 3, j]))
+                c += 4
+            while c < columns:
                 x = here[c, i]
-                for j in range(until):
+                for j in range(start, NEAREST):
                     apart[j] -= abs(x - here[c, j])
-            for j in range(until):
-                scaled[i, j] = roots[i] * roots[j] * apart[j]
-            prior[i, i] = regularization
-        if weigh_targets(prior, scaled, L, roots, weights):
+                c += 1
+            for j in range(start, NEAREST):
+                M[i, j] = roots[i] * roots[j] * apart[j]
+            M[i, i] += regularization
+        if weigh_targets(M, roots, weights):
             for o in range(outputs):
                 prediction[o] = 0.0
                 for i in range(NEAREST):
                     prediction[o] += weights[i] * (its[i, o] / its[i, outputs])
+            if len(slopes):
+                _slopes(u, here, its, prediction, M, roots, weights, distances, regularization, slopes)
             return
     # As on a grid: which of them are nearest is a matter of rounding, so all that are as far away count.
     totals = np.empty(outputs + 1)
@@ -360,21 +324,72 @@ def predict_around(
         prediction[o] = totals[o] / totals[outputs] if totals[outputs] > 0.0 else 0.0
 
 
+@inner_sums
+def _slopes(
+    u: Vector,
+    here: Matrix,
+    its: Matrix,
+    prediction: Vector,
+    M: Matrix,
+    roots: Vector,
+    weights: Vector,
+    distances: Vector,
+    regularization: float,
+    slopes: Matrix,
+) -> None:
+    """How each output changes with the logarithm of each column's scale and, behind them, of alpha.
+
+    ::
+
+        b = S M^-1 S (y - f),    df/dlog s_c = b^T (D_c a - d_c - N_c a),    df/dlog alpha = -alpha b^T S^-2 a
+
+    D_c and d_c are the absolute differences in column c among the rows, and to x; N_c is how alpha S^-2
+    changes with the distances, by which rows weigh less. O(m^2 d) for m rows, whatever the outputs.
+    """
+    m, columns, outputs = len(roots), len(here), its.shape[1] - 1
+    B, noise = np.empty((outputs, m)), np.zeros((outputs, m))
+    rest, apart = np.empty(m), np.empty(m)
+    for o in range(outputs):
+        for i in range(m):
+            B[o, i] = roots[i] * (its[i, o] / its[i, outputs] - prediction[o])
+        solve_again(M, B[o])
+        for i in range(m):
+            if roots[i] > 0.0:
+                change = regularization * B[o, i] * weights[i] / roots[i]
+                slopes[o, columns] -= change
+                noise[o, i] = change * its[i, outputs] / (roots[i] * roots[i] * distances[m])
+            B[o, i] *= roots[i]
+    for c in range(columns):
+        x = np.float64(np.float32(u[c]))
+        end = abs(x - here[c, m]) / distances[m]
+        for i in range(m):
+            own, total = here[c, i], 0.0
+            for j in range(m):
+                total += weights[j] * abs(own - here[c, j])
+            rest[i], apart[i] = total - abs(x - own), distances[i] * end - abs(x - own)
+        for o in range(outputs):
+            for i in range(m):
+                slopes[o, c] += B[o, i] * rest[i] + noise[o, i] * apart[i]
+
+
 @inner
 def _scatter(its: Matrix, roots: Vector, distances: Vector, scatter: Vector) -> None:
     """Of rows with these targets, roots of weights and distances."""
-    outputs, total, mean, apart = its.shape[1] - 1, 0.0, 0.0, 0.0
+    outputs, count, total, apart = its.shape[1] - 1, len(scatter) - 1, 0.0, 0.0
     for i in range(len(roots)):
-        w = roots[i] * roots[i]
-        total += w
-        mean += w * (its[i, 0] / its[i, outputs])
-        apart += w * distances[i]
-    if total > 0.0:
-        mean /= total
-        squares = 0.0
+        total += roots[i] * roots[i]
+        apart += roots[i] * roots[i] * distances[i]
+    if not total > 0.0:
+        return
+    scatter[count] = apart / total
+    for o in range(count):
+        mean, squares = 0.0, 0.0
         for i in range(len(roots)):
-            squares += roots[i] * roots[i] * (its[i, 0] / its[i, outputs] - mean) ** 2
-        scatter[0], scatter[1] = math.sqrt(squares / total), apart / total
+            mean += roots[i] * roots[i] * (its[i, o] / its[i, outputs])
+        mean /= total
+        for i in range(len(roots)):
+            squares += roots[i] * roots[i] * (its[i, o] / its[i, outputs] - mean) ** 2
+        scatter[o] = math.sqrt(squares / total)
 
 
 @inner

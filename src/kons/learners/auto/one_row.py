@@ -9,12 +9,13 @@ it changes *is* the state. Whoever replaces an array of it lets the table go.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Vector
+from kons.arrays import Matrix, Vector
 from kons.compilation import address_of
 from kons.core.interruption import stopped_midway
 from kons.kernels import Gaussian, Kernel, Laplace, Linear
@@ -37,7 +38,7 @@ from kons.learners.auto.row_loops import (
     learn,
     stack,
 )
-from kons.learners.auto.rows import LAGS, OWN, TARGET_AT, WAITED_AT, WEIGHT_AT
+from kons.learners.auto.rows import WAITED_AT
 from kons.learners.auto.schedule import LONGEST
 from kons.learners.auto.spec import BASELINES, MEAN
 
@@ -67,7 +68,7 @@ class OneRow:
 
     def __init__(self, ensemble: Ensemble) -> None:
         self._ensemble = ensemble
-        pool, outputs, width = ensemble.pool, ensemble.outputs, ensemble.layout.width
+        pool, outputs = ensemble.pool, ensemble.outputs
         self._held: list[Any] = []  # what the loops know by its address
         self._works: dict[int, tuple[Vector, int, int]] = {}  # of a row, by column of F
         self.experts = [slot.expert for slot in pool.slots if slot.expert is not None]
@@ -86,18 +87,20 @@ class OneRow:
             state = (expert.atoms.T.copy(), *expert.arrays_of_period())
             work = np.zeros(2 * size + LONGEST + outputs + 1)
             self._works[column] = work, size, 2 * size + LONGEST
-            addresses = (self._address(array) for array in (*state, work))
+            offsets = np.broadcast_to(expert.offset, outputs).copy()
+            addresses = (self._address(array) for array in (*state, work, offsets))
             logistic = isinstance(expert, SpanLogistic)
-            numbers = _rate(expert.kernel), expert.offset, expert.forgetting, expert.regularization
+            numbers = _rate(expert.kernel), expert.forgetting, expert.regularization
             kept: tuple[int, ...] = (0,) * 8
             if isinstance(expert, Neighbours):
                 kind, arrays = NEIGHBOURS, expert.kept()
                 kept = (arrays[1].shape[1], len(arrays[5]), *(self._address(array) for array in arrays))
-            facts = column, maps[key], kind, expert.online, logistic, size
+            facts = column, maps[key], kind, expert.online, logistic, size, ensemble.layout.count
             expert_rows.append((*facts, *numbers, *addresses, *kept))
         self._maps, self._experts = np.array(map_rows, FEATURE_MAP), np.array(expert_rows, EXPERT)
         #: Of the last row that was asked: itself, what all predict, the predictions and calibrated scores.
-        self.row, self.F = np.zeros(width + LAGS + OWN), np.zeros((len(pool) + BASELINES, outputs))
+        self.row = np.zeros(ensemble.layout.columns)
+        self.F = np.zeros((len(pool) + BASELINES, outputs))
         self.predictions, self.scores = np.zeros(outputs), np.zeros(outputs)
         self._columns = np.array(ensemble.selection.columns)
         self._doubted = places_of(pool), self._similarities(), self._scatter()
@@ -110,20 +113,26 @@ class OneRow:
         """Find what all share where it is now; experts only append, whoever holds a mark of them."""
         ensemble = self._ensemble
         outputs, targets = ensemble.outputs, ensemble.targets
-        weights, logits = ensemble.stacking.moved, ensemble.calibration.moved
-        sizes = ensemble.layout.classes, ensemble.known_classes, len(self.F), outputs
-        bounds = np.array([*ensemble.bounds, ensemble.largest_error])
-        numbers = bounds, targets.moments, targets.totals, ensemble.losses, np.zeros(outputs)
-        stacking = (ensemble.stacking.start, *weights.arrays(), weights.room_for_row())
-        calibration = (*logits.arrays(), logits.room_for_row())
-        self._held_by_all = numbers, stacking, calibration
-        record = (
-            *(int(size) for size in sizes),
-            *(address_of(array) for array in (*numbers, *stacking)),
-            *(weights.period, weights.pending, ensemble.calibration.least),
-            *(address_of(array) for array in calibration),
-        )
-        self._shared: NDArray[np.void] = np.array([record], SHARED)
+        logits = ensemble.calibration.moved
+        classes = ensemble.layout.classes
+        calibration, goal = (*logits.arrays(), logits.room_for_row()), np.zeros(outputs)
+        bounds = np.column_stack([*ensemble.bounds, ensemble.largest_error])
+        held, records = [calibration, goal, bounds, targets.moments, targets.totals, ensemble.losses], []
+        for k, stacking in enumerate(ensemble.stackings):
+            weights = stacking.moved
+            numbers = bounds[k], targets.moments[k], targets.totals[k:], ensemble.losses[k], goal[k:]
+            arrays = stacking.start, *weights.arrays(), weights.room_for_row()
+            held.append(arrays)
+            records.append(
+                (
+                    *(int(classes), ensemble.known_classes, len(self.F), outputs if classes else 1),
+                    *(address_of(array) for array in (*numbers, *arrays)),
+                    *(weights.period, weights.pending, ensemble.calibration.least),
+                    *(address_of(array) for array in calibration),
+                )
+            )
+        self._held_by_all = held
+        self._shared: NDArray[np.void] = np.array(records, SHARED)
 
     @staticmethod
     def can(ensemble: Ensemble) -> bool:
@@ -139,42 +148,43 @@ class OneRow:
         with self._lock:  # several threads may predict
             if features != self._features:
                 row = self.row
-                row[:width], row[width : width + LAGS] = x, last_targets
-                row[WAITED_AT - OWN] = now  # until it is learned: when it was predicted
+                row[:width], row[width : width + len(last_targets)] = x, last_targets
+                row[WAITED_AT] = now  # until it is learned: when it was predicted
                 tables = self._shared, self._maps, self._experts
                 stack(row, self._pending, *tables, self.F, self.predictions, self.scores)
                 self._features = features
             return self.scores.copy()
 
-    def doubts(self) -> Vector:
+    def doubts(self) -> Matrix:
         """How doubtful what was said of the last row that was asked is: kons.learners.auto.doubts."""
-        doubts, (places, k, scatter) = np.zeros(1 + SIZES), self._doubted
+        doubts, (places, k, scatter) = np.zeros((len(self._shared), 1 + SIZES)), self._doubted
         doubts_of_row(places, self.F, self.predictions, k, scatter, doubts)
         return doubts
 
-    def learn(self, y: float, now: int, asked: Asked | None = None) -> None:
+    def learn(self, y: Sequence[float], now: int, asked: Asked | None = None) -> None:
         """Learn the row that was just asked, with weight 1; or one that was asked earlier, with its own."""
         ensemble, row, F, predictions = self._ensemble, self.row, self.F, self.predictions
+        layout = ensemble.layout
         if self._pending >= LONGEST:
             raise stopped_midway()
-        centre = 0.0 if ensemble.layout.classes else float(F[MEAN, 0])
+        centres = np.zeros(1) if layout.classes else F[MEAN].copy()
         if asked is not None:
             row = asked.rows.copy()
             # What the experts hold is of this row, if it was asked last and none was learned since.
-            if row[WAITED_AT - OWN] != now or row[: -LAGS - OWN].tobytes() != self._features:
+            if row[WAITED_AT] != now or row[: layout.width].tobytes() != self._features:
                 ask_experts(row, self._pending, self._shared, self._maps, self._experts, F)
             F = np.ascontiguousarray(asked.F[self._columns])
-            predictions, centre = asked.predictions, float(asked.centres)
+            predictions, centres = asked.predictions, np.ascontiguousarray(asked.centres)
         else:
-            row[WEIGHT_AT - OWN] = 1.0
-        row[TARGET_AT - OWN] = y
-        row[WAITED_AT - OWN] = now - row[WAITED_AT - OWN]
-        ensemble.stacking.moved.pending = learn(
-            row, self._pending, self._shared, self._experts, F, centre, predictions
-        )
+            row[layout.own + layout.count] = 1.0
+        row[layout.own : layout.own + layout.count] = y
+        row[WAITED_AT] = now - row[WAITED_AT]
+        learn(row, self._pending, self._shared, self._experts, F, centres, predictions)
+        for stacking, pending in zip(ensemble.stackings, self._shared["pending"].tolist(), strict=True):
+            stacking.moved.pending = pending
         self._count()
         if ensemble.layout.classes:
-            ensemble.known_classes = max(ensemble.known_classes, int(y) + 1)
+            ensemble.known_classes = max(ensemble.known_classes, int(y[0]) + 1)
         ensemble.reservoir.extend(row[None])
         ensemble.rows += 1
         self._features = None
@@ -193,8 +203,8 @@ class OneRow:
     def asked(self) -> Asked:
         """The row that was last asked, as it is kept until its target is known. A copy."""
         F = self._ensemble.selection.spread(self.F[None])[0]
-        centre = np.float64(0.0 if self._ensemble.layout.classes else self.F[MEAN, 0])
-        return Asked(self.row.copy(), F, centre, self.predictions.copy())  # type: ignore[arg-type]
+        centres = np.zeros(1) if self._ensemble.layout.classes else self.F[MEAN].copy()
+        return Asked(self.row.copy(), F, centres, self.predictions.copy())
 
     # ---- where everything is
 
@@ -205,8 +215,9 @@ class OneRow:
 
     def _scatter(self) -> Vector:
         """Where the nearest rows have their scatter."""
-        work, _, end = self._works.get(int(places_of(self._ensemble.pool)[1]), (np.zeros(2), 0, 0))
-        return work[end : end + 2]
+        numbers = self._ensemble.layout.count + 1
+        work, _, end = self._works.get(int(places_of(self._ensemble.pool)[1]), (np.zeros(numbers), 0, 0))
+        return work[end : end + numbers]
 
     def _address(self, array: NDArray[Any]) -> int:
         self._held.append(array)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Matrix
 from kons.state import Count, Field, Part, Sizes, fields
 from kons.stored import Stored
 
@@ -22,8 +22,8 @@ class Asked(NamedTuple):
     """As in :class:`~kons.learners.auto.rows.Layout`."""
     F: NDArray[np.float64]
     """What the experts predicted, (rows, experts, outputs)."""
-    centres: Vector
-    """What stacking is centred at."""
+    centres: Matrix
+    """What the stacking of each target is centred at, (rows, targets)."""
     predictions: Matrix
     """Stacked, (rows, outputs)."""
 
@@ -54,8 +54,9 @@ class _Records(Field):
 
     def save(self, part: Any, name: str) -> Any:
         records = getattr(part, name)
-        asked = Asked.stacked(records.values())._asdict() if records else {}
-        return {"numbers": np.array([*records], dtype=np.float64), **asked}
+        asked = Asked.stacked(records.values()) if records else None
+        arrays = {} if asked is None else asked._replace(centres=asked.centres.ravel())._asdict()
+        return {"numbers": np.array([*records], dtype=np.float64), **arrays}
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         inner = stored.inner(key)
@@ -66,12 +67,15 @@ class _Records(Field):
         shapes = {
             "rows": (count, sizes["columns"]),
             "F": (count, sizes["experts"], outputs),
-            "centres": (count,),
+            "centres": (count * sizes["targets"],),
             "predictions": (count, outputs),
         }
         arrays = [inner.array(each, *shape) for each, shape in shapes.items()] if count else []
         inner.finish()
-        records = Asked(*arrays).one_by_one() if arrays else []
+        records = []
+        if arrays:
+            asked = Asked(*arrays)
+            records = asked._replace(centres=asked.centres.reshape(count, -1)).one_by_one()
         return dict(zip(numbers.astype(np.int64).tolist(), records, strict=True))
 
 

@@ -15,12 +15,13 @@ from kons.learners.auto.expert import SpanRidge
 from kons.learners.auto.feature_map import CachedFeatures, FeatureMap, Fixed, uniform_metric
 from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.metric_learning import mean_gradients, relevances
-from kons.learners.auto.neighbours import Neighbours, fit_neighbours
+from kons.learners.auto.neighbour_metric import Setting, fit_neighbours
+from kons.learners.auto.neighbours import Neighbours
 from kons.learners.auto.rows import Layout
 from kons.learners.auto.spec import BASELINES, LAST, MEAN, ExpertSpec
 from kons.stored import Stored
 
-__all__ = ["Expert", "ExpertPool", "Slot", "fit_expert"]
+__all__ = ["Expert", "ExpertPool", "Slot", "fit_expert", "searched_on"]
 
 Expert = SpanRidge | Neighbours
 
@@ -128,16 +129,12 @@ class ExpertPool:
             if plain and isinstance(slot.expert, SpanRidge) and slot.feature_map is feature_map:
                 expert, sample = slot.expert, rows[random.permutation(len(rows))[:512]]
                 U = CachedFeatures(sample, layout).coordinates(feature_map, slot.spec.lags)
-                theta, metric = expert.coefficients(), feature_map.metric
+                units = layout.units(layout.outputs(rows, expert.outputs), layout.weights(rows))
+                theta, metric = expert.coefficients() / units, feature_map.metric
                 return mean_gradients(
                     U, expert.atoms, expert.features(U), theta, feature_map.bandwidth, metric
                 )
         return None
-
-    def forms(self, column: int, rows: int) -> Vector:
-        """``k^T A^-1 k`` of the rows just predicted by the expert of this column of F."""
-        expert = self.slots[column - BASELINES].expert if column else None
-        return np.zeros(rows) if expert is None else expert.last_forms()
 
     def end_chunk(self, refit: bool, *, rare: bool) -> None:
         """Let them start the next chunk.
@@ -195,6 +192,7 @@ class ExpertPool:
         outputs: int,
         fixed: Fixed,
         neighbours: int,
+        targets: int,
     ) -> None:
         """Take what :meth:`state` saved."""
         for slot, entry in zip(self.slots, entries, strict=True):
@@ -205,10 +203,11 @@ class ExpertPool:
             bandwidth = stored.number("bandwidth", at_least=1e-150)
             width = feature_map.metric.shape[-1]
             if slot.spec.kernel == "neighbours":
-                slot.expert = Neighbours.from_stored(stored, width, outputs, slot.spec.memory or neighbours)
+                most = slot.spec.memory or neighbours
+                slot.expert = Neighbours.from_stored(stored, width, outputs, most, targets)
             else:
                 kernel = _kernel(slot.spec, bandwidth, fixed)
-                slot.expert = _class_of(slot.spec).from_stored(stored, kernel, width, outputs)
+                slot.expert = _class_of(slot.spec).from_stored(stored, kernel, width, outputs, targets)
             slot.feature_map = feature_map
 
 
@@ -225,16 +224,17 @@ def fit_expert(
     random: np.random.Generator,
     other: FeatureMap | None = None,
     like: Slot | None = None,
+    before: Slot | None = None,
 ) -> Slot:
     """A new expert in a feature map, that has learned rows in stream order, all with weights above 0.
 
     Its atoms are some of the rows: of those that it remembers, if its memory is finite. Neighbours choose
     between the scaling of the feature map and the ``other`` one; those with a finite memory take what was
-    found for those without, which they are ``like``.
+    found for those without, which they are ``like``; others start from what was found ``before``.
     """
     rows, layout, scaled = kept.rows, kept.layout, kept.scaled(feature_map, spec.lags)
     Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
-    alpha = feature_map.regularization
+    alpha, units = feature_map.regularization, layout.units(Y, weights)
     atoms = max_atoms // 2 if spec.memory else max_atoms
     if spec.kernel == "linear":
         feature_map = FeatureMap(
@@ -247,21 +247,21 @@ def fit_expert(
     elif spec.logistic:
         feature_map = feature_map.with_square_root_metric(scaled, random)
     elif spec.kernel == "laplace":
-        feature_map = feature_map.along_axes(scaled, Y, weights, fixed, random)
+        feature_map = feature_map.along_axes(scaled, Y / units, weights, fixed, random)
         alpha = feature_map.regularization
     if spec.logistic and fixed.regularization is None:
         alpha /= 16.0  # where targets go from 0 to 1, logits go from about -2 to 2
     if spec.kernel == "neighbours" and like is not None and isinstance(like.expert, Neighbours):
         assert like.feature_map is not None
         U = kept.coordinates(like.feature_map, spec.lags)
-        nearest = Neighbours(U.shape[1], outputs, spec.memory, like.expert.regularization)
+        nearest = Neighbours(U.shape[1], outputs, spec.memory, like.expert.regularization, layout.count)
         nearest.learn_past(U, Y, np.sqrt(weights))
         return Slot(spec, nearest, like.feature_map)
     if spec.kernel == "neighbours":
         maps = [feature_map]
         if other is not None and (other.flags, other.features) == (feature_map.flags, feature_map.features):
             maps.append(replace(other, metric=feature_map.metric))
-        which, power, nearest = fit_neighbours(
+        setting, nearest = fit_neighbours(
             [kept.scaled(candidate, spec.lags) for candidate in maps],
             relevances(feature_map.metric),
             Y,
@@ -269,8 +269,10 @@ def fit_expert(
             spec.memory or neighbours,
             fixed.regularization,
             random,
+            units,
+            _setting_of(before, maps),
         )
-        return Slot(spec, nearest, maps[which].of_axes(power))
+        return Slot(spec, nearest, maps[setting.scaling].of_axes(setting.sizes))
     U = kept.coordinates(feature_map, spec.lags)
     # Atoms of its own: with the same ones two experts could share their kernel columns, but
     # their errors would cancel less (2 % of the loss on some sets, for some percent of the time).
@@ -279,18 +281,62 @@ def fit_expert(
     if spec.kernel == "linear" and U.shape[1] <= max_atoms:
         points = np.eye(U.shape[1])
     forgetting = 1.0 - 1.0 / spec.memory if spec.memory else 1.0
+    offset = 0.0 if layout.classes else np.average(Y, axis=0, weights=weights)
     expert = _class_of(spec)(
         _kernel(spec, feature_map.bandwidth if fixed.bandwidth is None else fixed.bandwidth, fixed),
         points,
         alpha,
         outputs=outputs,
-        offset=0.0 if layout.classes else float(np.average(Y[:, 0], weights=weights)),
+        offset=float(offset[0]) if isinstance(offset, np.ndarray) and layout.count == 1 else offset,
         forgetting=forgetting,
         live=(live or bool(spec.memory) or spec.kernel == "linear") and not spec.logistic,
     )
     ages = np.arange(len(rows) - 1.0, -1.0, -1.0)
     expert.learn_past(U, Y, np.sqrt(weights * forgetting**ages))
     return Slot(spec, expert, feature_map)
+
+
+def searched_on(
+    slot: Slot,
+    kept: CachedFeatures,
+    *,
+    outputs: int,
+    neighbours: int,
+    fixed: Fixed,
+    random: np.random.Generator,
+) -> Slot:
+    """Neighbours without a memory after further steps of their search, which have learned all rows kept."""
+    feature_map, rows, layout = slot.feature_map, kept.rows, kept.layout
+    assert feature_map is not None
+    Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
+    setting, nearest = fit_neighbours(
+        [kept.scaled(feature_map, slot.spec.lags)],
+        None,
+        Y,
+        weights,
+        neighbours,
+        fixed.regularization,
+        random,
+        layout.units(Y, weights),
+        _setting_of(slot, [feature_map]),
+    )
+    return Slot(slot.spec, nearest, feature_map.of_axes(setting.sizes))
+
+
+def _setting_of(before: Slot | None, maps: list[FeatureMap]) -> Setting | None:
+    """Of neighbours of the same columns, in one of these feature maps."""
+    if before is None or before.feature_map is None or before.expert is None:
+        return None
+    old = before.feature_map
+    for i, new in enumerate(maps):
+        if (old.flags, old.features, type(old.scaling)) == (new.flags, new.features, type(new.scaling)):
+            return Setting(i, _sizes(old.metric), before.expert.regularization)
+    return None
+
+
+def _sizes(metric: Matrix) -> Vector:
+    """Of columns in a metric without rotations."""
+    return metric if metric.ndim == 1 else np.diagonal(metric).copy()
 
 
 def _class_of(spec: ExpertSpec) -> type[SpanRidge]:

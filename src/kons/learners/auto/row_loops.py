@@ -21,7 +21,7 @@ from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
 from kons.learners.auto.nearest import LEAF
 from kons.learners.auto.neighbours import predict_around
 from kons.learners.auto.quantile_scaling import interpolated
-from kons.learners.auto.rows import ERROR_AT, LAGS, OWN, TARGET_AT, WEIGHT_AT
+from kons.learners.auto.rows import LAGS
 from kons.learners.auto.schedule import LONGEST
 from kons.learners.auto.spec import BASELINES, LAST, MEAN
 from kons.learners.auto.stacking import learn_weights, stacked, weight_of
@@ -52,10 +52,11 @@ FEATURE_MAP = np.dtype(
 )
 EXPERT = np.dtype(
     [
-        *((name, "i8") for name in ("column", "feature_map", "kernel", "online", "logistic", "size")),
-        *((name, "f8") for name in ("rate", "offset", "forgetting", "regularization")),
-        # Addresses: of the atoms by columns, of the arrays of kons.core.quadratic, and of a row's work.
-        *((name, "i8") for name in ("atoms", "L", "base", "Z", "Y", "V", "C", "marks", "work")),
+        *((name, "i8") for name in ("column", "feature_map", "kernel", "online", "logistic")),
+        *((name, "i8") for name in ("size", "targets")),
+        *((name, "f8") for name in ("rate", "forgetting", "regularization")),
+        # Addresses: of the atoms by columns, of the arrays of kons.core.quadratic, a row's work, offsets.
+        *((name, "i8") for name in ("atoms", "L", "base", "Z", "Y", "V", "C", "marks", "work", "offsets")),
         # Of neighbours: leaves, latest rows, and the addresses of kons.learners.auto.nearest.Kept.
         *((name, "i8") for name in ("leaves", "later")),
         *((f"kept_{name}", "i8") for name in ("leaves", "low", "high", "values", "latest", "latest_values")),
@@ -85,9 +86,9 @@ def _numbers_at(address: int, count: int) -> Any:
 
 
 @inner
-def _stacking(shared: Shared) -> Any:
+def _stacking(shared: Shared, target: int) -> Any:
     """Where the weights start, their state, and a row's work."""
-    its = shared[0]
+    its = shared[target]
     n, period = its.columns, its.period
     state = (
         matrix_at(its.prior, n, n),
@@ -102,6 +103,12 @@ def _stacking(shared: Shared) -> Any:
     return _numbers_at(its.start, n), state, _numbers_at(its.work, 2 * n + period + 2)
 
 
+@inner
+def _features_of(row: Vector, shared: Shared) -> int:
+    """How many features a row of :class:`~kons.learners.auto.rows.Layout` has."""
+    return len(row) - (LAGS + 2) * len(shared) - 2
+
+
 @compiled
 def ask_experts(
     row: Vector, pending: int, shared: Shared, maps: FeatureMaps, experts: Experts, F: Matrix
@@ -110,9 +117,9 @@ def ask_experts(
 
     Those that have not begun repeat the mean of the others; if nobody has, that of the targets.
     """
-    bounds = _numbers_at(shared[0].bounds, 3)
+    bounds, width = matrix_at(shared[0].bounds, len(shared), 3), _features_of(row, shared)
     for i in range(len(maps)):
-        _coordinates(row, bounds, maps, i)
+        _coordinates(row, width, bounds, maps, i)
     for i in range(len(experts)):
         _predict(pending, maps, experts, i, F)
     for o in range(F.shape[1]):
@@ -142,29 +149,44 @@ def stack(
     scores: Vector,
 ) -> None:
     """What everybody predicts of a row, into F; what stacking makes of it; and calibrated scores of that."""
-    its, width = shared[0], len(row) - LAGS - OWN
-    outputs, classes = its.outputs, its.classes == 1
-    start, state, work = _stacking(shared)
-    bounds, moments, totals = (
-        _numbers_at(its.bounds, 3),
-        _numbers_at(its.moments, 4),
-        _numbers_at(its.totals, outputs),
-    )
-    weight, low, high = max(moments[0], 1e-300), moments[2], moments[3]
-    room, last, beyond = MARGIN * (high - low), row[width], 0.0
+    width, classes = _features_of(row, shared), shared[0].classes == 1
+    totals = _numbers_at(shared[0].totals, F.shape[1])
+    weight = max(_numbers_at(shared[0].moments, 4)[0], 1e-300)
+    for o in range(F.shape[1]):
+        F[MEAN, o] = totals[o] / weight
+        F[LAST, o] = row[width + o]
+        if classes:
+            last = row[width]
+            F[LAST, o] = F[MEAN, o] if last < 0.0 else (1.0 if last == o else 0.0)
+    ask_experts(row, pending, shared, maps, experts, F)
+    for k in range(len(shared)):
+        _stack(k, row[width + k], shared, experts, F, predictions, scores)
+
+
+@inner_sums
+def _stack(
+    target: int,
+    last: float,
+    shared: Shared,
+    experts: Experts,
+    F: Matrix,
+    predictions: Vector,
+    scores: Vector,
+) -> None:
+    """One target: all outputs of classes, or one."""
+    its = shared[target]
+    classes = its.classes == 1
+    start, state, work = _stacking(shared, target)
+    bounds, moments = _numbers_at(its.bounds, 3), _numbers_at(its.moments, 4)
+    low, high, beyond = moments[2], moments[3], 0.0
+    room = MARGIN * (high - low)
     least, most = low - room, high + room
     low, high = max(least, bounds[0]), min(most, bounds[1])
     if classes:
         low, high, least, most = 0.0, 1.0, 0.0, 1.0
     elif not bounds[0] <= last <= bounds[1] and weight_of(LAST, start, state, its.pending, work) > FOLLOWED:
         beyond = last - min(max(last, bounds[0]), bounds[1])
-    for o in range(outputs):
-        F[MEAN, o] = totals[o] / weight
-        F[LAST, o] = last
-        if classes:
-            F[LAST, o] = F[MEAN, o] if last < 0.0 else (1.0 if last == o else 0.0)
-    ask_experts(row, pending, shared, maps, experts, F)
-    for o in range(outputs):
+    for o in range(target, target + its.outputs):
         centre = 0.0 if classes else F[MEAN, o]
         for i in range(len(F)):
             F[i, o] = min(max(F[i, o], low), high)
@@ -183,9 +205,9 @@ def stack(
 
 
 @inner_sums
-def _coordinates(row: Vector, bounds: Vector, maps: FeatureMaps, number: int) -> None:
+def _coordinates(row: Vector, width: int, bounds: Matrix, maps: FeatureMaps, number: int) -> None:
     """The coordinates of a row in a feature map: its columns scaled, and behind them moved by the metric."""
-    its, width = maps[number], len(row) - LAGS - OWN
+    its, count = maps[number], len(bounds)
     columns, features, flags = its.columns, its.features, its.flags
     work = matrix_at(its.work, 2, columns)
     z, u = work[0], work[1]
@@ -194,7 +216,9 @@ def _coordinates(row: Vector, bounds: Vector, maps: FeatureMaps, number: int) ->
     if its.lags:
         for j in range(LAGS):
             if flags <= 2:
-                z[features + j] = min(max(row[width + j], bounds[0]), bounds[1])
+                for k in range(count):
+                    last = row[width + j * count + k]
+                    z[features + j * count + k] = min(max(last, bounds[k, 0]), bounds[k, 1])
             else:
                 for flag in range(flags):
                     z[features + j * flags + flag] = 1.0 if row[width + j] == flag else 0.0
@@ -248,7 +272,8 @@ def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: 
             matrix_at(expert.kept_latest_values, expert.later, outputs + 1),
         )
         # There are no functions f of theirs: their scatter takes the place.
-        predict_around(u, kept, expert.regularization, -1, F[expert.column], f)
+        nothing, scatter = matrix_at(0, 0, 0), f[: expert.targets + 1]
+        predict_around(u, kept, expert.regularization, -1, F[expert.column], scatter, nothing)
         return
     for b in range(size):
         k[b] = 0.0
@@ -278,8 +303,9 @@ def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: 
             for i in range(size):
                 total += base[i, o] * k[i]
             f[o] = total
+    offsets = _numbers_at(expert.offsets, outputs)
     for o in range(outputs):
-        total = f[o] + expert.offset
+        total = f[o] + offsets[o]
         if expert.logistic:
             # As SpanLogistic.outputs_of: far below it is 0.
             total = 0.0 if total < -FARTHEST_LOGIT else 1.0 / (1.0 + math.exp(-min(total, FARTHEST_LOGIT)))
@@ -293,37 +319,58 @@ def learn(
     shared: Shared,
     experts: Experts,
     F: Matrix,
+    centres: Vector,
+    predictions: Vector,
+) -> None:
+    """Learn a row with its targets and weight, of which the experts were just asked: see :func:`ask_experts`.
+
+    F, the centres and the predictions are those that were made when the row came. Fills in its errors, and
+    how many rows the stacking of each target has pending.
+    """
+    believed, own = append(row, pending, shared, experts), np.empty((len(F), 1))
+    for k in range(len(shared)):
+        if len(shared) == 1:
+            _learn_target(k, believed, row, shared, F, centres[k], predictions)
+        else:
+            for i in range(len(F)):
+                own[i, 0] = F[i, k]
+            _learn_target(k, believed, row, shared, own, centres[k], predictions)
+
+
+@inner_sums
+def _learn_target(
+    target: int,
+    believed: float,
+    row: Vector,
+    shared: Shared,
+    F: Matrix,
     centre: float,
     predictions: Vector,
-) -> int:
-    """Learn a row with its target and weight, of which the experts were just asked: see :func:`ask_experts`.
-
-    F, the centre and the predictions are those that were made when the row came. Fills in its error; returns
-    how many rows the stacking has pending.
-    """
-    its, width = shared[0], len(row) - LAGS - OWN
-    outputs, classes = its.outputs, its.classes == 1
+) -> None:
+    """What there is of each target: of classes with all outputs, or with one; F is of these."""
+    its, count = shared[target], len(shared)
+    width = _features_of(row, shared)
+    outputs, classes, first = its.outputs, its.classes == 1, width + LAGS * count
     bounds, moments, totals = (
         _numbers_at(its.bounds, 3),
         _numbers_at(its.moments, 4),
         _numbers_at(its.totals, outputs),
     )
     losses, goal = _numbers_at(its.losses, 2), _numbers_at(its.goal, outputs)
-    y, weight = row[width + LAGS + TARGET_AT], row[width + LAGS + WEIGHT_AT]
-    believed = append(row, pending, shared, experts)
+    y, weight = row[first + target], row[first + count]
     error = 0.0
     for o in range(outputs):
-        error += (predictions[o] - goal[o]) ** 2
-    row[width + LAGS + ERROR_AT] = error
+        error += (predictions[target + o] - goal[o]) ** 2
+    row[first + count + 1 + target] = error
     losses[0] += weight * min(error, bounds[2])
     losses[1] += 1.0
     if not classes and weight > 0.0:
-        first = moments[0] == 0.0
+        begins = moments[0] == 0.0
         mean = totals[0] / max(moments[0], 1e-300)
-        moments[1] += 0.0 if first else believed * (y - mean) ** 2
-        first = first and moments[2] == 0.0 and moments[3] == 0.0
-        moments[2] = y if first else min(moments[2], y)
-        moments[3] = y if first else max(moments[3], y)
+        moments[1] += 0.0 if begins else believed * (y - mean) ** 2
+        begins = begins and moments[2] == 0.0 and moments[3] == 0.0
+        moments[2] = y if begins else min(moments[2], y)
+        moments[3] = y if begins else max(moments[3], y)
     moments[0] += believed
     for o in range(outputs):
         totals[o] += believed * goal[o]
@@ -348,25 +395,28 @@ def learn(
             )
     else:
         goal[0] = min(max(y, bounds[0]), bounds[1])
-    start, state, work = _stacking(shared)
+    start, state, work = _stacking(shared, target)
     its.pending = learn_weights(F, centre, goal, weight, bounds[2], start, state, its.pending, work)
-    return int(its.pending)
 
 
 @compiled
 def append(row: Vector, pending: int, shared: Shared, experts: Experts) -> float:
     """Let experts that were just asked learn a row; the weight they learn it with, as Layout.believed."""
-    its, width = shared[0], len(row) - LAGS - OWN
-    bounds, goal = _numbers_at(its.bounds, 3), _numbers_at(its.goal, its.outputs)
-    y, believed = row[width + LAGS + TARGET_AT], row[width + LAGS + WEIGHT_AT]
-    for o in range(its.outputs):
-        goal[o] = (1.0 if y == o else 0.0) if its.classes else y
-    if not its.classes:
-        known, sound = False, bounds[0] <= y <= bounds[1]
-        for j in range(width, width + LAGS):
+    count, width, classes = len(shared), _features_of(row, shared), shared[0].classes == 1
+    own, outputs = width + LAGS * count, shared[0].outputs if classes else count
+    goal, bounds = _numbers_at(shared[0].goal, outputs), matrix_at(shared[0].bounds, count, 3)
+    believed = row[own + count]
+    for o in range(outputs):
+        goal[o] = (1.0 if row[own] == o else 0.0) if classes else row[own + o]
+    if not classes:
+        known, sound = False, True
+        for j in range(width, own):
             known = known or row[j] != 0.0
-        for j in range(width, width + LAGS):
-            sound = sound and (not known or bounds[0] <= row[j] <= bounds[1])
+        for k in range(count):
+            sound = sound and bounds[k, 0] <= row[own + k] <= bounds[k, 1]
+            for j in range(LAGS):
+                last = row[width + j * count + k]
+                sound = sound and (not known or bounds[k, 0] <= last <= bounds[k, 1])
         believed = believed if sound else 0.0
     for i in range(len(experts)):
         _append(goal, math.sqrt(believed), pending, experts, i)
@@ -381,13 +431,14 @@ def _append(goal: Vector, root: float, pending: int, experts: Experts, number: i
     work = matrix_at(expert.work, 1, 2 * size + LONGEST + outputs + 1)[0]
     k, f = work[:size], work[2 * size + LONGEST :]
     Z, Y = matrix_at(expert.Z, LONGEST, size), matrix_at(expert.Y, LONGEST, outputs)
+    offsets = _numbers_at(expert.offsets, outputs)
     for i in range(size):
         Z[pending, i] = root * k[i]
     for o in range(outputs):
-        Y[pending, o] = root * (goal[o] - expert.offset)
+        Y[pending, o] = root * (goal[o] - offsets[o])
     if expert.online:
         V, C = matrix_at(expert.V, LONGEST, size), matrix_at(expert.C, LONGEST, LONGEST)
         marks = matrix_at(expert.marks, LONGEST, STEPS + outputs)
         for o in range(outputs):
-            marks[pending, STEPS + o] = f[o] - (goal[o] - expert.offset)
+            marks[pending, STEPS + o] = f[o] - (goal[o] - offsets[o])
         append_row(root, expert.forgetting ** (pending + 1.0), V, C, marks, pending, work)

@@ -27,6 +27,7 @@ __all__ = [
     "next_boundary",
     "prunes",
     "refits",
+    "searches_on",
     "seeks_others",
 ]
 
@@ -135,6 +136,17 @@ def fits(rows: int, number: int) -> bool:
     """
     turn = number // 2 % (7 if rows >= LATE else 4)
     return _chunks_after_selection(rows) == (1 + turn if rows >= EARLY else 0)
+
+
+def searches_on(rows: int, number: int) -> bool:
+    """Whether neighbours with this number go on with their search: every 512 rows from their fit on.
+
+    >>> [[rows for rows in range(1, 5121) if searches_on(rows, number)] for number in (3, 7)]
+    [[1792, 2304, 2816, 3328, 3840, 4864], [2048, 2560, 3072, 3584, 5120]]
+    """
+    chunks, left = divmod(rows, LONGEST)
+    due = rows > SETTLED and not left and (chunks - 1 - number // 2) % 4 == 0
+    return due and not (is_selection_step(rows) or fits(rows, number))
 
 
 def last_step(rows: int) -> int:

@@ -12,15 +12,17 @@ Experts with a finite memory besides take new atoms, from the rows they remember
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kons.arrays import Vector
 from kons.learners.auto.effort import Settings
 from kons.learners.auto.feature_map import SCALINGS, CachedFeatures, FeatureMap
 from kons.learners.auto.feature_maps import FeatureMaps, Search
-from kons.learners.auto.pool import ExpertPool, Slot, fit_expert
+from kons.learners.auto.pool import ExpertPool, Slot, fit_expert, searched_on
 from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import ChunkEnd, Layout
 from kons.learners.auto.schedule import (
@@ -34,6 +36,7 @@ from kons.learners.auto.schedule import (
     last_step,
     may_recall,
     prunes,
+    searches_on,
     seeks_others,
 )
 from kons.learners.auto.spec import (
@@ -47,7 +50,7 @@ from kons.learners.auto.spec import (
     stored_specs,
 )
 from kons.learners.auto.stacking import Stacking
-from kons.state import Inner, Part, fields
+from kons.state import Inner, Inners, Part, fields
 from kons.stored import Stored
 
 __all__ = ["Selection"]
@@ -61,13 +64,13 @@ MOST_GROWN = 1.75
 class Selection(Part):
     """The expert pool, its feature maps and its stacking."""
 
-    STATE = fields(pool=Inner(), stacking=Inner(), feature_maps=Inner())  # what is taken back
+    STATE = fields(pool=Inner(), stackings=Inners(), feature_maps=Inner())  # what is taken back
 
     def __init__(self, settings: Settings, reservoir: Reservoir) -> None:
         self._reservoir = reservoir
         self._seed, self._fixed = settings.seed, settings.fixed
         self._max_atoms, self._neighbours = settings.effort.max_atoms, settings.effort.neighbours
-        self._in_turn = settings.effort.in_turn
+        self._in_turn, self._targets = settings.effort.in_turn, settings.targets
         #: All that may ever be at work, in the order of their numbers.
         self.all_specs = first_specs(
             settings.effort.experts,
@@ -75,20 +78,21 @@ class Selection(Part):
             classes=settings.classes,
         )
         self.pool = ExpertPool(self.all_specs)
-        self.stacking = self._new_stacking()
+        self.stackings = self._new_stackings()
         self.feature_maps = FeatureMaps(settings.fixed, settings.effort.knots)
         #: The short memory that is always there, to tell when others would be of use.
         self.sentinel = sentinel_of(self.all_specs)
-        #: The column of the expert with the largest weight; that of the mean before any has begun.
+        #: The column of the expert with the largest weight, over all targets; that of the mean before any
+        #: has begun.
         self.leader = MEAN
 
-    def _new_stacking(self) -> Stacking:
-        """Of the mean, the last target and all experts.
+    def _new_stackings(self) -> list[Stacking]:
+        """Of the mean, the last target and all experts, for each target.
 
         The last target starts with no weight: on rows in no order it is worth nothing; on others no expert
         follows as fast.
         """
-        return Stacking(len(self.pool) + BASELINES, doubted=[LAST])
+        return [Stacking(len(self.pool) + BASELINES, doubted=[LAST]) for _ in range(self._targets)]
 
     @property
     def columns(self) -> list[int]:
@@ -123,15 +127,31 @@ class Selection(Part):
             renewed = memory and slot.spec.kernel != "neighbours" and now.rows % _renewal(memory) == 0
             if renewed and old is not None and not (step or at_once):
                 self._fit(i, now, self._remembered(memory, now), self._max_atoms)
+            if slot.spec.kernel == "neighbours" and not memory and old is not None and not at_once:
+                self._search_on(i, now)
         self._fit_recalled(now)
         if may_recall(now.rows):
             self._recall(now)
         # An expert that is not fitted repeats the others, and its weight says nothing.
         begun = [i + BASELINES for i, slot in enumerate(self.pool.slots) if slot.expert is not None]
-        weights = self.stacking.weights
+        weights = self.weights
         largest = max((weights[i] for i in begun), default=0.0)
         # Experts fitted together have equal weights so far: rounding must not decide.
         self.leader = next((i for i in begun if weights[i] >= largest - 1e-6), MEAN)
+
+    @property
+    def weights(self) -> Vector:
+        """Of each expert in the stacking, the mean over the targets."""
+        total: Vector = np.sum([stacking.weights for stacking in self.stackings], axis=0)
+        return total / len(self.stackings)
+
+    def _costs(self, now: ChunkEnd, each: Callable[[Stacking], Any]) -> Any:
+        """What removals cost, in usual errors of each target, the mean over them."""
+        usual = zip(self.stackings, np.maximum(now.errors, 1e-300).tolist(), strict=True)
+        # A target that never changed asks for nothing, unless all are such ones.
+        judges = [pair for pair in usual if not pair[0].is_fixed] or [(self.stackings[0], 1.0)]
+        with np.errstate(over="ignore"):
+            return np.mean([each(stacking) / error for stacking, error in judges], axis=0)
 
     def _select(self, now: ChunkEnd, at_once: bool) -> None:
         """A selection, or the part of one that is due."""
@@ -157,7 +177,7 @@ class Selection(Part):
             self.feature_maps.refit_best(search, anew=step)
         if others:
             self.feature_maps.refit_others(search)
-        seen, counting = CachedFeatures(kept, now.layout), self._counting()
+        seen, counting = CachedFeatures(kept, now.layout), self._counting(now)
         room = self._room(now, len(counting))
         for i, slot in enumerate(self.pool.slots):
             memory, known = slot.spec.memory, self.feature_maps.key(slot.spec) in self.feature_maps.current
@@ -187,17 +207,34 @@ class Selection(Part):
             live=now.rows < EARLY,
             random=np.random.default_rng([self._seed, now.rows, i]),
             like=self._like(spec) if spec.memory else None,
+            before=self.pool.slots[i],
             other=self.feature_maps.current.get(self.feature_maps.key(spec._replace(alternative=True))),
         )
+
+    def _search_on(self, i: int, now: ChunkEnd) -> None:
+        """Neighbours go on with their search, if it is their turn, as long as all rows are kept."""
+        number, all_kept = self.all_specs.index(self.pool.specs[i]), now.rows <= self._reservoir.sample
+        if not (searches_on(now.rows, number) and all_kept and self._in_turn) or now.rare:
+            return
+        kept = CachedFeatures(now.believed(self._reservoir.sampled()), now.layout)
+        if len(kept.rows):
+            self.pool.slots[i] = searched_on(
+                self.pool.slots[i],
+                kept,
+                outputs=now.outputs,
+                neighbours=self._neighbours,
+                fixed=self._fixed,
+                random=np.random.default_rng([self._seed, now.rows, i]),
+            )
 
     def _like(self, spec: ExpertSpec) -> Slot | None:
         """The slot of the same kernel and features that remembers everything."""
         same = (slot for slot in self.pool.slots if slot.spec[:2] == spec[:2] and not slot.spec.memory)
         return next(same, None)
 
-    def _counting(self) -> set[int]:
+    def _counting(self, now: ChunkEnd) -> set[int]:
         """The slots worth some work: those whose removal costs a tenth of what that of the best one costs."""
-        costs = self.stacking.removal_costs()[BASELINES:]
+        costs = self._costs(now, Stacking.removal_costs)[BASELINES:]
         return set(np.flatnonzero(costs >= COUNTS * costs.max(initial=0.0)).tolist())
 
     def _room(self, now: ChunkEnd, count: int) -> int:
@@ -220,18 +257,17 @@ class Selection(Part):
         lower before 2,048 rows. Those of a series go together: on rows in no order none of them is of
         use, on others they help each other. The sentinel stays, to tell when they would be of use again.
         """
-        stacking = self.stacking
-        bar = 0.5 * math.log(max(stacking.memory, 2.0)) * now.error
+        bar = 0.5 * math.log(max(self.stackings[0].memory, 2.0))
         specs = self.pool.specs
         series = [i + BASELINES for i, spec in enumerate(specs) if spec.of_series and spec != self.sentinel]
         needless = min(1.0, now.rows / 2048) * bar * len(series)
-        if series and not self._drifts(now, 2.0) and stacking.removal_cost(series) < needless:
+        if series and not self._drifts(now, 2.0) and self._removal_cost(now, series) < needless:
             self._remove(series)
         while now.rows >= LATE:
             specs = self.pool.specs
             needed = [spec for spec in specs if spec == STEADY or (spec.logistic and now.rare)]
             steady = [i + BASELINES for i, spec in enumerate(specs) if not spec.memory and spec not in needed]
-            costs = stacking.removal_costs()[steady]
+            costs = self._costs(now, Stacking.removal_costs)[steady]
             if costs.min(initial=np.inf) > bar:
                 return
             self._remove([steady[int(np.argmin(costs))]])
@@ -246,9 +282,12 @@ class Selection(Part):
         if self.sentinel not in specs:
             return False
         place = specs.index(self.sentinel)
-        cost = self.stacking.removal_cost([place + BASELINES])
-        bar *= math.log(max(self.stacking.memory, 2.0)) * now.error
+        cost = self._removal_cost(now, [place + BASELINES])
+        bar *= math.log(max(self.stackings[0].memory, 2.0))
         return self.pool.slots[place].expert is not None and bar <= cost < np.inf
+
+    def _removal_cost(self, now: ChunkEnd, columns: list[int]) -> float:
+        return float(self._costs(now, lambda stacking: stacking.removal_cost(columns)))
 
     def _recall(self, now: ChunkEnd) -> None:
         """Bring the experts of a series back where there is drift."""
@@ -256,7 +295,8 @@ class Selection(Part):
         gone = [spec for spec in self.all_specs if spec.of_series and spec not in specs]
         gone = [spec for spec in gone if self.feature_maps.key(spec) in known]
         if gone and self._drifts(now, 4.0):
-            self.stacking.add(len(gone))
+            for stacking in self.stackings:
+                stacking.add(len(gone))
             self.pool.slots.extend(Slot(spec) for spec in gone)
 
     def _fit_recalled(self, now: ChunkEnd) -> None:
@@ -276,7 +316,8 @@ class Selection(Part):
             self._fit(i, now, self._remembered(memory or SETTLED, now), self._max_atoms)
 
     def _remove(self, columns: list[int]) -> None:
-        self.stacking.remove(columns)
+        for stacking in self.stackings:
+            stacking.remove(columns)
         self.pool.remove(columns)
 
     # ---- on from a file
@@ -288,7 +329,9 @@ class Selection(Part):
         places = {id(each): place for place, each in enumerate(maps)}
         return {
             "leader": self.leader,
-            "stacking": self.stacking.state(),
+            "stacking": [one.state() for one in self.stackings]
+            if self._targets > 1
+            else self.stackings[0].state(),
             "specs": [tuple(spec) for spec in self.pool.specs],
             "all_feature_maps": [each.state() for each in maps],
             "feature_maps": [
@@ -302,11 +345,14 @@ class Selection(Part):
         """Take what :meth:`state` saved, of rows of so many features, into one that has seen nothing."""
         width, outputs = sizes["width"], sizes["outputs"]
         self.pool = ExpertPool(stored_specs(stored, "specs", self.all_specs))
-        self.stacking = self._new_stacking()
+        self.stackings = self._new_stackings()
         self.leader = stored.integer("leader", at_most=len(self.pool) + BASELINES - 1)
         if self.leader == LAST:
             raise stored.error("the last target leads, which is no expert")
-        self.stacking.load_state(stored.inner("stacking"))
+        several = self._targets > 1
+        saved = stored.inners("stacking", self._targets) if several else [stored.inner("stacking")]
+        for stacking, its in zip(self.stackings, saved, strict=True):
+            stacking.load_state(its)
         feature_maps = [
             FeatureMap.from_stored(inner, inner.integer("columns", at_least=1))
             for inner in stored.inners("all_feature_maps")
@@ -314,24 +360,27 @@ class Selection(Part):
         for lags, name, place in stored.tuples("feature_maps", bool, str, int):
             if name not in SCALINGS or not 0 <= place < len(feature_maps):
                 raise stored.error(f"there is no feature map {name!r} at place {place}")
-            _require_fit(feature_maps[place], lags, width, stored)
+            self._require_fit(feature_maps[place], lags, width, stored)
             self.feature_maps.current[lags, name] = feature_maps[place]
         better = stored.items("better", 2)
         if not all(isinstance(name, str) and name in SCALINGS for name in better):
             raise stored.error(f"there are no scalings {better}")
         self.feature_maps.better = {False: better[0], True: better[1]}
         entries = stored.items("experts", len(self.pool))
-        self.pool.load_state(entries, feature_maps, outputs, self._fixed, self._neighbours)
+        self.pool.load_state(entries, feature_maps, outputs, self._fixed, self._neighbours, self._targets)
         for slot in self.pool.slots:
             if slot.feature_map is not None:
-                _require_fit(slot.feature_map, slot.spec.lags, width, stored)
+                self._require_fit(slot.feature_map, slot.spec.lags, width, stored)
         stored.finish()
 
-
-def _require_fit(feature_map: FeatureMap, lags: bool, width: int, stored: Stored) -> None:
-    columns = Layout.width_of(feature_map.features, lags, feature_map.flags)
-    if feature_map.features > width or feature_map.metric.shape[-1] != columns:
-        raise stored.error(f"a feature map has {feature_map.metric.shape[-1]} columns, expected {columns}")
+    def _require_fit(self, feature_map: FeatureMap, lags: bool, width: int, stored: Stored) -> None:
+        layout = Layout(width, False, self._targets)
+        columns, found = (
+            layout.width_of(feature_map.features, lags, feature_map.flags),
+            feature_map.metric.shape[-1],
+        )
+        if feature_map.features > width or found != columns:
+            raise stored.error(f"a feature map has {found} columns, expected {columns}")
 
 
 def _renewal(memory: int) -> int:

@@ -32,7 +32,7 @@ from kons.core.sequential import RowArrays, Sequential
 from kons.state import Array, Inner, Number, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["FORGETTING", "Stacking", "learn_weights", "stacked", "weight_of"]
+__all__ = ["FORGETTING", "Cube", "Stacking", "learn_weights", "stacked", "weight_of"]
 
 #: Rows, experts, outputs.
 Cube = Annotated[NDArray[np.float64], Layout(FLOAT64, 3)]
@@ -99,13 +99,14 @@ class Stacking(Part):
         known: NDArray[np.int64] | None = None,
         largest: float = np.inf,
         watched: tuple[int, Vector] | None = None,
+        forms: Vector | None = None,
     ) -> Matrix:
         """Predict from F (rows, experts, outputs); learn Y (rows, outputs) from the predictions F_learned.
 
         ``known`` says how many of the learned rows are learned before each prediction: by default one is
         learned after each. ``scales`` are weights of the learned rows; one whose squared error is beyond
         ``largest`` weighs as much less. ``watched`` are the number of an expert, and where its weight in each
-        prediction is written.
+        prediction is written; ``forms`` is where ``g^T A^-1 g`` is, summed over the outputs.
         """
         predictions = np.empty((len(F), F.shape[2]))
         known = np.arange(len(F)) if known is None else known
@@ -115,6 +116,7 @@ class Stacking(Part):
         state, work = self.moved.arrays(), self.moved.room_for_row()
         self.moved.pending = _follow(
             *(F, centres, *learned, self.start, state, self.moved.pending, work, predictions),
+            np.empty(len(F)) if forms is None else forms,
             *((-1, np.empty(0)) if watched is None else watched),
         )
         return predictions
@@ -143,15 +145,20 @@ class Stacking(Part):
         self.moved.end_period(decay)
         self.moved.change_prior(np.diag(self.prior))
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether weights stay where they start, while targets have no scale."""
+        return bool((self.prior >= FIXED).all())
+
     def removal_cost(self, experts: Sequence[int]) -> float:
         """The rise of the discounted squared loss of the past without these, ``w_S^T (A^-1)_SS^-1 w_S``."""
-        if (self.prior >= FIXED).all():
+        if self.is_fixed:
             return np.inf
         return self.moved.removal_cost(experts, self.weights[experts])
 
     def removal_costs(self) -> Vector:
         """Of each expert alone."""
-        if (self.prior >= FIXED).all():
+        if self.is_fixed:
             return np.full(len(self.prior), np.inf)
         return self.moved.removal_costs(self.weights)
 
@@ -193,6 +200,7 @@ def _follow(
     pending: int,
     work: Vector,
     predictions: Matrix,
+    forms: Vector,
     expert: int,
     weights: Vector,
 ) -> int:
@@ -216,8 +224,10 @@ def _follow(
         if t < rows:
             if expert >= 0:
                 weights[t] = weight_of(expert, start, state, pending, work)
+            forms[t] = 0.0
             for k in range(outputs):
                 predictions[t, k] = stacked(F[t], k, centres[t], start, state, pending, work)
+                forms[t] += max(work[-1], 0.0)
     return pending
 
 

@@ -1,4 +1,4 @@
-"""The rows of one target: each is predicted when it comes, and learned when its target is known.
+"""The rows of a stream: each is predicted when it comes, and learned when its targets are known.
 
 A row is learned as it was predicted: with the last targets that were known then, and by stacking from what
 the experts said then. In between it waits in :mod:`~kons.learners.auto.pending`.
@@ -6,6 +6,8 @@ the experts said then. In between it waits in :mod:`~kons.learners.auto.pending`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,13 +22,13 @@ from kons.learners.auto.feature_map import CachedFeatures
 from kons.learners.auto.following import Following
 from kons.learners.auto.looking_back import is_time_to_look_back, rise_of_old_errors
 from kons.learners.auto.pending import Asked, PendingTargets
-from kons.learners.auto.rows import OWN, TARGET_AT, WEIGHT_AT, LastTargets, Layout
+from kons.learners.auto.rows import LastTargets, Layout
 from kons.learners.auto.spec import BASELINES
 from kons.learners.labels import Labels
 from kons.state import Count, Inner, Items, Part, Sizes, Whole, fields
 from kons.stored import Stored
 
-__all__ = ["OneTarget"]
+__all__ = ["StreamRows"]
 
 
 class _Ensembles(Inner):
@@ -37,6 +39,7 @@ class _Ensembles(Inner):
         current = ensembles.current
         experts = len(current.selection.all_specs) + BASELINES
         sizes.update(columns=current.layout.columns, outputs=current.outputs, experts=experts)
+        sizes.update(targets=current.layout.count)
         return ensembles
 
 
@@ -56,8 +59,8 @@ def _is_creep(told: Any) -> bool:
     return isinstance(told, tuple) and [*map(type, told)] == [int, float, int, int] and min(told) >= 0
 
 
-class OneTarget(Part):
-    """The ensembles of one target, its last values, and the rows that wait for theirs.
+class StreamRows(Part):
+    """The ensembles, the last targets, and the rows that wait for theirs.
 
     Rows that come one by one take the way of :attr:`Ensemble.one_row`, where there is one.
     """
@@ -73,7 +76,7 @@ class OneTarget(Part):
 
     def __init__(self, settings: Settings) -> None:
         self.drift = DriftAdaptation(settings)
-        self.last_targets = LastTargets(settings.classes)
+        self.last_targets = LastTargets(settings.classes, settings.targets)
         #: Rows that were predicted, and wait for their targets.
         self.pending = PendingTargets()
         #: Numbers of those among them whose targets are here and only kept back.
@@ -94,14 +97,15 @@ class OneTarget(Part):
         """Whether the next row may fail to be learned: where a chunk ends, or rows go as blocks."""
         return self.current.left <= 1 or self.current.one_row is None
 
-    def advance(self, X: Matrix, y: Vector, weights: Vector, delay: int) -> list[Outcome]:
+    def advance(self, X: Matrix, Y: Matrix, weights: Vector, delay: int) -> list[Outcome]:
         """Predict rows in order; each is learned when ``delay`` others were predicted behind it."""
         waiting, before = self.pending.take(self.withheld.tolist()), len(self.withheld)
         count = max(before + len(X) - delay, 0)
         known = np.clip(np.arange(len(X)) + before - delay, 0, count)
-        targets = y if waiting is None else np.concatenate([Layout.targets(waiting.rows), y])
+        layout = replace(self.current.layout, width=X.shape[1])
+        targets = Y if waiting is None else np.concatenate([layout.targets(waiting.rows), Y])
         last = self.last_targets.follow(targets[:count], known, first=self.rows == 0)
-        rows = self.current.layout.join(X, last, y, weights)
+        rows = layout.join(X, last, Y, weights)
         outcomes, waiting = self._interleave(rows, known, waiting, count)
         kept = [] if waiting is None else [self.pending.keep(record) for record in waiting.one_by_one()]
         self.withheld = np.array(kept, dtype=np.int64)
@@ -113,28 +117,28 @@ class OneTarget(Part):
 
     def _joined(self, X: Matrix, recent_targets: bool | Matrix) -> tuple[Matrix, bool]:
         """Rows with last targets, and whether these count."""
-        nothing = np.zeros(len(X))
-        layout = Layout(X.shape[1], self.current.layout.classes)
+        layout, weights = replace(self.current.layout, width=X.shape[1]), np.zeros(len(X))
         if isinstance(recent_targets, bool):
             last, recent = self.last_targets.next(len(X)), recent_targets
         else:
             last, recent = recent_targets, True
-        return layout.join(X, last, nothing, nothing), recent
+        return layout.join(X, last, np.zeros((len(X), layout.count)), weights), recent
 
-    def predict_with_doubts(self, X: Matrix, recent_targets: bool | Matrix) -> tuple[Matrix, Matrix]:
-        """Predictions, and how doubtful each is, as :meth:`predict`. Changes nothing."""
+    def predict_with_doubts(self, X: Matrix, recent_targets: bool | Matrix) -> tuple[Matrix, Any]:
+        """As :meth:`predict`, and how doubtful each is, (rows, targets, numbers). Changes nothing."""
         return self.current.predict_with_doubts(*self._joined(X, recent_targets))
 
     def similarities(self, X: Matrix) -> Matrix | None:
         """The kernel between rows and the atoms of the steady expert; None: there is no such one."""
         rows, _ = self._joined(X, False)
-        layout = Layout(X.shape[1], self.current.layout.classes)
+        layout = replace(self.current.layout, width=X.shape[1])
         shown = layout.shown(rows, self.current.bounds)
         return similarity(self.current.pool, CachedFeatures(shown, layout))
 
     def following(self, late: int, labels: Labels | None) -> Following:
         """Its last targets, for rows that come next."""
-        waiting = [self.pending.records[number].rows[TARGET_AT - OWN] for number in self.withheld.tolist()]
+        own = self.current.layout.own
+        waiting = [self.pending.records[number].rows[own] for number in self.withheld.tolist()]
         return Following(np.concatenate([self.last_targets.tail[::-1], waiting]), late, labels)
 
     # ---- one row
@@ -147,31 +151,39 @@ class OneTarget(Part):
         scores: Vector = self.predict(x[None], True)[1][0]
         return scores
 
-    def predict_row_with_doubts(self, x: Vector) -> Vector:
-        """What is predicted of one row as if it came next, q and sizes."""
+    def predict_row_with_doubts(self, x: Vector) -> Matrix:
+        """What is predicted of each target of one row as if it came next, q and sizes."""
         one = self.current.one_row
         if one is None:
             predictions, doubts = self.predict_with_doubts(x[None], True)
-            return np.concatenate([predictions[0, :1], doubts[0]])
-        return np.concatenate([self.predict_row(x)[:1], one.doubts()])
+            return np.column_stack([predictions[0, : doubts.shape[1]], doubts[0]])
+        scores = self.predict_row(x)
+        doubts = one.doubts()
+        return np.column_stack([scores[: len(doubts)], doubts])
 
-    def learn_row(self, x: Vector, y: float, delay: int) -> None:
+    def learn_row(self, x: Vector, y: Sequence[float], delay: int) -> None:
         """Predict one row, then learn the one that becomes known after it; with weight 1."""
         one = self.current.one_row
         if one is None:
-            self.advance(x[None], np.array([y]), np.ones(1), delay)
+            self.advance(x[None], np.array([y], dtype=np.float64), np.ones(1), delay)
             return
         one.ask(x, self.last_targets.tail, self.rows)
         if not delay:
             self._learn_row(y, None)
             return
-        record = one.asked()
-        record.rows[TARGET_AT - OWN], record.rows[WEIGHT_AT - OWN] = y, 1.0
+        record, own = one.asked(), self._targets_in_row
+        record.rows[own], record.rows[own.stop] = y, 1.0
         self.withheld = np.append(self.withheld, self.pending.keep(record))
         if len(self.withheld) > delay:
             number, self.withheld = int(self.withheld[0]), self.withheld[1:]
             record = self.pending.records.pop(number)
-            self._learn_row(float(record.rows[TARGET_AT - OWN]), record)
+            self._learn_row(record.rows[own].tolist(), record)
+
+    @property
+    def _targets_in_row(self) -> slice:
+        """Where in a row its targets stand; its weight is the next number."""
+        layout = self.current.layout
+        return slice(layout.own, layout.own + layout.count)
 
     def ask(self, x: Vector) -> int:
         """Predict one row, whose target is to come; the number under which it waits."""
@@ -179,25 +191,37 @@ class OneTarget(Part):
         if one is not None:
             one.ask(x, self.last_targets.tail, self.rows)
             return self.pending.keep(one.asked())
-        nothing = np.zeros(1)
-        rows = self.current.layout.join(x[None], self.last_targets.next(1), nothing, nothing)
+        return self.pending.keep(self._ask_in_block(x))
+
+    def _ask_in_block(self, x: Vector) -> Asked:
+        rows = self._joined(x[None], True)[0]
         asked = self._interleave(rows, np.zeros(1, dtype=np.int64), None, 0)[1]
         assert asked is not None
-        return self.pending.keep(asked.one_by_one()[0])
+        return asked.one_by_one()[0]
 
-    def tell(self, number: int, x: Vector, y: float) -> None:
+    def of_targets(self, settings: Settings) -> StreamRows:
+        """Before any target was known: of as many as it says, where the same rows wait."""
+        other = StreamRows(settings)
+        other.pending.asked = self.pending.asked
+        for number, record in self.pending.records.items():
+            x = record.rows[: self.current.layout.width]
+            other.pending.records[number] = other._ask_in_block(x)
+        return other
+
+    def tell(self, number: int, x: Vector, y: Sequence[float]) -> None:
         """Learn the row that waits under this number; x are its features, as they are known now."""
         record = self.pending.records.pop(number)
         record = record._replace(rows=record.rows.copy())
-        record.rows[: len(x)], record.rows[TARGET_AT - OWN], record.rows[WEIGHT_AT - OWN] = x, y, 1.0
+        own = self._targets_in_row
+        record.rows[: len(x)], record.rows[own], record.rows[own.stop] = x, y, 1.0
         if self.current.one_row is not None:
             self._learn_row(y, record)
             return
         waiting, none = Asked.stacked([record]), np.empty(0, dtype=np.int64)
-        self.last_targets.follow(np.array([y]), none, first=self.rows == 0)
+        self.last_targets.follow(np.array([y], dtype=np.float64), none, first=self.rows == 0)
         self._interleave(waiting.rows[:0], none, waiting, 1)
 
-    def _learn_row(self, y: float, asked: Asked | None) -> None:
+    def _learn_row(self, y: Sequence[float], asked: Asked | None) -> None:
         ended = self.current.learn_row(y, self.rows, asked)
         self.rows += 1
         self.last_targets.follow_one(y)
@@ -251,7 +275,7 @@ class OneTarget(Part):
             return
         told = self.crept or []
         since = told[-1][3] if told and told[-1][2] == number else 0
-        rise = rise_of_old_errors(self.current, self.drift.usual_error, since)
+        rise = rise_of_old_errors(self.current, self.drift.usual_error, since, self.drift.units)
         if rise > 0.0:
             # The last 16: all have become events by then.
             self.crept = [*told[-15:], (self.rows - 1, rise, number, rows)]

@@ -1,0 +1,330 @@
+"""The served model as a fold over its log: :meth:`Fold.apply` is the one way in which it changes.
+
+::
+
+    state = fold(snapshot, records behind it)
+
+The service, its start after a crash and ``kons replay`` all apply the same records in the same order, one
+by one; nothing else that they do changes a bit of the learner. What is refused changed nothing, and is not
+logged.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kons.errors import FileError, KonsError
+from kons.files import tree_to_bytes
+from kons.learners.events import MOST_EVENTS, Event
+from kons.learners.protocol import as_learner
+from kons.recipes import for_task
+from kons.serve.identifiers import Answered, Identifiers, digest_of
+from kons.serve.log import Record
+from kons.serve.monitor import Monitor
+from kons.serve.problems import Problem
+
+__all__ = ["SNAPSHOT", "Fold", "Settings"]
+
+#: The kind of file that a snapshot is.
+SNAPSHOT = "service snapshot"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """All that decides what becomes of a record; fixed when a service begins."""
+
+    learner: str = "auto"
+    parameters: dict[str, Any] = {}
+    task: str = "auto"
+    target: str | None = None
+    level: float = 0.9
+    """Of the intervals."""
+    pending: int = 10_000
+    """So many rows wait for their labels at most, then the oldest makes room."""
+    remember: int = 1_000_000
+    """So many ids are remembered, and for so many days."""
+    days: float = 7.0
+    columns: int = 1000
+    """So many columns at most."""
+
+    def make(self, task: str) -> Any:
+        """The learner that learns from nothing."""
+        return for_task(
+            "classification" if task == "classification" else "regression", self.learner, **self.parameters
+        )
+
+
+class Fold:
+    """A learner, what was answered, and how it is doing.
+
+    >>> fold = Fold(Settings(task="regression", learner="embedded"))
+    >>> answer, new = fold.apply(Record("predict", "a", 0.0, {"x": 1.0}))
+    >>> answer["prediction"], new
+    (0.0, True)
+    >>> fold.apply(Record("label", "a", 1.0, None, 2.0))
+    ({'id': 'a', 'already': False, 'row': 1}, True)
+    >>> fold.apply(Record("label", "a", 2.0, None, 2.0))
+    ({'id': 'a', 'already': True, 'row': 1}, False)
+    """
+
+    def __init__(self, settings: Settings, learner: Any = None) -> None:
+        self.settings = settings
+        self.ids = Identifiers(settings.remember, 86_400.0 * settings.days)
+        self.number = 0
+        """Records applied."""
+        self.counts = {"predicted": 0, "labelled": 0, "learned": 0, "forgotten": 0}
+        self.events: deque[tuple[int, dict[str, Any]]] = deque(maxlen=MOST_EVENTS)
+        """What was noticed, each with its number."""
+        self.noticed = 0
+        #: Rows asked before the first label says whether it is a number; None: that is known.
+        self._undecided: dict[Any, Any] | None = {} if learner is None and settings.task == "auto" else None
+        self._take(settings.make(settings.task) if learner is None else learner)
+        self.learner.queue.most = settings.pending
+        self.monitor = Monitor(self._task, settings.pending)
+
+    def _take(self, learner: Any) -> None:
+        self.learner = as_learner(learner)
+        self.learner.on_event = self._notice
+
+    @property
+    def _task(self) -> str:
+        return "classification" if self.learner.labelled else "regression"
+
+    @property
+    def decided(self) -> bool:
+        """Whether it is known what the labels are: there is a model."""
+        return self._undecided is None
+
+    def _notice(self, event: Event) -> None:
+        self.noticed += 1
+        self.events.append((self.noticed, event.as_dict()))
+
+    # ---- records
+
+    def apply(self, record: Record) -> tuple[dict[str, Any], bool]:
+        """The answer to a record, and whether it changed anything; :class:`Problem`, and it did not."""
+        try:
+            answer, new = getattr(self, f"_{record.kind}")(record)
+        except Problem:
+            raise
+        except KonsError as error:
+            raise Problem(422, str(error)) from error
+        if new:
+            self.number += 1
+            for id in self.ids.expire(record.time):
+                if id in self.learner.queue:
+                    self.learner.forget(id)
+                    self._let_go(id)
+        return answer, new
+
+    def _let_go(self, id: Any) -> None:
+        self.counts["forgotten"] += 1
+        self.monitor.forget(id)
+        if self._undecided is not None:
+            self._undecided.pop(id, None)
+
+    def _predict(self, record: Record) -> tuple[dict[str, Any], bool]:
+        assert record.id is not None
+        id, x = record.id, self._point(record.x)
+        digest, known = digest_of(record.x), self.ids.find(id)
+        if known is not None:
+            if known.answer is None or known.x != digest:
+                raise Problem(409, f"id {id!r} was used for another row: give every row an id of its own.")
+            return known.answer, False
+        learner = self.learner
+        prediction = learner.ask(x, id)
+        answer = {"id": id, **self._said(x, prediction), "row": learner.rows_seen or 0}
+        self.ids[id] = Answered(digest, record.time, answer)
+        self.monitor.ask(id, learner.queue.find(id)[0][0])
+        if self._undecided is not None:
+            self._undecided[id] = record.x
+        self.counts["predicted"] += 1
+        return answer, True
+
+    def _said(self, x: Any, prediction: Any) -> dict[str, Any]:
+        """The prediction, and how sure it is."""
+        learner = self.learner
+        told = {"prediction": _plain(prediction), "interval": None}
+        if self._undecided is not None:
+            return told | {"prediction": None, "novelty": None}
+        if learner.labelled and not learner.lacks("predict_proba_one"):
+            told["probabilities"] = {
+                _name(label): share for label, share in learner.predict_proba_one(x).items()
+            }
+        elif not learner.labelled and not learner.lacks("predict_interval_one"):
+            ends = learner.predict_interval_one(x, self.settings.level)
+            told["interval"] = ends.tolist() if np.isfinite(ends).all() else None
+        knows = learner.rows_seen and not learner.lacks("novelty") and not learner.warming_up
+        told["novelty"] = _plain(learner.novelty([x])[0]) if knows else None
+        return told
+
+    def _label(self, record: Record) -> tuple[dict[str, Any], bool]:
+        assert record.id is not None
+        id, y, known = record.id, record.y, self.ids.find(record.id)
+        if known is not None and known.y is not None:
+            return self._again(id, y, known), False
+        if id not in self.learner.queue:
+            raise Problem(404, self._unknown(id, known))
+        self._decide(y)
+        y = self._as_label(y)
+        answer = None if known is None else known.answer
+        prediction = self.learner.queue.find(id)[1]
+        self.learner.tell(id, y)
+        self.ids[id] = Answered(b"" if known is None else known.x, record.time, answer, record.y)
+        if answer is not None and not isinstance(y, list):
+            self.monitor.tell(id, y, prediction, answer["interval"], record.time)
+        self.counts["labelled"] += 1
+        return {"id": id, "already": False, "row": self.learner.rows_seen}, True
+
+    def _learn(self, record: Record) -> tuple[dict[str, Any], bool]:
+        id, x = record.id, self._point(record.x)
+        known = None if id is None else self.ids.find(id)
+        if known is not None:
+            if known.x != digest_of(record.x):
+                raise Problem(409, f"id {id!r} was used for another row: give every row an id of its own.")
+            return self._label(record)
+        self._decide(record.y)
+        y, learner = self._as_label(record.y), self.learner
+        prediction, point = learner.predict_one(x), self._encoded(x)
+        learner.learn_one(x, y)
+        if id is not None:
+            self.ids[id] = Answered(digest_of(record.x), record.time, None, record.y)
+        if point is not None and not isinstance(y, list):
+            asked = f"learned {self.number}"
+            self.monitor.ask(asked, point)
+            self.monitor.tell(asked, y, prediction, None, record.time)
+        self.counts["learned"] += 1
+        return {"id": id, "already": False, "row": learner.rows_seen}, True
+
+    def _again(self, id: Any, y: Any, known: Answered) -> dict[str, Any]:
+        if known.y != y:
+            raise Problem(
+                409, f"the label of {id!r} was {known.y!r}, now {y!r}: what was learned cannot be taken back."
+            )
+        return {"id": id, "already": True, "row": self.learner.rows_seen}
+
+    def _unknown(self, id: Any, known: Answered | None) -> str:
+        queue = self.learner.queue
+        if known is not None:
+            return f"{id!r} made room for others, as {queue.dropped:,} did (--pending {queue.most:,})."
+        return (
+            f"no row waits under the id {id!r}: it was not asked, or longer ago than is remembered "
+            f"(--remember {self.settings.remember:,} ids, --days {self.settings.days:g})."
+        )
+
+    def explain(self, x: Any, label: Any, similar: int) -> dict[str, Any]:
+        """Why a row would be predicted as it is. Changes nothing."""
+        found = self.learner.explain(self._point(x), label=label, similar=similar)
+        return {
+            **{name: getattr(found, name) for name in ("baseline", "prediction", "label")},
+            "contributions": {str(name): value for name, value in found.contributions.items()},
+            "typical": {str(name): _shown(value) for name, value in found.typical.items()},
+            "similar": [
+                {"x": {str(n): _shown(v) for n, v in row.items()}, "y": _plain(y), "similarity": likeness}
+                for row, y, likeness in found.similar
+            ],
+        }
+
+    # ---- rows and labels
+
+    def _point(self, x: Any) -> Any:
+        """A row as the learner takes it."""
+        if isinstance(x, list):
+            return np.array([np.nan if value is None else value for value in x], dtype=np.float64)
+        encoder = self.learner.encoder
+        known = {} if encoder is None else encoder.columns
+        new = [name for name in x if name not in known]
+        if len(known) + len(new) > self.settings.columns:
+            raise Problem(
+                422,
+                f"the column {new[0]!r} is more than the {self.settings.columns:,} there may be (--columns).",
+                column=new[0],
+            )
+        return x
+
+    def _encoded(self, x: Any) -> Any:
+        """A row as numbers, for the baselines; None before the first says which columns there are."""
+        encoder = self.learner.encoder
+        if isinstance(x, dict):
+            return None if encoder is None else encoder.look_one(x)
+        return x
+
+    def _as_label(self, y: Any) -> Any:
+        """A label as the model calls it: of a file, numbers may have been read as text."""
+        learner = self.learner
+        if learner.labelled and y not in learner.classes:
+            return next((known for known in learner.classes if str(known) == str(y)), y)
+        return y
+
+    def _decide(self, y: Any) -> None:
+        """The first label says what the task is; rows that wait are asked again of the learner for it."""
+        if self._undecided is None:
+            return
+        if isinstance(y, (str, bool)):
+            learner = as_learner(self.settings.make("classification"))
+            learner.queue.most = self.settings.pending
+            monitor = Monitor("classification", self.settings.pending)
+            for id, x in self._undecided.items():
+                if id in self.learner.queue:
+                    learner.ask(self._point(x), id)
+                    monitor.ask(id, learner.queue.find(id)[0][0])
+            self._take(learner)
+            self.monitor = monitor
+        self._undecided = None
+
+    # ---- snapshots
+
+    def to_bytes(self) -> bytes:
+        """A snapshot."""
+        states, monitor = self.monitor.save()
+        plain = {
+            "number": self.number,
+            "counts": self.counts,
+            "events": list(self.events),
+            "noticed": self.noticed,
+            "undecided": None if self._undecided is None else list(self._undecided.items()),
+            "monitor": monitor,
+            "ids": self.ids.save(),
+        }
+        packed = np.frombuffer(msgspec.msgpack.encode(plain), dtype=np.uint8)
+        return tree_to_bytes({"learner": self.model, "baselines": states, "plain": packed}, kind=SNAPSHOT)
+
+    @property
+    def model(self) -> Any:
+        """The learner, as files take it."""
+        return getattr(self.learner, "thing", self.learner)
+
+    @classmethod
+    def of(cls, settings: Settings, tree: Any) -> Fold:
+        """What :meth:`to_bytes` wrote, as it was read."""
+        try:
+            plain = msgspec.msgpack.decode(tree["plain"].tobytes())
+            fold = cls(settings, tree["learner"])
+            fold.number, fold.counts, fold.noticed = plain["number"], plain["counts"], plain["noticed"]
+            fold.events.extend((number, event) for number, event in plain["events"])
+            undecided = plain["undecided"]
+            fold._undecided = None if undecided is None else dict(undecided)
+            fold.monitor.load(tree["baselines"], plain["monitor"])
+            fold.ids.load(plain["ids"])
+        except (KeyError, TypeError, ValueError, AttributeError, msgspec.MsgspecError) as error:
+            raise FileError(f"the snapshot is not as kons serve has written it ({error!r}).") from error
+        return fold
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _shown(value: Any) -> Any:
+    value = _plain(value)
+    return value if value is None or isinstance(value, (str, int, float)) else str(value)
+
+
+def _name(label: Any) -> str:
+    return label if isinstance(label, str) else str(label).lower() if isinstance(label, bool) else str(label)

@@ -1,0 +1,124 @@
+"""A service from its start to its end: the folder, the writer, the socket, and signals."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from kons.errors import ConfigurationError, KonsError
+from kons.runs.circumstances import using_threads
+from kons.serve.app import Service
+from kons.serve.folder import ServiceFolder
+from kons.serve.guard import is_loopback
+from kons.serve.writer import Writer
+
+__all__ = ["bind", "replay", "require_safe", "serve"]
+
+#: Connections at a time, and seconds that those have which are open at the end.
+CONNECTIONS, GRACE = 1000, 10
+
+
+class _Server(uvicorn.Server):
+    """Told to stop by :attr:`should_exit` alone."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def serve(
+    folder: ServiceFolder,
+    listening: socket.socket,
+    *,
+    token: str | None = None,
+    read_token: str | None = None,
+    names: tuple[str, ...] = (),
+    most_bytes: int = 1 << 20,
+    listens: Callable[[], object] = lambda: None,
+    **writing: Any,
+) -> None:
+    """Serve until SIGTERM or SIGINT: then answer what waits, take a snapshot, and return."""
+    with using_threads(1):  # of the BLAS, for the whole process: bits depend on it
+        writer = Writer(folder, ended=lambda: _end(), **writing)
+        guard = {"token": token, "read_token": read_token, "names": names}
+        service = Service(writer, most_bytes=most_bytes, guard=guard)
+        config = uvicorn.Config(
+            service.app,
+            lifespan="off",
+            ws="none",
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=CONNECTIONS,
+            timeout_graceful_shutdown=GRACE,
+        )
+        server = _Server(config)
+
+        def _end() -> None:
+            server.should_exit = True
+
+        def stop(*_: Any) -> None:
+            service.ending = server.should_exit = True
+            service.wake()
+
+        async def whole() -> None:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, stop)
+            listens()
+            await server.serve(sockets=[listening])
+
+        writer.start()
+        try:
+            asyncio.run(whole())
+        finally:
+            writer.stop()
+    if writer.failure is not None:
+        if isinstance(writer.failure, KonsError):
+            raise writer.failure
+        raise KonsError(
+            f"the service stopped: {type(writer.failure).__name__}: {writer.failure}"
+        ) from writer.failure
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens there; port 0: one that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends small answers at once only on sockets that say they are TCP: 40 ms each.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(1024)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        why = getattr(error, "strerror", None) or error
+        raise ConfigurationError(f"--host {host} --port {port}: {why}. Is another service there?") from error
+    return listening
+
+
+def require_safe(host: str, token: str | None) -> None:
+    """Refuse an address that others can reach, where anybody could teach the model."""
+    if token is None and not is_loopback(host):
+        raise ConfigurationError(
+            f"--host {host}: others can reach it; which token do they need (--token-file, KONS_TOKEN)?"
+        )
+
+
+def replay(path: Path) -> bytes:
+    """The file of the model that the log of a service comes to: its records learned one by one."""
+    folder = ServiceFolder.open(path)
+    try:
+        with using_threads(1):
+            fold, _ = folder.fold(from_start=folder.first == 0)
+            return folder.model(fold)
+    finally:
+        folder.release()
