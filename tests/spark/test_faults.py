@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,9 @@ def children(cluster, word):
     found = []
     for worker in cluster.workers:
         for process in psutil.Process(worker.process.pid).children(recursive=True):
-            if any(word in part for part in process.cmdline()):
-                found.append(process)
+            with suppress(psutil.Error):  # it ended meanwhile
+                if any(word in part for part in process.cmdline()):
+                    found.append(process)
     return found
 
 

@@ -18,6 +18,7 @@ from scipy.linalg import solve_triangular
 from kons.arrays import Matrix
 from kons.core.cholesky import factored
 from kons.core.embedding import Embedding
+from kons.core.ledger import TOTALS
 from kons.dictionaries import SQUEAK, merge
 from kons.errors import ConfigurationError, InputError
 from kons.files import from_bytes, to_bytes
@@ -152,6 +153,7 @@ def fit_embedded(
     L = np.ascontiguousarray(np.tril(factored(np.ascontiguousarray(S), float(regularization))))
     below = np.tril_indices(len(S))
     state = learner.state()
+    state["quadratics"][0]["totals"][TOTALS.weighted_trace] = np.trace(S)
     state["quadratics"][0] |= {
         "S": S[below],
         "L": L[below],
