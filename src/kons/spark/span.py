@@ -13,12 +13,11 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import NumericType
-from scipy.linalg import solve_triangular
 
 from kons.arrays import Matrix
-from kons.core.cholesky import factored
 from kons.core.embedding import Embedding
 from kons.core.ledger import TOTALS
+from kons.core.quadratic import SquareSum
 from kons.dictionaries import SQUEAK, merge
 from kons.errors import ConfigurationError, InputError
 from kons.files import from_bytes, to_bytes
@@ -149,15 +148,17 @@ def fit_embedded(
         second_order="hessian",
         policy=Fixed(points),
     )
-    S = 2.0 * total["S"]
-    L = np.ascontiguousarray(np.tril(factored(np.ascontiguousarray(S), float(regularization))))
-    below = np.tril_indices(len(S))
+    A = SquareSum(float(regularization))
+    A.extend(len(total["S"]))
+    A.S = 2.0 * total["S"]
+    A.factor()
+    below = np.tril_indices(len(A))
     state = learner.state()
-    state["quadratics"][0]["totals"][TOTALS.weighted_trace] = np.trace(S)
+    state["quadratics"][0]["totals"][TOTALS.weighted_trace] = np.trace(A.S)
     state["quadratics"][0] |= {
-        "S": S[below],
-        "L": L[below],
-        "base": solve_triangular(L, 2.0 * total["c"], lower=True)[:, None],  # L^T u
+        "S": A.S[below],
+        "L": A.L[below],
+        "base": A.whiten(2.0 * total["c"][None]).T.copy(),  # L^T u
         "rows": total["rows"],
     }
     state |= {"rows_seen": total["rows"], "outputs": 0}
