@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 LOWEST := .venv-lowest
+# PySpark has an environment of its own: `make test` never installs it.
+SPARK  := .venv-spark
 DATA   ?=
 CACHE  ?=
 # A Python of its own that has CapyMOA.
@@ -21,12 +23,13 @@ export PYTHONDONTWRITEBYTECODE :=
 LOOPS := $(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
 export NUMBA_CACHE_DIR := $(CURDIR)/$(LOOPS)
 
-.PHONY: help services setup demo test soak portability faults lowest bench lint docs clean
+.PHONY: help services setup demo test test-spark soak portability faults lowest bench lint docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    kons run on an untidy table, with a report (sets up $(VENV) first)"
 	@echo "make test    run the tests and the doctests: a few minutes, on WORKERS=2 processes"
+	@echo "make test-spark  kons.spark on a master and two workers of this machine, in $(SPARK); needs Java 17"
 	@echo "make soak    the same with every case there is: kills by the hundred, long streams; an hour or more"
 	@echo "make portability   the tests under other processors, users, signals and folders; ONLY=name for one"
 	@echo "make faults  put 200 faults into the sources; the tests are to notice 9 in 10 (an hour)"
@@ -37,7 +40,7 @@ help:
 	@echo "             CAPYMOA=python is one that has CapyMOA (and Java 17)"
 	@echo "make services  which servers the tests of brokers and of the live page need, and how to get them"
 	@echo "make setup   create $(VENV) and install the package with its development extras"
-	@echo "make clean   remove $(VENV), $(LOWEST) and caches"
+	@echo "make clean   remove $(VENV), $(LOWEST), $(SPARK) and caches"
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else "kons needs Python 3.11 or newer; %s is %d.%d. Try: make PYTHON=python3.12 ..." % (sys.executable, *v))'
@@ -74,6 +77,21 @@ $(LOOPS)/.compiled: | $(VENV)/.dev
 test: $(VENV)/.dev $(LOOPS)/.compiled
 	@echo "==> running the tests and doctests on $(WORKERS) processes (a few minutes)"
 	@$(BIN)/python $(PYTEST)
+
+$(SPARK)/.dev: pyproject.toml
+	@echo "==> creating $(SPARK), with PySpark (a few minutes the first time)"
+	@$(PYTHON) -m venv $(SPARK)
+	@$(SPARK)/bin/python -m pip install --disable-pip-version-check --quiet -e '.[test,spark]'
+	@touch $@
+
+test-spark: export NUMBA_CACHE_DIR := $(CURDIR)/$(SPARK)/numba/$(notdir $(LOOPS))
+test-spark:
+	@if ! java -version >/dev/null 2>&1; then \
+	  echo "==> kons.spark was NOT tested: no Java was found (java -version); install Java 17"; \
+	else $(MAKE) --no-print-directory $(SPARK)/.dev && \
+	  echo "==> running tests/spark on a master and two workers of this machine" && \
+	  $(SPARK)/bin/python tests/compile_loops.py && \
+	  KONS_SPARK=all $(SPARK)/bin/python -m pytest -n 0 --durations=5 tests/spark; fi
 
 soak: $(VENV)/.dev $(LOOPS)/.compiled
 	@echo "==> running everything that the tests take samples of, on $(WORKERS) processes (an hour or more)"
@@ -115,5 +133,5 @@ bench: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks $(if $(DATA),--data "$(DATA)") $(if $(CACHE),--cache "$(CACHE)") $(if $(CAPYMOA),--capymoa "$(CAPYMOA)")
 
 clean:
-	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) $(LOWEST) $(SPARK) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,53 +1,81 @@
-"""A learner per key: us a row over 1, 100 and 10,000 keys, memory, milliseconds to load and save."""
+"""What does a learner per key cost: a row over 1, 100 and 10,000 keys, memory, to save and load a record?"""
 
 from __future__ import annotations
 
-import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.measuring import MEGABYTE, rise_of_memory
+from benchmarks.reporting import Report, at_most
+from benchmarks.settings import Settings
+from benchmarks.subjects import warm_up
 from kons import AutoKONS, Keyed
 from kons.keyed.record import pack, unpack
 
+KEYS = (1, 100, 10_000)
+BLOCK = 1000
+GOAL = 1.0
 
-def main(rows: int = 20_000) -> None:
-    """Print the figures."""
-    learner, rng = AutoKONS(effort="tiny"), np.random.default_rng(0)
-    X, block = rng.normal(size=(rows, 4)), 1000
-    for keys in (1, 100, 10_000):
-        which = rng.integers(keys, size=rows)
-        records = [
-            {"key": k, "a": a, "b": b} for k, (a, b, *_) in zip(which.tolist(), X.tolist(), strict=True)
-        ]
+
+def run(settings: Settings) -> Report:
+    rows = 2_000 if settings.quick else 20_000
+    table = []
+    for keys in KEYS:
+        keys = min(keys, rows // 2)
+        rise, seconds = rise_of_memory(prepare, keys, rows)
+        table.append(
+            [keys, rows, 1e6 * seconds / rows, 1e3 * seconds / (rows / BLOCK) / min(keys, BLOCK), rise]
+        )
+    records = [record(count) for count in (20, 100, 1000)]
+    return Report(
+        question="What does a learner per key cost, idle ones parked in a folder?",
+        data=f"synthetic, {rows:,} rows, two columns; keys in turn; a fresh process each",
+        columns=("keys", "rows", "us a row", "ms a key and block", "rise, MB"),
+        table=[[*row[:-1], row[-1] / MEGABYTE] for row in table],
+        figures=[
+            at_most(GOAL, "save, ms", max(save for _, save, _ in records), "one record, the dearest"),
+            at_most(GOAL, "load, ms", max(load for _, _, load in records), "one record, the dearest"),
+        ],
+        notes=[
+            f"records of 20, 100 and 1,000 rows: {', '.join(f'{size:,}' for size, _, _ in records)} bytes"
+        ],
+    )
+
+
+def prepare(keys: int, rows: int) -> Callable[[], float]:
+    """In the fresh process: the rows, of each key as many; the task says how many seconds of CPU it took."""
+    X = np.random.default_rng(0).normal(size=(rows, 2))
+    y = np.sin(X[:, 0])
+    records = [{"key": i % keys, "a": a, "b": b} for i, (a, b) in enumerate(X.tolist())]
+    warm_up()
+
+    def follow() -> float:
+        began = time.process_time()
         with tempfile.TemporaryDirectory() as folder:
-            keyed = Keyed(learner, "key", folder=folder, live=256)
-            began = time.process_time()
-            for start in range(0, rows, block):
-                keyed.advance(records[start : start + block], np.sin(X[start : start + block, 0]))
-            took = time.process_time() - began
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-            print(
-                f"{keys:6,} keys: {1e6 * took / rows:7.0f} us a row, {memory} MB at most, {keyed.awake} awake"
-            )
+            keyed = Keyed(AutoKONS(effort="tiny"), "key", folder=folder, live=256)
+            for start in range(0, rows, BLOCK):
+                keyed.advance(records[start : start + BLOCK], y[start : start + BLOCK])
             keyed.close()
-    for count in (20, 100, 1000):
-        one = AutoKONS(effort="tiny")
-        one.advance(X[:count], np.sin(X[:count, 0]))
-        record, given = pack(one.state()), one.parameters()
-        saving = min(_timed(lambda: pack(one.state())) for _ in range(30))  # noqa: B023
-        loading = min(_timed(lambda: AutoKONS.from_state(given, unpack(record))) for _ in range(30))  # noqa: B023
-        print(f"{count:6,} rows: {len(record):7,} bytes, save {saving:.2f} ms, load {loading:.2f} ms")
+            assert len(keyed) == keys
+        return time.process_time() - began
+
+    return follow
+
+
+def record(count: int) -> tuple[int, float, float]:
+    """Bytes of a learner after so many rows, and milliseconds to save and to load it."""
+    X = np.random.default_rng(0).normal(size=(count, 2))
+    one = AutoKONS(effort="tiny")
+    one.advance([{"a": a, "b": b} for a, b in X.tolist()], np.sin(X[:, 0]))
+    data, given = pack(one.state()), one.parameters()
+    saving = min(_timed(lambda: pack(one.state())) for _ in range(30))
+    return len(data), saving, min(_timed(lambda: AutoKONS.from_state(given, unpack(data))) for _ in range(30))
 
 
 def _timed(call: Callable[[], object]) -> float:
     began = time.process_time()
     call()
     return 1e3 * (time.process_time() - began)
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -173,12 +174,12 @@ class Lower(Field):
 
     def save(self, part: Any, name: str) -> Any:
         matrix = getattr(part, name)
-        return matrix[np.tril_indices(len(matrix))]
+        return matrix[_triangle(len(matrix))]
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         n = sizes[self.size]
         matrix = np.zeros((n, n))
-        matrix[np.tril_indices(n)] = stored.array(key, n * (n + 1) // 2)
+        matrix[_triangle(n)] = stored.array(key, n * (n + 1) // 2)
         return matrix
 
 
@@ -259,8 +260,8 @@ class Corner(Leading):
         return buffer
 
     @staticmethod
-    def _below(part: Any, name: str, count: int) -> tuple[Any, Any]:
-        return np.tril_indices(count, -1, min(count, getattr(part, name).shape[1]))
+    def _below(part: Any, name: str, count: int) -> Any:
+        return _triangle(count, -1, min(count, getattr(part, name).shape[1]))
 
 
 class Growing(Array):
@@ -525,6 +526,16 @@ def _key(name: str) -> str:
 
 def _unless_empty(array: Any) -> Any:
     return array.copy() if array.size else None
+
+
+@lru_cache(64)
+def _small_triangle(n: int, k: int, m: int | None) -> Any:
+    return np.tril_indices(n, k, m)
+
+
+def _triangle(n: int, k: int = 0, m: int | None = None) -> Any:
+    """Indices of what is below a diagonal; of small matrices, of which a learner has many, they are kept."""
+    return _small_triangle(n, k, m) if n <= 128 else np.tril_indices(n, k, m)
 
 
 def _known(n: int | str | None, sizes: Sizes) -> int | None:

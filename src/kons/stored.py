@@ -169,13 +169,14 @@ class Stored:
         if type(value) is not np.ndarray or value.dtype != dtype:
             kind = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
             raise self.error(f"{name} is of type {kind}, expected an array of {dtype}")
-        fits = value.ndim == len(shape) and all(
-            n is None or n == m for n, m in zip(shape, value.shape, strict=True)
-        )
-        if not fits:
+        if value.shape != shape and (
+            value.ndim != len(shape)
+            or any(n is not None and n != m for n, m in zip(shape, value.shape, strict=True))
+        ):
             wanted = tuple("any" if n is None else n for n in shape)
             raise self.error(f"{name} has the shape {value.shape}, expected {wanted}")
-        if value.size and not (np.isfinite(value).all() and value.min() >= at_least):
+        # NaN is the least and the greatest of numbers among which it is, and within no range.
+        if value.size and not (at_least <= value.min() > -math.inf and value.max() < math.inf):
             raise self.error(f"{name} holds NaN, infinity or a number below {at_least:g}")
         return value.copy(order="C")
 

@@ -374,7 +374,7 @@ def test_inspect_several_targets(said, file):
     model.advance(X, np.stack([X[:, 0], X[:, 1]], axis=1))
     kons.save(model, "two.kons")
     out = " ".join(said("inspect", "two.kons").split())
-    for words in ("y0: x0 1", "y1: x1 1", "y0: linear, features", "y1: linear, features"):
+    for words in ("relevance x1 1, x0 0.9", "y0: linear, features", "y1: linear, features"):
         assert words in out
 
 

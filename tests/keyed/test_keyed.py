@@ -93,6 +93,31 @@ def test_labels_and_their_probabilities():
     assert shares[3] == pytest.approx([keyed.predict_proba_one(records[3])[c] for c in keyed.classes])
 
 
+@pytest.mark.parametrize("way", ["folder", "bytes", "file"])
+@pytest.mark.parametrize("kind", [str, bool, int])
+def test_labels_come_back_with_the_records(way, kind, tmp_path):
+    records, y = stream(60, 3)
+    made = {str: np.where(y > 0.5, "high", "low"), bool: y > 0.5, int: (y > 0.5) + 2 * (y > 1.0)}
+    labels = made[kind].tolist()
+    learner = AutoKONS("classification", effort="tiny")
+    keyed = Keyed(learner, "sensor", folder=tmp_path / "keys" if way == "folder" else None)
+    keyed.advance(records, labels)
+    shares, classes = keyed.predict_proba(records), keyed.classes
+    if way == "folder":
+        keyed.close()
+        again = Keyed(learner, "sensor", folder=tmp_path / "keys")
+    elif way == "bytes":
+        again = Keyed(learner, "sensor").resume_bytes(keyed.to_bytes())
+    else:
+        kons.save(keyed, tmp_path / "keyed.kons")
+        again = kons.load(tmp_path / "keyed.kons")
+    assert again.awake == 0
+    assert sorted(again.classes) == sorted(classes)
+    assert all(type(label) is kind for label in again.classes)
+    order = [again.classes.index(label) for label in classes]
+    assert (again.predict_proba(records)[:, order] == shares).all()
+
+
 def test_an_error_leaves_all_keys_as_they_were():
     records, y = stream(80, 4)
     keyed = Keyed(AutoKONS(effort="tiny"), "sensor", live=2)

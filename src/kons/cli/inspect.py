@@ -49,8 +49,7 @@ def _describe(path: Path) -> dict[str, Any]:
     if relevances is not None and learner.encoder is not None and isinstance(by_column, dict):
         relevances = {str(name): float(value) for name, value in by_column.items()}
     elif relevances is not None:
-        each = [_by_name(features, row) for row in np.atleast_2d(relevances).tolist()]
-        relevances = _named_by_target(each if learner.outputs else each[0])
+        relevances = _by_name(features, np.atleast_2d(relevances)[0].tolist())  # several targets share them
     core = learner.core
     parameters = {"value": repr(core)} if core.lacks("parameters") else core.parameters()
     return {

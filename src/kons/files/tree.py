@@ -34,6 +34,8 @@ OBJECT = "$object"
 DEEPEST = 100
 # Integers up to here are the same in every JSON reader.
 SMALL = 2**53
+# What JSON nests.
+NESTED = (list, dict)
 LONGEST_INTEGER = 10_000
 HEXADECIMAL = re.compile(r"-?0x[0-9a-f]+")
 SPECIAL_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
@@ -157,15 +159,18 @@ class Decoder:
         if depth > DEEPEST:
             raise FileError(f"its tree is nested more than {DEEPEST} levels deep.")
         if isinstance(value, list):
-            return [self.decode(item, depth + 1) for item in value]
+            return [self.decode(item, depth + 1) if type(item) in NESTED else item for item in value]
         if not isinstance(value, dict):
             return value
         if OBJECT in value:
             return self._object(value, depth)
         tag = next(iter(value), "")
         if not tag.startswith("$"):
-            return {key: self.decode(item, depth + 1) for key, item in value.items()}
-        if len(value) != 1 or tag not in {*_PLAIN, "$tuple", "$dict", "$array", "$given"}:
+            return {
+                key: self.decode(item, depth + 1) if type(item) in NESTED else item
+                for key, item in value.items()
+            }
+        if len(value) != 1 or tag not in TAGS:
             raise FileError(f"its tree holds {tag!r}, which this kons does not know.")
         content = value[tag]
         if tag == "$tuple":
@@ -257,3 +262,4 @@ _PLAIN: dict[str, Callable[[Any], Any]] = {
     "$scalar": _scalar,
     "$text": _text,
 }
+TAGS = frozenset({*_PLAIN, "$tuple", "$dict", "$array", "$given"})

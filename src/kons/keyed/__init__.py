@@ -4,6 +4,7 @@
 ``keyed.py``          :class:`Keyed`, the learners of all keys behind the verbs of one
 ``record.py``         a learner's state as one record of bytes, and back
 ``store.py``          where records are: memory, a folder that survives a crash, the bytes of a bucket
+``bucket.py``         learners of some keys and their state as one value: what a worker of many runs
 ====================  =================================================================================
 """
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import struct
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -13,6 +15,7 @@ import numpy as np
 from kons.arrays import require_integer
 from kons.errors import ConfigurationError, FileError, InputError
 from kons.files.registry import build, name_of, parameters_of
+from kons.files.tree import Decoder, Encoder
 from kons.keyed.record import pack, unpack
 from kons.keyed.store import Folder, Key, Memory
 from kons.learners.labels import Labels, object_array, stored_labels
@@ -27,8 +30,9 @@ __all__ = ["KeySummary", "Keyed"]
 
 #: Of a parked learner: AutoKONS(effort="tiny") takes some 50 to 100 kB, "normal" 10 MB and more.
 LARGEST = 1 << 24
-# Bytes at the beginning of a record that say how well its key is predicted.
-TOLD = 48
+# The beginning of a record, which is read without the rest: six figures on how well its key is predicted,
+# and the length of the labels behind them, as JSON.
+HEAD = struct.Struct("<6dI")
 
 
 class KeySummary(NamedTuple):
@@ -300,6 +304,10 @@ class Keyed(Learner):
         """As the learner of each key."""
         return self._each("predict_interval", X, *args, **options)
 
+    def novelty(self, X: Any) -> Any:
+        """As the learner of each key."""
+        return self._each("novelty", X)
+
     # ---- all of them
 
     def park(self) -> None:
@@ -461,19 +469,33 @@ class Keyed(Learner):
         return learner
 
     def _loaded(self, key: Key) -> Any:
-        return build(self._name, self._given, unpack(self._store.get(key)[TOLD:]))
+        record = self._store.get(key)
+        start = HEAD.size + HEAD.unpack_from(record)[-1]
+        return build(self._name, self._given, unpack(memoryview(record)[start:]))
 
     def _note_parked(self, key: Key) -> None:
         """Find again what is known of a key, from the beginning of its record; the rest is not decoded."""
-        if len(record := self._store.get(key)) < TOLD:
-            raise FileError(f"the record of key {key!r} is no record of a learner.")
-        told = Stored({"told": np.frombuffer(record, np.float64, TOLD // 8)}, f"key {key!r}").array("told", 6)
-        self._told[key] = told.tolist()
+        record, broken = (
+            self._store.get(key),
+            FileError(f"the record of key {key!r} is no record of a learner."),
+        )
+        try:
+            *told, length = HEAD.unpack_from(record)
+            labels = Decoder([], {}, None).decode(json.loads(record[HEAD.size : HEAD.size + length] or b"[]"))
+        except (struct.error, ValueError):
+            raise broken from None
+        if not (np.isfinite(told).all() and min(told[0], told[5]) >= 0.0 and isinstance(labels, list)):
+            raise broken
+        self._told[key] = told
+        self._labels.learn(labels)
         self._rows += int(told[0])
         self._size += int(told[5])
 
     def _record(self, key: Key, learner: Any) -> bytes:
-        record = np.array(self._told[key]).tobytes() + pack(learner.state())
+        labels = b""
+        if self.labelled:
+            labels = json.dumps(Encoder().encode(list(learner.classes))).encode("ascii")
+        record = HEAD.pack(*self._told[key], len(labels)) + labels + pack(learner.state())
         if len(record) > self.largest:
             raise FileError(
                 f"the learner of key {key!r} takes {len(record):,} bytes, at most {self.largest:,} are kept: "

@@ -49,7 +49,7 @@ def pack(state: Any) -> bytes:
     return HEADER.pack(MAGIC, zlib.crc32(body), len(text)) + body
 
 
-def unpack(record: bytes) -> Any:
+def unpack(record: bytes | memoryview) -> Any:
     """What :func:`pack` was given; :class:`~kons.errors.FileError` for what is no record, or damaged."""
     if len(record) < HEADER.size or record[:4] != MAGIC:
         raise FileError("these bytes are no record of a learner.")

@@ -296,7 +296,8 @@ class Scaled(OfLabels, Wrapper):
 
     def _tells_afterwards(self, y: Any = 0.0) -> bool:
         inner = self._inner
-        return inner is not None and self._late is None and not self._labelled and inner._tells_afterwards(y)
+        told = isinstance(inner, KnowsItsErrors) and inner._tells_afterwards(y)
+        return told and self._late is None and not self._labelled
 
     def _said(self) -> tuple[float, float]:
         prediction, novelty = self._inner._said()

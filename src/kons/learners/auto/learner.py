@@ -650,7 +650,7 @@ class AutoKONS(StreamConsumer):
             slope=2.0 * (hit.T * weights).T,
             weight=w,
             inverse_form=q,
-            leverage=w * q / (1.0 + w * q),
+            leverage=1.0 - 1.0 / (1.0 + w * q),
             kept=np.zeros(len(values), dtype=np.bool_),
             size=np.repeat([outcome.size for outcome in outcomes], lengths),
             novelty=self._of_each(_novelty(doubted)),

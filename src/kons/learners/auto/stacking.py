@@ -71,7 +71,8 @@ class Stacking(Part):
     )
 
     def __init__(self, experts: int, doubted: Sequence[int] = ()) -> None:
-        doubts = np.isin(np.arange(experts), doubted)
+        doubts = np.zeros(experts, dtype=np.bool_)
+        doubts[list(doubted)] = True
         #: Of each weight, in units of the targets' variance.
         self.priors: Vector = np.where(doubts, DOUBT, 1.0)
         self.start: Vector = np.where(doubts, 0.0, 1.0 / max(experts - len(doubted), 1))

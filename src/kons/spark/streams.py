@@ -1,0 +1,216 @@
+"""A learner per key, on streaming and batch frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.streaming.state import GroupStateTimeout
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    NumericType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from kons.arrays import require_integer
+from kons.errors import ConfigurationError
+from kons.files import from_bytes, to_bytes
+from kons.keyed import Keyed
+from kons.keyed.bucket import LARGEST, Answer, Bucket, Plan
+from kons.learners.auto import AutoKONS
+from kons.learners.protocol import as_learner
+
+__all__ = ["keyed", "learners_in"]
+
+#: Columns that rows have on their way: the key as text, its bucket, and what rows are sorted by.
+KEY, BUCKET, ORDER = "__kons_key", "__kons_bucket", "__kons_order"
+ADDED = Answer._fields
+BUCKETS = 64
+WHOLE = (ByteType, ShortType, IntegerType, LongType)
+FEATURES = (NumericType, StringType, BooleanType, DateType, TimestampType, TimestampNTZType)
+
+
+def keyed(
+    frame: DataFrame,
+    *,
+    key: str,
+    target: str,
+    order: str,
+    learner: Any = "auto",
+    effort: str = "tiny",
+    buckets: int | None = None,
+    idle: float | None = None,
+    largest: int = LARGEST,
+) -> DataFrame:
+    """A learner for each key: the frame with what was predicted of each row before it was learned.
+
+    Added are ``prediction``, ``lower`` and ``upper`` (nine times in ten the target is between them),
+    ``loss``, ``novelty``, and ``skipped``: null, or why a row was not learned; see
+    :class:`~kons.keyed.bucket.Bucket`. A key sees its rows only, in ``order``, without these columns and the
+    target; whatever the buckets and micro-batches, its predictions and its learner are bit for bit those of
+    ``predict_one`` and ``learn_one`` over its rows in one process. In a stream an older row that comes in a
+    later batch is late. A call of a worker is a bucket of keys, whose learners are one value in Spark's
+    state store; a row costs what it costs anywhere, and a key with rows in a micro-batch some milliseconds.
+    Not for one key with most of the rows: a learner is serial.
+
+    Parameters
+    ----------
+    frame:
+        Rows, in a stream or at once.
+    key:
+        A column of text or whole numbers.
+    target:
+        Numbers; text, booleans, or anything with a learner of labels, are labels.
+    order:
+        What rows are sorted by: numbers, dates or times.
+    learner:
+        ``"auto"`` is :class:`~kons.AutoKONS`; or any that :class:`~kons.Keyed` takes.
+    effort:
+        Of ``"auto"``.
+    buckets:
+        64 if not given. Fixed for as long as a checkpoint lives.
+    idle:
+        In units of ``order`` (of times, seconds): a key that is silent for longer begins anew.
+    largest:
+        Bytes of the state of a bucket.
+    """
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    for name, column in (("key", key), ("target", target), ("order", order)):
+        if column not in types:
+            raise ConfigurationError(
+                f"{name} is {column!r}, and the frame has the columns {', '.join(types)}.", parameter=name
+            )
+    if not isinstance(types[key], (*WHOLE, StringType)):
+        raise ConfigurationError(
+            f"key {key!r} is {types[key].simpleString()}, expected text or whole numbers."
+        )
+    if taken := [name for name in types if name in (*ADDED, KEY, BUCKET, ORDER)]:
+        raise ConfigurationError(f"the frame has a column {taken[0]!r}, which is added here: rename it.")
+    made = _learner(learner, effort, types[target])
+    labelled = bool(as_learner(made).labelled)
+    if not labelled and not isinstance(types[target], (NumericType, BooleanType)):
+        raise ConfigurationError(f"target {target!r} is {types[target].simpleString()}, expected numbers.")
+    sorted_by, unit = _order(order, types[order])
+    used = (key, target, order)
+    plan = Plan(
+        learner=to_bytes(made),
+        key=key,
+        target=target,
+        features=tuple(name for name in types if name not in used and isinstance(types[name], FEATURES)),
+        columns=tuple((name, kind.simpleString()) for name, kind in types.items()),
+        buckets=require_integer(BUCKETS if buckets is None else buckets, "buckets", at_least=1),
+        idle=None if idle is None else float(idle) * unit,
+        largest=require_integer(largest, "largest", at_least=1),
+    )
+    Bucket(plan, 0)  # a learner that Keyed does not take is refused here, not by a worker
+    kinds = [types[target] if labelled else DoubleType(), *[DoubleType()] * 4, StringType()]
+    answer = StructType(
+        [*frame.schema.fields, *(StructField(name, kind) for name, kind in zip(ADDED, kinds, strict=True))]
+    )
+    prepared = frame.withColumn(KEY, F.col(f"`{key}`").cast("string")).withColumn(ORDER, sorted_by)
+    # Spark's hash of the text is the same on all machines and in all sessions.
+    grouped = prepared.withColumn(BUCKET, F.pmod(F.xxhash64(KEY), F.lit(plan.buckets)).cast("int")).groupBy(
+        BUCKET
+    )
+    if not frame.isStreaming:
+        return grouped.applyInPandas(_batch(plan), answer)
+    return grouped.applyInPandasWithState(
+        _stream(plan), answer, "learners binary", "append", GroupStateTimeout.NoTimeout
+    )
+
+
+def learners_in(spark: SparkSession, checkpoint: str) -> Iterator[Keyed]:
+    """The learners of a stopped query, bucket by bucket, from its checkpoint: ``kons.save`` writes each.
+
+    A key is known here by its text.
+    """
+    values = spark.read.format("statestore").load(checkpoint).select("value.*")
+    for row in values.toLocalIterator():
+        data = next(field for field in _flat(row) if isinstance(field, (bytes, bytearray)))
+        yield Bucket.learners_in(bytes(data))
+
+
+def _flat(row: Any) -> Iterator[Any]:
+    for field in row:
+        if isinstance(field, tuple):
+            yield from _flat(field)
+        else:
+            yield field
+
+
+def _batch(plan: Plan) -> Callable[[Any, pd.DataFrame], pd.DataFrame]:
+    def follow(number: Any, rows: pd.DataFrame) -> pd.DataFrame:
+        return _followed(Bucket(plan, int(number[0])), rows)
+
+    return follow
+
+
+def _stream(plan: Plan) -> Callable[..., Iterator[pd.DataFrame]]:
+    def follow(number: Any, parts: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
+        bucket = Bucket(plan, int(number[0]), bytes(state.get[0]) if state.exists else None)
+        answered = _followed(bucket, pd.concat(list(parts), ignore_index=True))
+        state.update((bucket.to_bytes(),))
+        yield answered
+
+    return follow
+
+
+def _followed(bucket: Bucket, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with what their learners say, before each was learned."""
+    plan = bucket.plan
+    cells = rows[[*plan.features, plan.target]].to_dict("records")
+    targets = [_plain(x.pop(plan.target)) for x in cells]
+    plain = [{name: _plain(value) for name, value in x.items()} for x in cells]
+    answers = pd.DataFrame(
+        bucket.follow(zip(rows[KEY].tolist(), rows[ORDER].tolist(), plain, targets, strict=True)),
+        columns=list(ADDED),
+        index=rows.index,
+        dtype=object,
+    )
+    numbers = [*ADDED[1:-1], *([] if bucket.keyed.labelled else [ADDED[0]])]
+    answers[numbers] = answers[numbers].astype("float64")
+    return pd.concat([rows[[name for name, _ in plan.columns]], answers], axis=1)
+
+
+def _plain(value: Any) -> Any:
+    """A cell as Python has it: decimals are numbers, and what is no time is nothing."""
+    return None if value is pd.NaT else float(value) if isinstance(value, Decimal) else value
+
+
+def _learner(learner: Any, effort: str, target: DataType) -> Any:
+    if isinstance(learner, str):
+        if learner != "auto":
+            raise ConfigurationError(f'learner is {learner!r}, expected "auto" or a learner of kons.')
+        labels = isinstance(target, (StringType, BooleanType))
+        return AutoKONS("classification" if labels else "regression", effort=effort)  # type: ignore[arg-type]
+    return from_bytes(to_bytes(learner))
+
+
+def _order(name: str, kind: DataType) -> tuple[Any, int]:
+    """What rows are sorted by as a number, and how much of it is one of ``idle``."""
+    column = F.col(f"`{name}`")
+    if isinstance(kind, (TimestampType, TimestampNTZType)):
+        return F.unix_micros(column.cast("timestamp")), 1_000_000
+    if isinstance(kind, DateType):
+        return F.unix_date(column).cast("long"), 1
+    if isinstance(kind, WHOLE):
+        return column.cast("long"), 1
+    if isinstance(kind, NumericType) and not isinstance(kind, DecimalType):
+        return column.cast("double"), 1
+    raise ConfigurationError(f"order {name!r} is {kind.simpleString()}, expected numbers, dates or times.")

@@ -1,0 +1,132 @@
+"""A real standalone cluster on loopback: a master and two workers, each a process, and a driver's session."""
+
+import os
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from spark_found import REASON
+
+collect_ignore = ["query.py"]  # a driver, not a module with doctests
+if REASON:
+    collect_ignore += ["test_spark.py", "test_faults.py"]
+elif not os.environ.get("KONS_SPARK"):  # `make test`, with a minute for it
+    collect_ignore += ["test_faults.py"]
+SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.cores.max": "2",
+    "spark.default.parallelism": "2",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+
+
+class Daemon:
+    """A process of Spark's, whose log is read for as long as it runs."""
+
+    def __init__(self, name, arguments, environment, wanted, times=1):
+        import pyspark
+
+        home = Path(pyspark.__file__).parent
+        self.process = subprocess.Popen(
+            [home / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment | {"SPARK_HOME": str(home)},
+        )
+        self.ready, self.log = Event(), []
+        self.reader = Thread(target=self._read, args=(wanted, times), daemon=True)
+        self.reader.start()
+
+    def _read(self, wanted, times):
+        for line in self.process.stderr:
+            self.log.append(line)
+            times -= wanted in line
+            if times == 0:
+                self.ready.set()
+
+    def wait(self):
+        assert self.ready.wait(120), "".join(self.log[-50:])
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(60)
+        self.reader.join()
+        self.process.stderr.close()
+
+
+class Cluster:
+    def __init__(self, folder):
+        self.folder = folder
+        self.environment = os.environ | {
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.url = f"spark://127.0.0.1:{port}"
+        at = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
+        self.master = Daemon("master.Master", at, self.environment, "Registering worker", 2)
+        self.workers = [self.start_worker(i) for i in range(2)]
+        self.master.wait()
+
+    def start_worker(self, i):
+        given = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "700m"]
+        folder = ["--work-dir", str(self.folder / f"worker{i}")]
+        return Daemon(
+            "worker.Worker", [*given, *folder, self.url], self.environment, "Successfully registered"
+        )
+
+    def stop(self):
+        for daemon in (*self.workers, self.master):
+            daemon.stop()
+
+
+@contextmanager
+def session(master):
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName("kons")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(cluster):
+    before = dict(os.environ)
+    os.environ.update(cluster.environment)
+    with session(cluster.url) as spark:
+        yield spark
+    os.environ.clear()
+    os.environ.update(before)
