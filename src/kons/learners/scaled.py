@@ -19,6 +19,7 @@ from kons.arrays import (
     require_number,
 )
 from kons.errors import ConfigurationError, InputError
+from kons.learners.doubt import KnowsItsErrors
 from kons.learners.labels import Labels, as_labels, object_array
 from kons.learners.scores import OfLabels, best_of
 from kons.learners.stream import Outputs, Wrapper
