@@ -71,12 +71,16 @@ def test_a_source_that_is_opened_is_left_at_once(monkeypatch, capsys, command, n
     assert not os.path.exists("out")
 
 
-@pytest.mark.parametrize("command", [["run", *EMBEDDED], ["compare", "--learners", "embedded,sketched"]])
-def test_a_pipe_that_is_idle_later_ends_with_what_there_is(monkeypatch, capsys, command):
+@pytest.mark.parametrize(
+    ("command", "rows"),
+    [(["run", *EMBEDDED], 1500), (["compare", "--learners", "embedded,sketched"], 1024)],
+    ids=["row by row", "whole blocks"],
+)
+def test_a_pipe_that_is_idle_later_ends_with_what_there_is(monkeypatch, capsys, command, rows):
     monkeypatch.setattr("sys.stdin", Idle(signal.SIGTERM, b"a,y\n", ROWS))
     assert main([*command, "-", "--target", "y", "--json", "--quiet"]) == 143
     found = json.loads(capsys.readouterr().out)
-    assert found["rows"] == 1500  # all that had come
+    assert found["rows"] == rows
     assert found["stopped"]
 
 

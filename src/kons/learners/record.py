@@ -55,10 +55,10 @@ class Record:
         return lines[:, :-TOLD].copy(), tuple(lines[:, -TOLD:].T.copy())
 
     def __reduce__(self) -> Any:
-        return _copied, (self._lines.copy(), self.count)
+        return _copied, (self._lines[: self.count].copy(),)
 
 
-def _copied(lines: Matrix, count: int) -> Record:
+def _copied(lines: Matrix) -> Record:
     record = Record(lines.shape[1] - TOLD)
-    record._lines[:], record.count = lines, count
+    record._lines[: len(lines)], record.count = lines, len(lines)
     return record

@@ -17,7 +17,7 @@ novelty), 0 at an atom and beyond all limits far from all of them. O(experts + B
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -37,7 +37,8 @@ __all__ = ["SIZES", "doubts_in_block", "doubts_of", "doubts_of_row", "novelty_of
 # How fast a row is new outside of the ranges: one range beyond it is farther than most are from all atoms.
 BEYOND = 8.0
 # Farther than that is all the same: q stays a number.
-MOST, LARGEST = 600.0, 1e300
+MOST: Final = 600.0
+LARGEST: Final = 1e300
 #: Sizes of a row, behind its q.
 SIZES = len(("deviation", "steady expert", "nearest rows", "their deviation", "their distance"))
 

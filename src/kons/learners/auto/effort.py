@@ -59,8 +59,8 @@ EFFORTS = {
     "tiny": Effort(
         max_atoms=24,
         experts=3,
-        sample=112,
-        recent=112,
+        sample=108,
+        recent=108,
         longest=16,
         knots=17,
         in_turn=False,

@@ -29,7 +29,7 @@ LAGS = 2
 #: Classes that last targets are flagged by: each costs two features.
 MOST_CLASSES = 10
 #: Of a target: its squared error is still a number.
-LARGEST_TARGET = 1e150
+LARGEST_TARGET: Final = 1e150
 #: Of a row: beside the priors, which are of the size of one row, rounding does not count yet.
 LARGEST_WEIGHT = 1e12
 #: The last number of a row.
