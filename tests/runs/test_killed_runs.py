@@ -60,7 +60,7 @@ SCENARIOS = {
         "rows.csv",
         *NUMBERS[:4],
         "--horizon",
-        "4",
+        "2",
         "--season",
         "12",
         "--effort",
