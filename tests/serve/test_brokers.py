@@ -6,9 +6,9 @@ import shutil
 import socket
 import subprocess
 
-import effort
 import pytest
 
+import effort
 from cli.commands import told_in_one_line
 from kons.files import from_bytes, to_bytes
 from kons.recipes import for_task
