@@ -66,9 +66,10 @@ def test_paths_are_what_came_and_better_than_the_season(whole):
 
 
 def test_how_rows_are_cut_does_not_matter(whole):
+    """To what the battery allows AutoKONS, of which the paths are made: 1e-6 of the targets' range."""
     found = advance(make(), HOURS, cut=37)
     for mine, expected in zip(found, whole[1], strict=True):
-        np.testing.assert_allclose(mine, expected, rtol=1e-7)
+        np.testing.assert_allclose(mine, expected, rtol=1e-7, atol=1e-6 * np.ptp(VALUES))
 
 
 def test_nothing_is_known_before_it_happened(whole):
