@@ -38,7 +38,7 @@ LATEST, PART_OF_ALL = 1024, 4
 # with fewer than so many and with more; rows of a step, how many steps, the spread of the prior, the most.
 # Up to how many columns and numbers, and what is better.
 FIRST_ALPHA, LEFT_OUT, AMONG = 0.1 / 3.16, (128, 192), 2048
-OF_A_STEP, STEPS, SPREAD, FARTHEST_STEP, NO_ERROR, WHOLE = 256, 4, 0.5, 1.0, 1e-3, 256.0
+OF_A_STEP, STEPS, SPREAD, FARTHEST_STEP, NO_ERROR, WHOLE = (128, 64), 8, 0.5, 1.0, 1e-3, 256.0
 ENOUGH, MOST_SCALED, MOST_LEFT, BETTER = 512, 128, 5120, 0.999  # labels of fewer rows are not searched
 # Where the first is hardly nearer than the next one, all as far away count alike.
 ALIKE = 63.0 / 64.0
@@ -471,7 +471,7 @@ class Neighbours:
         deviations = Y - weights @ Y / weights.sum()
         least = NO_ERROR * np.sqrt(np.mean(np.sum(deviations**2, axis=1)))
         for _ in range(STEPS if enough and columns <= MOST_SCALED and least > 0.0 else 0):
-            (name, sizes, alpha), some = best, np.sort(random.permutation(len(Y))[:OF_A_STEP])
+            (name, sizes, alpha), some = best, np.sort(random.permutation(len(Y))[:OF_A_STEP[len(Y) >= AMONG]])
             slopes = np.zeros((len(some), Y.shape[1], columns + 1))
             E = errors(name, sizes, alpha, some, slopes)
             V = weights[some] / np.sqrt(np.maximum(np.sqrt(np.sum(E**2, axis=1)), least))
