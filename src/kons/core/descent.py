@@ -180,6 +180,9 @@ class Descent(Part):
     )
     #: As many as come.
     rows_left = 1 << 30
+    kind: int
+    outputs: int
+    rows: int
 
     def __init__(
         self,
@@ -193,7 +196,7 @@ class Descent(Part):
         outputs: int = 1,
     ) -> None:
         most = np.inf if radius is None else radius
-        self.settings = Settings(DESCENTS[kind], regularization, power, discount, momentum, most)
+        self.settings: Settings = Settings(DESCENTS[kind], regularization, power, discount, momentum, most)
         self.kind, self.outputs, self.rows = DESCENTS[kind], outputs, 0
         self.U: Matrix = np.zeros((outputs, 0))
         self.squares: Matrix = np.zeros((outputs, int(self.kind != DIAGONAL)))

@@ -80,12 +80,12 @@ class RowSampling(Dictionary):
         seed: int = 0,
     ) -> None:
         super().__init__(Linear())
-        self.distortion = require_number(distortion, "distortion", at_least=1e-6, below=1.0)
-        self.additive = require_scale(additive, "additive")
+        self.distortion: float = require_number(distortion, "distortion", at_least=1e-6, below=1.0)
+        self.additive: float = require_scale(additive, "additive")
         if oversampling != "theory":
             oversampling = require_number(oversampling, "oversampling", above=0.0)
         self.oversampling = oversampling
-        self.seed = require_integer(seed, "seed", at_least=0)
+        self.seed: int = require_integer(seed, "seed", at_least=0)
         self._rows, self._weights, self._coins = VectorStore(), GrowingArray(), Coins(self.seed)
         self._sum = Quadratic(self.additive / self.distortion)
 
@@ -162,10 +162,11 @@ class LinearDependence(Dictionary):
     """
 
     STATE = fields(_kept=None, _embedding=Inner())
+    max_atoms: int | None
 
     def __init__(self, kernel: Kernel, *, tolerance: float = 1e-4, max_atoms: int | None = None) -> None:
         super().__init__(kernel)
-        self.tolerance = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
+        self.tolerance: float = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
         self.max_atoms = None if max_atoms is None else require_integer(max_atoms, "max_atoms", at_least=1)
         self._embedding = Embedding(kernel)
 

@@ -55,6 +55,7 @@ class KORSFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved):  #
     """
 
     _fitted = "sampler_"
+    sampler_: KORS
 
     def __init__(
         self,
