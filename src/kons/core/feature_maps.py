@@ -28,7 +28,7 @@ from kons.core.embedding import Embedding
 from kons.core.entry import DEPENDENT
 from kons.errors import ConfigurationError
 from kons.kernels import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, RationalQuadratic
-from kons.state import Array, Inner, Part, Sizes, Whole, fields
+from kons.state import Array, Count, Inner, Part, Sizes, Whole, fields
 from kons.stored import Stored
 
 __all__ = ["MAPS", "Columns", "Fastfood", "FeatureMap", "Fourier", "Sample", "Span", "Taken"]
@@ -67,8 +67,8 @@ class FeatureMap(Part):
         """``z`` of each point, as the rows of an (m, D) array."""
         raise NotImplementedError
 
-    def take(self, X: Any, coins: Vector, before: int) -> Taken:
-        """``z`` of the first points, one at least: each with its coin, behind so many rows ``before``."""
+    def take(self, X: Any, coins: Vector) -> Taken:
+        """``z`` of the first points, one at least: each with its coin."""
         return Taken(self.features(X))
 
 
@@ -291,9 +291,9 @@ class Span(FeatureMap):
     def features(self, X: Any) -> Matrix:
         return self.embedding.coordinates(X)
 
-    def take(self, X: Any, coins: Vector, before: int) -> Taken:
+    def take(self, X: Any, coins: Vector) -> Taken:
         if len(self.embedding) >= self.max_atoms:
-            return self._take_when_full(X, coins, before)
+            return self._take_when_full(X, coins)
         X = X[:FEW]
         Z = self.features(X)
         self_kernels = self.embedding.kernel.evaluate_diagonal(X)
@@ -304,7 +304,7 @@ class Span(FeatureMap):
                 return Taken(np.vstack([np.pad(Z[:row], ((0, 0), (0, 1))), self.features(point)]), True)
         return Taken(Z)
 
-    def _take_when_full(self, X: Any, coins: Vector, before: int) -> Taken:
+    def _take_when_full(self, X: Any, coins: Vector) -> Taken:
         return Taken(self.features(X))
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
@@ -318,9 +318,17 @@ class Sample(Span):
     replacement costs O(B^3), and there are about B log(T/B) of them.
     """
 
-    def _take_when_full(self, X: Any, coins: Vector, before: int) -> Taken:
+    STATE = fields(rows=Count())
+    rows = 0
+
+    def take(self, X: Any, coins: Vector) -> Taken:
+        taken = super().take(X, coins)
+        self.rows += len(taken.Z)
+        return taken
+
+    def _take_when_full(self, X: Any, coins: Vector) -> Taken:
         # u < B/t, and then u*t is a number in [0, B) at random.
-        places = coins * np.arange(before + 1, before + 1 + len(coins))
+        places = coins * np.arange(self.rows + 1, self.rows + 1 + len(coins))
         chosen = np.flatnonzero(places < self.size)
         if not len(chosen):
             return Taken(self.features(X))

@@ -97,8 +97,7 @@ class FrequentDirections(Part):
         if self._factor is None or self.regularization is None:
             raise TypeError("a sketch without a regularization has no inverse")
         W = self._factor.solve_transposed(self._factor.solve(self._products(V)))
-        solved: Matrix = (V - W @ self.rows) / self.regularization if len(self) else V / self.regularization
-        return solved
+        return np.asarray((V - W @ self.rows if len(self) else V) / self.regularization)
 
     def singular(self) -> tuple[Vector, Matrix]:
         """The singular values of B, falling, and its right singular vectors as rows."""

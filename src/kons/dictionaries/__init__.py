@@ -17,18 +17,10 @@ keep them, mid-stream, too. :func:`kons.checks.check_dictionary` asks what they 
 """
 
 from kons.dictionaries.directions import FrequentDirections, KernelPCA
-from kons.dictionaries.merging import merge
 from kons.dictionaries.rows import LinearDependence, RowSampling
 from kons.dictionaries.sampled import SQUEAK, UniformSample
+from kons.learners.dictionary import merge
 from kons.learners.kors import KORS
 
-__all__ = [
-    "KORS",
-    "SQUEAK",
-    "FrequentDirections",
-    "KernelPCA",
-    "LinearDependence",
-    "RowSampling",
-    "UniformSample",
-    "merge",
-]
+__all__ = ["KORS", "SQUEAK", "FrequentDirections", "KernelPCA", "LinearDependence", "RowSampling"]
+__all__ += ["UniformSample", "merge"]

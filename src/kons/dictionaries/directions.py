@@ -11,7 +11,6 @@ from kons.arrays import MOST_FEATURES, Matrix, Vector, require_integer
 from kons.core.feature_maps import Columns, FeatureMap, Fourier
 from kons.core.frequent_directions import FrequentDirections as Sketch
 from kons.core.storage import PointStore
-from kons.core.threads import single_threaded_blas
 from kons.kernels import Kernel, Linear
 from kons.learners.dictionary import Dictionary
 from kons.state import Inner, fields
@@ -66,8 +65,7 @@ class FrequentDirections(Dictionary):
     @property
     def weights(self) -> Vector:
         """The square of the rows along each direction. A copy."""
-        weights: Vector = self._singular()[0][: self.max_atoms] ** 2
-        return weights
+        return np.asarray(self._singular()[0][: self.max_atoms] ** 2)
 
     @property
     def error(self) -> float:
@@ -83,12 +81,7 @@ class FrequentDirections(Dictionary):
         return self._map.features(points) @ self._singular()[1][: self.max_atoms].T
 
     def _singular(self) -> tuple[Vector, Matrix]:
-        """Of the sketch as it is: found once for each that there was."""
-        found: Any = vars(self).get("_found")
-        if found is None or found[0] is not self._sketch or found[1] != self._rows_seen:
-            with single_threaded_blas():
-                self._found = found = (self._sketch, self._rows_seen, self._sketch.singular())
-        return found[2]  # type: ignore[no-any-return]
+        return self._found_once(self._sketch.singular)
 
     def _take(self, points: Matrix, weights: Vector) -> None:
         if self._width is None:
@@ -111,7 +104,6 @@ class FrequentDirections(Dictionary):
         self._map.widen(columns)
         if self._map.size > before:
             self._sketch.widen(self._map.size - before)
-        vars(self).pop("_found", None)
 
 
 class KernelPCA(FrequentDirections):
@@ -151,14 +143,7 @@ class KernelPCA(FrequentDirections):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        *,
-        max_atoms: int = 20,
-        dimension: int = 500,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, kernel: Kernel, *, max_atoms: int = 20, dimension: int = 500, seed: int = 0) -> None:
         Dictionary.__init__(self, kernel)
         self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
         self.seed = require_integer(seed, "seed", at_least=0)

@@ -9,23 +9,23 @@ from typing import Any, Literal
 import numpy as np
 
 from kons.arrays import Matrix, Vector, require_integer, require_number, require_scale
-from kons.core.coins import Coins
 from kons.core.embedding import Embedding
 from kons.core.entry import DEPENDENT
 from kons.core.ledger import SKETCH, Rules, new_ledger
 from kons.core.quadratic import Quadratic
 from kons.core.replay import sample
-from kons.core.storage import GrowingArray, PointStore, VectorStore, take
+from kons.core.storage import PointStore, take
+from kons.dictionaries.sampled import Thinned
 from kons.kernels import Kernel, Linear
 from kons.learners.dictionary import BLOCK, Dictionary
-from kons.state import Growing, Inner, Points, fields
+from kons.state import Inner, fields
 
 __all__ = ["LinearDependence", "RowSampling"]
 
 NO_ATOMS: Matrix = np.empty((0, 0))
 
 
-class RowSampling(Dictionary):
+class RowSampling(Thinned):
     """Keep rows of a matrix by their online leverage, so that the sum of squares is kept; for ever or never.
 
     ::
@@ -63,13 +63,7 @@ class RowSampling(Dictionary):
     (True, True, True)
     """
 
-    STATE = fields(
-        _kept=None,
-        _rows=Points("atoms"),
-        _weights=Growing("atoms", at_least=0.0),
-        _sum=Inner(sizes=lambda _, sizes: {"size": sizes["width"] or 0}),
-        _coins=Inner(),
-    )
+    STATE = fields(_sum=Inner(sizes=lambda _, sizes: {"size": sizes["width"] or 0}))
 
     def __init__(
         self,
@@ -79,25 +73,13 @@ class RowSampling(Dictionary):
         oversampling: float | Literal["theory"] = "theory",
         seed: int = 0,
     ) -> None:
-        super().__init__(Linear())
+        super().__init__(Linear(), seed)
         self.distortion = require_number(distortion, "distortion", at_least=1e-6, below=1.0)
         self.additive = require_scale(additive, "additive")
         if oversampling != "theory":
             oversampling = require_number(oversampling, "oversampling", above=0.0)
         self.oversampling = oversampling
-        self.seed = require_integer(seed, "seed", at_least=0)
-        self._rows, self._weights, self._coins = VectorStore(), GrowingArray(), Coins(self.seed)
         self._sum = Quadratic(self.additive / self.distortion)
-
-    @property
-    def atoms(self) -> Matrix:
-        """The rows kept, in the order they came. A copy."""
-        return self._rows.copy()
-
-    @property
-    def weights(self) -> Vector:
-        """``w/p`` of each row kept. A copy."""
-        return self._weights.view.copy()
 
     def _take(self, points: Matrix, weights: Vector) -> None:
         width = points.shape[1]
@@ -122,12 +104,9 @@ class RowSampling(Dictionary):
             some["weight"], some["inverse_form"] = some["sampler_weight"], some["sampler_inverse_form"]
             self._sum.absorb(some[None], block, NO_ATOMS)
             start = part.stop
-        chosen = np.flatnonzero(rows["weight"] > 0.0)
-        self._rows.append_rows(points, chosen)
-        self._weights.append(rows["weight"][chosen])
-
-    def _point_stores(self) -> Sequence[PointStore]:
-        return (self._rows,)
+        chosen = rows[rows["weight"] > 0.0]
+        columns = [chosen[name] for name in ("feature_weight", "uniform", "probability")]
+        self._sample.append(points[rows["weight"] > 0.0], *columns)
 
     def _widened(self, columns: int) -> None:
         self._sum.extend(columns)
@@ -168,11 +147,6 @@ class LinearDependence(Dictionary):
         self.tolerance = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
         self.max_atoms = None if max_atoms is None else require_integer(max_atoms, "max_atoms", at_least=1)
         self._embedding = Embedding(kernel)
-
-    @property
-    def atoms(self) -> Any:
-        """The points kept, in the order they came. A copy."""
-        return self._embedding.atoms.copy()
 
     @property
     def weights(self) -> Vector:

@@ -31,17 +31,21 @@ class Thinned(Dictionary):
         self._sample, self._coins = ThinnedSample(kernel), Coins(self.seed)
 
     @property
-    def atoms(self) -> Any:
-        """The points kept, in the order they came. A copy."""
-        return self._sample.points.copy()
-
-    @property
     def weights(self) -> Vector:
         """``w/p`` of each atom."""
         return self._sample.weights
 
+    def _point_stores(self) -> Sequence[PointStore]:
+        return (self._sample.points,)
+
+
+class Mergeable(Thinned):
+    """A sample whose coins may be asked again under another probability, so that two are one."""
+
     def _join(self, a: Thinned, b: Thinned) -> None:
-        if self.seed in (a.seed, b.seed) or a.seed == b.seed or _meet(a._sample, b._sample):
+        # A coin in both: two rows have the same one with probability 2^-53.
+        met = np.intersect1d(a._sample.columns[1], b._sample.columns[1])
+        if len({self.seed, a.seed, b.seed}) < 3 or len(met):
             raise ConfigurationError(
                 f"the seeds are {a.seed}, {b.seed} and {self.seed}, expected three that differ, and rows "
                 "that are in one dictionary alone: coins must not be tossed twice. Give each part of the "
@@ -50,11 +54,8 @@ class Thinned(Dictionary):
         for one in (a, b):
             self._sample.join(one._sample)
 
-    def _point_stores(self) -> Sequence[PointStore]:
-        return (self._sample.points,)
 
-
-class SQUEAK(Thinned):
+class SQUEAK(Mergeable):
     """Choose landmarks by ridge leverage, and forget those that later rows made superfluous.
 
     ::
@@ -138,7 +139,7 @@ class SQUEAK(Thinned):
         self._reweigh((1.0 + eps) * self.regularization, 1.0 + 3.0 * eps)
 
 
-class UniformSample(Thinned):
+class UniformSample(Mergeable):
     """A fixed number of rows, each with the same probability, of all so far.
 
     ::
@@ -174,30 +175,24 @@ class UniformSample(Thinned):
     @property
     def weights(self) -> Vector:
         """``w * rows / atoms`` of each atom."""
-        weights: Vector = self._sample.feature_weights * (self._weighed / max(len(self._sample), 1))
-        return weights
+        return np.asarray(self._sample.columns[0] * (self._weighed / max(len(self._sample), 1)))
 
     def _take(self, points: Any, weights: Vector) -> None:
         uniforms = self._coins.draw(len(points))
         self._weighed += int(np.count_nonzero(weights))
-        below = self._sample.probabilities[0] if len(self._sample) == self.max_atoms else 1.0
+        below = self._sample.columns[2, 0] if len(self._sample) == self.max_atoms else 1.0
         rows = np.flatnonzero(uniforms < below)
         self._sample.append(take(points, rows), weights[rows], uniforms[rows])
         self._limit()
 
     def _limit(self) -> None:
         if len(self._sample) > self.max_atoms:
-            next_smallest = np.partition(self._sample.uniforms, self.max_atoms)[self.max_atoms]
+            next_smallest = np.partition(self._sample.columns[1], self.max_atoms)[self.max_atoms]
             self._sample.thin(np.full(len(self._sample), next_smallest))
 
     def _join(self, a: Any, b: Any) -> None:
         super()._join(a, b)
         self._weighed = a._weighed + b._weighed
-        below = min((one.probabilities[0] for one in (a._sample, b._sample) if len(one)), default=1.0)
+        below = min((one.columns[2, 0] for one in (a._sample, b._sample) if len(one)), default=1.0)
         self._sample.thin(np.full(len(self._sample), below))
         self._limit()
-
-
-def _meet(a: ThinnedSample, b: ThinnedSample) -> bool:
-    """Whether a coin is in both: two rows have the same one with probability 2^-53."""
-    return bool(len(np.intersect1d(a.uniforms, b.uniforms)))

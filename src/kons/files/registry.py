@@ -19,7 +19,7 @@ _CLASSES = {
     "kons.learners.features": ("FeatureLearner",),
     "kons.learners.kors": ("KORS",),
     "kons.learners.functional": ("FunctionalGradient",),
-    "kons.learners.window": ("SlidingWindow",),
+    "kons.learners.budgeted": ("SlidingWindow",),
     "kons.learners.auto.learner": ("AutoKONS",),
     "kons.learners.classifier": ("Classifier",),
     "kons.learners.scaled": ("Scaled",),

@@ -36,7 +36,7 @@ from kons.core.ledger import (
 )
 from kons.core.one_row import PLAIN, REFUSED, TAKEN, OneRow, predict
 from kons.core.quadratic import Quadratic, SquareSum
-from kons.core.replay import NO_MATRIX, Derivatives, follow_all, replay
+from kons.core.replay import NO_MATRIX, Slopes, follow_all, replay
 from kons.core.storage import PointStore, copied
 from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, NumericalError
@@ -491,9 +491,7 @@ class EmbeddedKONS(NewtonLearner):
 
     # ---- blocks
 
-    def _learn_rows(
-        self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
-    ) -> None:
+    def _learn_rows(self, points: Any, rows: Ledger, derivatives: Slopes, limit: int | None) -> None:
         count = len(points)
         with single_threaded_blas(limit is not None):
             start = 0
@@ -523,10 +521,10 @@ class EmbeddedKONS(NewtonLearner):
         if self._replaces:
             self._consider(point, rows[0])
 
-    def _learn_block(self, block: Any, rows: Ledger, derivatives: int | Derivatives) -> int:
+    def _learn_block(self, block: Any, ledgers: Ledger, derivatives: Slopes) -> int:
         """Replay up to the end of the period, or up to a restart; returns how many rows that were."""
         self._arrays_changed()
-        sampler, first = self._sampler, rows[0]
+        rows, sampler, first = ledgers, self._sampler, ledgers[0]
         rows["self_kernel"] = self.kernel.evaluate_diagonal(block)
         Z = self._embedding.coordinates(block)
         rows["norm2"] = np.einsum("ij,ij->i", Z, Z)

@@ -30,20 +30,8 @@ from kons.policies import Budget
 from kons.recipes.algorithms import UNLIMITED
 from kons.recipes.row import Choices, row
 
-__all__ = [
-    "adagrad",
-    "adam",
-    "aogd_ald",
-    "dual_sgd",
-    "fastfood",
-    "fogd",
-    "nogd",
-    "ogd",
-    "ons",
-    "skegd",
-    "sketched_ons",
-    "vaw",
-]
+__all__ = ["adagrad", "adam", "aogd_ald", "dual_sgd", "fastfood", "fogd", "nogd", "ogd", "ons", "skegd"]
+__all__ += ["sketched_ons", "vaw"]
 
 #: The columns and a constant.
 AFFINE = Polynomial(degree=1, offset=1.0)
