@@ -175,7 +175,7 @@ def as_step_size(value: Any) -> StepSize:
     )
 
 
-def for_descent(loss: Any, bound: float) -> StepSize:
+def for_descent(loss: Any, bound: float, name: str = "step_size") -> StepSize:
     """That of gradient descent over features of length 1, ``bound/(L sqrt(t))``: regret O(sqrt(T)).
 
     >>> from kons.losses import Hinge
@@ -184,7 +184,7 @@ def for_descent(loss: Any, bound: float) -> StepSize:
     """
     L = loss.lipschitz(bound)
     if not (math.isfinite(L) and L > 0.0):
-        raise ConfigurationError(f"{loss!r} has the Lipschitz constant {L}: give a step size.")
+        raise ConfigurationError(f"{loss!r} has the Lipschitz constant {L}: give {name}.")
     return InverseSqrt(L / bound, 1.0)
 
 

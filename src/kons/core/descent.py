@@ -132,10 +132,10 @@ def step(t: int, rows: Entries, settings: Settings, seen: int, z: Vector, f: Wei
         squares[0] = max(squares[0], row.norm2)
     if kind != NONE:
         invert(settings, seen + 1, f)
-    part = 1.0 - momentum ** (seen + 1)
+    eta /= 1.0 - momentum ** (seen + 1)
     for i in range(len(u)):
         velocity[i] = momentum * velocity[i] + (1.0 - momentum) * (g * z[i])
-        u[i] -= eta * inverse[i] * (velocity[i] / part)
+        u[i] -= eta * inverse[i] * velocity[i]
     norm2 = product(u, u) if settings.radius < np.inf else 0.0
     if norm2 > settings.radius * settings.radius:
         for i in range(len(u)):

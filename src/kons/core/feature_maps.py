@@ -271,25 +271,28 @@ def transform(V: Matrix) -> None:
 class Span(FeatureMap):
     """Coordinates in the span of atoms: :mod:`kons.core.embedding`. Points that lie outside it become atoms.
 
-    ``tolerance``: the least part of k(x,x) that must.
+    ``tolerance``: the least part of k(x,x) that must. Behind the first row that finds it full, as many
+    ``directions`` are left as a ``rank`` says, those in which the atoms are largest; None: all.
     """
 
-    STATE = fields(embedding=Inner(binds="size"))
+    STATE = fields(embedding=Inner(binds="size"), directions=Array(None, None))
 
-    def __init__(self, kernel: Kernel, max_atoms: int, tolerance: float) -> None:
-        self.embedding, self.max_atoms = Embedding(kernel), max_atoms
+    def __init__(self, kernel: Kernel, max_atoms: int, tolerance: float, rank: int | None = None) -> None:
+        self.embedding, self.max_atoms, self.rank = Embedding(kernel), max_atoms, rank
         self.tolerance = max(tolerance, DEPENDENT)
+        self.directions: Matrix = np.empty((0, 0))
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """The number of atoms."""
-        return len(self.embedding)
+        """The number of directions, or of atoms."""
+        return len(self.directions) or len(self.embedding)
 
     def widen(self, columns: int) -> None:
         """Its owner widens the atoms."""
 
     def features(self, X: Any) -> Matrix:
-        return self.embedding.coordinates(X)
+        Z = self.embedding.coordinates(X)
+        return Z @ self.directions.T if len(self.directions) else Z
 
     def take(self, X: Any, coins: Vector) -> Taken:
         if len(self.embedding) >= self.max_atoms:
@@ -305,10 +308,16 @@ class Span(FeatureMap):
         return Taken(Z)
 
     def _take_when_full(self, X: Any, coins: Vector) -> Taken:
-        return Taken(self.features(X))
+        if self.rank is None or len(self.directions):
+            return Taken(self.features(X))
+        Z, atoms = self.features(X[:1]), self.features(self.embedding.atoms.view)
+        self.directions = np.ascontiguousarray(np.linalg.svd(atoms)[2][: self.rank])
+        return Taken(Z, projection=self.directions)
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        stored.counted(self.size, "atoms", at_most=self.max_atoms)
+        atoms = stored.counted(len(self.embedding), "atoms", at_most=self.max_atoms)
+        if self.directions.shape not in ((0, 0), (min(self.rank or 0, atoms), atoms)):
+            raise stored.error(f"{self.directions.shape} directions of {atoms} atoms, of rank {self.rank}")
 
 
 class Sample(Span):
@@ -346,6 +355,6 @@ MAPS: dict[str, tuple[Callable[..., FeatureMap], tuple[str, ...]]] = {
     "columns": (Columns, ()),
     "fourier": (Fourier, ("dimension", "seed")),
     "fastfood": (Fastfood, ("dimension", "seed")),
-    "span": (Span, ("max_atoms", "tolerance")),
+    "span": (Span, ("max_atoms", "tolerance", "rank")),
     "sample": (Sample, ("max_atoms", "tolerance")),
 }

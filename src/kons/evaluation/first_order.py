@@ -87,7 +87,7 @@ class KernelGradientDescent(ExpansionLearner):
 
 def _step_size(step: Any, loss: Loss, bound: float) -> StepSize:
     if step is None:
-        return for_descent(loss, bound)
+        return for_descent(loss, bound, "step")
     if isinstance(step, numbers.Real):
         return InverseSqrt(1.0 / require_number(step, "step", above=0.0), 1.0)
     return as_step_size(step)

@@ -60,6 +60,8 @@ class FeatureLearner(NewtonLearner):
     max_atoms, tolerance:
         Of the span: points that are not in it, to a part ``tolerance`` of k(x,x), become atoms, up to so
         many.
+    rank:
+        Of ``"span"``: of so many atoms the directions in which they are largest; None: all.
     curvature:
         ``"none"``, ``"scaled"`` (the largest k(x,x) so far), ``"norm"`` (one number of past slopes) or
         ``"diagonal"`` (one for each coordinate); ``"gradient"``, ``"hessian"`` or ``"sketched"`` (gradient,
@@ -113,6 +115,7 @@ class FeatureLearner(NewtonLearner):
         dimension: int = 400,
         max_atoms: int = 100,
         tolerance: float = 1e-4,
+        rank: int | None = None,
         curvature: Literal["none", "scaled", "norm", "diagonal", "gradient", "hessian", "sketched"] = "none",
         regularization: float = 1.0,
         step_size: Any = None,
@@ -135,6 +138,7 @@ class FeatureLearner(NewtonLearner):
         self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
         self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
         self.tolerance = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
+        self.rank = None if rank is None else require_integer(rank, "rank", at_least=1)
         self.power = require_number(power, "power", above=0.0, at_most=1.0)
         self.discount = require_number(discount, "discount", above=0.0, at_most=1.0)
         self.momentum = require_number(momentum, "momentum", at_least=0.0, below=1.0)
@@ -151,9 +155,11 @@ class FeatureLearner(NewtonLearner):
             raise ConfigurationError(
                 f'curvature="{curvature}" in the span of atoms is kons.EmbeddedKONS: use that.'
             )
-        if features == "sample" and curvature == "diagonal":
+        if self.rank is not None and features != "span":
+            raise ConfigurationError(f'rank={rank} is for features="span", not for "{features}".')
+        if (features == "sample" or rank is not None) and curvature == "diagonal":
             raise ConfigurationError(
-                'features="sample" turns coordinates as atoms go, and curvature="diagonal" has a number for '
+                'features="sample" and a rank turn coordinates, and curvature="diagonal" has a number for '
                 'each of them: choose "norm" or "none".'
             )
         self._coins = (Coins(self.seed),)

@@ -252,13 +252,19 @@ def dual_sgd(
 
 @row(FeatureLearner)
 def nogd(
-    kernel: Kernel, loss: Loss, *, bound: float = 1.0, max_atoms: int = 100, step_size: Any = None
+    kernel: Kernel,
+    loss: Loss,
+    *,
+    bound: float = 1.0,
+    max_atoms: int = 100,
+    rank: int | None = None,
+    step_size: Any = None,
 ) -> Choices:
     """Gradient descent in the span of the first points.
 
-    The first ``max_atoms`` points that do not depend on those before make the span (Nystrom's features, of
-    full rank). Before it is full this is kernel gradient descent. ``embedded`` has the same features and a
-    curvature.
+    The first ``max_atoms`` points that do not depend on those before make the span (Nystrom's features), of
+    which ``rank`` directions are kept: a fifth in the authors' program; None is all, and errs less. Before it
+    is full this is kernel gradient descent. ``embedded`` has the same features and a curvature.
 
     :cost: O(B^2)
     :not for: streams that move away from their first rows
