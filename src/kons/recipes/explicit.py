@@ -327,8 +327,8 @@ def skegd(
     As ``nogd``, with atoms that stay a uniform sample of all rows: what was learned is projected on the new
     span when one goes. B^3 for each of some B log(T/B) replacements.
 
-    *Departure.* The paper compresses its sampled columns once more, by a sparse random transform, and keeps
-    the best k directions; here all of their span is kept.
+    *Departure.* The paper sketches the kernel matrix a second time, by a sparse random transform of all
+    rows, and keeps the best k directions of both sketches; here all of the span of the sample is kept.
 
     :cost: O(B^2)
     :not for: streams that do not move, where nogd is simpler
