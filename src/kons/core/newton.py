@@ -30,9 +30,7 @@ class SketchedQuadratic(Part):
     """
 
     STATE = fields(
-        u=Array("features", 1),
-        totals=Array(len(TOTALS), at_least=0.0, written="always"),
-        sketch=Inner(),
+        u=Array("features", 1), totals=Array(len(TOTALS), at_least=0.0, written="always"), sketch=Inner()
     )
 
     def __init__(self, regularization: float, directions: int) -> None:

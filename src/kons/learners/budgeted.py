@@ -129,11 +129,7 @@ class SlidingWindow(BudgetedExpansion):
     channel identification, ICASSP 2006.
     """
 
-    STATE = fields(
-        _targets=Array("size"),
-        _roots=Array("size", at_least=0.0),
-        _L=Lower("size", written=""),
-    )
+    STATE = fields(_targets=Array("size"), _roots=Array("size", at_least=0.0), _L=Lower("size", written=""))
 
     def __init__(
         self, kernel: Kernel, *, window: int = 200, bound: float = 1.0, regularization: float = 1.0
