@@ -17,7 +17,7 @@ from kons.errors import ConfigurationError
 
 __all__ = ["app", "dispatch"]
 
-app = App(
+app: App = App(
     name="kons",
     help=(
         "Second-order online learning with kernels.\n\n"

@@ -75,6 +75,9 @@ class FeatureMap(Part):
 class Columns(FeatureMap):
     """The columns themselves, behind the square root of a kernel's offset if it has one."""
 
+    constant: NDArray[np.float64]
+    size: int
+
     def __init__(self, kernel: Kernel) -> None:
         if not (isinstance(kernel, Linear) or (isinstance(kernel, Polynomial) and kernel.degree == 1)):
             raise ConfigurationError(
@@ -113,6 +116,9 @@ class Fourier(FeatureMap):
     """
 
     STATE = fields(frequencies=Array("halves", "width"))
+    kernel: Gaussian | Laplace | Matern | RationalQuadratic
+    size: int
+    seed: int
 
     def __init__(self, kernel: Kernel, dimension: int, seed: int = 0) -> None:
         if not isinstance(kernel, (Gaussian, Laplace, Matern, RationalQuadratic)):
@@ -195,6 +201,9 @@ class Fastfood(Fourier):
         normals=Array("blocks", "n"),
         scales=Array("blocks", "n"),
     )
+    signs: Matrix
+    normals: Matrix
+    scales: Matrix
 
     def __init__(self, kernel: Kernel, dimension: int, seed: int = 0) -> None:
         super().__init__(kernel, dimension, seed)
@@ -218,7 +227,7 @@ class Fastfood(Fourier):
     @property
     def _blocks(self) -> int:
         """Of frequencies."""
-        return -(-(self.size // 2) // self.signs.shape[1])
+        return int(-(-(self.size // 2) // self.signs.shape[1]))
 
     def _draw(self) -> None:
         """W of n columns more, all blocks of it."""
@@ -275,12 +284,22 @@ class Span(FeatureMap):
     ``directions`` are left as a ``rank`` says, those in which the atoms are largest; None: all.
     """
 
+<<<<<<< HEAD
     STATE = fields(embedding=Inner(binds="size"), directions=Array(None, None))
 
     def __init__(self, kernel: Kernel, max_atoms: int, tolerance: float, rank: int | None = None) -> None:
         self.embedding, self.max_atoms, self.rank = Embedding(kernel), max_atoms, rank
         self.tolerance = max(tolerance, DEPENDENT)
         self.directions: Matrix = np.empty((0, 0))
+=======
+    STATE = fields(embedding=Inner(binds="size"))
+    embedding: Embedding
+    max_atoms: int
+
+    def __init__(self, kernel: Kernel, max_atoms: int, tolerance: float) -> None:
+        self.embedding, self.max_atoms = Embedding(kernel), max_atoms
+        self.tolerance: float = max(tolerance, DEPENDENT)
+>>>>>>> main
 
     @property
     def size(self) -> int:  # type: ignore[override]

@@ -53,10 +53,12 @@ class FrequentDirections(Part):
     """
 
     STATE = fields(_rows=Points("size"), _factor=Inner(), removed=Number(at_least=0.0))
+    directions: int
+    regularization: float | None
 
     def __init__(self, directions: int, regularization: float | None = None) -> None:
         self.directions, self.regularization = directions, regularization
-        self.removed = 0.0
+        self.removed: float = 0.0
         """What was taken off any one direction, at most: the sum of ``s_{l+1}^2`` over all shrinkings."""
         self._rows = VectorStore()
         self._factor = self._new_factor()

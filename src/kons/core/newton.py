@@ -36,7 +36,7 @@ class SketchedQuadratic(Part):
     def __init__(self, regularization: float, directions: int) -> None:
         self.u: Matrix = np.zeros((0, 1))
         self.totals: Vector = np.zeros(len(TOTALS))
-        self.sketch = FrequentDirections(directions, regularization)
+        self.sketch: FrequentDirections = FrequentDirections(directions, regularization)
 
     def __len__(self) -> int:
         return len(self.u)

@@ -18,7 +18,7 @@ import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.core.cholesky import factored, inverted
-from kons.core.storage import GrowingArray, point_store, take
+from kons.core.storage import GrowingArray, PointStore, point_store, take
 from kons.kernels import Kernel
 from kons.state import Growing, Part, Points, Sizes, fields
 from kons.stored import Stored
@@ -41,7 +41,7 @@ class ThinnedSample(Part):
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.points = point_store(kernel.accepts)
+        self.points: PointStore = point_store(kernel.accepts)
         self._columns = GrowingArray(3)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Dictionaries of rows that a coin chose: SQUEAK and a uniform sample, which drop some again; row sampling."""
+"""Dictionaries of rows that a coin chose: SQUEAK and a uniform sample, which drop some again, row sampling."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Thinned(Dictionary):
 
     def __init__(self, kernel: Kernel, seed: int) -> None:
         super().__init__(kernel)
-        self.seed = require_integer(seed, "seed", at_least=0)
+        self.seed: int = require_integer(seed, "seed", at_least=0)
         self._sample, self._coins = ThinnedSample(kernel), Coins(self.seed)
 
     @property
@@ -117,9 +117,9 @@ class SQUEAK(Mergeable):
         seed: int = 0,
     ) -> None:
         super().__init__(kernel, seed)
-        self.regularization = require_scale(regularization, "regularization")
-        self.policy = require_leverage(policy)
-        self.period = require_integer(period, "period", at_least=1)
+        self.regularization: float = require_scale(regularization, "regularization")
+        self.policy: Leverage = require_leverage(policy)
+        self.period: int = require_integer(period, "period", at_least=1)
 
     def _take(self, points: Any, weights: Vector) -> None:
         uniforms, start = self._coins.draw(len(points)), 0
@@ -174,7 +174,7 @@ class UniformSample(Mergeable):
 
     def __init__(self, kernel: Kernel, *, max_atoms: int = 100, seed: int = 0) -> None:
         super().__init__(kernel, seed)
-        self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
+        self.max_atoms: int = require_integer(max_atoms, "max_atoms", at_least=1)
         self._weighed = 0
         """Rows with a weight so far."""
 

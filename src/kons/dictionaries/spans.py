@@ -111,6 +111,7 @@ class FrequentDirections(Dictionary):
         _kept=None, _map=Inner(), _sketch=Inner(sizes=lambda part, _: {"width": part._map.size or None})
     )
     _map: FeatureMap
+    max_atoms: int
 
     def __init__(self, max_atoms: int = 50) -> None:
         super().__init__(Linear())
@@ -208,6 +209,6 @@ class KernelPCA(FrequentDirections):
 
     def __init__(self, kernel: Kernel, *, max_atoms: int = 20, dimension: int = 500, seed: int = 0) -> None:
         Dictionary.__init__(self, kernel)
-        self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
-        self.seed = require_integer(seed, "seed", at_least=0)
+        self.dimension: int = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
+        self.seed: int = require_integer(seed, "seed", at_least=0)
         self._begin(max_atoms, Fourier(kernel, self.dimension, self.seed))

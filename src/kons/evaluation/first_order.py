@@ -68,7 +68,7 @@ class KernelGradientDescent(ExpansionLearner):
         size = _step_size(step, loss, require_scale(bound, "bound")) if isinstance(loss, Loss) else None
         super().__init__(kernel, loss, bound=bound, regularization=1.0, step_size=size)
         self.step = step
-        self.second_order = None  # it has no A to speak of
+        self.second_order: str | None = None  # it has no A to speak of
         self._make_functions(1)
 
     def _learn_rows(self, points: Any, rows: Ledger, derivatives: Slopes, limit: int | None) -> None:

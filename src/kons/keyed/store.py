@@ -98,7 +98,7 @@ class Folder:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path) / LOG
+        self.path: Path = Path(path) / LOG
         self._places: dict[Key, tuple[int, int]] = {}
         self._needed = 0
         try:

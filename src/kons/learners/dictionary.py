@@ -26,7 +26,7 @@ class Dictionary(StreamConsumer):
     """
 
     supervised = False
-    questions = ("transform",)
+    questions: tuple[str, ...] = ("transform",)
 
     def update(self, X: Any, feature_weight: Any = 1.0) -> None:
         """Take the rows of X in, in order; all of them or, after an error, none.

@@ -160,8 +160,9 @@ class EmbeddedKONS(NewtonLearner):
         _candidate=_Candidate(),
     )
     _extra_columns: tuple[str, ...] = ("novelty",)
-    shares_dictionary = True
-    questions = ("predict", "predict_one", "novelty")
+    shares_dictionary: bool = True
+    questions: tuple[str, ...] = ("predict", "predict_one", "novelty")
+    multi_output: bool
 
     def __init__(
         self,
@@ -189,17 +190,17 @@ class EmbeddedKONS(NewtonLearner):
             second_order=second_order,
             updates=updates,
         )
-        self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
-        self.on_growth = require_word(on_growth, "on_growth", ("carry", "restart"))
-        self.forward = self._require_forward(forward)
+        self.max_atoms: int = require_integer(max_atoms, "max_atoms", at_least=1)
+        self.on_growth: str = require_word(on_growth, "on_growth", ("carry", "restart"))
+        self.forward: bool = self._require_forward(forward)
         if updates == "margins" and not isinstance(policy, Dependence):
             raise ConfigurationError(f'updates="margins" needs policy=Dependence(...), not {policy!r}.')
         if self._rules.curvature == CAPPED:
             raise ConfigurationError('second_order="capped" is of a whole expansion: use KONS.')
         # Who becomes an atom then depends on targets: several cannot share a dictionary.
         self.multi_output = self.shares_dictionary = self._rules.updates == ALL
-        self.forgetting = require_number(forgetting, "forgetting", above=0.0, at_most=1.0)
-        self.seed = require_integer(seed, "seed", at_least=0)
+        self.forgetting: float = require_number(forgetting, "forgetting", above=0.0, at_most=1.0)
+        self.seed: int = require_integer(seed, "seed", at_least=0)
         self.policy = policy
         self._coins = (Coins(self.seed),)
         self._embedding = Embedding(kernel)

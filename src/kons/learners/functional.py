@@ -88,7 +88,7 @@ class FunctionalGradient(BudgetedExpansion):
         seed: int = 0,
     ) -> None:
         super().__init__(kernel, loss, bound=bound, step_size=step_size, second_order="none", updates=updates)
-        self.decay = require_number(decay, "decay", at_least=0.0)
+        self.decay: float = require_number(decay, "decay", at_least=0.0)
         if self.step_size(1) * self.decay >= 1.0:
             raise ConfigurationError(
                 f"decay is {decay:g} and the first step size {self.step_size(1):g}: their product must stay "
@@ -97,8 +97,8 @@ class FunctionalGradient(BudgetedExpansion):
         if not (budget is None or isinstance(budget, Budget)):
             raise ConfigurationError(f"budget is {budget!r}, expected a kons.policies.Budget, or None.")
         self.budget = budget
-        self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
-        self.seed = require_integer(seed, "seed", at_least=0)
+        self.dimension: int = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
+        self.seed: int = require_integer(seed, "seed", at_least=0)
         of_features = budget is not None and budget.when_full == "features"
         self._gone = GonePoints(kernel, self.dimension, self.seed) if of_features else None
         self._rules = self._rules._replace(decay=self.decay)

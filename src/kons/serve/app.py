@@ -39,9 +39,12 @@ TOGETHER = 256
 class Service:
     """The ASGI application of one writer: :attr:`app`."""
 
+    writer: Writer
+    most_bytes: int
+
     def __init__(self, writer: Writer, *, most_bytes: int, guard: dict[str, Any]) -> None:
         self.writer, self.most_bytes = writer, most_bytes
-        self.metrics = Metrics(writer)
+        self.metrics: Metrics = Metrics(writer)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._noticed = asyncio.Event()
         self.listeners = 0
@@ -64,7 +67,7 @@ class Service:
         }
         routes += [Route(path, others[path], methods=[OTHERS[path][0].upper()]) for path in OTHERS]
         problems: dict[Any, Any] = {Problem: _problem, HTTPException: _http_problem}
-        self.app = Guard(Starlette(routes=routes, exception_handlers=problems), **guard)
+        self.app: Guard = Guard(Starlette(routes=routes, exception_handlers=problems), **guard)
 
     # ---- the writer
 

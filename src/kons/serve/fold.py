@@ -20,7 +20,7 @@ import numpy as np
 from kons.errors import FileError, KonsError
 from kons.files import tree_to_bytes
 from kons.learners.events import MOST_EVENTS, Event
-from kons.learners.protocol import as_learner
+from kons.learners.protocol import Learner, as_learner
 from kons.recipes import for_task
 from kons.serve.identifiers import Answered, Identifiers, digest_of
 from kons.serve.log import Record
@@ -72,23 +72,23 @@ class Fold:
 
     def __init__(self, settings: Settings, learner: Any = None) -> None:
         self.settings = settings
-        self.ids = Identifiers(settings.remember, 86_400.0 * settings.days)
-        self.number = 0
+        self.ids: Identifiers = Identifiers(settings.remember, 86_400.0 * settings.days)
+        self.number: int = 0
         """Records applied."""
-        self.time = 0.0
+        self.time: float = 0.0
         """Of the last one."""
-        self.counts = {"predicted": 0, "labelled": 0, "learned": 0, "forgotten": 0}
+        self.counts: dict[str, int] = {"predicted": 0, "labelled": 0, "learned": 0, "forgotten": 0}
         self.events: deque[tuple[int, dict[str, Any]]] = deque(maxlen=MOST_EVENTS)
         """What was noticed, each with its number."""
-        self.noticed = 0
+        self.noticed: int = 0
         #: Rows asked before the first label says whether it is a number; None: that is known.
         self._undecided: dict[Any, Any] | None = {} if learner is None and settings.task == "auto" else None
         self._take(settings.make(settings.task) if learner is None else learner)
         self.learner.queue.most = settings.pending
-        self.monitor = Monitor(self._task, settings.pending)
+        self.monitor: Monitor = Monitor(self._task, settings.pending)
 
     def _take(self, learner: Any) -> None:
-        self.learner = as_learner(learner)
+        self.learner: Learner = as_learner(learner)
         self.learner.on_event = self._notice
 
     @property

@@ -42,8 +42,15 @@ __all__ = ["keyed", "learners_in"]
 KEY, BUCKET, ORDER = "__kons_key", "__kons_bucket", "__kons_order"
 ADDED = Answer._fields
 BUCKETS = 64
-WHOLE = (ByteType, ShortType, IntegerType, LongType)
-FEATURES = (NumericType, StringType, BooleanType, DateType, TimestampType, TimestampNTZType)
+WHOLE: tuple[type[DataType], ...] = (ByteType, ShortType, IntegerType, LongType)
+FEATURES: tuple[type[DataType], ...] = (
+    NumericType,
+    StringType,
+    BooleanType,
+    DateType,
+    TimestampType,
+    TimestampNTZType,
+)
 
 
 def keyed(

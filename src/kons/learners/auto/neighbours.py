@@ -73,7 +73,9 @@ class Neighbours(Part):
     """
 
     kernel: Kernel = Linear()
-    online, offset, forgetting = False, 0.0, 1.0
+    online: bool = False
+    offset: float = 0.0
+    forgetting: float = 1.0
     #: Rows that wait are found again from the chunk: see :meth:`begin_again`.
     STATE = fields(
         points=Array("rows", "columns", dtype=FLOAT32),
@@ -83,20 +85,22 @@ class Neighbours(Part):
         regularization=Number(at_least=1e-100),
         pending=Count(at_most=LONGEST),
     )
+    regularization: float
+    scattered: int
 
     def __init__(
         self, columns: int, outputs: int, most: int, regularization: float = 0.01, scattered: int = 1
     ) -> None:
         self.regularization, self.scattered = regularization, scattered
         #: Rows that are kept at most, when the latest join them.
-        self.most = max(min(most, 32 * most // max(columns, 1)), 2 * NEAREST)
+        self.most: int = max(min(most, 32 * most // max(columns, 1)), 2 * NEAREST)
         #: Coordinates of the rows that are kept, in leaves, and of those that came since, the latest last.
         self.points: NDArray[np.float32] = np.empty((0, columns), FLOAT32)
         self.latest: NDArray[np.float32] = np.empty((0, columns), FLOAT32)
         #: Their targets times their weights, and the weights: (rows, outputs + 1).
         self.values: Matrix = np.empty((0, outputs + 1))
         self.latest_values: Matrix = np.empty((0, outputs + 1))
-        self.pending = 0
+        self.pending: int = 0
         self._Z, self._Y = np.zeros((LONGEST, columns + 1)), np.zeros((LONGEST, outputs))
         #: Of the rows just predicted: see :func:`predict_around`.
         self.last_scatters: Matrix = np.zeros((0, scattered + 1))
