@@ -170,29 +170,11 @@ class Descent(Part):
     )
     #: As many as come.
     rows_left = 1 << 30
-    kind: int
-    outputs: int
-    rows: int
 
-<<<<<<< HEAD
     def __init__(self, settings: Settings, outputs: int = 1) -> None:
-        self.settings, self.outputs, self.rows = settings, outputs, 0
-=======
-    def __init__(
-        self,
-        kind: str,
-        *,
-        regularization: float,
-        power: float = 0.5,
-        discount: float = 1.0,
-        momentum: float = 0.0,
-        radius: float | None = None,
-        outputs: int = 1,
-    ) -> None:
-        most = np.inf if radius is None else radius
-        self.settings: Settings = Settings(DESCENTS[kind], regularization, power, discount, momentum, most)
-        self.kind, self.outputs, self.rows = DESCENTS[kind], outputs, 0
->>>>>>> main
+        self.settings: Settings = settings
+        self.outputs: int = outputs
+        self.rows: int = 0
         self.U: Matrix = np.zeros((outputs, 0))
         self.squares: Matrix = np.zeros((outputs, int(settings.kind != DIAGONAL)))
         self.velocity, self._inverse = self.U, self.U

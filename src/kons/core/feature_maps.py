@@ -284,22 +284,16 @@ class Span(FeatureMap):
     ``directions`` are left as a ``rank`` says, those in which the atoms are largest; None: all.
     """
 
-<<<<<<< HEAD
     STATE = fields(embedding=Inner(binds="size"), directions=Array(None, None))
+
+    embedding: Embedding
+    max_atoms: int
+    rank: int | None
 
     def __init__(self, kernel: Kernel, max_atoms: int, tolerance: float, rank: int | None = None) -> None:
         self.embedding, self.max_atoms, self.rank = Embedding(kernel), max_atoms, rank
-        self.tolerance = max(tolerance, DEPENDENT)
-        self.directions: Matrix = np.empty((0, 0))
-=======
-    STATE = fields(embedding=Inner(binds="size"))
-    embedding: Embedding
-    max_atoms: int
-
-    def __init__(self, kernel: Kernel, max_atoms: int, tolerance: float) -> None:
-        self.embedding, self.max_atoms = Embedding(kernel), max_atoms
         self.tolerance: float = max(tolerance, DEPENDENT)
->>>>>>> main
+        self.directions: Matrix = np.empty((0, 0))
 
     @property
     def size(self) -> int:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""Dictionaries of rows that a coin chose: SQUEAK and a uniform sample, which drop some again, row sampling."""
+"""Dictionaries of rows that a coin chose: SQUEAK and a uniform sample, which drop rows, and row sampling."""
 
 from __future__ import annotations
 
@@ -253,8 +253,8 @@ class RowSampling(Thinned):
         seed: int = 0,
     ) -> None:
         super().__init__(Linear(), seed)
-        self.distortion = require_number(distortion, "distortion", at_least=1e-6, below=1.0)
-        self.additive = require_scale(additive, "additive")
+        self.distortion: float = require_number(distortion, "distortion", at_least=1e-6, below=1.0)
+        self.additive: float = require_scale(additive, "additive")
         if oversampling != "theory":
             oversampling = require_number(oversampling, "oversampling", above=0.0)
         self.oversampling = oversampling

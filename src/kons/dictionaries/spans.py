@@ -50,10 +50,11 @@ class LinearDependence(Dictionary):
     """
 
     STATE = fields(_kept=None, _embedding=Inner())
+    max_atoms: int | None
 
     def __init__(self, kernel: Kernel, *, tolerance: float = 1e-4, max_atoms: int | None = None) -> None:
         super().__init__(kernel)
-        self.tolerance = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
+        self.tolerance: float = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
         self.max_atoms = None if max_atoms is None else require_integer(max_atoms, "max_atoms", at_least=1)
         self._embedding = Embedding(kernel)
 

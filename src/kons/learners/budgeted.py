@@ -136,7 +136,7 @@ class SlidingWindow(BudgetedExpansion):
     ) -> None:
         given = {"bound": bound, "regularization": regularization}
         super().__init__(kernel, Squared(), second_order="hessian", **given)
-        self.window = require_integer(window, "window", at_least=1, at_most=MOST_POINTS)
+        self.window: int = require_integer(window, "window", at_least=1, at_most=MOST_POINTS)
         self._rules = self._rules._replace(budget=self.window)
         self._shares_matrix = False
         self._targets: Vector = np.empty(0)

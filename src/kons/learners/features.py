@@ -134,24 +134,11 @@ class FeatureLearner(NewtonLearner):
         given = {"bound": bound, "regularization": regularization, "step_size": step_size}
         order = "none" if first_order else "hessian" if curvature == "hessian" else "gradient"
         super().__init__(kernel, loss, **given, second_order=order)
-<<<<<<< HEAD
-        self.second_order = None if first_order else self.second_order  # it has no A to speak of
-        self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
-        self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
-        self.tolerance = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
-        self.rank = None if rank is None else require_integer(rank, "rank", at_least=1)
-        self.power = require_number(power, "power", above=0.0, at_most=1.0)
-        self.discount = require_number(discount, "discount", above=0.0, at_most=1.0)
-        self.momentum = require_number(momentum, "momentum", at_least=0.0, below=1.0)
-        self.radius = None if radius is None else require_number(radius, "radius", above=0.0)
-        self.directions = require_integer(directions, "directions", at_least=1)
-        self.forward = self._require_forward(forward)
-        self.seed = require_integer(seed, "seed", at_least=0)
-=======
         self.second_order: str | None = None if first_order else self.second_order  # it has no A to speak of
         self.dimension: int = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
         self.max_atoms: int = require_integer(max_atoms, "max_atoms", at_least=1)
         self.tolerance: float = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
+        self.rank: int | None = None if rank is None else require_integer(rank, "rank", at_least=1)
         self.power: float = require_number(power, "power", above=0.0, at_most=1.0)
         self.discount: float = require_number(discount, "discount", above=0.0, at_most=1.0)
         self.momentum: float = require_number(momentum, "momentum", at_least=0.0, below=1.0)
@@ -159,7 +146,6 @@ class FeatureLearner(NewtonLearner):
         self.directions: int = require_integer(directions, "directions", at_least=1)
         self.forward: bool = self._require_forward(forward)
         self.seed: int = require_integer(seed, "seed", at_least=0)
->>>>>>> main
         if self.radius is not None and (not first_order or curvature == "diagonal"):
             raise ConfigurationError(
                 f'radius={self.radius:g} is for curvature="none", "scaled" and "norm", whose norm is that of '

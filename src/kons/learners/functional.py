@@ -158,7 +158,7 @@ class GonePoints(Part):
     STATE = fields(features=Inner(), w=Array(None), Z=Array("size", None))
 
     def __init__(self, kernel: Kernel, dimension: int, seed: int) -> None:
-        self.features = Fourier(kernel, dimension, seed)
+        self.features: Fourier = Fourier(kernel, dimension, seed)
         self.w: Vector = np.zeros(dimension)
         self.Z: Matrix = np.empty((0, dimension))
 

@@ -95,21 +95,10 @@ class NewtonLearner(StreamConsumer):
                 "bring your own as kons.losses.CustomLoss(value, slope)."
             )
         self.loss: Loss = loss
-<<<<<<< HEAD
-        self.task = "regression" if isinstance(loss, Squared) else "classification"
-        self.bound = require_scale(bound, "bound")
-        self.regularization = require_scale(regularization, "regularization")
-        self.step_size: StepSize = self._usual_step() if step_size is None else as_step_size(step_size)
-=======
         self.task: str = "regression" if isinstance(loss, Squared) else "classification"
         self.bound: float = require_scale(bound, "bound")
         self.regularization: float = require_scale(regularization, "regularization")
-        self.step_size: StepSize = (
-            for_loss(loss, self.bound) if step_size is None else as_step_size(step_size)
-        )
-        if step_size is None:
-            _tell_of_flat_loss(loss, self.bound)
->>>>>>> main
+        self.step_size: StepSize = self._usual_step() if step_size is None else as_step_size(step_size)
         curvature = _curvature(second_order, loss)
         self.second_order: str | None = second_order
         self.updates = updates
