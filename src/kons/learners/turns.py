@@ -22,6 +22,11 @@ class Turn(RLock):  # type: ignore[misc]
     asked: Any = None
     """The row that was asked about last, its answer, and after how many rows."""
 
+    def let_go(self) -> None:
+        """Behind an error, which may have come while this thread still waited for its turn."""
+        if self._is_owned():
+            self.release()
+
     def __reduce__(self) -> Any:
         return Turn, ()
 
