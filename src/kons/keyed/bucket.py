@@ -40,6 +40,8 @@ class Plan:
     buckets: int
     idle: float | None = None
     largest: int = LARGEST
+    whole: bool = False
+    """Whether labels are whole numbers."""
 
     def circumstances(self) -> dict[str, Any]:
         """What must be the same for as long as the state lives."""
