@@ -34,6 +34,8 @@ SCHEMA = "t long, sensor long, a double, b double, y double"
 GIVEN = {"key": "sensor", "target": "y", "order": "t"}
 #: Keys and rows of each in a micro-batch.
 BATCHES = ((1, 1000), (100, 10), (10_000, 1))
+#: Micro-batches, of which the last half count: before, the JVM compiles itself.
+PLAYED, LARGE = 8, 3
 SHARE = 0.8
 
 
@@ -68,7 +70,7 @@ def in_one_process(frame: pd.DataFrame) -> None:
 
 def speed_up(spark: Any, quick: bool) -> Report:
     """Wall time by one and by two, of Spark and of plain processes, interleaved."""
-    keys, each = (60, 50) if quick else (400, 50)
+    keys, each = (60, 50) if quick else (200, 50)
     frame = rows_of(keys, each)
     halves = [frame[frame["sensor"] % 2 == i] for i in range(2)]
     spark.conf.set("spark.sql.adaptive.enabled", "false")  # it would make one part of two
@@ -92,7 +94,7 @@ def speed_up(spark: Any, quick: bool) -> Report:
         played["Spark, 2"]()  # its workers start, and compile nothing later
         pool.map(in_one_process, [part[:100] for part in halves], chunksize=1)
         walls: dict[str, list[float]] = {name: [] for name in played}
-        for _ in range(2 if quick else 5):
+        for _ in range(2 if quick else 3):
             for name, play in played.items():
                 began = time.perf_counter()
                 play()
@@ -143,19 +145,19 @@ def watched(accumulator: Any, follow: Callable[..., Any]) -> Callable[..., Itera
 
 
 def micro_batches(spark: Any, quick: bool) -> Report:
-    """Three micro-batches for each number of keys; the last two count, which load what the first made."""
+    """Some micro-batches for each number of keys, each of which loads what the one before it made."""
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     table, shares = [], []
     for keys, each in BATCHES:
         if quick and keys > 100:
             keys //= 20
-        frames = [rows_of(keys, each, i * keys * each) for i in range(3)]
+        frames = [rows_of(keys, each, i * keys * each) for i in range(PLAYED if keys < 1000 else LARGE)]
         table.append([keys, each, *by_stream(spark, keys, frames, shares), one_process_ms(keys, frames)])
     for row in table:
         row.append(row[-1] / (1e3 / row[2]) / 2)
     return Report(
         question="What does a row cost in a stream, by keys in a micro-batch, beside one process?",
-        data="two executors of a core; two columns; the second and third micro-batch",
+        data="two executors of a core; two columns; the last half of the micro-batches",
         columns=(
             *(
                 "keys",
@@ -205,23 +207,27 @@ def by_stream(spark: Any, keys: int, frames: list[pd.DataFrame], shares: list[st
             told = query.recentProgress
     finally:
         streams._stream = kept
-    count = 2 * len(frames[0])
-    wall = sum(batch["durationMs"]["triggerExecution"] for batch in told[1:3]) / 1e3
-    ours, python, executors, driver = (b - a for a, b in zip(marks[0][1:], marks[-1][1:], strict=True))
-    store = sum(operator["commitTimeMs"] for batch in told[1:3] for operator in batch["stateOperators"]) / 1e3
+    half = len(frames) // 2
+    count = half * len(frames[0])
+    counted = told[len(frames) - half : len(frames)]
+    wall = sum(batch["durationMs"]["triggerExecution"] for batch in counted) / 1e3
+    ours, python, executors, driver = (
+        b - a for a, b in zip(marks[-1 - half][1:], marks[-1][1:], strict=True)
+    )
+    store = sum(operator["commitTimeMs"] for batch in counted for operator in batch["stateOperators"]) / 1e3
     total = python + executors + driver
     parts = {
         "ours": ours,
         "Arrow, pandas, pipes": python - ours,
-        "state store (wall of its commits)": store,
         "JVM, executors": executors,
         "JVM, driver": driver,
     }
     shares.append(
         f"{keys:,} keys: CPU {total:.1f} s, of which "
         + ", ".join(f"{name} {100 * part / total:.0f} %" for name, part in parts.items())
+        + f"; of {2 * wall:.1f} s of tasks' wall the state store's commits took {store:.1f}"
     )
-    return count / wall, 1e3 * wall / 2 / keys, 1e3 * total / count
+    return count / wall, 1e3 * wall / half / keys, 1e3 * total / count
 
 
 def one_process_ms(keys: int, frames: list[pd.DataFrame]) -> float:
@@ -238,7 +244,8 @@ def one_process_ms(keys: int, frames: list[pd.DataFrame]) -> float:
             learners.learn_one(row, y)
         learners.park()
         spent.append(time.process_time() - began)
-    return 1e3 * sum(spent[1:]) / (2 * len(frames[0]))
+    half = len(frames) // 2
+    return 1e3 * sum(spent[-half:]) / (half * len(frames[0]))
 
 
 def main() -> None:

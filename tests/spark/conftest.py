@@ -17,7 +17,7 @@ collect_ignore = ["query.py"]  # a driver, not a module with doctests
 if REASON:
     collect_ignore += ["test_spark.py"]
 if REASON or not os.environ.get("KONS_SPARK"):  # `make test` has a minute for it
-    collect_ignore += ["test_faults.py", "test_run.py"]
+    collect_ignore += ["test_faults.py", "test_long.py", "test_run.py"]
 #: A variable of the environment of all processes of a cluster.
 MARK = "KONS_TEST_CLUSTER"
 SETTINGS = {
@@ -36,6 +36,9 @@ SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Old versions of the state: by default 100 are kept, and looked for once a minute.
+    "spark.sql.streaming.minBatchesToRetain": "5",
+    "spark.sql.streaming.stateStore.maintenanceInterval": "2s",
 }
 
 
