@@ -193,6 +193,11 @@ class TextReader(Reader):
             return None
         return max(1, round(self.bytes_total / (self._row_bytes * self._packing)))
 
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line holds the columns' names."""
+        return self._first_line > 1
+
     def fingerprint(self) -> dict[str, Any] | None:
         return self._source.fingerprint()
 
