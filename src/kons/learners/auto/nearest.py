@@ -167,9 +167,10 @@ def _select(keys: Singles, order: Integers, low: int, high: int, middle: int) ->
 def find_nearest(
     u: Vector, kept: Kept, excluded: int, bounds: Singles, room: Singles, near: Singles, places: Integers
 ) -> None:
-    """Fill in the smallest distances, the largest first, and whose they are: places in leaves, the latest behind.
+    """Fill in the smallest distances, the largest first, and whose they are.
 
-    There are as many as fit in but for the :data:`BEHIND` last ones, which are smaller than all.
+    Places are those in leaves, the latest behind. There are as many as fit in but for the :data:`BEHIND` last
+    ones, which are smaller than all.
     ``excluded`` is a place that does not count, or -1; ``bounds`` is room for those of leaves, ``room`` for
     64 distances, or as many as there are latest rows. O(n d) at worst.
     """
