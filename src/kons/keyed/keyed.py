@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import math
 import struct
@@ -182,8 +183,11 @@ class Keyed(Learner):
 
     def worst(self, most: int = 10) -> list[KeySummary]:
         """The keys with the largest mean losses first; of equal ones the earlier."""
-        found = [self.summary(key) for key, told in self._told.items() if told[0]]
-        return sorted(found, key=lambda one: -one.loss)[:most]
+        told = self._told.items()
+        largest = heapq.nlargest(
+            most, ((its[1] / its[0], -at, key) for at, (key, its) in enumerate(told) if its[0])
+        )
+        return [self.summary(key) for _, _, key in largest]
 
     def idle(self, rows: int) -> list[Key]:
         """Keys without any of the last ``rows`` rows of the stream."""
@@ -247,6 +251,11 @@ class Keyed(Learner):
         """What the learner of its key kept of a row that waits, and the answer."""
         kept: tuple[Any, Any] = self._wake(self._waiting.keys[id], to_learn=False).queue.find(id)
         return kept
+
+    def asked(self, x: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The learner of a row's key, to be asked and not to learn, and the row without the key."""
+        key, row = self._split(x)
+        return self._looked(key), row
 
     def _make_way(self) -> None:
         """The row that waits longest does no longer, so that another can."""
@@ -384,11 +393,9 @@ class Keyed(Learner):
         if isinstance(self._store, Folder):
             self._store.close()
 
-    def moved(self, folder: str | PathLike[str], *, live: int | None = None) -> Keyed:
-        """The same in a new folder; this one is not to be used any longer."""
-        new = Keyed(self.learner, self.key, folder=folder, live=live or self.live, largest=self.largest)
-        if new._told:
-            raise ConfigurationError(f"folder {folder} holds {len(new):,} keys: choose another folder.")
+    def moved(self, new: Keyed) -> Keyed:
+        """All of it in a new one, which has met no key; this one is not to be used any longer."""
+        new.resume_bytes(b"")
         for key in self._told:
             new._store.put(key, self._record_of(key))
             new._note_parked(key)

@@ -80,7 +80,9 @@ class Pages:
         try:
             record = b"".join(os.pread(self._number, PAGE, page * PAGE) for page in pages)[:length]
         except OSError as error:
-            raise FileError(f"the record of key {key!r} cannot be read ({error.strerror or error}).") from error
+            raise FileError(
+                f"the record of key {key!r} cannot be read ({error.strerror or error})."
+            ) from error
         if len(record) < length or zlib.crc32(record) != checksum:
             raise FileError(f"the record of key {key!r} is damaged: use an earlier copy.")
         return record

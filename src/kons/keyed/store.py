@@ -11,6 +11,7 @@ was told with it.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import struct
@@ -76,7 +77,7 @@ class Memory:
         self._bytes += len(record) - len(self._records.get(key, b""))
         self._records[key] = record
         if self._bytes > MOST_IN_MEMORY:
-            pages = Pages(tempfile.TemporaryFile())
+            pages = Pages(tempfile.TemporaryFile())  # noqa: SIM115 - it closes it
             for name, each in self._records.items():
                 pages.put(name, each)
             self._pages, self._records = pages, {}
@@ -196,6 +197,11 @@ class Folder:
         self._pages.close()
 
 
+def is_committed(folder: Path) -> bool:
+    """Whether there is a folder of records that something was committed to."""
+    return (folder / INDEX).exists()
+
+
 def spooled(records: Iterable[bytes]) -> NDArray[np.uint8]:
     """Bytes one behind the other, as an array; of many, its memory is a file without a name."""
     with tempfile.SpooledTemporaryFile(MOST_IN_MEMORY) as file:
@@ -250,7 +256,7 @@ def _read_index(path: Path) -> tuple[dict[Key, Place], bytes]:
         raise FileError(f"{path} is damaged, or none that kons has written: use an earlier copy.")
     keys = json.loads(bytes(body[:length]))
     lengths, checksums, pages = (
-        np.frombuffer(body[a:b], dtype="<u4").tolist() for a, b in zip(ends[:-1], ends[1:], strict=True)
+        np.frombuffer(body[a:b], dtype="<u4").tolist() for a, b in itertools.pairwise(ends)
     )
     places, at = {}, 0
     for key, size, check in zip(keys, lengths, checksums, strict=True):

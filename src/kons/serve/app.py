@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from kons.serve.description import OTHERS, openapi
@@ -34,6 +35,8 @@ HEARTBEAT = 15.0
 LISTENERS = 100
 #: Lines of a stream that are applied together at most, and items of a list that are read at once.
 TOGETHER = 256
+#: The beginning of the names of files that are only sent.
+PASSING = ".sent."
 JSON_HEADS = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 
 
@@ -125,9 +128,17 @@ class Service:
         return _json(await self.ask(lambda fold: facts_of(fold, folder)))
 
     async def _model_file(self, _: Request) -> Response:
-        data = await self.ask(self.writer.folder.model)
+        folder = self.writer.folder
         heads = {"Content-Disposition": 'attachment; filename="model.kons"'}
-        return Response(data, media_type="application/octet-stream", headers=heads)
+        if folder.settings.key is None:
+            data = await self.ask(folder.model)
+            return Response(data, media_type="application/octet-stream", headers=heads)
+        place = folder.path / f"{PASSING}{secrets.token_hex(6)}.kons"
+        await self.ask(partial(folder.save_model, path=place))
+        # It is gone from the folder at once, and from the disk when it was sent.
+        file = place.open("rb")
+        place.unlink()
+        return StreamingResponse(_parts(file), media_type="application/octet-stream", headers=heads)
 
     async def _snapshot(self, request: Request) -> Response:
         await self._body(request)
@@ -289,6 +300,12 @@ class _Events:
         async for message in self._service.events_after(number):
             await send({"type": "http.response.body", "body": message, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+
+
+async def _parts(file: IO[bytes]) -> AsyncIterator[bytes]:
+    with file:
+        while part := await asyncio.to_thread(file.read, 1 << 20):
+            yield part
 
 
 async def _until_gone(receive: Any) -> None:

@@ -128,12 +128,15 @@ def require_safe(host: str, token: str | None) -> None:
         )
 
 
-def replay(path: Path) -> bytes:
-    """The file of the model that the log of a service comes to: its records learned one by one."""
+def replay(path: Path, out: Path) -> None:
+    """Write the model that the log of a service comes to: its records learned one by one."""
     folder = ServiceFolder.open(path)
     try:
         with using_threads(1):
             fold, _ = folder.fold(from_start=folder.first == 0)
-            return folder.model(fold)
+            try:
+                folder.save_model(fold, out)
+            finally:
+                fold.close()
     finally:
         folder.release()

@@ -129,6 +129,7 @@ class Writer(threading.Thread):
             if self._since:
                 self._snapshot(at_once=True)
             self._log.close()
+            self.fold.close()
         except BaseException as error:
             logger.debug("the writer failed", exc_info=True)
             self.failure = error
@@ -237,6 +238,7 @@ class Writer(threading.Thread):
                 committed.clear()
             self._finish_saving()  # it may be cutting what is read now
             self._log.close()
+            self.fold.close()
             self._open()
             return bug
         if new:
@@ -268,13 +270,18 @@ class Writer(threading.Thread):
             return
         finally:
             self._since = self._bytes = 0
-        data, number = self.fold.to_bytes(), self.fold.number
+        try:
+            save, number = self.folder.capture(self.fold), self.fold.number
+        except KonsError as error:  # no room to park learners: the log has it all
+            logger.warning("no snapshot: %s", error)
+            done(Problem(503, str(error)))
+            return
 
         def write() -> None:
             try:
-                self.folder.write_snapshot(data, number, keep_log=self.keep_log)
+                size = save(self.keep_log)
                 self.counts["snapshots"] += 1
-                done({"records": number, "bytes": len(data)})
+                done({"records": number, "bytes": size})
             except KonsError as error:  # the log has it all
                 logger.warning("no snapshot: %s", error)
                 done(Problem(503, str(error)))
@@ -299,6 +306,7 @@ class Writer(threading.Thread):
 def _warm_up(settings: Settings) -> None:
     """Loops are compiled (half a minute, once for an installation) or read before requests are taken."""
     fold, label = Fold(settings), "label" if settings.task == "classification" else 0.0
+    key = {} if settings.key is None else {settings.key: "a"}
     for number in range(30):  # intervals begin behind 20
-        fold.apply(Record("predict", number, 0.0, {"x": float(number)}))
+        fold.apply(Record("predict", number, 0.0, {**key, "warm": float(number)}))
         fold.apply(Record("label", number, 0.0, None, label))
