@@ -38,7 +38,7 @@ PUT = 0
 HEADER = struct.Struct("<8sIIII")  # an index's: magic, CRC-32 of the rest, length of keys, records, pages
 MAGIC = b"kons kx\n"
 #: Bytes of records beyond which memory is a file that nobody else sees.
-MOST_IN_MEMORY = 1 << 26
+MOST_IN_MEMORY = 1 << 25
 
 
 class Memory:
