@@ -276,9 +276,7 @@ def _loss(row: int, e: float, labelled: bool, numbers: Vector, out: Matrix) -> N
             recent = (numbers[BLOCK_SUM] + numbers[LAG_SUM]) / max(
                 numbers[BLOCK_COUNT] + numbers[LAG_COUNT], 1.0
             )
-            _tell(
-                out, row, HAS_TURNED, -1, recent / max(mean, LEAST_RATE if labelled else 1e-300)
-            )
+            _tell(out, row, HAS_TURNED, -1, recent / max(mean, LEAST_RATE if labelled else 1e-300))
             # What was usual is no more: it is found anew, once the first rows behind are over.
             numbers[CUSUM], numbers[SILENT] = 0.0, row + SILENCE
             for i in range(MEAN_WEIGHT, LAG_SQUARES + 1):

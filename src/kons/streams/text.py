@@ -144,7 +144,8 @@ class TextReader(Reader):
                         table.append(record.cells)
                     if len(table) >= rows:
                         break
-                if len(table) >= rows or length > LARGEST_PIECE:
+                self.early = bool(table) and len(table) < rows and feed.pauses()
+                if len(table) >= rows or length > LARGEST_PIECE or self.early:
                     break
                 self._row_bytes = length / max(1, len(table))
             else:
