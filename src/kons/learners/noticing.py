@@ -190,7 +190,8 @@ class NoticesEvents(KnowsItsErrors):
         if self.labelled:
             loss = math.nan if prediction is None else float(prediction != self.classes[target])
         elif prediction is not None:
-            error = float(prediction) - target
+            # An array of one where y was of shape (n, 1) before: a number is a row of one target, too.
+            error = (prediction if type(prediction) is float else np.asarray(prediction).item()) - target
             loss = min(error * error, 1e300)
         self._hold(x, float(target), math.nan, math.nan, loss)
 
