@@ -80,6 +80,7 @@ MODULES = (
     "kons.learners.units",
     "kons.learners.watch",
     "kons.losses.builtin",
+    "kons.scaling",
     "kons.tables.levels",
 )
 # Lines that tell how far it is, on a terminal.
