@@ -80,6 +80,11 @@ class OneRow:
     functions.
     """
 
+    quadratics: Sequence[Quadratic]
+    columns: int
+    thread: int
+    works: Matrix
+
     def __init__(
         self,
         embedding: Embedding,
@@ -97,7 +102,7 @@ class OneRow:
         self._first, self._period = quadratics[0], quadratics[0].period
         self.ledger: Ledger = np.zeros(len(quadratics), LEDGER)
         #: What it says of the last row: what was predicted, and how new it was.
-        self.said = self.ledger["prediction"], self.ledger["novelty"]
+        self.said: tuple[Vector, Vector] = self.ledger["prediction"], self.ledger["novelty"]
         self.targets: Vector = np.zeros(len(quadratics) + quadratics[0].outputs - 1)
         #: How long points are, where the loops take them: a Gaussian kernel, and a factor of one panel.
         self.columns, self._rate = width, embedding.kernel.squared_exponential_rate
@@ -106,7 +111,7 @@ class OneRow:
         self._rules = rules
         self._constants = code or 0, self._rate or 0.0, math.sqrt(self._first.prior)
         self._tables = np.zeros(len(quadratics), TABLE)
-        self.address = address_of(self._tables)
+        self.address: int = address_of(self._tables)
         self._atoms, self._memory, self._room = NO_MATRIX, NO_VECTOR, (0, 0)
         self._look()
 

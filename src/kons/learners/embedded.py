@@ -35,7 +35,7 @@ from kons.core.ledger import (
 )
 from kons.core.one_row import PLAIN, REFUSED, TAKEN, OneRow, predict
 from kons.core.quadratic import Quadratic, SquareSum
-from kons.core.replay import NO_MATRIX, Derivatives, follow_all, replay
+from kons.core.replay import NO_MATRIX, Slopes, follow_all, replay
 from kons.core.storage import PointStore, copied
 from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, NumericalError
@@ -158,8 +158,9 @@ class EmbeddedKONS(CountsLater):
         _candidate=_Candidate(),
     )
     _extra_columns: tuple[str, ...] = ("novelty",)
-    shares_dictionary = True
-    questions = ("predict", "predict_one", "novelty")
+    shares_dictionary: bool = True
+    questions: tuple[str, ...] = ("predict", "predict_one", "novelty")
+    multi_output: bool
 
     def __init__(
         self,
@@ -187,17 +188,17 @@ class EmbeddedKONS(CountsLater):
             second_order=second_order,
             updates=updates,
         )
-        self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
-        self.on_growth = require_word(on_growth, "on_growth", ("carry", "restart"))
-        self.forward = self._require_forward(forward)
+        self.max_atoms: int = require_integer(max_atoms, "max_atoms", at_least=1)
+        self.on_growth: str = require_word(on_growth, "on_growth", ("carry", "restart"))
+        self.forward: bool = self._require_forward(forward)
         if updates == "margins" and not isinstance(policy, Dependence):
             raise ConfigurationError(f'updates="margins" needs policy=Dependence(...), not {policy!r}.')
         if self._rules.curvature == CAPPED:
             raise ConfigurationError('second_order="capped" is of a whole expansion: use KONS.')
         # Who becomes an atom then depends on targets: several cannot share a dictionary.
         self.multi_output = self.shares_dictionary = self._rules.updates == ALL
-        self.forgetting = require_number(forgetting, "forgetting", above=0.0, at_most=1.0)
-        self.seed = require_integer(seed, "seed", at_least=0)
+        self.forgetting: float = require_number(forgetting, "forgetting", above=0.0, at_most=1.0)
+        self.seed: int = require_integer(seed, "seed", at_least=0)
         self.policy = policy
         self._coins = (Coins(self.seed),)
         self._embedding = Embedding(kernel)
@@ -492,9 +493,7 @@ class EmbeddedKONS(CountsLater):
 
     # ---- blocks
 
-    def _learn_rows(
-        self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
-    ) -> None:
+    def _learn_rows(self, points: Any, rows: Ledger, derivatives: Slopes, limit: int | None) -> None:
         count = len(points)
         with single_threaded_blas(limit is not None):
             start = 0
@@ -524,10 +523,10 @@ class EmbeddedKONS(CountsLater):
         if self._replaces:
             self._consider(point, rows[0])
 
-    def _learn_block(self, block: Any, rows: Ledger, derivatives: int | Derivatives) -> int:
+    def _learn_block(self, block: Any, ledgers: Ledger, derivatives: Slopes) -> int:
         """Replay up to the end of the period, or up to a restart; returns how many rows that were."""
         self._arrays_changed()
-        sampler, first = self._sampler, rows[0]
+        rows, sampler, first = ledgers, self._sampler, ledgers[0]
         rows["self_kernel"] = self.kernel.evaluate_diagonal(block)
         Z = self._embedding.coordinates(block)
         rows["norm2"] = np.einsum("ij,ij->i", Z, Z)

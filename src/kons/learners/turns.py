@@ -11,16 +11,14 @@ give it.
 from __future__ import annotations
 
 import functools
-import threading
+from _thread import RLock  # what threading.RLock() makes: that is a function, this its class
 from collections.abc import Callable
 from typing import Any
 
 __all__ = ["Turn", "in_turn", "marked", "takes_turns"]
 
-Lock: Any = type(threading.RLock())
 
-
-class Turn(Lock):  # type: ignore[misc]
+class Turn(RLock):  # type: ignore[misc]
     """A lock that the thread that has it may take again; copies and pickles of a learner have a new one."""
 
     asked: Any = None

@@ -91,12 +91,12 @@ class Watch(Part):
     )
 
     def __init__(self) -> None:
-        self.rows = 0
+        self.rows: int = 0
         #: Those of the target and the loss in the first two rows, then one a feature.
         self.statistics: Matrix = np.zeros((2, PER_COLUMN))
-        self.log = EventLog()
+        self.log: EventLog = EventLog()
         #: Features that are watched, or known not to be.
-        self.width = 0
+        self.width: int = 0
 
     @property
     def columns(self) -> Matrix:
