@@ -243,7 +243,7 @@ def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, 
     nothing, room = np.empty((0, 0)), room_for(kept, predictions.shape[1])
     for i in range(len(U)):
         back = 1
-        while back <= i and not _same(U[i], U[i - back]):
+        while back <= i and not _same(U, i, i - back):
             back *= 2  # as sets of columns in reasons, all in order, where a column does not count
         if back <= i:
             predictions[i], scatters[i] = predictions[i - back], scatters[i - back]
@@ -252,9 +252,9 @@ def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, 
 
 
 @inner
-def _same(u: Vector, other: Vector) -> bool:
-    for c in range(len(u)):
-        if u[c] != other[c]:
+def _same(U: Matrix, i: int, j: int) -> bool:
+    for c in range(U.shape[1]):
+        if U[i, c] != U[j, c]:
             return False
     return True
 
