@@ -657,8 +657,11 @@ class Pool:
         return False
 
     def recall(self):
-        """Those of a series come back where there is drift."""
+        """Those of a series come back where there is drift: all of them, or at rare times those that left."""
         there = [member.spec for member in self.members]
+        left = [spec for spec in there if (spec.lags or spec.memory) and spec != self.sentinel]
+        if left and self.rows not in self.schedule["recall while others stay"]:
+            return
         gone = [spec for spec in self.specs if (spec.lags or spec.memory) and spec not in there]
         gone = [spec for spec in gone if self.key(spec) in self.views]
         if not gone or not self.drifts(RECALL_PRICE):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import effort
+import kons
 import naive
 import naive_methods
 from kons import (
@@ -139,15 +140,32 @@ def test_vaw():
 K = naive.gaussian_gram(X, 0.8)
 
 
-def test_nogd_is_kernel_gradient_descent_in_the_span_of_the_first_points():
+@pytest.mark.parametrize("rank", [None, 4])
+def test_nogd_is_kernel_gradient_descent_in_the_span_of_the_first_points(rank):
     y = TARGETS[Squared()]
-    learner = recipes.nogd(Gaussian(0.8), Squared(), max_atoms=20, step_size=falling)
+    learner = recipes.nogd(Gaussian(0.8), Squared(), max_atoms=20, rank=rank, step_size=falling)
     expected, atoms = naive_methods.first_order_in_span(
-        K, y, Squared(), eta=STEPS, tolerance=1e-10, max_atoms=20
+        K, y, Squared(), eta=STEPS, tolerance=1e-10, max_atoms=20, rank=rank or 0
     )
     close(learner.advance(X, y).prediction, expected)
     np.testing.assert_array_equal(learner.atoms, X[atoms])
     assert atoms == list(range(20))
+    assert learner.transform(X[:3]).shape == (3, rank or 20)
+
+
+def test_a_span_of_few_directions_by_rows_and_from_a_file(tmp_path):
+    y = TARGETS[Squared()]
+    whole, rows = (recipes.nogd(Gaussian(0.8), Squared(), max_atoms=20, rank=4) for _ in range(2))
+    expected = whole.advance(X, y).prediction
+    for t in range(40):
+        close(rows.predict_one(X[t]), expected[t])
+        rows.learn_one(X[t], y[t])
+    kons.save(rows, tmp_path / "rows.kons")
+    close(kons.load(tmp_path / "rows.kons").advance(X[40:], y[40:]).prediction, expected[40:])
+    with pytest.raises(ConfigurationError, match='for features="span"'):
+        FeatureLearner(Gaussian(), Squared(), features="sample", rank=3)
+    with pytest.raises(ConfigurationError, match="turn coordinates"):
+        FeatureLearner(Gaussian(), Squared(), features="span", rank=3, curvature="diagonal")
 
 
 def test_aogd_ald():

@@ -53,10 +53,12 @@ class FrequentDirections(Part):
     """
 
     STATE = fields(_rows=Points("size"), _factor=Inner(), removed=Number(at_least=0.0))
+    directions: int
+    regularization: float | None
 
     def __init__(self, directions: int, regularization: float | None = None) -> None:
         self.directions, self.regularization = directions, regularization
-        self.removed = 0.0
+        self.removed: float = 0.0
         """What was taken off any one direction, at most: the sum of ``s_{l+1}^2`` over all shrinkings."""
         self._rows = VectorStore()
         self._factor = self._new_factor()
@@ -97,8 +99,7 @@ class FrequentDirections(Part):
         if self._factor is None or self.regularization is None:
             raise TypeError("a sketch without a regularization has no inverse")
         W = self._factor.solve_transposed(self._factor.solve(self._products(V)))
-        solved: Matrix = (V - W @ self.rows) / self.regularization if len(self) else V / self.regularization
-        return solved
+        return np.asarray((V - W @ self.rows if len(self) else V) / self.regularization)
 
     def singular(self) -> tuple[Vector, Matrix]:
         """The singular values of B, falling, and its right singular vectors as rows."""

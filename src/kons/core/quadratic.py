@@ -184,6 +184,9 @@ class Quadratic(SquareSum):
         _V=_InCoordinates("pending", "whitened"),
         _C=Corner("pending"),
     )
+    forgetting: float
+    outputs: int
+    pending: int
 
     def __init__(
         self,
@@ -196,8 +199,8 @@ class Quadratic(SquareSum):
     ) -> None:
         super().__init__(prior)
         self.forgetting, self.outputs = forgetting, outputs
-        self.period = period or (PERIOD if forgetting == 1.0 else FORGETTING_PERIOD)
-        self.rows = 0
+        self.period: int = period or (PERIOD if forgetting == 1.0 else FORGETTING_PERIOD)
+        self.rows: int = 0
         """Rows learned: the position in the stream, which decides where periods end."""
         self.totals: Vector = np.zeros(len(TOTALS))
         """Running totals that the replay adds to, see :class:`kons.core.ledger.Totals`."""

@@ -42,6 +42,9 @@ class Beside(Part):
     """
 
     STATE = fields(begun=Flag(), width=Count(), _each=Inners(make=lambda beside: beside._made()))
+    task: str
+    begun: bool
+    width: int
 
     def __init__(self, task: str, wanted: bool) -> None:
         self.task, self._wanted = task, wanted

@@ -86,6 +86,9 @@ class Keyed(Learner):
 
     looks_back = False
     saves = True
+    learner: Any
+    key: str | int
+    folder: str | PathLike[str] | None
 
     def __init__(
         self,
@@ -108,8 +111,8 @@ class Keyed(Learner):
         if not isinstance(key, (str, int)) or key == "":
             raise ConfigurationError(f"key is {key!r}, expected the name of a column.")
         self.learner, self.key, self.folder = learner, key, folder
-        self.live = require_integer(live, "live", at_least=1)
-        self.largest = require_integer(largest, "largest", at_least=1)
+        self.live: int = require_integer(live, "live", at_least=1)
+        self.largest: int = require_integer(largest, "largest", at_least=1)
         self._name, self._given = name, parameters_of(name, learner)
         self._awake: OrderedDict[Key, Any] = OrderedDict()
         self._changed: set[Key] = set()  # of these, since their record was written

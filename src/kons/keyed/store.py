@@ -122,8 +122,8 @@ class Folder:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self.about = b""
+        self.path: Path = Path(path)
+        self.about: bytes = b""
         """What the last commit was told."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)

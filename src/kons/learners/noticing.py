@@ -74,7 +74,7 @@ class NoticesEvents(KnowsItsErrors):
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
         self._look_at_held()
-        state: dict[str, Any] = super().state()  # type: ignore[misc]
+        state: dict[str, Any] = super().state()
         return state
 
     def mark(self) -> Any:

@@ -96,9 +96,9 @@ class Queue(Part):
 
     def __init__(self) -> None:
         self._most = MOST
-        self.dropped = 0
+        self.dropped: int = 0
         """How many rows had to make room for others, and were never learned."""
-        self.repeated = 0
+        self.repeated: int = 0
         """How many targets were told again, the same ones."""
         self._rows: OrderedDict[Identifier, tuple[Kept, Any]] = OrderedDict()
         self._told: OrderedDict[Identifier, Any] = OrderedDict()

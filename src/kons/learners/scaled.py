@@ -110,6 +110,7 @@ class Scaled(OfLabels, Wrapper):
         _late=Inner(make=lambda scaled: LateColumns(), left_out=True),
         _inner=Inner(make=lambda scaled: scaled._in_scaled_units()),
     )
+    margin: float | None
 
     def __init__(
         self,
@@ -126,12 +127,12 @@ class Scaled(OfLabels, Wrapper):
             raise ConfigurationError(
                 f"{pattern.name} predicts labels, expected a learner of numbers, in a kons.Classifier."
             )
-        self.warmup = require_integer(warmup, "warmup", at_least=1)
+        self.warmup: int = require_integer(warmup, "warmup", at_least=1)
         self.margin = None if margin is None else require_number(margin, "margin", at_least=0.0, at_most=1e6)
-        self.scale_features = require_flag(scale_features, "scale_features")
-        self.ignore_clocks = require_flag(ignore_clocks, "ignore_clocks")
+        self.scale_features: bool = require_flag(scale_features, "scale_features")
+        self.ignore_clocks: bool = require_flag(ignore_clocks, "ignore_clocks")
         self._labelled = pattern.labelled
-        self.task = "classification" if self._labelled else "regression"
+        self.task: str = "classification" if self._labelled else "regression"
         self.closed: bool = pattern.closed
         self.multi_output: bool = pattern.multi_output
         room = 0.2 if pattern.core.second_order == "gradient" else 1.0

@@ -118,9 +118,9 @@ class FolderWriter:
         self.path = path
         self._predictions: io.FileIO | None = None
         self._claim: int | None = None
-        self.length = 0
+        self.length: int = 0
         """Bytes of predictions written."""
-        self.traces = 0
+        self.traces: int = 0
         """Trace files written."""
 
     # ---- beginning

@@ -43,9 +43,12 @@ JSON_HEADS = ((b"content-type", b"application/json"), (b"cache-control", b"no-st
 class Service:
     """The ASGI application of one writer: :attr:`app`."""
 
+    writer: Writer
+    most_bytes: int
+
     def __init__(self, writer: Writer, *, most_bytes: int, guard: dict[str, Any]) -> None:
         self.writer, self.most_bytes = writer, most_bytes
-        self.metrics = Metrics(writer)
+        self.metrics: Metrics = Metrics(writer)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._noticed = asyncio.Event()
         self.listeners = 0
@@ -70,7 +73,7 @@ class Service:
         routes += [Route(path, others[path], methods=[OTHERS[path][0].upper()]) for path in OTHERS]
         problems: dict[Any, Any] = {Problem: _problem, HTTPException: _http_problem}
         self._others = Starlette(routes=routes, exception_handlers=problems)
-        self.app = Guard(self._routed, **guard)
+        self.app: Guard = Guard(self._routed, **guard)
 
     async def _routed(self, scope: Any, receive: Any, send: Any) -> None:
         # Records, of which hundreds come a second, past the routes and layers of the framework.

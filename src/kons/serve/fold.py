@@ -22,7 +22,7 @@ from kons.errors import FileError, InputError, KonsError
 from kons.files import to_bytes, tree_to_bytes, write_bytes
 from kons.keyed import Keyed
 from kons.learners.events import MOST_EVENTS, Event
-from kons.learners.protocol import as_learner
+from kons.learners.protocol import Learner, as_learner
 from kons.recipes import for_task
 from kons.recipes.registry import recipe_of
 from kons.runs.folder import told
@@ -86,21 +86,22 @@ class Fold:
     """
 
     def __init__(self, settings: Settings, learner: Any = None, parked: Path | None = None) -> None:
-        self.settings, self._parked = settings, parked
-        self.ids = Identifiers(settings.remember, 86_400.0 * settings.days)
-        self.number = 0
+        self.settings: Settings = settings
+        self._parked = parked
+        self.ids: Identifiers = Identifiers(settings.remember, 86_400.0 * settings.days)
+        self.number: int = 0
         """Records applied."""
-        self.time = 0.0
+        self.time: float = 0.0
         """Of the last one."""
-        self.counts = {"predicted": 0, "labelled": 0, "learned": 0, "forgotten": 0}
+        self.counts: dict[str, int] = {"predicted": 0, "labelled": 0, "learned": 0, "forgotten": 0}
         self.events: deque[tuple[int, dict[str, Any]]] = deque(maxlen=MOST_EVENTS)
         """What was noticed, each with its number."""
-        self.noticed = 0
+        self.noticed: int = 0
         #: Rows asked before the first label says whether it is a number; None: that is known.
         self._undecided: dict[Any, Any] | None = {} if learner is None and settings.task == "auto" else None
         self._take(self._made(settings.task) if learner is None else learner)
         self.learner.queue.most = settings.pending
-        self.monitor = Monitor(self._task, settings.pending)
+        self.monitor: Monitor = Monitor(self._task, settings.pending)
 
     def _made(self, task: str) -> Any:
         """A learner from nothing; those of keys are in the folder once it is known what the labels are."""
@@ -110,7 +111,7 @@ class Fold:
         return keyed_in(learner, self.settings.key, None if self._undecided is not None else self._parked)
 
     def _take(self, learner: Any) -> None:
-        self.learner = as_learner(learner)
+        self.learner: Learner = as_learner(learner)
         self.learner.on_event = self._notice
 
     @property

@@ -43,10 +43,10 @@ class ServiceFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._claim = FolderWriter(path)
-        self.settings = Settings()
+        self.settings: Settings = Settings()
         self.about: dict[str, Any] = {}
         """What was told about the model that it began with."""
-        self.torn = 0
+        self.torn: int = 0
         """Bytes of a group that was not answered, cut at the last start."""
 
     @classmethod

@@ -28,7 +28,7 @@ from kons.serve.problems import Problem
 
 __all__ = ["Work", "Writer"]
 
-logger = logging.getLogger("kons")
+logger: logging.Logger = logging.getLogger("kons")
 
 #: A group ends after so many records, or so many seconds.
 MOST_RECORDS, LONGEST = 256, 0.004
@@ -38,6 +38,10 @@ MOST_BYTES = 64 << 20
 
 class Work:
     """Records of one request, in order, or one question about the model; answered by :attr:`done`."""
+
+    done: Callable[[list[Any]], object]
+    records: Sequence[Record | Problem]
+    question: Callable[[Fold], Any] | None
 
     def __init__(
         self,
@@ -59,6 +63,12 @@ class Work:
 class Writer(threading.Thread):
     """Owns the fold and its log from :meth:`start` to :meth:`stop`."""
 
+    folder: ServiceFolder
+    most_waiting: int
+    keep_log: bool
+    snapshot_every: int
+    counts: dict[str, int]
+
     def __init__(
         self,
         folder: ServiceFolder,
@@ -72,14 +82,14 @@ class Writer(threading.Thread):
         super().__init__(name="kons writer", daemon=True)
         self.folder, self.most_waiting, self.keep_log = folder, most_waiting, keep_log
         self.snapshot_every, self._ready, self._ended = snapshot_every, ready, ended
-        self.state = "starting"
+        self.state: str = "starting"
         """"starting" while the log is replayed, then "ready", "stopping" or "failed"."""
         self.failure: BaseException | None = None
         self.counts = {"groups": 0, "repeated": 0, "refused": 0, "snapshots": 0, "full disk": 0, "bugs": 0}
-        self.replayed = 0
-        self.waiting = 0
+        self.replayed: int = 0
+        self.waiting: int = 0
         """Records that wait."""
-        self.told = 0
+        self.told: int = 0
         """The number of the last event that is on the disk."""
         self.events_told: Callable[[], object] = lambda: None
         self.fold: Fold

@@ -41,6 +41,9 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     [1, -1]
     """
 
+    model_: Any
+    offset_: float
+
     def __init__(
         self,
         *,

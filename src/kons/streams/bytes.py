@@ -58,14 +58,14 @@ class Source:
         *,
         known: bool = False,
     ) -> None:
-        self.name = "standard input" if path == "-" else str(path)
-        self.path = None if path == "-" else Path(path)
-        self.encoding = _known(encoding)
+        self.name: str = "standard input" if path == "-" else str(path)
+        self.path: Path | None = None if path == "-" else Path(path)
+        self.encoding: str | None = _known(encoding)
         self.header = header
         self.bytes_total: int | None = None
-        self.resumable = False
+        self.resumable: bool = False
         self._only: Feed | None = None
-        self.live = known
+        self.live: bool = known
         if self.path is None:
             stream = getattr(sys.stdin, "buffer", None)
             if stream is None:
@@ -135,13 +135,13 @@ class Feed:
         self._raw: Any = raw
         self._back = b""
         self._ended = False
-        self.done = 0
+        self.done: int = 0
         """Bytes taken from the file itself."""
         self._unpacker: Any = None
         self._decoder: codecs.IncrementalDecoder | None = None
         self._encoding = ""
         self._started = self._paused = False
-        self.is_packed = False
+        self.is_packed: bool = False
 
     def start(self) -> None:
         """Recognise compression and encoding by the first bytes; called by the first read."""

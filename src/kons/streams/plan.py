@@ -224,6 +224,7 @@ def make_plan(
     typed: bool,
     named: bool = True,
     delimiter: str = ",",
+    texts: Sequence[str] = (),
     categories: Sequence[str] = (),
     numeric: Sequence[str] = (),
     na_values: Sequence[str] = (),
@@ -235,9 +236,10 @@ def make_plan(
 
     ``more_targets`` are predicted beside the target: all of them numbers. Without a ``target`` there is none.
     ``typed``: texts are texts, even where they are whole numbers. ``named``: columns have names of their
-    own; those of an array are all meant. ``categories`` and ``numeric``: columns that are text, or numbers,
-    for sure. ``early``: the rows are those that have come, and of few of them nothing is concluded: no column
-    is left out, and two numbers are no labels.
+    own; those of an array are all meant. ``texts`` and ``numeric``: columns that are text, or numbers, for
+    sure. ``categories``: text that is taken, too, though it be different in every row. ``early``: the rows
+    are those that have come, and of few of them nothing is concluded: no column is left out, and two numbers
+    are no labels.
     """
     targets = () if target is None else (target, *more_targets)
     for name in targets:
@@ -263,7 +265,8 @@ def make_plan(
         if name in numeric:
             read = [cell for cell in cells[name] if number_style([cell]) is not None]
             return replace(unread(name), kind="number", style=number_style(read, decimal=decimal) or PLAIN)
-        return _described(unread(name), cells[name], decimal, typed=typed, category=name in categories)
+        is_text = name in texts or name in categories
+        return _described(unread(name), cells[name], decimal, typed=typed, category=is_text)
 
     target_kind: Kind
     others = [_as_number_target(source, name, described(name)) for name in more_targets]

@@ -170,18 +170,18 @@ class AutoKONS(StreamConsumer):
         spent = effort_of(effort)
         self.effort = effort
         # In 100 kB there is no room for statistics of all columns.
-        self.inside = effort == "tiny"
+        self.inside: bool = effort == "tiny"
         self._scores_kept = spent.errors
-        self.max_atoms = require_integer(
+        self.max_atoms: int = require_integer(
             spent.max_atoms if max_atoms is None else max_atoms, "max_atoms", at_least=2
         )
         experts = spent.experts if experts is None else experts
         # The stacking is quadratic in them, and there are 14 kinds to choose from.
-        self.experts = require_integer(experts, "experts", at_least=1, at_most=100)
+        self.experts: int = require_integer(experts, "experts", at_least=1, at_most=100)
         self.delay: int = require_delay(delay)
-        self.seed = require_integer(seed, "seed", at_least=0)
-        self.bandwidth = None if bandwidth is None else require_scale(bandwidth, "bandwidth")
-        self.regularization = (
+        self.seed: int = require_integer(seed, "seed", at_least=0)
+        self.bandwidth: float | None = None if bandwidth is None else require_scale(bandwidth, "bandwidth")
+        self.regularization: float | None = (
             None if regularization is None else require_scale(regularization, "regularization")
         )
         #: The sums of the columns over the rows learned: what fills the first gap.

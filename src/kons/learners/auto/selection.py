@@ -35,6 +35,7 @@ from kons.learners.auto.schedule import (
     is_selection_step,
     last_step,
     may_recall,
+    may_recall_some,
     prunes,
     searches_on,
     seeks_others,
@@ -72,19 +73,19 @@ class Selection(Part):
         self._max_atoms, self._neighbours = settings.effort.max_atoms, settings.effort.neighbours
         self._in_turn, self._targets = settings.effort.in_turn, settings.targets
         #: All that may ever be at work, in the order of their numbers.
-        self.all_specs = first_specs(
+        self.all_specs: list[ExpertSpec] = first_specs(
             settings.effort.experts,
             given_kernel=settings.fixed.kernel is not None,
             classes=settings.classes,
         )
-        self.pool = ExpertPool(self.all_specs)
-        self.stackings = self._new_stackings()
-        self.feature_maps = FeatureMaps(settings.fixed, settings.effort.knots)
+        self.pool: ExpertPool = ExpertPool(self.all_specs)
+        self.stackings: list[Stacking] = self._new_stackings()
+        self.feature_maps: FeatureMaps = FeatureMaps(settings.fixed, settings.effort.knots)
         #: The short memory that is always there, to tell when others would be of use.
-        self.sentinel = sentinel_of(self.all_specs)
+        self.sentinel: ExpertSpec | None = sentinel_of(self.all_specs)
         #: The column of the expert with the largest weight, over all targets; that of the mean before any
         #: has begun.
-        self.leader = MEAN
+        self.leader: int = MEAN
 
     def _new_stackings(self) -> list[Stacking]:
         """Of the mean, the last target and all experts, for each target.
@@ -259,7 +260,7 @@ class Selection(Part):
         """
         bar = 0.5 * math.log(max(self.stackings[0].memory, 2.0))
         specs = self.pool.specs
-        series = [i + BASELINES for i, spec in enumerate(specs) if spec.of_series and spec != self.sentinel]
+        series = [i + BASELINES for i in self._of_series]
         needless = min(1.0, now.rows / 2048) * bar * len(series)
         if series and not self._drifts(now, 2.0) and self._removal_cost(now, series) < needless:
             self._remove(series)
@@ -271,6 +272,12 @@ class Selection(Part):
             if costs.min(initial=np.inf) > bar:
                 return
             self._remove([steady[int(np.argmin(costs))]])
+
+    @property
+    def _of_series(self) -> list[int]:
+        """The slots of a series, but for the sentinel."""
+        specs = enumerate(self.pool.specs)
+        return [i for i, spec in specs if spec.of_series and spec != self.sentinel]
 
     def _drifts(self, now: ChunkEnd, bar: float) -> bool:
         """Whether the sentinel is of use beside the long memories: of a function that stays, they know more.
@@ -290,7 +297,13 @@ class Selection(Part):
         return float(self._costs(now, lambda stacking: stacking.removal_cost(columns)))
 
     def _recall(self, now: ChunkEnd) -> None:
-        """Bring the experts of a series back where there is drift."""
+        """Bring the experts of a series back where there is drift.
+
+        All of them, if none was left; else drift alone does not say that those that left would be of use:
+        neighbours left, came back and were fitted anew every 4,096 rows, for nothing.
+        """
+        if self._of_series and not may_recall_some(now.rows):
+            return
         specs, known = self.pool.specs, self.feature_maps.current
         gone = [spec for spec in self.all_specs if spec.of_series and spec not in specs]
         gone = [spec for spec in gone if self.feature_maps.key(spec) in known]

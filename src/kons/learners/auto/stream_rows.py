@@ -73,14 +73,14 @@ class StreamRows(Part):
     )
 
     def __init__(self, settings: Settings) -> None:
-        self.drift = DriftAdaptation(settings)
-        self.last_targets = LastTargets(settings.classes, settings.targets)
+        self.drift: DriftAdaptation = DriftAdaptation(settings)
+        self.last_targets: LastTargets = LastTargets(settings.classes, settings.targets)
         #: Rows that were predicted, and wait for their targets.
-        self.pending = PendingTargets()
+        self.pending: PendingTargets = PendingTargets()
         #: Numbers of those among them whose targets are here and only kept back.
         self.withheld: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         #: Rows learned.
-        self.rows = 0
+        self.rows: int = 0
         #: Rows behind which it was seen that the function creeps, how far, and by which ensemble at which of
         #: its rows: the last few. Replaced, never changed.
         self.crept: list[tuple[int, float, int, int]] | None = None
