@@ -52,7 +52,9 @@ def test_checkpoint_and_memory_stay_as_they_are(spark, cluster, tmp_path):
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
     answer = keyed(stream, key="sensor", target="y", order="t", buckets=4)
     query = answer.writeStream.foreachBatch(write_and_measure)
-    query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    query = (
+        query.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    )
     query.awaitTermination()
     state = sum(len(bucket.to_bytes()) for bucket in learners_in(spark, str(tmp_path / "checkpoint")))
     print([tuple(f"{value / 1e6:.1f}" for value in met[i]) for i in range(0, BATCHES, 20)], f"{state:,}")
