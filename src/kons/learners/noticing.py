@@ -224,7 +224,7 @@ class NoticesEvents(KnowsItsErrors):
     def _notice(self, found: list[tuple[Any, ...]], rows: Matrix, first: int) -> None:
         """Note events in the order of their rows; these are those of the rows from ``first`` on."""
         assert self.watch is not None
-        for row, kind, severity, columns, size in sorted(found, key=lambda e: (e[0], e[1] == LEVEL, e[1])):
+        for row, kind, severity, columns, size in sorted(found, key=lambda e: e[:2]):
             at, size = row - first, float(f"{size:.4g}")  # not its rounding
             x = rows[at] if 0 <= at < len(rows) else self._watched_last if at == -1 else None
             time = None if x is None else self._moment_of(x)
