@@ -56,7 +56,7 @@ FENCE_FEWEST, FENCE_PART, FENCE_REACH = 7, 0.95, 10.0
 
 # Views: rows that metrics wait for; atoms and rows of the search; metrics sought from nothing.
 FIRST_METRICS, SETTLED = 32, 1024
-SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
+SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 96, 1024, 512
 FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
 FOLLOWED_ROWS, FEWEST_FOLLOWED, FOLLOWED_WINS = 1536, 64, 0.95
 # The first and the last row of metrics from what columns tell at first sight, where little is explained.
@@ -412,7 +412,7 @@ class Pool:
         self.decide()
         self.follow()
         for member in self.members if not decides and self.rows != self.due else ():
-            memory = member.spec.memory if isinstance(member.fitted, Ridge) else 0
+            memory = member.spec.memory if member.fitted and member.spec.kernel == "gaussian" else 0
             if memory and self.rows in self.schedule[f"new atoms, memory {memory}"]:
                 self.fit(member, self.usable(self.last(3 * memory // 2)), self.max_atoms)
             if isinstance(member.fitted, Neighbours) and not member.spec.memory:
@@ -713,13 +713,16 @@ class Pool:
         return self.stacking.lead > LEAD * self.stacking.compared * self.usual_error()
 
     def recall(self):
-        """Those of a series come back where there is drift."""
+        """Those of a series come back where there is drift: all of them, or at rare times those that left."""
         often, seldom = (
             self.rows in self.schedule[name] for name in ("recall, short memory ahead", "recall")
         )
         if not ((often and self.leads()) or (seldom and self.drifts(RECALL_PRICE))):
             return
         there = [member.spec for member in self.members]
+        left = [spec for spec in there if (spec.lags or spec.memory) and spec != self.sentinel]
+        if left and self.rows not in self.schedule["recall while others stay"]:
+            return
         gone = [spec for spec in self.specs if (spec.lags or spec.memory) and spec not in there]
         gone = [spec for spec in gone if self.key(spec) in self.views]
         if not gone:

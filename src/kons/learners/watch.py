@@ -158,7 +158,7 @@ def _tell(out: Matrix, row: int, kind: int, feature: int, size: float) -> None:
 
 @inner
 def _numbers(X: ReadMatrix, j: int, start: int, stop: int, row: int, state: Vector, out: Matrix) -> None:
-    """Values of a column, row by row: range, and how often it repeats. The last line of ``out`` counts."""
+    """Values of a column, in order: its range, and how often it repeats. The last line of ``out`` counts."""
     gap, values, last, run = int(state[GAP_AT]), state[VALUES], state[LAST], state[RUN]
     longest, repeats, told = state[LONGEST], state[REPEATS], state[TOLD]
     low, high, least, most = state[LOW], state[HIGH], state[LEAST], state[MOST]
@@ -173,10 +173,7 @@ def _numbers(X: ReadMatrix, j: int, start: int, stop: int, row: int, state: Vect
             run += 1.0
         else:
             longest, run, told = max(longest, run), 0.0, 0.0
-        if value > high or value < low:
-            excess = _excess(value, low, high, at)
-        else:
-            excess = 0.0
+        excess = _excess(value, low, high, at) if value > high or value < low else 0.0
         if excess > BEYOND:
             state[OUTSIDE] += 1.0
             if state[OUTSIDE] == 1.0 or state[OUTSIDE] == SUSTAINED:
@@ -276,9 +273,7 @@ def _loss(row: int, e: float, labelled: bool, numbers: Vector, out: Matrix) -> N
             recent = (numbers[BLOCK_SUM] + numbers[LAG_SUM]) / max(
                 numbers[BLOCK_COUNT] + numbers[LAG_COUNT], 1.0
             )
-            _tell(
-                out, row, HAS_TURNED, -1, recent / max(mean, LEAST_RATE if labelled else 1e-300)
-            )
+            _tell(out, row, HAS_TURNED, -1, recent / max(mean, LEAST_RATE if labelled else 1e-300))
             # What was usual is no more: it is found anew, once the first rows behind are over.
             numbers[CUSUM], numbers[SILENT] = 0.0, row + SILENCE
             for i in range(MEAN_WEIGHT, LAG_SQUARES + 1):

@@ -5,7 +5,8 @@
     chunks      4, 8, 16, 32 and 64 rows; then 64 each, from 1024 rows on 128
     refits      of experts that learn in batches: every 64 rows, from 512 on 128, from 1024 on 256, then 512
     pruning     at 512, 1024 and 2048 rows, then every 4096
-    recall      of short memories that were pruned: every 512 rows
+    recall      of experts of a series that were pruned: every 512 rows, if all of them were; else at
+                8704, 26112, 78336, ...
     selection   at powers of two up to 1024, and at 4096: feature maps, and experts in them; from 512 on
                 part by part in the chunks after it, lest one row wait for all
     followed    where the stream moves, every 2048 rows: the feature maps that short memories share
@@ -26,6 +27,7 @@ __all__ = [
     "is_selection_step",
     "last_step",
     "may_recall",
+    "may_recall_some",
     "next_boundary",
     "prunes",
     "refits",
@@ -107,6 +109,19 @@ def prunes(rows: int) -> bool:
 def may_recall(rows: int) -> bool:
     """Whether experts of a series that left may come back."""
     return rows % EARLY == 0
+
+
+def may_recall_some(rows: int) -> bool:
+    """Whether those may come back, too, that left while others of a series stayed.
+
+    Seldom, for drift alone does not say that they are of use; never where pruning is due, too.
+
+    >>> [rows for rows in range(512, 100_000, 512) if may_recall_some(rows)]
+    [8704, 26112, 78336]
+    """
+    while rows > 17 * EARLY and rows % 3 == 0:
+        rows //= 3
+    return rows == 17 * EARLY
 
 
 def is_selection_step(rows: int) -> bool:

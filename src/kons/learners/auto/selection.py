@@ -6,8 +6,8 @@ At selection steps, on rows that were kept:
 - experts are fitted in it: new atoms, all kept rows learned again;
 - experts that add nothing to stacking are pruned, and what they cost is spent on the atoms of others.
 
-Experts with a finite memory besides take new atoms, from the rows they remember, once in a memory's length;
-as long as there are several of them, their scaling and metric follow the stream, too.
+Gaussian experts with a finite memory besides take new atoms, from the rows they remember, once in a memory's
+length; as long as there are several of them, their scaling and metric follow the stream, too.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from kons.learners.auto.schedule import (
     is_selection_step,
     last_step,
     may_recall,
+    may_recall_some,
     prunes,
     searches_on,
     seeks_others,
@@ -128,7 +129,8 @@ class Selection(Part):
             self._follow(now)
         for i, slot in enumerate(self.pool.slots):
             memory, old = slot.spec.memory, slot.expert
-            renewed = memory and slot.spec.kernel != "neighbours" and now.rows % _renewal(memory) == 0
+            # A linear expert has no atoms that could be far from the last rows.
+            renewed = memory and slot.spec.kernel == "gaussian" and now.rows % _renewal(memory) == 0
             if renewed and old is not None and not (step or at_once):
                 self._fit(i, now, self._remembered(memory, now), self._max_atoms)
             if slot.spec.kernel == "neighbours" and not memory and old is not None and not at_once:
@@ -289,7 +291,7 @@ class Selection(Part):
         """
         bar = 0.5 * math.log(max(self.stackings[0].memory, 2.0))
         specs = self.pool.specs
-        series = [i + BASELINES for i, spec in enumerate(specs) if spec.of_series and spec != self.sentinel]
+        series = [i + BASELINES for i in self._of_series]
         needless = min(1.0, now.rows / 2048) * bar * len(series)
         moves = self._leads(now) or self._drifts(now, 2.0)
         if series and not moves and self._removal_cost(now, series) < needless:
@@ -302,6 +304,12 @@ class Selection(Part):
             if costs.min(initial=np.inf) > bar:
                 return
             self._remove([steady[int(np.argmin(costs))]])
+
+    @property
+    def _of_series(self) -> list[int]:
+        """The slots of a series, but for the sentinel."""
+        specs = enumerate(self.pool.specs)
+        return [i for i, spec in specs if spec.of_series and spec != self.sentinel]
 
     def _drifts(self, now: ChunkEnd, bar: float) -> bool:
         """Whether the sentinel is of use beside the long memories: of a function that stays, they know more.
@@ -333,7 +341,13 @@ class Selection(Part):
         return float(self._costs(now, lambda stacking: stacking.removal_cost(columns)))
 
     def _recall(self, now: ChunkEnd) -> None:
-        """Bring the experts of a series back where there is drift."""
+        """Bring the experts of a series back where there is drift.
+
+        All of them, if none was left; else drift alone does not say that those that left would be of use:
+        neighbours left, came back and were fitted anew every 4,096 rows, for nothing.
+        """
+        if self._of_series and not may_recall_some(now.rows):
+            return
         specs, known = self.pool.specs, self.feature_maps.current
         gone = [spec for spec in self.all_specs if spec.of_series and spec not in specs]
         gone = [spec for spec in gone if self.feature_maps.key(spec) in known]
