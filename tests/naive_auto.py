@@ -66,7 +66,7 @@ RARE_VARIANCE, BROAD, BROAD_ALPHA, RARE_START, LEANS = 0.1, 2.0, 1.6, 64, 0.75
 
 # Experts: ridges; from where on those that remember all learn in batches; which count, and may grow.
 # The lead of a short memory over a long one, in usual errors; then stacking forgets so many times as fast.
-LEAD, FASTER = 0.1, 6
+LEAD, FASTER = 0.03, 6
 LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.05, 1.0 / 16.0, 512
 COUNTS, MOST_GROWN = 0.1, 1.75
 # Pruning: the price of a weight; rows to be sure; from where on experts without a memory are pruned, too.

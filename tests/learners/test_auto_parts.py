@@ -79,7 +79,7 @@ def test_stacking_knows_how_far_one_expert_is_ahead_of_another():
             pair = (0, 1)
         stacking.begin_comparison(pair)
         assert stacking.lead == pytest.approx(expected, rel=1e-9)
-        assert stacking.leads(0.5) == (expected > 0.1 * counted * 0.5)
+        assert stacking.leads(0.5) == (expected > 0.03 * counted * 0.5)
 
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.98])

@@ -176,7 +176,7 @@ class Stacking(Part):
 
     def leads(self, error: float) -> bool:
         """Whether the short memory was clearly better lately, beside the usual squared error."""
-        return self.lead > 0.1 * self.compared * error
+        return self.lead > 0.03 * self.compared * error
 
     def end_chunk(self, rows: int, variance: float, moving: bool = False) -> None:
         """Forget by so many rows, and take the prior from the variance of the targets.
