@@ -56,7 +56,7 @@ FENCE_FEWEST, FENCE_PART, FENCE_REACH = 7, 0.95, 10.0
 
 # Views: rows that metrics wait for; atoms and rows of the search; metrics sought from nothing.
 FIRST_METRICS, SETTLED = 32, 1024
-SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
+SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 96, 1024, 512
 FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
 # The first and the last row of metrics from what columns tell at first sight, where little is explained.
 FIRST_SIGHT, FIRST_SIGHT_WINS, LITTLE = (128, 1024), 0.8, 0.5
@@ -406,7 +406,7 @@ class Pool:
             self.prune()
         self.decide()
         for member in self.members if not decides and self.rows != self.due else ():
-            memory = member.spec.memory if isinstance(member.fitted, Ridge) else 0
+            memory = member.spec.memory if member.fitted and member.spec.kernel == "gaussian" else 0
             if memory and self.rows in self.schedule[f"new atoms, memory {memory}"]:
                 self.fit(member, self.usable(self.last(3 * memory // 2)), self.max_atoms)
             if isinstance(member.fitted, Neighbours) and not member.spec.memory:

@@ -6,7 +6,7 @@ At selection steps, on rows that were kept:
 - experts are fitted in it: new atoms, all kept rows learned again;
 - experts that add nothing to stacking are pruned, and what they cost is spent on the atoms of others.
 
-Experts with a finite memory besides take new atoms, from the rows they remember, once in a memory's length.
+Gaussian experts with a finite memory besides take new atoms, from the rows they remember, once in a memory's length.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ class Selection(Part):
         self._select(now, at_once or (step and (now.rare or not self._in_turn)))
         for i, slot in enumerate(self.pool.slots):
             memory, old = slot.spec.memory, slot.expert
-            renewed = memory and slot.spec.kernel != "neighbours" and now.rows % _renewal(memory) == 0
+            # A linear expert has no atoms that could be far from the last rows.
+            renewed = memory and slot.spec.kernel == "gaussian" and now.rows % _renewal(memory) == 0
             if renewed and old is not None and not (step or at_once):
                 self._fit(i, now, self._remembered(memory, now), self._max_atoms)
             if slot.spec.kernel == "neighbours" and not memory and old is not None and not at_once:
