@@ -51,7 +51,7 @@ def test_contributions_are_those_of_all_orders(scaled):
 
 
 def test_auto_is_exact_by_its_own_predictions():
-    """Many sets of columns at once, of which neighbours take those alike together, are what each is by itself."""
+    """Many sets of columns at once, of which neighbours take those alike together, are what each is alone."""
     points = np.column_stack([RANDOM.uniform(-1.0, 1.0, size=(1500, 4)), np.zeros(1500)])
     targets = np.sign(points[:, 0] * points[:, 1]) + 0.3 * np.floor(4.0 * points[:, 2])
     learner = AutoKONS()
