@@ -82,11 +82,10 @@ def memory_for(sizes: int) -> Vector:
 
 
 #: What a model is made of: the memory, means and variances of features, means of sizes, w, S, L, and room
-#: for the features of a row, raw and in deviations, and for A^-1 phi; for the prior, A^-1, and whether that is
-#: of this L.
+#: for the features of a row, raw and in deviations, and for A^-1 phi; for the prior, for A^-1, and whether
+#: that is of this L.
 Parts = tuple[
-    *(Vector, Vector, Vector, Vector, Vector, Matrix, Matrix),
-    *(Vector, Vector, Vector, Matrix, Matrix, Vector),
+    Vector, Vector, Vector, Vector, Vector, Matrix, Matrix, Vector, Vector, Vector, Matrix, Matrix, Vector
 ]
 
 
