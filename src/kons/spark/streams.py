@@ -43,9 +43,9 @@ __all__ = ["keyed", "learners_in"]
 KEY, BUCKET, ORDER = "__kons_key", "__kons_bucket", "__kons_order"
 ADDED = Answer._fields
 BUCKETS = 64
-#: A bucket without keys that every micro-batch meets: with another number of buckets, keys would go to some
-#: that have no state yet, and begin anew without a word.
-WATCH = -1
+#: A bucket without keys to which one row in so many goes, too. It refuses another number of buckets: keys
+#: would go to some that have no state yet, and begin anew without a word.
+WATCH, WATCHED = -1, 8
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
 FEATURES = (NumericType, StringType, BooleanType, DateType, TimestampType, TimestampNTZType)
 
@@ -149,9 +149,8 @@ def keyed(
     if not frame.isStreaming:
         grouped = prepared.withColumn(BUCKET, bucket).groupBy(BUCKET)
         return grouped.applyInPandas(_batch(plan), answer).toDF(*types, *ADDED)
-    # Of each part the first row goes to the watch, too.
-    first = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1)) == 0
-    places = F.when(first, F.array(bucket, F.lit(WATCH))).otherwise(F.array(bucket))
+    watched = F.pmod(F.xxhash64(KEY, ORDER), F.lit(WATCHED)) == 0
+    places = F.when(watched, F.array(bucket, F.lit(WATCH))).otherwise(F.array(bucket))
     grouped = prepared.withColumn(BUCKET, F.explode(places)).groupBy(BUCKET)
     return grouped.applyInPandasWithState(
         _stream(plan), answer, "learners binary", "append", GroupStateTimeout.NoTimeout
@@ -189,6 +188,8 @@ def _stream(plan: Plan) -> Callable[..., Iterator[pd.DataFrame]]:
     def follow(number: Any, parts: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
         bucket = Bucket(plan, int(number[0]), bytes(state.get[0]) if state.exists else None)
         if bucket.number == WATCH:
+            for _ in parts:
+                pass
             state.update((bucket.to_bytes(),))
             return
         answered = _followed(bucket, pd.concat(list(parts), ignore_index=True))
