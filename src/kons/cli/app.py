@@ -17,7 +17,7 @@ from kons.errors import ConfigurationError
 
 __all__ = ["app", "dispatch"]
 
-app = App(
+app: App = App(
     name="kons",
     help=(
         "Second-order online learning with kernels.\n\n"
@@ -367,6 +367,7 @@ def serve(
     dir: Path,
     model: Path | None = None,
     target: options.Target = None,
+    key: str | None = None,
     learner: str | None = None,
     set: options.Texts = None,
     host: str = "127.0.0.1",
@@ -392,6 +393,8 @@ def serve(
         The folder of the service: a new one, or one to go on with.
     model
         Begin with the model of a run, or its folder.
+    key
+        A learner for each value of this column, as kons run --key; idle ones are parked in DIR.
     learner
         Begin with nothing: one of those that kons learners lists. Default: auto.
     set
@@ -406,7 +409,8 @@ def serve(
     from kons.cli import serve
     from kons.cli.values import assignments
 
-    asked = {"target": target, "learner": learner, "parameters": assignments(set or ()), **asdict(learning)}
+    asked = {"target": target, "key": key, "learner": learner, **asdict(learning)}
+    asked["parameters"] = assignments(set or ())
     return serve.start(dir, model, asked, host=host, port=port, quiet=quiet, **asdict(serving))
 
 

@@ -90,9 +90,12 @@ class Bucket:
     ([4.0, 0.0], 1)
     """
 
+    plan: Plan
+    number: int
+
     def __init__(self, plan: Plan, number: int, state: bytes | None = None) -> None:
         self.plan, self.number = plan, number
-        self.keyed = Keyed(from_bytes(plan.learner), plan.key, live=1, largest=plan.largest)
+        self.keyed: Keyed = Keyed(from_bytes(plan.learner), plan.key, live=1, largest=plan.largest)
         self._last: dict[str, float] = {}
         self._newest = -math.inf
         if state is not None:

@@ -46,8 +46,15 @@ BUCKETS = 64
 #: A bucket without keys to which one row in so many goes, too. It refuses another number of buckets: keys
 #: would go to some that have no state yet, and begin anew without a word.
 WATCH, WATCHED = -1, 8
-WHOLE = (ByteType, ShortType, IntegerType, LongType)
-FEATURES = (NumericType, StringType, BooleanType, DateType, TimestampType, TimestampNTZType)
+WHOLE: tuple[type[DataType], ...] = (ByteType, ShortType, IntegerType, LongType)
+FEATURES: tuple[type[DataType], ...] = (
+    NumericType,
+    StringType,
+    BooleanType,
+    DateType,
+    TimestampType,
+    TimestampNTZType,
+)
 
 
 def keyed(

@@ -30,6 +30,7 @@ from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import MOST_CLASSES, ChunkEnd, Layout
 from kons.learners.auto.schedule import (
     CHUNK,
+    EARLY,
     LONGEST,
     SETTLED,
     chunk_before,
@@ -152,18 +153,20 @@ class Ensemble(Part):
         targets=Inner(),
         reservoir=Inner(),
     )
+    bounds: OutlierBounds
+    largest_error: Vector
 
     def __init__(self, settings: Settings) -> None:
         classes, effort = settings.classes, settings.effort
         #: Rows of the longest chunk.
-        self.longest = effort.longest
-        self.layout = Layout(0, classes, settings.targets)
-        self.outputs = 0 if classes else settings.targets
-        self.known_classes = 0
+        self.longest: int = effort.longest
+        self.layout: Layout = Layout(0, classes, settings.targets)
+        self.outputs: int = 0 if classes else settings.targets
+        self.known_classes: int = 0
         #: Rows learned.
-        self.rows = 0
+        self.rows: int = 0
         # A selection step that new features wait for; 0: none.
-        self.due = 0
+        self.due: int = 0
         # Squared errors of each stacking, forgotten as it forgets: their sum, and of how many rows.
         self.losses: Matrix = np.zeros((settings.targets, 2))
         # For a chunk each: targets beyond are not learned from; squared errors beyond weigh less in stacking.
@@ -173,10 +176,10 @@ class Ensemble(Part):
         self.ranges: Matrix = np.zeros((0, 2))
         #: How the chunk's rows were cut: the length of each block, 0 for a row by itself.
         self.cuts: list[int] = []
-        self.calibration = Calibration()
-        self.targets = Targets(classes, settings.targets)
-        self.reservoir = Reservoir(effort.sample, effort.recent, settings.seed)
-        self.selection = Selection(settings, self.reservoir)
+        self.calibration: Calibration = Calibration()
+        self.targets: Targets = Targets(classes, settings.targets)
+        self.reservoir: Reservoir = Reservoir(effort.sample, effort.recent, settings.seed)
+        self.selection: Selection = Selection(settings, self.reservoir)
         # The rows of this chunk that come one by one; None where an array of the state may be another one.
         self._one_row: OneRow | None = None
 
@@ -369,8 +372,11 @@ class Ensemble(Part):
         rarity = self.targets.rarity
         self.calibration.end_chunk(rarity)
         late = 1.0 + float(waited.mean())
-        for stacking, variance in zip(self.stackings, self.targets.variances.tolist(), strict=True):
-            stacking.end_chunk(ended, rarity * variance * late)
+        variances, errors = self.targets.variances.tolist(), self._usual_errors.tolist()
+        for stacking, variance, error in zip(self.stackings, variances, errors, strict=True):
+            stacking.compare(ended, self.selection.compared)
+            moving = t >= EARLY and stacking.leads(error)
+            stacking.end_chunk(ended, rarity * variance * late, moving)
         self.losses *= FORGETTING**ended
         self._set_largest_error()
         now = ChunkEnd(
@@ -383,6 +389,8 @@ class Ensemble(Part):
             rare=rarity > 1.0,
         )
         self.selection.end_chunk(now, at_once=t == self.due, refit=refits(t))
+        for stacking in self.stackings:
+            stacking.begin_comparison(self.selection.compared)
         # A selection step on the way takes new features in, too.
         self.due = 0 if t >= self.due else self.due
 

@@ -40,6 +40,9 @@ class FeatureMaps(Part):
     They are replaced, never changed, and so are the tables of them.
     """
 
+    fixed: Fixed
+    knots: int
+
     def __init__(self, fixed: Fixed, knots: int) -> None:
         self.fixed, self.knots = fixed, knots
         self.current: dict[Key, FeatureMap] = {}
@@ -66,6 +69,27 @@ class FeatureMaps(Part):
         searched = [self._refit((True, name), search) for name in SCALINGS]
         if all(searched):
             self._compare(lags=True)
+
+    def follow(self, lags: bool, before: Search, last: Search) -> None:
+        """Refit the better one by rows ``before`` the last, if of the ``last`` it then tells clearly more.
+
+        From the metric as it is, and from the uniform one: what does not matter any more hides what does.
+        By rows side by side both would be judged by what they know of this hour, and the new one wins.
+        """
+        key = lags, self.better[lags]
+        old, now = self.current.get(key), before.now
+        if old is None or (old.flags, old.features) != (now.flags, now.layout.width):
+            return
+        scaling, atoms = self._scaling(key, before), COMPARED_ATOMS // 2
+        found, fresh = (
+            before.learn_metric(start, scaling, lags, self.fixed, atoms, 2) for start in (old, None)
+        )
+        found = fresh if fresh.error < 0.98 * found.error else found
+        stays, follows = (
+            last.learn_metric(each, each.scaling, lags, self.fixed, atoms, 0).error for each in (old, found)
+        )
+        if follows < 0.95 * stays:
+            self._put(key, found, now)
 
     def _compare(self, lags: bool) -> None:
         """Choose the better scaling, of two that were just searched for."""
@@ -164,6 +188,11 @@ def _other(scaling: str) -> str:
 
 class Search:
     """The rows by which feature maps are found: ``some`` of those kept."""
+
+    now: ChunkEnd
+    kept: Matrix
+    pool: ExpertPool
+    random: np.random.Generator
 
     def __init__(
         self, now: ChunkEnd, kept: Matrix, some: Matrix, pool: ExpertPool, random: np.random.Generator
