@@ -29,7 +29,7 @@ export PYTHONDONTWRITEBYTECODE :=
 LOOPS := $(VENV)/numba/$(shell find src -name '*.py' | sort | xargs cat | cksum | cut -d' ' -f1)
 export NUMBA_CACHE_DIR := $(CURDIR)/$(LOOPS)
 
-.PHONY: help services setup demo test test-spark soak portability faults lowest bench lint types lock coverage docs clean
+.PHONY: help services setup demo test test-spark soak portability faults lowest bench bench-spark lint types lock coverage docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -46,6 +46,7 @@ help:
 	@echo "make docs    build the site into build/docs, without a network"
 	@echo "make bench   time and memory as ratios; DATA=folder adds real sets, CACHE=file keeps rivals' results,"
 	@echo "             CAPYMOA=python is one that has CapyMOA (and Java 17)"
+	@echo "make bench-spark   kons.spark beside plain processes, in $(SPARK); needs Java 17"
 	@echo "make services  which servers the tests of brokers and of the live page need, and how to get them"
 	@echo "make setup   create $(VENV) and install the package with its development extras; LOCKED=1 in the versions"
 	@echo "             of $(LOCK), which make lock writes anew"
@@ -100,11 +101,12 @@ test-spark:
 	else $(MAKE) --no-print-directory $(SPARK)/.dev && \
 	  echo "==> running tests/spark on a master and two workers of this machine" && \
 	  $(SPARK)/bin/python tests/compile_loops.py && \
-	  KONS_SPARK=all $(SPARK)/bin/python -m pytest -n 0 --durations=5 tests/spark; fi
+	  KONS_SPARK=all $(SPARK)/bin/python -m pytest -n 0 --durations=5 $(SOAK) tests/spark; fi
 
 soak: $(VENV)/.dev $(LOOPS)/.compiled
 	@echo "==> running everything that the tests take samples of, on $(WORKERS) processes (an hour or more)"
 	@$(BIN)/python $(PYTEST) --soak
+	@$(MAKE) --no-print-directory test-spark SOAK=--soak
 
 portability: $(VENV)/.dev
 	@$(BIN)/python -m tools.portability $(ONLY:%=--only %) -- $(PYTEST)
@@ -157,6 +159,10 @@ coverage: $(VENV)/.dev $(LOOPS)/.compiled
 	@echo "==> running the tests and counting what they run (a quarter of an hour); PART=tests/streams counts a part"
 	@$(BIN)/python -m coverage run $(PYTEST) -p no:cacheprovider $(PART)
 	@$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage report
+
+bench-spark: export NUMBA_CACHE_DIR := $(CURDIR)/$(SPARK)/numba/$(notdir $(LOOPS))
+bench-spark: $(SPARK)/.dev
+	@$(SPARK)/bin/python -m benchmarks.spark
 
 docs: $(VENV)/.dev
 	@$(BIN)/python -m sphinx -b html -q -W --keep-going docs build/docs

@@ -64,7 +64,7 @@ def test_every_public_attribute_says_its_type() -> None:
     [
         ("self.x = f()", ["A.x"]),
         ("self.x: int = f()", []),
-        ("self.x, self._y = f(), 2", ["A.x"]),
+        ("self.x, self.y = f(), 2", ["A.x", "A.y"]),
         ("self.x = x", []),
         ("self.x[0] = other.x = f()", []),
     ],
@@ -72,4 +72,4 @@ def test_every_public_attribute_says_its_type() -> None:
 def test_what_says_no_type_is_found(statement: str, names: list[str]) -> None:
     learner = f"class A(B):\n    def f(self, x: int):\n        {statement}"
     assert [*untyped([learner])] == names
-    assert [*untyped([learner, "class B:\n    x: int"])] == []
+    assert [*untyped([learner, "class B:\n    x: int\n    y: int"])] == []

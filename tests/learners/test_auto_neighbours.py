@@ -8,7 +8,7 @@ from kons.errors import FileError
 from kons.kernels import Laplace
 from kons.learners.auto.feature_map import FeatureMap, Fixed, half_median_distance
 from kons.learners.auto.metric_learning import fit_span
-from kons.learners.auto.neighbour_metric import Setting, fit_neighbours
+from kons.learners.auto.neighbour_metric import Rows, Setting, fit_neighbours
 from kons.learners.auto.neighbours import NEAREST, Neighbours
 from kons.scaling import RobustScaling
 from kons.stored import Stored
@@ -75,6 +75,10 @@ def test_weights_may_be_so_small_that_their_square_or_inverse_is_no_number(weigh
     np.testing.assert_allclose(many.predict(U), plain.predict(U), rtol=1e-9)
 
 
+def left_out(U, Y, weights, setting, places, slopes=False):
+    return Rows([U], Y, weights, np.random.default_rng(0)).left_out(setting, places, slopes)
+
+
 def steps_along_a_column():
     random = np.random.default_rng(0)
     X = random.uniform(-1.0, 1.0, size=(700, 2))
@@ -102,10 +106,9 @@ def test_columns_count_less_that_tell_less(sizes):
     found, _ = fitted([X], sizes)
     assert found.sizes[1] / found.sizes[0] < 0.4 * sizes[1] / sizes[0]
 
-    def error(size, alpha):
-        expert = Neighbours(2, 1, 10_000, alpha)
-        expert.append(X * size, Y, np.ones(700))
-        return np.sum(np.abs(expert.left_out(np.arange(700), False)[0]) ** 1.5)
+    def error(sizes, alpha):
+        setting = Setting(0, np.array(sizes), alpha)
+        return np.sum(np.abs(left_out(X, Y, np.ones(700), setting, np.arange(700))[0]) ** 1.5)
 
     assert error(found.sizes, found.regularization) < 0.95 * error(sizes, 0.03)
 
@@ -141,9 +144,8 @@ def test_slopes_are_what_scales_and_regularization_change():
     U, Y, weights = rows(count=80)
 
     def errors(logarithms):
-        expert = Neighbours(3, 2, 1000, 0.3 * np.exp(logarithms[3]))
-        expert.append(U * np.exp(logarithms[:3]), Y, np.sqrt(weights))
-        return expert.left_out(np.arange(40), True)
+        setting = Setting(0, np.exp(logarithms[:3]), 0.3 * np.exp(logarithms[3]))
+        return left_out(U, Y, weights, setting, np.arange(40), True)
 
     slopes = errors(np.zeros(4))[1]
     for c, step in enumerate(1e-3 * np.eye(4)):
@@ -153,16 +155,16 @@ def test_slopes_are_what_scales_and_regularization_change():
 
 
 def test_each_row_left_out_is_predicted_by_the_others():
-    U, Y, weights = rows()
-    expert = Neighbours(3, 2, most=1000)
-    expert.append(U, Y, np.sqrt(weights))
-    expected = []
-    for i in (3, 17, 59):
+    U, Y, weights = rows(count=200)  # in leaves that were made for other sizes
+    some, expected, sizes = Rows([U], Y, weights, np.random.default_rng(0)), [], np.array([1.0, 0.3, 2.0])
+    some.left_out(Setting(0, np.array([0.5, 2.0, 1.0]), 0.01), np.arange(9), False)
+    for i in (3, 17, 159):
         others = np.arange(len(U)) != i
         without = Neighbours(3, 2, most=1000)
-        without.learn_past(U[others], Y[others], np.sqrt(weights[others]))
-        expected.append(without.predict(U[[i]])[0] - Y[i])
-    np.testing.assert_allclose(expert.left_out(np.array([3, 17, 59]), False)[0], expected, rtol=1e-9)
+        without.learn_past(U[others] * sizes, Y[others], np.sqrt(weights[others]))
+        expected.append(without.predict(U[[i]] * sizes)[0] - Y[i])
+    found = some.left_out(Setting(0, sizes, 0.01), np.array([3, 17, 159]), False)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_only_the_last_rows_are_kept_and_fewer_of_many_columns():

@@ -134,11 +134,6 @@ class KORS(Dictionary):
         return self._kept
 
     @property
-    def atoms(self) -> Any:
-        """The points kept, in stream order. A copy."""
-        return self._sampler.points.copy()
-
-    @property
     def weights(self) -> Vector:
         """``w/p`` of each atom."""
         return self._sampler.preconditioner.weights

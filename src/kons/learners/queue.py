@@ -198,6 +198,10 @@ class Queue(Part):
             )
         return answer.copy() if isinstance(answer, np.ndarray) else answer
 
+    def forget_told(self) -> None:
+        """Remember no targets: somebody else does."""
+        self._told.clear()
+
     def tell_again(self, id: Identifier, y: Any) -> None:
         """Count a target that was told before; another one is refused."""
         if id not in self._told:

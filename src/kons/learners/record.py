@@ -46,6 +46,11 @@ class Record:
         #: How many wait.
         self.count: int = 0
 
+    @property
+    def room(self) -> tuple[int, int, int]:
+        """Where the next line is, how long it is, and for how many there is room."""
+        return self.address + self.step * self.count, self.step, TOGETHER - self.count
+
     def add(self, x: Any, *told: float) -> None:
         """A row, its target, prediction, novelty and loss."""
         line = self._lines[self.count]

@@ -47,7 +47,7 @@ class NoveltyDetector(AnomalyDetector):
     def __init__(
         self,
         bandwidth: float | str = "auto",
-        max_atoms: int = 100,
+        max_atoms: int = 200,
         forgetting: float = 1.0,
         warmup: int = 100,
     ) -> None:

@@ -49,7 +49,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         contamination: float = 0.05,
         bandwidth: float | str = "auto",
-        max_atoms: int = 100,
+        max_atoms: int = 200,
         forgetting: float = 1.0,
     ) -> None:
         self.contamination = contamination

@@ -73,7 +73,7 @@ class DelimitedReader(TextReader):
         end = end or self._first_end(data) or len(data)
         lines = 1 if self._source.live else LINES
         while self._asked is None and len(data) < HEAD and data.count(b"\n") <= lines:
-            if not (more := feed.read(HEAD)):
+            if (data.count(b"\n") > 1 and feed.pauses()) or not (more := feed.read(HEAD)):
                 break
             data += more
         text = self._readable_header(data[:end])

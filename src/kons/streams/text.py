@@ -144,7 +144,8 @@ class TextReader(Reader):
                         table.append(record.cells)
                     if len(table) >= rows:
                         break
-                if len(table) >= rows or length > LARGEST_PIECE:
+                self.early = bool(table) and len(table) < rows and feed.pauses()
+                if len(table) >= rows or length > LARGEST_PIECE or self.early:
                     break
                 self._row_bytes = length / max(1, len(table))
             else:
@@ -192,6 +193,11 @@ class TextReader(Reader):
         if self.bytes_total is None or not self._row_bytes:
             return None
         return max(1, round(self.bytes_total / (self._row_bytes * self._packing)))
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line holds the columns' names."""
+        return self._first_line > 1
 
     def fingerprint(self) -> dict[str, Any] | None:
         return self._source.fingerprint()

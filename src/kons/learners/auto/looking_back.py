@@ -32,14 +32,14 @@ def rise_of_old_errors(ensemble: Ensemble, usual: float, since: int, units: Vect
 
     Rows before ``since`` of this ensemble do not count. Errors are summed over the targets, in their units.
     """
-    rows = ensemble.reservoir.sampled(since)
+    places, kept, layout = ensemble.reservoir.places(since), ensemble.reservoir.kept, ensemble.layout
     # Before a sixteenth of the rows it knew too little to compare with.
-    old = rows[len(rows) // 16 : len(rows) // 2]
-    layout = ensemble.layout
-    old = old[layout.weights(old) > 0.0]
-    if len(old) < 24 or usual <= 0.0:
+    places = places[len(places) // 16 : len(places) // 2]
+    places = places[layout.weights(kept)[places] > 0.0]
+    if len(places) < 24 or usual <= 0.0:
         return 0.0
-    old = old[np.linspace(0, len(old) - 1, min(len(old), 48)).astype(np.int64)]
+    # Only those that are looked at are copied.
+    old = kept[places[np.linspace(0, len(places) - 1, min(len(places), 48)).astype(np.int64)]]
     predictions = ensemble.predict(old, True)[0]
     now = np.sum((predictions - layout.outputs(old, ensemble.outputs)) ** 2 / units, axis=1)
     most = 20.0 * usual  # one row is no evidence

@@ -12,7 +12,7 @@ in single precision, where rounding is monotone too: what is found does not depe
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,17 @@ from numpy.typing import NDArray
 from kons.arrays import FLOAT32, Integers, Layout, Matrix, Vector
 from kons.compilation import compiled, inner
 
-__all__ = ["LEAF", "Kept", "SingleMatrix", "Singles", "find_nearest", "put_into_leaves", "sum_values_within"]
+__all__ = [
+    "BEHIND",
+    "LEAF",
+    "Kept",
+    "Rescaled",
+    "SingleMatrix",
+    "Singles",
+    "find_nearest",
+    "put_into_leaves",
+    "sum_values_within",
+]
 
 # Single precision: rows that are equal stay equal however they were computed, at half the bytes and time.
 Singles = Annotated[NDArray[np.float32], Layout(FLOAT32, 1)]
@@ -31,6 +41,8 @@ Kept = tuple[SingleMatrix, SingleMatrix, SingleMatrix, Matrix, SingleMatrix, Mat
 
 #: Rows of a leaf: distances of so many are a few vector instructions.
 LEAF = 64
+#: Numbers behind the nearest, for a whole number of vectors of those that move on by one.
+BEHIND: Final = 16
 
 
 def put_into_leaves(
@@ -43,24 +55,62 @@ def put_into_leaves(
     >>> low.tolist(), high.tolist(), leaves.shape, values.sum()
     ([[0.0, 50.0]], [[49.0, 99.0]], (2, 64), np.float64(100.0))
     """
-    n, columns = points.shape
-    depth = max(-(-n // LEAF) - 1, 0).bit_length() if n else 0
-    count = 1 << depth if n else 0
-    order = np.arange(n)
-    _halve(points, order, depth)
-    starts = np.arange(count + 1) * n // max(count, 1)
-    leaf = np.repeat(np.arange(count), np.diff(starts))
-    place = np.arange(n) - starts[leaf]
-    sorted_points = points[order]
-    leaves = np.full((count, columns, LEAF), np.inf, FLOAT32)
-    leaves[leaf, :, place] = sorted_points
-    its_values = np.zeros((count, LEAF, values.shape[1]))
-    its_values[leaf, place] = values[order]
-    low, high = (np.empty((columns, count), FLOAT32) for _ in range(2))
-    if n:
-        low[:] = np.minimum.reduceat(sorted_points, starts[:-1], axis=0).T
-        high[:] = np.maximum.reduceat(sorted_points, starts[:-1], axis=0).T
-    return leaves.reshape(-1, LEAF), low, high, its_values.reshape(count * LEAF, values.shape[1])
+    return _Places(points).fill(points, values)
+
+
+class _Places:
+    """At which place of which leaf rows are."""
+
+    def __init__(self, points: NDArray[np.float32]) -> None:
+        n = len(points)
+        depth = max(-(-n // LEAF) - 1, 0).bit_length() if n else 0
+        self.count = 1 << depth if n else 0
+        self.order = np.arange(n)
+        _halve(np.ascontiguousarray(points), self.order, depth)
+        self.starts = np.arange(self.count + 1) * n // max(self.count, 1)
+        self.leaf = np.repeat(np.arange(self.count), np.diff(self.starts))
+        self.place = np.arange(n) - self.starts[self.leaf]
+
+    def fill(self, points: NDArray[Any], values: Matrix) -> tuple[Any, Any, Any, Matrix]:
+        """Those of the rows, in their precision."""
+        (n, columns), count = points.shape, self.count
+        ordered = points[self.order]
+        leaves = np.full((count, columns, LEAF), np.inf, points.dtype)
+        leaves[self.leaf, :, self.place] = ordered
+        its_values = np.zeros((count, LEAF, values.shape[1]))
+        its_values[self.leaf, self.place] = values[self.order]
+        low, high = (np.empty((columns, count), points.dtype) for _ in range(2))
+        if n:
+            low[:] = np.minimum.reduceat(ordered, self.starts[:-1], axis=0).T
+            high[:] = np.maximum.reduceat(ordered, self.starts[:-1], axis=0).T
+        return leaves.reshape(-1, LEAF), low, high, its_values.reshape(count * LEAF, values.shape[1])
+
+
+class Rescaled:
+    """Rows in leaves that stay, while the scales of columns change: boxes follow, and any tree is right.
+
+    >>> rows = Rescaled(np.arange(200.0).reshape(100, 2), np.ones((100, 1)), np.array([1.0, 0.0]))
+    >>> leaves, low, high, _, _, _ = rows.kept(np.array([0.5, 2.0]))
+    >>> low.tolist(), high.tolist()
+    ([[0.0, 50.0], [2.0, 202.0]], [[49.0, 99.0], [198.0, 398.0]])
+    """
+
+    def __init__(self, U: Matrix, values: Matrix, sizes: Vector) -> None:
+        places = _Places((U * sizes).astype(FLOAT32))
+        *self._boxes, self._values = places.fill(U, values)
+        #: Where each row is, among the values.
+        self.places = np.empty(len(U), np.int64)
+        self.places[places.order] = LEAF * places.leaf + places.place
+        self._none = np.empty((U.shape[1], 0), FLOAT32), np.empty((0, values.shape[1]))
+
+    def kept(self, sizes: Vector) -> Kept:
+        """As loops read them, with columns of these sizes. O(n d)."""
+        leaves, low, high = self._boxes
+        with np.errstate(invalid="ignore"):  # where there is no row, and a size is 0
+            scaled = (leaves * np.tile(sizes, low.shape[1])[:, None]).astype(FLOAT32)
+        # Rounding is monotone, so that these are the least and the largest of the rounded ones.
+        low, high = ((each * sizes[:, None]).astype(FLOAT32) for each in (low, high))
+        return scaled, low, high, self._values, *self._none
 
 
 @compiled
@@ -117,14 +167,18 @@ def _select(keys: Singles, order: Integers, low: int, high: int, middle: int) ->
 def find_nearest(
     u: Vector, kept: Kept, excluded: int, bounds: Singles, room: Singles, near: Singles, places: Integers
 ) -> None:
-    """Fill in the smallest distances, in order, and whose they are: places in leaves, the latest behind them.
+    """Fill in the smallest distances, the largest first, and whose they are.
 
+    Places are those in leaves, the latest behind. There are as many as fit in but for the :data:`BEHIND` last
+    ones, which are smaller than all.
     ``excluded`` is a place that does not count, or -1; ``bounds`` is room for those of leaves, ``room`` for
     64 distances, or as many as there are latest rows. O(n d) at worst.
     """
     leaves, low, high, _, latest, _ = kept
     columns, count = low.shape
     near[:] = np.inf
+    near[len(near) - BEHIND :] = np.float32(-1.0)
+    places[:] = 0
     bounds[:] = 0.0
     for c in range(columns):
         x = np.float32(u[c])
@@ -137,13 +191,15 @@ def find_nearest(
     for turn in range(closest + 1 + count):
         leaf = turn - closest - 1 if turn > closest else -1
         if turn < closest:
-            leaf = int(np.argmin(bounds))
+            leaf = 0
+            for other in range(1, count):
+                leaf = other if bounds[other] < bounds[leaf] else leaf
         if turn == closest:
             _distances(u, latest, 0, columns, room)
             if excluded >= first:
                 room[excluded - first] = np.inf
             _insert(room, latest.shape[1], first, near, places)
-        elif bounds[leaf] <= near[-1] and bounds[leaf] < np.inf:
+        elif bounds[leaf] <= near[0] and bounds[leaf] < np.inf:
             _distances(u, leaves, leaf * columns, columns, room)
             if leaf == excluded // LEAF:
                 room[excluded % LEAF] = np.inf
@@ -173,19 +229,23 @@ def _distances(u: Vector, points: SingleMatrix, start: int, columns: int, room: 
 
 @inner
 def _insert(distances: Singles, count: int, first: int, near: Singles, places: Integers) -> None:
-    """Those that are nearer than the last: hardly any is, which is seen of as many as a leaf has at once."""
-    last = len(near) - 1
+    """Those that are nearer than the farthest: hardly any is, which is seen of as many as a leaf has at once.
+
+    All others move on by none or one, which takes no more than a few vector instructions.
+    """
     for start in range(0, count, LEAF):
-        stop, limit, nearer = min(start + LEAF, count), near[last], 0
+        stop, limit, nearer = min(start + LEAF, count), near[0], 0
         for b in range(start, stop):
             nearer += distances[b] < limit
         for b in range(start, stop if nearer else start):
-            if distances[b] < near[last]:
-                at = last
-                while at > 0 and distances[b] < near[at - 1]:
-                    near[at], places[at] = near[at - 1], places[at - 1]
-                    at -= 1
-                near[at], places[at] = distances[b], first + b
+            new, place = distances[b], first + b
+            if new < near[0]:
+                for i in range(len(near) - 1):
+                    here, behind = near[i], near[i + 1]
+                    here_place, behind_place = places[i], places[i + 1]
+                    kept, kept_place = (new, place) if new < here else (here, here_place)
+                    near[i] = behind if behind > new else kept
+                    places[i] = behind_place if behind > new else kept_place
 
 
 @inner

@@ -27,10 +27,11 @@ from kons.arrays import Matrix, Vector
 from kons.core.ridge import Ridge
 from kons.learners.auto.feature_map import median_length
 from kons.learners.auto.metric_learning import MOST_ROTATED
-from kons.learners.auto.neighbours import Neighbours
+from kons.learners.auto.nearest import Rescaled
+from kons.learners.auto.neighbours import Neighbours, leave_out
 from kons.learners.auto.schedule import EARLY
 
-__all__ = ["Setting", "fit_neighbours"]
+__all__ = ["Rows", "Setting", "fit_neighbours"]
 
 
 class Setting(NamedTuple):
@@ -43,7 +44,7 @@ class Setting(NamedTuple):
     regularization: float
 
 
-class _Rows:
+class Rows:
     """Rows in several scalings, of which some are left out."""
 
     def __init__(
@@ -53,6 +54,10 @@ class _Rows:
         last = slice(max(len(Y) - 32 * 5120 // max(columns, 32), 0), None)  # distances cost O(columns)
         self.candidates, self.Y, self.weights = [each[last] for each in candidates], Y[last], weights[last]
         self.random = random
+        #: As neighbours keep them; leaves of each scaling, once they are needed.
+        roots = np.sqrt(self.weights)[:, None]
+        self._values = np.hstack([self.Y * roots**2, roots**2])
+        self._leaves: dict[int, Rescaled] = {}
         deviations = self.Y - np.average(self.Y, axis=0, weights=self.weights)
         self.few = len(self.Y) < 2048
         #: Of the targets.
@@ -64,10 +69,15 @@ class _Rows:
     def left_out(
         self, setting: Setting, places: NDArray[np.int64], slopes: bool
     ) -> tuple[Matrix, NDArray[np.float64]]:
-        U = self.candidates[setting.scaling] * setting.sizes
-        some = Neighbours(U.shape[1], self.Y.shape[1], 32 * len(U), setting.regularization)
-        some.append(U, self.Y, np.sqrt(self.weights))
-        return some.left_out(places, slopes)
+        """Errors at some rows, each predicted by all others, and how they change with the setting."""
+        which, sizes = setting.scaling, setting.sizes
+        if which not in self._leaves:  # those of the first sizes serve the next ones, too
+            self._leaves[which] = Rescaled(self.candidates[which], self._values, sizes)
+        rows, U = self._leaves[which], self.candidates[which][places] * sizes
+        outputs = self.Y.shape[1]
+        errors, room = np.empty((len(U), outputs)), np.empty((len(U), outputs * slopes, len(sizes) + 1))
+        leave_out(U, rows.places[places], rows.kept(sizes), setting.regularization, errors, room)
+        return errors, room
 
     def step(self, setting: Setting, *, fixed: bool) -> Setting:
         """The setting after one step; the regularization stays, in units of distance, if it is ``fixed``."""
@@ -111,7 +121,7 @@ def fit_neighbours(
     Of labels of few rows, and beyond 128 columns, nothing is searched for but the scaling. Errors are added
     up in these ``units``.
     """
-    rows = _Rows(candidates, Y / units, weights, random)
+    rows = Rows(candidates, Y / units, weights, random)
     places = rows.draw(128 if rows.few else 192)
     others = np.roll(places, len(places) // 2)
 

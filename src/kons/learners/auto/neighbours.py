@@ -27,14 +27,22 @@ from kons.arrays import FLOAT32, Integers, Matrix, Vector
 from kons.compilation import compiled, inner, inner_sums
 from kons.core.local_ridge import solve_again, weigh_targets
 from kons.kernels import Kernel, Linear
-from kons.learners.auto.nearest import LEAF, Kept, find_nearest, put_into_leaves, sum_values_within
+from kons.learners.auto.nearest import (
+    BEHIND,
+    LEAF,
+    Kept,
+    Singles,
+    find_nearest,
+    put_into_leaves,
+    sum_values_within,
+)
 from kons.learners.auto.rows import LARGEST_TARGET, LARGEST_WEIGHT
 from kons.learners.auto.schedule import LONGEST
 from kons.learners.auto.stacking import Cube
 from kons.state import Array, Count, Number, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["NEAREST", "Neighbours", "predict_around"]
+__all__ = ["NEAREST", "Neighbours", "leave_out", "predict_around", "room_for"]
 
 #: Rows that a prediction is a fit to.
 NEAREST = 32
@@ -154,14 +162,6 @@ class Neighbours(Part):
         _predict(np.ascontiguousarray(U), self.kept(), self.regularization, predictions, scatters)
         return predictions, scatters
 
-    def left_out(self, places: NDArray[np.int64], slopes: bool) -> tuple[Matrix, NDArray[np.float64]]:
-        """Errors at some of the latest rows, each predicted by all others, and their :func:`_slopes`."""
-        outputs, U = self.values.shape[1] - 1, self.latest[places].astype(np.float64)
-        errors = np.empty((len(U), outputs))
-        room = np.empty((len(U), outputs * slopes, U.shape[1] + 1))
-        _leave_out(U, len(self._leaves[3]) + places, self.kept(), self.regularization, errors, room)
-        return errors, room
-
     def kept(self) -> Kept:
         """As loops read it."""
         return (*self._leaves, np.ascontiguousarray(self.latest.T), self.latest_values)
@@ -213,30 +213,64 @@ class Neighbours(Part):
         assert self.pending == count
 
 
+#: Where one prediction after the other is computed: of leaves and of distances, the nearest and their places,
+#: their coordinates, sums of distances, M, the roots and weights of rows, their targets, their distances.
+Room = tuple[Singles, Singles, Singles, Integers, Matrix, Vector, Matrix, Vector, Vector, Matrix, Vector]
+
+
+@inner
+def room_for(kept: Kept, outputs: int) -> Room:
+    """Of predictions of so many outputs by these rows: a dozen arrays, which take a microsecond to make."""
+    columns, count = kept[1].shape
+    near = NEAREST + 1
+    return (
+        np.empty(count, FLOAT32),
+        np.empty(max(kept[4].shape[1], LEAF), FLOAT32),
+        np.empty(near + BEHIND, FLOAT32),
+        np.empty(near + BEHIND, np.int64),
+        np.empty((columns, near)),
+        np.empty(NEAREST),
+        np.empty((NEAREST, NEAREST + 1)),
+        np.empty(NEAREST),
+        np.empty(NEAREST),
+        np.empty((near, outputs + 1)),
+        np.empty(near),
+    )
+
+
 @compiled
 def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, scatters: Matrix) -> None:
-    nothing = np.empty((0, 0))
+    nothing, room = np.empty((0, 0)), room_for(kept, predictions.shape[1])
     for i in range(len(U)):
-        alike = i > 0
-        for c in range(U.shape[1]):
-            alike = alike and U[i, c] == U[i - 1, c]
-        if alike:  # as sets of columns in reasons, where a column does not count
-            predictions[i], scatters[i] = predictions[i - 1], scatters[i - 1]
+        back = 1
+        while back <= i and not _same(U, i, i - back):
+            back *= 2  # as sets of columns in reasons, all in order, where a column does not count
+        if back <= i:
+            predictions[i], scatters[i] = predictions[i - back], scatters[i - back]
         else:
-            predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i], nothing)
+            predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i], nothing, room)
+
+
+@inner
+def _same(U: Matrix, i: int, j: int) -> bool:
+    for c in range(U.shape[1]):
+        if U[i, c] != U[j, c]:
+            return False
+    return True
 
 
 @compiled
-def _leave_out(
+def leave_out(
     U: Matrix, places: Integers, kept: Kept, regularization: float, errors: Matrix, slopes: Cube
 ) -> None:
-    values, later, scatter = kept[3], kept[5], np.empty(1)
+    """Fill in errors at rows in leaves, each predicted by all others, and their :func:`_slopes`."""
+    values, scatter = kept[3], np.empty(1)
     outputs = values.shape[1] - 1
+    room = room_for(kept, outputs)
     for i in range(len(U)):
-        predict_around(U[i], kept, regularization, places[i], errors[i], scatter, slopes[i])
-        at, its = (places[i], values) if places[i] < len(values) else (places[i] - len(values), later)
+        predict_around(U[i], kept, regularization, places[i], errors[i], scatter, slopes[i], room)
         for o in range(outputs):
-            errors[i, o] -= its[at, o] / its[at, outputs]
+            errors[i, o] -= values[places[i], o] / values[places[i], outputs]
 
 
 @inner
@@ -248,6 +282,7 @@ def predict_around(
     prediction: Vector,
     scatter: Vector,
     slopes: Matrix,
+    rooms: Room,
 ) -> None:
     """The ridge fit to the nearest points; the mean of all where these are as far away as each other.
 
@@ -258,33 +293,29 @@ def predict_around(
     leaves, low, _, values, latest, latest_values = kept
     columns, count = low.shape
     outputs, first = len(prediction), count * LEAF
-    near, places = np.empty(NEAREST + 1, FLOAT32), np.zeros(NEAREST + 1, np.int64)
-    room = np.empty(max(latest.shape[1], LEAF), FLOAT32)
-    find_nearest(u, kept, excluded, np.empty(count, FLOAT32), room, near, places)
+    bounds, room, near, places, here, apart, M, roots, weights, its, distances = rooms
+    find_nearest(u, kept, excluded, bounds, room, near, places)
     scatter[:] = 0.0
-    if near[0] < np.float32(63.0 / 64.0) * near[NEAREST] < np.inf:
-        here, apart = np.empty((columns, NEAREST + 1)), np.empty(NEAREST)
-        M = np.empty((NEAREST, NEAREST + 1))
-        roots, weights = np.empty(NEAREST), np.empty(NEAREST)
-        its = np.empty((NEAREST + 1, outputs + 1))
+    if near[NEAREST] < np.float32(63.0 / 64.0) * near[0] < np.inf:
         for i in range(NEAREST + 1):
-            if places[i] < first:
-                leaf, at = places[i] // LEAF, places[i] % LEAF
+            place = places[NEAREST - i]  # the nearest comes first
+            if place < first:
+                leaf, at = place // LEAF, place % LEAF
                 for c in range(columns):
                     here[c, i] = leaves[leaf * columns + c, at]
                 for o in range(outputs + 1):
-                    its[i, o] = values[places[i], o]
+                    its[i, o] = values[place, o]
             else:
                 for c in range(columns):
-                    here[c, i] = latest[c, places[i] - first]
+                    here[c, i] = latest[c, place - first]
                 for o in range(outputs + 1):
-                    its[i, o] = latest_values[places[i] - first, o]
+                    its[i, o] = latest_values[place - first, o]
         if _all_alike(its):  # the weights of their targets add up to 1
             for o in range(outputs):
                 prediction[o] = its[0, o] / its[0, outputs]
             return
         # In double precision from here on: K is a difference of distances.
-        distances = np.zeros(NEAREST + 1)
+        distances[:] = 0.0
         for c in range(columns):
             x = np.float64(np.float32(u[c]))
             for i in range(NEAREST + 1):
@@ -323,7 +354,7 @@ def predict_around(
             return
     # As on a grid: which of them are nearest is a matter of rounding, so all that are as far away count.
     totals = np.empty(outputs + 1)
-    sum_values_within(u, kept, excluded, np.float32(65.0 / 64.0) * near[NEAREST], room, totals)
+    sum_values_within(u, kept, excluded, np.float32(65.0 / 64.0) * near[0], room, totals)
     for o in range(outputs):
         prediction[o] = totals[o] / totals[outputs] if totals[outputs] > 0.0 else 0.0
 

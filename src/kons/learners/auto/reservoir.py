@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kons.arrays import Matrix, Vector
+from kons.arrays import Integers, Matrix, Vector
 from kons.core.coins import Coins
 from kons.state import Array, Count, Field, Inner, Part, Rows, Sizes, fields
 from kons.stored import Stored
@@ -108,10 +108,19 @@ class Reservoir(Part):
         self._last[self._filled : self._filled + len(rows)] = rows
         self._filled += len(rows)
 
-    def sampled(self, since: int = 0) -> Matrix:
-        """The rows of the sample in stream order, from a row on."""
-        rows = self._kept[np.argsort(self._times)]
-        return rows[np.count_nonzero(self._times < since) :] if since else rows
+    def sampled(self) -> Matrix:
+        """The rows of the sample in stream order."""
+        return self._kept[self.places()]
+
+    def places(self, since: int = 0) -> Integers:
+        """Where :attr:`kept` has the rows of the sample in stream order, from a row on."""
+        places = np.argsort(self._times)
+        return places[np.count_nonzero(self._times < since) :] if since else places
+
+    @property
+    def kept(self) -> Matrix:
+        """The rows of the sample in an order of no meaning, for who wants only some of :meth:`places`."""
+        return self._kept
 
     def last(self, count: int) -> Matrix:
         """The last ``count`` rows, or as many as there are."""

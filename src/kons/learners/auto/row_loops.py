@@ -19,7 +19,7 @@ from kons.core.quadratic_loops import STEPS, append_row, predict_row
 from kons.learners.auto.calibration import NO_LESS, SLOPE, learn_logit, log_odds
 from kons.learners.auto.logistic import FARTHEST as FARTHEST_LOGIT
 from kons.learners.auto.nearest import LEAF
-from kons.learners.auto.neighbours import predict_around
+from kons.learners.auto.neighbours import predict_around, room_for
 from kons.learners.auto.quantile_scaling import interpolated
 from kons.learners.auto.rows import LAGS
 from kons.learners.auto.schedule import LONGEST
@@ -273,7 +273,8 @@ def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: 
         )
         # There are no functions f of theirs: their scatter takes the place.
         nothing, scatter = matrix_at(0, 0, 0), f[: expert.targets + 1]
-        predict_around(u, kept, expert.regularization, -1, F[expert.column], scatter, nothing)
+        room = room_for(kept, outputs)
+        predict_around(u, kept, expert.regularization, -1, F[expert.column], scatter, nothing, room)
         return
     for b in range(size):
         k[b] = 0.0

@@ -5,9 +5,11 @@
     chunks      4, 8, 16, 32 and 64 rows; then 64 each, from 1024 rows on 128
     refits      of experts that learn in batches: every 64 rows, from 512 on 128, from 1024 on 256, then 512
     pruning     at 512, 1024 and 2048 rows, then every 4096
-    recall      of short memories that were pruned: every 512 rows
+    recall      of experts of a series that were pruned: every 512 rows, if all of them were; else at
+                8704, 26112, 78336, ...
     selection   at powers of two up to 1024, and at 4096: feature maps, and experts in them; from 512 on
                 part by part in the chunks after it, lest one row wait for all
+    followed    where the stream moves, every 2048 rows: the feature maps that short memories share
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ __all__ = [
     "chunk_before",
     "doubled",
     "fits",
+    "follows",
     "is_selection_step",
     "last_step",
     "may_recall",
+    "may_recall_some",
     "next_boundary",
     "prunes",
     "refits",
@@ -107,6 +111,19 @@ def may_recall(rows: int) -> bool:
     return rows % EARLY == 0
 
 
+def may_recall_some(rows: int) -> bool:
+    """Whether those may come back, too, that left while others of a series stayed.
+
+    Seldom, for drift alone does not say that they are of use; never where pruning is due, too.
+
+    >>> [rows for rows in range(512, 100_000, 512) if may_recall_some(rows)]
+    [8704, 26112, 78336]
+    """
+    while rows > 17 * EARLY and rows % 3 == 0:
+        rows //= 3
+    return rows == 17 * EARLY
+
+
 def is_selection_step(rows: int) -> bool:
     """Whether a selection step is due after so many rows: the last one while all rows are kept.
 
@@ -147,6 +164,18 @@ def searches_on(rows: int, number: int) -> bool:
     chunks, left = divmod(rows, LONGEST)
     due = rows > SETTLED and not left and (chunks - 1 - number // 2) % 4 == 0
     return due and not (is_selection_step(rows) or fits(rows, number))
+
+
+def follows(rows: int, *, lags: bool) -> bool:
+    """Whether the feature map of short memories may follow a stream that moves; with last targets or without.
+
+    Not soon after a selection, and in chunks in which little else is due.
+
+    >>> [[rows for rows in range(9000) if follows(rows, lags=lags)] for lags in (False, True)]
+    [[1664, 3712, 5760, 7808], [2688, 6784, 8832]]
+    """
+    due = (rows - 5 * LONGEST) % (2 * SETTLED) == (0 if lags else SETTLED)
+    return due and rows > SETTLED and not LATE < rows <= LATE + 7 * LONGEST
 
 
 def last_step(rows: int) -> int:
