@@ -21,6 +21,13 @@ def lint(session: nox.Session) -> None:
     session.run("python", "-m", "tools.algebra")
 
 
+@nox.session(default=False)
+def types(session: nox.Session) -> None:
+    """Whether every public type is known."""
+    session.install("-e", ".[types]")
+    session.run("basedpyright", "--verifytypes", "kons", "--ignoreexternal")
+
+
 @nox.session(python=["3.11", "3.12", "3.13", "3.14", "3.15"])
 def tests(session: nox.Session) -> None:
     """The tests and doctests."""

@@ -71,10 +71,10 @@ html_theme_options = {
 
 
 def setup(app):  # type: ignore[no-untyped-def]
-    """The changelog is the file that the repository has."""
+    """The changelog is the file that the repository has, whose links are from there."""
 
     def read(_app, docname, source):  # type: ignore[no-untyped-def]
         if docname == "changelog":
-            source[0] = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+            source[0] = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "](")
 
     app.connect("source-read", read)

@@ -471,10 +471,8 @@ class Neighbours:
         deviations = Y - weights @ Y / weights.sum()
         least = NO_ERROR * np.sqrt(np.mean(np.sum(deviations**2, axis=1)))
         for _ in range(STEPS if enough and columns <= MOST_SCALED and least > 0.0 else 0):
-            (name, sizes, alpha), some = (
-                best,
-                np.sort(random.permutation(len(Y))[: OF_A_STEP[len(Y) >= AMONG]]),
-            )
+            name, sizes, alpha = best
+            some = np.sort(random.permutation(len(Y))[: OF_A_STEP[len(Y) >= AMONG]])
             slopes = np.zeros((len(some), Y.shape[1], columns + 1))
             E = errors(name, sizes, alpha, some, slopes)
             V = weights[some] / np.sqrt(np.maximum(np.sqrt(np.sum(E**2, axis=1)), least))

@@ -104,16 +104,17 @@ def fastfood_frequencies(signs, order, normals, scales):
 
 
 def first_order_in_span(
-    K, y, loss, *, eta, bound=1.0, tolerance, max_atoms, uniforms=None, adaptive=False, radius=np.inf
+    K, y, loss, *, eta, bound=1.0, tolerance, max_atoms, uniforms=None, adaptive=False, radius=np.inf, rank=0
 ):
     """Gradient descent in the span of atoms, by coefficients over them: predictions and atoms.
 
     ``uniforms``: once it is full, row t replaces an atom with the probability max_atoms/t. ``adaptive``: the
-    step of row t is eta over the root of the sum of squared gradients in the span.
+    step of row t is eta over the root of the sum of squared gradients in the span. ``rank``: so many
+    eigenvectors of the full span are left behind the first row that finds it full.
     """
-    atoms, a, predictions, total = [], np.zeros(0), [], 0.0
+    atoms, a, predictions, total, V = [], np.zeros(0), [], 0.0, None
     for t in range(len(K)):
-        at = K[t, atoms]
+        at, full = K[t, atoms], len(atoms) == max_atoms
         f = at @ a
         predictions.append(np.clip(f, -bound, bound))
         if len(atoms) < max_atoms:
@@ -122,6 +123,8 @@ def first_order_in_span(
                 atoms, a = [*atoms, t], np.append(a, 0.0)
                 at = K[t, atoms]
         coefficients = np.linalg.solve(K[np.ix_(atoms, atoms)], at)
+        if V is not None:
+            coefficients = V @ V.T @ coefficients
         inside = at @ coefficients
         if f != predictions[-1]:
             a = a - (f - predictions[-1]) / inside * coefficients
@@ -131,6 +134,9 @@ def first_order_in_span(
         a = a - step * g * coefficients
         norm = np.sqrt(a @ K[np.ix_(atoms, atoms)] @ a)
         a = a * min(1.0, radius / max(norm, 1e-300))
+        if rank and full and V is None:
+            V = np.linalg.eigh(K[np.ix_(atoms, atoms)])[1][:, -rank:]
+            a = V @ V.T @ a
         if uniforms is not None and len(atoms) == max_atoms and t not in atoms:
             place = int(uniforms[t] * (t + 1))
             if place < max_atoms:

@@ -40,7 +40,7 @@ __all__ = [
     "notice",
 ]
 
-logger = logging.getLogger("kons")
+logger: logging.Logger = logging.getLogger("kons")
 
 told: set[str] = set()
 """The kinds of notices this process has given. Emptied, all are given again: in a long-lived server, say."""
@@ -83,6 +83,9 @@ class FileError(KonsError, ValueError):
 
 class MissingExtraError(KonsError, ImportError):
     """An optional dependency is absent; the message holds the line that installs it."""
+
+    what: str
+    extra: str
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional dependency. Install it: pip install 'kons[{extra}]'")

@@ -57,9 +57,9 @@ Sizes = dict[str, Any]
 class Field:
     """One attribute of a part: how it is saved, loaded and taken back."""
 
-    undoes: ClassVar[bool] = False
+    undoes: bool = False
     """Whether it has more to take back than a reference."""
-    left_out: ClassVar[bool] = False
+    left_out: bool = False
     """Whether a file does not have it while it is None."""
 
     def save(self, part: Any, name: str) -> Any:
@@ -90,6 +90,8 @@ class Items(Field):
     """A list whose entries are ``what`` they should be."""
 
     undoes = True
+    what: str
+    passes: Callable[[Any], bool]
 
     def __init__(self, what: str, passes: Callable[[Any], bool]) -> None:
         self.what, self.passes = what, passes
@@ -108,6 +110,9 @@ class Items(Field):
 class Number(Field):
     """A finite number in a range."""
 
+    at_least: float
+    at_most: float
+
     def __init__(self, at_least: float = -math.inf, at_most: float = math.inf) -> None:
         self.at_least, self.at_most = at_least, at_most
 
@@ -120,6 +125,10 @@ class Number(Field):
 
 class Count(Field):
     """An integer in a range, whose end may be a symbol; from then on a symbol itself, if that is named."""
+
+    at_least: int
+    at_most: int | str
+    binds: str
 
     def __init__(self, at_least: int = 0, at_most: int | str = MOST, binds: str = "") -> None:
         self.at_least, self.at_most, self.binds = at_least, at_most, binds
@@ -144,6 +153,11 @@ class Width(Field):
 class Array(Field):
     """Finite numbers of a shape in symbols, ``written`` in place ``"always"``, ``"rarely"`` or never."""
 
+    shape: tuple[int | str | None, ...]
+    at_least: float
+    written: str
+    dtype: np.dtype[Any]
+
     def __init__(
         self,
         *shape: int | str | None,
@@ -152,7 +166,7 @@ class Array(Field):
         dtype: np.dtype[Any] = FLOAT64,
     ) -> None:
         self.shape, self.at_least, self.written, self.dtype = shape, at_least, written, dtype
-        self.undoes = self.undoes or written == "always"  # type: ignore[misc]
+        self.undoes: bool = self.undoes or written == "always"
 
     def save(self, part: Any, name: str) -> Any:
         return getattr(part, name).copy()
@@ -168,6 +182,9 @@ class Array(Field):
 
 class Lower(Field):
     """The lower triangle of a square matrix, by rows; above its diagonal there may be anything."""
+
+    size: str
+    written: str
 
     def __init__(self, size: str, written: str) -> None:
         self.size, self.written = size, written
@@ -204,6 +221,10 @@ class Whole(Array):
 class Rows(Field):
     """Rows of so many columns, which do not matter while there are none; their number binds a symbol."""
 
+    columns: str
+    binds: str
+    written: str
+
     def __init__(self, columns: str, binds: str, written: str = "") -> None:
         self.columns, self.binds, self.written = columns, binds, written
 
@@ -223,6 +244,8 @@ class Leading(Field):
     """
 
     written = "rarely"
+    count: str
+    trailing: tuple[int | str, ...]
 
     def __init__(self, count: str, *trailing: int | str) -> None:
         self.count, self.trailing = count, trailing
@@ -333,6 +356,10 @@ class Inner(Field):
     """
 
     undoes = True
+    binds: str
+    ends: bool
+    make: Callable[[Any], Any] | None
+    sizes: Callable[[Any, Sizes], Sizes] | None
 
     def __init__(
         self,
@@ -343,7 +370,7 @@ class Inner(Field):
         sizes: Callable[[Any, Sizes], Sizes] | None = None,
     ) -> None:
         self.binds, self.ends, self.make, self.sizes = binds, ends, make, sizes
-        self.left_out = self.left_out or left_out  # type: ignore[misc]
+        self.left_out: bool = self.left_out or left_out
 
     def save(self, part: Any, name: str) -> Any:
         inner = getattr(part, name)

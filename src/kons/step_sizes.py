@@ -12,6 +12,7 @@ Theorem 1 holds for every eta_t that is at least sigma.
 
 from __future__ import annotations
 
+import math
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -172,6 +173,19 @@ def as_step_size(value: Any) -> StepSize:
         f"step_size is {value!r}, expected a number above 0, a StepSize, "
         f"or a function of t = 1, 2, 3, ...{hint}"
     )
+
+
+def for_descent(loss: Any, bound: float, name: str = "step_size") -> StepSize:
+    """That of gradient descent over features of length 1, ``bound/(L sqrt(t))``: regret O(sqrt(T)).
+
+    >>> from kons.losses import Hinge
+    >>> for_descent(Hinge(), bound=2.0)(4)
+    1.0
+    """
+    L = loss.lipschitz(bound)
+    if not (math.isfinite(L) and L > 0.0):
+        raise ConfigurationError(f"{loss!r} has the Lipschitz constant {L}: give {name}.")
+    return InverseSqrt(L / bound, 1.0)
 
 
 def for_loss(loss: Any, bound: float) -> StepSize:

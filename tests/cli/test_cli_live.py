@@ -58,3 +58,26 @@ def test_a_run_writes_each_row_as_it_comes(model, tmp_path):
     assert process.returncode == 0
     assert summary["rows"] == 2
     assert summary["keys"]["count"] == 3
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_a_run_that_begins_with_nothing_does_not_wait_for_a_thousand_rows(tmp_path, format):
+    """Few rows say what the columns are; none is left out for being different in each of them."""
+    out, path = tmp_path / "run", tmp_path / "run" / "predictions.csv"
+
+    def row(i):
+        cells = {"day": f"d{i % 3}", "count": i, "y": i % 2}
+        text = json.dumps(cells) if format == "jsonl" else ",".join(map(str, cells.values()))
+        return f"{text}\n".encode()
+
+    with opened("run", "-", "--target", "y", "--out", out, "--quiet", "--json") as process:
+        process.stdin.write((b"day,count,y\n" if format == "csv" else b"") + b"".join(map(row, range(3))))
+        for i in range(3, 6):
+            while not path.exists() or path.read_bytes().count(b"\n") != i + 1:
+                assert process.poll() is None
+            process.stdin.write(row(i))
+        process.stdin.close()
+        summary = json.loads(process.stdout.read())
+    assert process.returncode == 0
+    assert (summary["rows"], summary["task"]) == (6, "regression")
+    assert {"day=d0", "count"} <= set(summary["features"])

@@ -21,7 +21,7 @@ power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
         Matern: bandwidth=1.0, smoothness=1.5
         Polynomial: degree=2, offset=1.0
         RationalQuadratic: bandwidth=1.0, mixture=1.0
-        Scaled: warmup=500, scale_features=True, ignore_clocks=False
+        Scaled: warmup=500, scale_features=True, ignore_clocks=False, wider=1.5
         SketchedKONS: bound=1.0, regularization=1.0, shared_coins=True, weighted=False, seed=0
         SlidingWindow: window=200, bound=1.0, regularization=1.0
         Trace: rounding_clips=0
@@ -104,13 +104,13 @@ power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
     """,
     "kons.sklearn": """
         KORSFeatures: regularization=0.1, oversampling=1.0
-        NoveltyDetector: contamination=0.05, max_atoms=100, forgetting=1.0
+        NoveltyDetector: contamination=0.05, max_atoms=200, forgetting=1.0
     """,
     "kons.river": """
         KONSClassifier: seed=0
         KONSMultiTargetRegressor: seed=0
         KONSRegressor: seed=0
-        NoveltyDetector: max_atoms=100, forgetting=1.0, warmup=100
+        NoveltyDetector: max_atoms=200, forgetting=1.0, warmup=100
     """,
 }
 

@@ -88,6 +88,28 @@ def test_the_examples_of_the_readme_run(
     assert capsys.readouterr().out.strip()
 
 
+def test_the_readme_is_one_screen_whose_links_and_figures_have_a_place() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text) < 6000
+    for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
+        assert (ROOT / link).is_file(), link
+    table = text[text.index("| rivals |") : text.index("Variants of it")]
+    told = (ROOT / "docs" / "reproducibility.md").read_text(encoding="utf-8")
+    figures = re.findall(r"\d\.\d+", table)
+    assert len(figures) > 10
+    assert [figure for figure in figures if figure not in told] == []
+
+
+def test_the_paper_cites_what_its_bibliography_has() -> None:
+    text, entries = ((ROOT / name).read_text(encoding="utf-8") for name in ("paper.md", "paper.bib"))
+    head, body = text.split("---\n", 2)[1:]
+    for needed in ("title:", "tags:", "authors:", "affiliations:", "date:", "bibliography: paper.bib"):
+        assert re.search(f"^{needed}", head, re.MULTILINE), needed
+    assert set(re.findall(r"@(\w+)", body)) == set(re.findall(r"^@\w+\{(\w+),$", entries, re.MULTILINE))
+    assert {"Summary", "Statement of need", "References"} <= set(re.findall(r"^# (.+)$", body, re.MULTILINE))
+    assert 250 < len(body.split()) < 1000  # what the journal asks for
+
+
 def is_of_numbers(value: ast.expr) -> bool:
     """Whether an expression has numbers only: no names, calls or text."""
     return not any(

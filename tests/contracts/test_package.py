@@ -7,10 +7,12 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import kons
 
@@ -90,3 +92,20 @@ def test_the_sdist_has_what_its_tests_need(dist: Path) -> None:
 def test_the_version_is_the_same_wherever_it_is_said() -> None:
     assert re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.M)[1] == kons.__version__  # type: ignore[index]
     assert json.loads((ROOT / "codemeta.json").read_text())["version"] == kons.__version__
+
+
+def test_the_lock_file_fits_what_is_declared_and_names_no_host() -> None:
+    lines = (ROOT / "requirements-dev.lock").read_text().splitlines()
+    locked = [Requirement(line) for line in lines if not line.startswith("#")]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+( ; .+)?", line) for line in lines if not line.startswith("#"))
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    declared, asked = [], ["dev"]
+    for extra in asked:
+        for needed in map(Requirement, extras[extra]):
+            asked += needed.extras if needed.name == "kons" else ()
+            declared += [needed] if needed.name != "kons" else []
+    assert len(declared) > 25
+    for needed in declared:
+        versions = [next(iter(one.specifier)).version for one in locked if one.name == needed.name]
+        assert versions, needed.name
+        assert all(needed.specifier.contains(version) for version in versions), needed

@@ -296,3 +296,19 @@ def test_several_targets_of_a_warm_up_that_does_not_end():
     learner = kons.Scaled(kons.EmbeddedKONS(kons.Gaussian(), kons.Squared()), warmup=100)
     (note,) = kons.evaluate(learner, (X, X), intervals=None).notes
     assert "the learner has learned nothing yet" in note
+
+
+def test_events_are_called_back_as_they_come():
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(700, 2))
+    X[600:, 1] = 0.25
+    learner, told, own = kons.AutoKONS(effort="low"), [], []
+    learner.on_event = own.append
+    result = kons.evaluate(learner, (X, X[:, 0]), on_event=told.append)
+    assert [(event.kind, event.row) for event in told] == [("frozen", 620)]
+    assert result.learner.on_event == own.append
+    assert own == []
+    two = np.stack([X[:, 0], X[:, 1]], axis=1)
+    kons.evaluate(kons.AutoKONS(effort="low"), (X, two), on_event=own.append)
+    assert [event.kind for event in own] == ["frozen"]
+    with pytest.raises(ConfigurationError, match="notes no events"):
+        kons.evaluate(OnlineLinear(standardize=True), (X, X[:, 0]), on_event=print)

@@ -80,6 +80,21 @@ def test_late_repeated_and_broken_rows_are_answered_and_not_learned():
     assert bucket.to_bytes() == state
 
 
+def test_a_poisoned_place_or_row_makes_nobody_idle():
+    bucket = Bucket(plan(idle=10), 0)
+    bucket.follow([("a", 0, {"load": 0.5}, 1.0), ("b", 0, {"load": 0.5}, 1.0)])
+    poison = [
+        ("a", np.inf, {"load": 0.5}, 1.0),
+        ("a", 1e9, {"load": 0.5}, 1e300),
+        ("a", 2e9, {"load": 0.5}, None),
+    ]
+    answers = bucket.follow(poison)
+    assert answers[0].skipped == "no order"
+    assert "1e+300" in answers[1].skipped
+    assert answers[2].skipped == "no target"
+    assert bucket.follow([("b", 1, {"load": 0.5}, 1.0)])[0].prediction == 1.0
+
+
 def test_idle_keys_are_dropped_and_begin_anew():
     learner, idle = AutoKONS("regression", effort="tiny"), plan(idle=10)
     rows = [("a", t, {"load": float(t)}, 5.0) for t in range(4)] + [

@@ -1,11 +1,16 @@
 """A learner per key is a learner of its own, whatever is parked; a folder opens as it was committed."""
 
+import copy
+import shutil
+import tempfile
+
 import numpy as np
 import pytest
 
+import effort
 import kons
 from kons import AutoKONS, EmbeddedKONS, Gaussian, Keyed, Squared
-from kons.errors import ConfigurationError, FileError, InputError, KonsError
+from kons.errors import ConfigurationError, FileError, InputError, KonsError, TargetError
 from kons.keyed.record import pack, unpack
 from kons.keyed.store import Folder
 
@@ -140,35 +145,134 @@ def test_a_folder_opens_as_it_was_committed(tmp_path):
     records, y = stream(120, 4)
     keyed = Keyed(AutoKONS(effort="tiny"), "sensor", live=1, folder=tmp_path / "keys")
     keyed.advance(records[:60], y[:60])
-    keyed.commit()
-    committed = keyed.to_bytes()
-    log = tmp_path / "keys" / "keys.log"
-    keyed.advance(records[60:], y[60:])
+    for i in range(60, 64):
+        keyed.ask(records[i], i)
+    keyed.tell(61, y[61])
+    keyed.commit(b"the first")
+    committed, waits = keyed.to_bytes(), pack(keyed.queue.state())
     with pytest.raises(ConfigurationError, match="used by another"):
         Keyed(AutoKONS(effort="tiny"), "sensor", folder=tmp_path / "keys")
-    keyed.park()
-    after = log.read_bytes()
-    for cut in (len(after), len(after) - 7):
-        copy = tmp_path / f"copy{cut}"
-        copy.mkdir()
-        (copy / "keys.log").write_bytes(after[:cut])
-        again = Keyed(AutoKONS(effort="tiny"), "sensor", folder=copy)
-        found = Keyed(AutoKONS(effort="tiny"), "sensor").resume_bytes(committed)
-        assert {key: again.summary(key) for key in again.keys} == {k: found.summary(k) for k in found.keys}
-        assert (again.predict(records[:60]) == found.predict(records[:60])).all()
+    crashes, commit = [], None
+    for i in range(64, 120):  # pages of the commit stay, whatever is parked meanwhile
+        keyed.ask(records[i], i)
+        keyed.tell(i, y[i])
+        if i == 100:
+            commit = keyed.capture(b"the second")
+            second = keyed.to_bytes(), pack(keyed.queue.state())
+        if i % 9 == 0:
+            crashes.append(copied(tmp_path, i))
+    for crash in crashes:
+        again = Keyed(AutoKONS(effort="tiny"), "sensor", folder=crash)
+        assert (again.to_bytes(), pack(again.queue.state()), again.about) == (committed, waits, b"the first")
+    commit()
+    again = Keyed(AutoKONS(effort="tiny"), "sensor", folder=copied(tmp_path, "second"))
+    assert (again.to_bytes(), pack(again.queue.state()), again.about) == (*second, b"the second")
+    again.tell(60, y[60])
+    assert again.queue.ids == [62, 63]
 
 
-def test_a_log_is_written_anew_where_most_of_it_is_not_needed(tmp_path):
-    store = Folder(tmp_path)
-    for i in range(200):
-        store.put(f"k{i % 3}", bytes([i]) * 400_000)
-    store.delete("k1")
-    store.commit()
-    assert (tmp_path / "keys.log").stat().st_size < 40_000_000
+def copied(tmp_path, name):
+    """The folder as a crash would leave it now."""
+    return shutil.copytree(tmp_path / "keys", tmp_path / f"copy {name}")
+
+
+def test_a_folder_is_as_large_as_its_records(tmp_path):
+    store, random, kept = Folder(tmp_path), np.random.default_rng(0), {}
+    for i in range(effort.amount(300, 5000)):
+        key, record = f"k{i % 5}", random.bytes(int(random.integers(90_000)))
+        store.put(key, record)
+        kept[key] = record
+        if i % 10 == 0:
+            store.delete("k1")
+            kept.pop("k1", None)
+            store.commit()
+    assert (tmp_path / "keys.pages").stat().st_size < 2 * 5 * 95_000
+    store.commit(sorted(kept))
     store.close()
     again = Folder(tmp_path)
-    assert sorted(again) == ["k0", "k2"]
-    assert again.get("k0") == bytes([198]) * 400_000
+    assert list(again) == sorted(kept)
+    assert {key: again.get(key) for key in again} == kept
+
+
+def test_a_commit_that_fails_leaves_the_one_before(tmp_path, monkeypatch):
+    store = Folder(tmp_path)
+    store.put("a", b"one" * 5000)
+    store.commit()
+    for _ in range(3):
+        store.put("a", b"two" * 5000)
+        with monkeypatch.context() as context:
+            context.setattr("os.replace", full)
+            with pytest.raises(FileError, match="No space"):
+                store.commit()
+    with monkeypatch.context() as context:
+        context.setattr("os.pwrite", full)
+        with pytest.raises(FileError, match="No space"):
+            store.put("a", b"three")
+    assert store.get("a") == b"two" * 5000
+    store.close()
+    assert Folder(tmp_path).get("a") == b"one" * 5000
+
+
+def full(*_, **__):
+    raise OSError(28, "No space left on device")
+
+
+def test_damaged_folders_are_refused(tmp_path):
+    store = Folder(tmp_path / "keys")
+    store.put("a", b"one" * 5000)
+    store.commit()
+    store.close()
+    for name, at in (("keys.index", 3), ("keys.index", 25), ("keys.pages", 9000)):
+        folder = copied(tmp_path, f"{name} {at}")
+        data = bytearray((folder / name).read_bytes())
+        data[at] ^= 1
+        (folder / name).write_bytes(data)
+        with pytest.raises(FileError, match="damaged"):
+            Folder(folder).get("a")
+    (folder / "keys.pages").write_bytes(b"")
+    with pytest.raises(FileError, match="not there"):
+        Folder(folder)
+
+
+def test_many_records_are_on_the_disk(monkeypatch):
+    records, y = stream(200, 20)
+    monkeypatch.setattr("kons.keyed.store.MOST_IN_MEMORY", 100_000)
+    made, make = [], tempfile.TemporaryFile
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **how: made.append(make(**how)) or made[-1])
+    keyed, twin = (Keyed(AutoKONS(effort="tiny"), "sensor", live=live) for live in (2, 100))
+    assert (keyed.advance(records, y).prediction == twin.advance(records, y).prediction).all()
+    assert len(made) == 1
+    assert made[0].seek(0, 2) > 200_000
+    assert keyed.to_bytes() == twin.to_bytes()
+    again = kons.files.from_bytes(kons.files.to_bytes(keyed))
+    assert len(made) == 3  # of all records, to be written, and of those that were read
+    assert (again.predict(records) == twin.predict(records)).all()
+    assert copy.deepcopy(again).to_bytes() == twin.to_bytes()
+
+
+def test_a_full_disk_learns_nothing(tmp_path, monkeypatch):
+    records, y = stream(30, 5)
+    keyed = Keyed(AutoKONS(effort="tiny"), "sensor", live=1, folder=tmp_path / "keys")
+    keyed.queue.most = 3
+    for i in range(20):
+        keyed.ask(records[i], i)
+        if i % 2:
+            keyed.tell(i, y[i])
+    before = keyed.to_bytes(), pack(keyed.queue.state())
+    with monkeypatch.context() as context:
+        context.setattr("os.pwrite", full)
+        other = next(x for x in records if x["sensor"] != records[19]["sensor"])
+        for call in (
+            lambda: keyed.learn_one(other, 1.0),
+            lambda: keyed.ask(other, "new"),
+            lambda: keyed.advance([other], [1.0]),
+        ):
+            with pytest.raises(FileError, match="No space"):
+                call()
+        assert (keyed.to_bytes(), pack(keyed.queue.state())) == before
+    keyed.ask(other, "new")
+    assert keyed.queue.ids[-1] == "new"
+    assert keyed.queue.pending == 3
 
 
 def test_late_targets_find_their_key():
@@ -182,9 +286,47 @@ def test_late_targets_find_their_key():
             own[records[i - 5]["sensor"]].tell(i - 5, y[i - 5])
     twin = kons.files.from_bytes(kons.files.to_bytes(keyed))
     twin.tell(39, y[39])
+    assert keyed.queue.repeated == 0
+    keyed.tell(3, y[3])
+    assert keyed.queue.repeated == 1
+    with pytest.raises(TargetError, match="was told"):
+        keyed.tell(3, y[3] + 1.0)
     keyed.forget(39)
     with pytest.raises(InputError, match="no row waits"):
         keyed.tell(39, 1.0)
+    with pytest.raises(InputError, match="waits for key"):
+        keyed.ask({**records[38], "sensor": "another"}, 38)
+    assert "another" not in keyed
+
+
+@pytest.mark.parametrize("live", [1, 3])
+def test_the_row_that_waits_longest_makes_room_whatever_its_key(live):
+    records, y = stream(60, 3)
+    keyed, own = Keyed(AutoKONS(effort="tiny"), "sensor", live=live), {}
+    keyed.queue.most = 4
+    for i, x in enumerate(records):
+        mine = own.setdefault(x["sensor"], AutoKONS(effort="tiny"))
+        assert keyed.ask(x, i) == mine.ask(without_key(x), i)
+        assert keyed.queue.ids == list(range(max(0, i - 3), i + 1))
+        if i >= 4:
+            own[records[i - 4]["sensor"]].forget(i - 4)
+    assert keyed.queue.dropped == 56
+    keyed.tell(57, y[57])
+    own[records[57]["sensor"]].tell(57, y[57])
+    assert keyed.predict_one(records[57]) == own[records[57]["sensor"]].predict_one(without_key(records[57]))
+
+
+def test_late_targets_leave_the_same_bytes_whatever_is_parked():
+    """Rows that wait hold nothing of the rows before them, which a record would not bring back."""
+    records, y = stream(120, 4)
+    few, all_awake = (Keyed(AutoKONS(effort="tiny"), "sensor", live=live) for live in (1, 4))
+    for keyed in (few, all_awake):
+        for i, x in enumerate(records):
+            keyed.ask(x, i) if i % 3 else keyed.learn_one(x, y[i])
+            if i >= 10 and (i - 10) % 3:
+                keyed.tell(i - 10, y[i - 10])
+    assert few.queue.pending == 7
+    assert few.to_bytes() == all_awake.to_bytes()
 
 
 def test_keys_are_dropped_and_found_idle():

@@ -412,7 +412,23 @@ def test_doubtful_rows_have_their_own_number_and_time_however_they_are_cut(delay
         found.append([e for e in learner.events if e.kind in ("coverage lost", "novelty high")])
     assert [(event.kind, event.row) for event in found[0]][:1] == [("novelty high", 1200 + delay)]
     assert found[0] == found[1] == found[2]
+    if not delay:
+        assert found[3] == found[0]
     assert 1200 in [event.row for event in found[3] if event.kind == "novelty high"]
     assert {event.kind for event in found[0]} == {"coverage lost", "novelty high"}
     for events in found:
         assert all(event.time == hours[event.row] for event in events)
+
+
+def test_rows_that_waited_have_their_events_in_the_order_of_rows():
+    """What intervals tell of a row came behind what its columns tell, where each row was told by itself."""
+    whole, told = sharp(), sharp()
+    rows = X[:700].copy()
+    rows[600] += 6.0
+    whole.advance(rows, Y[:700])
+    for row, (x, y) in enumerate(zip(rows, Y[:700], strict=True)):
+        told.ask(x, row)
+        told.tell(row, float(y))
+    assert whole.events[0].kind == "novelty high"
+    assert len(whole.events) > 1
+    assert told.events == whole.events

@@ -4,8 +4,10 @@ import functools
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import effort
+import kons
 import naive
 import naive_methods
 from kons import (
@@ -20,7 +22,7 @@ from kons import (
     recipes,
 )
 from kons.core.feature_maps import Fastfood, Fourier
-from kons.errors import ConfigurationError
+from kons.errors import ConfigurationError, NumericalError
 from kons.kernels import Matern, RationalQuadratic
 from kons.losses import CustomLoss
 from kons.policies import Budget
@@ -102,6 +104,36 @@ def test_several_targets_are_as_many_learners():
         close(together.predict(X[:3])[:, 1], second.predict(X[:3]))
 
 
+@pytest.mark.parametrize("name", ["ogd", "adam", "ons", "sketched_ons", "vaw"])
+def test_columns_whose_squares_overflow_are_one_error_and_change_nothing(name):
+    y = TARGETS[Squared()]
+    learner, expected = make(name, Gaussian(), Squared()), make(name, Gaussian(), Squared())
+    for one in (learner, expected):
+        one.advance(X[:30], y[:30])
+    with pytest.raises(NumericalError):
+        learner.advance(X[30:40] * 1e300, y[30:40])
+    close(learner.advance(X[40:], y[40:]).prediction, expected.advance(X[40:], y[40:]).prediction)
+
+
+def test_a_radius_is_refused_in_its_own_word():
+    with pytest.raises(ConfigurationError, match="radius is 0"):
+        recipes.aogd_ald(Gaussian(), Squared(), radius=0.0)
+
+
+@pytest.mark.filterwarnings("ignore:X is sparse|x is sparse")
+@pytest.mark.parametrize("name", ["nogd", "ogd", "norma", "krls", "kons"])
+def test_a_row_in_brackets_and_sparse_ones_are_rows(name):
+    """They were learned, and then an error told of their shape."""
+    y = TARGETS[Squared()]
+    dense, sparse = make(name, Gaussian(), Squared()), make(name, Gaussian(), Squared())
+    expected = dense.advance(X[:40], y[:40]).prediction
+    close(sparse.advance(scipy.sparse.csr_matrix(X[:40]), y[:40]).prediction, expected)
+    for row in (scipy.sparse.csr_array(X[40:41]), X[40:41], [list(X[40])]):
+        dense.learn_one(X[40], 0.5)
+        sparse.learn_one(row, 0.5)
+    close(sparse.predict(X[:5]), dense.predict(X[:5]))
+
+
 # ---- second order
 
 
@@ -139,15 +171,32 @@ def test_vaw():
 K = naive.gaussian_gram(X, 0.8)
 
 
-def test_nogd_is_kernel_gradient_descent_in_the_span_of_the_first_points():
+@pytest.mark.parametrize("rank", [None, 4])
+def test_nogd_is_kernel_gradient_descent_in_the_span_of_the_first_points(rank):
     y = TARGETS[Squared()]
-    learner = recipes.nogd(Gaussian(0.8), Squared(), max_atoms=20, step_size=falling)
+    learner = recipes.nogd(Gaussian(0.8), Squared(), max_atoms=20, rank=rank, step_size=falling)
     expected, atoms = naive_methods.first_order_in_span(
-        K, y, Squared(), eta=STEPS, tolerance=1e-10, max_atoms=20
+        K, y, Squared(), eta=STEPS, tolerance=1e-10, max_atoms=20, rank=rank or 0
     )
     close(learner.advance(X, y).prediction, expected)
     np.testing.assert_array_equal(learner.atoms, X[atoms])
     assert atoms == list(range(20))
+    assert learner.transform(X[:3]).shape == (3, rank or 20)
+
+
+def test_a_span_of_few_directions_by_rows_and_from_a_file(tmp_path):
+    y = TARGETS[Squared()]
+    whole, rows = (recipes.nogd(Gaussian(0.8), Squared(), max_atoms=20, rank=4) for _ in range(2))
+    expected = whole.advance(X, y).prediction
+    for t in range(40):
+        close(rows.predict_one(X[t]), expected[t])
+        rows.learn_one(X[t], y[t])
+    kons.save(rows, tmp_path / "rows.kons")
+    close(kons.load(tmp_path / "rows.kons").advance(X[40:], y[40:]).prediction, expected[40:])
+    with pytest.raises(ConfigurationError, match='for features="span"'):
+        FeatureLearner(Gaussian(), Squared(), features="sample", rank=3)
+    with pytest.raises(ConfigurationError, match="turn coordinates"):
+        FeatureLearner(Gaussian(), Squared(), features="span", rank=3, curvature="diagonal")
 
 
 def test_aogd_ald():

@@ -87,6 +87,16 @@ def test_regression_by_hand():
     assert trace.loss[-100:].mean() < 0.1 * Y.var()
 
 
+@pytest.mark.parametrize("wider", [0.5, 3.0])
+def test_an_automatic_bandwidth_is_so_many_median_distances(wider):
+    model = Scaled(EmbeddedKONS(Gaussian("auto"), Squared()), WARMUP, wider=wider)
+    model.advance(X, Y)
+    Z = RobustScaling.fit(X[:WARMUP], weights=np.ones(WARMUP)).transform(X)
+    assert model.core.kernel.bandwidth == wider * median_bandwidth(Z[:WARMUP], weights=np.ones(WARMUP))
+    with pytest.raises(ConfigurationError, match="wider is 0"):
+        Scaled(EmbeddedKONS(Gaussian("auto"), Squared()), wider=0.0)
+
+
 def test_classification_by_hand():
     model = classification()
     trace = model.advance(X, LABELS)

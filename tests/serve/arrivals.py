@@ -14,11 +14,13 @@ def rows(count, seed, *, labels=False):
         yield x, ("hi" if y > 0.0 else "lo") if labels else y
 
 
-def arrivals(count, seed, *, labels=False):
+def arrivals(count, seed, *, labels=False, keys=0):
     """(kind, body) of requests: every label once, in an order of its own; some never come."""
     random = np.random.default_rng(seed + 1)
     waiting = []
     for i, (x, y) in enumerate(rows(count, seed, labels=labels)):
+        if keys:
+            x["key"] = f"k{random.integers(keys)}"
         if random.random() < 0.2:
             yield "learn", {"id": f"learned {i}", "x": x, "y": y}
         else:

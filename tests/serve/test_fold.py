@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import effort
+from kons import Keyed
 from kons.files import from_bytes, read_tree, to_bytes
 from kons.recipes import for_task
 from kons.serve.fold import SNAPSHOT, Fold, Settings
@@ -24,10 +25,10 @@ from serve.arrivals import arrivals
 DAY = 86_400.0
 
 
-def records(count, seed=0, *, labels=False):
+def records(count, seed=0, **options):
     return [
         Record(kind, body["id"], float(i), body.get("x"), body.get("y"))
-        for i, (kind, body) in enumerate(arrivals(count, seed, labels=labels))
+        for i, (kind, body) in enumerate(arrivals(count, seed, **options))
     ]
 
 
@@ -60,9 +61,10 @@ def served(tmp_path, all_records, settings, *, restart=(), snapshot=()):
             log.append([packed])
         if i in snapshot:
             log.begin()
-            folder.write_snapshot(fold.to_bytes(), fold.number, keep_log=True)
+            folder.capture(fold)(True)
         if i in restart:
             log.close()
+            fold.close()
             folder.release()
             folder = ServiceFolder.open(tmp_path / "service")
             fold, last = folder.fold()
@@ -95,6 +97,90 @@ def test_restarts_and_snapshots_change_no_bit(tmp_path, learner, labels):
     assert fold.counts["labelled"] + fold.counts["learned"] == fold.learner.rows_seen
     pending = fold.counts["predicted"] - fold.counts["labelled"]
     assert fold.learner.queue.pending == pending
+
+
+@pytest.mark.parametrize(
+    ("labels", "task"), [(False, "regression"), (True, "classification"), (False, "auto"), (True, "auto")]
+)
+def test_restarts_and_snapshots_change_no_bit_of_many_keys(tmp_path, monkeypatch, labels, task):
+    monkeypatch.setattr("kons.serve.fold.LIVE", 2)
+    settings = Settings(key="key", task=task, pending=20)
+    count = effort.amount(90, 2000)
+    all_records = records(count, labels=labels, keys=5)
+    if task == "auto":  # several wait before it is known what the labels are
+        all_records.sort(key=lambda record: (record.kind != "predict" or record.id > 9, record.time))
+    cuts = {"restart": (5, 50, 120, 121), "snapshot": (3, 30, 100, 110)}
+    folder, fold = served(tmp_path, all_records, settings, **cuts)
+    whole = tmp_path / "whole.log"
+    logs = sorted((tmp_path / "service" / "log").iterdir())
+    assert len(logs) == 5
+    whole.write_bytes(bytes(32) + b"".join(log.read_bytes()[32:] for log in logs))
+    learner = for_task("classification" if labels else "regression", "auto", effort="tiny")
+    keyed = Keyed(learner, "key", live=2, largest=1 << 30)
+    keyed.queue.most = 20
+    expected = by_hand(keyed, whole)
+    assert to_bytes(fold.model) == expected
+    again = folder.fold(from_start=True)[0]
+    assert to_bytes(again.model) == expected
+    assert len(fold.learner) == 5
+    assert fold.learner.awake == 2
+    counts = fold.counts
+    assert counts["labelled"] + counts["learned"] == fold.learner.rows_seen
+    assert counts["predicted"] - counts["labelled"] == fold.learner.queue.pending + fold.learner.queue.dropped
+    assert fold.monitor.losses() == again.monitor.losses()
+    assert set(fold.monitor.losses()) == {"model", "constant", "persistence"}
+    again.close()
+    fold.close()
+    folder.release()
+
+
+def test_keys_are_asked_for_and_refused_in_words(tmp_path):
+    folder = ServiceFolder.begin(
+        tmp_path / "service", Settings(key="key", task="regression", columns=3), None
+    )
+    fold, _ = folder.fold()
+    for i in range(12):
+        fold.apply(Record("learn", None, 0.0, {"key": i % 2, "a": float(i)}, float(i)))
+    before = to_bytes(fold.model)
+    for x in ({"a": 1.0}, {"key": None, "a": 1.0}, {"key": "", "a": 1.0}, {"key": True, "a": 1.0}, [1.0]):
+        for kind, id, y in (("predict", "x", None), ("learn", None, 1.0)):
+            with pytest.raises(Problem) as error:
+                fold.apply(Record(kind, id, 0.0, x, y))
+            assert error.value.status == 422
+            assert error.value.column == "key"
+    with pytest.raises(Problem, match="'d' is more"):
+        fold.apply(Record("predict", "x", 0.0, {"key": 1, "a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0}))
+    assert to_bytes(fold.model) == before
+    fold.apply(Record("predict", "one", 0.0, {"key": 1, "a": 1.0}))
+    assert refused(fold, Record("predict", "one", 0.0, {"key": 0, "a": 1.0})) == 409
+    assert fold.explain({"key": 1, "a": 3.0}, None, 1)["contributions"].keys() == {"a", "last targets"}
+    fold.close()
+    folder.release()
+
+
+def test_a_full_disk_teaches_no_key(tmp_path, monkeypatch):
+    monkeypatch.setattr("kons.serve.fold.LIVE", 1)
+    folder = ServiceFolder.begin(tmp_path / "service", Settings(key="key", task="regression"), None)
+    fold, _ = folder.fold()
+    for i in range(9):
+        fold.apply(Record("predict", i, 0.0, {"key": i % 3, "a": float(i)}))
+    before = fold.to_bytes(), to_bytes(fold.model)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as context:
+        context.setattr("os.pwrite", full)
+        for record in (
+            Record("label", 0, 1.0, None, 1.0),
+            Record("learn", "n", 1.0, {"key": 0, "a": 1.0}, 1.0),
+            Record("predict", "n", 1.0, {"key": "new", "a": 1.0}),
+        ):
+            assert refused(fold, record) == 503
+    assert (fold.to_bytes(), to_bytes(fold.model)) == before
+    assert fold.apply(Record("label", 0, 1.0, None, 1.0))[1]
+    fold.close()
+    folder.release()
 
 
 def test_a_snapshot_is_the_whole_state():

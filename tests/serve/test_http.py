@@ -9,6 +9,8 @@ import threading
 import httpx
 import msgspec
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 import effort
 from kons.files import from_bytes, to_bytes
@@ -16,6 +18,9 @@ from kons.recipes import for_task
 from kons.serve.app import Service
 from kons.serve.fold import Settings
 from kons.serve.folder import ServiceFolder
+from kons.serve.log import Record
+from kons.serve.problems import Problem
+from kons.serve.protocol import MOST_HEAD, quick_protocol
 from kons.serve.writer import Work, Writer
 from serve.arrivals import arrivals
 
@@ -204,6 +209,91 @@ def test_too_much_that_waits_is_refused(tmp_path):
         let.set()
         assert answer.status_code == 429
         assert answer.headers["retry-after"]
+
+
+def test_a_long_list_lets_others_in_between(tmp_path):
+    with serving(tmp_path / "service") as client:
+        held, let, done, order = threading.Event(), threading.Event(), threading.Event(), []
+
+        def hold(_):
+            held.set()
+            let.wait()
+
+        rows = [Record("learn", i, 0.0, {"v": i % 7}, 1.0 * i) for i in range(1000)]
+        rows[600] = Problem(422, "odd")
+        client.writer.submit(Work(lambda _: None, question=hold))
+        held.wait()
+        client.writer.submit(Work(lambda answers: (order.append(answers), done.set()), rows))
+        client.writer.submit(Work(order.append, [Record("learn", "other", 0.0, {"v": 0.0}, 0.0)]))
+        let.set()
+        assert done.wait(60)
+    other, whole = order
+    assert other[0]["row"] < len(rows) / 2  # behind one group, of 256 at most
+    learned = [answer for answer in whole if answer is not rows[600]]
+    assert [answer["id"] for answer in learned] == [record.id for record in rows if record is not rows[600]]
+    numbers = [answer["row"] for answer in learned]
+    assert numbers == sorted(numbers)
+    assert len(set(numbers) | {other[0]["row"]}) == len(rows)
+
+
+@pytest.mark.parametrize("body", [b"", b"3\r\nabc\r\n0\r\n"], ids=["headers", "trailers"])
+@pytest.mark.parametrize("endless", [b"c: d\r\n" * 100, b"c" * 600], ids=["many", "one"])
+def test_headers_and_trailers_without_end_are_cut_off(connected, body, endless):
+    protocol = connected
+    protocol.data_received(HEAD + (b"\r\n" + body if body else b"a: "))
+    sent = 0
+    while not protocol.transport.closed:
+        assert sent < MOST_HEAD + 2000
+        protocol.data_received(endless)
+        sent += len(endless)
+    assert sent > MOST_HEAD - 2000
+
+
+def test_a_body_in_many_chunks_is_not_cut_off(connected):
+    protocol = connected
+    protocol.data_received(HEAD + b"\r\n")
+    for _ in range(2 * MOST_HEAD // 6):
+        protocol.data_received(b"1\r\nx\r\n")
+    assert not protocol.transport.closed
+
+
+HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+
+
+class Wire:
+    """A transport that only says whether it was closed."""
+
+    closed = False
+
+    def close(self):
+        self.closed = True
+
+    def is_closing(self):
+        return self.closed
+
+    def get_extra_info(self, *_):
+        return None
+
+    def pause_reading(self):
+        pass
+
+    resume_reading = pause_reading
+
+
+@pytest.fixture
+def connected():
+    """uvicorn's end of a connection."""
+    pytest.importorskip("httptools", reason="httptools is not installed: h11 reads requests here")
+    config = uvicorn.Config(_never, ws="none", lifespan="off", log_config=None, proxy_headers=False)
+    config.load()
+    with asyncio.Runner() as runner:
+        protocol = quick_protocol()(config, ServerState(), {}, _loop=runner.get_loop())
+        protocol.connection_made(Wire())
+        yield protocol
+
+
+async def _never(scope, receive, send):
+    await asyncio.Event().wait()
 
 
 # ---- hostile requests

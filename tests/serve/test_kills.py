@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import effort
+from kons import Keyed
 from kons.cli import main
 from kons.files import from_bytes, to_bytes
 from kons.recipes import for_task
+from kons.serve.fold import LARGEST, LIVE
 from serve.arrivals import arrivals
 from serve.running import Running
 from serve.test_fold import by_hand
@@ -45,15 +47,18 @@ class Client(threading.Thread):
                         break
 
 
-@pytest.mark.parametrize("learner", effort.some(["embedded", "auto"], "embedded"))
+@pytest.mark.parametrize("learner", effort.some(["embedded", "auto", "keys"], "embedded", "keys"))
 def test_kills_change_no_bit_and_lose_no_answer(tmp_path, learner):
-    kills, folder = effort.amount(2, 100), tmp_path / "service"
-    begin = ["--target", "y", "--learner", learner, "--task", "regression"]
+    keys = 40 if learner == "keys" else 0
+    kills, folder = effort.amount(1, 100), tmp_path / "service"
+    begin = ["--target", "y", "--task", "regression"]
+    begin += ["--key", "key"] if keys else ["--learner", learner]
     always = ["--keep-log", "--snapshot-every", 150]
     random, where = np.random.default_rng(0), {}
     count = effort.amount(40, 1500)
     up, answered = threading.Event(), threading.Semaphore(0)
-    clients = [Client(n, list(arrivals(count, seed=n)), where, up, answered) for n in range(CLIENTS)]
+    asked = [list(arrivals(count, seed=n, keys=keys)) for n in range(CLIENTS)]
+    clients = [Client(n, requests, where, up, answered) for n, requests in enumerate(asked)]
     running = Running(folder, *begin, *always)
     where["url"] = running.url
     try:
@@ -83,7 +88,9 @@ def test_kills_change_no_bit_and_lose_no_answer(tmp_path, learner):
     whole = tmp_path / "whole.log"
     logs = sorted((folder / "log").iterdir())
     whole.write_bytes(bytes(32) + b"".join(log.read_bytes()[32:] for log in logs))
-    by_itself = for_task("regression", learner)
+    by_itself = for_task("regression", "auto" if keys else learner, **({"effort": "tiny"} if keys else {}))
+    if keys:
+        by_itself = Keyed(by_itself, "key", live=LIVE, largest=LARGEST)
     by_hand(by_itself, whole)
     assert to_bytes(by_itself) == to_bytes(from_bytes(served))
     labels = [id for client in clients for kind, id, _ in client.answers if kind in ("label", "learn")]

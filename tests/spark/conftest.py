@@ -4,18 +4,22 @@ import os
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
+import uuid
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 
+import psutil
 import pytest
 from spark_found import REASON
 
 collect_ignore = ["query.py"]  # a driver, not a module with doctests
 if REASON:
-    collect_ignore += ["test_spark.py", "test_faults.py"]
-elif not os.environ.get("KONS_SPARK"):  # `make test`, with a minute for it
-    collect_ignore += ["test_faults.py"]
+    collect_ignore += ["test_spark.py"]
+if REASON or not os.environ.get("KONS_SPARK"):  # `make test` has a minute for it
+    collect_ignore += ["test_faults.py", "test_long.py", "test_parts.py", "test_run.py"]
+#: A variable of the environment of all processes of a cluster.
+MARK = "KONS_TEST_CLUSTER"
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -32,6 +36,9 @@ SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Old versions of the state: by default 100 are kept, and looked for once a minute.
+    "spark.sql.streaming.minBatchesToRetain": "5",
+    "spark.sql.streaming.stateStore.maintenanceInterval": "2s",
 }
 
 
@@ -61,7 +68,7 @@ class Daemon:
                 self.ready.set()
 
     def wait(self):
-        assert self.ready.wait(120), "".join(self.log[-50:])
+        assert self.ready.wait(400), "".join(self.log[-50:])  # a busy machine is slow, and a dead one silent
 
     def stop(self):
         self.process.terminate()
@@ -72,8 +79,9 @@ class Daemon:
 
 class Cluster:
     def __init__(self, folder):
-        self.folder = folder
+        self.folder, self.mark = folder, uuid.uuid4().hex
         self.environment = os.environ | {
+            MARK: self.mark,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
             "PYSPARK_PYTHON": sys.executable,
@@ -87,7 +95,11 @@ class Cluster:
         at = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
         self.master = Daemon("master.Master", at, self.environment, "Registering worker", 2)
         self.workers = [self.start_worker(i) for i in range(2)]
-        self.master.wait()
+        try:
+            self.master.wait()
+        except BaseException:
+            self.stop()
+            raise
 
     def start_worker(self, i):
         given = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "700m"]
@@ -99,6 +111,21 @@ class Cluster:
     def stop(self):
         for daemon in (*self.workers, self.master):
             daemon.stop()
+        assert not self.others()
+
+    def others(self):
+        """What was started by anybody in this cluster, drivers included, and is there beside its daemons.
+
+        A process knows whose it is by its environment, which it keeps where its parent was killed.
+        """
+        own = {daemon.process.pid for daemon in (*self.workers, self.master)}
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):  # it ended meanwhile
+                lost = process.pid not in own and process.ppid() != os.getpid()  # the session's own JVM
+                if lost and process.environ().get(MARK) == self.mark:
+                    found.append(process)
+        return psutil.wait_procs(found, timeout=60)[1]
 
 
 @contextmanager

@@ -1,11 +1,16 @@
-"""A driver of its own, for tests that kill it: ``query.py MASTER FOLDER`` follows FOLDER/in to its end."""
+"""A driver of its own, for tests that kill it: ``query.py MASTER FOLDER`` follows FOLDER/in to its end.
+
+At the end the learners of each bucket are in FOLDER/models, as files.
+"""
 
 import sys
+from pathlib import Path
 
 from sensors import SCHEMA
 
+import kons
 from conftest import session
-from kons.spark import keyed, write_once
+from kons.spark import keyed, learners_in, write_once
 
 
 def main(master, folder):
@@ -22,6 +27,9 @@ def main(master, folder):
             "checkpointLocation", f"{folder}/checkpoint"
         )
         query.trigger(availableNow=True).start().awaitTermination()
+        Path(folder, "models").mkdir()
+        for i, bucket in enumerate(learners_in(spark, f"{folder}/checkpoint")):
+            kons.save(bucket, Path(folder, "models", f"{i}.kons"))
 
 
 if __name__ == "__main__":

@@ -318,6 +318,15 @@ def test_what_an_arff_file_calls_text_is_text(file, kind):
     assert [column.kind for column in open_stream(path, "y", quiet=True).plan.columns] == ["text"]
 
 
+def test_names_of_rows_are_left_out_unless_the_caller_wants_them(file):
+    """Text that a file declares, and that is different in every row, as in any other file."""
+    rows = "".join(f"{i % 3},name {i}x,{i}\n" for i in range(40))
+    path = file(f"@attribute a real\n@attribute b string\n@attribute y real\n@data\n{rows}", "t.arff")
+    assert [column.name for column in open_stream(path, "y", quiet=True).plan.columns] == ["a"]
+    asked = open_stream(path, "y", categorical=["b"], quiet=True)
+    assert [column.name for column in asked.plan.columns] == ["a", "b"]
+
+
 def test_files_that_are_not_there(tmp_path):
     with pytest.raises(InputError, match=r"nothing.csv: cannot be read \(No such file"):
         open_stream(tmp_path / "nothing.csv", "y")

@@ -17,7 +17,7 @@ from kons.errors import ConfigurationError
 
 __all__ = ["app", "dispatch"]
 
-app = App(
+app: App = App(
     name="kons",
     help=(
         "Second-order online learning with kernels.\n\n"
@@ -73,6 +73,7 @@ def run(
     forecasting: options.Forecasting = options.Forecasting(),  # noqa: B008 - frozen
     columns: options.Columns = options.Columns(),  # noqa: B008 - frozen
     reading: options.Reading = options.Reading(),  # noqa: B008 - frozen
+    machines: options.Spark = options.Spark(),  # noqa: B008 - frozen
 ) -> int:
     """Predict a column of your file online: how well, at what cost, and is it better than trivial.
 
@@ -93,6 +94,8 @@ def run(
     kons run load.csv --target MW --horizon 24h --known-ahead holiday
 
     kons run sensors.csv --target load --key sensor
+
+    kons run sensors/ --target load --key sensor --time t --engine spark --out runs/sensors
 
     kons run sensors.csv --no-target --out runs/watch
 
@@ -148,6 +151,15 @@ def run(
     told: dict[str, Any] = {"force": force, "json": json, "quiet": quiet, "command": _typed}
     if out is None and force:
         raise ConfigurationError("--force is for --out.")
+    if machines.engine == "spark":
+        from kons.cli import spark
+
+        if forecasting != options.Forecasting():
+            raise ConfigurationError("engine spark goes with no horizon: leave it out.")
+        own = spark.Machines(machines.master, machines.buckets, machines.files_per_batch)
+        return spark.start(settings, own, out, **told)
+    if machines != options.Spark():
+        raise ConfigurationError("--master, --buckets and --files-per-batch are for --engine spark.")
     if forecasting.horizon is not None or (goes_on is not None and forecast.is_forecaster(goes_on)):
         if key is not None:
             raise ConfigurationError("--key is not for --horizon: leave one of them out.")
@@ -175,9 +187,10 @@ def resume(folder: Path, /, *, json: options.Json = False, quiet: options.Quiet 
     folder
         What --out of kons run was.
     """
-    from kons.cli import forecast, run
+    from kons.cli import forecast, run, spark
 
     resume = forecast.resume if forecast.is_forecast(folder) else run.resume
+    resume = spark.resume if spark.is_on_spark(folder) else resume
     return resume(folder, json=json, quiet=quiet)
 
 
@@ -354,6 +367,7 @@ def serve(
     dir: Path,
     model: Path | None = None,
     target: options.Target = None,
+    key: str | None = None,
     learner: str | None = None,
     set: options.Texts = None,
     host: str = "127.0.0.1",
@@ -379,6 +393,8 @@ def serve(
         The folder of the service: a new one, or one to go on with.
     model
         Begin with the model of a run, or its folder.
+    key
+        A learner for each value of this column, as kons run --key; idle ones are parked in DIR.
     learner
         Begin with nothing: one of those that kons learners lists. Default: auto.
     set
@@ -393,7 +409,8 @@ def serve(
     from kons.cli import serve
     from kons.cli.values import assignments
 
-    asked = {"target": target, "learner": learner, "parameters": assignments(set or ()), **asdict(learning)}
+    asked = {"target": target, "key": key, "learner": learner, **asdict(learning)}
+    asked["parameters"] = assignments(set or ())
     return serve.start(dir, model, asked, host=host, port=port, quiet=quiet, **asdict(serving))
 
 

@@ -14,7 +14,7 @@ from kons.cli.values import names
 __all__ = [
     "DASH", "Certifying", "Columns", "Continue", "Counting", "Effort", "Evaluating", "FewRows", "Flag",
     "Forecasting", "Id", "Json", "Learning", "Model", "Names", "Natural", "Positive", "Quiet", "Reading",
-    "Serving", "Source", "Target", "Texts", "asked",
+    "Serving", "Source", "Spark", "Target", "Texts", "asked",
 ]  # fmt: skip
 
 # Standard input is "-", which looks like an option; no argument can hold a zero byte.
@@ -141,6 +141,21 @@ class Forecasting:
     """Columns that are known of the rows to come, besides their time: holidays, plans."""
     season: Names = None
     """Rows after which the series comes again. Default: those of a day and a week, by the time column."""
+
+
+@Parameter(name="*", group=Group("On many machines", sort_key=11))
+@dataclass(frozen=True)
+class Spark:
+    """Where a learner for each key runs."""
+
+    engine: Literal["here", "spark"] = "here"
+    """spark: the files of a folder, by --key and --time, to --out; kons resume learns new ones."""
+    master: str | None = None
+    """Of Spark: spark://HOST:PORT or local[2]. Default: by its own settings, else all cores here."""
+    buckets: Counting | None = None
+    """So many values hold the learners of all keys. Default: 64."""
+    files_per_batch: Counting | None = None
+    """So many files are learned between two checkpoints; what is older then is late. Default: all."""
 
 
 @Parameter(name="*", group=Group("Learning, fixed when a service begins", sort_key=9))

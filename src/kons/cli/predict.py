@@ -19,12 +19,14 @@ from kons.evaluation.held_out import HeldOut
 from kons.evaluation.result import LOSS_NAMES
 from kons.files import write_file
 from kons.learners.labels import object_array
+from kons.learners.learner import Learner
 from kons.learners.protocol import as_learner
 from kons.learners.units import LARGEST_TARGET
 from kons.report.numbers import number, percent, plural
 from kons.runs.lines import as_table, by_target, id_column, shares_by_class
 from kons.runs.raw_cells import RawCells
 from kons.streams import Plan, open_stream
+from kons.streams.stream import Stream
 from kons.streams.wording import listed
 
 __all__ = ["Predicting", "write"]
@@ -32,6 +34,8 @@ __all__ = ["Predicting", "write"]
 
 class Predicting:
     """A model along a file, of which it learns nothing; what it is good for is in ``figures``."""
+
+    classes: list[Any] | None
 
     def __init__(
         self,
@@ -46,12 +50,12 @@ class Predicting:
         level: float | None = None,
     ) -> None:
         thing, told = open_model(model)
-        self.learner = as_learner(thing)
+        self.learner: Learner = as_learner(thing)
         if self.learner.lacks("predict"):
             raise ConfigurationError(f"{model} holds a {told['what']}, which predicts nothing.")
         self._explains = explain
         #: Whether it says how new rows are, and predicts nothing.
-        self.judges = _plan_of(told, model).target is None
+        self.judges: bool = _plan_of(told, model).target is None
         if self.judges and (level is not None or explain or positive is not None):
             raise ConfigurationError(
                 f"{model} predicts nothing: leave out --level, --explain and --positive."
@@ -75,7 +79,7 @@ class Predicting:
         # The last rows are predicted, too, whose targets do not come; their order matters for lags only.
         asked = replace(plan, horizon=0, time=plan.time if plan.lags else None)
         past = _past_of(told, plan, model) if recent else None
-        self.stream = open_stream(source, plan=asked, past=past, quiet=True, **reading).to_predict()
+        self.stream: Stream = open_stream(source, plan=asked, past=past, quiet=True, **reading).to_predict()
         self.stream.live = not self.stream.resumable
         self.classes = self.learner.classes if self.stream.task == "classification" else None
         if not recent:
@@ -86,10 +90,10 @@ class Predicting:
             self._following = self.learner.following(max(0, self.learner.delay - plan.horizon))
         self._cells = None if id is None else RawCells(self.stream, id)
         names = self.stream.targets
-        self.figures = HeldOut(self.stream.task, positive=positive)
+        self.figures: HeldOut = HeldOut(self.stream.task, positive=positive)
         #: Of several targets: those of each; the ones above are the first's.
-        self.each = [self.figures, *(HeldOut("regression") for _ in names[1:])]
-        self.rows = 0
+        self.each: list[HeldOut] = [self.figures, *(HeldOut("regression") for _ in names[1:])]
+        self.rows: int = 0
         """Rows that were predicted; those without a known target are not scored."""
         self._too_large, self._largest = 0, 0.0
         self._waiting: list[tuple[NDArray[Any], Matrix | None]] = []

@@ -9,7 +9,6 @@ from typing import Any
 
 from kons.cli.files import find_model, require_place
 from kons.errors import ConfigurationError, MissingExtraError, announce, as_word
-from kons.files import write_bytes
 from kons.recipes.registry import recipe_of
 
 __all__ = ["replayed", "start"]
@@ -81,7 +80,7 @@ def replayed(path: Path, out: Path, *, force: bool) -> int:
     from kons.serve.server import replay
 
     require_place("--out", out, force=force)
-    write_bytes(out, replay(path))
+    replay(path, out)
     return 0
 
 
@@ -107,15 +106,19 @@ def _folder(path: Path, model: Path | None, asked: dict[str, Any]) -> Any:
                     f"{begun[name]!r}: leave it out, or begin in another folder."
                 )
         return folder
-    if model is not None and (one := [name for name in ("learner", "parameters", "task") if name in given]):
+    own = ("learner", "parameters", "task", "key")
+    if model is not None and (one := [name for name in own if name in given]):
+        what = "key, or has none" if one[0] == "key" else "learner"
         raise ConfigurationError(
-            f"--model has its own learner: leave out --{one[0].replace('parameters', 'set')}."
+            f"--model has its own {what}: leave out --{one[0].replace('parameters', 'set')}."
         )
     if model is None and "target" not in given:
         raise ConfigurationError(
             f"{path} is no service yet: say what it begins with, --model MODEL, or with nothing, --target "
             "COLUMN."
         )
+    if given.get("key", "") == given.get("target"):
+        raise ConfigurationError(f"--key {given['key']} is the target, too: name another column.")
     recipe_of(given.get("learner", "auto"))
     settings = msgspec.convert(given, Settings)
     if model is None:

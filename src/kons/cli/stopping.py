@@ -20,7 +20,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, number: int) -> None:
         super().__init__()
-        self.exit_code = 128 + number
+        self.exit_code: int = 128 + number
 
 
 class Stopping:
@@ -30,7 +30,7 @@ class Stopping:
     """
 
     def __init__(self) -> None:
-        self.number = 0
+        self.number: int = 0
         """Of the first signal, 0 before."""
         self.is_idle: Callable[[], bool] = lambda: True
         """Whether there is nothing to finish: the first signal is then a KeyboardInterrupt as well."""

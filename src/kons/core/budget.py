@@ -10,9 +10,9 @@ The n points that f has and the m rows of a block are numbered together: point i
 row per row of the block and a column per number. Points that go do so in O(B), or O(B^2) and O(B^3) where f
 at points of the past is asked for: S is their kernel then.
 
-A point may go over into explicit features z (:mod:`kons.core.gone`) instead of being lost: f has ``w^T z(x)``
-besides. ``Q`` then holds ``z^T z'`` beside each k of K, and in a last column ``w^T z`` of each row; ``gone``
-the coefficients of those that went, and at its end what is left of the w before.
+A point may go over into explicit features z instead of being lost: f has ``w^T z(x)`` besides. ``Q`` then
+holds ``z^T z'`` beside each k of K, and in a last column ``w^T z`` of each row; ``gone`` the coefficients of
+those that went, and at its end what is left of the w before.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ import numpy as np
 
 from kons.arrays import Integers, Matrix, Vector
 from kons.compilation import compiled, inner
-from kons.core.entry import KERNEL_ACCURACY
+from kons.core.entry import KERNEL_ACCURACY, predict
 from kons.core.ledger import Entries, Ledger, PackedRules, Rules
 from kons.core.quadratic_loops import factor_rows
-from kons.core.replay import NO_MATRIX, Derivatives, check_sound, weigh
+from kons.core.replay import NO_MATRIX, Slopes, check_sound, weigh
 from kons.core.window import solve_lower, solve_upper
 from kons.losses.builtin import slope_of
 
@@ -119,14 +119,10 @@ def project(at: int, f: Expansion, count: int) -> None:
 @compiled
 def meet(t: int, rows: Entries, rules: PackedRules, f: Expansion, count: int) -> float:
     """Predict row t; f(x_t)."""
-    row, value = rows[t], 0.0
-    if f.Q.shape[0]:
-        value = f.Q[t, -1]
+    value = f.Q[t, -1] if f.Q.shape[0] else 0.0
     for p in range(count):
         value += f.theta[p] * f.K[t, f.members[p]]
-    row.inverse_form, row.divisor = row.self_kernel, 1.0
-    row.prediction = min(max(value, -rules[0].bound), rules[0].bound)
-    row.overshoot = value - row.prediction
+    predict(t, rows, rules, value, rows[t].self_kernel)
     return value
 
 
@@ -194,7 +190,7 @@ def descend_compiled(code: int, rows: Entries, rules: PackedRules, f: Expansion,
     return count
 
 
-def descend(derivatives: int | Derivatives, rows: Ledger, rules: Rules, f: Expansion, count: int) -> int:
+def descend(derivatives: Slopes, rows: Ledger, rules: Rules, f: Expansion, count: int) -> int:
     """Predict and learn the rows of a block in order, filling the ledger; how many points there are then."""
     packed = rules.packed
     if isinstance(derivatives, int):

@@ -50,6 +50,10 @@ class Coins:
         """As :meth:`draw_one`, if nobody asks for the number: a tenth of the cost."""
         self._passed += 1
 
+    def pass_some(self, rows: int) -> None:
+        """As :meth:`pass_one`, of so many."""
+        self._passed += rows
+
     def take_back_one(self) -> None:
         """Undo the last :meth:`draw_one` or :meth:`pass_one`: its row was refused."""
         self._passed -= 1

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kons.arrays import ReadVector, Vector
-from kons.compilation import inner
+from kons.arrays import FLOAT64, ReadVector, Vector
+from kons.compilation import inner, move_numbers
 
 __all__ = [
     "FEWEST",
@@ -47,6 +47,7 @@ KNOWN, TAILS = 0, 1
 RING = TAILS + len(LEVELS)
 ORDERED = RING + REMEMBERED
 _LEVELS = np.array(LEVELS)
+BYTES = FLOAT64.itemsize
 #: The level whose coverage is watched.
 WATCHED = LEVELS.index(0.9)
 # The gain: a tenth of what is to lie outside, and never more than 0.01: an error of 0.1 in the level is
@@ -91,13 +92,12 @@ def remember(ring: Vector, ordered: Vector, known: int, window: int, value: floa
     gap = known if known < window else place(ordered, window, ring[known % window])
     # The oldest leaves a gap; move it to where the new one belongs.
     at = place(ordered, min(known, window), value)
+    first = ordered.ctypes.data
     if at > gap:
         at -= 1
-        for j in range(gap, at):
-            ordered[j] = ordered[j + 1]
+        move_numbers(first + gap * BYTES, first + (gap + 1) * BYTES, at - gap)
     else:
-        for j in range(gap, at, -1):
-            ordered[j] = ordered[j - 1]
+        move_numbers(first + (at + 1) * BYTES, first + at * BYTES, gap - at)
     ordered[at] = value
     ring[known % window] = value
 

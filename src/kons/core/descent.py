@@ -27,14 +27,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.compilation import compiled, inner, inner_sums
+from kons.compilation import compiled, inner_sums
+from kons.core.entry import predict
 from kons.core.ledger import Entries, Ledger, PackedRules, Rules
-from kons.core.replay import Derivatives, check_sound
+from kons.core.replay import Slopes, check_sound, weigh
 from kons.losses.builtin import slope_of
 from kons.state import Array, Count, Part, Sizes, fields
 from kons.stored import Stored
 
-__all__ = ["DESCENTS", "Descent"]
+__all__ = ["DESCENTS", "Descent", "Settings"]
 
 #: Curvatures by their words.
 DESCENTS = {"none": 0, "scaled": 1, "norm": 2, "diagonal": 3}
@@ -46,10 +47,10 @@ class Settings(NamedTuple):
 
     kind: int
     regularization: float
-    power: float
-    discount: float
-    momentum: float
-    radius: float
+    power: float = 0.5
+    discount: float = 1.0
+    momentum: float = 0.0
+    radius: float = np.inf
 
 
 class Weights(NamedTuple):
@@ -100,23 +101,22 @@ def invert(settings: Settings, rows: int, f: Weights) -> None:
 
 
 @compiled
-def meet(t: int, rows: Entries, rules: PackedRules, z: Vector, f: Weights) -> bool:
-    """Predict row t. False: f is not a finite number."""
-    row, value = rows[t], product(f.u, z)
+def meet(t: int, rows: Entries, rules: PackedRules, z: Vector, f: Weights) -> float:
+    """Predict row t; where its slope is looked at."""
+    row = rows[t]
     row.self_kernel = row.norm2 = product(z, z)
-    row.novelty = row.inverse_form = form(z, f.inverse)
-    row.prediction = min(max(value, -rules[0].bound), rules[0].bound)
-    row.overshoot = value - row.prediction
-    return bool(np.isfinite(value) and np.isfinite(row.inverse_form))
+    row.novelty = form(z, f.inverse)
+    predict(t, rows, rules, product(f.u, z), row.novelty)
+    return float(row.prediction)
 
 
 @compiled
 def step(t: int, rows: Entries, settings: Settings, seen: int, z: Vector, f: Weights) -> bool:
-    """Project and learn row t, behind so many ``seen``, whose slope is known. False: it is not finite."""
+    """Project and learn row t, weighed, behind so many ``seen``. False: f or its slope is not finite."""
     row, kind, discount, momentum = rows[t], settings.kind, settings.discount, settings.momentum
     u, squares, velocity, inverse = f.u, f.squares, f.velocity, f.inverse
     g, eta = row.slope, row.step_size
-    if not (np.isfinite(g) and np.isfinite(g * g * row.norm2)):
+    if not np.isfinite(row.overshoot + row.inverse_form + g + g * g * row.norm2):
         return False
     if row.overshoot != 0.0 and row.inverse_form > 0.0:
         pull = row.overshoot / row.inverse_form
@@ -132,25 +132,15 @@ def step(t: int, rows: Entries, settings: Settings, seen: int, z: Vector, f: Wei
         squares[0] = max(squares[0], row.norm2)
     if kind != NONE:
         invert(settings, seen + 1, f)
-    if momentum > 0.0:
-        part = 1.0 - momentum ** (seen + 1)
-        for i in range(len(u)):
-            velocity[i] = momentum * velocity[i] + (1.0 - momentum) * g * z[i]
-            u[i] -= eta * inverse[i] * (velocity[i] / part)
-    else:
-        for i in range(len(u)):
-            u[i] -= eta * inverse[i] * (g * z[i])
+    eta /= 1.0 - momentum ** (seen + 1)
+    for i in range(len(u)):
+        velocity[i] = momentum * velocity[i] + (1.0 - momentum) * (g * z[i])
+        u[i] -= eta * inverse[i] * velocity[i]
     norm2 = product(u, u) if settings.radius < np.inf else 0.0
     if norm2 > settings.radius * settings.radius:
-        shrink(u, settings.radius / np.sqrt(norm2))
+        for i in range(len(u)):
+            u[i] *= settings.radius / np.sqrt(norm2)
     return True
-
-
-@inner
-def shrink(u: Vector, factor: float) -> None:
-    """``u <- factor u``."""
-    for i in range(len(u)):
-        u[i] *= factor
 
 
 @compiled
@@ -159,9 +149,9 @@ def descend(
 ) -> int:
     """Rows with a built-in loss. Returns how many there were, or -1 - t if row t failed."""
     for t in range(len(rows)):
-        sound = meet(t, rows, rules, Z[t], f)
-        rows[t].slope = rows[t].scale * slope_of(code, rows[t].prediction, rows[t].target)
-        if not (sound and step(t, rows, settings, seen + t, Z[t], f)):
+        at = meet(t, rows, rules, Z[t], f)
+        weigh(t, rows, rules, slope_of(code, at, rows[t].target), 0.0)
+        if not step(t, rows, settings, seen + t, Z[t], f):
             return -1 - t
     return len(rows)
 
@@ -169,52 +159,39 @@ def descend(
 class Descent(Part):
     """u, the squares and the velocity of each of K functions over D features: see the module.
 
-    Memory 3 D K numbers, or 4 D K with momentum.
+    Memory 4 D K numbers.
     """
 
     STATE = fields(
         rows=Count(),
         U=Array("outputs", "size", written="always"),
         squares=Array("outputs", "squares", at_least=0.0, written="always"),
-        velocity=Array("outputs", "moving", written="always"),
+        velocity=Array("outputs", "size", written="always"),
     )
     #: As many as come.
     rows_left = 1 << 30
 
-    def __init__(
-        self,
-        kind: str,
-        *,
-        regularization: float,
-        power: float = 0.5,
-        discount: float = 1.0,
-        momentum: float = 0.0,
-        radius: float | None = None,
-        outputs: int = 1,
-    ) -> None:
-        most = np.inf if radius is None else radius
-        self.settings = Settings(DESCENTS[kind], regularization, power, discount, momentum, most)
-        self.kind, self.outputs, self.rows = DESCENTS[kind], outputs, 0
+    def __init__(self, settings: Settings, outputs: int = 1) -> None:
+        self.settings: Settings = settings
+        self.outputs: int = outputs
+        self.rows: int = 0
         self.U: Matrix = np.zeros((outputs, 0))
-        self.squares: Matrix = np.zeros((outputs, int(self.kind != DIAGONAL)))
-        self.velocity: Matrix = np.zeros((outputs, 0))
-        self._inverse: Matrix = np.zeros((outputs, 0))
+        self.squares: Matrix = np.zeros((outputs, int(settings.kind != DIAGONAL)))
+        self.velocity: Matrix = self.U
+        self._inverse: Matrix = self.U
 
     def __len__(self) -> int:
         return int(self.U.shape[1])
 
     def extend(self, coordinates: int) -> None:
         """New coordinates, in which no row has had a component yet."""
-        for name, grows in ("U", True), ("squares", self.kind == DIAGONAL), ("velocity", self._moves):
-            if grows:
-                setattr(self, name, np.pad(getattr(self, name), ((0, 0), (0, coordinates))))
+        for name in ("U", "velocity", "squares")[: 3 if self.settings.kind == DIAGONAL else 2]:
+            setattr(self, name, np.pad(getattr(self, name), ((0, 0), (0, coordinates))))
         self._invert()
 
     def project(self, Q: Matrix) -> None:
         """Move to fewer coordinates, z -> Q z with orthonormal rows Q; not with a number a coordinate."""
-        self.U = self.U @ Q.T
-        if self._moves:
-            self.velocity = self.velocity @ Q.T
+        self.U, self.velocity = self.U @ Q.T, self.velocity @ Q.T
         self._invert()
 
     def _invert(self) -> None:
@@ -226,11 +203,7 @@ class Descent(Part):
         arrays = self.U, self.squares, self.velocity, self._inverse
         return [Weights(*own) for own in zip(*arrays, strict=True)]
 
-    @property
-    def _moves(self) -> bool:
-        return self.settings.momentum > 0.0
-
-    def learn(self, rows: Ledger, Z: Matrix, rules: Rules, derivatives: int | Derivatives) -> None:
+    def learn(self, rows: Ledger, Z: Matrix, rules: Rules, derivatives: Slopes) -> None:
         """Predict and learn rows in order, filling the ledgers (K, m)."""
         packed, self._inverse = rules.packed, self._inverse.copy()  # a mark may hold it
         for own, f in zip(rows, self._functions(), strict=True):
@@ -238,11 +211,9 @@ class Descent(Part):
                 check_sound(descend(derivatives, own, packed, self.settings, self.rows, Z, f), own)
                 continue
             for t, z in enumerate(Z):
-                sound = meet(t, own, packed, z, f)
-                slope, _ = derivatives(float(own[t]["prediction"]), float(own[t]["target"]))
-                own["slope"][t] = own["scale"][t] * slope
-                sound = sound and step(t, own, self.settings, self.rows + t, z, f)
-                check_sound(t if sound else -1 - t, own)
+                at = meet(t, own, packed, z, f)
+                weigh(t, own, packed, *derivatives(at, float(own[t]["target"])))
+                check_sound(t if step(t, own, self.settings, self.rows + t, z, f) else -1 - t, own)
         self.rows += len(Z)
 
     @property
@@ -252,10 +223,8 @@ class Descent(Part):
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what was saved over as many features."""
-        size = sizes["size"]
-        own = {"outputs": self.outputs, "squares": size if self.kind == DIAGONAL else 1}
-        own["moving"] = size * self._moves
-        super().load_state(stored, **{**sizes, **own})
+        squares = sizes["size"] if self.settings.kind == DIAGONAL else 1
+        super().load_state(stored, **{**sizes, "outputs": self.outputs, "squares": squares})
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         self._invert()

@@ -17,7 +17,7 @@ from kons.compilation import compiled
 from kons.core.entry import DEPENDENT, KERNEL_ACCURACY, eliminate, independent
 from kons.core.factor import PanelFactor
 from kons.core.function import cross_gram
-from kons.core.storage import point_store, take
+from kons.core.storage import PointStore, point_store, take
 from kons.errors import NumericalError
 from kons.kernels import Kernel
 from kons.state import Inner, Part, Points, fields
@@ -42,8 +42,8 @@ class Embedding(Part):
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.atoms = point_store(kernel.accepts)
-        self.factor = PanelFactor()
+        self.atoms: PointStore = point_store(kernel.accepts)
+        self.factor: PanelFactor = PanelFactor()
 
     def __len__(self) -> int:
         return self.factor.size

@@ -81,6 +81,15 @@ def settle_inverse_form(M: Matrix, t: int, norm2: float, alpha: float, trace: fl
 
 
 @inner
+def predict(t: int, rows: Entries, rules: PackedRules, value: float, inverse_form: float) -> None:
+    """Predict row t by f(x_t), clipped; its inverse form is known."""
+    row = rows[t]
+    row.inverse_form, row.divisor = inverse_form, 1.0
+    row.prediction = min(max(value, -rules[0].bound), rules[0].bound)
+    row.overshoot = value - row.prediction
+
+
+@inner
 def toss(t: int, rows: Entries, rules: PackedRules, weight: float, N: Matrix, totals: Vector) -> bool:
     """Estimate row t's leverage and toss its coins (Alg. 2, lines 4-6; Alg. 3, lines 8-10)."""
     row = rows[t]

@@ -48,7 +48,7 @@ class PanelFactor:
 
     def __init__(self, height: int = PANEL_HEIGHT) -> None:
         self.height = height
-        self.size = 0
+        self.size: int = 0
         self._rectangles: list[Matrix] = []
         self._inverses: list[Matrix] = []
 

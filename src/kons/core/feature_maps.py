@@ -28,7 +28,7 @@ from kons.core.embedding import Embedding
 from kons.core.entry import DEPENDENT
 from kons.errors import ConfigurationError
 from kons.kernels import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, RationalQuadratic
-from kons.state import Array, Inner, Part, Sizes, Whole, fields
+from kons.state import Array, Count, Inner, Part, Sizes, Whole, fields
 from kons.stored import Stored
 
 __all__ = ["MAPS", "Columns", "Fastfood", "FeatureMap", "Fourier", "Sample", "Span", "Taken"]
@@ -67,13 +67,16 @@ class FeatureMap(Part):
         """``z`` of each point, as the rows of an (m, D) array."""
         raise NotImplementedError
 
-    def take(self, X: Any, coins: Vector, before: int) -> Taken:
-        """``z`` of the first points, one at least: each with its coin, behind so many rows ``before``."""
+    def take(self, X: Any, coins: Vector) -> Taken:
+        """``z`` of the first points, one at least: each with its coin."""
         return Taken(self.features(X))
 
 
 class Columns(FeatureMap):
     """The columns themselves, behind the square root of a kernel's offset if it has one."""
+
+    constant: NDArray[np.float64]
+    size: int
 
     def __init__(self, kernel: Kernel) -> None:
         if not (isinstance(kernel, Linear) or (isinstance(kernel, Polynomial) and kernel.degree == 1)):
@@ -113,6 +116,9 @@ class Fourier(FeatureMap):
     """
 
     STATE = fields(frequencies=Array("halves", "width"))
+    kernel: Gaussian | Laplace | Matern | RationalQuadratic
+    size: int
+    seed: int
 
     def __init__(self, kernel: Kernel, dimension: int, seed: int = 0) -> None:
         if not isinstance(kernel, (Gaussian, Laplace, Matern, RationalQuadratic)):
@@ -195,6 +201,9 @@ class Fastfood(Fourier):
         normals=Array("blocks", "n"),
         scales=Array("blocks", "n"),
     )
+    signs: Matrix
+    normals: Matrix
+    scales: Matrix
 
     def __init__(self, kernel: Kernel, dimension: int, seed: int = 0) -> None:
         super().__init__(kernel, dimension, seed)
@@ -218,7 +227,7 @@ class Fastfood(Fourier):
     @property
     def _blocks(self) -> int:
         """Of frequencies."""
-        return -(-(self.size // 2) // self.signs.shape[1])
+        return int(-(-(self.size // 2) // self.signs.shape[1]))
 
     def _draw(self) -> None:
         """W of n columns more, all blocks of it."""
@@ -271,29 +280,36 @@ def transform(V: Matrix) -> None:
 class Span(FeatureMap):
     """Coordinates in the span of atoms: :mod:`kons.core.embedding`. Points that lie outside it become atoms.
 
-    ``tolerance``: the least part of k(x,x) that must.
+    ``tolerance``: the least part of k(x,x) that must. Behind the first row that finds it full, as many
+    ``directions`` are left as a ``rank`` says, those in which the atoms are largest; None: all.
     """
 
-    STATE = fields(embedding=Inner(binds="size"))
+    STATE = fields(embedding=Inner(binds="size"), directions=Array(None, None))
 
-    def __init__(self, kernel: Kernel, max_atoms: int, tolerance: float) -> None:
-        self.embedding, self.max_atoms = Embedding(kernel), max_atoms
-        self.tolerance = max(tolerance, DEPENDENT)
+    embedding: Embedding
+    max_atoms: int
+    rank: int | None
+
+    def __init__(self, kernel: Kernel, max_atoms: int, tolerance: float, rank: int | None = None) -> None:
+        self.embedding, self.max_atoms, self.rank = Embedding(kernel), max_atoms, rank
+        self.tolerance: float = max(tolerance, DEPENDENT)
+        self.directions: Matrix = np.empty((0, 0))
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """The number of atoms."""
-        return len(self.embedding)
+        """The number of directions, or of atoms."""
+        return len(self.directions) or len(self.embedding)
 
     def widen(self, columns: int) -> None:
         """Its owner widens the atoms."""
 
     def features(self, X: Any) -> Matrix:
-        return self.embedding.coordinates(X)
+        Z = self.embedding.coordinates(X)
+        return Z @ self.directions.T if len(self.directions) else Z
 
-    def take(self, X: Any, coins: Vector, before: int) -> Taken:
+    def take(self, X: Any, coins: Vector) -> Taken:
         if len(self.embedding) >= self.max_atoms:
-            return self._take_when_full(X, coins, before)
+            return self._take_when_full(X, coins)
         X = X[:FEW]
         Z = self.features(X)
         self_kernels = self.embedding.kernel.evaluate_diagonal(X)
@@ -304,11 +320,17 @@ class Span(FeatureMap):
                 return Taken(np.vstack([np.pad(Z[:row], ((0, 0), (0, 1))), self.features(point)]), True)
         return Taken(Z)
 
-    def _take_when_full(self, X: Any, coins: Vector, before: int) -> Taken:
-        return Taken(self.features(X))
+    def _take_when_full(self, X: Any, coins: Vector) -> Taken:
+        if self.rank is None or len(self.directions):
+            return Taken(self.features(X))
+        Z, atoms = self.features(X[:1]), self.features(self.embedding.atoms.view)
+        self.directions = np.ascontiguousarray(np.linalg.svd(atoms)[2][: self.rank])
+        return Taken(Z, projection=self.directions)
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        stored.counted(self.size, "atoms", at_most=self.max_atoms)
+        atoms = stored.counted(len(self.embedding), "atoms", at_most=self.max_atoms)
+        if self.directions.shape not in ((0, 0), (min(self.rank or 0, atoms), atoms)):
+            raise stored.error(f"{self.directions.shape} directions of {atoms} atoms, of rank {self.rank}")
 
 
 class Sample(Span):
@@ -318,9 +340,17 @@ class Sample(Span):
     replacement costs O(B^3), and there are about B log(T/B) of them.
     """
 
-    def _take_when_full(self, X: Any, coins: Vector, before: int) -> Taken:
+    STATE = fields(rows=Count())
+    rows = 0
+
+    def take(self, X: Any, coins: Vector) -> Taken:
+        taken = super().take(X, coins)
+        self.rows += len(taken.Z)
+        return taken
+
+    def _take_when_full(self, X: Any, coins: Vector) -> Taken:
         # u < B/t, and then u*t is a number in [0, B) at random.
-        places = coins * np.arange(before + 1, before + 1 + len(coins))
+        places = coins * np.arange(self.rows + 1, self.rows + 1 + len(coins))
         chosen = np.flatnonzero(places < self.size)
         if not len(chosen):
             return Taken(self.features(X))
@@ -338,6 +368,6 @@ MAPS: dict[str, tuple[Callable[..., FeatureMap], tuple[str, ...]]] = {
     "columns": (Columns, ()),
     "fourier": (Fourier, ("dimension", "seed")),
     "fastfood": (Fastfood, ("dimension", "seed")),
-    "span": (Span, ("max_atoms", "tolerance")),
+    "span": (Span, ("max_atoms", "tolerance", "rank")),
     "sample": (Sample, ("max_atoms", "tolerance")),
 }

@@ -25,6 +25,10 @@ __all__ = ["FrequentDirections"]
 
 # Singular values whose squares can be added up.
 LARGEST = 1e150
+OVERFLOW = (
+    "the singular values of the sketch were not found, or have no squares. Likely cause: rows whose squares "
+    "overflow; divide them by their scale."
+)
 
 
 class FrequentDirections(Part):
@@ -53,10 +57,12 @@ class FrequentDirections(Part):
     """
 
     STATE = fields(_rows=Points("size"), _factor=Inner(), removed=Number(at_least=0.0))
+    directions: int
+    regularization: float | None
 
     def __init__(self, directions: int, regularization: float | None = None) -> None:
         self.directions, self.regularization = directions, regularization
-        self.removed = 0.0
+        self.removed: float = 0.0
         """What was taken off any one direction, at most: the sum of ``s_{l+1}^2`` over all shrinkings."""
         self._rows = VectorStore()
         self._factor = self._new_factor()
@@ -71,6 +77,9 @@ class FrequentDirections(Part):
 
     def update(self, rows: Matrix) -> None:
         """Add the squares of these rows; they are finite, and of the width of those before."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not np.vdot(rows, rows) + np.vdot(self.rows, self.rows) < LARGEST**2:
+                raise NumericalError(OVERFLOW)
         taken = 0
         while taken < len(rows):
             part = rows[taken : taken + 2 * self.directions - len(self)]
@@ -97,8 +106,7 @@ class FrequentDirections(Part):
         if self._factor is None or self.regularization is None:
             raise TypeError("a sketch without a regularization has no inverse")
         W = self._factor.solve_transposed(self._factor.solve(self._products(V)))
-        solved: Matrix = (V - W @ self.rows) / self.regularization if len(self) else V / self.regularization
-        return solved
+        return np.asarray((V - W @ self.rows if len(self) else V) / self.regularization)
 
     def singular(self) -> tuple[Vector, Matrix]:
         """The singular values of B, falling, and its right singular vectors as rows."""
@@ -109,10 +117,7 @@ class FrequentDirections(Part):
         except np.linalg.LinAlgError:
             s = np.full(1, np.inf)
         if not s[0] < LARGEST:
-            raise NumericalError(
-                "the singular values of the sketch were not found, or have no squares. Likely cause: rows "
-                "whose squares overflow; divide them by their scale."
-            )
+            raise NumericalError(OVERFLOW)
         return s, directions
 
     def _products(self, V: Matrix) -> Matrix:

@@ -47,12 +47,14 @@ class NewtonFunction(Part):
         _outside_coefficients=Growing("outsiders", "outputs"),
         preconditioner=Inner(),
     )
+    kernel: Kernel
+    outputs: int
 
     def __init__(self, kernel: Kernel, regularization: float, outputs: int) -> None:
         self.kernel, self.outputs = kernel, outputs
-        self.preconditioner = Preconditioner(regularization)
-        self.inside = point_store(kernel.accepts)
-        self.outside = point_store(kernel.accepts)
+        self.preconditioner: Preconditioner = Preconditioner(regularization)
+        self.inside: PointStore = point_store(kernel.accepts)
+        self.outside: PointStore = point_store(kernel.accepts)
         self._inside_coefficients = GrowingArray(outputs)
         self._outside_coefficients = GrowingArray(outputs)
 

@@ -16,7 +16,7 @@ from kons.arrays import Matrix, Vector
 from kons.core.frequent_directions import FrequentDirections
 from kons.core.ledger import SPAN_FIXED, TOTALS, Ledger, Rules
 from kons.core.quadratic import Block, Quadratic
-from kons.core.replay import NO_MATRIX, Derivatives, follow_all, replay
+from kons.core.replay import NO_MATRIX, Slopes, follow_all, replay
 from kons.state import Array, Inner, Inners, Part, fields
 from kons.stored import Stored
 
@@ -30,15 +30,13 @@ class SketchedQuadratic(Part):
     """
 
     STATE = fields(
-        u=Array("features", 1),
-        totals=Array(len(TOTALS), at_least=0.0, written="always"),
-        sketch=Inner(),
+        u=Array("features", 1), totals=Array(len(TOTALS), at_least=0.0, written="always"), sketch=Inner()
     )
 
     def __init__(self, regularization: float, directions: int) -> None:
         self.u: Matrix = np.zeros((0, 1))
         self.totals: Vector = np.zeros(len(TOTALS))
-        self.sketch = FrequentDirections(directions, regularization)
+        self.sketch: FrequentDirections = FrequentDirections(directions, regularization)
 
     def __len__(self) -> int:
         return len(self.u)
@@ -92,14 +90,15 @@ class Newton(Part):
         """How many rows can be learned together."""
         return min(int(part.rows_left) for part in self.parts)
 
-    def learn(self, rows: Ledger, Z: Matrix, rules: Rules, derivatives: int | Derivatives) -> None:
+    def learn(self, rows: Ledger, Z: Matrix, rules: Rules, derivatives: Slopes) -> None:
         """Predict and learn rows in order, filling the ledgers (K, m)."""
         rows["norm2"] = rows["self_kernel"] = np.einsum("ij,ij->i", Z, Z)
         nothing = np.zeros((len(Z), len(Z)))  # is left of the kernel outside the features
         rules = rules._replace(entry=SPAN_FIXED)  # every row enters A, and none becomes an atom
         shared = len(self.parts) < len(rows)
         for part, own in zip(self.parts, rows[None] if shared else rows[:, None], strict=True):
-            block = part.meet(Z)
+            with np.errstate(over="ignore", invalid="ignore"):  # the replay refuses what is no number
+                block = part.meet(Z)
             replay(derivatives, own[0], rules, block.f[0], block.M, part.totals, R=nothing)
             follow_all(own[0], own[1:], rules.packed, block.f[1:], block.M)
             part.absorb(own, block, np.empty((0, len(Z))))
@@ -111,8 +110,7 @@ class Newton(Part):
 
     def inverse_forms(self, Z: Matrix) -> Vector:
         """``z^T A^-1 z`` of each row, by the first A, a whole one."""
-        forms: Vector = self.parts[0].inverse_forms(Z)
-        return forms
+        return np.asarray(self.parts[0].inverse_forms(Z))
 
     @property
     def removed(self) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import FLOAT64, Matrix, ReadVector, Vector
-from kons.compilation import address_of, compiled_sums, inner_sums, matrix_at, pointer_to
+from kons.compilation import address_of, compiled_at_once, compiled_sums, inner_sums, matrix_at, pointer_to
 from kons.core.embedding import Embedding
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.exponential import exponentials
@@ -30,12 +30,23 @@ from kons.core.quadratic_loops import STEPS, keep_row, predict_row
 from kons.core.replay import NO_MATRIX, check_sound, replay_compiled
 from kons.losses.builtin import SQUARED, slope_of
 
-__all__ = ["PLAIN", "REFUSED", "TAKEN", "OneRow", "predict"]
+__all__ = [
+    "ENDLESS",
+    "PLAIN",
+    "REFUSED",
+    "TAKEN",
+    "OneRow",
+    "learn_alone",
+    "let_wait",
+    "predict",
+    "predict_alone",
+]
 
 # What a row did besides being learned. An atom that ENTERED is its caller's to append; one that was TAKEN is
 # everywhere already. One that FAILED, is ASKED for its coefficients, is REFUSED, as it was not predicted just
-# before, or finds the rows of its period there already, STOPPED before their end, was not learned.
-PLAIN, SAMPLED, TAKEN, ENTERED, FAILED, ASKED, REFUSED, STOPPED = range(8)
+# before, or finds the rows of its period there already, STOPPED before their end, was not learned. Behind one
+# of :func:`learn_alone` a period, or a record, is FULL.
+PLAIN, SAMPLED, TAKEN, ENTERED, FAILED, ASKED, REFUSED, STOPPED, FULL = range(9)
 #: Of each quadratic: addresses, sizes, and what all of them share.
 TABLE = np.dtype(
     [(name, "i8") for name in ("L", "base", "Z", "V", "C", "marks", "totals", "ledger", "rules", "targets")]
@@ -49,7 +60,13 @@ TABLE = np.dtype(
         ("pivot", "f8"),
         ("coefficients", "f8"),
     ]
+    # Of rows that Python has not counted yet: how many, and atoms among them; the address of the next line of
+    # the record, how long it is and how many there are; what all of them have, and running totals.
+    + [(name, "i8") for name in ("learned", "taken", "line", "line_size", "lines")]
+    + [(name, "f8") for name in ("bound", "eta", "logarithms", "leverages")]
 )
+# Lines of no record.
+ENDLESS = 2**62
 COUNTED, CELLS = len(TOTALS), 5
 NO_VECTOR = np.empty(0)
 BYTES = FLOAT64.itemsize
@@ -63,6 +80,11 @@ class OneRow:
     functions.
     """
 
+    quadratics: Sequence[Quadratic]
+    columns: int
+    thread: int
+    works: Matrix
+
     def __init__(
         self,
         embedding: Embedding,
@@ -74,11 +96,13 @@ class OneRow:
     ) -> None:
         #: While a row that ended its period is not counted everywhere.
         self.held: HeldInterrupts | None = None
+        #: Whether all points that came have been in one piece of memory.
+        self.gapless = True
         self._embedding, self.quadratics, self._sampler = embedding, quadratics, sampler
         self._first, self._period = quadratics[0], quadratics[0].period
         self.ledger: Ledger = np.zeros(len(quadratics), LEDGER)
         #: What it says of the last row: what was predicted, and how new it was.
-        self.said = self.ledger["prediction"], self.ledger["novelty"]
+        self.said: tuple[Vector, Vector] = self.ledger["prediction"], self.ledger["novelty"]
         self.targets: Vector = np.zeros(len(quadratics) + quadratics[0].outputs - 1)
         #: How long points are, where the loops take them: a Gaussian kernel, and a factor of one panel.
         self.columns, self._rate = width, embedding.kernel.squared_exponential_rate
@@ -87,7 +111,7 @@ class OneRow:
         self._rules = rules
         self._constants = code or 0, self._rate or 0.0, math.sqrt(self._first.prior)
         self._tables = np.zeros(len(quadratics), TABLE)
-        self.address = address_of(self._tables)
+        self.address: int = address_of(self._tables)
         self._atoms, self._memory, self._room = NO_MATRIX, NO_VECTOR, (0, 0)
         self._look()
 
@@ -135,16 +159,17 @@ class OneRow:
         return type(None), ()  # a copy of the state has its arrays elsewhere
 
     def predict(self, x: Vector) -> tuple[float, Matrix]:
-        """f of the first function at a point, or at coordinates where :attr:`columns` is -1; and its works.
+        """The clipped score of the first function at a point, or at coordinates where :attr:`columns` is -1;
+        and its works.
 
         NaN: it is not finite. Of a point that is learned next nothing is found twice.
         """
         if get_ident() == self.thread:
-            return predict(self.address, x), self.works
+            return predict_given(self.address, x), self.works
         tables = self._tables.copy()  # several threads may predict: each in memory of its own
         works, memory = self._room_for_row()
         tables["work"] = address_of(memory)
-        return predict(address_of(tables), x), works
+        return predict_given(address_of(tables), x), works
 
     def let_interrupts_go(self) -> None:
         """The row that ended a period is counted everywhere: Ctrl-C may be heard again."""
@@ -173,7 +198,7 @@ class OneRow:
         try:
             found = learn(*given)
             if found[0] == REFUSED:  # nobody has predicted it, or it is not finite
-                predict(self.address, x)
+                predict_given(self.address, x)
                 found = learn(*given)
             if found[0] == ASKED:  # the loop cannot tell itself
                 z = self.works[0, : len(self._first)]
@@ -187,30 +212,54 @@ class OneRow:
                     raise stopped_midway()
                 if found[0] == FAILED:
                     check_sound(-1 - int(found[1]), self.ledger)
-                for part in self.quadratics:
-                    part.extend_by_row(self.pivot)
-            elif found[0] == TAKEN:
-                self._embedding.count_one()
-                for part in self.quadratics:
-                    part._size += 1
-            for part in self.quadratics:
-                part.pending += 1
-                part.rows += 1
+            self._count(1, found[0] == TAKEN, found[0] == ENTERED)
         except BaseException:  # a signal among them: the table counts what the state counts
             self._look()
             raise
-        if self._first.rows % self._period == 0:
-            self.held = HeldInterrupts()
-            self.held.__enter__()
-            try:
-                for part in self.quadratics:
-                    part.end_period_of_rows()
-                if found[0] != ENTERED:
-                    self._look_again()
-            except BaseException:
-                self.let_interrupts_go()
-                raise
+        self._end_period(found[0] == ENTERED)
         return found
+
+    def _count(self, learned: int, taken: int, entered: int) -> None:
+        """Let the state count rows that the loops have learned, and the atoms among them."""
+        for _ in range(taken):
+            self._embedding.count_one()
+        for part in self.quadratics:
+            if entered:
+                part.extend_by_row(self.pivot)
+            part._size += taken
+            part.pending += learned
+            part.rows += learned
+
+    def _end_period(self, entered: bool) -> None:
+        """Where a period is full, end it; :meth:`let_interrupts_go` is next."""
+        if self._first.rows % self._period != 0:
+            return
+        self.held = HeldInterrupts()
+        self.held.__enter__()
+        try:
+            for part in self.quadratics:
+                part.end_period_of_rows()
+            if not entered:
+                self._look_again()
+        except BaseException:
+            self.let_interrupts_go()
+            raise
+
+    # ---- rows that Python counts later
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the loops can take in an atom by themselves, if one may come."""
+        free_slots = self._first.totals[TOTALS.free_slots]
+        return self.columns > 0 and (free_slots < 1.0 or len(self._embedding) < self._tables["room"].item(0))
+
+    def count_rows(self) -> tuple[int, int, float, float]:
+        """Let no more rows wait, and count those that do: how many, atoms among them, and the totals."""
+        learned, taken, logarithms, leverages = close(self.address)
+        self._count(learned, taken, 0)
+        if self._first.pending == self._period:
+            self._end_period(False)
+        return learned, taken, logarithms, leverages
 
     def _look_again(self) -> None:
         """:meth:`_look` at the end of a period, most of which leave everything in its place."""
@@ -273,7 +322,7 @@ def write_down(
 
 
 @compiled_sums
-def predict(address: int, x: ReadVector) -> float:
+def predict_given(address: int, x: ReadVector) -> float:
     """:meth:`OneRow.predict`: z of a point, and what each quadratic finds of it, for :func:`learn`.
 
     ``z = inverse k_D(x)`` of a Gaussian kernel, or x.
@@ -324,8 +373,18 @@ def predict(address: int, x: ReadVector) -> float:
     for j in range(len(x)):
         found[1 + j] = x[j]
     found[0] = 1.0
+    rules = numba.carray(pointer_to(first.rules), (1,), RULES)  # type: ignore[attr-defined]
     value: float = works[0, 2 * width + period]
-    return value
+    if rules[0].forward:
+        value /= 1.0 + 2.0 * works[0, -1]
+    return min(max(value, -rules[0].bound), rules[0].bound) if np.isfinite(value) else np.nan
+
+
+@compiled_sums
+def predict(address: int, x: ReadVector) -> float:
+    """:func:`predict_given` of a point; NaN where points are not what it takes, or have other columns."""
+    columns = numba.carray(pointer_to(address), (1,), TABLE)[0].columns  # type: ignore[attr-defined]
+    return predict_given(address, x) if len(x) == columns else np.nan
 
 
 @inner_sums
@@ -468,3 +527,64 @@ def learn(
                 matrix_at(tables[o].Z, period, width)[pending, size] = R[0, 0]
                 matrix_at(tables[o].V, period, width)[pending, size] = R[0, 0] / first.root
     return outcome, logarithms, leverages
+
+
+@compiled_at_once
+def let_wait(
+    address: int,
+    bound: float,
+    eta: float,
+    logarithms: float,
+    leverages: float,
+    line: int,
+    line_size: int,
+    lines: int,
+) -> None:
+    """From now on :func:`learn_alone` learns rows with targets up to a bound, as many as there are lines.
+
+    With the totals of log(1 + w*q) and of the leverages, and the address of the record's next line; 0: none.
+    """
+    first = numba.carray(pointer_to(address), (1,), TABLE)[0]  # type: ignore[attr-defined]
+    first.learned, first.taken, first.bound, first.eta = 0, 0, bound, eta
+    first.logarithms, first.leverages = logarithms, leverages
+    first.line, first.line_size, first.lines = line, line_size, lines
+
+
+@compiled_at_once
+def close(address: int) -> tuple[int, int, float, float]:
+    """From now on no row may wait; rows that do, atoms among them, and the totals."""
+    first = numba.carray(pointer_to(address), (1,), TABLE)[0]  # type: ignore[attr-defined]
+    learned, taken = first.learned, first.taken
+    first.learned, first.taken, first.lines = 0, 0, 0
+    return learned, taken, first.logarithms, first.leverages
+
+
+@compiled_at_once
+def predict_alone(address: int, x: ReadVector) -> float:
+    """:func:`predict_given` of a point; NaN where no row may wait, or points have other columns."""
+    first = numba.carray(pointer_to(address), (1,), TABLE)[0]  # type: ignore[attr-defined]
+    return predict_given(address, x) if len(x) == first.columns and first.lines > 0 else np.nan
+
+
+@compiled_at_once
+def learn_alone(address: int, x: ReadVector, target: float) -> int:
+    """Learn a row of one target that was just predicted, and count it in the table; see :func:`learn`.
+
+    Only of a Gaussian kernel, without coins, with a constant step. REFUSED: it was not learned.
+    """
+    first = numba.carray(pointer_to(address), (1,), TABLE)[0]  # type: ignore[attr-defined]
+    if len(x) != first.columns or first.lines <= 0 or not -first.bound <= target <= first.bound:
+        return REFUSED
+    if first.size >= first.room and matrix_at(first.totals, 1, COUNTED)[0, TOTALS.free_slots] >= 1.0:
+        return REFUSED  # an atom would be its caller's to append
+    matrix_at(first.targets, 1, 1)[0, 0] = target
+    outcome, logarithms, leverages = learn(address, 1.0, first.eta, 0.0, 1.0, x, first.line)
+    if outcome > TAKEN:
+        return REFUSED
+    first.logarithms += logarithms
+    first.leverages += leverages
+    first.learned += 1
+    first.taken += 1 if outcome == TAKEN else 0
+    first.line += first.line_size
+    first.lines -= 1
+    return FULL if first.pending == first.period or first.lines == 0 else PLAIN

@@ -38,9 +38,9 @@ class Preconditioner(Part):
 
     def __init__(self, regularization: float) -> None:
         self.regularization = regularization
-        self.factor = PanelFactor()
+        self.factor: PanelFactor = PanelFactor()
         self._root_weights = GrowingArray()
-        self.weighted_trace = 0.0
+        self.weighted_trace: float = 0.0
         """``sum w_i k(x_i, x_i)``, which bounds the inverse form from below."""
 
     def __len__(self) -> int:

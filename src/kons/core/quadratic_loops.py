@@ -27,12 +27,13 @@ __all__ = [
     "STEPS",
     "WEIGHTS",
     "append_row",
+    "apply_rows",
     "end_period",
     "factor_rows",
     "fit_rows",
+    "inverse_rows",
     "keep_row",
     "predict_row",
-    "solve_rows",
     "take_in_rows",
     "weighted_rows",
     "weights_of",
@@ -141,20 +142,36 @@ def factor_rows(prior: Matrix, S: Matrix, L: Matrix) -> bool:
 
 
 @inner_sums
-def solve_rows(L: Matrix, b: Vector, x: Vector) -> float:
-    """``x = (L L^T)^-1 b``, and ``b^T x``; O(n^2)."""
-    n, form = len(b), 0.0
-    for i in range(n):
-        total = b[i]
+def inverse_rows(L: Matrix, P: Matrix) -> None:
+    """``P = (L L^T)^-1``, both triangles; O(n^3). For a few coordinates, and many products with it."""
+    n = len(L)
+    for i in range(n):  # first L^-1, in the lower triangle
         for j in range(i):
-            total -= L[i, j] * x[j]
-        x[i] = total / L[i, i]
+            total = 0.0
+            for k in range(j, i):
+                total -= L[i, k] * P[k, j]
+            P[i, j] = total / L[i, i]
+        P[i, i] = 1.0 / L[i, i]
     for i in range(n):
-        form += x[i] * x[i]
-    for i in range(n - 1, -1, -1):
-        x[i] /= L[i, i]
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(i, n):
+                total += P[k, i] * P[k, j]
+            P[j, i] = total  # what is below the diagonal is still needed
         for j in range(i):
-            x[j] -= L[i, j] * x[i]
+            P[i, j] = P[j, i]
+
+
+@inner_sums
+def apply_rows(P: Matrix, b: Vector, x: Vector) -> float:
+    """``x = P b``, and ``b^T x``."""
+    form = 0.0
+    for i in range(len(b)):
+        total = 0.0
+        for j in range(len(b)):
+            total += P[i, j] * b[j]
+        x[i] = total
+        form += b[i] * total
     return form
 
 

@@ -46,7 +46,8 @@ from kons.core.leverage import leverage
 from kons.errors import NumericalError
 from kons.losses.builtin import SQUARED, second_derivative_of, slope_of
 
-__all__ = ["NO_MATRIX", "Derivatives", "check_sound", "follow_all", "replay", "replay_compiled", "sample"]
+__all__ = ["NO_MATRIX", "Derivatives", "Slopes", "check_sound", "follow_all"]
+__all__ += ["replay", "replay_compiled", "sample"]
 
 # Where labels of equal rows balance, f is 0, and rounding alone says on which side: it is on none. Relative
 # to what a step moves f by, for sums of some ten thousand steps.
@@ -253,12 +254,14 @@ def sample_compiled(rows: Entries, rules: PackedRules, N: Matrix, totals: Vector
 
 #: (slope, second derivative) at (prediction, target), for what the compiled loop does not know.
 Derivatives = Callable[[float, float], tuple[float, float]]
+#: What a loop takes of a loss: the code of a built-in one, or its derivatives.
+Slopes = int | Derivatives
 
 NO_MATRIX = np.empty((0, 0))
 
 
 def replay(
-    derivatives: int | Derivatives,
+    derivatives: Slopes,
     rows: Ledger,
     rules: Rules,
     f: Vector,

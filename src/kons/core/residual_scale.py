@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.compilation import compiled, inner, matrix_at
+from kons.compilation import compiled, inlined, inner, matrix_at
 from kons.core.conformal import take_score
-from kons.core.quadratic_loops import factor_rows, solve_rows
+from kons.core.quadratic_loops import apply_rows, factor_rows, inverse_rows
 
 __all__ = [
     "FIXED",
@@ -82,8 +82,11 @@ def memory_for(sizes: int) -> Vector:
 
 
 #: What a model is made of: the memory, means and variances of features, means of sizes, w, S, L, and room
-#: for the features of a row, raw and in deviations, and for A^-1 phi.
-Parts = tuple[Vector, Vector, Vector, Vector, Vector, Matrix, Matrix, Vector, Vector, Vector]
+#: for the features of a row, raw and in deviations, and for A^-1 phi; for the prior, for A^-1, and whether
+#: that is of this L.
+Parts = tuple[
+    Vector, Vector, Vector, Vector, Vector, Matrix, Matrix, Vector, Vector, Vector, Matrix, Matrix, Vector
+]
 
 
 @inner
@@ -99,12 +102,17 @@ def _parts(memory: Vector, sizes: int) -> Any:
     L = memory[at + d * d : at + 2 * d * d].reshape(d, d)
     at += 2 * d * d
     raw, phi, h = memory[at : at + d], memory[at + d : at + 2 * d], memory[at + 2 * d : at + 3 * d]
-    return memory, means, variances, typical, w, S, L, raw, phi, h
+    at += 3 * d
+    prior = memory[at : at + d * d].reshape(d, d)
+    inverse = memory[at + d * d : at + 2 * d * d].reshape(d, d)
+    known = memory[at + 2 * d * d :]
+    return memory, means, variances, typical, w, S, L, raw, phi, h, prior, inverse, known
 
 
 def room_of(sizes: int) -> int:
     """How much of a memory, at its end, is room for a row."""
-    return 3 * (FIXED + sizes)
+    d = FIXED + sizes
+    return 3 * d + 2 * d * d + 1
 
 
 def is_sound(memory: Vector, sizes: int) -> bool:
@@ -118,7 +126,7 @@ def is_sound(memory: Vector, sizes: int) -> bool:
 @inner
 def _scale(parts: Parts, sizes: int, row: Vector) -> float:
     """s of a row (p, q and sizes), and its features, raw and in deviations."""
-    memory, means, variances, typical, w, _, _, raw, phi, _ = parts
+    memory, means, variances, typical, w, _, _, raw, phi, _, _, _, _ = parts
     deviation = math.sqrt(memory[VARIANCE])
     # Where all residuals were 0, as in a stream without noise, rounding would be divided by rounding.
     size = max(memory[SIZE], 1e-9 * deviation, UNKNOWN)
@@ -148,7 +156,7 @@ def _scale(parts: Parts, sizes: int, row: Vector) -> float:
     return float(size * math.exp(f))
 
 
-@inner
+@inlined
 def _learn(
     parts: Parts,
     sizes: int,
@@ -158,13 +166,16 @@ def _learn(
     scale: float,
 ) -> None:
     """The residual of a row, whose features were found just before."""
-    memory, means, variances, typical, w, S, L, raw, phi, h = parts
+    memory, means, variances, typical, w, S, L, raw, phi, h, prior, inverse, known = parts
     d, n = FIXED + sizes, memory[ROWS] + 1.0
     rate = max(1.0 / n, 1.0 - forgetting)
     r = min(abs(target - row[0]), LARGEST)
     g = min(r / scale, WILD) - 1.0
     # h = A^-1 phi, by the factor of the last period
-    q = solve_rows(L, phi, h)
+    if known[0] == 0.0:
+        inverse_rows(L, inverse)
+        known[0] = 1.0
+    q = apply_rows(inverse, phi, h)
     log_size = math.log(scale / max(memory[SIZE], UNKNOWN))
     if n > FIXED:  # the first rows only tell the mean
         for i in range(d):
@@ -193,7 +204,10 @@ def _learn(
             for i in range(d):
                 for j in range(i + 1):
                     S[i, j] *= forgetting**PERIOD
-        factor_rows(PRIOR * np.eye(d), S, L)
+        for i in range(d):
+            prior[i, i] = PRIOR
+        factor_rows(prior, S, L)
+        known[0] = 0.0
 
 
 @compiled
@@ -204,7 +218,7 @@ def scales_at(memory: Vector, sizes: int, rows: Matrix, scales: Vector) -> None:
         scales[t] = _scale(parts, sizes, rows[t])
 
 
-@inner
+@inlined
 def _take_in(
     parts: Parts,
     scores: Vector,
@@ -218,7 +232,7 @@ def _take_in(
     told: Vector,
 ) -> None:
     """Learn a row whose scale was found when it was predicted, and would be ``now`` if that were just now."""
-    times = math.log1p(max(row[1], 0.0)) / max(parts[0][FARTHEST], NO_NOVELTY)
+    times = 2.0 * parts[7][1] / max(parts[0][FARTHEST], NO_NOVELTY)  # its log(1 + q)
     if parts[0][ROWS] >= NOVEL_FROM and times > NOVEL:
         told[NOVELTY_HIGH] = max(told[NOVELTY_HIGH], times)
     r = min(max(target - row[0], -LARGEST), LARGEST)
@@ -254,13 +268,14 @@ def follow(
     scores = matrix_at(scores.ctypes.data, 1, len(scores))[0]
     rows, told = matrix_at(rows.ctypes.data, *rows.shape), matrix_at(told.ctypes.data, *told.shape)
     parts, learned = _parts(memory, sizes), 0
+    parts[-1][0] = 0.0
     for t in range(asked, len(rows) + 1):
         while learned < t - late:
             now = scales[learned]
             if late or learned < asked:
                 now = _scale(parts, sizes, rows[learned])
-            given = parts, scores, sizes, forgetting, window, rows[learned], targets[learned]
-            _take_in(*given, scales[learned], now, told[learned])
+            row, target, scale = rows[learned], targets[learned], scales[learned]
+            _take_in(parts, scores, sizes, forgetting, window, row, target, scale, now, told[learned])
             learned += 1
         if t < len(rows):
             scales[t] = _scale(parts, sizes, rows[t])

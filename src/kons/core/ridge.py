@@ -54,6 +54,9 @@ class Ridge(Quadratic):
         c=Array("size", "outputs"),
         _Y=Leading("pending", "outputs"),
     )
+    base: Matrix
+    pending: int
+    outputs: int
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ class LeverageSampler(Part):
         self, kernel: Kernel, regularization: float, shared_points: PointStore | None = None
     ) -> None:
         self.kernel = kernel
-        self.preconditioner = Preconditioner(regularization)
+        self.preconditioner: Preconditioner = Preconditioner(regularization)
         self._shared_points = shared_points
         self._points = point_store(kernel.accepts) if shared_points is None else None
         self._importances = GrowingArray()

@@ -52,6 +52,8 @@ class Sequential(Quadratic):
     """
 
     STATE = fields(rows=None, totals=None)
+    base: Matrix
+    outputs: int
 
     def __init__(self, prior: Matrix, outputs: int = 1) -> None:
         # About B: then a row of the period costs as much as its share of a factorization.

@@ -18,14 +18,12 @@ import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.core.cholesky import factored, inverted
-from kons.core.storage import GrowingArray, point_store, take
+from kons.core.storage import GrowingArray, PointStore, point_store, take
 from kons.kernels import Kernel
 from kons.state import Growing, Part, Points, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["ThinnedSample"]
-
-WEIGHT, UNIFORM, PROBABILITY = range(3)
 
 
 class ThinnedSample(Part):
@@ -43,38 +41,29 @@ class ThinnedSample(Part):
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.points = point_store(kernel.accepts)
+        self.points: PointStore = point_store(kernel.accepts)
         self._columns = GrowingArray(3)
 
     def __len__(self) -> int:
         return len(self._columns)
 
     @property
-    def uniforms(self) -> Vector:
-        """u of each point. A view."""
-        return self._columns.view[:, UNIFORM]
-
-    @property
-    def probabilities(self) -> Vector:
-        """p of each point: that it is here. A view."""
-        return self._columns.view[:, PROBABILITY]
-
-    @property
-    def feature_weights(self) -> Vector:
-        """w of each point. A view."""
-        return self._columns.view[:, WEIGHT]
+    def columns(self) -> Matrix:
+        """w, u and p of each point, as rows. A view."""
+        return self._columns.view.T
 
     @property
     def weights(self) -> Vector:
         """``w/p`` of each point."""
-        weights: Vector = self.feature_weights / self.probabilities
-        return weights
+        w, _, p = self.columns
+        return np.asarray(w / p)
 
-    def append(self, points: Any, weights: Vector, uniforms: Vector) -> None:
-        """Take points in with probability 1; one without weight is left out."""
+    def append(self, points: Any, weights: Vector, uniforms: Vector, probabilities: Any = 1.0) -> None:
+        """Take points in, by coins below these probabilities; one without weight is left out."""
         rows = np.flatnonzero(weights > 0.0)
         self.points.append_rows(points, rows)
-        self._columns.append(np.column_stack([weights, uniforms, np.ones(len(weights))])[rows])
+        p = np.broadcast_to(probabilities, weights.shape)
+        self._columns.append(np.column_stack([weights, uniforms, p])[rows])
 
     def join(self, other: ThinnedSample) -> None:
         """Take the points of another sample in, as they are."""
@@ -83,14 +72,14 @@ class ThinnedSample(Part):
 
     def thin(self, probabilities: Vector) -> None:
         """Let each p fall to what is given, where that is less, and drop whose coin is not below it."""
-        columns = self._columns.view.copy()
-        np.minimum(columns[:, PROBABILITY], probabilities, out=columns[:, PROBABILITY])
-        rows = np.flatnonzero(columns[:, UNIFORM] < columns[:, PROBABILITY])
+        w, u, p = self.columns
+        p = np.minimum(p, probabilities)
+        rows = np.flatnonzero(u < p)
         # Replaced, not overwritten: a mark may hold the old ones.
         kept, self.points = take(self.points.view, rows), point_store(self.kernel.accepts)
         self.points.append(kept)
         self._columns = GrowingArray(3)
-        self._columns.append(columns[rows])
+        self._columns.append(np.column_stack([w, u, p])[rows])
 
     def masses(self, regularization: float) -> Vector:
         """``w phi^T (A^I)^-1 phi`` of each point under the whole sample, its own weight in it. Costs 2n^3/3.
@@ -110,10 +99,9 @@ class ThinnedSample(Part):
         forms = 1.0 - regularization * np.einsum("ij,ij->j", inverse, inverse)
         # Whatever rounding says: A^I <= (alpha + sum w_i k_ii) I.
         lowest = lengths / (regularization + lengths.sum())
-        masses: Vector = self.probabilities * np.maximum(forms, lowest)
-        return masses
+        return np.asarray(self.columns[2] * np.maximum(forms, lowest))
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        w, u, p = self._columns.view.T
+        w, u, p = self.columns
         if not ((w > 0.0) & (u < p) & (p <= 1.0)).all():
             raise stored.error("columns has a point without weight, or that its own coin had dropped")

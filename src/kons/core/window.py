@@ -18,7 +18,7 @@ import numpy as np
 
 from kons.arrays import Integers, Matrix, Vector
 from kons.compilation import compiled, inner
-from kons.core.entry import KERNEL_ACCURACY
+from kons.core.entry import KERNEL_ACCURACY, predict
 from kons.core.ledger import Entries, PackedRules
 from kons.core.leverage import leverage
 
@@ -88,9 +88,7 @@ def slide(
             left -= v[p] * v[p]
         if not (np.isfinite(f) and left >= -KERNEL_ACCURACY * row.self_kernel):
             return -1 - t
-        row.inverse_form, row.divisor = max(left, 0.0) / alpha, 1.0
-        row.prediction = min(max(f, -rules[0].bound), rules[0].bound)
-        row.overshoot = f - row.prediction
+        predict(t, rows, rules, f, max(left, 0.0) / alpha)
         row.slope, row.weight = 2.0 * row.scale * (f - row.target), 2.0 * row.scale
         row.feature_weight = row.weight
         row.leverage = leverage(row.weight * row.inverse_form)

@@ -16,19 +16,10 @@ All have ``update``, ``size``, ``atoms``, ``weights`` and ``transform``; ``kons.
 keep them, mid-stream, too. :func:`kons.checks.check_dictionary` asks what they promise of anybody's.
 """
 
-from kons.dictionaries.directions import FrequentDirections, KernelPCA
-from kons.dictionaries.merging import merge
-from kons.dictionaries.rows import LinearDependence, RowSampling
-from kons.dictionaries.sampled import SQUEAK, UniformSample
+from kons.dictionaries.sampled import SQUEAK, RowSampling, UniformSample
+from kons.dictionaries.spans import FrequentDirections, KernelPCA, LinearDependence
+from kons.learners.dictionary import merge
 from kons.learners.kors import KORS
 
-__all__ = [
-    "KORS",
-    "SQUEAK",
-    "FrequentDirections",
-    "KernelPCA",
-    "LinearDependence",
-    "RowSampling",
-    "UniformSample",
-    "merge",
-]
+__all__ = ["KORS", "SQUEAK", "FrequentDirections", "KernelPCA", "LinearDependence", "RowSampling"]
+__all__ += ["UniformSample", "merge"]

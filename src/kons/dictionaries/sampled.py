@@ -1,23 +1,29 @@
-"""Dictionaries of rows that a coin chose, and that may be dropped again: SQUEAK, and a uniform sample."""
+"""Dictionaries of rows that a coin chose: SQUEAK and a uniform sample, which drop rows, and row sampling."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from kons.arrays import Vector, require_integer, require_scale
+from kons.arrays import Matrix, Vector, require_integer, require_number, require_scale
 from kons.core.coins import Coins
+from kons.core.ledger import SKETCH, Rules, new_ledger
+from kons.core.quadratic import Quadratic
+from kons.core.replay import sample
 from kons.core.storage import PointStore, take
 from kons.core.thinning import ThinnedSample
 from kons.errors import ConfigurationError
-from kons.kernels import Kernel
+from kons.kernels import Kernel, Linear
 from kons.learners.dictionary import Dictionary
 from kons.policies import Leverage, require_leverage
 from kons.state import Count, Inner, fields
 
-__all__ = ["SQUEAK", "Thinned", "UniformSample"]
+__all__ = ["SQUEAK", "RowSampling", "UniformSample"]
+
+NO_ATOMS: Matrix = np.empty((0, 0))
 
 
 class Thinned(Dictionary):
@@ -27,21 +33,25 @@ class Thinned(Dictionary):
 
     def __init__(self, kernel: Kernel, seed: int) -> None:
         super().__init__(kernel)
-        self.seed = require_integer(seed, "seed", at_least=0)
+        self.seed: int = require_integer(seed, "seed", at_least=0)
         self._sample, self._coins = ThinnedSample(kernel), Coins(self.seed)
-
-    @property
-    def atoms(self) -> Any:
-        """The points kept, in the order they came. A copy."""
-        return self._sample.points.copy()
 
     @property
     def weights(self) -> Vector:
         """``w/p`` of each atom."""
         return self._sample.weights
 
+    def _point_stores(self) -> Sequence[PointStore]:
+        return (self._sample.points,)
+
+
+class Mergeable(Thinned):
+    """A sample whose coins may be asked again under another probability, so that two are one."""
+
     def _join(self, a: Thinned, b: Thinned) -> None:
-        if self.seed in (a.seed, b.seed) or a.seed == b.seed or _meet(a._sample, b._sample):
+        # A coin in both: two rows have the same one with probability 2^-53.
+        met = np.intersect1d(a._sample.columns[1], b._sample.columns[1])
+        if len({self.seed, a.seed, b.seed}) < 3 or len(met):
             raise ConfigurationError(
                 f"the seeds are {a.seed}, {b.seed} and {self.seed}, expected three that differ, and rows "
                 "that are in one dictionary alone: coins must not be tossed twice. Give each part of the "
@@ -50,11 +60,8 @@ class Thinned(Dictionary):
         for one in (a, b):
             self._sample.join(one._sample)
 
-    def _point_stores(self) -> Sequence[PointStore]:
-        return (self._sample.points,)
 
-
-class SQUEAK(Thinned):
+class SQUEAK(Mergeable):
     """Choose landmarks by ridge leverage, and forget those that later rows made superfluous.
 
     ::
@@ -110,9 +117,9 @@ class SQUEAK(Thinned):
         seed: int = 0,
     ) -> None:
         super().__init__(kernel, seed)
-        self.regularization = require_scale(regularization, "regularization")
-        self.policy = require_leverage(policy)
-        self.period = require_integer(period, "period", at_least=1)
+        self.regularization: float = require_scale(regularization, "regularization")
+        self.policy: Leverage = require_leverage(policy)
+        self.period: int = require_integer(period, "period", at_least=1)
 
     def _take(self, points: Any, weights: Vector) -> None:
         uniforms, start = self._coins.draw(len(points)), 0
@@ -138,7 +145,7 @@ class SQUEAK(Thinned):
         self._reweigh((1.0 + eps) * self.regularization, 1.0 + 3.0 * eps)
 
 
-class UniformSample(Thinned):
+class UniformSample(Mergeable):
     """A fixed number of rows, each with the same probability, of all so far.
 
     ::
@@ -167,37 +174,119 @@ class UniformSample(Thinned):
 
     def __init__(self, kernel: Kernel, *, max_atoms: int = 100, seed: int = 0) -> None:
         super().__init__(kernel, seed)
-        self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
+        self.max_atoms: int = require_integer(max_atoms, "max_atoms", at_least=1)
         self._weighed = 0
         """Rows with a weight so far."""
 
     @property
     def weights(self) -> Vector:
         """``w * rows / atoms`` of each atom."""
-        weights: Vector = self._sample.feature_weights * (self._weighed / max(len(self._sample), 1))
-        return weights
+        return np.asarray(self._sample.columns[0] * (self._weighed / max(len(self._sample), 1)))
 
     def _take(self, points: Any, weights: Vector) -> None:
         uniforms = self._coins.draw(len(points))
         self._weighed += int(np.count_nonzero(weights))
-        below = self._sample.probabilities[0] if len(self._sample) == self.max_atoms else 1.0
+        below = self._sample.columns[2, 0] if len(self._sample) == self.max_atoms else 1.0
         rows = np.flatnonzero(uniforms < below)
         self._sample.append(take(points, rows), weights[rows], uniforms[rows])
         self._limit()
 
     def _limit(self) -> None:
         if len(self._sample) > self.max_atoms:
-            next_smallest = np.partition(self._sample.uniforms, self.max_atoms)[self.max_atoms]
+            next_smallest = np.partition(self._sample.columns[1], self.max_atoms)[self.max_atoms]
             self._sample.thin(np.full(len(self._sample), next_smallest))
 
     def _join(self, a: Any, b: Any) -> None:
         super()._join(a, b)
         self._weighed = a._weighed + b._weighed
-        below = min((one.probabilities[0] for one in (a._sample, b._sample) if len(one)), default=1.0)
+        below = min((one.columns[2, 0] for one in (a._sample, b._sample) if len(one)), default=1.0)
         self._sample.thin(np.full(len(self._sample), below))
         self._limit()
 
 
-def _meet(a: ThinnedSample, b: ThinnedSample) -> bool:
-    """Whether a coin is in both: two rows have the same one with probability 2^-53."""
-    return bool(len(np.intersect1d(a.uniforms, b.uniforms)))
+class RowSampling(Thinned):
+    """Keep rows of a matrix by their online leverage, so that the sum of squares is kept; for ever or never.
+
+    ::
+
+        estimate = min((1 + eps) w x^T (S + lambda*I)^-1 x, 1),     lambda = delta/eps
+        p = min(c*estimate, 1),      S <- S + (w/p) x x^T with probability p
+
+    With ``c = 8 log(d)/eps^2`` and probability 1 - 1/d, for rows A of d features,
+    ``(1 - eps) A^T A - delta*I <= S <= (1 + eps) A^T A + delta*I``, and the rows kept are
+    O(d log(d) log(eps |A|^2/delta)/eps^2).
+
+    2 d^2 numbers beside the rows.
+
+    :cost: d^2
+    :not for: kernels; fewer rows than some c*d, which are all kept
+    :reference: Cohen, Musco, Pachocki, APPROX 2016
+
+    Parameters
+    ----------
+    distortion, additive:
+        eps in (0, 1), and delta.
+    oversampling:
+        c; ``"theory"`` is that of the theorem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kons.dictionaries import RowSampling
+    >>> A = np.random.default_rng(0).normal(size=(5000, 4))
+    >>> dictionary = RowSampling(distortion=0.5, additive=10.0)
+    >>> dictionary.update(A)
+    >>> S = (dictionary.atoms.T * dictionary.weights) @ dictionary.atoms
+    >>> ratios = np.linalg.eigvals(np.linalg.solve(A.T @ A, S)).real
+    >>> dictionary.size < 2000, bool(0.5 < ratios.min()), bool(ratios.max() < 1.5)
+    (True, True, True)
+    """
+
+    STATE = fields(_sum=Inner(sizes=lambda _, sizes: {"size": sizes["width"] or 0}))
+
+    def __init__(
+        self,
+        *,
+        distortion: float = 0.5,
+        additive: float = 1.0,
+        oversampling: float | Literal["theory"] = "theory",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(Linear(), seed)
+        self.distortion: float = require_number(distortion, "distortion", at_least=1e-6, below=1.0)
+        self.additive: float = require_scale(additive, "additive")
+        if oversampling != "theory":
+            oversampling = require_number(oversampling, "oversampling", above=0.0)
+        self.oversampling = oversampling
+        self._sum = Quadratic(self.additive / self.distortion)
+
+    def _take(self, points: Matrix, weights: Vector) -> None:
+        width = points.shape[1]
+        self._sum.extend(width - len(self._sum))
+        beta = self.oversampling
+        rules = Rules(
+            bound=1.0,
+            regularization=self.additive / self.distortion,
+            entry=SKETCH,
+            oversampling=8.0 * math.log(max(width, 2)) / self.distortion**2 if beta == "theory" else beta,
+            distortion=self.distortion,
+            counts_itself=False,
+        )
+        rows = new_ledger(len(points))
+        rows["feature_weight"], rows["uniform"] = weights, self._coins.draw(len(points))
+        rows["self_kernel"] = np.einsum("ij,ij->i", points, points)
+        start = 0
+        while start < len(points):
+            part = slice(start, start + self._sum.rows_left)
+            with np.errstate(over="ignore", invalid="ignore"):  # the coins refuse what is no number
+                block, some = self._sum.meet(np.ascontiguousarray(points[part])), rows[part]
+            sample(some, rules, block.M, self._sum.totals)
+            some["weight"], some["inverse_form"] = some["sampler_weight"], some["sampler_inverse_form"]
+            self._sum.absorb(some[None], block, NO_ATOMS)
+            start = part.stop
+        chosen = rows[rows["weight"] > 0.0]
+        columns = [chosen[name] for name in ("feature_weight", "uniform", "probability")]
+        self._sample.append(points[rows["weight"] > 0.0], *columns)
+
+    def _widened(self, columns: int) -> None:
+        self._sum.extend(columns)

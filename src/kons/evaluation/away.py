@@ -53,7 +53,7 @@ class AwayFromStream(Part):
     def __init__(self, task: str, names: Iterable[str] | None = None, positive: str | None = None) -> None:
         self._early, self._even = (HeldOut(task, names, positive) for _ in range(2))
         self._is_long = False
-        self.seconds = 0.0
+        self.seconds: float = 0.0
         """CPU time spent in asking, in the last block: no part of what the learner takes."""
 
     @property

@@ -51,7 +51,7 @@ class Baseline(LateTargets, Part, ABC):
     STATE = fields(rows_seen=Count())
 
     def __init__(self) -> None:
-        self.rows_seen = 0
+        self.rows_seen: int = 0
 
     def advance(self, X: Any, y: Any) -> Trace:
         """Predict, then learn, each row of X in order. Keeps no points: ``size`` stays 0."""

@@ -56,6 +56,7 @@ class Delayed(Part):
     """
 
     STATE = fields(queue=Inner())
+    delay: int
 
     def __init__(self, learner: Any, delay: int, *, one_by_one: bool = False) -> None:
         self._learner, self.delay, self._one_by_one = learner, delay, one_by_one

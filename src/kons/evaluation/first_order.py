@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Callable
 from typing import Any
 
 from kons.arrays import require_number, require_scale
 from kons.core.ledger import Ledger
-from kons.core.replay import Derivatives
-from kons.errors import ConfigurationError
+from kons.core.replay import Slopes
 from kons.kernels import Kernel
 from kons.learners.expansion import ExpansionLearner
 from kons.losses import Loss
-from kons.step_sizes import InverseSqrt, StepSize, as_step_size
+from kons.step_sizes import InverseSqrt, StepSize, as_step_size, for_descent
 
 __all__ = ["KernelGradientDescent"]
 
@@ -70,12 +68,10 @@ class KernelGradientDescent(ExpansionLearner):
         size = _step_size(step, loss, require_scale(bound, "bound")) if isinstance(loss, Loss) else None
         super().__init__(kernel, loss, bound=bound, regularization=1.0, step_size=size)
         self.step = step
-        self.second_order = None  # it has no A to speak of
+        self.second_order: str | None = None  # it has no A to speak of
         self._make_functions(1)
 
-    def _learn_rows(
-        self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
-    ) -> None:
+    def _learn_rows(self, points: Any, rows: Ledger, derivatives: Slopes, limit: int | None) -> None:
         # A step of eta*g is the Newton step on eta times the loss while nothing enters A = I (w = 0).
         scale, steps = rows["scale"].copy(), rows["step_size"].copy()
         rows["scale"] *= steps
@@ -91,10 +87,7 @@ class KernelGradientDescent(ExpansionLearner):
 
 def _step_size(step: Any, loss: Loss, bound: float) -> StepSize:
     if step is None:
-        L = loss.lipschitz(bound)
-        if not (math.isfinite(L) and L > 0.0):
-            raise ConfigurationError(f"{loss!r} has the Lipschitz constant {L}: give step.")
-        return InverseSqrt(L / bound, 1.0)
+        return for_descent(loss, bound, "step")
     if isinstance(step, numbers.Real):
         return InverseSqrt(1.0 / require_number(step, "step", above=0.0), 1.0)
     return as_step_size(step)

@@ -38,7 +38,7 @@ class HeldOut(Part):
     def __init__(self, task: str, names: Iterable[str] | None = None, positive: str | None = None) -> None:
         self.task = task
         self.asked_positive = positive
-        self.rows = 0
+        self.rows: int = 0
         self.metrics: list[Metric] = make_metrics(task, names)
         self._spread = R2()
         self._labels = Labels()

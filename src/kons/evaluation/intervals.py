@@ -60,7 +60,7 @@ class ResidualIntervals(Part):
     )
 
     def __init__(self, level: float = 0.9) -> None:
-        self.level = require_number(level, "level", above=0.0, below=1.0)
+        self.level: float = require_number(level, "level", above=0.0, below=1.0)
         self._ring = np.zeros(REMEMBERED)  # the known residuals as they came,
         self._sorted = np.zeros(REMEMBERED)  # and in order
         # Rows predicted but not used yet: what they missed by, and whether outside (-1: no interval).

@@ -65,7 +65,7 @@ class OnlineLinear(SecondOrder):
         self, regularization: float = 0.1, bound: float | None = None, *, standardize: bool = False
     ) -> None:
         super().__init__(regularization, standardize)
-        self.bound = None if bound is None else require_number(bound, "bound", above=0.0)
+        self.bound: float | None = None if bound is None else require_number(bound, "bound", above=0.0)
         self._b = np.empty((0, 1))
 
     @property

@@ -36,7 +36,7 @@ from kons.evaluation.sample import StratifiedSample
 from kons.evaluation.scoreboard import Scoreboard
 from kons.learners import Trace
 from kons.learners.labels import KnownLabels, Labels
-from kons.learners.learner import Interleaved
+from kons.learners.learner import Interleaved, Learner
 from kons.learners.protocol import as_learner
 from kons.state import Flag, Inner, Items, Number, Part, Sizes, fields
 from kons.stored import Stored
@@ -149,6 +149,8 @@ class Prequential(Part):
         _learner_seconds=Number(at_least=0.0),
         _pause_seconds=Number(at_least=0.0),
     )
+    learner: Learner
+    task: str
 
     def __init__(
         self,
@@ -168,8 +170,8 @@ class Prequential(Part):
             raise ConfigurationError(f'task is {task!r}, expected "regression" or "classification".')
         self.learner, self.task = learner, task
         self._learner = as_learner(learner)
-        self.delay = require_delay(delay)
-        self.window = require_integer(window, "window", at_least=1)
+        self.delay: int = require_delay(delay)
+        self.window: int = require_integer(window, "window", at_least=1)
         self._labelled = task == "classification"
         own = self._learner.delay
         one_by_one = require_flag(pauses, "pauses")
@@ -184,7 +186,7 @@ class Prequential(Part):
         names = [metric.name for metric in self._metrics]
         looks_back = self._learner.looks_back and own is not None and not one_by_one
         self._away = AwayFromStream(task, names, positive) if looks_back else None
-        self.target_order = TargetOrder(labelled=self._labelled)
+        self.target_order: TargetOrder = TargetOrder(labelled=self._labelled)
         # Rows from all over the stream: if it is sorted, only these say what the learner is worth elsewhere.
         self._sample = StratifiedSample(SAMPLED)
         self._intervals: ResidualIntervals | None = None

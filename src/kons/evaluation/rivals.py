@@ -47,10 +47,12 @@ class Rival(Learner):
 
     units = "raw"
     saves = False
+    model: Any
+    task: str
 
     def __init__(self, model: Any, task: str) -> None:
         self.model, self.task = model, task
-        self.encoder = None
+        self.encoder: Encoder | None = None
         self.rows_seen = 0
         self._labels = Labels()
 
@@ -136,11 +138,13 @@ class Refitted(Rival):
     'KNeighborsRegressor'
     """
 
+    rows_seen: int
+
     def __init__(self, model: Any, task: str | None = None, *, window: int | None = None) -> None:
         super().__init__(model, _task_of_estimator(model) if task is None else task)
         if self.task not in ("regression", "classification"):
             raise ConfigurationError(f'task is {task!r}, expected "regression" or "classification".')
-        self.window = None if window is None else require_integer(window, "window", at_least=1)
+        self.window: int | None = None if window is None else require_integer(window, "window", at_least=1)
         self.fitted: Any = None
         self._due = LEAST
         self._threads = ThreadpoolController()
@@ -283,6 +287,8 @@ class RiverModel(Rival):
     >>> RiverModel(LinearRegression()).advance([[1.0], [1.0]], [2.0, 2.0]).prediction.round(2)
     array([0.  , 0.08])
     """
+
+    rows_seen: int
 
     def __init__(self, model: Any) -> None:
         super().__init__(model, _task_of_river(model))

@@ -32,7 +32,7 @@ class StratifiedSample(Part):
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.rows = 0
+        self.rows: int = 0
         self.kept: Matrix = np.empty((0, 0))
 
     def follow(self, count: int, rows: Callable[[NDArray[np.int64]], Matrix]) -> None:

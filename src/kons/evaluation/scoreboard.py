@@ -52,13 +52,13 @@ class Scoreboard(Part):
         labelled: bool,
         blind: int = 1,
     ) -> None:
-        self.metrics = list(metrics)
+        self.metrics: list[Metric] = list(metrics)
         #: So many rows were predicted before any target was known.
         self.blind = blind
-        self.baselines = list(baselines)
+        self.baselines: list[str] = list(baselines)
         self.labelled = labelled
-        self.rows = 0
-        self.classes = 0
+        self.rows: int = 0
+        self.classes: int = 0
         # What ranks labels, of each baseline in turn.
         self._ranks = [type(metric)() for _ in baselines for metric in self._ranking]
         self._losses = [Total() for _ in ("loss", *baselines)]
@@ -68,7 +68,7 @@ class Scoreboard(Part):
         self._curves = Curves([*names, *baselines, *running, "atoms"])
         self._stretches = Stretches(len(self._losses))
         self._atoms = 0
-        self.positive = 1
+        self.positive: int = 1
         """The code of the label that F1 is about."""
         # Rows of the first two labels.
         self._came = np.zeros(2, dtype=np.int64)

@@ -34,6 +34,7 @@ from kons.core.quadratic_loops import STEPS, end_period, fit_rows, keep_row, pre
 from kons.core.sequential import Sequential, no_factor
 from kons.evaluation.baselines import Baseline
 from kons.learners.late import LateTargets
+from kons.learners.queue import Kept, Shapes
 from kons.losses.builtin import implicit_slope
 from kons.state import Array, Inner, Part, Sizes, Width, fields
 from kons.stored import Stored
@@ -65,7 +66,7 @@ class Standardization(Part):
     STATE = fields(values=Array(4, "columns", written="always"))
 
     def __init__(self, width: int) -> None:
-        self.values = np.zeros((4, width))
+        self.values: Matrix = np.zeros((4, width))
         self.values[SCALE] = 1.0
 
     def renew(self, rows: int) -> tuple[Vector, Vector]:
@@ -97,8 +98,8 @@ class SecondOrder(Baseline):
 
     def __init__(self, regularization: float, standardize: bool) -> None:
         super().__init__()
-        self.regularization = require_number(regularization, "regularization", above=0.0)
-        self.standardize = require_flag(standardize, "standardize")
+        self.regularization: float = require_number(regularization, "regularization", above=0.0)
+        self.standardize: bool = require_flag(standardize, "standardize")
         self._width: int | None = None
         self._units = Standardization(0)
         self._quadratic = Sequential(np.empty((0, 0)), outputs=abs(self._known))
@@ -178,7 +179,13 @@ class SecondOrder(Baseline):
     def _as_point(self, x: Any) -> Matrix:
         return as_row(x, width=self._width)
 
-    row_to_keep, kept_shapes = LateTargets.row_to_keep, LateTargets.kept_shapes
+    def row_to_keep(self, x: Any) -> Kept:
+        """The point, of numbers."""
+        return LateTargets.row_to_keep(self, x)
+
+    def kept_shapes(self) -> Shapes:
+        """That of a point."""
+        return LateTargets.kept_shapes(self)
 
 
 def _next_renewal(rows: int) -> int:

@@ -15,7 +15,7 @@ from kons.evaluation.order import TargetOrder
 from kons.evaluation.prequential import Prequential, Scored
 from kons.evaluation.result import Evaluation
 from kons.learners import Trace
-from kons.learners.learner import Interleaved
+from kons.learners.learner import Interleaved, Learner
 from kons.learners.protocol import as_learner
 from kons.state import Inner, Inners, Number, Part, Sizes, fields
 from kons.stored import Stored
@@ -48,6 +48,8 @@ class Several(Part):
         _learner_seconds=Number(at_least=0.0),
     )
     task = "regression"
+    learner: Learner
+    engines: list[Prequential]
 
     def __init__(self, learner: Any, targets: int, *, delay: int = 0, **choices: Any) -> None:
         self.learner, self._learner = learner, as_learner(learner)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -16,6 +17,7 @@ from kons.evaluation.result import Evaluation
 from kons.evaluation.rivals import RIVALS, Rival, as_rival, make_rival
 from kons.evaluation.several import Several
 from kons.learners import Classifier, Scaled, Trace
+from kons.learners.events import OnEvent
 from kons.learners.protocol import as_learner
 from kons.streams import Stream, open_stream
 
@@ -42,6 +44,7 @@ def evaluate(
     pauses: bool = False,
     trace: bool = False,
     callback: Callable[[Prequential, Scored], None] | None = None,
+    on_event: OnEvent = None,
 ) -> Evaluation:
     """Predict, then learn, every row of a stream; metrics and the trivial baselines beside them.
 
@@ -83,6 +86,9 @@ def evaluate(
         Keep the learner's :class:`kons.Trace` in memory, up to a million rows.
     callback:
         Called with the engine and the scored rows after each block.
+    on_event:
+        Called with each :class:`~kons.learners.events.Event`, once its row is learned, in place of the
+        learner's own.
 
     Examples
     --------
@@ -100,7 +106,8 @@ def evaluate(
     if asked != "classification" and _several_targets(stream):
         X, y = stream
         ready, note = in_raw_units(learner, "regression", scale, len(y), delay)
-        found = _evaluate_several(ready, X, y, delay=delay, trace=trace, **choices)
+        with _calling(ready, on_event):
+            found = _evaluate_several(ready, X, y, delay=delay, trace=trace, **choices)
         return replace(found, notes=[*([note] if note else []), *found.notes])
     if isinstance(stream, tuple) and len(stream) == 2 and as_learner(learner).accepts == "objects":
         # Rows that are no numbers: cut as they are.
@@ -127,18 +134,34 @@ def evaluate(
         announce(f"kons: {note}")
         engine.notes.append(note)
     traces: list[Trace] = []
-    for block in rows:
-        scored = engine.advance(block)
-        if trace and engine.rows <= MOST_TRACED:
-            traces.append(scored.trace)
-        if callback is not None:
-            callback(engine, scored)
-    engine.finish()
+    with _calling(ready, on_event):
+        for block in rows:
+            scored = engine.advance(block)
+            if trace and engine.rows <= MOST_TRACED:
+                traces.append(scored.trace)
+            if callback is not None:
+                callback(engine, scored)
+        engine.finish()
     result = engine.result()
     if trace and result.rows > MOST_TRACED:
         note = f"the trace ends after {sum(map(len, traces)):,} rows: it is kept in memory."
         result = replace(result, notes=[*result.notes, note])
     return replace(result, trace=Trace.concatenate(traces)) if traces else result
+
+
+@contextlib.contextmanager
+def _calling(learner: Any, on_event: OnEvent) -> Iterator[None]:
+    """While it is evaluated: a function is no part of a learner that is saved, compared and copied."""
+    if on_event is None:
+        yield
+        return
+    if not hasattr(learner, "on_event"):
+        raise ConfigurationError(f"{as_learner(learner).name} notes no events, expected on_event=None.")
+    before, learner.on_event = learner.on_event, on_event
+    try:
+        yield
+    finally:
+        learner.on_event = before
 
 
 def _evaluate_several(learner: Any, X: Any, y: Any, *, trace: bool, **choices: Any) -> Evaluation:

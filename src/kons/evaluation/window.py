@@ -94,8 +94,8 @@ class Curves(Part):
     STATE = fields(stride=Count(at_least=FIRST_STRIDE), _points=_Curve())
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.names = list(names)
-        self.stride = FIRST_STRIDE
+        self.names: list[str] = list(names)
+        self.stride: int = FIRST_STRIDE
         self._points: list[list[float]] = []
 
     def __len__(self) -> int:
@@ -143,6 +143,8 @@ class Stretches(Part):
     """
 
     STATE = fields(rows=Count(), length=Count(at_least=1), _sums=_Sums())
+    rows: int
+    length: int
 
     def __init__(self, columns: int) -> None:
         self.rows, self.length = 0, 1

@@ -143,6 +143,11 @@ def tree_to_bytes(tree: Any, *, kind: str, about: Mapping[str, Any] | None = Non
     return stream.getvalue()
 
 
+def tree_from_bytes(data: bytes, *, kind: str) -> Any:
+    """What :func:`tree_to_bytes` was given under this ``kind``; as careful as :func:`load`."""
+    return _read(io.BytesIO(data), kind, None)
+
+
 def write_bytes(path: Path, data: bytes) -> None:
     """Write any file as :func:`save` does: the new one takes the place of the old one, or nothing happens."""
     write_file(path, lambda stream: stream.write(data))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix
+from kons.arrays import Matrix, Vector
 from kons.forecasting.features import (
     Asked,
     correction_records,
@@ -55,6 +55,8 @@ class Combination(Part):
     STATE = fields(
         correction=Inner(), stackings=Inners(), intervals=Inners(), levels=Array(None, at_least=0.0)
     )
+    asked: Asked
+    level: float
 
     def __init__(self, asked: Asked, level: float, seed: int) -> None:
         self.asked, self.level = asked, level
@@ -63,13 +65,13 @@ class Combination(Part):
         )
         leads = asked.looks
         errors = len(leads) + len(asked.means)
-        self.stackings = []
+        self.stackings: list[Stacking] = []
         for h in range(1, asked.horizon + 1):
             said = 1 + sum(lead >= h for lead in leads)
             self.stackings.append(Stacking(said + errors, doubted=range(said, said + errors)))
-        self.intervals = [Intervals(1, SIZES) for _ in range(asked.horizon)]
+        self.intervals: list[Intervals] = [Intervals(1, SIZES) for _ in range(asked.horizon)]
         #: That intervals are asked for, so that the level comes out.
-        self.levels = np.full(asked.horizon, level)
+        self.levels: Vector = np.full(asked.horizon, level)
 
     def paths(self, grid: Grid, origins: Steps) -> Matrix:
         """The paths of origins, by what was known there. Changes nothing."""

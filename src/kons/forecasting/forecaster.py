@@ -123,6 +123,14 @@ class Forecaster(Part):
         trusted=Flag(),
         rows_seen=Count(),
     )
+    horizon: int | str
+    time: str | int | None
+    step: str | None
+    level: float
+    known_ahead: list[str]
+    seasons: list[int] | None
+    effort: str
+    seed: int
 
     def __init__(
         self,
@@ -149,26 +157,26 @@ class Forecaster(Part):
                 span // width for span in (DAY, WEEK) if step and not span % width and span >= 2 * width
             ]
         chosen = sorted({require_integer(season, "seasons", at_least=2) for season in seasons})
-        self.asked = Asked(steps, tuple(chosen), tuple(known_ahead), time, width)
-        self.grid = Grid(len(self.asked.looks))
+        self.asked: Asked = Asked(steps, tuple(chosen), tuple(known_ahead), time, width)
+        self.grid: Grid = Grid(len(self.asked.looks))
         # The last row, which another one of the same step may replace: its step, and its row of the grid.
         self.open: Matrix = np.empty((0, 0))
         #: One for each lead, and one of the longest for what deviates from days of the same kind.
-        self.bases = [
+        self.bases: list[AutoKONS] = [
             AutoKONS(delay=lead - 1, effort=effort, seed=seed)  # type: ignore[arg-type]
             for lead in self.asked.looks
         ]
-        self.combination = Combination(self.asked, level, seed)
+        self.combination: Combination = Combination(self.asked, level, seed)
         #: Origins before this step have been predicted, and those of the chunk before it not yet learned.
-        self.done = 0
+        self.done: int = 0
         #: Of these: what was said, lower and upper ends, and what the model said, four paths in a row.
         self.said: Matrix = np.empty((0, 4 * steps))
         #: Mean squared errors of the last origins: of the model, and of one season before.
         self.judged: Matrix = np.empty((0, 2))
         #: Whether the model has been the better one.
-        self.trusted = False
+        self.trusted: bool = False
         #: Rows that came.
-        self.rows_seen = 0
+        self.rows_seen: int = 0
 
     # ---- learning
 

@@ -84,10 +84,10 @@ class Grid(Part):
     STATE = fields(kinds=_Columns(), first=Count(at_least=-(2**62)), rows=Gaps(None, "grid"))
 
     def __init__(self, bases: int) -> None:
-        self.own = BASES + bases
+        self.own: int = BASES + bases
         self.kinds: dict[Any, str] = {}
         self.levels: dict[Any, dict[str, None]] = {}
-        self.first = 0
+        self.first: int = 0
         self.rows: Matrix = np.empty((0, self.own))
 
     def __len__(self) -> int:

@@ -40,6 +40,8 @@ class Plan:
     buckets: int
     idle: float | None = None
     largest: int = LARGEST
+    whole: bool = False
+    """Whether labels are whole numbers."""
 
     def circumstances(self) -> dict[str, Any]:
         """What must be the same for as long as the state lives."""
@@ -76,7 +78,7 @@ class Bucket:
     what is in them, so that a batch that is repeated chooses the same.
 
     With ``idle``, a key whose next row comes more than that behind its last begins anew, and its learner is
-    dropped when the bucket is so far on; what comes for any key from before then is late.
+    dropped when the bucket has learned rows so far on; what comes for any key from before then is late.
 
     >>> from kons import AutoKONS
     >>> from kons.files import to_bytes
@@ -88,9 +90,12 @@ class Bucket:
     ([4.0, 0.0], 1)
     """
 
+    plan: Plan
+    number: int
+
     def __init__(self, plan: Plan, number: int, state: bytes | None = None) -> None:
         self.plan, self.number = plan, number
-        self.keyed = Keyed(from_bytes(plan.learner), plan.key, live=1, largest=plan.largest)
+        self.keyed: Keyed = Keyed(from_bytes(plan.learner), plan.key, live=1, largest=plan.largest)
         self._last: dict[str, float] = {}
         self._newest = -math.inf
         if state is not None:
@@ -142,15 +147,16 @@ class Bucket:
         for i, (key, place, _, _) in enumerate(given):
             if _missing(key) or key == "":
                 continue
-            if _missing(place):
+            if _missing(place) or math.isinf(place):
                 answers[i] = Answer(skipped="no order")
             else:
                 sound.append(i)
         # Keys one behind the other: each learner is woken once.
         for i in sorted(sound, key=_Place(given)):
             answers[i] = self._answer(*given[i])
-        if self.plan.idle is not None and sound:
-            self._newest = max(self._newest, *(given[i][1] for i in sound))
+        learned = [given[i][1] for i in sound if answers[i].skipped is None]
+        if self.plan.idle is not None and learned:  # a row that was refused makes nobody idle
+            self._newest = max(self._newest, *learned)
             for key in [key for key, last in self._last.items() if last < self._newest - self.plan.idle]:
                 self._forget(key)
         return answers

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import math
 import struct
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
@@ -17,7 +18,8 @@ from kons.errors import ConfigurationError, FileError, InputError
 from kons.files.registry import build, name_of, parameters_of
 from kons.files.tree import Decoder, Encoder
 from kons.keyed.record import pack, unpack
-from kons.keyed.store import Folder, Key, Memory
+from kons.keyed.store import Folder, Key, Memory, entries, entry, spooled
+from kons.keyed.waiting import Waiting
 from kons.learners.labels import Labels, object_array, stored_labels
 from kons.learners.learner import Learner
 from kons.learners.protocol import as_learner
@@ -33,6 +35,7 @@ LARGEST = 1 << 24
 # The beginning of a record, which is read without the rest: six figures on how well its key is predicted,
 # and the length of the labels behind them, as JSON.
 HEAD = struct.Struct("<6dI")
+LENGTH = struct.Struct("<I")
 
 
 class KeySummary(NamedTuple):
@@ -83,6 +86,9 @@ class Keyed(Learner):
 
     looks_back = False
     saves = True
+    learner: Any
+    key: str | int
+    folder: str | PathLike[str] | None
 
     def __init__(
         self,
@@ -105,19 +111,22 @@ class Keyed(Learner):
         if not isinstance(key, (str, int)) or key == "":
             raise ConfigurationError(f"key is {key!r}, expected the name of a column.")
         self.learner, self.key, self.folder = learner, key, folder
-        self.live = require_integer(live, "live", at_least=1)
-        self.largest = require_integer(largest, "largest", at_least=1)
+        self.live: int = require_integer(live, "live", at_least=1)
+        self.largest: int = require_integer(largest, "largest", at_least=1)
         self._name, self._given = name, parameters_of(name, learner)
         self._awake: OrderedDict[Key, Any] = OrderedDict()
+        self._changed: set[Key] = set()  # of these, since their record was written
         self._store: Memory | Folder = Memory() if folder is None else Folder(folder)
         # rows, sum of losses, sum of the constant's losses, mean of the targets, last row, points kept
         self._told: dict[Key, list[float]] = {}
-        self._asked: dict[Any, Key] = {}
+        self._waiting = Waiting()
         self._labels = Labels()
         self._rows = 0
         self._size = 0
         for parked in self._store:
             self._note_parked(parked)
+        if isinstance(self._store, Folder) and self._store.about:
+            self._committed(self._store.about)
 
     # ---- facts
 
@@ -177,8 +186,11 @@ class Keyed(Learner):
 
     def worst(self, most: int = 10) -> list[KeySummary]:
         """The keys with the largest mean losses first; of equal ones the earlier."""
-        found = [self.summary(key) for key, told in self._told.items() if told[0]]
-        return sorted(found, key=lambda one: -one.loss)[:most]
+        told = self._told.items()
+        largest = heapq.nlargest(
+            most, ((its[1] / its[0], -at, key) for at, (key, its) in enumerate(told) if its[0])
+        )
+        return [self.summary(key) for _, _, key in largest]
 
     def idle(self, rows: int) -> list[Key]:
         """Keys without any of the last ``rows`` rows of the stream."""
@@ -206,47 +218,82 @@ class Keyed(Learner):
         """Let the learner of the row's key learn it."""
         key, row = self._split(x)
         learner = self._wake(key)
-        prediction = learner.predict_one(row)
         try:
+            prediction = learner.predict_one(row)
             learner.learn_one(row, y)
         except BaseException:
             self._forget_unless_told(key)
             raise
         self._count(key, learner, np.array([y]) if not self.labelled else [y], [prediction], [self._rows])
-        self._settle()
+
+    @property
+    def queue(self) -> Any:
+        """Rows that were asked and wait: ``pending``, ``ids``, ``most`` of all keys, ``dropped``."""
+        return self._waiting
 
     def ask(self, x: Mapping[str, Any], id: Any) -> Any:
         """What ``predict_one`` says of a row, which then waits for its target, as with any learner."""
         key, row = self._split(x)
-        id = as_identifier(id)
-        if self._asked.get(id, key) != key:
-            raise InputError(f"id {id!r} waits for key {self._asked[id]!r}, and came again for {key!r}.")
-        answer = self._wake(key).ask(row, id)
-        self._asked[id] = key
+        id, waiting = as_identifier(id), self._waiting
+        waiting.require_new(id, key)
+        learner = self._wake(key)
+        try:
+            if id not in waiting and waiting.pending >= waiting.most:
+                learner.predict_one(row)  # what is refused makes no room
+                self._make_way()
+            learner.queue.most = max(learner.queue.most, waiting.most)
+            answer = learner.ask(row, id)
+        except BaseException:
+            self._forget_unless_told(key)
+            raise
+        waiting.keys[id] = key
         self._told.setdefault(key, [0.0, 0.0, 0.0, 0.0, -1.0, 0.0])
-        self._settle()
         return answer
+
+    def waiting(self, id: Any) -> tuple[Any, Any]:
+        """What the learner of its key kept of a row that waits, and the answer."""
+        kept: tuple[Any, Any] = self._wake(self._waiting.keys[id], to_learn=False).queue.find(id)
+        return kept
+
+    def asked(self, x: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The learner of a row's key, to be asked and not to learn, and the row without the key."""
+        key, row = self._split(x)
+        return self._looked(key), row
+
+    def _make_way(self) -> None:
+        """The row that waits longest does no longer, so that another can."""
+        while self._waiting.pending >= self._waiting.most:
+            oldest, key = next(iter(self._waiting.keys.items()))
+            # Beside those awake, which are parked by whoever wakes the next: that may fail, and this may not.
+            if key not in self._awake:
+                self._awake[key] = self._loaded(key)
+            self._changed.add(key)
+            self._awake[key].forget(oldest)
+            del self._waiting.keys[oldest]
+            self._waiting.dropped += 1
 
     def tell(self, id: Any, y: Any) -> None:
         """Learn the row that was asked under this id."""
         id = as_identifier(id)
-        if id not in self._asked:
-            raise InputError(f"no row waits under the id {id!r}.")
-        key = self._asked[id]
+        if id not in self._waiting:
+            self._waiting.tell_again(id, y)
+            return
+        key = self._waiting.keys[id]
         learner = self._wake(key)
-        rows, answer = learner.rows_seen, (learner.queue.find(id) or [None, None])[1]
+        rows, answer = learner.rows_seen, learner.queue.find(id)[1]
         learner.tell(id, y)
+        learner.queue.forget_told()  # it is remembered here, once for all keys
         if learner.rows_seen != rows:
             self._count(key, learner, [y], [answer], [self._rows])
-        self._asked.pop(id)
-        self._settle()
+        self._waiting.settle(id, y)
 
     def forget(self, id: Any) -> None:
         """Drop a row that was asked."""
-        key = self._asked.pop(as_identifier(id), None)
-        if key is None:
+        id = as_identifier(id)
+        if id not in self._waiting:
             raise InputError(f"no row waits under the id {id!r}.")
-        self._wake(key).forget(id)
+        self._wake(self._waiting.keys[id]).forget(id)
+        del self._waiting.keys[id]
 
     # ---- blocks
 
@@ -268,14 +315,14 @@ class Keyed(Learner):
             for key, places in groups.items():
                 before = self._awake.get(key)
                 mark = None if before is None else as_learner(before).mark()
-                undo.append((key, before, mark, self._store.get(key) if self._is_parked(key) else None))
+                record = self._store.get(key) if self._is_parked(key) else None
                 learner = self._wake(key)
+                undo.append((key, before, mark, record))
                 own = [targets[i] for i in places]
                 trace = learner.advance([rows[i] for i in places], own)
                 shares = list(learner.classes) if self.labelled else []
                 found[key] = places, trace, shares
                 self._count(key, learner, own, trace.prediction, [noted[1] + i for i in places])
-                self._settle()
         except BaseException:
             self._undo(undo, noted)
             raise
@@ -315,43 +362,74 @@ class Keyed(Learner):
         while self._awake:
             self._park_oldest()
 
-    def commit(self) -> None:
-        """All learners are in the folder, on the disk, as they are now: after a crash it opens like this."""
-        for key in list(self._awake):
-            self._store.put(key, self._record(key, self._awake[key]))
-        self._store.commit()
+    def commit(self, about: bytes = b"") -> None:
+        """All learners are in the folder, on the disk, as they are now: after a crash it opens like this.
 
-    def close(self) -> None:
+        What is kept :attr:`about` it is of the same instant.
+        """
+        self.capture(about)()
+
+    def capture(self, about: bytes = b"") -> Callable[[], None]:
+        """What a :meth:`commit` of this instant still needs: to be called once, in any thread.
+
+        Meanwhile learners go on; the next instant is captured after it has returned.
+        """
+        for key, learner in self._awake.items():
+            if key in self._changed:
+                self._store.put(key, self._record(key, learner))
+        self._changed.clear()
+        if not isinstance(self._store, Folder):
+            return lambda: None
+        told = pack(self._besides())
+        return self._store.capture(self._told, LENGTH.pack(len(told)) + told + about)
+
+    @property
+    def about(self) -> bytes:
+        """What the last commit of the folder was told."""
+        kept = self._store.about if isinstance(self._store, Folder) else b""
+        return kept[LENGTH.size + LENGTH.unpack_from(kept)[0] :] if kept else b""
+
+    def close(self, *, commit: bool = True) -> None:
         """:meth:`commit`, and let go of the folder."""
-        self.commit()
+        if commit:
+            self.commit()
         if isinstance(self._store, Folder):
             self._store.close()
+
+    def moved(self, new: Keyed) -> Keyed:
+        """All of it in a new one, which has met no key; this one is not to be used any longer."""
+        new.resume_bytes(b"")
+        for key in self._told:
+            new._store.put(key, self._record_of(key))
+            new._note_parked(key)
+        new._take_besides(Stored(self._besides(), "Keyed"))
+        return new
 
     def drop(self, key: Key) -> None:
         """Forget a key, with all that was learned of it."""
         self._size -= int(self._told[self.summary(key).key][5])
         del self._told[key]
         self._awake.pop(key, None)
+        self._changed.discard(key)
         self._store.delete(key)
-        self._asked = {id: its for id, its in self._asked.items() if its != key}
+        self._waiting.drop_key(key)
 
     def to_bytes(self) -> bytes:
         """The records of all keys: the bytes of a bucket, for :meth:`resume_bytes`.
 
         Keys whose learners slept stay as they are; only those that are awake are encoded.
         """
-        store = Memory()
-        for key in self._told:
-            store.put(key, self._record_of(key))
-        return store.to_bytes()
+        return b"".join(self._entries())
 
-    def resume_bytes(self, data: bytes) -> Self:
+    def _entries(self) -> Iterator[bytes]:
+        return (entry(key, self._record_of(key)) for key in self._told)
+
+    def resume_bytes(self, data: Any) -> Self:
         """Itself, that has met no key, with the records of :meth:`to_bytes`, decoded when it has rows."""
         if self._told:
             raise ConfigurationError(f"{len(self):,} keys are here already: resume a new Keyed.")
-        found = Memory.from_bytes(data)
-        for key in found:
-            self._store.put(key, found.get(key))
+        for key, record in entries(data):
+            self._store.put(key, record)
             self._note_parked(key)
         return self
 
@@ -367,29 +445,34 @@ class Keyed(Learner):
 
     def state(self) -> dict[str, Any]:
         """All records, and which rows wait."""
-        return {
-            "rows": self._rows,
-            "records": np.frombuffer(self.to_bytes(), dtype=np.uint8),
-            "asked": [[id, key] for id, key in self._asked.items()],
-            "labels": self.classes,
-        }
+        return {"records": spooled(self._entries()), **self._besides()}
+
+    def _besides(self) -> dict[str, Any]:
+        """What is no key's own."""
+        return {"rows": self._rows, "labels": self.classes, "waiting": self._waiting.state()}
+
+    def _take_besides(self, stored: Stored) -> None:
+        rows, labels = stored.integer("rows"), stored_labels(stored, "labels")
+        if self._rows > rows or len(labels) < len(self._labels):
+            raise stored.error("it has fewer rows or labels than its records")
+        self._labels, self._rows = Labels(labels), rows
+        self._waiting.load(stored.inner("waiting"), self._told)
+        stored.finish()
+
+    def _committed(self, about: bytes) -> None:
+        """Take what the last commit of the folder kept beside its records."""
+        told = about[LENGTH.size : LENGTH.size + LENGTH.unpack_from(about)[0]]
+        self._take_besides(Stored(unpack(told), f"folder {self.folder}"))
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], state: dict[str, Any]) -> Self:
         """The inverse of :meth:`parameters` and :meth:`state`."""
         keyed, stored = cls(**parameters), Stored(state, "Keyed")
-        rows = stored.integer("rows")
-        records = stored.array("records", None, dtype=np.dtype(np.uint8))
-        keyed.resume_bytes(records.tobytes())
-        labels = stored_labels(stored, "labels")
-        if keyed._rows > rows or len(labels) < len(keyed._labels):
-            raise stored.error("it has fewer rows or labels than its records")
-        keyed._labels, keyed._rows = Labels(labels), rows
-        for pair in stored.items("asked"):
-            if not isinstance(pair, list) or len(pair) != 2 or pair[1] not in keyed._told:
-                raise stored.error("asked holds something else than an id and its key")
-            keyed._asked[pair[0]] = pair[1]
-        stored.finish()
+        records = stored.take("records")  # perhaps gigabytes, each with a checksum: no copy of them
+        if type(records) is not np.ndarray or records.dtype != np.uint8 or records.ndim != 1:
+            raise stored.error("its records are no bytes")
+        keyed.resume_bytes(records)
+        keyed._take_besides(stored)
         return keyed
 
     def anew(self, *_: Any, **__: Any) -> Keyed:
@@ -455,17 +538,19 @@ class Keyed(Learner):
         """The learner of a key, to be asked; a key that has not come is not remembered."""
         if key not in self._awake and key not in self._store:
             return self._new()
-        learner = self._wake(key)
-        self._settle()
-        return learner
+        return self._wake(key, to_learn=False)
 
-    def _wake(self, key: Key) -> Any:
+    def _wake(self, key: Key, *, to_learn: bool = True) -> Any:
+        """The learner of a key. Others make room before: if that fails nothing has changed."""
         learner = self._awake.get(key)
-        if learner is not None:
+        if learner is None:
+            while len(self._awake) >= self.live:
+                self._park_oldest()
+            learner = self._awake[key] = self._loaded(key) if key in self._store else self._new()
+        else:
             self._awake.move_to_end(key)
-            return learner
-        learner = self._loaded(key) if key in self._store else self._new()
-        self._awake[key] = learner
+        if to_learn:
+            self._changed.add(key)
         return learner
 
     def _loaded(self, key: Key) -> Any:
@@ -514,12 +599,15 @@ class Keyed(Learner):
 
     def _park_oldest(self) -> None:
         key = next(iter(self._awake))
-        self._store.put(key, self._record(key, self._awake[key]))
+        if key in self._changed or key not in self._store:
+            self._store.put(key, self._record(key, self._awake[key]))
+            self._changed.discard(key)
         del self._awake[key]
 
     def _forget_unless_told(self, key: Key) -> None:
         if key not in self._told:
             self._awake.pop(key, None)
+            self._changed.discard(key)
 
     def _count(self, key: Key, learner: Any, targets: Any, predictions: Any, places: Sequence[int]) -> None:
         told = self._told.setdefault(key, [0.0, 0.0, 0.0, 0.0, -1.0, 0.0])
@@ -547,6 +635,7 @@ class Keyed(Learner):
             if learner is not None:
                 as_learner(learner).restore(mark)
                 self._awake[key] = learner
+                self._changed.add(key)
             elif record is not None:
                 self._store.put(key, record)
             else:

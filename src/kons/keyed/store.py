@@ -1,41 +1,48 @@
 """Where the records of idle learners are: in memory, in a folder, or in the bytes of a bucket.
 
-The folder holds one file, a log::
+::
 
-    kind, length of the key, length of the record, CRC-32 of both | key as JSON | record
+    keys.pages    the records, in pages (kons.keyed.pages)
+    keys.index    which pages are whose, and what else belongs to that instant; replaced in one step
 
-A kind is put, delete or commit. Records are appended; memory holds where the last one of each key is, some
-200 bytes a key. What is behind the last commit is cut off when the folder is opened, so that after a crash
-all keys are as they were at one and the same instant. At a commit a log of which more than half is no
-longer needed is written anew, in one step.
+After a crash all keys are as they were at one and the same instant, that of the last commit, and so is what
+was told with it.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import struct
+import tempfile
 import zlib
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kons.errors import ConfigurationError, FileError
-from kons.files import write_file
+from kons.files import write_bytes
+from kons.keyed.pages import PAGE, Key, Pages, Place
 
 __all__ = ["Folder", "Key", "Memory"]
 
-Key = str | int
-LOG = "keys.log"
-ENTRY = struct.Struct("<BIII")
-PUT, DELETE, COMMIT = range(3)
-# A log shorter than this is not worth writing anew.
-SHORT = 1 << 24
+PAGES, INDEX = "keys.pages", "keys.index"
+ENTRY = struct.Struct("<BIII")  # a bucket's: kind, lengths of key and record, CRC-32 of both
+PUT = 0
+HEADER = struct.Struct("<8sIIII")  # an index's: magic, CRC-32 of the rest, length of keys, records, pages
+MAGIC = b"kons kx\n"
+#: Bytes of records beyond which memory is a file that nobody else sees.
+MOST_IN_MEMORY = 1 << 25
 
 
 class Memory:
-    """Records in a dict, and as the bytes of a bucket: only those that are asked for are decoded.
+    """Records in a dict, many in a file without a name; as the bytes of a bucket those asked for are read.
 
     >>> store = Memory()
     >>> store.put("a", b"one"); store.put(7, b"two")
@@ -46,43 +53,59 @@ class Memory:
 
     def __init__(self) -> None:
         self._records: dict[Key, bytes] = {}
+        self._bytes = 0
+        self._pages: Pages | None = None
 
     def __iter__(self) -> Iterator[Key]:
-        return iter(self._records)
+        return iter(self._records if self._pages is None else self._pages)
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._records if self._pages is None else self._pages)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._records
+        return key in (self._records if self._pages is None else self._pages)
 
     def get(self, key: Key) -> bytes:
         """The record of a key that is there."""
-        return self._records[key]
+        return self._records[key] if self._pages is None else self._pages.get(key)
 
     def put(self, key: Key, record: bytes) -> None:
         """The record of a key, in place of what was there."""
+        if self._pages is not None:
+            self._pages.put(key, record)
+            return
+        self._bytes += len(record) - len(self._records.get(key, b""))
         self._records[key] = record
+        if self._bytes > MOST_IN_MEMORY:
+            pages = Pages(tempfile.TemporaryFile())  # noqa: SIM115 - it closes it
+            for name, each in self._records.items():
+                pages.put(name, each)
+            self._pages, self._records = pages, {}
 
     def delete(self, key: Key) -> None:
         """Drop the record of a key, if there is one."""
-        self._records.pop(key, None)
-
-    def commit(self) -> None:
-        """Nothing: memory survives no crash."""
+        if self._pages is not None:
+            self._pages.delete(key)
+        else:
+            self._bytes -= len(self._records.pop(key, b""))
 
     def to_bytes(self) -> bytes:
         """All records one behind the other; the same bytes for the same records in the same order."""
-        return b"".join(_entry(PUT, key, record) for key, record in self._records.items())
+        return b"".join(entry(key, self.get(key)) for key in self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Memory:
         """What :meth:`to_bytes` gave."""
-        store, at = cls(), 0
-        while at < len(data):
-            _, key, start, at = _read(data, at)
-            store._records[key] = data[start:at]
+        store = cls()
+        for key, record in entries(data):
+            store.put(key, record)
         return store
+
+    def __getstate__(self) -> Any:
+        return self.to_bytes()  # of copies: a file has one owner
+
+    def __setstate__(self, state: Any) -> None:
+        self.__dict__.update(vars(Memory.from_bytes(state)))
 
 
 class Folder:
@@ -91,150 +114,158 @@ class Folder:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = Folder(folder)
-    ...     store.put("a", b"one"); store.commit(); store.put("a", b"two")
+    ...     store.put("a", b"one"); store.commit(about=b"first"); store.put("a", b"two")
     ...     store.close()
-    ...     Folder(folder).get("a")  # as at the last commit
-    b'one'
+    ...     again = Folder(folder)
+    ...     again.get("a"), again.about  # as at the last commit
+    (b'one', b'first')
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path) / LOG
-        self._places: dict[Key, tuple[int, int]] = {}
-        self._needed = 0
+        self.path: Path = Path(path)
+        self.about: bytes = b""
+        """What the last commit was told."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            others = [name for name in os.listdir(self.path.parent) if not name.startswith(f".{LOG}")]
-            if others and LOG not in others:
+            self.path.mkdir(parents=True, exist_ok=True)
+            others = [name for name in os.listdir(self.path) if not name.startswith(f".{INDEX}")]
+            if others and PAGES not in others:
                 raise ConfigurationError(
                     f"folder {path} holds {min(others)} and no learners: choose another folder."
                 )
-            self._file: IO[bytes] = open(self.path, "r+b" if self.path.exists() else "w+b")  # noqa: SIM115
-            _claim(self._file, path)
-            self._open()
+            there = PAGES in others
+            file: IO[bytes] = open(self.path / PAGES, "r+b" if there else "w+b", buffering=0)  # noqa: SIM115
+            self._pages = Pages(file)
+            _claim(file, path)
+            for name in set(os.listdir(self.path)) - {PAGES, INDEX}:
+                if name.startswith(f".{INDEX}"):  # killed while it was written
+                    os.unlink(self.path / name)
+            if (self.path / INDEX).exists():
+                places, self.about = _read_index(self.path / INDEX)
+                self._pages.resume(places)
         except OSError as error:
             raise FileError(f"{path} cannot be used: {error.strerror or error}.") from error
 
     def __iter__(self) -> Iterator[Key]:
-        return iter(self._places)
+        return iter(self._pages)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._pages)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._places
+        return key in self._pages
 
     def get(self, key: Key) -> bytes:
         """The record of a key that is there."""
-        start, size = self._places[key]
-        self._file.seek(start)
-        return self._file.read(size)
+        return self._pages.get(key)
 
     def put(self, key: Key, record: bytes) -> None:
-        """Append the record of a key; see :meth:`commit`."""
-        entry = _entry(PUT, key, record)
-        self._append(entry)
-        self._needed += len(record) - self._places.get(key, (0, 0))[1]
-        self._places[key] = self._end - len(record), len(record)
+        """The record of a key; see :meth:`commit`."""
+        self._pages.put(key, record)
 
     def delete(self, key: Key) -> None:
         """Drop the record of a key, if there is one."""
-        if key in self._places:
-            self._append(_entry(DELETE, key, b""))
-            self._needed -= self._places.pop(key)[1]
+        self._pages.delete(key)
 
-    def commit(self) -> None:
+    def capture(self, keys: Iterable[Key] | None = None, about: bytes = b"") -> Callable[[], None]:
+        """What makes a commit of all as it is now: to be called once, from any thread, before the next.
+
+        The order of the ``keys`` is kept, by default that in which they came.
+        """
+        places = self._pages.places
+        index = _index({key: places[key] for key in (places if keys is None else keys)}, about)
+        pages = self._pages.capture()
+
+        def commit() -> None:
+            committed = False
+            try:
+                os.fsync(self._pages._number)
+                write_bytes(self.path / INDEX, index)
+                self.about, committed = about, True
+            except OSError as error:
+                raise FileError(f"{self.path} cannot be written: {error.strerror or error}.") from error
+            finally:
+                self._pages.release(pages, committed=committed)
+
+        return commit
+
+    def commit(self, keys: Iterable[Key] | None = None, about: bytes = b"") -> None:
         """All that was put and deleted so far is on the disk, or, after a crash, none of it."""
-        if self._end > SHORT + 2 * self._needed:
-            self._compact()
-            return
-        self._append(_entry(COMMIT, 0, b""))
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        self.capture(keys, about)()
 
     def close(self) -> None:
         """Let go of the file."""
-        self._file.close()
-
-    def __del__(self) -> None:
-        with suppress(AttributeError):  # it was never opened
-            self._file.close()
-
-    # ---- inside
-
-    def _append(self, entry: bytes) -> None:
-        try:
-            self._file.seek(self._end)
-            self._file.write(entry)
-        except OSError as error:
-            with suppress(OSError):
-                self._file.truncate(self._end)
-            raise FileError(f"{self.path} cannot be written: {error.strerror or error}.") from error
-        self._end += len(entry)
-
-    def _open(self) -> None:
-        """Find the last record of each key, up to the last commit; what is behind it is cut off."""
-        self._end = committed = 0
-        places: dict[Key, tuple[int, int]] = {}
-        waiting: list[tuple[int, Key, tuple[int, int]]] = []
-        size = os.fstat(self._file.fileno()).st_size
-        while self._end < size:
-            self._file.seek(self._end)
-            head = self._file.read(ENTRY.size)
-            if len(head) < ENTRY.size:
-                break
-            kind, key_length, length, checksum = ENTRY.unpack(head)
-            start = self._end + ENTRY.size + key_length
-            if kind not in (PUT, DELETE, COMMIT) or start + length > size:
-                break
-            name, record = self._file.read(key_length), self._file.read(length)
-            if zlib.crc32(record, zlib.crc32(name)) != checksum:
-                break
-            self._end = start + length
-            waiting.append((kind, json.loads(name), (start, length)))
-            if kind == COMMIT:
-                committed = self._end
-                for done, key, place in waiting[:-1]:
-                    places.pop(key, None)
-                    if done == PUT:
-                        places[key] = place
-                waiting = []
-        self._places, self._end = places, committed
-        self._needed = sum(length for _, length in places.values())
-        self._file.truncate(committed)
-
-    def _compact(self) -> None:
-        places: dict[Key, tuple[int, int]] = {}
-
-        def write(file: IO[bytes]) -> None:
-            at = 0
-            for key, (_, length) in self._places.items():
-                entry = _entry(PUT, key, self.get(key))
-                file.write(entry)
-                at += len(entry)
-                places[key] = at - length, length
-            file.write(_entry(COMMIT, 0, b""))
-
-        write_file(self.path, write)
-        self._file.close()
-        self._file = open(self.path, "r+b")  # noqa: SIM115
-        _claim(self._file, self.path.parent)
-        self._places, self._end = places, os.fstat(self._file.fileno()).st_size
+        self._pages.close()
 
 
-def _entry(kind: int, key: Key, record: bytes) -> bytes:
+def is_committed(folder: Path) -> bool:
+    """Whether there is a folder of records that something was committed to."""
+    return (folder / INDEX).exists()
+
+
+def spooled(records: Iterable[bytes]) -> NDArray[np.uint8]:
+    """Bytes one behind the other, as an array; of many, its memory is a file without a name."""
+    with tempfile.SpooledTemporaryFile(MOST_IN_MEMORY) as file:
+        for record in records:
+            file.write(record)
+        length = file.tell()
+        if length <= MOST_IN_MEMORY:
+            file.seek(0)
+            return np.frombuffer(file.read(), dtype=np.uint8)
+        file.flush()
+        # Of the class itself: only that goes into files.
+        return np.asarray(np.memmap(file, dtype=np.uint8, mode="r", shape=(length,)))
+
+
+def entry(key: Key, record: bytes) -> bytes:
+    """A record in the bytes of a bucket."""
     name = json.dumps(key).encode("ascii")
-    return ENTRY.pack(kind, len(name), len(record), zlib.crc32(record, zlib.crc32(name))) + name + record
+    return ENTRY.pack(PUT, len(name), len(record), zlib.crc32(record, zlib.crc32(name))) + name + record
 
 
-def _read(data: bytes, at: int) -> tuple[int, Any, int, int]:
-    """An entry of a bucket: its kind, key, and where its record begins and ends."""
-    with suppress(struct.error, ValueError):
-        kind, key_length, length, checksum = ENTRY.unpack_from(data, at)
-        start = at + ENTRY.size + key_length
-        name, end = data[at + ENTRY.size : start], start + length
-        if kind == PUT and end <= len(data) and zlib.crc32(data[start:end], zlib.crc32(name)) == checksum:
-            return kind, json.loads(name), start, end
-    raise FileError("the bytes of a bucket are damaged or cut short: use an earlier copy.")
+def entries(data: Any) -> Iterator[tuple[Key, bytes]]:
+    """The keys and records in bytes, or in an array of them."""
+    at, view = 0, memoryview(data)
+    while at < len(view):
+        with suppress(struct.error, ValueError):
+            kind, key_length, length, checksum = ENTRY.unpack_from(view, at)
+            start = at + ENTRY.size + key_length
+            name, record = bytes(view[at + ENTRY.size : start]), bytes(view[start : start + length])
+            if kind == PUT and len(record) == length and zlib.crc32(record, zlib.crc32(name)) == checksum:
+                at = start + length
+                yield json.loads(name), record
+                continue
+        raise FileError("the bytes of a bucket are damaged or cut short: use an earlier copy.")
+
+
+def _index(places: dict[Key, Place], about: bytes) -> bytes:
+    keys = json.dumps(list(places), separators=(",", ":")).encode("ascii")
+    lengths = np.array([place.length for place in places.values()], dtype="<u4")
+    checksums = np.array([place.checksum for place in places.values()], dtype="<u4")
+    pages = np.array([page for place in places.values() for page in place.pages], dtype="<u4")
+    numbers = [each.tobytes() for each in (lengths, checksums, pages)]
+    body = b"".join([keys, *numbers, about])
+    return HEADER.pack(MAGIC, zlib.crc32(body), len(keys), len(places), len(pages)) + body
+
+
+def _read_index(path: Path) -> tuple[dict[Key, Place], bytes]:
+    data = path.read_bytes()
+    body = memoryview(data)[HEADER.size :]
+    magic, checksum, length, count, total = HEADER.unpack_from(data.ljust(HEADER.size, b"\0"))
+    ends = np.cumsum([length, 4 * count, 4 * count, 4 * total])
+    if magic != MAGIC or zlib.crc32(body) != checksum or ends[-1] > len(body):
+        raise FileError(f"{path} is damaged, or none that kons has written: use an earlier copy.")
+    keys = json.loads(bytes(body[:length]))
+    lengths, checksums, pages = (
+        np.frombuffer(body[a:b], dtype="<u4").tolist() for a, b in itertools.pairwise(ends)
+    )
+    places, at = {}, 0
+    for key, size, check in zip(keys, lengths, checksums, strict=True):
+        used = -(-size // PAGE)
+        places[key] = Place(size, check, array("I", pages[at : at + used]))
+        at += used
+    if at != total or len(places) < count:
+        raise FileError(f"{path} is none that kons has written: use an earlier copy.")
+    return places, bytes(body[ends[-1] :])
 
 
 def _claim(file: IO[bytes], path: Any) -> None:

@@ -1,6 +1,7 @@
 """The learners: one file a family."""
 
 from kons.learners.auto import AutoKONS
+from kons.learners.budgeted import SlidingWindow
 from kons.learners.classifier import Classifier
 from kons.learners.embedded import EmbeddedKONS
 from kons.learners.features import FeatureLearner
@@ -10,7 +11,6 @@ from kons.learners.kors import KORS
 from kons.learners.scaled import Scaled
 from kons.learners.sketched import SketchedKONS
 from kons.learners.trace import Trace
-from kons.learners.window import SlidingWindow
 
 __all__ = [
     "KONS",

@@ -86,7 +86,7 @@ class Classifier(OfLabels, Wrapper):
             raise ConfigurationError(f"classes is {classes!r}, expected labels that differ from each other.")
         #: All classes there will ever be; None: others may come.
         self._given = None if classes is None else self.classes
-        self.closed = classes is not None
+        self.closed: bool = classes is not None
         shares, one = pattern.shares_dictionary, pattern.anew()
         one._followed_elsewhere = one.inside = True
         self._functions: Any = one if shares else Separate(one, 0 if self.closed else 1)

@@ -99,6 +99,7 @@ class TakesTables(GivesReasons):
 
     def take_encoder(self, encoder: Encoder) -> None:
         """Let the encoder of a stream be a part of the learner, which then takes raw rows, too."""
+        self._look_at_held()
         self._encoder = encoder
 
     # ---- targets that come late
@@ -170,7 +171,15 @@ class TakesTables(GivesReasons):
     def _new_encoder(self) -> Encoder:
         return Encoder(labelled=self.labelled, outputs=self.outputs or 1, delay=self.delay or 0)
 
+    def _predict_alone(self, x: Any) -> Any:
+        """The answer about a row of numbers, in one step and out of turn; None: it is not one for that."""
+        return None
+
     def _learn_alone(self, x: Any, y: Any) -> bool:
+        """Learn a row of numbers and write it down, in one step and out of turn; False: nothing was done."""
+        return False
+
+    def _learn_and_count(self, x: Any, y: Any) -> bool:
         """Learn a row of numbers at the least cost, and write it down; False: it is not one for that."""
         return False
 
@@ -331,25 +340,30 @@ def _asking_one(verb: Any) -> Any:
 def _predicting_one(verb: Any, ask: Any) -> Any:
     """The answer is remembered: the row is likely to be learned next."""
 
+    def answered(self: Any, x: Any) -> Any:
+        if type(x) is ndarray and self._encoder is None:
+            try:
+                answer = verb(self, x)  # at the least cost, for loops over rows
+            except MissingValueError:
+                if not self.allows_missing:
+                    raise
+                answer = ask(self, x)
+        elif type(x) is dict and self._encoder is not None:
+            answer = verb(self, self._encoder.look_one(x))
+        else:
+            return ask(self, x)
+        if self.watch is not None and not self._tells_afterwards():
+            # Where no copy of the learner looks: it is nothing that was learned.
+            self._turn.asked = _remembered(x), answer, self.rows_noted
+        return answer
+
     @functools.wraps(verb)
     def predict_one(self: Any, x: Any) -> Any:
-        with self._turn:
-            answer = None
-            if type(x) is ndarray and self._encoder is None:
-                try:
-                    answer = verb(self, x)  # at the least cost, for loops over rows
-                except MissingValueError:
-                    if not self.allows_missing:
-                        raise
-                    answer = ask(self, x)
-            elif type(x) is dict and self._encoder is not None:
-                answer = verb(self, self._encoder.look_one(x))
-            else:
-                return ask(self, x)
-            if self.watch is not None and not self._tells_afterwards():
-                # Where no copy of the learner looks: it is nothing that was learned.
-                self._turn.asked = _remembered(x), answer, self.rows_noted
-            return answer
+        answer = self._predict_alone(x) if type(x) is ndarray else None
+        if answer is None:
+            with self._turn:
+                answer = answered(self, x)
+        return answer
 
     return marked(predict_one)
 
@@ -428,48 +442,50 @@ def _learning_one(verb: Any) -> Any:
         if self.rows_noted == before:
             self._note_one(x, y, before, prediction)
 
+    def learn_any(self: Any, x: Any, y: Any) -> None:
+        encoder = self._encoder
+        if encoder is not None and type(x) is dict:
+            number = type(y) is float and y - y == 0.0 and not encoder.labelled
+            target = y if number else self._as_target(y)
+            reading = encoder.read_one(x, target)
+            if reading is not None:
+                with self._encoded():
+                    learn(self, reading.row, y, x)
+                encoder.learn_one(reading, target)
+                if encoder.new_levels and self.watch is not None:
+                    self._look_at_held()
+                    self._notice(self._new_levels(), reading.row[None], self.watch.rows - 1)
+                return
+        # An array of numbers at the least cost, for loops over rows.
+        records = None if encoder is None and type(x) is ndarray else self._records(x)
+        if records is not None:
+
+            def learn_encoded(rows: Any, _: slice) -> None:
+                with self._encoded():
+                    learn(self, rows[0], y, x)
+
+            self._learn_records(records, [y], learn_encoded)
+            return
+        try:
+            learn(self, x, y, x)
+            return
+        except MissingValueError:
+            if not self.allows_missing or not _has_gaps(x):
+                raise
+        _from_first_gap(self, type(self).advance, np.atleast_2d(np.asarray(x, dtype=np.float64)), [y])
+
     @functools.wraps(verb)
     def learn_one(self: Any, x: Any, y: Any) -> None:
+        learned = type(x) is ndarray and self._learn_alone(x, y)
+        if learned and self.on_event is None:
+            return
         with self._turn:
-            if type(x) is ndarray and self._learn_alone(x, y):
-                if self.on_event is not None:
-                    self._look_at_held()
-                if self._new_events:
-                    self._tell_events()
-                return
-            encoder = self._encoder
-            if encoder is not None and type(x) is dict:
-                number = type(y) is float and y - y == 0.0 and not encoder.labelled
-                target = y if number else self._as_target(y)
-                reading = encoder.read_one(x, target)
-                if reading is not None:
-                    with self._encoded():
-                        learn(self, reading.row, y, x)
-                    encoder.learn_one(reading, target)
-                    if encoder.new_levels and self.watch is not None:
-                        self._look_at_held()
-                        self._notice(self._new_levels(), reading.row[None], self.watch.rows - 1)
-                    self._tell_events()
-                    return
-            # An array of numbers at the least cost, for loops over rows.
-            records = None if encoder is None and type(x) is ndarray else self._records(x)
-            if records is not None:
-
-                def learn_encoded(rows: Any, _: slice) -> None:
-                    with self._encoded():
-                        learn(self, rows[0], y, x)
-
-                self._learn_records(records, [y], learn_encoded)
-                self._tell_events()
-                return
-            try:
-                learn(self, x, y, x)
-                self._tell_events()
-                return
-            except MissingValueError:
-                if not self.allows_missing or not _has_gaps(x):
-                    raise
-            _from_first_gap(self, type(self).advance, np.atleast_2d(np.asarray(x, dtype=np.float64)), [y])
+            learned = learned or (type(x) is ndarray and self._learn_and_count(x, y))
+            if not learned:
+                learn_any(self, x, y)
+            elif self.on_event is not None:
+                self._look_at_held()
+            self._tell_events()
 
     return marked(learn_one)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from threading import get_ident
 from typing import Any, Literal
 
 import numpy as np
@@ -36,13 +35,14 @@ from kons.core.ledger import (
 )
 from kons.core.one_row import PLAIN, REFUSED, TAKEN, OneRow, predict
 from kons.core.quadratic import Quadratic, SquareSum
-from kons.core.replay import NO_MATRIX, Derivatives, follow_all, replay
+from kons.core.replay import NO_MATRIX, Slopes, follow_all, replay
 from kons.core.storage import PointStore, copied
 from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, NumericalError
 from kons.kernels import Kernel
-from kons.learners.newton import NewtonLearner, no_finite_score
+from kons.learners.newton import no_finite_score
 from kons.learners.record import TOGETHER, Record
+from kons.learners.waiting import IN_ONE_PIECE, CountsLater
 from kons.losses import Loss, Squared
 from kons.policies import Dependence, Fixed, Leverage
 from kons.state import Field, Inner, Inners, Number, Sizes, fields
@@ -51,8 +51,6 @@ from kons.stored import Stored
 
 __all__ = ["EmbeddedKONS"]
 
-# Of a row that lies in one piece: machine code for others may round differently.
-IN_ONE_PIECE = (FLOAT64.itemsize,)
 # Fewer rows than this are learned one by one: a block's overhead in Python is that of some rows.
 FEWEST_IN_BLOCK = 6
 # A coin may choose a point that the span all but holds: its coordinate would carry next to nothing, and be in
@@ -91,7 +89,7 @@ class _Quadratics(Inners):
         return super().load(stored, key, part, name, sizes)
 
 
-class EmbeddedKONS(NewtonLearner):
+class EmbeddedKONS(CountsLater):
     """The kernel online Newton step in the span of at most ``max_atoms`` points.
 
     ::
@@ -160,8 +158,9 @@ class EmbeddedKONS(NewtonLearner):
         _candidate=_Candidate(),
     )
     _extra_columns: tuple[str, ...] = ("novelty",)
-    shares_dictionary = True
-    questions = ("predict", "predict_one", "novelty")
+    shares_dictionary: bool = True
+    questions: tuple[str, ...] = ("predict", "predict_one", "novelty")
+    multi_output: bool
 
     def __init__(
         self,
@@ -189,17 +188,17 @@ class EmbeddedKONS(NewtonLearner):
             second_order=second_order,
             updates=updates,
         )
-        self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
-        self.on_growth = require_word(on_growth, "on_growth", ("carry", "restart"))
-        self.forward = self._require_forward(forward)
+        self.max_atoms: int = require_integer(max_atoms, "max_atoms", at_least=1)
+        self.on_growth: str = require_word(on_growth, "on_growth", ("carry", "restart"))
+        self.forward: bool = self._require_forward(forward)
         if updates == "margins" and not isinstance(policy, Dependence):
             raise ConfigurationError(f'updates="margins" needs policy=Dependence(...), not {policy!r}.')
         if self._rules.curvature == CAPPED:
             raise ConfigurationError('second_order="capped" is of a whole expansion: use KONS.')
         # Who becomes an atom then depends on targets: several cannot share a dictionary.
         self.multi_output = self.shares_dictionary = self._rules.updates == ALL
-        self.forgetting = require_number(forgetting, "forgetting", above=0.0, at_most=1.0)
-        self.seed = require_integer(seed, "seed", at_least=0)
+        self.forgetting: float = require_number(forgetting, "forgetting", above=0.0, at_most=1.0)
+        self.seed: int = require_integer(seed, "seed", at_least=0)
         self.policy = policy
         self._coins = (Coins(self.seed),)
         self._embedding = Embedding(kernel)
@@ -218,6 +217,7 @@ class EmbeddedKONS(NewtonLearner):
         self._packed = self._rules.packed
         self._constant_step = self.step_size.value if isinstance(self.step_size, Constant) else None
         self._one_row: OneRow | None = None
+        self._record = None
 
     def _follow(self, policy: Any) -> None:
         """Turn the policy into rules; a fixed dictionary is there from the start."""
@@ -350,11 +350,12 @@ class EmbeddedKONS(NewtonLearner):
             rows is not None
             and type(x) is ndarray
             and x.dtype is FLOAT64
-            and x.strides == IN_ONE_PIECE
-            and len(x) == rows.columns
-            and get_ident() == rows.thread
+            and (rows.gapless or x.strides == IN_ONE_PIECE)
         ):
-            value, works = predict(rows.address, x), rows.works
+            try:
+                value, works = predict(rows.address, x), rows.works
+            except TypeError:  # not in one piece: to look before takes less than to fail
+                rows.gapless = False
         if value != value:
             point = self._as_point(x)
             if not len(self._embedding):
@@ -362,9 +363,9 @@ class EmbeddedKONS(NewtonLearner):
             rows, given, _ = self._as_given(point)
             value, works = rows.predict(given)
         if not self._outputs:
-            if -self.bound <= value <= self.bound and not self.forward:
-                return value
-            return self._clipped_score(value, works)
+            if value != value:
+                raise no_finite_score(self.kernel)
+            return value
         of_each = slice(-1 - self._quadratics[0].outputs, -1)
         return np.array([self._clipped_score(f, work) for work in works for f in work[of_each].tolist()])
 
@@ -396,14 +397,14 @@ class EmbeddedKONS(NewtonLearner):
             rows.targets[0] = target
         self._learn_given(point, rows, given, self_kernel, None)
 
-    def _learn_alone(self, x: Any, y: Any) -> bool:
+    def _learn_and_count(self, x: Any, y: Any) -> bool:
         rows, record = self._one_row, self._record
         if (
             rows is None
             or x.dtype is not FLOAT64
             or x.strides != IN_ONE_PIECE
             or len(x) != rows.columns
-            or not isinstance(y, float)  # NumPy's, too
+            or not isinstance(y, float)
             or not -self._plain_targets <= y <= self._plain_targets
             or ((record is None or self._followed_elsewhere) and not self.inside)
             or self._encoder is not None
@@ -411,6 +412,7 @@ class EmbeddedKONS(NewtonLearner):
             return False
         rows.targets[0] = y
         self._learn_given(None, rows, x, 1.0, record)
+        self._let_rows_wait()
         return True
 
     def _learn_given(
@@ -491,9 +493,7 @@ class EmbeddedKONS(NewtonLearner):
 
     # ---- blocks
 
-    def _learn_rows(
-        self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
-    ) -> None:
+    def _learn_rows(self, points: Any, rows: Ledger, derivatives: Slopes, limit: int | None) -> None:
         count = len(points)
         with single_threaded_blas(limit is not None):
             start = 0
@@ -523,10 +523,10 @@ class EmbeddedKONS(NewtonLearner):
         if self._replaces:
             self._consider(point, rows[0])
 
-    def _learn_block(self, block: Any, rows: Ledger, derivatives: int | Derivatives) -> int:
+    def _learn_block(self, block: Any, ledgers: Ledger, derivatives: Slopes) -> int:
         """Replay up to the end of the period, or up to a restart; returns how many rows that were."""
         self._arrays_changed()
-        sampler, first = self._sampler, rows[0]
+        rows, sampler, first = ledgers, self._sampler, ledgers[0]
         rows["self_kernel"] = self.kernel.evaluate_diagonal(block)
         Z = self._embedding.coordinates(block)
         rows["norm2"] = np.einsum("ij,ij->i", Z, Z)

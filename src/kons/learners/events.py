@@ -149,8 +149,15 @@ class EventLog(Part):
                 )
                 self.events = [*self.events[:at], again, *self.events[at + 1 :]]
                 return again
-        self.events = [*self.events, event][-MOST_EVENTS:]
+        place = len(self.events)  # in the order of rows: what waited is told behind them
+        while place and _order(self.events[place - 1]) > _order(event):
+            place -= 1
+        self.events = [*self.events[:place], event, *self.events[place:]][-MOST_EVENTS:]
         return event
+
+
+def _order(event: Event) -> tuple[int, str]:
+    return event.row, event.kind
 
 
 OnEvent = Callable[[Event], object] | None

@@ -10,7 +10,7 @@ import numpy as np
 from kons.arrays import Matrix
 from kons.core.function import NewtonFunction
 from kons.core.ledger import CAPPED, SKETCH, Ledger, Rules
-from kons.core.replay import NO_MATRIX, Derivatives, follow_all, replay
+from kons.core.replay import NO_MATRIX, Slopes, follow_all, replay
 from kons.core.sampler import LeverageSampler
 from kons.core.storage import PointStore
 from kons.core.threads import single_threaded_blas
@@ -38,7 +38,7 @@ class _Expansion(Part):
     def __init__(self, function: NewtonFunction, sampler: LeverageSampler | None) -> None:
         self.function, self.sampler = function, sampler
 
-    def learn(self, block: Any, ledgers: Ledger, rules: Rules, derivatives: int | Derivatives) -> None:
+    def learn(self, block: Any, ledgers: Ledger, rules: Rules, derivatives: Slopes) -> None:
         """Blocked replay: the same as its rows one by one, at the speed of matrix products."""
         function, sampler, kernel, rows = self.function, self.sampler, self.function.kernel, ledgers[0]
         rows["self_kernel"] = rows["norm2"] = kernel.evaluate_diagonal(block)
@@ -89,9 +89,7 @@ class ExpansionLearner(NewtonLearner):
         shared = function.inside if self._rules.shared_coins else None
         return LeverageSampler(self.kernel, self.regularization, shared)
 
-    def _learn_rows(
-        self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
-    ) -> None:
+    def _learn_rows(self, points: Any, rows: Ledger, derivatives: Slopes, limit: int | None) -> None:
         first = self._expansions[0]
         block = min(limit or 1, BLOCK if first.sampler is None else SKETCHED_BLOCK)
         for start in range(0, len(points), block):
@@ -100,11 +98,12 @@ class ExpansionLearner(NewtonLearner):
             with single_threaded_blas(small):
                 self._learn_block(points[part], rows[:, part], derivatives)
 
-    def _learn_block(self, block: Any, rows: Ledger, derivatives: int | Derivatives) -> None:
+    def _learn_block(self, block: Any, ledgers: Ledger, derivatives: Slopes) -> int:
         at = 0
         for expansion in self._expansions:
-            own, at = rows[at : at + expansion.function.outputs], at + expansion.function.outputs
+            own, at = ledgers[at : at + expansion.function.outputs], at + expansion.function.outputs
             expansion.learn(block, own, self._rules, derivatives)
+        return len(block)
 
     def _raw_scores(self, points: Any) -> Matrix:
         scores = np.hstack([expansion.function.predict(points) for expansion in self._expansions])

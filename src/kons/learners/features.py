@@ -10,20 +10,19 @@ import numpy as np
 
 from kons.arrays import MOST_FEATURES, Matrix, require_integer, require_number, require_word
 from kons.core.coins import Coins
-from kons.core.descent import DESCENTS, Descent
+from kons.core.descent import DESCENTS, Descent, Settings
 from kons.core.feature_maps import MAPS, FeatureMap, Span
 from kons.core.ledger import Ledger
 from kons.core.newton import Newton, SketchedQuadratic
 from kons.core.quadratic import Quadratic
-from kons.core.replay import Derivatives
+from kons.core.replay import Slopes
 from kons.core.storage import PointStore
-from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel
 from kons.learners.newton import NewtonLearner
 from kons.losses import Loss
 from kons.state import Inner, fields
-from kons.step_sizes import Constant, InverseSqrt
+from kons.step_sizes import Constant, StepSize, for_descent
 
 __all__ = ["FeatureLearner"]
 
@@ -61,6 +60,8 @@ class FeatureLearner(NewtonLearner):
     max_atoms, tolerance:
         Of the span: points that are not in it, to a part ``tolerance`` of k(x,x), become atoms, up to so
         many.
+    rank:
+        Of ``"span"``: of so many atoms the directions in which they are largest; None: all.
     curvature:
         ``"none"``, ``"scaled"`` (the largest k(x,x) so far), ``"norm"`` (one number of past slopes) or
         ``"diagonal"`` (one for each coordinate); ``"gradient"``, ``"hessian"`` or ``"sketched"`` (gradient,
@@ -98,7 +99,7 @@ class FeatureLearner(NewtonLearner):
         _map=Inner(),
         # of as many functions as the number of targets, which was loaded before, asks for
         _steps=Inner(
-            make=lambda learner: learner._made_functions(),
+            make=lambda learner: learner._make_functions(),
             sizes=lambda learner, _: {"size": len(learner._steps)},
         ),
     )
@@ -114,6 +115,7 @@ class FeatureLearner(NewtonLearner):
         dimension: int = 400,
         max_atoms: int = 100,
         tolerance: float = 1e-4,
+        rank: int | None = None,
         curvature: Literal["none", "scaled", "norm", "diagonal", "gradient", "hessian", "sketched"] = "none",
         regularization: float = 1.0,
         step_size: Any = None,
@@ -125,26 +127,25 @@ class FeatureLearner(NewtonLearner):
         forward: bool = False,
         seed: int = 0,
     ) -> None:
-        self.features = require_word(features, "features", MAPS)
+        self.features: str = require_word(features, "features", MAPS)
         known = (*DESCENTS, "gradient", "hessian", SKETCHED)
-        self.curvature = require_word(curvature, "curvature", known)
+        self.curvature: str = require_word(curvature, "curvature", known)
         first_order = curvature in DESCENTS
-        if step_size is None and first_order:
-            step_size = _default_step(curvature, loss, bound)
         given = {"bound": bound, "regularization": regularization, "step_size": step_size}
-        order = "hessian" if curvature == "hessian" else "gradient"
+        order = "none" if first_order else "hessian" if curvature == "hessian" else "gradient"
         super().__init__(kernel, loss, **given, second_order=order)
-        self.second_order = None if first_order else self.second_order  # it has no A to speak of
-        self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
-        self.max_atoms = require_integer(max_atoms, "max_atoms", at_least=1)
-        self.tolerance = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
-        self.power = require_number(power, "power", above=0.0, at_most=1.0)
-        self.discount = require_number(discount, "discount", above=0.0, at_most=1.0)
-        self.momentum = require_number(momentum, "momentum", at_least=0.0, below=1.0)
-        self.radius = None if radius is None else require_number(radius, "radius", above=0.0)
-        self.directions = require_integer(directions, "directions", at_least=1)
-        self.forward = self._require_forward(forward)
-        self.seed = require_integer(seed, "seed", at_least=0)
+        self.second_order: str | None = None if first_order else self.second_order  # it has no A to speak of
+        self.dimension: int = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
+        self.max_atoms: int = require_integer(max_atoms, "max_atoms", at_least=1)
+        self.tolerance: float = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
+        self.rank: int | None = None if rank is None else require_integer(rank, "rank", at_least=1)
+        self.power: float = require_number(power, "power", above=0.0, at_most=1.0)
+        self.discount: float = require_number(discount, "discount", above=0.0, at_most=1.0)
+        self.momentum: float = require_number(momentum, "momentum", at_least=0.0, below=1.0)
+        self.radius: float | None = None if radius is None else require_number(radius, "radius", above=0.0)
+        self.directions: int = require_integer(directions, "directions", at_least=1)
+        self.forward: bool = self._require_forward(forward)
+        self.seed: int = require_integer(seed, "seed", at_least=0)
         if self.radius is not None and (not first_order or curvature == "diagonal"):
             raise ConfigurationError(
                 f'radius={self.radius:g} is for curvature="none", "scaled" and "norm", whose norm is that of '
@@ -154,23 +155,24 @@ class FeatureLearner(NewtonLearner):
             raise ConfigurationError(
                 f'curvature="{curvature}" in the span of atoms is kons.EmbeddedKONS: use that.'
             )
-        if features == "sample" and curvature == "diagonal":
+        if self.rank is not None and features != "span":
+            raise ConfigurationError(f'rank={rank} is for features="span", not for "{features}".')
+        if (features == "sample" or rank is not None) and curvature == "diagonal":
             raise ConfigurationError(
-                'features="sample" turns coordinates as atoms go, and curvature="diagonal" has a number for '
+                'features="sample" and a rank turn coordinates, and curvature="diagonal" has a number for '
                 'each of them: choose "norm" or "none".'
             )
         self._coins = (Coins(self.seed),)
         self._rules = self._rules._replace(forward=self.forward)
         self._map = self._new_map()
-        self._make_functions(1)
+        self._make_functions()
 
     # ---- looking
 
     @property
     def weights(self) -> Matrix:
         """u, a column for each function: (D, K). A copy."""
-        weights: Matrix = self._steps.u
-        return weights
+        return np.asarray(self._steps.u)
 
     @property
     def atoms(self) -> Any:
@@ -198,12 +200,18 @@ class FeatureLearner(NewtonLearner):
 
     # ---- inside
 
+    def _usual_step(self) -> StepSize:
+        """A constant tenth of the bound where A has units of a slope."""
+        if self.curvature in ("norm", "diagonal"):
+            return Constant(0.1 * self.bound)
+        return for_descent(self.loss, self.bound) if self.curvature in DESCENTS else super()._usual_step()
+
     def _new_map(self) -> FeatureMap:
         made, names = MAPS[self.features]
         return made(self.kernel, **{name: getattr(self, name) for name in names})
 
-    def _make_functions(self, count: int) -> None:
-        alpha = self.regularization
+    def _make_functions(self, count: int = 0) -> Any:
+        count, alpha = count or self.outputs or 1, self.regularization
         each = [count] if self._shares_matrix else [1] * count
         self._steps: Any
         if self.curvature == SKETCHED:
@@ -211,35 +219,30 @@ class FeatureLearner(NewtonLearner):
         elif self.second_order:
             self._steps = Newton([Quadratic(alpha, outputs=functions) for functions in each])
         else:
-            given = {name: getattr(self, name) for name in ("power", "discount", "momentum", "radius")}
-            self._steps = Descent(self.curvature, regularization=alpha, outputs=count, **given)
-
-    def _made_functions(self) -> Any:
-        self._make_functions(self.outputs or 1)
+            radius = math.inf if self.radius is None else self.radius
+            given = (DESCENTS[self.curvature], alpha, self.power, self.discount, self.momentum, radius)
+            self._steps = Descent(Settings(*given), count)
         if self._rows_seen:
             self._extend()
         return self._steps
 
-    def _learn_rows(
-        self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
-    ) -> None:
+    def _learn_rows(self, points: Any, rows: Ledger, derivatives: Slopes, limit: int | None) -> None:
         if not self._rows_seen and self.accepts == "vectors":
             self._map.start(points.shape[1])
-        with single_threaded_blas(limit is not None):
-            start = 0
-            while start < len(points):
-                block = slice(start, start + min(self._steps.rows_left, limit or 1, BLOCK))
-                coins, before = rows["uniform"][0, block], self._rows_seen + start
-                taken = self._map.take(points[block], coins, before)
-                if taken.projection is None:
-                    self._extend()
-                part = rows[:, start : start + len(taken.Z)]
-                self._steps.learn(part, taken.Z, self._rules, derivatives)
-                if taken.projection is not None:
-                    self._steps.project(taken.projection)
-                    self._extend()
-                part["kept"][:, -1] = taken.entered
-                start += len(taken.Z)
+        super()._learn_rows(points, rows, derivatives, limit)
+
+    def _learn_block(self, block: Any, ledgers: Ledger, derivatives: Slopes) -> int:
+        block = block[: self._steps.rows_left]
+        taken = self._map.take(block, ledgers["uniform"][0, : len(block)])
+        if taken.projection is None:
+            self._extend()
+        rows = ledgers[:, : len(taken.Z)]
+        self._steps.learn(rows, taken.Z, self._rules, derivatives)
+        if taken.projection is not None:
+            self._steps.project(taken.projection)
+            self._extend()
+        rows["kept"][:, -1] = taken.entered
+        return len(taken.Z)
 
     def _extend(self) -> None:
         """Let the weights follow the features."""
@@ -251,9 +254,10 @@ class FeatureLearner(NewtonLearner):
         if not self._rows_seen:
             return np.zeros((len(points), self._outputs or 1))
         Z = self._map.features(points)
-        scores: Matrix = Z @ self._steps.u
-        if self.forward:
-            scores /= 1.0 + 2.0 * self._steps.inverse_forms(Z)[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):  # a score that is no number is refused
+            scores: Matrix = Z @ self._steps.u
+            if self.forward:
+                scores /= 1.0 + 2.0 * self._steps.inverse_forms(Z)[:, None]
         return scores
 
     def _point_stores(self) -> Sequence[PointStore]:
@@ -262,14 +266,3 @@ class FeatureLearner(NewtonLearner):
     def _widened(self, columns: int) -> None:
         self._map.widen(columns)
         self._extend()
-
-
-def _default_step(curvature: str, loss: Any, bound: Any) -> Any:
-    """A constant tenth of the bound where A has units of a slope; else that of gradient descent."""
-    scale = require_number(bound, "bound", above=0.0)
-    if curvature in ("norm", "diagonal") or not isinstance(loss, Loss):
-        return Constant(0.1 * scale)
-    L = loss.lipschitz(scale)
-    if not (math.isfinite(L) and L > 0.0):
-        raise ConfigurationError(f"{loss!r} has the Lipschitz constant {L}: give step_size.")
-    return InverseSqrt(L / scale, 1.0)

@@ -9,16 +9,17 @@ import numpy as np
 from kons.arrays import MOST_FEATURES, Integers, Matrix, Vector, require_integer, require_number
 from kons.core.budget import FEATURES, PROJECT, SHRINK, SMALLEST, WHEN_FULL, Expansion, descend
 from kons.core.coins import Coins
-from kons.core.gone import GonePoints
+from kons.core.feature_maps import Fourier
 from kons.core.ledger import Ledger
-from kons.core.replay import NO_MATRIX, Derivatives
+from kons.core.replay import NO_MATRIX, Slopes
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel
 from kons.learners.budgeted import BudgetedExpansion
 from kons.losses import Loss
 from kons.policies import Budget
-from kons.state import Array, Inner, fields
-from kons.step_sizes import InverseSqrt
+from kons.state import Array, Inner, Part, Sizes, fields
+from kons.step_sizes import StepSize, for_descent
+from kons.stored import Stored
 
 __all__ = ["FunctionalGradient"]
 
@@ -86,10 +87,8 @@ class FunctionalGradient(BudgetedExpansion):
         dimension: int = 400,
         seed: int = 0,
     ) -> None:
-        if step_size is None and isinstance(loss, Loss):
-            step_size = InverseSqrt(loss.lipschitz(bound) / bound, 1.0)
         super().__init__(kernel, loss, bound=bound, step_size=step_size, second_order="none", updates=updates)
-        self.decay = require_number(decay, "decay", at_least=0.0)
+        self.decay: float = require_number(decay, "decay", at_least=0.0)
         if self.step_size(1) * self.decay >= 1.0:
             raise ConfigurationError(
                 f"decay is {decay:g} and the first step size {self.step_size(1):g}: their product must stay "
@@ -98,8 +97,8 @@ class FunctionalGradient(BudgetedExpansion):
         if not (budget is None or isinstance(budget, Budget)):
             raise ConfigurationError(f"budget is {budget!r}, expected a kons.policies.Budget, or None.")
         self.budget = budget
-        self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
-        self.seed = require_integer(seed, "seed", at_least=0)
+        self.dimension: int = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
+        self.seed: int = require_integer(seed, "seed", at_least=0)
         of_features = budget is not None and budget.when_full == "features"
         self._gone = GonePoints(kernel, self.dimension, self.seed) if of_features else None
         self._rules = self._rules._replace(decay=self.decay)
@@ -111,14 +110,15 @@ class FunctionalGradient(BudgetedExpansion):
         #: What removals have cost, and how many rows moved f (the Forgetron's Q and M).
         self._totals: Vector = np.zeros(2)
 
+    def _usual_step(self) -> StepSize:
+        return for_descent(self.loss, self.bound)
+
     @property
     def coefficients(self) -> Vector:
         """Those of :attr:`points` in f. A copy."""
         return self._coefficients.copy()
 
-    def _replay(
-        self, block: Any, rows: Ledger, derivatives: int | Derivatives, members: Integers, K: Matrix
-    ) -> int:
+    def _replay(self, block: Any, rows: Ledger, derivatives: Slopes, members: Integers, K: Matrix) -> int:
         explicit = () if self._gone is None else self._gone.meet(block)
         theta = np.append(self._coefficients, np.zeros(len(rows)))
         f = Expansion(members, theta, self._totals.copy(), K, self._between_points(len(rows)), *explicit)
@@ -146,3 +146,39 @@ class FunctionalGradient(BudgetedExpansion):
                 first = points if when_full == PROJECT else points[:rows]
                 return np.ascontiguousarray(self.kernel.evaluate(first, points))
         return NO_MATRIX
+
+
+class GonePoints(Part):
+    """Points that a budget had no room for, as random features: ``w^T z(x)`` in place of their kernels.
+
+    ``w`` is the sum of ``theta z(x)`` over them; ``z`` of those that may go is kept, too. O(D d) a row. Its
+    kernel errs by 1/sqrt(D).
+    """
+
+    STATE = fields(features=Inner(), w=Array(None), Z=Array("size", None))
+
+    def __init__(self, kernel: Kernel, dimension: int, seed: int) -> None:
+        self.features: Fourier = Fourier(kernel, dimension, seed)
+        self.w: Vector = np.zeros(dimension)
+        self.Z: Matrix = np.empty((0, dimension))
+
+    def meet(self, block: Matrix) -> tuple[Matrix, Vector]:
+        """Q and ``gone`` of :class:`kons.core.budget.Expansion` for a block of rows."""
+        if not self.features.frequencies.shape[1]:
+            self.features.start(block.shape[1])
+        new = self.features.features(block)
+        self.Z = np.vstack([self.Z, new])
+        return np.column_stack([new @ self.Z.T, new @ self.w]), np.append(np.zeros(len(self.Z)), 1.0)
+
+    def settle(self, gone: Vector, members: Integers) -> None:
+        """Take in who went; of those met so far the members stay."""
+        self.w = gone[-1] * self.w + gone[:-1] @ self.Z
+        self.Z = self.Z[members]
+
+    def values(self, points: Matrix) -> Vector:
+        """``w^T z`` of each point."""
+        return np.asarray(self.features.features(points) @ self.w if self.w.any() else np.zeros(len(points)))
+
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        if len(self.w) != self.features.size or self.Z.shape[1] != self.features.size:
+            raise stored.error(f"w has {len(self.w)} features, expected {self.features.size}")

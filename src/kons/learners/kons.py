@@ -93,6 +93,6 @@ class KONS(ExpansionLearner):
             second_order=second_order,
             updates=updates,
         )
-        self.forward = self._require_forward(forward)
+        self.forward: bool = self._require_forward(forward)
         self._rules = self._rules._replace(forward=self.forward)
         self._make_functions(1)

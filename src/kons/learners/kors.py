@@ -73,9 +73,9 @@ class KORS(Dictionary):
         seed: int = 0,
     ) -> None:
         super().__init__(kernel)
-        self.regularization = require_scale(regularization, "regularization")
-        self.policy = require_leverage(policy)
-        self.seed = require_integer(seed, "seed", at_least=0)
+        self.regularization: float = require_scale(regularization, "regularization")
+        self.policy: Leverage = require_leverage(policy)
+        self.seed: int = require_integer(seed, "seed", at_least=0)
         self._rules = Rules(
             bound=1.0,
             regularization=self.regularization,
@@ -132,11 +132,6 @@ class KORS(Dictionary):
     def size(self) -> int:
         """How many rows were kept, as the coins decided; those without weight among them."""
         return self._kept
-
-    @property
-    def atoms(self) -> Any:
-        """The points kept, in stream order. A copy."""
-        return self._sampler.points.copy()
 
     @property
     def weights(self) -> Vector:

@@ -108,6 +108,15 @@ class Learner(LateTargets):
     _width: int | None = None
     # Verbs, of a learner that has them: see lacks.
     advance: Any
+    explain: Any
+    finish_warmup: Any
+    novelty: Any
+    predict: Any
+    predict_interval: Any
+    predict_interval_one: Any
+    predict_proba: Any
+    predict_set: Any
+    state: Any
     predict_proba_one: Any
     probabilities: Any
     classes: Any

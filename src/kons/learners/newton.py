@@ -42,7 +42,8 @@ from kons.core.ledger import (
     Rules,
     new_ledger,
 )
-from kons.core.replay import Derivatives
+from kons.core.replay import Slopes
+from kons.core.threads import single_threaded_blas
 from kons.errors import ConfigurationError, NumericalError, TargetError, notice
 from kons.kernels import Kernel
 from kons.learners.stream import Outputs, StreamConsumer
@@ -63,7 +64,7 @@ OF_MATRICES = ("weight", "inverse_form", "leverage")
 class NewtonLearner(StreamConsumer):
     """Predict, see the answer, take a Newton step: the verbs that every learner shares.
 
-    Not to be used directly. A subclass says where A lives (:meth:`_learn_rows`, :meth:`_raw_scores`)
+    Not to be used directly. A subclass says where A lives (:meth:`_learn_block`, :meth:`_raw_scores`)
     and who enters it (its rules).
     """
 
@@ -94,16 +95,12 @@ class NewtonLearner(StreamConsumer):
                 "bring your own as kons.losses.CustomLoss(value, slope)."
             )
         self.loss: Loss = loss
-        self.task = "regression" if isinstance(loss, Squared) else "classification"
-        self.bound = require_scale(bound, "bound")
-        self.regularization = require_scale(regularization, "regularization")
-        self.step_size: StepSize = (
-            for_loss(loss, self.bound) if step_size is None else as_step_size(step_size)
-        )
-        if step_size is None:
-            _tell_of_flat_loss(loss, self.bound)
+        self.task: str = "regression" if isinstance(loss, Squared) else "classification"
+        self.bound: float = require_scale(bound, "bound")
+        self.regularization: float = require_scale(regularization, "regularization")
+        self.step_size: StepSize = self._usual_step() if step_size is None else as_step_size(step_size)
         curvature = _curvature(second_order, loss)
-        self.second_order = second_order
+        self.second_order: str | None = second_order
         self.updates = updates
         if updates == "margins" and not (self.shares_dictionary and (curvature, loss) == (NONE, Hinge())):
             raise ConfigurationError(
@@ -258,14 +255,23 @@ class NewtonLearner(StreamConsumer):
         prediction, novelty = self._last_row
         return prediction.item(0), novelty.item(0) if "novelty" in self._extra_columns else 0.0
 
-    @abstractmethod
-    def _learn_rows(
-        self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None
-    ) -> None:
+    #: Rows that are replayed at a time, at most.
+    _block = 256
+
+    def _learn_rows(self, points: Any, rows: Ledger, derivatives: Slopes, limit: int | None) -> None:
         """Predict and learn in order, filling the ledgers (K, n), in blocks of at most ``limit`` rows.
 
         None: a single row, without touching the limits on threads.
         """
+        start, block = 0, min(limit or 1, self._block)
+        with single_threaded_blas(limit is not None):
+            while start < len(points):
+                part = slice(start, start + block)
+                start += self._learn_block(points[part], rows[:, part], derivatives)
+
+    @abstractmethod
+    def _learn_block(self, block: Any, ledgers: Ledger, derivatives: Slopes) -> int:
+        """:meth:`_learn_rows` of the first of few rows, one at least; returns how many those were."""
 
     @abstractmethod
     def _raw_scores(self, points: Any) -> Matrix:
@@ -276,6 +282,11 @@ class NewtonLearner(StreamConsumer):
         raise ConfigurationError(
             f"{self.name} keeps points by their one target, and y has {count}: make a learner for each."
         )
+
+    def _usual_step(self) -> StepSize:
+        """What a step size of None stands for."""
+        _tell_of_flat_loss(self.loss, self.bound)
+        return for_loss(self.loss, self.bound)
 
     def _require_forward(self, forward: Any) -> bool:
         """A flag that only the squared loss with its Hessian may have."""
@@ -296,7 +307,7 @@ class NewtonLearner(StreamConsumer):
                 self._make_functions(*outputs)
             self._outputs = sum(outputs)
 
-    def _learn(self, points: Any, rows: Ledger, derivatives: int | Derivatives, limit: int | None) -> None:
+    def _learn(self, points: Any, rows: Ledger, derivatives: Slopes, limit: int | None) -> None:
         for field, coins in zip(("uniform", "sampler_uniform"), self._coins, strict=False):
             rows[field] = coins.draw(len(points))
         self._learn_rows(points, rows, derivatives, limit)
@@ -311,7 +322,7 @@ class NewtonLearner(StreamConsumer):
             "log det(A/alpha)": f"{self.log_determinant:.3g}",
         }
 
-    def _derivatives(self) -> int | Derivatives:
+    def _derivatives(self) -> Slopes:
         loss = self.loss
         if loss.code is not None:
             return loss.code

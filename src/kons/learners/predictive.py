@@ -112,10 +112,10 @@ class _Remembers(Part):
 
     def __init__(self, forgetting: float, most: int) -> None:
         #: Of the scale and its means, a row.
-        self.forgetting = min(forgetting, LONGEST_MEMORY)
+        self.forgetting: float = min(forgetting, LONGEST_MEMORY)
         remembered = REMEMBERED if forgetting == 1.0 else round(1.0 / (1.0 - forgetting))
         #: Scores that count.
-        self.window = min(max(remembered, SHORTEST_WINDOW), most)
+        self.window: int = min(max(remembered, SHORTEST_WINDOW), most)
         #: Rows learned, by the number of the first, and what there is to tell of each, until it is read.
         self.told: tuple[tuple[int, Matrix], ...] = ()
 
@@ -146,6 +146,8 @@ class Intervals(_Remembers):
         _scores=_Scores("targets"),
         _held=_Held(None, "targets", "columns"),
     )
+    targets: int
+    sizes: int
 
     def __init__(self, targets: int, sizes: int, forgetting: float = 1.0, most: int = REMEMBERED) -> None:
         super().__init__(forgetting, most)

@@ -71,7 +71,7 @@ class OwnLearner(Learner):
     """
 
     def __init__(self, thing: Any, *, owned: bool = False) -> None:
-        self.thing = thing
+        self.thing: Any = thing
         self._owned, self._marked = owned, False
         self._verbs = verbs_of(thing)
         self._has_classes = hasattr(thing, "classes")

@@ -96,9 +96,9 @@ class Queue(Part):
 
     def __init__(self) -> None:
         self._most = MOST
-        self.dropped = 0
+        self.dropped: int = 0
         """How many rows had to make room for others, and were never learned."""
-        self.repeated = 0
+        self.repeated: int = 0
         """How many targets were told again, the same ones."""
         self._rows: OrderedDict[Identifier, tuple[Kept, Any]] = OrderedDict()
         self._told: OrderedDict[Identifier, Any] = OrderedDict()
@@ -197,6 +197,10 @@ class Queue(Part):
                 "forget this one first."
             )
         return answer.copy() if isinstance(answer, np.ndarray) else answer
+
+    def forget_told(self) -> None:
+        """Remember no targets: somebody else does."""
+        self._told.clear()
 
     def tell_again(self, id: Identifier, y: Any) -> None:
         """Count a target that was told before; another one is refused."""

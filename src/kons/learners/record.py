@@ -35,13 +35,21 @@ class Record:
     ([[1.0, 2.0]], [3.0], 0)
     """
 
+    address: int
+    step: int
+
     def __init__(self, width: int) -> None:
         self._lines: Matrix = np.empty((TOGETHER, width + TOLD))
         #: Where the first line is in memory, and how far the next: a loop that writes one leaves counting to
         #: its caller.
         self.address, self.step = address_of(self._lines), FLOAT64.itemsize * (width + TOLD)
         #: How many wait.
-        self.count = 0
+        self.count: int = 0
+
+    @property
+    def room(self) -> tuple[int, int, int]:
+        """Where the next line is, how long it is, and for how many there is room."""
+        return self.address + self.step * self.count, self.step, TOGETHER - self.count
 
     def add(self, x: Any, *told: float) -> None:
         """A row, its target, prediction, novelty and loss."""

@@ -54,13 +54,13 @@ class RowSample(Part):
 
     def __init__(self) -> None:
         #: Rows learned.
-        self.rows = 0
+        self.rows: int = 0
         #: Of the rows kept their numbers, features and targets; of a label its code.
         self.numbers: Vector = np.empty(0)
         self.points: Matrix = np.empty((0, 0))
         self.targets: Matrix = np.empty((0, 1))
         #: The next row that will be kept.
-        self.next = 0
+        self.next: int = 0
         self._begin()
 
     def _begin(self) -> None:

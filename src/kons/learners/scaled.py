@@ -56,7 +56,7 @@ class Scaled(OfLabels, Wrapper):
 
         rows 1 .. warmup     kept; predicted by the mean (or majority) of the rows before
         then, once           median and interquartile range of each feature, median and reach of the
-                             target, 1.5 median distances for bandwidth="auto"; the rows kept are learned
+                             target, ``wider`` median distances for bandwidth="auto"; these rows are learned
         every later row      scaled, predicted, learned; predictions in units of the target
 
     All rows are scored, and cuts into blocks do not matter. A later target beyond the reach is clipped for
@@ -81,6 +81,9 @@ class Scaled(OfLabels, Wrapper):
     ignore_clocks:
         True leaves out features that only grew, or only fell, in the warm-up: time, a count of rows. Every
         row is new to them.
+
+    wider:
+        How many median distances ``bandwidth="auto"`` is.
 
     Not for streams whose units change: scales are kept. Its trace's loss is the squared error in units
     of the target (0/1 errors for classes); columns such as the slope are in the learner's own units.
@@ -110,6 +113,7 @@ class Scaled(OfLabels, Wrapper):
         _late=Inner(make=lambda scaled: LateColumns(), left_out=True),
         _inner=Inner(make=lambda scaled: scaled._in_scaled_units()),
     )
+    margin: float | None
 
     def __init__(
         self,
@@ -119,6 +123,7 @@ class Scaled(OfLabels, Wrapper):
         margin: float | None = None,
         scale_features: bool = True,
         ignore_clocks: bool = False,
+        wider: float = WIDER,
     ) -> None:
         super().__init__(learner, "one such as EmbeddedKONS(...), or a Classifier of it")
         pattern = self._pattern
@@ -126,12 +131,13 @@ class Scaled(OfLabels, Wrapper):
             raise ConfigurationError(
                 f"{pattern.name} predicts labels, expected a learner of numbers, in a kons.Classifier."
             )
-        self.warmup = require_integer(warmup, "warmup", at_least=1)
+        self.warmup: int = require_integer(warmup, "warmup", at_least=1)
         self.margin = None if margin is None else require_number(margin, "margin", at_least=0.0, at_most=1e6)
-        self.scale_features = require_flag(scale_features, "scale_features")
-        self.ignore_clocks = require_flag(ignore_clocks, "ignore_clocks")
+        self.scale_features: bool = require_flag(scale_features, "scale_features")
+        self.ignore_clocks: bool = require_flag(ignore_clocks, "ignore_clocks")
+        self.wider: float = require_number(wider, "wider", above=0.0, at_most=1e6)
         self._labelled = pattern.labelled
-        self.task = "classification" if self._labelled else "regression"
+        self.task: str = "classification" if self._labelled else "regression"
         self.closed: bool = pattern.closed
         self.multi_output: bool = pattern.multi_output
         room = 0.2 if pattern.core.second_order == "gradient" else 1.0
@@ -403,7 +409,7 @@ class Scaled(OfLabels, Wrapper):
             if not self._resolved:
                 plain = median_bandwidth(points, weights=weights)
                 absolute = median_bandwidth(points, absolute=True, weights=weights)
-                self._bandwidths = WIDER * plain, WIDER * absolute
+                self._bandwidths = self.wider * plain, self.wider * absolute
         targets, inner = warm.to_learn(), self._in_scaled_units()
         inner.advance(points, targets, sample_weight=weights)
         self._inner = inner

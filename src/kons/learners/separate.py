@@ -26,6 +26,9 @@ class Separate(Part):
     """
 
     STATE = fields(signs=Items("1 or -1", lambda sign: sign in (1.0, -1.0)), learners=Inners())
+    learners: list[Any]
+    signs: list[float]
+    spare: int
 
     def __init__(self, learner: Any, spare: int) -> None:
         self.learners, self.signs, self.spare = [learner], [1.0], spare

@@ -85,10 +85,10 @@ class SketchedKONS(ExpansionLearner):
                 f"{loss!r} has no curvature on [-{bound:g}, {bound:g}], and Sketched-KONS has no "
                 "default step size without: give step_size, or use KONS."
             )
-        self.policy = require_leverage(policy)
-        self.shared_coins = require_flag(shared_coins, "shared_coins")
-        self.weighted = require_flag(weighted, "weighted")
-        self.seed = require_integer(seed, "seed", at_least=0)
+        self.policy: Leverage = require_leverage(policy)
+        self.shared_coins: bool = require_flag(shared_coins, "shared_coins")
+        self.weighted: bool = require_flag(weighted, "weighted")
+        self.seed: int = require_integer(seed, "seed", at_least=0)
         self._rules = self._rules._replace(
             entry=SKETCH,
             shared_coins=self.shared_coins,

@@ -43,6 +43,7 @@ class StreamConsumer(TakesTables, Part, ABC):
     """Rows in order, each counted; a call that raises leaves everything exactly as it was."""
 
     STATE = fields(_width=Width(), _rows_seen=Count(), _kept=Count())
+    inside: bool
 
     def __init__(self, kernel: Kernel) -> None:
         if not isinstance(kernel, Kernel):
@@ -234,6 +235,8 @@ class StreamConsumer(TakesTables, Part, ABC):
 class Wrapper(StreamConsumer):
     """Made of another learner, which is a pattern and stays as it is: others are made like it."""
 
+    learner: Any
+
     def __init__(self, learner: Any, expected: str) -> None:
         pattern = as_learner(learner)
         if not can_learn(learner) or pattern.units == "raw":
@@ -246,7 +249,7 @@ class Wrapper(StreamConsumer):
         self._start(pattern.kernel)
         self.learner, self._pattern = learner, pattern
         #: What is learned, in the learner's own units; None: not told.
-        self.loss = pattern.loss
+        self.loss: Any = pattern.loss
 
     @property
     def core(self) -> Any:

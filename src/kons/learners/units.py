@@ -31,9 +31,12 @@ class TargetUnits:
     Those beyond are clipped for learning. A loss whose targets are -1 and +1 leaves them as they are.
     """
 
+    bound: float
+    room: float
+
     def __init__(self, loss: Loss | None, bound: float, room: float) -> None:
         self.bound, self.room = bound, room
-        self.scaling = TargetScaling()
+        self.scaling: TargetScaling = TargetScaling()
         of_signs = Logistic, SquaredHinge, Hinge
         takes_signs = isinstance(loss, of_signs) or getattr(loss, "targets", None) is not None
         self.signs: Loss | None = loss if takes_signs else None
@@ -113,6 +116,9 @@ class LateColumns(Part):
     STATE = fields(
         columns=Array("late", at_least=0.0), since=Array("late", at_least=0.0), rows=Array(None, "late")
     )
+    columns: Vector
+    since: Vector
+    rows: Matrix
 
     def __init__(self) -> None:
         self.columns, self.since, self.rows = np.empty(0), np.empty(0), np.empty((0, 0))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.core.storage import GrowingArray, point_store
+from kons.core.storage import GrowingArray, PointStore, point_store
 from kons.errors import InputError
 from kons.learners.labels import KnownLabels, Labels
 from kons.learners.scores import best_of, scores_of
@@ -48,10 +48,11 @@ class WarmUp(Part):
         _since=_Since(),
         record=Inner(),
     )
+    outputs: int
 
     def __init__(self, accepts: str, units: TargetUnits, outputs: int = 0) -> None:
         self.outputs, self._units = outputs, units
-        self.points = point_store(accepts)
+        self.points: PointStore = point_store(accepts)
         self.record: Any = Means(outputs) if outputs else Mean()
         self._since: dict[int, int] = {}
         self._targets = GrowingArray()
@@ -121,6 +122,8 @@ class WarmUp(Part):
 
 class LabelWarmUp(WarmUp):
     """Rows with labels, of which the most frequent is predicted."""
+
+    record: Majority
 
     def __init__(self, accepts: str, units: TargetUnits, labels: Labels, loss: Loss | None) -> None:
         super().__init__(accepts, units)

@@ -57,6 +57,8 @@ FOUND = (
 OUT, OUT_STILL, FROZEN, MISSING, TARGET_OUT, TARGET_OUT_STILL, NEW_CLASS, HAS_TURNED, HAS_CREPT = range(9)
 # What a feature is: nothing that is watched, a number, or whether its column is missing.
 NOTHING, NUMBER, GAP = 0, 1, 2
+# Rows that are looked at together, column by column, and lines that they may fill.
+MOST_ROWS, MOST_TOLD = 128, 2**16
 
 RANGE_BLOCK, RANGE_FROM, BEYOND = 256, 512, 0.5
 SUSTAINED = 20
@@ -89,13 +91,12 @@ class Watch(Part):
     )
 
     def __init__(self) -> None:
-        self.rows = 0
+        self.rows: int = 0
         #: Those of the target and the loss in the first two rows, then one a feature.
         self.statistics: Matrix = np.zeros((2, PER_COLUMN))
-        self.log = EventLog()
-        self._out: Matrix = np.empty((0, 4))
+        self.log: EventLog = EventLog()
         #: Features that are watched, or known not to be.
-        self.width = 0
+        self.width: int = 0
 
     @property
     def columns(self) -> Matrix:
@@ -117,12 +118,15 @@ class Watch(Part):
     def learn(self, X: Matrix, y: Vector, losses: Vector, labelled: bool) -> list[Told]:
         """Rows in order; what was noticed: row, kind (in :data:`FOUND`), feature or -1, size."""
         found: list[Told] = []
-        done, out = 0, self._room()
-        while done < len(X):
-            count = _watch(X, y, losses, labelled, done, self.rows, self.columns, self.numbers, out)
-            after = int(out[-1, 0])
-            self.rows, done = self.rows + after - done, after
-            found += self._found(count)
+        each = 2 * len(self.columns) + 8  # what a row can tell at most
+        some = max(min(len(X), MOST_ROWS, MOST_TOLD // each), 1)
+        out = np.empty((some * each + 1, 4))
+        for start in range(0, len(X), some):
+            stop = min(start + some, len(X))
+            _watch(X, y, losses, labelled, start, stop, self.rows, self.columns, self.numbers, out)
+            self.rows += stop - start
+            lines = out[: int(out[-1, 0])].tolist()
+            found += [(int(row), int(kind), int(feature), size) for row, kind, feature, size in lines]
         return found
 
     def doubts(self, told: Matrix) -> list[tuple[int, str, str, tuple[Any, ...], float]]:
@@ -133,16 +137,6 @@ class Watch(Part):
         novelties = told[:, NOVELTY_HIGH]
         new = np.flatnonzero(novelties)
         return events + [(int(row), "novelty high", "info", (), float(novelties[row])) for row in new]
-
-    def _room(self) -> Matrix:
-        """For what is found in some rows, or in one at least."""
-        if len(self._out) < 2 * len(self.columns) + 8:
-            self._out = np.zeros((256 + 2 * len(self.columns), 4))
-        return self._out
-
-    def _found(self, count: int) -> list[Told]:
-        told = self._out[:count].tolist()
-        return [(int(row), int(kind), int(feature), size) for row, kind, feature, size in told]
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         if len(self.statistics) < 2:
@@ -155,36 +149,74 @@ class Watch(Part):
 
 
 @inner
-def _tell(out: Matrix, count: int, row: int, kind: int, feature: int, size: float) -> int:
+def _tell(out: Matrix, row: int, kind: int, feature: int, size: float) -> None:
+    """Write a line of what was found; how many there are is behind the last one."""
+    count = int(out[-1, 0])
     out[count, 0], out[count, 1], out[count, 2], out[count, 3] = row, kind, feature, size
-    return count + 1
+    out[-1, 0] = count + 1.0
 
 
 @inner
-def _number(x: ReadVector, j: int, row: int, snapshot: bool, state: Vector, out: Matrix, count: int) -> int:
-    """A value of a column: its range, and how often it repeats."""
-    gap, value = int(state[GAP_AT]), x[j]
-    if gap >= 0 and x[gap] != 0.0:
-        return count
-    if snapshot:
-        state[LOW], state[HIGH] = state[LEAST], state[MOST]
-    if state[VALUES] > 0.0 and value == state[LAST]:
-        state[REPEATS] += 1.0
+def _numbers(X: ReadMatrix, j: int, start: int, stop: int, row: int, state: Vector, out: Matrix) -> None:
+    """Values of a column, in order: its range, and how often it repeats. The last line of ``out`` counts."""
+    gap, values, last, run = int(state[GAP_AT]), state[VALUES], state[LAST], state[RUN]
+    longest, repeats, told = state[LONGEST], state[REPEATS], state[TOLD]
+    low, high, least, most = state[LOW], state[HIGH], state[LEAST], state[MOST]
+    for t in range(start, stop):
+        if gap >= 0 and X[t, gap] != 0.0:
+            continue
+        value, at = X[t, j], row + t
+        if at % RANGE_BLOCK == 0:
+            low, high = least, most
+        if values > 0.0 and value == last:
+            repeats += 1.0
+            run += 1.0
+        else:
+            longest, run, told = max(longest, run), 0.0, 0.0
+        excess = _excess(value, low, high, at) if value > high or value < low else 0.0
+        if excess > BEYOND:
+            state[OUTSIDE] += 1.0
+            if state[OUTSIDE] == 1.0 or state[OUTSIDE] == SUSTAINED:
+                _tell(out, at, OUT if state[OUTSIDE] == 1.0 else OUT_STILL, j, excess)
+        else:
+            state[OUTSIDE] = 0.0
+        if values == 0.0:
+            least, most = value, value
+        least, most, last = min(least, value), max(most, value), value
+        values += 1.0
+        if _is_long(1.0, run, longest, told, repeats, values):
+            told = 1.0
+            _tell(out, at, FROZEN, j, run)
+    state[VALUES], state[LAST], state[RUN], state[LONGEST] = values, last, run, longest
+    state[REPEATS], state[TOLD] = repeats, told
+    state[LOW], state[HIGH], state[LEAST], state[MOST] = low, high, least, most
+
+
+@inner
+def _gaps(X: ReadMatrix, j: int, start: int, stop: int, row: int, state: Vector, out: Matrix) -> None:
+    """Whether a column is missing, row by row: how long a gap is."""
+    for t in range(start, stop):
+        if X[t, j] == 0.0:
+            state[LONGEST], state[RUN], state[TOLD] = max(state[LONGEST], state[RUN]), 0.0, 0.0
+            continue
+        state[REPEATS] += 1.0 if state[RUN] > 0.0 else 0.0
         state[RUN] += 1.0
-    else:
-        state[LONGEST], state[RUN], state[TOLD] = max(state[LONGEST], state[RUN]), 0.0, 0.0
-    excess = _excess(value, state[LOW], state[HIGH], row)
-    if excess > BEYOND:
-        state[OUTSIDE] += 1.0
-        if state[OUTSIDE] == 1.0 or state[OUTSIDE] == SUSTAINED:
-            count = _tell(out, count, row, OUT if state[OUTSIDE] == 1.0 else OUT_STILL, j, excess)
-    else:
-        state[OUTSIDE] = 0.0
-    if state[VALUES] == 0.0:
-        state[LEAST], state[MOST] = value, value
-    state[LEAST], state[MOST], state[LAST] = min(state[LEAST], value), max(state[MOST], value), value
-    state[VALUES] += 1.0
-    return _run(1.0, row, FROZEN, j, state, out, count)
+        state[VALUES] += 1.0
+        if _is_long(2.0, state[RUN], state[LONGEST], state[TOLD], state[REPEATS], state[VALUES]):
+            state[TOLD] = 1.0
+            _tell(out, row + t, MISSING, j, state[RUN])
+
+
+@inner
+def _is_long(prior: float, run: float, longest: float, told: float, repeats: float, values: float) -> bool:
+    """Whether a run is to be told, once: far longer than usual repeats and earlier runs make likely."""
+    if run < LEAST_RUN or run < 2.0 * longest or told != 0.0:
+        return False
+    # Without the run itself, of so many repeats.
+    usual = (repeats - run + prior) / (values - run + prior)
+    if usual >= 1.0:
+        return False
+    return run * math.log(usual) < LEAST_CHANCE
 
 
 @inner
@@ -196,64 +228,33 @@ def _excess(value: float, low: float, high: float, row: int) -> float:
 
 
 @inner
-def _gap(missing: float, j: int, row: int, state: Vector, out: Matrix, count: int) -> int:
-    """Whether a column is missing: how long a gap is."""
-    if missing == 0.0:
-        state[LONGEST], state[RUN], state[TOLD] = max(state[LONGEST], state[RUN]), 0.0, 0.0
-        return count
-    state[REPEATS] += 1.0 if state[RUN] > 0.0 else 0.0
-    state[RUN] += 1.0
-    state[VALUES] += 1.0
-    return _run(2.0, row, MISSING, j, state, out, count)
-
-
-@inner
-def _run(prior: float, row: int, kind: int, j: int, state: Vector, out: Matrix, count: int) -> int:
-    """Tell of a run once, where it is far longer than usual repeats and earlier runs make likely."""
-    run = state[RUN]
-    if run < LEAST_RUN or run < 2.0 * state[LONGEST] or state[TOLD] != 0.0:
-        return count
-    # Without the run itself, of so many repeats.
-    usual = (state[REPEATS] - run + prior) / (state[VALUES] - run + prior)
-    if usual >= 1.0:
-        return count
-    if run * math.log(usual) >= LEAST_CHANCE:
-        return count
-    state[TOLD] = 1.0
-    return _tell(out, count, row, kind, j, run)
-
-
-@inner
-def _target(
-    row: int, y: float, labelled: bool, snapshot: bool, numbers: Vector, out: Matrix, count: int
-) -> int:
+def _target(row: int, y: float, labelled: bool, numbers: Vector, out: Matrix) -> None:
     if labelled:
         if y >= numbers[CLASSES]:
             if row >= NEW_CLASS_FROM:
-                count = _tell(out, count, row, NEW_CLASS, -1, y)
+                _tell(out, row, NEW_CLASS, -1, y)
             numbers[CLASSES] = y + 1.0
-        return count
+        return
     if y != y:
-        return count
-    if snapshot:
+        return
+    if row % RANGE_BLOCK == 0:
         numbers[TARGET_LOW], numbers[TARGET_HIGH] = numbers[TARGET_LEAST], numbers[TARGET_MOST]
     excess = _excess(y, numbers[TARGET_LOW], numbers[TARGET_HIGH], row)
     if excess > BEYOND:
         numbers[TARGET_OUTSIDE] += 1.0
         if numbers[TARGET_OUTSIDE] == 1.0 or numbers[TARGET_OUTSIDE] == SUSTAINED:
             kind = TARGET_OUT if numbers[TARGET_OUTSIDE] == 1.0 else TARGET_OUT_STILL
-            count = _tell(out, count, row, kind, -1, excess)
+            _tell(out, row, kind, -1, excess)
     else:
         numbers[TARGET_OUTSIDE] = 0.0
     if numbers[TARGETS] == 0.0:
         numbers[TARGET_LEAST], numbers[TARGET_MOST] = y, y
     numbers[TARGET_LEAST], numbers[TARGET_MOST] = min(numbers[TARGET_LEAST], y), max(numbers[TARGET_MOST], y)
     numbers[TARGETS] += 1.0
-    return count
 
 
 @inner
-def _loss(row: int, e: float, labelled: bool, numbers: Vector, out: Matrix, count: int) -> int:
+def _loss(row: int, e: float, labelled: bool, numbers: Vector, out: Matrix) -> None:
     """The loss of one row: whether it turned, or has crept."""
     known = numbers[MEAN_WEIGHT]
     mean = numbers[MEAN_SUM] / max(known, 1.0)
@@ -272,9 +273,7 @@ def _loss(row: int, e: float, labelled: bool, numbers: Vector, out: Matrix, coun
             recent = (numbers[BLOCK_SUM] + numbers[LAG_SUM]) / max(
                 numbers[BLOCK_COUNT] + numbers[LAG_COUNT], 1.0
             )
-            count = _tell(
-                out, count, row, HAS_TURNED, -1, recent / max(mean, LEAST_RATE if labelled else 1e-300)
-            )
+            _tell(out, row, HAS_TURNED, -1, recent / max(mean, LEAST_RATE if labelled else 1e-300))
             # What was usual is no more: it is found anew, once the first rows behind are over.
             numbers[CUSUM], numbers[SILENT] = 0.0, row + SILENCE
             for i in range(MEAN_WEIGHT, LAG_SQUARES + 1):
@@ -282,7 +281,7 @@ def _loss(row: int, e: float, labelled: bool, numbers: Vector, out: Matrix, coun
             numbers[BEST_KNOWN] = 0.0
             numbers[LONG_COUNT], numbers[LONG_SUM], numbers[LONG_SQUARES] = 0.0, 0.0, 0.0
     if row < numbers[SILENT]:
-        return count
+        return
     numbers[BLOCK_COUNT] += 1.0
     numbers[BLOCK_SUM] += e
     numbers[BLOCK_SQUARES] += e * e
@@ -303,35 +302,11 @@ def _loss(row: int, e: float, labelled: bool, numbers: Vector, out: Matrix, coun
         if numbers[BEST_KNOWN] > 0.0:
             best, apart = numbers[BEST_MEAN], math.sqrt(error + numbers[BEST_ERROR])
             if mean > CREEP_RATIO * best and mean - best > CREEP_ERRORS * apart:
-                count = _tell(out, count, row, HAS_CREPT, -1, mean / max(best, 1e-300))
+                _tell(out, row, HAS_CREPT, -1, mean / max(best, 1e-300))
                 numbers[BEST_KNOWN] = 0.0  # from now on this is usual
         if numbers[BEST_KNOWN] == 0.0 or mean < numbers[BEST_MEAN]:
             numbers[BEST_MEAN], numbers[BEST_ERROR], numbers[BEST_KNOWN] = mean, error, 1.0
         numbers[LONG_COUNT], numbers[LONG_SUM], numbers[LONG_SQUARES] = 0.0, 0.0, 0.0
-    return count
-
-
-@inner
-def _row(
-    x: ReadVector,
-    y: float,
-    loss: float,
-    labelled: bool,
-    row: int,
-    columns: Matrix,
-    numbers: Vector,
-    out: Matrix,
-    count: int,
-) -> int:
-    snapshot = row % RANGE_BLOCK == 0
-    for j in range(len(columns)):
-        state = columns[j]
-        if state[ROLE] == NUMBER:
-            count = _number(x, j, row, snapshot, state, out, count)
-        elif state[ROLE] == GAP:
-            count = _gap(x[j], j, row, state, out, count)
-    count = _target(row, y, labelled, snapshot, numbers, out, count)
-    return _loss(row, loss, labelled, numbers, out, count) if loss == loss else count
 
 
 @compiled
@@ -351,22 +326,26 @@ def _watch(
     losses: ReadVector,
     labelled: bool,
     start: int,
+    stop: int,
     row: int,
     columns: Matrix,
     numbers: Vector,
     out: Matrix,
-) -> int:
-    """Rows from ``start`` on, as long as there is room for what they tell; how much that was.
+) -> None:
+    """Rows from ``start`` up to ``stop``; column by column, what is known of one stays in registers.
 
-    The last line of ``out`` says which row comes next.
+    The last line of ``out`` says how many lines are filled.
     """
-    count = 0
     columns = matrix_at(columns.ctypes.data, *columns.shape)
-    X = matrix_at(X.ctypes.data, *X.shape)
-    for t in range(start, len(X)):
-        if count + 2 * len(columns) + 8 > len(out):
-            out[-1, 0] = t
-            return count
-        count = _row(X[t], y[t], losses[t], labelled, row + t - start, columns, numbers, out, count)
-    out[-1, 0] = len(X)
-    return count
+    X, out = matrix_at(X.ctypes.data, *X.shape), matrix_at(out.ctypes.data, *out.shape)
+    first = row - start
+    out[-1, 0] = 0.0
+    for j in range(len(columns)):
+        if columns[j, ROLE] == NUMBER:
+            _numbers(X, j, start, stop, first, columns[j], out)
+        elif columns[j, ROLE] == GAP:
+            _gaps(X, j, start, stop, first, columns[j], out)
+    for t in range(start, stop):
+        _target(first + t, y[t], labelled, numbers, out)
+        if losses[t] == losses[t]:
+            _loss(first + t, losses[t], labelled, numbers, out)

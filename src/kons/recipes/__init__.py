@@ -57,10 +57,9 @@ is learned either way, so the two agree; with ``"carry"`` one step differs by th
 
 from kons.recipes import algorithms, expansions, explicit
 from kons.recipes.algorithms import *  # noqa: F403 - each name stands where it is defined
-from kons.recipes.dictionaries import DICTIONARIES
 from kons.recipes.expansions import *  # noqa: F403
 from kons.recipes.explicit import *  # noqa: F403
-from kons.recipes.registry import KERNELS, LOSSES, RECIPES, kernel_of, make
+from kons.recipes.registry import DICTIONARIES, KERNELS, LOSSES, RECIPES, kernel_of, make
 from kons.recipes.row import Recipe
 from kons.recipes.tasks import for_task, together, warmup_for
 

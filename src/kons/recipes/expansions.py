@@ -33,19 +33,8 @@ from kons.policies import Budget, Dependence
 from kons.recipes.algorithms import UNLIMITED
 from kons.recipes.row import Choices, row
 
-__all__ = [
-    "bogd",
-    "forgetron",
-    "kaar",
-    "krls",
-    "narow",
-    "norma",
-    "perceptron",
-    "projectron",
-    "projectron_plus",
-    "rbp",
-    "second_order_perceptron",
-]
+__all__ = ["bogd", "forgetron", "kaar", "krls", "narow", "norma", "perceptron", "projectron"]
+__all__ += ["projectron_plus", "rbp", "second_order_perceptron"]
 
 # Scores of perceptrons grow with the number of mistakes: of several classes the highest must not be clipped.
 SCORES = 1e6

@@ -30,20 +30,8 @@ from kons.policies import Budget
 from kons.recipes.algorithms import UNLIMITED
 from kons.recipes.row import Choices, row
 
-__all__ = [
-    "adagrad",
-    "adam",
-    "aogd_ald",
-    "dual_sgd",
-    "fastfood",
-    "fogd",
-    "nogd",
-    "ogd",
-    "ons",
-    "skegd",
-    "sketched_ons",
-    "vaw",
-]
+__all__ = ["adagrad", "adam", "aogd_ald", "dual_sgd", "fastfood", "fogd", "nogd", "ogd", "ons", "skegd"]
+__all__ += ["sketched_ons", "vaw"]
 
 #: The columns and a constant.
 AFFINE = Polynomial(degree=1, offset=1.0)
@@ -264,13 +252,19 @@ def dual_sgd(
 
 @row(FeatureLearner)
 def nogd(
-    kernel: Kernel, loss: Loss, *, bound: float = 1.0, max_atoms: int = 100, step_size: Any = None
+    kernel: Kernel,
+    loss: Loss,
+    *,
+    bound: float = 1.0,
+    max_atoms: int = 100,
+    rank: int | None = None,
+    step_size: Any = None,
 ) -> Choices:
     """Gradient descent in the span of the first points.
 
-    The first ``max_atoms`` points that do not depend on those before make the span (Nystrom's features, of
-    full rank). Before it is full this is kernel gradient descent. ``embedded`` has the same features and a
-    curvature.
+    The first ``max_atoms`` points that do not depend on those before make the span (Nystrom's features), of
+    which ``rank`` directions are kept: a fifth in the authors' program; None is all, and errs less. Before it
+    is full this is kernel gradient descent. ``embedded`` has the same features and a curvature.
 
     :cost: O(B^2)
     :not for: streams that move away from their first rows
@@ -314,6 +308,7 @@ def aogd_ald(
     """
     if radius is None:
         radius = (2.0 if isinstance(loss, Squared) else 10.0) * require_number(bound, "bound", above=0.0)
+    radius = require_number(radius, "radius", above=0.0)  # it is the step, too
     return {"features": "span", "curvature": "norm", "radius": radius, "step_size": radius}
 
 
@@ -333,8 +328,8 @@ def skegd(
     As ``nogd``, with atoms that stay a uniform sample of all rows: what was learned is projected on the new
     span when one goes. B^3 for each of some B log(T/B) replacements.
 
-    *Departure.* The paper compresses its sampled columns once more, by a sparse random transform, and keeps
-    the best k directions; here all of their span is kept.
+    *Departure.* The paper sketches the kernel matrix a second time, by a sparse random transform of all
+    rows, and keeps the best k directions of both sketches; here all of the span of the sample is kept.
 
     :cost: O(B^2)
     :not for: streams that do not move, where nogd is simpler

@@ -7,24 +7,17 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
+from kons import dictionaries
 from kons.arrays import require_number
 from kons.errors import ConfigurationError
 from kons.kernels import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, RationalQuadratic
 from kons.learners import KONS, AutoKONS, EmbeddedKONS, SketchedKONS
 from kons.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
 from kons.recipes import algorithms, expansions, explicit
-from kons.recipes.row import Recipe
+from kons.recipes.row import Recipe, told
 
-__all__ = [
-    "KERNELS",
-    "LOSSES",
-    "RECIPES",
-    "bandwidth_of",
-    "find",
-    "kernel_of",
-    "make",
-    "recipe_of",
-]
+__all__ = ["DICTIONARIES", "KERNELS", "LOSSES", "RECIPES"]
+__all__ += ["bandwidth_of", "find", "kernel_of", "make", "recipe_of"]
 
 Named = TypeVar("Named")
 
@@ -84,6 +77,20 @@ RECIPES: dict[str, Recipe] = {
     },
 }
 RECIPES = {name: RECIPES[name] for name in ("auto", *sorted(RECIPES.keys() - {"auto"}))}
+
+#: Every dictionary by its name: ``DICTIONARIES[name].make(...)``.
+DICTIONARIES: dict[str, Recipe] = {
+    name: Recipe(made, **told(made))
+    for name, made in {
+        "kors": dictionaries.KORS,
+        "squeak": dictionaries.SQUEAK,
+        "row_sampling": dictionaries.RowSampling,
+        "uniform": dictionaries.UniformSample,
+        "linear_dependence": dictionaries.LinearDependence,
+        "frequent_directions": dictionaries.FrequentDirections,
+        "kernel_pca": dictionaries.KernelPCA,
+    }.items()
+}
 
 
 def make(name: str, kernel: Kernel, loss: Loss, **parameters: Any) -> Any:

@@ -39,6 +39,13 @@ class Bins:
     What is not finite is left out. Everything that is drawn of a column follows from these.
     """
 
+    total: int
+    width: int
+    count: Vector
+    sum: Vector
+    low: Vector
+    high: Vector
+
     def __init__(self, total: int, most: int = MOST_BINS) -> None:
         self.total, self.width = total, max(1, -(-total // most))
         bins = -(-total // self.width)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from river import anomaly
+from river.base import AnomalyDetector
 
 from kons.learners.detection import novelty_learner
 
 __all__ = ["NoveltyDetector"]
 
-_Detector: Any = anomaly.HalfSpaceTrees.__mro__[1]
 
-
-class NoveltyDetector(_Detector):  # type: ignore[misc]
+class NoveltyDetector(AnomalyDetector):
     """How new each row is to a dictionary of those before: a score that is 0 in the midst, and at most 1.
 
     ::
@@ -49,7 +47,7 @@ class NoveltyDetector(_Detector):  # type: ignore[misc]
     def __init__(
         self,
         bandwidth: float | str = "auto",
-        max_atoms: int = 100,
+        max_atoms: int = 200,
         forgetting: float = 1.0,
         warmup: int = 100,
     ) -> None:

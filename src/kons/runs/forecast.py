@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix
+from kons.arrays import Matrix, Vector
 from kons.compilation import cpu_clock, wall_clock
 from kons.errors import ConfigurationError, FileError, InputError, announce, as_word
 from kons.files import about, load, read_tree, save, write_tree
@@ -69,9 +69,12 @@ class Figures(Part):
         squares=Array(len(WHO), "horizon", at_least=0.0),
         **{name: Array("horizon", at_least=0.0) for name in ("count", "inside", "judged")},
     )
+    count: Vector
+    inside: Vector
+    judged: Vector
 
     def __init__(self, horizon: int) -> None:
-        self.squares = np.zeros((len(WHO), horizon))
+        self.squares: Matrix = np.zeros((len(WHO), horizon))
         self.count, self.inside, self.judged = (np.zeros(horizon) for _ in range(3))
 
     def add(self, paths: Paths) -> None:
@@ -120,12 +123,20 @@ class ForecastRun:
     checkpoints written as in :class:`kons.runs.Run`, so a run that goes on writes the same bytes.
     """
 
+    settings: Settings
+    asked: Asked | None
+    stream: Stream
+    model: Forecaster
+    figures: Figures
+    drawn: _Drawn
+    rows: int
+
     def __init__(self, settings: Settings, asked: Asked | None, stream: Stream, model: Forecaster) -> None:
         self.settings, self.asked, self.stream, self.model = settings, asked, stream, model
         self.figures, self.drawn = Figures(model.asked.horizon), _Drawn(model.asked.horizon)
         self.rows = self.resumed = 0
         self.folder: FolderWriter | None = None
-        self.threads = blas_threads()
+        self.threads: int = blas_threads()
         self._place: tuple[Path, bool, Sequence[str]] | None = None
         self._pacing, self._digest = Pacing(), None  # type: tuple[Pacing, str | None]
         self._fingerprint = stream.fingerprint()
@@ -363,6 +374,8 @@ def path_columns(model: Forecaster, paths: Paths) -> dict[str, NDArray[Any]]:
 
 class _Drawn:
     """The last paths, a horizon apart: what a report draws."""
+
+    kept: list[dict[str, Any]]
 
     def __init__(self, horizon: int) -> None:
         self._horizon, self.kept = horizon, []  # type: tuple[int, list[dict[str, Any]]]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Vector
+from kons.arrays import Matrix, Vector
 from kons.state import Array, Part, fields
 
 __all__ = ["Novelties"]
@@ -32,8 +32,8 @@ class Novelties(Part):
     STATE = fields(counts=Array(BINS, at_least=0.0), largest=Array("named", 3))
 
     def __init__(self) -> None:
-        self.counts = np.zeros(BINS)
-        self.largest = np.empty((0, 3))  # novelty, row and line, the largest first
+        self.counts: Vector = np.zeros(BINS)
+        self.largest: Matrix = np.empty((0, 3))  # novelty, row and line, the largest first
 
     def add(self, novelty: Vector, rows: NDArray[np.int64], lines: NDArray[np.int64]) -> None:
         """Take rows that come next."""

@@ -38,11 +38,11 @@ class Pacing:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._began = self._ended = clock()
-        self.spent = 0.0
+        self.spent: float = 0.0
         """Seconds in checkpoints so far."""
-        self.last = 0.0
+        self.last: float = 0.0
         """Seconds in the last one; before the first, what was expected of it."""
-        self.has_saved = False
+        self.has_saved: bool = False
 
     def is_due(self) -> bool:
         """Whether it is time for a checkpoint."""

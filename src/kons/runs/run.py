@@ -103,6 +103,10 @@ class Run:
     see :meth:`go`.
     """
 
+    settings: Settings
+    stream: Stream
+    engine: Engine
+
     def __init__(
         self,
         settings: Settings,
@@ -118,12 +122,12 @@ class Run:
         """Where the run is written, once it is."""
         self.resumed = 0
         """How often it was continued."""
-        self.was_stopped = False
+        self.was_stopped: bool = False
         """Whether it ended before its source did, since it was asked to."""
-        self.waiting = Waiting()
-        self.novelties = Novelties() if settings.no_target else None
+        self.waiting: Waiting = Waiting()
+        self.novelties: Novelties | None = Novelties() if settings.no_target else None
         """How new the rows were; None where there is a target."""
-        self.threads = blas_threads()
+        self.threads: int = blas_threads()
         self._place, self._force, self._command = place, force, list(command)
         self._labels = Labels()
         self._traced: list[dict[str, Any]] = []

@@ -13,9 +13,9 @@ class Waiting:
     """Blocks of a source, up to an interruption that was asked for."""
 
     def __init__(self) -> None:
-        self.now = True
+        self.now: bool = True
         """Whether nothing is at work; also before the first block, while a source is opened."""
-        self.was_interrupted = False
+        self.was_interrupted: bool = False
 
     def blocks(
         self, blocks: Iterator[Block], stop: Callable[[], bool] | None, *, begun: bool = False

@@ -2,6 +2,7 @@
 
 ::
 
+    protocol           HTTP by a parser in machine code, where there is one
     requests, guard    what clients send, and who may
     app                routes: records to the writer, answers back
     brokers            the same from MQTT and NATS

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from kons.serve.description import OTHERS, openapi
@@ -32,23 +33,30 @@ __all__ = ["Service"]
 #: Seconds after which a word is sent to those who listen for events, so that both sides know.
 HEARTBEAT = 15.0
 LISTENERS = 100
-#: Lines of a stream that are applied together at most.
+#: Lines of a stream that are applied together at most, and items of a list that are read at once.
 TOGETHER = 256
+#: The beginning of the names of files that are only sent.
+PASSING = ".sent."
+JSON_HEADS = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 
 
 class Service:
     """The ASGI application of one writer: :attr:`app`."""
 
+    writer: Writer
+    most_bytes: int
+
     def __init__(self, writer: Writer, *, most_bytes: int, guard: dict[str, Any]) -> None:
         self.writer, self.most_bytes = writer, most_bytes
-        self.metrics = Metrics(writer)
+        self.metrics: Metrics = Metrics(writer)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._noticed = asyncio.Event()
         self.listeners = 0
         self.ending = False
         writer.events_told = self._wake
         kinds: tuple[Kind, ...] = ("predict", "label", "learn")
-        routes = [Route(f"/v1/{kind}", _Records(self, kind), methods=["POST"]) for kind in kinds]
+        self._records = {f"/v1/{kind}": _Records(self, kind) for kind in kinds}
+        routes = [Route(path, records, methods=["POST"]) for path, records in self._records.items()]
         others: dict[str, Any] = {
             "/v1/model": self._model,
             "/v1/model.kons": self._model_file,
@@ -64,7 +72,13 @@ class Service:
         }
         routes += [Route(path, others[path], methods=[OTHERS[path][0].upper()]) for path in OTHERS]
         problems: dict[Any, Any] = {Problem: _problem, HTTPException: _http_problem}
-        self.app = Guard(Starlette(routes=routes, exception_handlers=problems), **guard)
+        self._others = Starlette(routes=routes, exception_handlers=problems)
+        self.app: Guard = Guard(self._routed, **guard)
+
+    async def _routed(self, scope: Any, receive: Any, send: Any) -> None:
+        # Records, of which hundreds come a second, past the routes and layers of the framework.
+        records = self._records.get(scope["path"]) if scope["method"] == "POST" else None
+        await (records or self._others)(scope, receive, send)
 
     # ---- the writer
 
@@ -117,9 +131,17 @@ class Service:
         return _json(await self.ask(lambda fold: facts_of(fold, folder)))
 
     async def _model_file(self, _: Request) -> Response:
-        data = await self.ask(self.writer.folder.model)
+        folder = self.writer.folder
         heads = {"Content-Disposition": 'attachment; filename="model.kons"'}
-        return Response(data, media_type="application/octet-stream", headers=heads)
+        if folder.settings.key is None:
+            data = await self.ask(folder.model)
+            return Response(data, media_type="application/octet-stream", headers=heads)
+        place = folder.path / f"{PASSING}{secrets.token_hex(6)}.kons"
+        await self.ask(partial(folder.save_model, path=place))
+        # It is gone from the folder at once, and from the disk when it was sent.
+        file = place.open("rb")
+        place.unlink()
+        return StreamingResponse(_parts(file), media_type="application/octet-stream", headers=heads)
 
     async def _snapshot(self, request: Request) -> Response:
         await self._body(request)
@@ -181,16 +203,25 @@ class _Records:
                 await self._stream(receive, send)
                 return
             item = decoded(await body_of(receive, self._service.most_bytes))
-            several = isinstance(item, list)
-            answers = await self._answers(item if several else [item])
-            answer = _json([item_of(one) for one in answers] if several else _raised(answers[0]))
+            if isinstance(item, list):
+                told = [item_of(one) for one in await self._answers(item)]
+            else:
+                told = _raised((await self._service.work([record_of(self._kind, item)]))[0])
+            self._answered(200, began)
+            await _send(send, msgspec.json.encode(told))
         except Problem as problem:
-            answer = refusal(problem)
-        self._service.metrics.answered(self._kind, answer.status_code, time.perf_counter() - began)
-        await answer(scope, receive, send)
+            self._answered(problem.status, began)
+            await refusal(problem)(scope, receive, send)
+
+    def _answered(self, status: int, began: float) -> None:
+        self._service.metrics.answered(self._kind, status, time.perf_counter() - began)
 
     async def _answers(self, items: list[Any]) -> list[Any]:
-        return await self._service.work([record_of(self._kind, item) for item in items]) if items else []
+        records: list[Record | Problem] = []
+        for first in range(0, len(items), TOGETHER):
+            records += [record_of(self._kind, item) for item in items[first : first + TOGETHER]]
+            await asyncio.sleep(0)  # others come in between
+        return await self._service.work(records) if records else []
 
     async def _stream(self, receive: Any, send: Any) -> None:
         """A line for every line, in order, as long as lines come."""
@@ -274,6 +305,12 @@ class _Events:
         await send({"type": "http.response.body", "body": b""})
 
 
+async def _parts(file: IO[bytes]) -> AsyncIterator[bytes]:
+    with file:
+        while part := await asyncio.to_thread(file.read, 1 << 20):
+            yield part
+
+
 async def _until_gone(receive: Any) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -292,6 +329,13 @@ def _raised(answer: Any) -> Any:
     if isinstance(answer, Problem):
         raise answer
     return answer
+
+
+async def _send(send: Any, body: bytes) -> None:
+    """An answer that is JSON, by a tenth of what a ``Response`` takes."""
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": 200, "headers": [*JSON_HEADS, length]})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _json(value: Any) -> Response:

@@ -49,7 +49,10 @@ OTHERS = {
     "/readyz": ("get", "whether requests are taken: 503 while the log is replayed", "application/json"),
     "/": ("get", "the live page", "text/html"),
 }
-PROBLEM = {"description": "refused, and nothing changed", "content": {"application/problem+json": {}}}
+PROBLEM: dict[str, Any] = {
+    "description": "refused, and nothing changed",
+    "content": {"application/problem+json": {}},
+}
 
 
 def openapi() -> dict[str, Any]:

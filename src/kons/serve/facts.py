@@ -36,7 +36,18 @@ def facts_of(fold: Fold, folder: ServiceFolder) -> dict[str, Any]:
         "records": fold.number,
         "level": folder.settings.level,
         "kons": __version__,
+        **({} if folder.settings.key is None else _of_keys(learner)),
     }
+
+
+def _of_keys(learner: Any) -> dict[str, Any]:
+    """How many there are, and those predicted worst."""
+    worst = [one._asdict() | {"constant": _finite(one.constant)} for one in learner.worst()]
+    return {"key": learner.key, "keys": len(learner), "awake": learner.awake, "worst": worst}
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def live_of(fold: Fold, *, writer: Writer) -> dict[str, Any]:

@@ -12,25 +12,35 @@ logged.
 from __future__ import annotations
 
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from kons.errors import FileError, KonsError
-from kons.files import tree_to_bytes
+from kons.errors import FileError, InputError, KonsError
+from kons.files import to_bytes, tree_to_bytes, write_bytes
+from kons.keyed import Keyed
 from kons.learners.events import MOST_EVENTS, Event
-from kons.learners.protocol import as_learner
+from kons.learners.protocol import Learner, as_learner
 from kons.recipes import for_task
+from kons.recipes.registry import recipe_of
+from kons.runs.folder import told
 from kons.serve.identifiers import Answered, Identifiers, digest_of
 from kons.serve.log import Record
 from kons.serve.monitor import Monitor
 from kons.serve.problems import Problem
 
-__all__ = ["SNAPSHOT", "Fold", "Settings"]
+__all__ = ["BEGINNING", "RECORDS", "SNAPSHOT", "Fold", "Settings", "keyed_in"]
 
 #: The kind of file that a snapshot is.
 SNAPSHOT = "service snapshot"
+#: Of the folder of learners per key: what each began with, and their records.
+BEGINNING, RECORDS = "learner.kons", "records"
+#: Learners awake at most, and bytes of one that is parked.
+LIVE, LARGEST = 256, 1 << 30
+#: The features of a row that no baseline looks at.
+NOTHING = np.empty(0)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,11 +59,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     days: float = 7.0
     columns: int = 1000
     """So many columns at most."""
+    key: str | None = None
+    """The column by which each row has a learner of its own; None: there is one."""
 
     def make(self, task: str) -> Any:
-        """The learner that learns from nothing."""
+        """The learner that learns from nothing, each key's if there are keys."""
+        parameters = self.parameters
+        if self.key is not None and "effort" in recipe_of(self.learner).accepts:
+            parameters = {"effort": "tiny", **parameters}
         return for_task(
-            "classification" if task == "classification" else "regression", self.learner, **self.parameters
+            "classification" if task == "classification" else "regression", self.learner, **parameters
         )
 
 
@@ -70,25 +85,33 @@ class Fold:
     ({'id': 'a', 'already': True, 'row': 1}, False)
     """
 
-    def __init__(self, settings: Settings, learner: Any = None) -> None:
-        self.settings = settings
-        self.ids = Identifiers(settings.remember, 86_400.0 * settings.days)
-        self.number = 0
+    def __init__(self, settings: Settings, learner: Any = None, parked: Path | None = None) -> None:
+        self.settings: Settings = settings
+        self._parked = parked
+        self.ids: Identifiers = Identifiers(settings.remember, 86_400.0 * settings.days)
+        self.number: int = 0
         """Records applied."""
-        self.time = 0.0
+        self.time: float = 0.0
         """Of the last one."""
-        self.counts = {"predicted": 0, "labelled": 0, "learned": 0, "forgotten": 0}
+        self.counts: dict[str, int] = {"predicted": 0, "labelled": 0, "learned": 0, "forgotten": 0}
         self.events: deque[tuple[int, dict[str, Any]]] = deque(maxlen=MOST_EVENTS)
         """What was noticed, each with its number."""
-        self.noticed = 0
+        self.noticed: int = 0
         #: Rows asked before the first label says whether it is a number; None: that is known.
         self._undecided: dict[Any, Any] | None = {} if learner is None and settings.task == "auto" else None
-        self._take(settings.make(settings.task) if learner is None else learner)
+        self._take(self._made(settings.task) if learner is None else learner)
         self.learner.queue.most = settings.pending
-        self.monitor = Monitor(self._task, settings.pending)
+        self.monitor: Monitor = Monitor(self._task, settings.pending)
+
+    def _made(self, task: str) -> Any:
+        """A learner from nothing; those of keys are in the folder once it is known what the labels are."""
+        learner = self.settings.make(task)
+        if self.settings.key is None:
+            return learner
+        return keyed_in(learner, self.settings.key, None if self._undecided is not None else self._parked)
 
     def _take(self, learner: Any) -> None:
-        self.learner = as_learner(learner)
+        self.learner: Learner = as_learner(learner)
         self.learner.on_event = self._notice
 
     @property
@@ -113,7 +136,11 @@ class Fold:
             answer, new = getattr(self, f"_{record.kind}")(record)
         except KonsError as error:
             # A label that is refused decides nothing.
+            if self.learner is not undecided[1]:
+                self.close()
             self._undecided, self.learner, self.monitor = undecided
+            if isinstance(error, FileError):  # a key's learner could not be read, or make room for another
+                raise Problem(503, str(error)) from error
             raise error if isinstance(error, Problem) else Problem(422, str(error)) from error
         if new:
             self.number += 1
@@ -142,7 +169,7 @@ class Fold:
         prediction = learner.ask(x, id)
         answer = {"id": id, **self._said(x, prediction), "row": learner.rows_seen or 0}
         self.ids[id] = Answered(digest, record.time, answer)
-        self.monitor.ask(id, learner.queue.find(id)[0][0])
+        self.monitor.ask(id, _features(learner, id))
         if self._undecided is not None:
             self._undecided[id] = record.x
         self.counts["predicted"] += 1
@@ -150,20 +177,20 @@ class Fold:
 
     def _said(self, x: Any, prediction: Any) -> dict[str, Any]:
         """The prediction, and how sure it is."""
-        learner = self.learner
-        told = {"prediction": _plain(prediction), "interval": None}
+        learner, x = self._of(x)
+        said = {"prediction": _plain(prediction), "interval": None}
         if self._undecided is not None:
-            return told | {"prediction": None, "novelty": None}
+            return said | {"prediction": None, "novelty": None}
         if learner.labelled and not learner.lacks("predict_proba_one"):
-            told["probabilities"] = {
+            said["probabilities"] = {
                 _name(label): share for label, share in learner.predict_proba_one(x).items()
             }
         elif not learner.labelled and not learner.lacks("predict_interval_one"):
             ends = learner.predict_interval_one(x, self.settings.level)
-            told["interval"] = ends.tolist() if np.isfinite(ends).all() else None
+            said["interval"] = ends.tolist() if np.isfinite(ends).all() else None
         knows = learner.rows_seen and not learner.lacks("novelty") and not learner.warming_up
-        told["novelty"] = _plain(learner.novelty([x])[0]) if knows else None
-        return told
+        said["novelty"] = _plain(learner.novelty([x])[0]) if knows else None
+        return said
 
     def _label(self, record: Record) -> tuple[dict[str, Any], bool]:
         assert record.id is not None
@@ -175,7 +202,7 @@ class Fold:
         self._decide(y)
         y = self._as_label(y)
         answer = None if known is None else known.answer
-        prediction = self.learner.queue.find(id)[1]
+        prediction = _waiting(self.learner, id)[1]
         self.learner.tell(id, y)
         self.ids[id] = Answered(b"" if known is None else known.x, record.time, answer, record.y)
         if answer is not None and not isinstance(y, list):
@@ -221,7 +248,8 @@ class Fold:
 
     def explain(self, x: Any, label: Any, similar: int) -> dict[str, Any]:
         """Why a row would be predicted as it is. Changes nothing."""
-        found = self.learner.explain(self._point(x), label=label, similar=similar)
+        learner, row = self._of(self._point(x))
+        found = learner.explain(row, label=label, similar=similar)
         return {
             **{name: getattr(found, name) for name in ("baseline", "prediction", "label")},
             "contributions": {str(name): value for name, value in found.contributions.items()},
@@ -234,25 +262,37 @@ class Fold:
 
     # ---- rows and labels
 
+    def _of(self, x: Any) -> tuple[Any, Any]:
+        """Who is asked about a row, and what of it: the learner of its key, and the row without that."""
+        if not isinstance(self.learner, Keyed):
+            return self.learner, x
+        try:
+            return self.learner.asked(x)
+        except InputError as error:
+            raise Problem(422, str(error), column=self.settings.key) from error
+
     def _point(self, x: Any) -> Any:
         """A row as the learner takes it."""
+        learner, row = self._of(x)
         if isinstance(x, list):
-            if self.learner.encoder is not None:
+            if learner.encoder is not None:
                 raise Problem(422, "x is a list, rows so far were objects: name the columns.")
             return np.array([np.nan if value is None else value for value in x], dtype=np.float64)
-        encoder = self.learner.encoder
+        encoder = learner.encoder
         known = {} if encoder is None else encoder.columns
-        new = [name for name in x if name not in known]
-        if len(known) + len(new) > self.settings.columns:
+        new = [name for name in row if name not in known]
+        most = self.settings.columns
+        if len(known) + len(new) > most:
+            first = new[max(0, most - len(known))]
             raise Problem(
-                422,
-                f"the column {new[0]!r} is more than the {self.settings.columns:,} there may be (--columns).",
-                column=new[0],
+                422, f"the column {first!r} is more than the {most:,} there may be (--columns).", column=first
             )
         return x
 
     def _encoded(self, x: Any) -> Any:
         """A row as numbers, for the baselines; None before the first says which columns there are."""
+        if isinstance(self.learner, Keyed):
+            return NOTHING
         encoder = self.learner.encoder
         if isinstance(x, dict):
             return None if encoder is None else encoder.look_one(x)
@@ -273,17 +313,19 @@ class Fold:
         """The first label says what the task is; rows that wait are asked again of the learner for it."""
         if self._undecided is None:
             return
-        if isinstance(y, (str, bool)):
-            learner = as_learner(self.settings.make("classification"))
-            learner.queue.most = self.settings.pending
-            monitor = Monitor("classification", self.settings.pending)
-            for id, x in self._undecided.items():
-                if id in self.learner.queue:
-                    learner.ask(self._point(x), id)
-                    monitor.ask(id, learner.queue.find(id)[0][0])
-            self._take(learner)
-            self.monitor = monitor
+        task, asked = "classification" if isinstance(y, (str, bool)) else "regression", self._undecided
         self._undecided = None
+        if task == "regression" and self.settings.key is None:
+            return
+        learner = as_learner(self._made(task))
+        learner.queue.most = self.settings.pending
+        monitor = Monitor(task, self.settings.pending)
+        for id, x in asked.items():
+            if id in self.learner.queue:
+                learner.ask(self._point(x), id)
+                monitor.ask(id, _features(learner, id))
+        self._take(learner)
+        self.monitor = monitor
 
     # ---- snapshots
 
@@ -301,7 +343,18 @@ class Fold:
             "ids": self.ids.save(),
         }
         packed = np.frombuffer(msgspec.msgpack.encode(plain), dtype=np.uint8)
-        return tree_to_bytes({"learner": self.model, "baselines": states, "plain": packed}, kind=SNAPSHOT)
+        learner = None if self.is_parked else self.model
+        return tree_to_bytes({"learner": learner, "baselines": states, "plain": packed}, kind=SNAPSHOT)
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether learners are in a folder: then :meth:`kons.Keyed.capture` keeps them, with these bytes."""
+        return isinstance(self.learner, Keyed) and self.learner.folder is not None
+
+    def close(self) -> None:
+        """Let go of that folder; what was not captured is found again from the log."""
+        if self.is_parked:
+            self.learner.close(commit=False)
 
     @property
     def model(self) -> Any:
@@ -309,11 +362,13 @@ class Fold:
         return getattr(self.learner, "thing", self.learner)
 
     @classmethod
-    def of(cls, settings: Settings, tree: Any) -> Fold:
-        """What :meth:`to_bytes` wrote, as it was read."""
+    def of(
+        cls, settings: Settings, tree: Any, keyed: Keyed | None = None, parked: Path | None = None
+    ) -> Fold:
+        """What :meth:`to_bytes` wrote, as it was read; with the learners, where those are in a folder."""
         try:
             plain = msgspec.msgpack.decode(tree["plain"].tobytes())
-            fold = cls(settings, tree["learner"])
+            fold = cls(settings, tree["learner"] if keyed is None else keyed, parked)
             fold.number, fold.time, fold.noticed = plain["number"], plain["time"], plain["noticed"]
             fold.counts = plain["counts"]
             fold.events.extend((number, event) for number, event in plain["events"])
@@ -324,6 +379,25 @@ class Fold:
         except (KeyError, TypeError, ValueError, AttributeError, msgspec.MsgspecError) as error:
             raise FileError(f"the snapshot is not as kons serve has written it ({error!r}).") from error
         return fold
+
+
+def keyed_in(learner: Any, key: str, parked: Path | None) -> Keyed:
+    """Learners like this one for each key, in a folder that says what each began with."""
+    if parked is None:
+        return Keyed(learner, key, live=LIVE, largest=LARGEST)
+    with told(parked):
+        parked.mkdir(exist_ok=True)
+    write_bytes(parked / BEGINNING, to_bytes(learner))
+    return Keyed(learner, key, live=LIVE, largest=LARGEST, folder=parked / RECORDS)
+
+
+def _features(learner: Any, id: Any) -> Any:
+    """Of a row that waits, for the baselines; keys have columns of their own."""
+    return NOTHING if isinstance(learner, Keyed) else learner.queue.find(id)[0][0]
+
+
+def _waiting(learner: Any, id: Any) -> Any:
+    return learner.waiting(id) if isinstance(learner, Keyed) else learner.queue.find(id)
 
 
 def _plain(value: Any) -> Any:

@@ -5,6 +5,7 @@
     service.json       the settings, fixed when it began
     start.kons         the model that it began with, if it was given one
     snapshot.kons      the model, pending rows and ids after so many records
+    keys/              of a learner per key, instead: those parked, and the snapshot that belongs to them
     log/NNNNNNNNNNNN.log    the records behind that; all of them with --keep-log
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,16 +21,19 @@ from typing import Any
 import msgspec
 
 from kons.errors import ConfigurationError, FileError
-from kons.files import about, load, read_tree, to_bytes, write_bytes
+from kons.files import about, load, read_tree, save, to_bytes, tree_from_bytes, write_bytes
+from kons.keyed import Keyed
+from kons.keyed.store import is_committed
 from kons.learners.protocol import as_learner, can_learn
 from kons.runs.folder import FolderWriter, read_json, told
-from kons.serve.fold import SNAPSHOT, Fold, Settings
+from kons.serve.fold import BEGINNING, RECORDS, SNAPSHOT, Fold, Settings, keyed_in
 from kons.serve.log import Log, Segment, segments
 from kons.serve.problems import Problem
 
 __all__ = ["ServiceFolder", "is_service"]
 
 SERVICE, START, LATEST, LOG = "service.json", "start.kons", "snapshot.kons", "log"
+KEYS, AGAIN = "keys", "keys.again"
 Progress = Callable[[int], object]
 
 
@@ -38,10 +43,10 @@ class ServiceFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._claim = FolderWriter(path)
-        self.settings = Settings()
+        self.settings: Settings = Settings()
         self.about: dict[str, Any] = {}
         """What was told about the model that it began with."""
-        self.torn = 0
+        self.torn: int = 0
         """Bytes of a group that was not answered, cut at the last start."""
 
     @classmethod
@@ -49,7 +54,7 @@ class ServiceFolder:
         """A new one, in a new or empty folder."""
         started = None if model is None else model.read_bytes()
         if model is not None:
-            _require_servable(model)
+            settings = msgspec.structs.replace(settings, key=_require_servable(model))
         with told(path):
             path.mkdir(parents=True, exist_ok=True)
             if present := sorted(item.name for item in path.iterdir() if not item.name.startswith(".")):
@@ -94,6 +99,7 @@ class ServiceFolder:
 
     def release(self) -> None:
         """Let another process have it."""
+        shutil.rmtree(self.path / AGAIN, ignore_errors=True)
         self._claim.close(finished=False)
 
     # ---- reading
@@ -141,13 +147,23 @@ class ServiceFolder:
         )
 
     def _begun(self, *, from_start: bool) -> Fold:
-        path = self.path / LATEST
+        path, keys = self.path / LATEST, self.path / (AGAIN if from_start else KEYS)
+        if from_start:
+            shutil.rmtree(keys, ignore_errors=True)
+        if not from_start and is_committed(keys / RECORDS):
+            assert self.settings.key is not None
+            keyed = keyed_in(load(keys / BEGINNING), self.settings.key, keys)
+            tree = tree_from_bytes(keyed.about, kind=SNAPSHOT)
+            return Fold.of(self.settings, tree, keyed, keys)
         if path.exists() and not from_start:
-            return Fold.of(self.settings, read_tree(path, kind=SNAPSHOT))
-        if path.exists() and self.first != 0:
+            return Fold.of(self.settings, read_tree(path, kind=SNAPSHOT), parked=keys)
+        if (path.exists() or is_committed(self.path / KEYS / RECORDS)) and self.first != 0:
             raise FileError(f"{self.path / LOG} does not begin with the first record: --keep-log keeps it.")
         start = self.path / START
-        return Fold(self.settings, load(start) if start.exists() else None)
+        learner = load(start) if start.exists() else None
+        if isinstance(learner, Keyed):
+            learner = learner.moved(keyed_in(learner.learner, str(learner.key), keys))
+        return Fold(self.settings, learner, keys)
 
     @property
     def first(self) -> int | None:
@@ -169,20 +185,38 @@ class ServiceFolder:
 
     def model(self, fold: Fold) -> bytes:
         """The file of the model as it is; the same bytes whoever has applied the records."""
-        if not fold.decided:
-            raise Problem(409, "no label was told yet: there is no model, and --task is auto.")
+        _require_decided(fold)
         return to_bytes(fold.model, about=self.about)
 
-    def write_snapshot(self, data: bytes, number: int, *, keep_log: bool) -> None:
-        """Put a snapshot in the place of the last one, and drop the log that it makes needless."""
-        write_bytes(self.path / LATEST, data)
-        if keep_log:
-            return
-        paths = segments(self.path / LOG)
-        for path, following in itertools.pairwise(paths):
-            if int(following.stem) <= number:
-                with contextlib.suppress(OSError):  # it is in nobody's way
-                    path.unlink()
+    def save_model(self, fold: Fold, path: Path) -> Path:
+        """:meth:`model` in a file, which those of many keys are too large for memory for."""
+        _require_decided(fold)
+        save(fold.model, path, about=self.about)
+        return path
+
+    def capture(self, fold: Fold) -> Callable[[bool], int]:
+        """What a snapshot of this instant still needs, in any thread; says how many bytes it has.
+
+        It takes the place of the last one, and unless it is told to keep the log, what is needless of that is
+        dropped.
+        """
+        data, number = fold.to_bytes(), fold.number
+        commit = fold.learner.capture(data) if fold.is_parked else None
+
+        def write(keep_log: bool) -> int:
+            if commit is None:
+                write_bytes(self.path / LATEST, data)
+            else:
+                commit()
+            if not keep_log:
+                paths = segments(self.path / LOG)
+                for path, following in itertools.pairwise(paths):
+                    if int(following.stem) <= number:
+                        with contextlib.suppress(OSError):  # it is in nobody's way
+                            path.unlink()
+            return len(data)
+
+        return write
 
 
 def is_service(path: Path) -> bool:
@@ -190,8 +224,13 @@ def is_service(path: Path) -> bool:
     return (path / SERVICE).is_file()
 
 
-def _require_servable(path: Path) -> None:
-    """Refuse what is no learner of records, or needs more than a record to look at one."""
+def _require_decided(fold: Fold) -> None:
+    if not fold.decided:
+        raise Problem(409, "no label was told yet: there is no model, and --task is auto.")
+
+
+def _require_servable(path: Path) -> str | None:
+    """Refuse what is no learner of records, or needs more than a record to look at one; the key, if any."""
     said, thing = about(path), load(path)
     learner = as_learner(thing) if can_learn(thing) else None
     if learner is not thing or learner.lacks("ask", "learn_one", "predict_one") or not learner.supervised:
@@ -202,3 +241,4 @@ def _require_servable(path: Path) -> None:
             f"--model {path} looks at earlier rows of its file (--lag, --horizon), which a request does not "
             "have: learn without them; auto looks at the last labels by itself."
         )
+    return str(learner.key) if isinstance(learner, Keyed) else None

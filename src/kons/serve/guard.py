@@ -110,7 +110,8 @@ def is_loopback(host: str) -> bool:
 async def in_time(awaited: Any) -> Any:
     """Whoever sends, or takes what is sent, too slowly is dropped."""
     try:
-        return await asyncio.wait_for(awaited, PATIENCE)
+        async with asyncio.timeout(PATIENCE):  # no task of its own, as wait_for makes
+            return await awaited
     except TimeoutError:
         raise Problem(408, f"nothing came, or was taken, for {PATIENCE:.0f} seconds.") from None
 

@@ -46,6 +46,9 @@ class Identifiers:
     (['aa'], None, 0.5)
     """
 
+    most: int
+    seconds: float
+
     def __init__(self, most: int, seconds: float) -> None:
         self.most, self.seconds = most, seconds
         # Packed: a million of them are half as large as so many objects.

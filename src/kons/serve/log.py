@@ -17,7 +17,7 @@ import os
 import secrets
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -49,7 +49,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     y: Any = None
 
 
-encode = msgspec.msgpack.Encoder().encode
+encode: Callable[[object], bytes] = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Record]).decode
 
 
@@ -58,7 +58,7 @@ class Log:
 
     def __init__(self, folder: Path, number: int) -> None:
         self.folder = folder
-        self.number = number
+        self.number: int = number
         """Of the next record."""
         self._file = -1
         self._end = self._reserved = 0
@@ -127,6 +127,13 @@ class Log:
 
 class Segment:
     """One file of a log, to be read to its end: ``for number, record in segment``."""
+
+    path: Path
+    end: int
+    torn: int
+    first: int
+    salt: int
+    is_empty: bool
 
     def __init__(self, path: Path, *, last: bool) -> None:
         self.path, self._last = path, last

@@ -35,11 +35,18 @@ class Metrics:
             buckets=SECONDS,
             registry=self._registry,
         )
+        self._found: dict[tuple[str, int], tuple[Any, Any]] = {}
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """One request was answered."""
-        self._requests.labels(route, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        if (route, status) not in self._found:
+            self._found[route, status] = (
+                self._requests.labels(route, str(status)),
+                self._seconds.labels(route),
+            )
+        count, times = self._found[route, status]
+        count.inc()
+        times.observe(seconds)
 
     def text(self) -> bytes:
         """All of them, as Prometheus reads them."""

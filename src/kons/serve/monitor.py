@@ -47,7 +47,7 @@ class Monitor:
         """A row waits for its label."""
         if self._width is None:
             self._width = len(point)
-            if self._width > MOST_FEATURES:
+            if not 0 < self._width <= MOST_FEATURES:
                 del self._baselines["linear"]
         for name, baseline in self._baselines.items():
             with suppress(KonsError):  # what the model takes and a baseline does not is not scored

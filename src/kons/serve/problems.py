@@ -28,6 +28,9 @@ TITLES = {
 class Problem(KonsError):  # noqa: N818 - the word of RFC 9457
     """A request is refused, and changed nothing."""
 
+    status: int
+    column: str | None
+
     def __init__(self, status: int, detail: str, *, column: str | None = None) -> None:
         super().__init__(detail)
         self.status, self.column = status, column

@@ -18,6 +18,7 @@ from kons.serve.app import Service
 from kons.serve.brokers import Source, source_of, taking
 from kons.serve.folder import ServiceFolder
 from kons.serve.guard import is_loopback
+from kons.serve.protocol import quick_protocol
 from kons.serve.writer import Writer
 
 __all__ = ["bind", "replay", "require_safe", "serve", "source_of"]
@@ -53,6 +54,7 @@ def serve(
         service = Service(writer, most_bytes=most_bytes, guard=guard)
         config = uvicorn.Config(
             service.app,
+            http=quick_protocol() or "h11",
             lifespan="off",
             ws="none",
             log_level="critical",
@@ -81,7 +83,8 @@ def serve(
 
         writer.start()
         try:
-            asyncio.run(whole())
+            with asyncio.Runner(loop_factory=_quick_loop()) as runner:
+                runner.run(whole())
         finally:
             writer.stop()
     if writer.failure is not None:
@@ -90,6 +93,15 @@ def serve(
         raise KonsError(
             f"the service stopped: {type(writer.failure).__name__}: {writer.failure}"
         ) from writer.failure
+
+
+def _quick_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """That of uvloop, where it is installed."""
+    try:
+        import uvloop
+    except ImportError:  # Windows, or a Python that it is not built for
+        return None
+    return uvloop.new_event_loop  # type: ignore[no-any-return]
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -116,12 +128,15 @@ def require_safe(host: str, token: str | None) -> None:
         )
 
 
-def replay(path: Path) -> bytes:
-    """The file of the model that the log of a service comes to: its records learned one by one."""
+def replay(path: Path, out: Path) -> None:
+    """Write the model that the log of a service comes to: its records learned one by one."""
     folder = ServiceFolder.open(path)
     try:
         with using_threads(1):
             fold, _ = folder.fold(from_start=folder.first == 0)
-            return folder.model(fold)
+            try:
+                folder.save_model(fold, out)
+            finally:
+                fold.close()
     finally:
         folder.release()

@@ -5,8 +5,9 @@
     take what waits      for some milliseconds, or 256 records
     apply each           Fold.apply; what is refused is answered so
     commit               one frame, one fsync
-    answer them all
+    answer those whose last record this was
 
+A long list is applied in order, over many such groups, and whoever comes meanwhile has a part of each.
 Between two of these turns it takes snapshots, and answers questions that change nothing.
 """
 
@@ -27,7 +28,7 @@ from kons.serve.problems import Problem
 
 __all__ = ["Work", "Writer"]
 
-logger = logging.getLogger("kons")
+logger: logging.Logger = logging.getLogger("kons")
 
 #: A group ends after so many records, or so many seconds.
 MOST_RECORDS, LONGEST = 256, 0.004
@@ -38,6 +39,10 @@ MOST_BYTES = 64 << 20
 class Work:
     """Records of one request, in order, or one question about the model; answered by :attr:`done`."""
 
+    done: Callable[[list[Any]], object]
+    records: Sequence[Record | Problem]
+    question: Callable[[Fold], Any] | None
+
     def __init__(
         self,
         done: Callable[[list[Any]], object],
@@ -45,15 +50,24 @@ class Work:
         question: Callable[[Fold], Any] | None = None,
     ) -> None:
         self.done, self.records, self.question = done, records, question
+        self.answers: list[Any] = []
+        """To the first records, so far."""
+        self.size: int = min(max(1, len(records)), MOST_RECORDS)
+        """How much of the queue it takes: what can be of one group."""
 
-    @property
-    def size(self) -> int:
-        """How much of the queue it takes."""
-        return max(1, len(self.records))
+    def refuse(self, problem: Problem) -> None:
+        """Answer all of it so."""
+        self.done([problem] * max(1, len(self.records)))
 
 
 class Writer(threading.Thread):
     """Owns the fold and its log from :meth:`start` to :meth:`stop`."""
+
+    folder: ServiceFolder
+    most_waiting: int
+    keep_log: bool
+    snapshot_every: int
+    counts: dict[str, int]
 
     def __init__(
         self,
@@ -68,14 +82,14 @@ class Writer(threading.Thread):
         super().__init__(name="kons writer", daemon=True)
         self.folder, self.most_waiting, self.keep_log = folder, most_waiting, keep_log
         self.snapshot_every, self._ready, self._ended = snapshot_every, ready, ended
-        self.state = "starting"
+        self.state: str = "starting"
         """"starting" while the log is replayed, then "ready", "stopping" or "failed"."""
         self.failure: BaseException | None = None
         self.counts = {"groups": 0, "repeated": 0, "refused": 0, "snapshots": 0, "full disk": 0, "bugs": 0}
-        self.replayed = 0
-        self.waiting = 0
+        self.replayed: int = 0
+        self.waiting: int = 0
         """Records that wait."""
-        self.told = 0
+        self.told: int = 0
         """The number of the last event that is on the disk."""
         self.events_told: Callable[[], object] = lambda: None
         self.fold: Fold
@@ -125,6 +139,7 @@ class Writer(threading.Thread):
             if self._since:
                 self._snapshot(at_once=True)
             self._log.close()
+            self.fold.close()
         except BaseException as error:
             logger.debug("the writer failed", exc_info=True)
             self.failure = error
@@ -133,7 +148,7 @@ class Writer(threading.Thread):
                 self.state = "stopping" if self.failure is None else "failed"
                 left, self._works = list(self._works), deque()
             for work in left:
-                work.done([Problem(503, "the service ends.")] * work.size)
+                work.refuse(Problem(503, "the service ends."))
             self.folder.release()
             self._ended()
 
@@ -153,14 +168,17 @@ class Writer(threading.Thread):
                 if self.state != "ready":
                     return False
                 self._change.wait()
-        began, answered = time.monotonic(), []
+        ends = time.monotonic() + LONGEST
+        answered: list[Work] = []
+        others: list[Work] = []
         committed: list[bytes] = []
         while self._works and len(committed) < MOST_RECORDS:
             with self._change:
                 work = self._works.popleft()
                 self.waiting -= work.size
-            answered.append((work, self._answers(work, committed)))
-            if time.monotonic() - began > LONGEST:
+            whole = self._advance(work, committed, ends)
+            (answered if whole else others).append(work)
+            if time.monotonic() > ends:
                 break
         if committed:
             # If this fails nobody knows what the disk has: the process ends, and the next one looks.
@@ -170,13 +188,16 @@ class Writer(threading.Thread):
                 problem = Problem(
                     503, f"the log cannot be written ({error.strerror or error}): ask again later."
                 )
-                for work, _ in answered:
-                    work.done([problem] * work.size)
+                for work in (*answered, *others):
+                    work.refuse(problem)
                 raise
             self._since += len(committed)
             self.counts["groups"] += 1
-        for work, answers in answered:
-            work.done(answers)
+        for work in answered:
+            work.done(work.answers)
+        with self._change:  # behind those that came meanwhile
+            self._works.extend(others)
+            self.waiting += sum(work.size for work in others)
         if self.fold.noticed != self.told:
             self.told = self.fold.noticed
             self.events_told()
@@ -184,17 +205,26 @@ class Writer(threading.Thread):
             self._snapshot()
         return True
 
-    def _answers(self, work: Work, committed: list[bytes]) -> list[Any]:
+    def _advance(self, work: Work, committed: list[bytes], ends: float) -> bool:
+        """Answer what is left of some work, as far as the group goes; whether that is all of it."""
         if work.question is not None:
-            try:
-                return [work.question(self.fold)]
-            except Problem as problem:
-                return [problem]
-            except KonsError as error:
-                return [Problem(422, str(error))]
-            except Exception as error:
-                return [self._bug(error)]
-        return [item if isinstance(item, Problem) else self._apply(item, committed) for item in work.records]
+            work.answers = [self._told(work.question)]
+            return True
+        for item in work.records[len(work.answers) :]:
+            work.answers.append(item if isinstance(item, Problem) else self._apply(item, committed))
+            if len(committed) >= MOST_RECORDS or time.monotonic() > ends:
+                break
+        return len(work.answers) == len(work.records)
+
+    def _told(self, question: Callable[[Fold], Any]) -> Any:
+        try:
+            return question(self.fold)
+        except Problem as problem:
+            return problem
+        except KonsError as error:
+            return Problem(422, str(error))
+        except Exception as error:
+            return self._bug(error)
 
     def _apply(self, record: Record, committed: list[bytes]) -> Any:
         # The clock may go back, the log does not.
@@ -218,6 +248,7 @@ class Writer(threading.Thread):
                 committed.clear()
             self._finish_saving()  # it may be cutting what is read now
             self._log.close()
+            self.fold.close()
             self._open()
             return bug
         if new:
@@ -249,13 +280,18 @@ class Writer(threading.Thread):
             return
         finally:
             self._since = self._bytes = 0
-        data, number = self.fold.to_bytes(), self.fold.number
+        try:
+            save, number = self.folder.capture(self.fold), self.fold.number
+        except KonsError as error:  # no room to park learners: the log has it all
+            logger.warning("no snapshot: %s", error)
+            done(Problem(503, str(error)))
+            return
 
         def write() -> None:
             try:
-                self.folder.write_snapshot(data, number, keep_log=self.keep_log)
+                size = save(self.keep_log)
                 self.counts["snapshots"] += 1
-                done({"records": number, "bytes": len(data)})
+                done({"records": number, "bytes": size})
             except KonsError as error:  # the log has it all
                 logger.warning("no snapshot: %s", error)
                 done(Problem(503, str(error)))
@@ -280,6 +316,7 @@ class Writer(threading.Thread):
 def _warm_up(settings: Settings) -> None:
     """Loops are compiled (half a minute, once for an installation) or read before requests are taken."""
     fold, label = Fold(settings), "label" if settings.task == "classification" else 0.0
+    key = {} if settings.key is None else {settings.key: "a"}
     for number in range(30):  # intervals begin behind 20
-        fold.apply(Record("predict", number, 0.0, {"x": float(number)}))
+        fold.apply(Record("predict", number, 0.0, {**key, "warm": float(number)}))
         fold.apply(Record("label", number, 0.0, None, label))

@@ -55,6 +55,8 @@ class KORSFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Saved):  #
     """
 
     _fitted = "sampler_"
+    sampler_: KORS
+    scaling_: RobustScaling | None
 
     def __init__(
         self,

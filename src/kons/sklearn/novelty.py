@@ -41,12 +41,15 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     [1, -1]
     """
 
+    model_: Any
+    offset_: float
+
     def __init__(
         self,
         *,
         contamination: float = 0.05,
         bandwidth: float | str = "auto",
-        max_atoms: int = 100,
+        max_atoms: int = 200,
         forgetting: float = 1.0,
     ) -> None:
         self.contamination = contamination

@@ -5,6 +5,9 @@
 ``scoring.py``        :func:`score`, a saved model as a column
 ``span.py``           :func:`dictionary` and :func:`fit_embedded`: parts merged or summed up a tree
 ``sink.py``           :func:`write_once`: each batch once, whatever is repeated
+``files.py``          files of a folder as rows, each cell as the plan of the first file reads it
+``session.py``        a session with the settings that all this wants
+``example.py``        simulated sensors and a live table: ``python -m kons.spark.example``
 ====================  =================================================================================
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -42,8 +42,15 @@ __all__ = ["keyed", "learners_in"]
 KEY, BUCKET, ORDER = "__kons_key", "__kons_bucket", "__kons_order"
 ADDED = Answer._fields
 BUCKETS = 64
-WHOLE = (ByteType, ShortType, IntegerType, LongType)
-FEATURES = (NumericType, StringType, BooleanType, DateType, TimestampType, TimestampNTZType)
+WHOLE: tuple[type[DataType], ...] = (ByteType, ShortType, IntegerType, LongType)
+FEATURES: tuple[type[DataType], ...] = (
+    NumericType,
+    StringType,
+    BooleanType,
+    DateType,
+    TimestampType,
+    TimestampNTZType,
+)
 
 
 def keyed(
@@ -54,6 +61,7 @@ def keyed(
     order: str,
     learner: Any = "auto",
     effort: str = "tiny",
+    features: Sequence[str] | None = None,
     buckets: int | None = None,
     idle: float | None = None,
     largest: int = LARGEST,
@@ -83,6 +91,8 @@ def keyed(
         ``"auto"`` is :class:`~kons.AutoKONS`; or any that :class:`~kons.Keyed` takes.
     effort:
         Of ``"auto"``.
+    features:
+        The columns that are learned from; all others of numbers, text, flags, dates and times if not given.
     buckets:
         64 if not given. Fixed for as long as a checkpoint lives.
     idle:
@@ -108,15 +118,19 @@ def keyed(
         raise ConfigurationError(f"target {target!r} is {types[target].simpleString()}, expected numbers.")
     sorted_by, unit = _order(order, types[order])
     used = (key, target, order)
+    fit = [name for name in types if name not in used and isinstance(types[name], FEATURES)]
+    if wrong := [name for name in features or () if name not in fit]:
+        raise ConfigurationError(f"features names {wrong[0]!r}, expected some of {', '.join(fit)}.")
     plan = Plan(
         learner=to_bytes(made),
         key=key,
         target=target,
-        features=tuple(name for name in types if name not in used and isinstance(types[name], FEATURES)),
+        features=tuple(fit if features is None else features),
         columns=tuple((name, kind.simpleString()) for name, kind in types.items()),
         buckets=require_integer(BUCKETS if buckets is None else buckets, "buckets", at_least=1),
         idle=None if idle is None else float(idle) * unit,
         largest=require_integer(largest, "largest", at_least=1),
+        whole=labelled and isinstance(types[target], WHOLE),
     )
     Bucket(plan, 0)  # a learner that Keyed does not take is refused here, not by a worker
     kinds = [types[target] if labelled else DoubleType(), *[DoubleType()] * 4, StringType()]
@@ -176,6 +190,8 @@ def _followed(bucket: Bucket, rows: pd.DataFrame) -> pd.DataFrame:
     plan = bucket.plan
     cells = rows[[*plan.features, plan.target]].to_dict("records")
     targets = [_plain(x.pop(plan.target)) for x in cells]
+    if plan.whole:  # pandas has them as floats where one of them is null
+        targets = [y if y is None or y != y else int(y) for y in targets]
     plain = [{name: _plain(value) for name, value in x.items()} for x in cells]
     answers = pd.DataFrame(
         bucket.follow(zip(rows[KEY].tolist(), rows[ORDER].tolist(), plain, targets, strict=True)),

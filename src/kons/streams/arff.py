@@ -25,6 +25,9 @@ class ArffReader(DelimitedReader):
     """Attributes declared as nominal or string are text; of numbers, what is not one is a bad cell."""
 
     quote = "'"
+    columns: Sequence[str]
+    notes: Sequence[str]
+    categories: Sequence[str]
 
     def __init__(self, source: Source) -> None:
         super().__init__(source, ",")

@@ -10,6 +10,7 @@ import bz2
 import codecs
 import gzip
 import lzma
+import select
 import stat
 import sys
 import zipfile
@@ -28,6 +29,7 @@ from kons.streams.wording import shortened
 __all__ = ["LONGEST", "Feed", "OddText", "Source", "as_utf8", "pieces", "too_long"]
 
 LONGEST = 1 << 24  # bytes of one record; a "line" beyond is not text
+PAUSE = 1.0  # seconds in which nothing comes of a pipe, and its rows so far say what the columns are
 PIECE = 1 << 20
 DAMAGE = (zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 ENDS = 1 << 16  # bytes at each end of a file that its fingerprint digests
@@ -56,14 +58,14 @@ class Source:
         *,
         known: bool = False,
     ) -> None:
-        self.name = "standard input" if path == "-" else str(path)
-        self.path = None if path == "-" else Path(path)
-        self.encoding = _known(encoding)
+        self.name: str = "standard input" if path == "-" else str(path)
+        self.path: Path | None = None if path == "-" else Path(path)
+        self.encoding: str | None = _known(encoding)
         self.header = header
         self.bytes_total: int | None = None
-        self.resumable = False
+        self.resumable: bool = False
         self._only: Feed | None = None
-        self.live = known
+        self.live: bool = known
         if self.path is None:
             stream = getattr(sys.stdin, "buffer", None)
             if stream is None:
@@ -105,7 +107,9 @@ class Source:
         feed = self.open()
         try:
             data = feed.read()
-            while len(data) < size and (not self.live or b"\n" not in data) and (more := feed.read()):
+            while len(data) < size and not (b"\n" in data and (self.live or feed.pauses())):
+                if not (more := feed.read()):
+                    break
                 data += more
             feed.put_back(data)
         finally:
@@ -131,13 +135,13 @@ class Feed:
         self._raw: Any = raw
         self._back = b""
         self._ended = False
-        self.done = 0
+        self.done: int = 0
         """Bytes taken from the file itself."""
         self._unpacker: Any = None
         self._decoder: codecs.IncrementalDecoder | None = None
         self._encoding = ""
-        self._started = False
-        self.is_packed = False
+        self._started = self._paused = False
+        self.is_packed: bool = False
 
     def start(self) -> None:
         """Recognise compression and encoding by the first bytes; called by the first read."""
@@ -176,6 +180,20 @@ class Feed:
             if data:
                 return data
         return b""
+
+    def pauses(self) -> bool:
+        """Whether nothing more has come of a pipe for a while: who only looks at it decides by what there is.
+
+        Of what has no number in the system it cannot be told: no.
+        """
+        if not self._pipe or self._back or self._ended or self.is_packed:
+            return False
+        try:
+            ready = select.select([self._file], [], [], 0.0 if self._paused else PAUSE)[0]
+        except (OSError, ValueError, TypeError):
+            return False
+        self._paused = self._paused or not ready  # waited for once only
+        return not ready
 
     def put_back(self, data: bytes) -> None:
         """The next read gives these bytes again."""

@@ -45,6 +45,9 @@ class DelimitedReader(TextReader):
     """A header line, then rows of as many fields; or rows only, whose columns are c1, c2, ..."""
 
     quote = '"'
+    delimiter: str
+    columns: Sequence[str]
+    notes: Sequence[str]
 
     def __init__(self, source: Source, delimiter: str | None = None) -> None:
         if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
@@ -70,7 +73,7 @@ class DelimitedReader(TextReader):
         end = end or self._first_end(data) or len(data)
         lines = 1 if self._source.live else LINES
         while self._asked is None and len(data) < HEAD and data.count(b"\n") <= lines:
-            if not (more := feed.read(HEAD)):
+            if (data.count(b"\n") > 1 and feed.pauses()) or not (more := feed.read(HEAD)):
                 break
             data += more
         text = self._readable_header(data[:end])
@@ -284,10 +287,10 @@ class Layout:
     def __init__(self, data: bytes, delimiter: str, quote: str) -> None:
         view = np.frombuffer(data, dtype=np.uint8)
         breaks = np.flatnonzero(view == NEWLINE)
-        self.tidy = _returns_are_plain(data, view)
-        self.broken = False
+        self.tidy: bool = _returns_are_plain(data, view)
+        self.broken: bool = False
         """Whether a quoted field holds a line break."""
-        self.ends = breaks
+        self.ends: NDArray[np.intp] = breaks
         if quote.encode() in data:
             outside = self._outside(data, view, breaks, delimiter, quote)
             self.broken = not bool(outside.all())

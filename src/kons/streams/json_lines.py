@@ -72,7 +72,7 @@ class JsonLinesReader(TextReader):
                     count += 1
                 if count >= most:
                     break
-            if count >= most or length > 4 * LONGEST:
+            if count >= most or length > 4 * LONGEST or (count and feed.pauses()):
                 break
         if self.resumable:  # the feed is closed, and opened anew
             with suppress(InputError):  # which is told when its row comes
@@ -205,6 +205,9 @@ class ListFeed(Feed):
     @property
     def is_packed(self) -> bool:  # type: ignore[override]
         return self._feed.is_packed
+
+    def pauses(self) -> bool:
+        return not self._back and self._feed.pauses()
 
     def read(self, size: int = PIECE) -> bytes:
         if self._back:

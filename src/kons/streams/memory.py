@@ -108,13 +108,13 @@ class ArrayReader(_TableReader):
     named = False
 
     def __init__(self, X: NDArray[np.float64], y: NDArray[Any], target: str) -> None:
-        self.name = f"an array of {len(X):,} rows"
+        self.name: str = f"an array of {len(X):,} rows"
         self._X, self._extra, self._rows = X, y, len(X)
-        self.implied_target = target
+        self.implied_target: str | None = target
         names = [f"x{i}" for i in range(X.shape[1])]
         while target in names:
             names = [f"_{name}" for name in names]
-        self.columns = [*names, target]
+        self.columns: Sequence[str] = [*names, target]
 
     def _own_cells(self, name: str, rows: slice) -> list[Any]:
         cells: list[Any] = self._X[rows, self.columns.index(name)].tolist()
@@ -140,13 +140,13 @@ class FrameReader(_TableReader):
             raise InputError(
                 f"the source is a {kind}, expected a table in memory: collect() a lazy one first."
             ) from None
-        self.columns = [str(name) for name in self._frame.columns]
+        self.columns: list[str] = [str(name) for name in self._frame.columns]
         if len(set(self.columns)) < len(self.columns):
             twice = next(name for name in self.columns if self.columns.count(name) > 1)
             raise InputError(f"two columns of the {kind} are called {shortened(twice)!r}: rename one.")
-        self.name = f"a {kind} of {len(self._frame):,} rows"
+        self.name: str = f"a {kind} of {len(self._frame):,} rows"
         self._rows = len(self._frame)
-        self.categories = [str(name) for name in self._frame.columns if self._has_levels(name)]
+        self.categories: Sequence[str] = [str(name) for name in self._frame.columns if self._has_levels(name)]
         if extra is not None:
             target, y = extra
             self._extra = _one_dimension(y, len(self._frame))
@@ -155,7 +155,7 @@ class FrameReader(_TableReader):
                     name for i in itertools.count() if (name := f"target{i or ''}") not in self.columns
                 )
             self.columns.append(target)
-            self.implied_target = target
+            self.implied_target: str | None = target
         if not self._rows:
             raise InputError(f"{self.name}: it has no rows, expected at least one.")
 
@@ -200,16 +200,19 @@ class FrameReader(_TableReader):
 class PairReader(Reader):
     """An iterable of (x, y), where x is a sequence of numbers, a single one, or a dict by name."""
 
+    named: bool
+    columns: Sequence[str]
+
     def __init__(self, source: Iterable[Any], target: str | None) -> None:
         self._source = source
         self._rows: Iterator[Any] | None = None
         self._seen: list[Any] = []
         iterator = iter(source)
-        self.resumable = iterator is not source
-        self.name = f"a {type(source).__name__}"
+        self.resumable: bool = iterator is not source
+        self.name: str = f"a {type(source).__name__}"
         if not self.resumable:
             self._rows = iterator
-        self.implied_target = target or "y"
+        self.implied_target: str | None = target or "y"
         self._opened = False
 
     def look(self, rows: int) -> dict[str, list[Any]]:

@@ -162,7 +162,8 @@ def open_stream(
     quiet
         Do not announce the choices; they stay in ``stream.notes``.
 
-    The kind of a column is decided by the first 1,000 rows, see :mod:`kons.streams.plan`; each choice is told
+    The kind of a column is decided by the first 1,000 rows, of a pipe in which nothing comes for a second by
+    those that have come, see :mod:`kons.streams.plan`; each choice is told
     once. Memory is constant; reading a CSV file costs about 0.2 us a number.
 
     >>> import pathlib, tempfile
@@ -255,10 +256,12 @@ def open_stream(
         typed=reader.typed,
         named=reader.named,
         delimiter=reader.delimiter,
-        categories=[*reader.categories, *map(found, _names(categorical, "categorical") or [])],
+        texts=reader.categories,
+        categories=list(map(found, _names(categorical, "categorical") or [])),
         numeric=list(map(found, _names(numeric, "numeric") or [])),
         na_values=gaps,
         ordered=None if shuffle is None else ordered,
+        early=reader.early,
     )
     notes = [*reader.notes, *([reader.odd_text] if reader.odd_text else []), *notes]
     if task == "auto" and made.task == "regression" and len(made.targets) == 1:

@@ -26,17 +26,20 @@ BYTES = 1 << 26  # of a batch, as the file says
 class ParquetReader(Reader):
     """Numbers, flags, text and moments as they are stored; lists and the like are left out by the plan."""
 
+    categories: Sequence[str]
+    bytes_done: int
+
     def __init__(self, source: Source) -> None:
         self._pa, self._parquet = arrow("pyarrow"), arrow("pyarrow.parquet")
         self._source, self._texts = source, list[str]()
-        self.name = source.name
-        self.bytes_total = source.bytes_total
+        self.name: str = source.name
+        self.bytes_total: int | None = source.bytes_total
         if not source.resumable:
             raise InputError(f"{self.name}: Parquet cannot be read from a pipe: give a file.")
         with self._opened() as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
             self._row_bytes = _row_bytes(file.metadata)
-        self.columns = [str(name) for name in schema.names]
+        self.columns: Sequence[str] = [str(name) for name in schema.names]
         require_width(self.name, len(self.columns))
         if self._row_bytes > LONGEST:
             long, most = self._row_bytes / 2**20, LONGEST >> 20

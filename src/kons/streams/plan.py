@@ -224,18 +224,22 @@ def make_plan(
     typed: bool,
     named: bool = True,
     delimiter: str = ",",
+    texts: Sequence[str] = (),
     categories: Sequence[str] = (),
     numeric: Sequence[str] = (),
     na_values: Sequence[str] = (),
     ordered: Mapping[str, Sequence[Any]] | None = None,
     more_targets: Sequence[str] = (),
+    early: bool = False,
 ) -> tuple[Plan, list[str]]:
     """The plan for a source whose first rows hold these cells, and what was chosen, in words.
 
     ``more_targets`` are predicted beside the target: all of them numbers. Without a ``target`` there is none.
     ``typed``: texts are texts, even where they are whole numbers. ``named``: columns have names of their
-    own; those of an array are all meant. ``categories`` and ``numeric``: columns that are text, or numbers,
-    for sure.
+    own; those of an array are all meant. ``texts`` and ``numeric``: columns that are text, or numbers, for
+    sure. ``categories``: text that is taken, too, though it be different in every row. ``early``: the rows
+    are those that have come, and of few of them nothing is concluded: no column is left out, and two numbers
+    are no labels.
     """
     targets = () if target is None else (target, *more_targets)
     for name in targets:
@@ -246,6 +250,9 @@ def make_plan(
             )
     rows, in_order = max(map(len, cells.values()), default=0), cells if ordered is None else ordered
     told = _Told(rows)
+    few = early and rows < IDENTIFIERS
+    if early:
+        told.say("columns are as in the first rows, since no more came")
     if na_values:
         is_said = said_missing(na_values)
         cells = {name: [None if is_said(cell) else cell for cell in own] for name, own in cells.items()}
@@ -258,7 +265,8 @@ def make_plan(
         if name in numeric:
             read = [cell for cell in cells[name] if number_style([cell]) is not None]
             return replace(unread(name), kind="number", style=number_style(read, decimal=decimal) or PLAIN)
-        return _described(unread(name), cells[name], decimal, typed=typed, category=name in categories)
+        is_text = name in texts or name in categories
+        return _described(unread(name), cells[name], decimal, typed=typed, category=is_text)
 
     target_kind: Kind
     others = [_as_number_target(source, name, described(name)) for name in more_targets]
@@ -282,7 +290,7 @@ def make_plan(
         if mixed and task == "classification":
             target_kind = "text"  # labels, of which most look like numbers: 12, 13, 3x
         if task == "auto":
-            task, reason = _task(cells[target], target_kind, style)
+            task, reason = _task(cells[target], target_kind, style, few=few)
             if task == "classification":
                 told.say(f"task: classification, since {target!r} {reason}")
         elif task == "regression" and target_kind == "text":
@@ -313,10 +321,13 @@ def make_plan(
             column.kind == "text"
             and columns is None
             and name not in categories
+            and not few
             and _all_different(cells[name])
         ):
             told.note("left out, text that is different in every row: ", name)
-        elif named and columns is None and name not in numeric and _counts_rows(column, in_order[name]):
+        elif (named and columns is None and name not in numeric and not few) and _counts_rows(
+            column, in_order[name]
+        ):
             counters.append(column)
         else:
             if named and name not in numeric and _looks_like_identifiers(column, cells[name]):
@@ -530,13 +541,13 @@ def _some_text(cells: Sequence[Any], style: NumberStyle) -> bool:
     return any(not is_number_text(text, style) and not _is_no_number(text) for text in texts)
 
 
-def _task(cells: Sequence[Any], kind: Kind, style: NumberStyle) -> tuple[str, str]:
+def _task(cells: Sequence[Any], kind: Kind, style: NumberStyle, *, few: bool) -> tuple[str, str]:
     if kind == "text":
         return "classification", "holds text"
     if kind == "flag":
         return "classification", "holds true and false"
     values = {_value(cell, style) for cell in cells if not is_missing(cell)} - {None}
-    if len(values) == 2:
+    if len(values) == 2 and not few:
         low, high = sorted(v for v in values if v is not None)
         return "classification", f"has just two values in the first {len(cells):,} row(s): {low:g}, {high:g}"
     return "regression", ""

@@ -46,12 +46,14 @@ class TextReader(Reader):
 
     unit = "line"
     typed = False
+    odd_text: str
+    bytes_done: int
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self.name = source.name
-        self.resumable = source.resumable
-        self.bytes_total = source.bytes_total
+        self.name: str = source.name
+        self.resumable: bool = source.resumable
+        self.bytes_total: int | None = source.bytes_total
         self._piece = PIECE
         self._row_bytes: float | None = None
         self._packing = 1.0
@@ -142,7 +144,8 @@ class TextReader(Reader):
                         table.append(record.cells)
                     if len(table) >= rows:
                         break
-                if len(table) >= rows or length > LARGEST_PIECE:
+                self.early = bool(table) and len(table) < rows and feed.pauses()
+                if len(table) >= rows or length > LARGEST_PIECE or self.early:
                     break
                 self._row_bytes = length / max(1, len(table))
             else:
@@ -190,6 +193,11 @@ class TextReader(Reader):
         if self.bytes_total is None or not self._row_bytes:
             return None
         return max(1, round(self.bytes_total / (self._row_bytes * self._packing)))
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line holds the columns' names."""
+        return self._first_line > 1
 
     def fingerprint(self) -> dict[str, Any] | None:
         return self._source.fingerprint()

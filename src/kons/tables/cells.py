@@ -49,6 +49,9 @@ TRUE, FALSE = frozenset({"true", "yes"}), frozenset({"false", "no"})
 class BadCell(ValueError):  # noqa: N818  (never leaves this package)
     """A cell that is not what its column holds: ``reason`` and ``remedy`` for the message."""
 
+    reason: str
+    remedy: str
+
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(reason)
         self.reason, self.remedy = reason, remedy

@@ -28,6 +28,9 @@ class DateFeatures(ColumnFeatures):
 
     kind = "date"
     STATE = fields(first=Number(), total=Number(), count=Number(at_least=0.0))
+    first: float
+    total: float
+    count: float
 
     def __init__(self, outputs: int) -> None:
         super().__init__(outputs)
@@ -124,6 +127,9 @@ class DateFeatures(ColumnFeatures):
 
 class OneDate(OneCell):
     """A moment."""
+
+    days: int
+    missing: list[int]
 
     def __init__(self, column: ColumnFeatures) -> None:
         super().__init__(column)

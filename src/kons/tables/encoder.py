@@ -174,6 +174,8 @@ class Encoder(Part):
         grows=Flag(),
         _asked=_Asked(),
     )
+    labelled: bool
+    grows: bool
 
     def __init__(
         self,
@@ -185,10 +187,10 @@ class Encoder(Part):
         levels: bool = True,
     ) -> None:
         self.labelled, self.grows, self._levels = labelled, grows, levels
-        self.delay = require_delay(delay)
-        self.width = 0
+        self.delay: int = require_delay(delay)
+        self.width: int = 0
         #: How many have statistics: targets, or known classes but the first.
-        self.outputs = 0 if labelled else min(outputs, MOST_OUTPUTS)
+        self.outputs: int = 0 if labelled else min(outputs, MOST_OUTPUTS)
         self.columns: dict[Any, ColumnFeatures] = {}
         #: What is in rows and shall not become features: the target, and what a file's reader left out.
         self.left_out: list[str] | None = None

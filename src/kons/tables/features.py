@@ -269,7 +269,7 @@ class OneCell(ABC):
 
     def __init__(self, column: ColumnFeatures) -> None:
         self.column: Any = column
-        self.statistics = column.places(STATISTIC)
+        self.statistics: list[int] = column.places(STATISTIC)
 
     @abstractmethod
     def write(self, value: Any, name: Any, row: Any) -> Any:

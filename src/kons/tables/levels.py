@@ -169,11 +169,11 @@ class Indicators(Part):
     )
 
     def __init__(self) -> None:
-        self.counts = np.zeros(0, dtype=np.int64)
-        self.places = np.zeros(0)
-        self.used = 0
+        self.counts: Integers = np.zeros(0, dtype=np.int64)
+        self.places: Vector = np.zeros(0)
+        self.used: int = 0
         #: Columns that are there for it; more are asked for in steps.
-        self.capacity = 0
+        self.capacity: int = 0
 
     def reach(self, levels: int) -> None:
         """Let there be so many levels."""
@@ -297,10 +297,10 @@ class TargetStatistics(Part):
     )
 
     def __init__(self, outputs: int) -> None:
-        self.outputs = outputs
-        self.counts = np.zeros(0)
-        self.sums = np.zeros((0, outputs))
-        self.totals = np.zeros(PER_OUTPUT + OUTPUT_TOTALS * outputs)
+        self.outputs: int = outputs
+        self.counts: Vector = np.zeros(0)
+        self.sums: Matrix = np.zeros((0, outputs))
+        self.totals: Vector = np.zeros(PER_OUTPUT + OUTPUT_TOTALS * outputs)
 
     def reach(self, levels: int) -> None:
         """Let there be so many levels."""

@@ -31,6 +31,8 @@ class NumberFeatures(ColumnFeatures):
 
     kind = "number"
     STATE = fields(total=Number(), count=Number(at_least=0.0))
+    total: float
+    count: float
 
     def __init__(self, outputs: int) -> None:
         super().__init__(outputs)
@@ -143,6 +145,9 @@ class NumberFeatures(ColumnFeatures):
 
 class OneNumber(OneCell):
     """A number that may be a level, too."""
+
+    missing: list[int]
+    gaps: tuple[float, ...]
 
     def __init__(self, column: ColumnFeatures) -> None:
         super().__init__(column)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kons.arrays import Vector
-from kons.tables.features import OneCell
+from kons.tables.features import ColumnFeatures, OneCell
 from kons.tables.numbers import LARGEST, NumberFeatures
 from kons.tables.records import as_number, kind_of
 
@@ -45,6 +45,8 @@ class Reading(NamedTuple):
 class SingleRecords:
     """The columns of an encoder as they are now; made anew whenever features have joined."""
 
+    texts: list[tuple[str, ColumnFeatures]]
+
     def __init__(self, encoder: Encoder) -> None:
         self._not_new, self._width, self._grows = encoder.not_new, encoder.width, encoder.grows
         #: Columns that are a number and perhaps whether it is missing, with the places of both; -1 for none.
@@ -68,7 +70,7 @@ class SingleRecords:
         #: Columns that may meet new levels.
         self.texts = [(name, other.column) for name, other in self._others if other.column.kind == "text"]
         #: Whether any column looks at targets.
-        self.follows_targets = any(column.statistics is not None for column in encoder.columns.values())
+        self.follows_targets: bool = any(column.statistics is not None for column in encoder.columns.values())
         #: Where equal values may be read otherwise: 1 and True as text, an hour that comes twice.
         self._particular = [name for name, other in self._others if other.column.kind != "number"]
         #: What was asked last, and is likely to be learned next, with its reading.

@@ -27,11 +27,13 @@ class TextFeatures(ColumnFeatures):
 
     kind = "text"
     STATE = fields(indicators=Inner())
+    levels: Levels | None
+    indicators: Indicators
 
     def __init__(self, outputs: int) -> None:
         super().__init__(outputs)
         self.levels, self.indicators = Levels(), Indicators()
-        self.statistics = TargetStatistics(outputs)
+        self.statistics: TargetStatistics | None = TargetStatistics(outputs)
 
     @property
     def turn(self) -> int:
@@ -126,16 +128,19 @@ class TextFeatures(ColumnFeatures):
 class OneText(OneCell):
     """A level."""
 
+    slots: list[int]
+    codes: dict[Any, int]
+
     def __init__(self, column: ColumnFeatures) -> None:
         super().__init__(column)
         self.slots, self.codes = column.places("level"), self.column.levels.codes
         #: Where levels have their indicator, those that have one, by their code.
-        self.slot_of = {
+        self.slot_of: dict[int, int] = {
             code: self.slots[int(place)]
             for code, place in enumerate(self.column.indicators.places.tolist())
             if place >= 0.0
         }
-        self.rows = int(self.column.indicators.counts.sum())
+        self.rows: int = int(self.column.indicators.counts.sum())
         self._explains = column.explains
 
     def write(self, value: Any, name: Any, row: Any) -> tuple[str | None, int]:

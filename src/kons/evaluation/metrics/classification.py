@@ -24,7 +24,8 @@ LOG_ODDS = 20.0
 class ErrorRate(MeanMetric):
     """The share of rows whose label was not the one predicted."""
 
-    name, task = "error_rate", "classification"
+    name: ClassVar[str] = "error_rate"
+    task: ClassVar[str] = "classification"
 
     @classmethod
     def each(cls, rows: Rows) -> Vector:
@@ -38,7 +39,8 @@ class LogLoss(MeanMetric):
     So does a label that was not known yet when it came: each new label costs 36 once.
     """
 
-    name, task = "log_loss", "classification"
+    name: ClassVar[str] = "log_loss"
+    task: ClassVar[str] = "classification"
 
     @classmethod
     def each(cls, rows: Rows) -> Vector:
@@ -60,7 +62,8 @@ class AUC(Metric):
     by at most :attr:`error`, half the share of such pairs. Once a third class came it is NaN.
     """
 
-    name, task = "auc", "classification"
+    name: ClassVar[str] = "auc"
+    task: ClassVar[str] = "classification"
     STATE = fields(_counts=Filled(2, BINS + 1, written="always"), _many_classes=Flag())
 
     def __init__(self) -> None:
@@ -175,7 +178,7 @@ def _average_precision(positive: NDArray[Any], negative: NDArray[Any]) -> float:
 class _OfLabels(Metric):
     """What counts right, predicted and came of each label: of the positive one, or the mean over them."""
 
-    task = "classification"
+    task: ClassVar[str] = "classification"
     STATE = fields(_counts=Whole(3, None), _positive=Count(at_most=1))
     parts: ClassVar[tuple[float, float]]
     """What the number of right rows is divided by: so much of those predicted, and of those that came."""
@@ -216,7 +219,8 @@ class F1(_OfLabels):
     came and none was predicted.
     """
 
-    name, parts = "f1", (0.5, 0.5)
+    name: ClassVar[str] = "f1"
+    parts: ClassVar[tuple[float, float]] = (0.5, 0.5)
 
 
 class Precision(_OfLabels):
@@ -225,7 +229,8 @@ class Precision(_OfLabels):
     NaN while none was predicted; with three classes or more such a label counts 0.
     """
 
-    name, parts = "precision", (1.0, 0.0)
+    name: ClassVar[str] = "precision"
+    parts: ClassVar[tuple[float, float]] = (1.0, 0.0)
 
 
 class Recall(_OfLabels):
@@ -234,4 +239,5 @@ class Recall(_OfLabels):
     NaN while none came; with three classes or more such a label counts 0.
     """
 
-    name, parts = "recall", (0.0, 1.0)
+    name: ClassVar[str] = "recall"
+    parts: ClassVar[tuple[float, float]] = (0.0, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,7 +20,8 @@ BINS = 1 << 16
 class MSE(MeanMetric):
     """Mean squared error, ``mean (y - p)^2``."""
 
-    name, task = "mse", "regression"
+    name: ClassVar[str] = "mse"
+    task: ClassVar[str] = "regression"
 
     @classmethod
     def each(cls, rows: Rows) -> Vector:
@@ -42,7 +44,8 @@ class RMSE(MSE):
 class MAE(MeanMetric):
     """Mean absolute error, ``mean |y - p|``: a few wild rows count less than in RMSE."""
 
-    name, task = "mae", "regression"
+    name: ClassVar[str] = "mae"
+    task: ClassVar[str] = "regression"
 
     @classmethod
     def each(cls, rows: Rows) -> Vector:
@@ -57,7 +60,8 @@ class MedianAbsoluteError(Metric):
     the next, even within a bin: off by at most 3 %, in constant memory.
     """
 
-    name, task = "medae", "regression"
+    name: ClassVar[str] = "medae"
+    task: ClassVar[str] = "regression"
     STATE = fields(_counts=Filled(BINS, written="always"))
 
     def __init__(self) -> None:
@@ -101,7 +105,8 @@ class R2(Metric):
     LeVeque), so that targets of 1e9 + noise are as good as any.
     """
 
-    name, task = "r2", "regression"
+    name: ClassVar[str] = "r2"
+    task: ClassVar[str] = "regression"
     STATE = fields(_residual=Inner(), _spread=Inner(), _mean=Number(), _rows=Count())
 
     def __init__(self) -> None:

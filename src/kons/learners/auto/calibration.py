@@ -55,9 +55,9 @@ class Calibration(Part):
 
     def __init__(self) -> None:
         #: How many times as much the prior weighs.
-        self.rarity = 1.0
+        self.rarity: float = 1.0
         #: By how much slope and intercept have moved from where they start.
-        self.moved = Sequential(np.diag(PRIOR))
+        self.moved: Sequential = Sequential(np.diag(PRIOR))
 
     @property
     def coefficients(self) -> Vector:

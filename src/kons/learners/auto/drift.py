@@ -88,13 +88,21 @@ class DriftAdaptation(Part):
         current=_Numbered("number"),
         previous=_Numbered("previous_number"),
     )
+    number: int
+    previous_number: int
+    replaced_at: int
+    replayed_at: int
+    suspected_rows: int
+    calm_chunks: int
+    error: float
+    weight: float
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.current = self._new(0)
+        self.current: Ensemble = self._new(0)
         self.previous: Ensemble | None = None
         #: How often a fresh ensemble took over.
-        self.successions = 0
+        self.successions: int = 0
         # Which ensembles these are, counted as they took over.
         self.number, self.previous_number = 0, 0
         # How many rows the current one had when it replaced the other, and when that one was last fed.
@@ -103,7 +111,7 @@ class DriftAdaptation(Part):
         self.suspected_rows, self.calm_chunks = 0, 0
         # The usual error is error / weight.
         self.error, self.weight = 0.0, 0.0
-        self.trial_budget = 0.5 * SAVED
+        self.trial_budget: float = 0.5 * SAVED
 
     def _new(self, number: int) -> Ensemble:
         """With a seed of its own: the rows and atoms that the first one drew may have been the trouble."""

@@ -152,18 +152,20 @@ class Ensemble(Part):
         targets=Inner(),
         reservoir=Inner(),
     )
+    bounds: OutlierBounds
+    largest_error: Vector
 
     def __init__(self, settings: Settings) -> None:
         classes, effort = settings.classes, settings.effort
         #: Rows of the longest chunk.
-        self.longest = effort.longest
-        self.layout = Layout(0, classes, settings.targets)
-        self.outputs = 0 if classes else settings.targets
-        self.known_classes = 0
+        self.longest: int = effort.longest
+        self.layout: Layout = Layout(0, classes, settings.targets)
+        self.outputs: int = 0 if classes else settings.targets
+        self.known_classes: int = 0
         #: Rows learned.
-        self.rows = 0
+        self.rows: int = 0
         # A selection step that new features wait for; 0: none.
-        self.due = 0
+        self.due: int = 0
         # Squared errors of each stacking, forgotten as it forgets: their sum, and of how many rows.
         self.losses: Matrix = np.zeros((settings.targets, 2))
         # For a chunk each: targets beyond are not learned from; squared errors beyond weigh less in stacking.
@@ -173,10 +175,10 @@ class Ensemble(Part):
         self.ranges: Matrix = np.zeros((0, 2))
         #: How the chunk's rows were cut: the length of each block, 0 for a row by itself.
         self.cuts: list[int] = []
-        self.calibration = Calibration()
-        self.targets = Targets(classes, settings.targets)
-        self.reservoir = Reservoir(effort.sample, effort.recent, settings.seed)
-        self.selection = Selection(settings, self.reservoir)
+        self.calibration: Calibration = Calibration()
+        self.targets: Targets = Targets(classes, settings.targets)
+        self.reservoir: Reservoir = Reservoir(effort.sample, effort.recent, settings.seed)
+        self.selection: Selection = Selection(settings, self.reservoir)
         # The rows of this chunk that come one by one; None where an array of the state may be another one.
         self._one_row: OneRow | None = None
 

@@ -66,6 +66,11 @@ class SpanRidge(Ridge):
     CONSTANT = 1.0
     #: What a period's rows built is found again from them: see :meth:`begin_again`.
     STATE = fields(_Z=None, _Y=None, _V=None, _C=None)
+    kernel: Kernel
+    atoms: Matrix
+    regularization: float
+    offset: float | Vector
+    pending: int
 
     def __init__(
         self,

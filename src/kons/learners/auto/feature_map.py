@@ -148,6 +148,9 @@ class FeatureMap:
 class CachedFeatures:
     """Features of rows, computed once: scaled once by each scaling, transformed once by each feature map."""
 
+    rows: Matrix
+    layout: Layout
+
     def __init__(self, rows: Matrix, layout: Layout) -> None:
         self.rows, self.layout = rows, layout
         self._scaled: dict[int, tuple[Scaling, Matrix]] = {}

@@ -40,6 +40,9 @@ class FeatureMaps(Part):
     They are replaced, never changed, and so are the tables of them.
     """
 
+    fixed: Fixed
+    knots: int
+
     def __init__(self, fixed: Fixed, knots: int) -> None:
         self.fixed, self.knots = fixed, knots
         self.current: dict[Key, FeatureMap] = {}
@@ -164,6 +167,11 @@ def _other(scaling: str) -> str:
 
 class Search:
     """The rows by which feature maps are found: ``some`` of those kept."""
+
+    now: ChunkEnd
+    kept: Matrix
+    pool: ExpertPool
+    random: np.random.Generator
 
     def __init__(
         self, now: ChunkEnd, kept: Matrix, some: Matrix, pool: ExpertPool, random: np.random.Generator

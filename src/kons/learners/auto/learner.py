@@ -42,6 +42,9 @@ __all__ = ["AutoKONS"]
 
 # Of a column: sums stay finite numbers.
 LARGEST_SUM = 1e300
+#: Rows of the sample that tell what is typical, and how columns are scaled, where rows are compared for people:
+#: a median is then known to a twentieth of a deviation.
+COMPARED_WITH = 512
 
 
 class _OfTargets(Inner):
@@ -170,18 +173,18 @@ class AutoKONS(StreamConsumer):
         spent = effort_of(effort)
         self.effort = effort
         # In 100 kB there is no room for statistics of all columns.
-        self.inside = effort == "tiny"
+        self.inside: bool = effort == "tiny"
         self._scores_kept = spent.errors
-        self.max_atoms = require_integer(
+        self.max_atoms: int = require_integer(
             spent.max_atoms if max_atoms is None else max_atoms, "max_atoms", at_least=2
         )
         experts = spent.experts if experts is None else experts
         # The stacking is quadratic in them, and there are 14 kinds to choose from.
-        self.experts = require_integer(experts, "experts", at_least=1, at_most=100)
+        self.experts: int = require_integer(experts, "experts", at_least=1, at_most=100)
         self.delay: int = require_delay(delay)
-        self.seed = require_integer(seed, "seed", at_least=0)
-        self.bandwidth = None if bandwidth is None else require_scale(bandwidth, "bandwidth")
-        self.regularization = (
+        self.seed: int = require_integer(seed, "seed", at_least=0)
+        self.bandwidth: float | None = None if bandwidth is None else require_scale(bandwidth, "bandwidth")
+        self.regularization: float | None = (
             None if regularization is None else require_scale(regularization, "regularization")
         )
         #: The sums of the columns over the rows learned: what fills the first gap.
@@ -516,6 +519,7 @@ class AutoKONS(StreamConsumer):
             return super()._sampled_rows()
         current = self._targets.current
         rows = current.reservoir.sampled() if current.reservoir.sampled_rows else current.reservoir.last(64)
+        rows = rows[:: -(-len(rows) // COMPARED_WITH)]
         return rows[:, : current.layout.width], current.layout.targets(rows)[:, 0]
 
     def _kept_rows(self) -> tuple[Matrix, Vector]:
@@ -525,7 +529,7 @@ class AutoKONS(StreamConsumer):
 
     def _similarities(self, points: Matrix, x: Vector) -> Vector:
         """As neighbours are near: sums over the columns, each as far as it counts."""
-        scaling, relevances = RobustScaling.fit(points), self._targets.current.relevances()
+        scaling, relevances = RobustScaling.fit(self._sampled_rows()[0]), self._targets.current.relevances()
         apart = np.abs(scaling.transform(points) - scaling.transform(x[None])) @ relevances
         return np.exp(-apart / max(float(relevances.sum()), 1e-300))
 

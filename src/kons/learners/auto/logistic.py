@@ -52,6 +52,8 @@ class SpanLogistic(SpanRidge):
     """
 
     CONSTANT = 30.0
+    base: Matrix
+    c: Matrix
 
     def learn_past(self, U: Matrix, Y: Matrix, roots: Vector) -> None:
         """Learn what came before the first chunk; roots are square roots of weights. It is needed once."""

@@ -83,7 +83,9 @@ class Neighbours(Part):
     """
 
     kernel: Kernel = Linear()
-    online, offset, forgetting = False, 0.0, 1.0
+    online: bool = False
+    offset: float = 0.0
+    forgetting: float = 1.0
     #: Rows that wait are found again from the chunk: see :meth:`begin_again`.
     STATE = fields(
         points=Array("rows", "columns", dtype=FLOAT32),
@@ -93,20 +95,22 @@ class Neighbours(Part):
         regularization=Number(at_least=1e-100),
         pending=Count(at_most=LONGEST),
     )
+    regularization: float
+    scattered: int
 
     def __init__(
         self, columns: int, outputs: int, most: int, regularization: float = 0.01, scattered: int = 1
     ) -> None:
         self.regularization, self.scattered = regularization, scattered
         #: Rows that are kept at most, when the latest join them.
-        self.most = max(min(most, 32 * most // max(columns, 1)), 2 * NEAREST)
+        self.most: int = max(min(most, 32 * most // max(columns, 1)), 2 * NEAREST)
         #: Coordinates of the rows that are kept, in leaves, and of those that came since, the latest last.
         self.points: NDArray[np.float32] = np.empty((0, columns), FLOAT32)
         self.latest: NDArray[np.float32] = np.empty((0, columns), FLOAT32)
         #: Their targets times their weights, and the weights: (rows, outputs + 1).
         self.values: Matrix = np.empty((0, outputs + 1))
         self.latest_values: Matrix = np.empty((0, outputs + 1))
-        self.pending = 0
+        self.pending: int = 0
         self._Z, self._Y = np.zeros((LONGEST, columns + 1)), np.zeros((LONGEST, outputs))
         #: Of the rows just predicted: see :func:`predict_around`.
         self.last_scatters: Matrix = np.zeros((0, scattered + 1))
@@ -257,13 +261,21 @@ def room_for(kept: Kept, outputs: int) -> Room:
 def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, scatters: Matrix) -> None:
     nothing, room = np.empty((0, 0)), room_for(kept, predictions.shape[1])
     for i in range(len(U)):
-        alike = i > 0
-        for c in range(U.shape[1]):
-            alike = alike and U[i, c] == U[i - 1, c]
-        if alike:  # as sets of columns in reasons, where a column does not count
-            predictions[i], scatters[i] = predictions[i - 1], scatters[i - 1]
+        back = 1
+        while back <= i and not _same(U, i, i - back):
+            back *= 2  # as sets of columns in reasons, all in order, where a column does not count
+        if back <= i:
+            predictions[i], scatters[i] = predictions[i - back], scatters[i - back]
         else:
             predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i], nothing, room)
+
+
+@inner
+def _same(U: Matrix, i: int, j: int) -> bool:
+    for c in range(U.shape[1]):
+        if U[i, c] != U[j, c]:
+            return False
+    return True
 
 
 @compiled

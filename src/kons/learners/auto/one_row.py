@@ -24,6 +24,7 @@ from kons.learners.auto.feature_map import FeatureMap
 from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.neighbours import Neighbours
 from kons.learners.auto.pending import Asked
+from kons.learners.auto.pool import Expert
 from kons.learners.auto.quantile_scaling import QuantileScaling
 from kons.learners.auto.row_loops import (
     EXPERT,
@@ -66,12 +67,15 @@ class OneRow:
     True
     """
 
+    predictions: Vector
+    scores: Vector
+
     def __init__(self, ensemble: Ensemble) -> None:
         self._ensemble = ensemble
         pool, outputs = ensemble.pool, ensemble.outputs
         self._held: list[Any] = []  # what the loops know by its address
         self._works: dict[int, tuple[Vector, int, int]] = {}  # of a row, by column of F
-        self.experts = [slot.expert for slot in pool.slots if slot.expert is not None]
+        self.experts: list[Expert] = [slot.expert for slot in pool.slots if slot.expert is not None]
         self._pending = self.experts[0].pending if self.experts else 0
         maps: dict[tuple[int, bool], int] = {}
         map_rows, expert_rows = [], []
@@ -99,7 +103,7 @@ class OneRow:
             expert_rows.append((*facts, *numbers, *addresses, *kept))
         self._maps, self._experts = np.array(map_rows, FEATURE_MAP), np.array(expert_rows, EXPERT)
         #: Of the last row that was asked: itself, what all predict, the predictions and calibrated scores.
-        self.row = np.zeros(ensemble.layout.columns)
+        self.row: Vector = np.zeros(ensemble.layout.columns)
         self.F = np.zeros((len(pool) + BASELINES, outputs))
         self.predictions, self.scores = np.zeros(outputs), np.zeros(outputs)
         self._columns = np.array(ensemble.selection.columns)
@@ -204,8 +208,10 @@ class OneRow:
     def asked(self) -> Asked:
         """The row that was last asked, as it is kept until its target is known. A copy."""
         F = self._ensemble.selection.spread(self.F[None])[0]
-        centres = np.zeros(1) if self._ensemble.layout.classes else self.F[MEAN].copy()
-        return Asked(self.row.copy(), F, centres, self.predictions.copy())
+        layout, row = self._ensemble.layout, self.row.copy()
+        row[layout.own : WAITED_AT] = 0.0  # those of the row before it, which no file would bring back
+        centres = np.zeros(1) if layout.classes else self.F[MEAN].copy()
+        return Asked(row, F, centres, self.predictions.copy())
 
     # ---- where everything is
 

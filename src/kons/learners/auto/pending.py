@@ -89,7 +89,7 @@ class PendingTargets(Part):
 
     def __init__(self) -> None:
         #: How many rows were ever given a number.
-        self.asked = 0
+        self.asked: int = 0
         self.records: dict[int, Asked] = {}
 
     def __len__(self) -> int:

@@ -39,7 +39,7 @@ class ExpertPool:
     """Slots in order. Features are computed once for all experts that share a feature map."""
 
     def __init__(self, specs: Sequence[ExpertSpec]) -> None:
-        self.slots = [Slot(spec) for spec in specs]
+        self.slots: list[Slot] = [Slot(spec) for spec in specs]
 
     def __len__(self) -> int:
         return len(self.slots)

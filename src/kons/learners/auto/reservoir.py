@@ -59,6 +59,10 @@ class Reservoir(Part):
         _times=Array("kept", written="rarely"),
         _last=_Recent(),
     )
+    sample: int
+    recent: int
+    rows: int
+    sampled_rows: int
 
     def __init__(self, sample: int, recent: int, seed: int) -> None:
         self.sample, self.recent = sample, recent

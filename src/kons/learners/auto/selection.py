@@ -74,19 +74,19 @@ class Selection(Part):
         self._max_atoms, self._neighbours = settings.effort.max_atoms, settings.effort.neighbours
         self._in_turn, self._targets = settings.effort.in_turn, settings.targets
         #: All that may ever be at work, in the order of their numbers.
-        self.all_specs = first_specs(
+        self.all_specs: list[ExpertSpec] = first_specs(
             settings.effort.experts,
             given_kernel=settings.fixed.kernel is not None,
             classes=settings.classes,
         )
-        self.pool = ExpertPool(self.all_specs)
-        self.stackings = self._new_stackings()
-        self.feature_maps = FeatureMaps(settings.fixed, settings.effort.knots)
+        self.pool: ExpertPool = ExpertPool(self.all_specs)
+        self.stackings: list[Stacking] = self._new_stackings()
+        self.feature_maps: FeatureMaps = FeatureMaps(settings.fixed, settings.effort.knots)
         #: The short memory that is always there, to tell when others would be of use.
-        self.sentinel = sentinel_of(self.all_specs)
+        self.sentinel: ExpertSpec | None = sentinel_of(self.all_specs)
         #: The column of the expert with the largest weight, over all targets; that of the mean before any
         #: has begun.
-        self.leader = MEAN
+        self.leader: int = MEAN
 
     def _new_stackings(self) -> list[Stacking]:
         """Of the mean, the last target and all experts, for each target.

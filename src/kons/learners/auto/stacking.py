@@ -79,9 +79,9 @@ class Stacking(Part):
         #: What the priors come to; while targets have no scale, 1.
         self.prior: Vector = np.where(doubts, FIXED, 1.0)
         #: By how much the weights have moved from their start.
-        self.moved = Sequential(np.diag(self.prior))
+        self.moved: Sequential = Sequential(np.diag(self.prior))
         #: How many rows count, with forgetting.
-        self.memory = 0.0
+        self.memory: float = 0.0
 
     @property
     def weights(self) -> Vector:

@@ -73,14 +73,14 @@ class StreamRows(Part):
     )
 
     def __init__(self, settings: Settings) -> None:
-        self.drift = DriftAdaptation(settings)
-        self.last_targets = LastTargets(settings.classes, settings.targets)
+        self.drift: DriftAdaptation = DriftAdaptation(settings)
+        self.last_targets: LastTargets = LastTargets(settings.classes, settings.targets)
         #: Rows that were predicted, and wait for their targets.
-        self.pending = PendingTargets()
+        self.pending: PendingTargets = PendingTargets()
         #: Numbers of those among them whose targets are here and only kept back.
         self.withheld: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         #: Rows learned.
-        self.rows = 0
+        self.rows: int = 0
         #: Rows behind which it was seen that the function creeps, how far, and by which ensemble at which of
         #: its rows: the last few. Replaced, never changed.
         self.crept: list[tuple[int, float, int, int]] | None = None
@@ -159,6 +159,14 @@ class StreamRows(Part):
     def learn_row(self, x: Vector, y: Sequence[float], delay: int) -> None:
         """Predict one row, then learn the one that becomes known after it; with weight 1."""
         one = self.current.one_row
+        if one is None and len(self.withheld) < delay:  # none becomes known: those that wait are left alone
+            none, row = np.zeros(1, dtype=np.int64), np.array([y], dtype=np.float64)
+            last = self.last_targets.follow(row[:0], none, first=self.rows == 0)
+            layout = replace(self.current.layout, width=len(x))
+            asked = self._interleave(layout.join(x[None], last, row, np.ones(1)), none, None, 0)[1]
+            assert asked is not None
+            self.withheld = np.append(self.withheld, self.pending.keep(asked.one_by_one()[0]))
+            return
         if one is None:
             self.advance(x[None], np.array([y], dtype=np.float64), np.ones(1), delay)
             return

@@ -1,22 +1,85 @@
-"""Dictionaries of directions, not of rows: frequent directions, and kernel PCA on random features."""
+"""Dictionaries without coins: linear dependence, frequent directions, and kernel PCA on random features."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from kons.arrays import MOST_FEATURES, Matrix, Vector, require_integer
+from kons.arrays import MOST_FEATURES, Matrix, Vector, require_integer, require_number
+from kons.core.embedding import Embedding
+from kons.core.entry import DEPENDENT
 from kons.core.feature_maps import Columns, FeatureMap, Fourier
 from kons.core.frequent_directions import FrequentDirections as Sketch
-from kons.core.storage import PointStore
-from kons.core.threads import single_threaded_blas
+from kons.core.storage import PointStore, take
 from kons.kernels import Kernel, Linear
-from kons.learners.dictionary import Dictionary
+from kons.learners.dictionary import BLOCK, Dictionary
 from kons.state import Inner, fields
 
-__all__ = ["FrequentDirections", "KernelPCA"]
+__all__ = ["FrequentDirections", "KernelPCA", "LinearDependence"]
+
+
+class LinearDependence(Dictionary):
+    """Keep each row that is not, to a tolerance, in the span of those kept before it.
+
+    ::
+
+        kept iff  k(x,x) - |projection of phi(x) on the span|^2  >  tolerance * k(x,x)
+
+    No coins. Every row lies within ``sqrt(tolerance * k(x,x))`` of the span, unless ``max_atoms`` was
+    reached; on a compact set the number of atoms is finite. B^2/2 numbers with B atoms. Atoms weigh 1: they
+    span the rows, and do not stand for how many there were.
+
+    :cost: B^2
+    :not for: rare rows that are noise, each of which becomes an atom; weights
+    :reference: Engel, Mannor, Meir, IEEE TSP 2004
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kons import Gaussian
+    >>> from kons.dictionaries import LinearDependence
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(1000, 2))
+    >>> dictionary = LinearDependence(Gaussian(1.0), tolerance=1e-2)
+    >>> dictionary.update(X)
+    >>> Z = dictionary.transform(X)
+    >>> dictionary.size < 30, bool((1 - np.sum(Z**2, axis=1)).max() <= 1e-2)
+    (True, True)
+    """
+
+    STATE = fields(_kept=None, _embedding=Inner())
+    max_atoms: int | None
+
+    def __init__(self, kernel: Kernel, *, tolerance: float = 1e-4, max_atoms: int | None = None) -> None:
+        super().__init__(kernel)
+        self.tolerance: float = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
+        self.max_atoms = None if max_atoms is None else require_integer(max_atoms, "max_atoms", at_least=1)
+        self._embedding = Embedding(kernel)
+
+    @property
+    def weights(self) -> Vector:
+        """1 for each atom."""
+        return np.ones(len(self._embedding))
+
+    def _span(self) -> Embedding:
+        return self._embedding
+
+    def _take(self, points: Any, weights: Vector) -> None:
+        points = take(points, np.flatnonzero(weights > 0.0))
+        most = math.inf if self.max_atoms is None else self.max_atoms
+        tolerance = max(self.tolerance, DEPENDENT)
+        for start in range(0, len(points), BLOCK):
+            if len(self._embedding) < most:
+                self._embedding.extend(points[start : start + BLOCK], tolerance, tolerance)
+        if self.max_atoms is not None and len(self._embedding) > self.max_atoms:
+            # The factor is triangular: the first atoms do not know of those behind them.
+            self._embedding.factor.truncate(self.max_atoms)
+            self._embedding.atoms.truncate(self.max_atoms)
+
+    def _point_stores(self) -> Sequence[PointStore]:
+        return (self._embedding.atoms,)
 
 
 class FrequentDirections(Dictionary):
@@ -49,6 +112,7 @@ class FrequentDirections(Dictionary):
         _kept=None, _map=Inner(), _sketch=Inner(sizes=lambda part, _: {"width": part._map.size or None})
     )
     _map: FeatureMap
+    max_atoms: int
 
     def __init__(self, max_atoms: int = 50) -> None:
         super().__init__(Linear())
@@ -66,8 +130,7 @@ class FrequentDirections(Dictionary):
     @property
     def weights(self) -> Vector:
         """The square of the rows along each direction. A copy."""
-        weights: Vector = self._singular()[0][: self.max_atoms] ** 2
-        return weights
+        return np.asarray(self._singular()[0][: self.max_atoms] ** 2)
 
     @property
     def error(self) -> float:
@@ -83,12 +146,7 @@ class FrequentDirections(Dictionary):
         return self._map.features(points) @ self._singular()[1][: self.max_atoms].T
 
     def _singular(self) -> tuple[Vector, Matrix]:
-        """Of the sketch as it is: found once for each that there was."""
-        found: Any = vars(self).get("_found")
-        if found is None or found[0] is not self._sketch or found[1] != self._rows_seen:
-            with single_threaded_blas():
-                self._found = found = (self._sketch, self._rows_seen, self._sketch.singular())
-        return found[2]  # type: ignore[no-any-return]
+        return self._found_once(self._sketch.singular)
 
     def _take(self, points: Matrix, weights: Vector) -> None:
         if self._width is None:
@@ -111,7 +169,6 @@ class FrequentDirections(Dictionary):
         self._map.widen(columns)
         if self._map.size > before:
             self._sketch.widen(self._map.size - before)
-        vars(self).pop("_found", None)
 
 
 class KernelPCA(FrequentDirections):
@@ -151,15 +208,8 @@ class KernelPCA(FrequentDirections):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        *,
-        max_atoms: int = 20,
-        dimension: int = 500,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, kernel: Kernel, *, max_atoms: int = 20, dimension: int = 500, seed: int = 0) -> None:
         Dictionary.__init__(self, kernel)
-        self.dimension = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
-        self.seed = require_integer(seed, "seed", at_least=0)
+        self.dimension: int = require_integer(dimension, "dimension", at_least=2, at_most=MOST_FEATURES)
+        self.seed: int = require_integer(seed, "seed", at_least=0)
         self._begin(max_atoms, Fourier(kernel, self.dimension, self.seed))

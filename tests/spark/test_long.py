@@ -1,0 +1,65 @@
+"""Hundreds of micro-batches: what Spark keeps on disk and in memory stays as it is."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from sensors import SCHEMA, sensors
+
+from kons.spark import keyed, learners_in, write_once
+
+BATCHES = 300
+KEYS = 8
+#: Of the state on disk: those that are retained, the changes since a snapshot, as many that wait for removal.
+VERSIONS = 30
+
+
+def size_of(folder):
+    """Bytes of all files, some of which may go meanwhile."""
+    total = 0
+    for file in Path(folder).rglob("*"):
+        with suppress(OSError):
+            total += file.stat().st_size if file.is_file() else 0
+    return total
+
+
+def memory(cluster, word):
+    """Resident bytes of the processes of both workers with the word in their command."""
+    total = 0
+    for worker in cluster.workers:
+        for process in psutil.Process(worker.process.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                if any(word in part for part in process.cmdline()):
+                    total += process.memory_info().rss
+    return total
+
+
+@pytest.mark.soak
+def test_checkpoint_and_memory_stay_as_they_are(spark, cluster, tmp_path):
+    frame = sensors(2 * KEYS * BATCHES, KEYS)
+    (tmp_path / "in").mkdir()
+    for i in range(BATCHES):
+        part = frame.iloc[2 * KEYS * i : 2 * KEYS * (i + 1)]
+        part.to_parquet(tmp_path / "in" / f"{i:03d}.parquet", index=False)
+    write, met = write_once(str(tmp_path / "out")), []
+
+    def write_and_measure(rows, batch):
+        write(rows, batch)
+        words = ("pyspark.daemon", "CoarseGrainedExecutorBackend")
+        met.append((size_of(tmp_path / "checkpoint"), *(memory(cluster, word) for word in words)))
+
+    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    answer = keyed(stream, key="sensor", target="y", order="t", buckets=4)
+    query = answer.writeStream.foreachBatch(write_and_measure)
+    query = (
+        query.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    )
+    query.awaitTermination()
+    state = sum(len(bucket.to_bytes()) for bucket in learners_in(spark, str(tmp_path / "checkpoint")))
+    print([tuple(f"{value / 1e6:.1f}" for value in met[i]) for i in range(0, BATCHES, 20)], f"{state:,}")
+    assert len(met) == BATCHES
+    assert max(size for size, _, _ in met) <= VERSIONS * state
+    for which, most in ((1, 1.1), (2, 1.25)):
+        early, late = (max(one[which] for one in part) for part in (met[50:150], met[200:]))
+        assert late <= most * early
