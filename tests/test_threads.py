@@ -156,11 +156,26 @@ def test_who_asks_while_another_learns_gets_the_answer_of_a_state(name, how):
             assert one in known
 
 
-@pytest.mark.parametrize("name", effort.some(SHARED, *SAMPLE, "AutoKONS"))
+ALONE = "EmbeddedKONS, gradient, rows wait"
+
+
+@pytest.mark.parametrize("name", [*effort.some(SHARED, *SAMPLE, "AutoKONS"), ALONE])
 def test_two_threads_that_learn_do_so_one_after_the_other(name):
-    learner = SHARED[name]()
+    learner = SHARED[name.removesuffix(", rows wait")]()
     learner.advance(X[:60], Y[:60])
-    twins, rows = [copy.deepcopy(learner) for _ in range(5)], iter(range(61, 200))
+    rows = iter(range(61, 200))
+
+    def now():
+        """A copy; where rows wait, the next one ends a period."""
+        one = copy.deepcopy(learner)
+        for x, y in zip(X[100:103], Y[100:103], strict=True) if name == ALONE else ():
+            one.predict_one(x)
+            one.learn_one(x, y)
+        return one
+
+    twins = [now() for _ in range(20)]
+    learner = twins.pop()
+    learner.predict_one(X[60])
 
     def another():
         learner.learn_one(X[row := next(rows)], Y[row])

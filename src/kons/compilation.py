@@ -36,6 +36,7 @@ __all__ = [
     "address_of",
     "compile_all",
     "compiled",
+    "compiled_at_once",
     "compiled_sums",
     "cpu_clock",
     "inlined",
@@ -79,6 +80,7 @@ MODULES = (
     "kons.learners.units",
     "kons.learners.watch",
     "kons.losses.builtin",
+    "kons.scaling",
     "kons.tables.levels",
 )
 # Lines that tell how far it is, on a terminal.
@@ -108,6 +110,11 @@ def compiled_sums(function: Function) -> Function:
     return _loop(function, fastmath=SUMS)
 
 
+def compiled_at_once(function: Function) -> Function:
+    """As :func:`compiled_sums`, and no other thread runs meanwhile: a short step, without a lock."""
+    return _loop(function, fastmath=SUMS, nogil=False)
+
+
 def inner(function: Function) -> Function:
     """As :func:`compiled`, for what only loops call, whose machine code it is in.
 
@@ -134,7 +141,8 @@ def _loop(function: Function, kind: Any = None, **options: Any) -> Function:
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
     # Nobody calls the loops from C: a wrapper less to compile.
-    options |= {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options = {"nogil": True} | options
+    options |= {"nopython": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     if kind is Inner:
         return cast(Function, Inner(function, targetoptions={**options, "no_cpython_wrapper": True}))
     loop = Loop(function, targetoptions=options)
@@ -251,7 +259,8 @@ def _move_numbers(_: Any, to: Any, source: Any, count: Any) -> Any:
     def move(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = context.get_value_type(types.voidptr)
         to, source = (builder.inttoptr(address, pointer) for address in arguments[:2])
-        cgutils.raw_memmove(builder, to, source, arguments[2], FLOAT64.itemsize)
+        copied = builder, to, source, arguments[2], FLOAT64.itemsize
+        cgutils.raw_memmove(*copied)  # type: ignore[no-untyped-call]
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), move

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
+from kons.compilation import compiled
 from kons.stored import Stored
 
 __all__ = ["RobustScaling", "TargetScaling", "median_bandwidth", "sampled_rows"]
@@ -150,11 +151,17 @@ class RobustScaling:
 
     def _draw_in(self, z: Matrix) -> None:
         far = np.abs(z) > self.limit
-        size = np.minimum(np.abs(z[far]), LARGEST)
-        # The logarithm of the C library, which is that of compiled loops, bit for bit: NumPy has its own.
-        logarithms = np.array(list(map(math.log, (size / self.limit).tolist())))
+        values = z[far]
+        _drawn_in(values, self.limit)
+        z[far] = values
+
+
+@compiled
+def _drawn_in(z: Vector, limit: float) -> None:
+    """Numbers beyond a limit, their logarithms in their place; that of NumPy is not that of loops, bit for bit."""
+    for i in range(len(z)):
         # Continuous at the limit, with slope 1 there.
-        z[far] = np.copysign(self.limit * (1.0 + logarithms), z[far])
+        z[i] = math.copysign(limit * (1.0 + math.log(min(abs(z[i]), LARGEST) / limit)), z[i])
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ import pytest
 
 import effort
 from contracts.learners import LEARNERS, stream
-from kons import KORS, Gaussian
-from kons.errors import FileError
+from kons import KORS, AutoKONS, Gaussian
+from kons.errors import FileError, KonsError
 from kons.evaluation import Prequential
 from kons.recipes import for_task
 
@@ -129,3 +129,59 @@ def test_numbers_that_do_not_fit_each_other_are_refused():
             type(learner).from_state(parameters, with_leaf(state, path, value))
     with pytest.raises(FileError, match="atoms"):
         type(learner).from_state({**parameters, "max_atoms": 5}, state)
+
+
+def forged(value, rng):
+    """Numbers of the right shape that nobody would have saved."""
+    if not isinstance(value, np.ndarray):
+        return type(value)(rng.choice([0, -1, 1, value + 1, 2 * value]))
+    changed = value.copy().reshape(-1)
+    one = rng.integers(len(changed))
+    how = rng.integers(5)
+    changed[one] = (-changed[one] - 1.0, 1e10 * np.clip(changed[one] + 1.0, -1e9, 1e9), 1e300, 1e-300, 0.0)[
+        how
+    ]
+    return (changed if rng.random() < 0.8 else changed[::-1].copy()).reshape(value.shape)
+
+
+@pytest.mark.filterwarnings("ignore::kons.errors.KonsWarning")
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_an_auto_model_of_forged_numbers_is_refused_or_predicts_numbers(task):
+    """With checksums that are right: what loads may be wrong, and learns, and says no NaN."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(600, 3))
+    y = np.sin(X[:, 0]) if task == "regression" else np.where(X[:, 0] > 0, "a", "b")
+    model = AutoKONS(task, effort="low")
+    model.advance(X, y)
+    state, parameters = model.state(), model.parameters()
+    places = [
+        (path, value)
+        for path, value in leaves(state)
+        if (isinstance(value, (int, float)) and not isinstance(value, bool))
+        or (isinstance(value, np.ndarray) and value.size and value.dtype.kind == "f")
+    ]  # fmt: skip
+    refused = 0
+    for _ in range(effort.amount(15, 3000)):
+        path, value = places[rng.integers(len(places))]
+        try:
+            twin = AutoKONS.from_state(parameters, with_leaf(state, path, forged(value, rng)))
+            twin.learn_one(X[0], y[0])
+            twin.advance(X[:100], y[:100])
+        except KonsError:
+            refused += 1
+            continue
+        said = twin.predict(X[:5]) if task == "regression" else twin.predict_proba(X[:5])
+        assert np.isfinite(said).all(), path
+    assert refused
+
+
+def test_sums_that_are_none_of_squares_are_refused():
+    learner = LEARNERS["EmbeddedKONS, gradient"]()
+    learner.advance(X, Y)
+    state = learner.state()
+    S = state["quadratics"][0]["S"]
+    with pytest.raises(FileError, match="S is no sum of squares"):
+        type(learner).from_state(
+            learner.parameters(),
+            with_leaf(state, ("quadratics", 0, "S"), np.where(np.arange(len(S)) == 1, 1e9, S)),
+        )

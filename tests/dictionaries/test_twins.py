@@ -361,3 +361,15 @@ def test_settings_are_checked():
     ):
         with pytest.raises(ConfigurationError):
             call()
+
+
+@pytest.mark.parametrize("make", [FrequentDirections, RowSampling])
+def test_rows_whose_squares_overflow_are_refused_before_they_are_kept(make):
+    X, _ = stream(60)
+    dictionary = make()
+    dictionary.update(X[:20])
+    before = dictionary.size, dictionary.transform(X)
+    with pytest.raises(NumericalError):
+        dictionary.update(X[20:] * 1e200)
+    assert dictionary.size == before[0]
+    np.testing.assert_array_equal(dictionary.transform(X), before[1])

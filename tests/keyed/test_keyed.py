@@ -316,6 +316,19 @@ def test_the_row_that_waits_longest_makes_room_whatever_its_key(live):
     assert keyed.predict_one(records[57]) == own[records[57]["sensor"]].predict_one(without_key(records[57]))
 
 
+def test_late_targets_leave_the_same_bytes_whatever_is_parked():
+    """Rows that wait hold nothing of the rows before them, which a record would not bring back."""
+    records, y = stream(120, 4)
+    few, all_awake = (Keyed(AutoKONS(effort="tiny"), "sensor", live=live) for live in (1, 4))
+    for keyed in (few, all_awake):
+        for i, x in enumerate(records):
+            keyed.ask(x, i) if i % 3 else keyed.learn_one(x, y[i])
+            if i >= 10 and (i - 10) % 3:
+                keyed.tell(i - 10, y[i - 10])
+    assert few.queue.pending == 7
+    assert few.to_bytes() == all_awake.to_bytes()
+
+
 def test_keys_are_dropped_and_found_idle():
     keyed = Keyed(AutoKONS(effort="tiny"), "sensor", live=1)
     for i in range(30):

@@ -10,6 +10,7 @@ from contracts.learners import assert_identical
 from kons import AutoKONS
 from kons.errors import FileError, InputError
 from kons.files import from_bytes, to_bytes
+from kons.learners.auto.pending import PendingTargets
 from kons.tables import records_of
 from naive_auto import NaiveAuto, schedule_of
 
@@ -209,3 +210,21 @@ def test_a_forged_queue_is_refused():
         state["queue"]["rows"]["kept"][0][0, 0] = number
         with pytest.raises(FileError):
             AutoKONS.from_state(model.parameters(), state)
+
+
+def test_a_row_that_only_joins_those_that_wait_looks_at_none_of_them(monkeypatch):
+    """Rows one by one with a long delay cost as many looks as rows, not their square."""
+    looked_at = []
+    take = PendingTargets.take
+    monkeypatch.setattr(
+        PendingTargets, "take", lambda part, numbers: looked_at.extend(numbers) or take(part, numbers)
+    )
+    X, y = walk(120)
+    rows, blocks = (AutoKONS(delay=100, max_atoms=ATOMS) for _ in range(2))
+    for x, target in zip(X[:100], y[:100], strict=True):
+        rows.learn_one(x, target)
+    assert looked_at == []
+    for x, target in zip(X[100:], y[100:], strict=True):
+        rows.learn_one(x, target)
+    blocks.advance(X, y)
+    np.testing.assert_allclose(rows.predict(X), blocks.predict(X), rtol=0, atol=1e-6 * np.ptp(y))

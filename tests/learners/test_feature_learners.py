@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import effort
 import kons
@@ -21,7 +22,7 @@ from kons import (
     recipes,
 )
 from kons.core.feature_maps import Fastfood, Fourier
-from kons.errors import ConfigurationError
+from kons.errors import ConfigurationError, NumericalError
 from kons.kernels import Matern, RationalQuadratic
 from kons.losses import CustomLoss
 from kons.policies import Budget
@@ -101,6 +102,36 @@ def test_several_targets_are_as_many_learners():
         close(found[:, 0], first.advance(X, y[:, 0]).prediction)
         close(found[:, 1], second.advance(X, y[:, 1]).prediction)
         close(together.predict(X[:3])[:, 1], second.predict(X[:3]))
+
+
+@pytest.mark.parametrize("name", ["ogd", "adam", "ons", "sketched_ons", "vaw"])
+def test_columns_whose_squares_overflow_are_one_error_and_change_nothing(name):
+    y = TARGETS[Squared()]
+    learner, expected = make(name, Gaussian(), Squared()), make(name, Gaussian(), Squared())
+    for one in (learner, expected):
+        one.advance(X[:30], y[:30])
+    with pytest.raises(NumericalError):
+        learner.advance(X[30:40] * 1e300, y[30:40])
+    close(learner.advance(X[40:], y[40:]).prediction, expected.advance(X[40:], y[40:]).prediction)
+
+
+def test_a_radius_is_refused_in_its_own_word():
+    with pytest.raises(ConfigurationError, match="radius is 0"):
+        recipes.aogd_ald(Gaussian(), Squared(), radius=0.0)
+
+
+@pytest.mark.filterwarnings("ignore:X is sparse|x is sparse")
+@pytest.mark.parametrize("name", ["nogd", "ogd", "norma", "krls", "kons"])
+def test_a_row_in_brackets_and_sparse_ones_are_rows(name):
+    """They were learned, and then an error told of their shape."""
+    y = TARGETS[Squared()]
+    dense, sparse = make(name, Gaussian(), Squared()), make(name, Gaussian(), Squared())
+    expected = dense.advance(X[:40], y[:40]).prediction
+    close(sparse.advance(scipy.sparse.csr_matrix(X[:40]), y[:40]).prediction, expected)
+    for row in (scipy.sparse.csr_array(X[40:41]), X[40:41], [list(X[40])]):
+        dense.learn_one(X[40], 0.5)
+        sparse.learn_one(row, 0.5)
+    close(sparse.predict(X[:5]), dense.predict(X[:5]))
 
 
 # ---- second order

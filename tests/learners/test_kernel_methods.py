@@ -248,6 +248,19 @@ def test_where_equal_rows_balance_blocks_and_rows_decide_alike(name):
     assert np.count_nonzero(np.abs(scores) < 1e-9) > 3  # ties there were
 
 
+@pytest.mark.parametrize("name", ["narow", "norma", "bogd", "fogd"])
+def test_where_equal_rows_lead_to_the_kink_blocks_and_rows_decide_alike(name):
+    """A margin is 1 then but for rounding, and whether a row is learned was up to that."""
+    steps = {"step_size": 0.25} | ({"decay": 0.0} if "decay" in RECIPES[name].parameters else {})
+    labels = np.where(np.arange(60) % 3, 1.0, -1.0)
+    rows = np.tile([[0.3, -0.7]], (60, 1))
+    given = {} if name == "narow" else steps
+    blocks, single = (RECIPES[name].made_of(GAUSSIAN, Hinge(), bound=9.0, **given) for _ in range(2))
+    trace = blocks.advance(rows, labels)
+    scores = [predicted_and_learned(single, x, y) for x, y in zip(rows, labels, strict=True)]
+    close(trace.prediction, scores)
+
+
 def predicted_and_learned(learner, x, y):
     score = learner.predict_one(x)
     learner.learn_one(x, y)

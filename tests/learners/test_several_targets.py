@@ -9,7 +9,7 @@ import pytest
 
 import naive
 from contracts.learners import assert_identical
-from kons import KONS, Classifier, EmbeddedKONS, Gaussian, Logistic, Scaled, SketchedKONS, Squared
+from kons import KONS, AutoKONS, Classifier, EmbeddedKONS, Gaussian, Logistic, Scaled, SketchedKONS, Squared
 from kons.errors import ConfigurationError, InputError, TargetError
 from kons.files import from_bytes, to_bytes
 from kons.policies import Dependence, Leverage
@@ -197,3 +197,17 @@ def test_own_learners_are_asked_for_one():
     with pytest.raises(ConfigurationError, match="Mean learns one target a row, and y has 3"):
         model.advance(X, Y)
     assert_identical(model.state(), before)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: EmbeddedKONS(Gaussian(), Squared()), lambda: AutoKONS(max_atoms=10)]
+)
+def test_a_number_is_a_row_of_one_target(make):
+    """After y of shape (n, 1): it was learned, and an error all the same."""
+    X = np.linspace(-1.0, 1.0, 40)[:, None]
+    rows, lists = make(), make()
+    for learner, target in ((rows, 0.5), (lists, [0.5])):
+        learner.advance(X, X)
+        learner.learn_one([0.25], target)
+    assert rows.events == lists.events
+    assert rows.predict(X).tolist() == lists.predict(X).tolist()

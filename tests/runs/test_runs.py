@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.csv
@@ -384,6 +385,30 @@ def test_a_folder_has_one_writer(settings, tmp_path, every_block):
     assert summary_of(out) == summary_of(tmp_path / "alone")
     assert (out / "predictions.csv").read_bytes() == (tmp_path / "alone" / "predictions.csv").read_bytes()
     Run.start(settings, out, force=True).go()  # it was let go of
+
+
+def test_a_folder_has_one_writer_on_windows(tmp_path, monkeypatch):
+    """There a file is locked, by another function, and not among those of the run."""
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(folder, "sys", SimpleNamespace(platform="win32"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(folder.tempfile, "tempdir", None)
+
+    def locking(place, mode, length):
+        assert (mode, length) == (2, 1)
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OSError(13, "Permission denied") from None
+
+    monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(LK_NBLCK=2, locking=locking))
+    out = tmp_path / "out"
+    first = folder.FolderWriter.create(out, {"run.json": {}}, force=False)
+    with pytest.raises(ConfigurationError, match="another kons is writing to"):
+        folder.FolderWriter(out).claim()
+    first.close(finished=True)
+    folder.FolderWriter(out).claim()
+    assert [file.name for file in out.iterdir() if file.suffix == ".lock"] == []
 
 
 def test_two_that_begin_at_once_do_not_remove_each_other(tmp_path, monkeypatch):

@@ -177,7 +177,8 @@ class Descent(Part):
         self.rows: int = 0
         self.U: Matrix = np.zeros((outputs, 0))
         self.squares: Matrix = np.zeros((outputs, int(settings.kind != DIAGONAL)))
-        self.velocity, self._inverse = self.U, self.U
+        self.velocity: Matrix = self.U
+        self._inverse: Matrix = self.U
 
     def __len__(self) -> int:
         return int(self.U.shape[1])

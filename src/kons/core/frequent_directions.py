@@ -25,6 +25,10 @@ __all__ = ["FrequentDirections"]
 
 # Singular values whose squares can be added up.
 LARGEST = 1e150
+OVERFLOW = (
+    "the singular values of the sketch were not found, or have no squares. Likely cause: rows whose squares "
+    "overflow; divide them by their scale."
+)
 
 
 class FrequentDirections(Part):
@@ -73,6 +77,9 @@ class FrequentDirections(Part):
 
     def update(self, rows: Matrix) -> None:
         """Add the squares of these rows; they are finite, and of the width of those before."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not np.vdot(rows, rows) + np.vdot(self.rows, self.rows) < LARGEST**2:
+                raise NumericalError(OVERFLOW)
         taken = 0
         while taken < len(rows):
             part = rows[taken : taken + 2 * self.directions - len(self)]
@@ -110,10 +117,7 @@ class FrequentDirections(Part):
         except np.linalg.LinAlgError:
             s = np.full(1, np.inf)
         if not s[0] < LARGEST:
-            raise NumericalError(
-                "the singular values of the sketch were not found, or have no squares. Likely cause: rows "
-                "whose squares overflow; divide them by their scale."
-            )
+            raise NumericalError(OVERFLOW)
         return s, directions
 
     def _products(self, V: Matrix) -> Matrix:

@@ -97,7 +97,8 @@ class Newton(Part):
         rules = rules._replace(entry=SPAN_FIXED)  # every row enters A, and none becomes an atom
         shared = len(self.parts) < len(rows)
         for part, own in zip(self.parts, rows[None] if shared else rows[:, None], strict=True):
-            block = part.meet(Z)
+            with np.errstate(over="ignore", invalid="ignore"):  # the replay refuses what is no number
+                block = part.meet(Z)
             replay(derivatives, own[0], rules, block.f[0], block.M, part.totals, R=nothing)
             follow_all(own[0], own[1:], rules.packed, block.f[1:], block.M)
             part.absorb(own, block, np.empty((0, len(Z))))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import FLOAT64, Matrix, ReadVector, Vector
-from kons.compilation import address_of, compiled_sums, inner_sums, matrix_at, pointer_to
+from kons.compilation import address_of, compiled_at_once, compiled_sums, inner_sums, matrix_at, pointer_to
 from kons.core.embedding import Embedding
 from kons.core.entry import KERNEL_ACCURACY
 from kons.core.exponential import exponentials
@@ -30,7 +30,17 @@ from kons.core.quadratic_loops import STEPS, keep_row, predict_row
 from kons.core.replay import NO_MATRIX, check_sound, replay_compiled
 from kons.losses.builtin import SQUARED, slope_of
 
-__all__ = ["ENTERED", "FULL", "PLAIN", "REFUSED", "TAKEN", "OneRow", "learn_alone", "predict"]
+__all__ = [
+    "ENDLESS",
+    "PLAIN",
+    "REFUSED",
+    "TAKEN",
+    "OneRow",
+    "learn_alone",
+    "let_wait",
+    "predict",
+    "predict_alone",
+]
 
 # What a row did besides being learned. An atom that ENTERED is its caller's to append; one that was TAKEN is
 # everywhere already. One that FAILED, is ASKED for its coefficients, is REFUSED, as it was not predicted just
@@ -237,37 +247,19 @@ class OneRow:
 
     # ---- rows that Python counts later
 
-    def let_rows_wait(
-        self, bound: float, step_size: float, sums: tuple[float, float], line: int, size: int, lines: int
-    ) -> None:
-        """From now on :func:`learn_alone` learns rows with targets up to a bound, and says when it is FULL.
-
-        ``sums`` are the totals of log(1 + w*q) and of the leverages; the record's next line is at an address,
-        so long, and there are so many (-1: none is written).
-        """
-        first = self._tables[0]
-        first["learned"], first["taken"], first["bound"], first["eta"] = 0, 0, bound, step_size
-        first["logarithms"], first["leverages"] = sums
-        first["line"], first["line_size"] = (line, size) if lines >= 0 else (0, 0)
-        first["lines"] = lines if lines >= 0 else ENDLESS
+    @property
+    def has_room(self) -> bool:
+        """Whether the loops can take in an atom by themselves, if one may come."""
+        free_slots = self._first.totals[TOTALS.free_slots]
+        return self.columns > 0 and (free_slots < 1.0 or len(self._embedding) < self._tables["room"].item(0))
 
     def count_rows(self) -> tuple[int, int, float, float]:
-        """Count those that waited: how many, atoms among them, and the totals; end a period that is full."""
-        first = self._tables[0]
-        learned, taken = int(first["learned"]), int(first["taken"])
-        first["learned"], first["taken"], first["lines"] = 0, 0, 0
+        """Let no more rows wait, and count those that do: how many, atoms among them, and the totals."""
+        learned, taken, logarithms, leverages = close(self.address)
         self._count(learned, taken, 0)
-        return learned, taken, float(first["logarithms"]), float(first["leverages"])
-
-    def end_full_period(self) -> None:
-        """End the period, if rows that were counted have filled it."""
         if self._first.pending == self._period:
             self._end_period(False)
-
-    def count_entered(self) -> None:
-        """Count the row that ENTERED, behind those that waited; its caller appends the atom."""
-        self._count(1, 0, 1)
-        self._end_period(True)
+        return learned, taken, logarithms, leverages
 
     def _look_again(self) -> None:
         """:meth:`_look` at the end of a period, most of which leave everything in its place."""
@@ -537,24 +529,60 @@ def learn(
     return outcome, logarithms, leverages
 
 
-@compiled_sums
+@compiled_at_once
+def let_wait(
+    address: int,
+    bound: float,
+    eta: float,
+    logarithms: float,
+    leverages: float,
+    line: int,
+    line_size: int,
+    lines: int,
+) -> None:
+    """From now on :func:`learn_alone` learns rows with targets up to a bound, as many as there are lines.
+
+    With the totals of log(1 + w*q) and of the leverages, and the address of the record's next line; 0: none.
+    """
+    first = numba.carray(pointer_to(address), (1,), TABLE)[0]  # type: ignore[attr-defined]
+    first.learned, first.taken, first.bound, first.eta = 0, 0, bound, eta
+    first.logarithms, first.leverages = logarithms, leverages
+    first.line, first.line_size, first.lines = line, line_size, lines
+
+
+@compiled_at_once
+def close(address: int) -> tuple[int, int, float, float]:
+    """From now on no row may wait; rows that do, atoms among them, and the totals."""
+    first = numba.carray(pointer_to(address), (1,), TABLE)[0]  # type: ignore[attr-defined]
+    learned, taken = first.learned, first.taken
+    first.learned, first.taken, first.lines = 0, 0, 0
+    return learned, taken, first.logarithms, first.leverages
+
+
+@compiled_at_once
+def predict_alone(address: int, x: ReadVector) -> float:
+    """:func:`predict_given` of a point; NaN where no row may wait, or points have other columns."""
+    first = numba.carray(pointer_to(address), (1,), TABLE)[0]  # type: ignore[attr-defined]
+    return predict_given(address, x) if len(x) == first.columns and first.lines > 0 else np.nan
+
+
+@compiled_at_once
 def learn_alone(address: int, x: ReadVector, target: float) -> int:
     """Learn a row of one target that was just predicted, and count it in the table; see :func:`learn`.
 
-    Only of a Gaussian kernel, without coins, with a constant step. Any other outcome than PLAIN and FULL is a row
-    that was not counted, and not learned either unless it ENTERED: of that one there is the totals.
+    Only of a Gaussian kernel, without coins, with a constant step. REFUSED: it was not learned.
     """
     first = numba.carray(pointer_to(address), (1,), TABLE)[0]  # type: ignore[attr-defined]
-    if len(x) != first.columns or first.lines == 0 or not -first.bound <= target <= first.bound:
+    if len(x) != first.columns or first.lines <= 0 or not -first.bound <= target <= first.bound:
         return REFUSED
+    if first.size >= first.room and matrix_at(first.totals, 1, COUNTED)[0, TOTALS.free_slots] >= 1.0:
+        return REFUSED  # an atom would be its caller's to append
     matrix_at(first.targets, 1, 1)[0, 0] = target
     outcome, logarithms, leverages = learn(address, 1.0, first.eta, 0.0, 1.0, x, first.line)
-    if outcome > ENTERED:
-        return outcome
+    if outcome > TAKEN:
+        return REFUSED
     first.logarithms += logarithms
     first.leverages += leverages
-    if outcome == ENTERED:
-        return ENTERED
     first.learned += 1
     first.taken += 1 if outcome == TAKEN else 0
     first.line += first.line_size

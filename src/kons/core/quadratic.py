@@ -152,6 +152,17 @@ class SquareSum(Part):
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         if not (np.diagonal(self.L) > 0.0).all():
             raise stored.error("L has a diagonal that is not positive")
+        squares = np.diagonal(self.S)
+        if len(squares) and not _may_be_of_squares(self.S, squares):
+            raise stored.error("S is no sum of squares")
+
+
+def _may_be_of_squares(S: Matrix, squares: Vector) -> bool:
+    """Whether the triangle below the diagonal keeps ``S_ij^2 <= S_ii S_jj``, up to the rounding of sums."""
+    roots = np.sqrt(np.maximum(squares, 0.0))
+    rounding = 1e-6 * roots.max()
+    within = np.abs(np.tril(S)) <= (roots[:, None] + rounding) * (roots + rounding)
+    return bool((squares >= -(rounding**2)).all() and within.all())
 
 
 class Block(NamedTuple):

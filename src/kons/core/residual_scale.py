@@ -92,8 +92,7 @@ def memory_for(sizes: int) -> Vector:
 #: for the features of a row, raw and in deviations, and for A^-1 phi; for the prior, A^-1, whether that is
 #: of this L, and log s of the row as it was learned over what is said of it.
 Parts = tuple[
-    *(Vector, Vector, Vector, Vector, Vector, Matrix, Matrix),
-    *(Vector, Vector, Vector, Matrix, Matrix, Vector),
+    Vector, Vector, Vector, Vector, Vector, Matrix, Matrix, Vector, Vector, Vector, Matrix, Matrix, Vector
 ]
 
 

@@ -278,7 +278,8 @@ class RowSampling(Thinned):
         start = 0
         while start < len(points):
             part = slice(start, start + self._sum.rows_left)
-            block, some = self._sum.meet(np.ascontiguousarray(points[part])), rows[part]
+            with np.errstate(over="ignore", invalid="ignore"):  # the coins refuse what is no number
+                block, some = self._sum.meet(np.ascontiguousarray(points[part])), rows[part]
             sample(some, rules, block.M, self._sum.totals)
             some["weight"], some["inverse_form"] = some["sampler_weight"], some["sampler_inverse_form"]
             self._sum.absorb(some[None], block, NO_ATOMS)

@@ -92,7 +92,8 @@ class Beside(Part):
         for name, baseline in zip(self.names, self._each, strict=True):
             played = baseline.play(X, rows, known.targets, known.before)
             if self.task == "regression":
-                losses[name] = (played - targets) ** 2
+                with np.errstate(over="ignore"):  # of a line far out
+                    losses[name] = (played - targets) ** 2
             else:
                 losses[name], scores[name] = (played[0] != targets).astype(np.float64), played[1]
         return losses, scores

@@ -99,6 +99,7 @@ class TakesTables(GivesReasons):
 
     def take_encoder(self, encoder: Encoder) -> None:
         """Let the encoder of a stream be a part of the learner, which then takes raw rows, too."""
+        self._look_at_held()
         self._encoder = encoder
 
     # ---- targets that come late
@@ -170,7 +171,15 @@ class TakesTables(GivesReasons):
     def _new_encoder(self) -> Encoder:
         return Encoder(labelled=self.labelled, outputs=self.outputs or 1, delay=self.delay or 0)
 
+    def _predict_alone(self, x: Any) -> Any:
+        """The answer about a row of numbers, in one step and out of turn; None: it is not one for that."""
+        return None
+
     def _learn_alone(self, x: Any, y: Any) -> bool:
+        """Learn a row of numbers and write it down, in one step and out of turn; False: nothing was done."""
+        return False
+
+    def _learn_and_count(self, x: Any, y: Any) -> bool:
         """Learn a row of numbers at the least cost, and write it down; False: it is not one for that."""
         return False
 
@@ -350,14 +359,10 @@ def _predicting_one(verb: Any, ask: Any) -> Any:
 
     @functools.wraps(verb)
     def predict_one(self: Any, x: Any) -> Any:
-        turn = self._turn
-        try:  # as ``with``, which takes twice as long
-            turn.acquire()
-            answer = answered(self, x)
-        except BaseException:
-            turn.let_go()
-            raise
-        turn.release()
+        answer = self._predict_alone(x) if type(x) is ndarray else None
+        if answer is None:
+            with self._turn:
+                answer = answered(self, x)
         return answer
 
     return marked(predict_one)
@@ -471,19 +476,16 @@ def _learning_one(verb: Any) -> Any:
 
     @functools.wraps(verb)
     def learn_one(self: Any, x: Any, y: Any) -> None:
-        turn = self._turn
-        try:  # as ``with``, which takes twice as long
-            turn.acquire()
-            if type(x) is not ndarray or not self._learn_alone(x, y):
+        learned = type(x) is ndarray and self._learn_alone(x, y)
+        if learned and self.on_event is None:
+            return
+        with self._turn:
+            learned = learned or (type(x) is ndarray and self._learn_and_count(x, y))
+            if not learned:
                 learn_any(self, x, y)
             elif self.on_event is not None:
                 self._look_at_held()
-            if self._new_events:
-                self._tell_events()
-        except BaseException:
-            turn.let_go()
-            raise
-        turn.release()
+            self._tell_events()
 
     return marked(learn_one)
 

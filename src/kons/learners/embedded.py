@@ -397,9 +397,7 @@ class EmbeddedKONS(CountsLater):
             rows.targets[0] = target
         self._learn_given(point, rows, given, self_kernel, None)
 
-    def _learn_alone(self, x: Any, y: Any) -> bool:
-        if isinstance(y, float) and x.dtype is FLOAT64 and self._learn_waiting(x, y):  # NumPy's y, too
-            return True
+    def _learn_and_count(self, x: Any, y: Any) -> bool:
         rows, record = self._one_row, self._record
         if (
             rows is None
@@ -414,9 +412,7 @@ class EmbeddedKONS(CountsLater):
             return False
         rows.targets[0] = y
         self._learn_given(None, rows, x, 1.0, record)
-        step, now = self._constant_step, self._one_row
-        if now is rows and step is not None and self._sampler is None and not self._outputs:
-            self._let_rows_wait(rows, self._plain_targets, step)
+        self._let_rows_wait()
         return True
 
     def _learn_given(

@@ -254,9 +254,10 @@ class FeatureLearner(NewtonLearner):
         if not self._rows_seen:
             return np.zeros((len(points), self._outputs or 1))
         Z = self._map.features(points)
-        scores: Matrix = Z @ self._steps.u
-        if self.forward:
-            scores /= 1.0 + 2.0 * self._steps.inverse_forms(Z)[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):  # a score that is no number is refused
+            scores: Matrix = Z @ self._steps.u
+            if self.forward:
+                scores /= 1.0 + 2.0 * self._steps.inverse_forms(Z)[:, None]
         return scores
 
     def _point_stores(self) -> Sequence[PointStore]:

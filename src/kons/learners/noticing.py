@@ -117,7 +117,7 @@ class NoticesEvents(KnowsItsErrors):
         targets = np.asarray(self._as_codes(y), dtype=np.float64)
         if targets.ndim == 2 and not self.outputs:  # a number in brackets
             targets = np.ascontiguousarray(targets[:, 0])
-        rows = np.ascontiguousarray(np.asarray(X, dtype=np.float64).reshape(len(targets), -1))
+        rows = _flat(X[0] if isinstance(X, list) and len(X) == 1 else X).reshape(len(targets), -1)
         if self.row_sample is not None:
             self.row_sample.learn(rows, targets)
         one = targets if targets.ndim == 1 else np.full(len(targets), np.nan)
@@ -181,7 +181,7 @@ class NoticesEvents(KnowsItsErrors):
 
     def _note_one(self, x: Any, y: Any, before: int, prediction: Any) -> None:
         """As :meth:`_note_rows`, of one row, in a microsecond or two."""
-        x = np.asarray(x, dtype=np.float64).ravel()
+        x = _flat(x)
         target = float(y) if isinstance(y, float) and not self.labelled else self._as_target(y)
         if type(target) not in (float, int) or (self.watch is not None and len(x) != self.watch.width):
             self._note_rows([x], [y], before, [prediction])
@@ -190,7 +190,8 @@ class NoticesEvents(KnowsItsErrors):
         if self.labelled:
             loss = math.nan if prediction is None else float(prediction != self.classes[target])
         elif prediction is not None:
-            error = float(prediction) - target
+            # An array of one where y was of shape (n, 1) before: a number is a row of one target, too.
+            error = (prediction if type(prediction) is float else np.asarray(prediction).item()) - target
             loss = min(error * error, 1e300)
         self._hold(x, float(target), math.nan, math.nan, loss)
 
@@ -199,7 +200,8 @@ class NoticesEvents(KnowsItsErrors):
         prediction, novelty = self._said()
         target = float(np.asarray(y, dtype=np.float64).reshape(-1)[0])
         error = prediction - target
-        self._hold(x, target, prediction, novelty, min(error * error, 1e300))
+        flat = x if isinstance(x, np.ndarray) and x.ndim == 1 else _flat(x)
+        self._hold(flat, target, prediction, novelty, min(error * error, 1e300))
 
     def _hold(self, x: Any, *told: float) -> None:
         """Let a row wait for others."""
@@ -266,3 +268,9 @@ class NoticesEvents(KnowsItsErrors):
         self._look_at_held()
         sample = self.row_sample
         return (np.empty((0, 0)), np.empty((0, 1))) if sample is None else (sample.points, sample.targets)
+
+
+def _flat(rows: Any) -> Vector:
+    """Rows that were learned, as they were given: an array, lists, or a sparse matrix."""
+    dense = rows.toarray() if hasattr(rows, "toarray") else rows
+    return np.asarray(dense, dtype=np.float64).ravel()

@@ -243,7 +243,8 @@ def _similar(learner: Any, own: Vector, count: int, output: int) -> list[Similar
     if not count or not len(points):
         return []
     likeness = learner._similarities(points, own)
-    order = np.lexsort([-np.arange(len(points)), -likeness])[:count]
+    most = np.flatnonzero(likeness >= np.partition(likeness, -min(count, len(points)))[-count:].min())
+    order = most[np.lexsort([-most, -likeness[most]])][:count]
     classes = list(learner.classes) if learner.labelled else None
     each = targets if targets.ndim == 1 else targets[:, min(output, targets.shape[1] - 1)]
     return [

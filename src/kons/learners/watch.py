@@ -158,7 +158,7 @@ def _tell(out: Matrix, row: int, kind: int, feature: int, size: float) -> None:
 
 @inner
 def _numbers(X: ReadMatrix, j: int, start: int, stop: int, row: int, state: Vector, out: Matrix) -> None:
-    """Values of a column, row by row: range, and how often it repeats. The last line of ``out`` counts."""
+    """Values of a column, in order: its range, and how often it repeats. The last line of ``out`` counts."""
     gap, values, last, run = int(state[GAP_AT]), state[VALUES], state[LAST], state[RUN]
     longest, repeats, told = state[LONGEST], state[REPEATS], state[TOLD]
     low, high, least, most = state[LOW], state[HIGH], state[LEAST], state[MOST]
@@ -173,10 +173,7 @@ def _numbers(X: ReadMatrix, j: int, start: int, stop: int, row: int, state: Vect
             run += 1.0
         else:
             longest, run, told = max(longest, run), 0.0, 0.0
-        if value > high or value < low:
-            excess = _excess(value, low, high, at)
-        else:
-            excess = 0.0
+        excess = _excess(value, low, high, at) if value > high or value < low else 0.0
         if excess > BEYOND:
             state[OUTSIDE] += 1.0
             if state[OUTSIDE] == 1.0 or state[OUTSIDE] == SUSTAINED:

@@ -308,6 +308,7 @@ def aogd_ald(
     """
     if radius is None:
         radius = (2.0 if isinstance(loss, Squared) else 10.0) * require_number(bound, "bound", above=0.0)
+    radius = require_number(radius, "radius", above=0.0)  # it is the step, too
     return {"features": "span", "curvature": "norm", "radius": radius, "step_size": radius}
 
 

@@ -13,11 +13,14 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import os
 import re
 import stat
+import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -181,14 +184,10 @@ class FolderWriter:
 
     def claim(self) -> None:
         """Refuse a folder that another process writes to; the system ends the claim of one that dies."""
-        try:
-            import fcntl
-        except ImportError:  # Windows, which has no locks on folders
-            return
         with told(self.path):
-            place = os.open(self.path, os.O_RDONLY)
+            place = _place_to_lock(self.path)
         try:
-            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(place)
         except BlockingIOError:
             os.close(place)
             raise ConfigurationError(
@@ -378,6 +377,29 @@ def _is_unfinished(name: str) -> bool:
     """What a killed process leaves of a file that it was writing."""
     found = UNFINISHED.fullmatch(name)
     return found is not None and (found[1] in OURS or TRACE_FILE.fullmatch(found[1]) is not None)
+
+
+def _place_to_lock(path: Path) -> int:
+    """The folder itself, opened; on Windows, where none can be, a file for it among the temporary ones."""
+    if sys.platform == "win32":
+        digest = hashlib.sha256(os.path.realpath(path).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return os.open(Path(tempfile.gettempdir()) / f"kons-{digest}.lock", os.O_RDWR | os.O_CREAT)
+    return os.open(path, os.O_RDONLY)
+
+
+def _lock(place: int) -> None:
+    """A BlockingIOError where another process has the lock, which ends with the process that has it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            msvcrt.locking(place, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError(*error.args) from None
+    else:
+        import fcntl
+
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _sweep(path: Path) -> None:

@@ -52,7 +52,7 @@ class Work:
         self.done, self.records, self.question = done, records, question
         self.answers: list[Any] = []
         """To the first records, so far."""
-        self.size = min(max(1, len(records)), MOST_RECORDS)
+        self.size: int = min(max(1, len(records)), MOST_RECORDS)
         """How much of the queue it takes: what can be of one group."""
 
     def refuse(self, problem: Problem) -> None:

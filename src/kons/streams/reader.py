@@ -43,7 +43,7 @@ class Reader(ABC):
     """Whether texts are texts even where they are whole numbers."""
     resumable = True
     delimiter = ","
-    early = False
+    early: bool = False
     """Whether a pipe paused when it was looked at, so that there were fewer rows than asked for."""
     implied_target: str | None = None
     """The target, where the source itself says which column it is."""

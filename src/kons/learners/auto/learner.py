@@ -42,6 +42,9 @@ __all__ = ["AutoKONS"]
 
 # Of a column: sums stay finite numbers.
 LARGEST_SUM = 1e300
+#: Rows of the sample that tell what is typical, and how columns are scaled, where rows are compared for people:
+#: a median is then known to a twentieth of a deviation.
+COMPARED_WITH = 512
 
 
 class _OfTargets(Inner):
@@ -516,6 +519,7 @@ class AutoKONS(StreamConsumer):
             return super()._sampled_rows()
         current = self._targets.current
         rows = current.reservoir.sampled() if current.reservoir.sampled_rows else current.reservoir.last(64)
+        rows = rows[:: -(-len(rows) // COMPARED_WITH)]
         return rows[:, : current.layout.width], current.layout.targets(rows)[:, 0]
 
     def _kept_rows(self) -> tuple[Matrix, Vector]:
@@ -525,7 +529,7 @@ class AutoKONS(StreamConsumer):
 
     def _similarities(self, points: Matrix, x: Vector) -> Vector:
         """As neighbours are near: sums over the columns, each as far as it counts."""
-        scaling, relevances = RobustScaling.fit(points), self._targets.current.relevances()
+        scaling, relevances = RobustScaling.fit(self._sampled_rows()[0]), self._targets.current.relevances()
         apart = np.abs(scaling.transform(points) - scaling.transform(x[None])) @ relevances
         return np.exp(-apart / max(float(relevances.sum()), 1e-300))
 

@@ -242,13 +242,21 @@ def room_for(kept: Kept, outputs: int) -> Room:
 def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, scatters: Matrix) -> None:
     nothing, room = np.empty((0, 0)), room_for(kept, predictions.shape[1])
     for i in range(len(U)):
-        alike = i > 0
-        for c in range(U.shape[1]):
-            alike = alike and U[i, c] == U[i - 1, c]
-        if alike:  # as sets of columns in reasons, where a column does not count
-            predictions[i], scatters[i] = predictions[i - 1], scatters[i - 1]
+        back = 1
+        while back <= i and not _same(U, i, i - back):
+            back *= 2  # as sets of columns in reasons, all in order, where a column does not count
+        if back <= i:
+            predictions[i], scatters[i] = predictions[i - back], scatters[i - back]
         else:
             predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i], nothing, room)
+
+
+@inner
+def _same(U: Matrix, i: int, j: int) -> bool:
+    for c in range(U.shape[1]):
+        if U[i, c] != U[j, c]:
+            return False
+    return True
 
 
 @compiled

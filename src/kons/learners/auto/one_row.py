@@ -208,8 +208,10 @@ class OneRow:
     def asked(self) -> Asked:
         """The row that was last asked, as it is kept until its target is known. A copy."""
         F = self._ensemble.selection.spread(self.F[None])[0]
-        centres = np.zeros(1) if self._ensemble.layout.classes else self.F[MEAN].copy()
-        return Asked(self.row.copy(), F, centres, self.predictions.copy())
+        layout, row = self._ensemble.layout, self.row.copy()
+        row[layout.own : WAITED_AT] = 0.0  # those of the row before it, which no file would bring back
+        centres = np.zeros(1) if layout.classes else self.F[MEAN].copy()
+        return Asked(row, F, centres, self.predictions.copy())
 
     # ---- where everything is
 

@@ -159,6 +159,14 @@ class StreamRows(Part):
     def learn_row(self, x: Vector, y: Sequence[float], delay: int) -> None:
         """Predict one row, then learn the one that becomes known after it; with weight 1."""
         one = self.current.one_row
+        if one is None and len(self.withheld) < delay:  # none becomes known: those that wait are left alone
+            none, row = np.zeros(1, dtype=np.int64), np.array([y], dtype=np.float64)
+            last = self.last_targets.follow(row[:0], none, first=self.rows == 0)
+            layout = replace(self.current.layout, width=len(x))
+            asked = self._interleave(layout.join(x[None], last, row, np.ones(1)), none, None, 0)[1]
+            assert asked is not None
+            self.withheld = np.append(self.withheld, self.pending.keep(asked.one_by_one()[0]))
+            return
         if one is None:
             self.advance(x[None], np.array([y], dtype=np.float64), np.ones(1), delay)
             return
