@@ -33,7 +33,7 @@ UNSEEN, FIRST_SEEN, STEADY_CONSTANT = -1e6, -4.0, 30.0
 # Neighbours: how many count, rows that are kept, and numbers in them.
 NEAREST, MOST_NEIGHBOURS, MOST_COLUMNS = 32, 16384, 32
 # The oldest go when so many have come.
-LATEST, PART_OF_ALL = 1024, 4
+LATEST, PART_OF_ALL = 2048, 4
 # Their search: the regularization at first, in units of the median distance; rows that it starts with,
 # with fewer than so many and with more; rows of a step, how many steps, the spread of the prior, the most.
 # Up to how many columns and numbers, and what is better.

@@ -181,16 +181,20 @@ def test_a_row_in_a_leaf_is_found_as_one_that_is_in_none():
     random, size = np.random.default_rng(0), 700
     U = np.round(random.normal(size=(size, 3)), 1)  # with doubles
     Y, ones = random.normal(size=(size, 2)), np.ones(size)
-    sorted_in, plain = Neighbours(3, 2, most=1000), Neighbours(3, 2, most=1000)
-    sorted_in.learn_past(U[:600], Y[:600], ones[:600])
-    sorted_in.learn_past(U[600:], Y[600:], ones[600:])
-    plain.append(U, Y, ones)
-    assert (len(sorted_in.points), len(sorted_in.latest), len(plain.points)) == (600, 100, 0)
+    sorted_in, young, plain = (Neighbours(3, 2, most) for most in (1000, 10_000, 1000))
+    for part in slice(600), slice(600, size):
+        sorted_in.learn_past(U[part], Y[part], ones[part])
+        young.learn_past(U[part], Y[part], ones[part])
+    plain.latest, plain.latest_values = U.astype(np.float32), np.column_stack([Y, ones])
+    assert (len(sorted_in.points), len(sorted_in.latest)) == (600, 100)
+    in_none = [expert.kept()[4].shape[1] for expert in (sorted_in, young, plain)]
+    assert in_none == [100, 700 - 512, 700]
     asked = random.normal(size=(200, 3))
     # Which of those at one distance are among the nearest is a matter of single precision, and so are their
     # weights, which are differences from that distance: 6e-8 of 1, over a regularization of 0.01.
-    np.testing.assert_allclose(sorted_in.predict(asked), plain.predict(asked), atol=1e-5)
-    np.testing.assert_allclose(sorted_in.predict(U[:50]), plain.predict(U[:50]), atol=1e-5)
+    for expert in sorted_in, young:
+        np.testing.assert_allclose(expert.predict(asked), plain.predict(asked), atol=1e-5)
+        np.testing.assert_allclose(expert.predict(U[:50]), plain.predict(U[:50]), atol=1e-5)
 
 
 def test_fields_that_come_again_are_remembered_while_labels_that_change_are_not():

@@ -64,26 +64,23 @@ class _Places:
     def __init__(self, points: NDArray[np.float32]) -> None:
         n = len(points)
         depth = max(-(-n // LEAF) - 1, 0).bit_length() if n else 0
-        self.count = 1 << depth if n else 0
-        self.order = np.arange(n)
-        _halve(np.ascontiguousarray(points), self.order, depth)
-        self.starts = np.arange(self.count + 1) * n // max(self.count, 1)
-        self.leaf = np.repeat(np.arange(self.count), np.diff(self.starts))
-        self.place = np.arange(n) - self.starts[self.leaf]
+        count, order = 1 << depth if n else 0, np.arange(n)
+        _halve(np.ascontiguousarray(points), order, depth)
+        starts = np.arange(count + 1) * n // max(count, 1)
+        #: The row of each place, (64, leaves); where there is none, the last one of the leaf.
+        behind = np.minimum(starts[:-1] + np.arange(LEAF)[:, None], starts[1:] - 1)
+        self.rows: NDArray[np.int64] = order[behind]
+        self.empty: NDArray[np.bool_] = np.arange(LEAF)[:, None] >= np.diff(starts)
 
     def fill(self, points: NDArray[Any], values: Matrix) -> tuple[Any, Any, Any, Matrix]:
         """Those of the rows, in their precision."""
-        (n, columns), count = points.shape, self.count
-        ordered = points[self.order]
-        leaves = np.full((count, columns, LEAF), np.inf, points.dtype)
-        leaves[self.leaf, :, self.place] = ordered
-        its_values = np.zeros((count, LEAF, values.shape[1]))
-        its_values[self.leaf, self.place] = values[self.order]
-        low, high = (np.empty((columns, count), points.dtype) for _ in range(2))
-        if n:
-            low[:] = np.minimum.reduceat(ordered, self.starts[:-1], axis=0).T
-            high[:] = np.maximum.reduceat(ordered, self.starts[:-1], axis=0).T
-        return leaves.reshape(-1, LEAF), low, high, its_values.reshape(count * LEAF, values.shape[1])
+        ordered = points.take(self.rows, axis=0)
+        low, high = (np.ascontiguousarray(find(ordered, axis=0).T) for find in (np.min, np.max))
+        ordered[self.empty] = np.inf
+        leaves = np.ascontiguousarray(ordered.transpose(1, 2, 0)).reshape(-1, LEAF)
+        its_values = values.take(self.rows.T, axis=0)
+        its_values[self.empty.T] = 0.0
+        return leaves, low, high, its_values.reshape(-1, values.shape[1])
 
 
 class Rescaled:
@@ -99,8 +96,9 @@ class Rescaled:
         places = _Places((U * sizes).astype(FLOAT32))
         *self._boxes, self._values = places.fill(U, values)
         #: Where each row is, among the values.
-        self.places = np.empty(len(U), np.int64)
-        self.places[places.order] = LEAF * places.leaf + places.place
+        self.places: Integers = np.empty(len(U), np.int64)
+        full = ~places.empty.T
+        self.places[places.rows.T[full]] = np.flatnonzero(full)
         self._none = np.empty((U.shape[1], 0), FLOAT32), np.empty((0, values.shape[1]))
 
     def kept(self, sizes: Vector) -> Kept:

@@ -46,6 +46,8 @@ __all__ = ["NEAREST", "Neighbours", "leave_out", "predict_around", "room_for"]
 
 #: Rows that a prediction is a fit to.
 NEAREST = 32
+# So many of the latest rows at a time go into leaves.
+YOUNG = 256
 
 
 class Neighbours(Part):
@@ -112,7 +114,7 @@ class Neighbours(Part):
         self._Z, self._Y = np.zeros((LONGEST, columns + 1)), np.zeros((LONGEST, outputs))
         #: Of the rows just predicted: see :func:`predict_around`.
         self.last_scatters: Matrix = np.zeros((0, scattered + 1))
-        self._leaves = put_into_leaves(self.points, self.values)
+        self._put_into_leaves()
 
     def __len__(self) -> int:
         """Numbers of a row that waits: its coordinates, and the root of its weight."""
@@ -124,20 +126,36 @@ class Neighbours(Part):
         return np.empty((0, self.points.shape[1]))
 
     def learn_past(self, U: Matrix, Y: Matrix, roots: Vector) -> None:
-        """Keep rows; roots are square roots of weights. The latest are put into leaves some at a time."""
-        self.append(U, Y, roots)
-        if len(self.latest) >= min(self.most // 4, 1024):
-            self.points = np.concatenate([self.points, self.latest])[-self.most :]
-            self.values = np.concatenate([self.values, self.latest_values])[-self.most :]
-            self.latest, self.latest_values = self.latest[:0], self.latest_values[:0]
-            self._leaves = put_into_leaves(self.points, self.values)
-
-    def append(self, U: Matrix, Y: Matrix, roots: Vector) -> None:
-        """Keep rows behind the latest."""
+        """Keep rows; roots are square roots of weights. The latest join the others some at a time."""
         used = np.flatnonzero(roots > 0.0)[-self.most :]
         weights = roots[used, None] ** 2
         self.latest = np.concatenate([self.latest, U[used].astype(FLOAT32)])
         self.latest_values = np.concatenate([self.latest_values, np.hstack([Y[used] * weights, weights])])
+        if len(self.latest) >= min(self.most // 4, 2048):
+            self.points = np.concatenate([self.points, self.latest])[-self.most :]
+            self.values = np.concatenate([self.values, self.latest_values])[-self.most :]
+            self.latest, self.latest_values = self.latest[:0], self.latest_values[:0]
+            self._put_into_leaves()
+        elif len(self.latest) - self._young >= YOUNG:
+            self._put_latest_into_leaves()
+
+    def _put_into_leaves(self) -> None:
+        self._old = put_into_leaves(self.points, self.values)
+        self._put_latest_into_leaves()
+
+    def _put_latest_into_leaves(self) -> None:
+        """In some of their own, which are made anew at small cost; those that came last wait."""
+        self._young = young = len(self.latest) // YOUNG * YOUNG
+        leaves, low, high, values = self._old
+        if young:
+            its = put_into_leaves(self.latest[:young], self.latest_values[:young])
+            leaves, low, high, values = (
+                np.concatenate([leaves, its[0]]),
+                np.concatenate([low, its[1]], axis=1),
+                np.concatenate([high, its[2]], axis=1),
+                np.concatenate([values, its[3]]),
+            )
+        self._leaves = leaves, low, high, values
 
     def advance(
         self, predicted: Matrix, learned: Matrix | None, Y: Matrix, roots: Vector, known: NDArray[np.int64]
@@ -164,7 +182,8 @@ class Neighbours(Part):
 
     def kept(self) -> Kept:
         """As loops read it."""
-        return (*self._leaves, np.ascontiguousarray(self.latest.T), self.latest_values)
+        rest = slice(self._young, None)
+        return (*self._leaves, np.ascontiguousarray(self.latest[rest].T), self.latest_values[rest])
 
     def end_period(self, refit: bool = True) -> None:
         """Keep the chunk's rows."""
@@ -181,7 +200,7 @@ class Neighbours(Part):
         self.values, self.latest_values = (
             np.insert(values, -1, 0.0, axis=1) for values in (self.values, self.latest_values)
         )
-        self._leaves = put_into_leaves(self.points, self.values)
+        self._put_into_leaves()
         self._Y = np.pad(self._Y, ((0, 0), (0, 1)))
 
     def arrays_of_period(self) -> tuple[Matrix, ...]:
@@ -203,7 +222,7 @@ class Neighbours(Part):
             usual = (weights > 0.0) & (weights <= 2.0 * LARGEST_WEIGHT)
             if len(values) > self.most or not (usual & (totals / (2.0 * LARGEST_TARGET) <= weights)).all():
                 raise stored.error(f"neighbours are not up to {self.most} rows with a weight each")
-        self._leaves = put_into_leaves(self.points, self.values)
+        self._put_into_leaves()
 
     @contextmanager
     def begin_again(self) -> Iterator[None]:
@@ -253,10 +272,10 @@ def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, 
 
 @inner
 def _same(U: Matrix, i: int, j: int) -> bool:
+    same = True
     for c in range(U.shape[1]):
-        if U[i, c] != U[j, c]:
-            return False
-    return True
+        same = same and U[i, c] == U[j, c]
+    return same
 
 
 @compiled

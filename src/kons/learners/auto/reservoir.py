@@ -109,8 +109,8 @@ class Reservoir(Part):
         self._filled += len(rows)
 
     def sampled(self) -> Matrix:
-        """The rows of the sample in stream order."""
-        return self._kept[self.places()]
+        """The rows of the sample in stream order: as long as all are kept no copy, and not to be written."""
+        return self._kept if self.sampled_rows <= self.sample else self._kept[self.places()]
 
     def places(self, since: int = 0) -> Integers:
         """Where :attr:`kept` has the rows of the sample in stream order, from a row on."""

@@ -198,7 +198,8 @@ class ChunkEnd(NamedTuple):
 
     def believed(self, rows: Matrix) -> Matrix:
         """Those that are learned from, as experts are shown them."""
-        return self.layout.shown(rows[self.layout.believed(rows, self.bounds) > 0.0], self.bounds)
+        used = self.layout.believed(rows, self.bounds) > 0.0
+        return self.layout.shown(rows if used.all() else rows[used], self.bounds)
 
 
 class LastTargets(Part):

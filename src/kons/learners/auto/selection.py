@@ -6,7 +6,7 @@ At selection steps, on rows that were kept:
 - experts are fitted in it: new atoms, all kept rows learned again;
 - experts that add nothing to stacking are pruned, and what they cost is spent on the atoms of others.
 
-Gaussian experts with a finite memory besides take new atoms, from the rows they remember, once in a memory's
+Besides, Gaussian experts with a finite memory take new atoms, from the rows they remember, once in a memory's
 length; as long as there are several of them, their scaling and metric follow the stream, too.
 """
 
