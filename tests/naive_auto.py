@@ -58,13 +58,16 @@ FENCE_FEWEST, FENCE_PART, FENCE_REACH = 7, 0.95, 10.0
 FIRST_METRICS, SETTLED = 32, 1024
 SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 96, 1024, 512
 FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
+FOLLOWED_ROWS, FEWEST_FOLLOWED, FOLLOWED_WINS = 1536, 64, 0.95
 # The first and the last row of metrics from what columns tell at first sight, where little is explained.
 FIRST_SIGHT, FIRST_SIGHT_WINS, LITTLE = (128, 1024), 0.8, 0.5
 # Rare classes: the variance below which priors weigh more; a view without a search; the logistic expert.
 RARE_VARIANCE, BROAD, BROAD_ALPHA, RARE_START, LEANS = 0.1, 2.0, 1.6, 64, 0.75
 
 # Experts: ridges; from where on those that remember all learn in batches; which count, and may grow.
-LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.1, 1.0 / 16.0, 512
+# The lead of a short memory over a long one, in usual errors; then stacking forgets so many times as fast.
+LEAD, FASTER = 0.1, 6
+LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.05, 1.0 / 16.0, 512
 COUNTS, MOST_GROWN = 0.1, 1.75
 # Pruning: the price of a weight; rows to be sure; from where on experts without a memory are pruned, too.
 PRICE, STAY_PRICE, RECALL_PRICE, SURE, LATE = 0.5, 2.0, 4.0, 2048, 4096
@@ -395,7 +398,9 @@ class Pool:
             start, prior = np.array(CALIBRATION), np.diag(CALIBRATION_PRIOR)
             moved = (self.curvature + before**1.5 * prior) @ (self.calibration - start)
             self.calibration = start + np.linalg.solve(self.curvature + self.rarity**1.5 * prior, moved)
-        self.stacking.end_chunk(ended, self.rarity * variance * (1.0 + late))
+        self.stacking.compare(ended, self.compared())
+        moving = self.rows >= BATCHES_FROM and self.leads()
+        self.stacking.end_chunk(ended, self.rarity * variance * (1.0 + late), FASTER if moving else 1)
         self.loss, self.loss_rows = FORGETTING**ended * self.loss, FORGETTING**ended * self.loss_rows
         told = not self.classes and self.rows >= 64 and self.usual_error() > NO_ERROR * variance
         self.wild = WILD * self.usual_error() if told else NO_LIMIT
@@ -405,6 +410,7 @@ class Pool:
         if self.rows in self.schedule["pruning"]:
             self.prune()
         self.decide()
+        self.follow()
         for member in self.members if not decides and self.rows != self.due else ():
             memory = member.spec.memory if member.fitted and member.spec.kernel == "gaussian" else 0
             if memory and self.rows in self.schedule[f"new atoms, memory {memory}"]:
@@ -413,8 +419,7 @@ class Pool:
                 self.search_on(member)
         self.due = self.due if self.rows < self.due else 0
         self.fit_recalled()
-        if self.rows in self.schedule["recall"]:
-            self.recall()
+        self.recall()
         weights = dict(zip(self.members, self.stacking.weights()[FIRST:], strict=True))
         begun = [member for member in self.members if member.fitted is not None]
         largest = max((weights[member] for member in begun), default=0.0)
@@ -477,6 +482,51 @@ class Pool:
 
     # ---- views
 
+    def follow(self):
+        """Where short memories are at work, their view is sought in the last rows: two thirds of them.
+
+        It is taken if of the last third it tells clearly more.
+        """
+        for lags, due in enumerate(("maps of short memories", "the same, with last targets")):
+            key = bool(lags), self.better[bool(lags)]
+            short = [member.spec for member in self.members if member.spec.memory]
+            keys = [self.key(spec) for spec in short if spec.kernel == "gaussian"]
+            if self.rows not in self.schedule[due] or self.exchangeable() or key not in keys:
+                continue
+            rows, old, width = (
+                self.usable(self.last(FOLLOWED_ROWS)),
+                self.views.get(key),
+                len(self.history[0].x),
+            )
+            cut = 2 * len(rows) // 3
+            known = old is not None and (old.flags, old.features) == (self.flags, width)
+            if self.rarity > 1.0 or self.rows == self.due or cut < FEWEST_FOLLOWED or not known:
+                continue
+            random = np.random.default_rng([self.seed, self.rows])
+            scale = SCALINGS[key[1]](self.columns(rows[:cut], lags, self.flags, width))
+            found, fresh = (
+                improved(start, scale, *self.searched(rows[:cut], lags), SEARCH_ATOMS // 2, random, steps=2)
+                for start in (old, None)
+            )
+            found = fresh if fresh.error < FRESH_WINS * found.error else found
+            stays, follows = (
+                improved(
+                    view, view.scale, *self.searched(rows[cut:], lags), SEARCH_ATOMS // 2, random, steps=0
+                )
+                for view in (old, found)
+            )
+            if follows.error < FOLLOWED_WINS * stays.error:
+                self.log.append((self.rows, "followed"))
+                self.views[key] = replace(found, flags=self.flags, features=width)
+
+    def searched(self, rows, lags):
+        """Columns, targets around 0 with variance 1, and roots of weights."""
+        weights, Y = np.array([row.weight for row in rows]), self.outputs_of(rows)
+        Y = Y - weights @ Y / weights.sum()
+        variance = weights @ (Y**2).sum(axis=1) / weights.sum()
+        Y = Y / math.sqrt(variance) if variance > 0.0 else Y
+        return self.columns(rows, lags, self.flags, len(rows[0].x)), Y, np.sqrt(weights)
+
     def key(self, spec):
         """With or without last targets, and a scaling: of linear experts robust, of others the better one."""
         better = self.better[spec.lags]
@@ -485,11 +535,7 @@ class Pool:
 
     def refit_views(self, first, others, anew, kept, some, random):
         """Each at least as good as before, by leave-one-out errors; scalings are compared if both are new."""
-        weights, Y = np.array([row.weight for row in some]), self.outputs_of(some)
-        Y = Y - weights @ Y / weights.sum()
-        variance = weights @ (Y**2).sum(axis=1) / weights.sum()
-        Y = Y / math.sqrt(variance) if variance > 0.0 else Y
-        data = kept, some, Y, np.sqrt(weights), random
+        data = kept, some, *self.searched(some, False)[1:], random
         better, other = self.better[False], "rank" if self.better[False] == "robust" else "robust"
         if first:
             self.refit_view((False, better), *data)
@@ -594,7 +640,7 @@ class Pool:
         random = np.random.default_rng([self.seed, self.rows, self.members.index(member)])
         seen, alpha = self.columns(rows, spec.lags, view.flags, view.features), view.alpha
         if spec.kernel == "linear":
-            view, alpha = replace(view, metric=np.eye(seen.shape[1])), LINEAR_ALPHA
+            view, alpha = replace(view, metric=np.eye(seen.shape[1])), LINEAR_ALPHA * seen.shape[1]
         elif spec.logistic:  # the square root of the metric
             metric = view.metric / np.sqrt(np.linalg.norm(view.metric, axis=0))
             unit = half_median_distance(view.scale(seen), metric, random)
@@ -636,7 +682,8 @@ class Pool:
         series = [i + FIRST for i, found in enumerate(of_series) if found]
         sure = min(1.0, self.rows / SURE)
         needless = sure * price * len(series)
-        if series and not self.drifts(STAY_PRICE) and self.stacking.removal_cost(series) < needless:
+        moves = self.leads() or self.drifts(STAY_PRICE)
+        if series and not moves and self.stacking.removal_cost(series) < needless:
             self.remove(series)
         while self.rows >= LATE:
             specs = [member.spec for member in self.members]
@@ -656,15 +703,29 @@ class Pool:
                 return price <= cost < np.inf
         return False
 
+    def compared(self):
+        """Columns of the short memory that stays, and of the expert that remembers everything."""
+        begun = {member.spec: i + FIRST for i, member in enumerate(self.members) if member.fitted is not None}
+        pair = begun.get(self.sentinel), begun.get(EXPERTS[0])
+        return None if None in pair else pair
+
+    def leads(self):
+        return self.stacking.lead > LEAD * self.stacking.compared * self.usual_error()
+
     def recall(self):
         """Those of a series come back where there is drift: all of them, or at rare times those that left."""
+        often, seldom = (
+            self.rows in self.schedule[name] for name in ("recall, short memory ahead", "recall")
+        )
+        if not ((often and self.leads()) or (seldom and self.drifts(RECALL_PRICE))):
+            return
         there = [member.spec for member in self.members]
         left = [spec for spec in there if (spec.lags or spec.memory) and spec != self.sentinel]
         if left and self.rows not in self.schedule["recall while others stay"]:
             return
         gone = [spec for spec in self.specs if (spec.lags or spec.memory) and spec not in there]
         gone = [spec for spec in gone if self.key(spec) in self.views]
-        if not gone or not self.drifts(RECALL_PRICE):
+        if not gone:
             return
         self.log.append((self.rows, "recalled"))
         self.stacking.add(len(gone))

@@ -525,10 +525,12 @@ class Stacking:
         self.start = np.where(doubts, 0.0, 1.0 / (count - len(doubted)))
         self.prior = np.where(doubts, np.inf, 1.0)
         self.rows = 0.0  # that count, with forgetting
+        self.lead = self.compared = 0.0
         self.begin()
 
     def begin(self):
         self.G, self.t, self.s = np.empty((0, len(self.start))), np.empty(0), np.empty(0)
+        self.seen = 0  # rows of chunks that ended
         self.since = 0  # rows before were learned with experts that have left
 
     def matrix(self):
@@ -564,8 +566,17 @@ class Stacking:
         self.G, self.t = np.vstack([self.G, G]), np.append(self.t, t)
         self.s = np.append(self.s, weight * (wild / np.maximum(squares, wild)))
 
-    def end_chunk(self, rows, variance):
-        decay = FORGETTING**rows
+    def compare(self, rows, pair):
+        """Two columns over the chunk's rows: half of what is known of them is forgotten in 256 rows."""
+        if pair is not None:
+            G, t, s = self.G[self.seen :], self.t[self.seen :], self.s[self.seen :]
+            short, long = (float(s @ (t - G[:, i]) ** 2) for i in pair)
+            decay = 0.5 ** (rows / 256.0)
+            self.lead, self.compared = decay * self.lead + long - short, decay * self.compared + rows
+        self.seen = len(self.G)
+
+    def end_chunk(self, rows, variance, faster=1):
+        decay = FORGETTING ** (rows * faster)
         self.s, self.rows = decay * self.s, decay * self.rows + rows
         if variance <= 1e-299:
             self.prior = np.full(len(self.start), np.inf)

@@ -40,25 +40,31 @@ class NaiveIntervals:
         return np.concatenate([hats, np.clip((raw - self.means) / deviations, -4.0, 4.0)]), raw, size
 
     def scale(self, row):
+        """What is said of a row."""
+        return self.scales(row)[0]
+
+    def scales(self, row):
+        """What is said of a row, and what is learned from it."""
         phi, _, size = self.features(row)
         w = self.w.copy()
         w[6] = max(w[6], 0.0)  # the novelty's
-        f, far = float(np.clip(w @ phi, -4.0, 4.0)), math.log1p(max(row[1], 0.0))
+        learned, far = float(np.clip(w @ phi, -4.0, 4.0)), math.log1p(max(row[1], 0.0))
+        f = 0.8 * learned
         if self.rows > 64 and far > self.farthest:
             most = max(self.top, math.log(max(0.8 * math.sqrt(self.variance), size) / size))
             share = min(4.0 * (far - self.farthest) / far, 1.0)
-            f = (1.0 - share) * min(f, most) + share * most
-        return size * math.exp(f)
+            f = learned = (1.0 - share) * min(f, most) + share * most
+        return size * math.exp(f), size * math.exp(learned)
 
     def learn(self, row, target):
-        r, s, n = abs(target - row[0]), self.scale(row), self.rows + 1
-        s = s if s > 1e-290 else max(r, 1e-9)  # before any residual was known
+        r, (s, own), n = abs(target - row[0]), self.scales(row), self.rows + 1
+        s, own = (s, own) if s > 1e-290 else (max(r, 1e-9),) * 2  # before any residual was known
         self.judge((target - row[0]) / s)
         phi, raw, _ = self.features(row)
         rate = max(1.0 / n, 1.0 - self.forgetting)
         if n > 7:
             h = np.linalg.solve(self.A, phi)
-            self.w = self.w + h * (min(r / s, 3.0) - 1.0) / (1.0 + phi @ h)
+            self.w = self.w + h * (min(r / own, 3.0) - 1.0) / (1.0 + phi @ h)
             self.phis.append((n, phi))
             self.top = max(0.998 * self.top, min(math.log(s / max(self.size, 1e-290)), 4.0))
         if n > 64:

@@ -158,7 +158,7 @@ class RobustScaling:
 
 @compiled
 def _drawn_in(z: Vector, limit: float) -> None:
-    """Numbers beyond a limit, their logarithms in their place; that of NumPy is not that of loops, bit for bit."""
+    """Numbers beyond a limit, drawn in; the logarithm of NumPy is not that of loops, bit for bit."""
     for i in range(len(z)):
         # Continuous at the limit, with slope 1 there.
         z[i] = math.copysign(limit * (1.0 + math.log(min(abs(z[i]), LARGEST) / limit)), z[i])

@@ -56,8 +56,8 @@ def named_tests(document: str) -> list[str]:
     return re.findall(r"`(tests/[\w/]*test_\w+\.py(?:::\w+)?)`", text)
 
 
-@pytest.mark.parametrize("reference", named_tests("departures.md"))
-def test_every_test_named_on_the_departures_page_exists(reference: str) -> None:
+@pytest.mark.parametrize("reference", named_tests("departures.md") + named_tests("robustness.md"))
+def test_every_test_named_on_a_page_exists(reference: str) -> None:
     path, _, function = reference.partition("::")
     source = (ROOT / path).read_text(encoding="utf-8")
     assert f"def {function}" in source if function else "def test_" in source

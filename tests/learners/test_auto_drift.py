@@ -84,3 +84,15 @@ def test_what_left_comes_back():
         at_work.append([name for name in model.shares if "memory" in name or "last targets" in name])
     assert at_work[0] == ["gaussian, features, memory 300"]
     assert len(at_work[1]) == 7
+
+
+def test_what_matters_may_change():
+    """The metric that short memories share follows what matters."""
+    rng = np.random.default_rng(0)
+    points, angle = rng.normal(size=(3900, 3)), np.arange(3900) * np.pi / 7600
+    above = np.cos(angle) * points[:, 0] + np.sin(angle) * points[:, 1] > 0.0
+    model = AutoKONS("classification", max_atoms=30)
+    model.advance(points[:1200], above[:1200].tolist())
+    before = model.relevances
+    model.advance(points[1200:], above[1200:].tolist())
+    assert [np.argmax(before), np.argmax(model.relevances)] == [0, 1]

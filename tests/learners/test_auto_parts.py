@@ -57,6 +57,31 @@ def test_stacking_outlives_predictions_that_16_digits_do_not_resolve_beside_its_
     assert np.isfinite(stacking.weights).all()
 
 
+def test_stacking_knows_how_far_one_expert_is_ahead_of_another():
+    """From its sums, whatever was forgotten and removed: differences of squares, halved in 256 rows."""
+    random, stacking, expected, counted = np.random.default_rng(0), Stacking(3), 0.0, 0.0
+    pair = (1, 2)
+    for chunk in range(6):
+        y = 5.0 + random.normal(size=64)
+        F = (
+            y[:, None]
+            + random.normal(size=(64, len(stacking.weights)))
+            * [0.5, 0.2 * chunk, 0.6][-len(stacking.weights) :]
+        )
+        stacking.advance(F[:, :, None], np.full(64, 5.0), F[:, :, None], np.full(64, 5.0), y[:, None])
+        ahead = np.sum((y - F[:, pair[1]]) ** 2 - (y - F[:, pair[0]]) ** 2)
+        decay = 0.5 ** (64 / 256)
+        expected, counted = decay * expected + ahead, decay * counted + 64
+        stacking.compare(64, pair)
+        stacking.end_chunk(64, 1.0, moving=chunk == 2)
+        if chunk == 3:
+            stacking.remove([0])
+            pair = (0, 1)
+        stacking.begin_comparison(pair)
+        assert stacking.lead == pytest.approx(expected, rel=1e-9)
+        assert stacking.leads(0.5) == (expected > 0.1 * counted * 0.5)
+
+
 @pytest.mark.parametrize("forgetting", [1.0, 0.98])
 def test_a_live_expert_is_ridge_regression_fitted_anew_for_every_row(forgetting):
     U, Y = RNG.normal(size=(CHUNK, 2)), RNG.normal(size=(CHUNK, 2))

@@ -71,6 +71,14 @@ def creeping(rows=ROWS):
     return Stream(X, y, {"pruned", "recalled"}, {"delay": 3}, singly=range(1000, 1040))
 
 
+def other_columns(rows=ROWS):
+    """What matters moves from one column to another, slowly: short memories need another metric."""
+    rng = np.random.default_rng(0)
+    X, angle = rng.normal(size=(rows, 3)), np.arange(rows) * np.pi / 7600
+    moving = np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1]
+    return Stream(X, np.tanh(2.0 * moving) + 0.1 * rng.normal(size=rows), {"followed"}, {"experts": 10})
+
+
 def together(rows=ROWS):
     """Columns of which three matter, and only together."""
     X = np.random.default_rng(9).uniform(-1.0, 1.0, size=(rows, 24))
@@ -163,6 +171,7 @@ MAKERS = {
     "level drift": level_drift,
     "no order": no_order,
     "creeping, delay 3": creeping,
+    "other columns": other_columns,
     "together": together,
     "weights, delay 3": weighted,
     "delay 40": late_targets,
@@ -180,6 +189,7 @@ STREAMS = {
     "level drift": (0, 2600),
     "no order": (1180, 4400),
     "creeping, delay 3": (1060, 2200),
+    "other columns": (0, 3800),
     "together": (160, 700),
     "weights, delay 3": (270, 1300),
     "delay 40": (330, 1400),

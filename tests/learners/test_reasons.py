@@ -1,5 +1,6 @@
 """Reasons: contributions of columns beside brute force over orders, and the sample that they rest on."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -47,6 +48,21 @@ def test_contributions_are_those_of_all_orders(scaled):
     assert reasons.prediction == pytest.approx(learner.predict_one(x), abs=1e-10)
     assert reasons.baseline == pytest.approx(learner.predict_one(typical), abs=1e-10)
     np.testing.assert_equal(learner.state(), before)
+
+
+def test_auto_is_exact_by_its_own_predictions():
+    """Many sets of columns at once, of which neighbours take those alike together, are what each is alone."""
+    points = np.column_stack([RANDOM.uniform(-1.0, 1.0, size=(1500, 4)), np.zeros(1500)])
+    targets = np.sign(points[:, 0] * points[:, 1]) + 0.3 * np.floor(4.0 * points[:, 2])
+    learner = AutoKONS()
+    learner.advance(points, targets)
+    assert any(name.startswith("neighbours") for name in learner.shares)
+    x = np.append(points[7, :4], 0.5)
+    reasons = learner.explain(x, recent_targets=False)
+    typical = np.array(list(reasons.typical.values()))
+    of_one = functools.cache(lambda there: learner.predict(np.where(there, x, typical)[None])[0])
+    found = of_all_orders(lambda there: of_one(tuple(there)), 5)
+    np.testing.assert_allclose(list(reasons.contributions.values()), found, atol=1e-9)
 
 
 @pytest.mark.parametrize("players", [3, 12])

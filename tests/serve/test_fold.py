@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import effort
 from kons import Keyed
-from kons.files import from_bytes, read_tree, to_bytes
+from kons.files import from_bytes, read_tree, save, to_bytes
 from kons.recipes import for_task
 from kons.serve.fold import SNAPSHOT, Fold, Settings
 from kons.serve.folder import ServiceFolder
@@ -130,6 +130,38 @@ def test_restarts_and_snapshots_change_no_bit_of_many_keys(tmp_path, monkeypatch
     assert fold.monitor.losses() == again.monitor.losses()
     assert set(fold.monitor.losses()) == {"model", "constant", "persistence"}
     again.close()
+    fold.close()
+    folder.release()
+
+
+def test_a_saved_model_of_many_keys_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("kons.serve.fold.LIVE", 2)
+    keyed = Keyed(for_task("regression", "auto", effort="tiny"), "key")
+    for record in records(60, keys=4):
+        if record.kind == "predict":
+            keyed.ask(record.x, record.id)
+        elif record.kind == "label":
+            keyed.tell(record.id, record.y)
+        else:
+            keyed.learn_one(record.x, record.y)
+    save(keyed, tmp_path / "model.kons")
+    folder = ServiceFolder.begin(tmp_path / "service", Settings(), tmp_path / "model.kons")
+    assert folder.settings.key == "key"
+    fold, waits = folder.fold()[0], keyed.queue.ids[0]
+    for again in (False, True):
+        if again:
+            folder.capture(fold)(True)
+            fold.close()
+            fold = folder.fold()[0]
+        x = {"key": "k1", "a": 0.5, "b": 0.1, "c": "u", "d": 0.2}
+        assert fold.apply(Record("predict", str(again), 0.0, x))[0]["prediction"] == keyed.predict_one(x)
+        assert fold.learner.awake <= 2
+    fold.apply(Record("label", waits, 0.0, None, 1.0))
+    keyed.tell(waits, 1.0)
+    for id in ("False", "True"):
+        keyed.ask(x, id)
+    fold.learner.commit()
+    assert fold.learner.to_bytes() == keyed.to_bytes()
     fold.close()
     folder.release()
 

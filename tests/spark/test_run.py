@@ -52,12 +52,13 @@ def test_a_folder_of_files_and_what_came_since(spark, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["rows"] == 50
 
 
-def test_parquet_labels_and_moments(spark, tmp_path, capsys):
+def test_parquet_labels_moments_and_odd_names(spark, tmp_path, capsys):
     frame = sensors(60, 2)
     frame["y"] = (frame["y"] > 0.5).astype(int)
     frame["t"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(frame["t"], "h")
     frame = frame.astype({"y": "Int64"})
     frame.loc[3, "y"] = None
+    frame = frame.rename(columns={"load": "lo.ad `kW`"}).assign(T=1.5)
     frame.to_parquet("rows.parquet", index=False)
     given = ["--target", "y", "--key", "sensor", "--time", "t", "--task", "classification"]
     assert main(["run", "rows.parquet", "--engine", "spark", *given, "--out", "o", "--quiet"]) == 0

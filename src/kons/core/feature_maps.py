@@ -341,7 +341,7 @@ class Sample(Span):
     """
 
     STATE = fields(rows=Count())
-    rows = 0
+    rows: int = 0
 
     def take(self, X: Any, coins: Vector) -> Taken:
         taken = super().take(X, coins)

@@ -94,7 +94,7 @@ class Ridge(Quadratic):
         P, info = lapack.dpotrf(block.M.T, lower=1, clean=1)
         if info:  # rounding, where a row repeats under a tiny weight
             block.M.ravel()[:: m + 1] += JITTER * 10.0 * np.trace(block.M) / m
-            P = np.asfortranarray(np.linalg.cholesky(block.M))
+            P = np.asfortranarray(factored(block.M, 0.0))
         f = block.f.T
         E = blas.dtrsm(1.0, P, Y - f, lower=1)
         pivots = np.diagonal(P).copy()

@@ -29,6 +29,9 @@ class Waiting:
     ([1, 2], 1)
     """
 
+    dropped: int
+    repeated: int
+
     def __init__(self) -> None:
         self.keys: OrderedDict[Identifier, Key] = OrderedDict()
         """Of the rows that wait, oldest first."""

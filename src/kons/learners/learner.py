@@ -108,6 +108,8 @@ class Learner(LateTargets):
     _width: int | None = None
     # Verbs, of a learner that has them: see lacks.
     advance: Any
+    capture: Any
+    close: Any
     explain: Any
     finish_warmup: Any
     novelty: Any

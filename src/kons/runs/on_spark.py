@@ -19,6 +19,7 @@ import os
 import re
 import shutil
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,17 +27,28 @@ from heapq import nlargest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kons.arrays import require_integer
 from kons.compilation import wall_clock
-from kons.errors import ConfigurationError, FileError, InputError, KonsError, MissingExtraError, as_word
+from kons.errors import (
+    ConfigurationError,
+    FileError,
+    InputError,
+    KonsError,
+    MissingExtraError,
+    announce,
+    as_word,
+)
 from kons.evaluation.result import LOSS_NAMES
-from kons.files import save, write_bytes
+from kons.files import from_bytes, save, to_bytes, write_bytes
 from kons.keyed import Keyed, KeySummary
 from kons.runs.circumstances import versions
 from kons.runs.folder import MODEL, RUN, SUMMARY, read_json
 from kons.runs.settings import Settings
 from kons.runs.summary import finite
 from kons.streams import Plan, Stream
+from kons.streams.chunks import converted
 from kons.streams.opening import reader_of
 from kons.streams.text import TextReader
 
@@ -47,6 +59,8 @@ SPARK = "spark"
 CHECKPOINT, PREDICTIONS, MODELS = "checkpoint", "predictions", "models"
 #: Bytes of records up to which all learners are one file, which is in memory once while it is written.
 WHOLE = 1 << 30
+#: Rows whose labels say whether all are whole numbers.
+LOOKED = 1000
 #: Keys that are named, and reasons of rows that were not learned.
 WORST, REASONS = 20, 20
 ENDINGS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
@@ -93,7 +107,9 @@ def start(
     reading = settings.reading | {"format": "tsv" if kind == "csv" and names[0].endswith(".tsv") else kind}
     first = replace(settings, source=str(folder / names[0]), reading=reading)
     stream = first.open(quiet=False)
-    plan = _plan(stream, settings)
+    plan = _plan(stream)
+    labels = converted(stream.reader.look(LOOKED)[str(plan.target)], plan.target_column)[0]
+    whole = isinstance(labels, np.ndarray) and bool((labels == np.floor(labels))[~np.isnan(labels)].all())
     document = {
         "format": 1,
         "kind": SPARK,
@@ -102,6 +118,8 @@ def start(
         "machines": vars(machines),
         "source": {"name": settings.source},
         "plan": plan.to_dict(),
+        "made": b64encode(to_bytes(settings.make_learner(stream).learner)).decode("ascii"),
+        "whole_labels": plan.task == "classification" and plan.target_kind == "number" and whole,
         "features": [column.name for column in plan.columns],
         "target": plan.target,
         "versions": versions(),
@@ -109,7 +127,7 @@ def start(
         "started_in": os.getcwd(),
     }
     _require_spark()
-    return _go(settings, machines, plan, out, document)
+    return _go(settings, machines, out, document, new=True)
 
 
 def resume(folder: Path) -> dict[str, Any]:
@@ -117,29 +135,32 @@ def resume(folder: Path) -> dict[str, Any]:
     told = read_json(folder, RUN)
     try:
         settings = Settings.from_dict(told["settings"]).found_from(told.get("started_in"))
-        machines, plan = Machines(**told["machines"]), Plan.from_dict(told["plan"])
+        machines = Machines(**told["machines"])
     except (KeyError, TypeError) as error:
         raise FileError(f"{folder / RUN} is not as a run has written it ({error}).") from None
     _require_spark()
-    return _go(settings, machines, plan, folder, None)
+    return _go(settings, machines, folder, told, new=False)
 
 
 def _go(
-    settings: Settings, machines: Machines, plan: Plan, out: Path, document: dict[str, Any] | None
+    settings: Settings, machines: Machines, out: Path, document: dict[str, Any], *, new: bool
 ) -> dict[str, Any]:
-    """The query, to the end of its files; with the document of a new folder, once Spark is there."""
+    """The query, to the end of its files; of a new one the folder is made, once Spark is there."""
+    try:
+        plan, whole = Plan.from_dict(document["plan"]), bool(document["whole_labels"])
+        learner = from_bytes(b64decode(document["made"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{out / RUN} is not as a run has written it ({error}).") from None
     from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
     from kons.spark import keyed, learners_in, write_once
     from kons.spark.files import BROKEN, PLACE, planned, raw_csv, raw_parquet
-    from kons.spark.session import session
+    from kons.spark.session import quoted, session
 
     started, place = wall_clock(), out.absolute()  # Spark has a folder of its own that it is in
     folder, names, kind = _files(settings.source)
     asked = {name: value for name, value in settings.reading.items() if name in READS}
     first = _alike(folder, names, plan, asked)
-    looked = replace(settings, source=str(folder / names[0]), reading=asked).open(plan=plan.to_dict())
-    learner = settings.make_learner(looked).learner
     key, target, time_ = str(settings.key), str(plan.target), str(plan.time)
     features = [column.name for column in plan.columns if column.name != key]
     with session(machines.master, "kons run") as spark, _told(out):
@@ -148,8 +169,7 @@ def _go(
             raw = raw_csv(spark, folder, names, list(first.columns), told, machines.files_per_batch)
         else:
             raw = raw_parquet(spark, folder, names, machines.files_per_batch)
-        whole = plan.task == "classification" and plan.target_kind == "number"
-        rows = planned(raw, plan, whole=whole).withColumn(PLACE, F.col(f"`{time_}`"))
+        rows = planned(raw, plan, whole=whole).withColumn(PLACE, F.col(quoted(time_)))
         answer = keyed(
             rows,
             key=key,
@@ -159,9 +179,9 @@ def _go(
             features=features,
             buckets=machines.buckets,
         )
-        skipped = F.when(F.col(f"`{BROKEN}`").isNotNull(), F.lit("broken line")).otherwise(F.col("skipped"))
+        skipped = F.when(F.col(quoted(BROKEN)).isNotNull(), F.lit("broken line")).otherwise(F.col("skipped"))
         answer = answer.withColumn("skipped", skipped).drop(PLACE, BROKEN)
-        if document is not None:
+        if new:
             _make(out, document)
         query = (
             answer.writeStream.foreachBatch(write_once(str(place / PREDICTIONS)))
@@ -212,7 +232,7 @@ def _files(source: str) -> tuple[Path, list[str], str]:
     return folder, names, next(iter(kinds))
 
 
-def _plan(stream: Stream, settings: Settings) -> Plan:
+def _plan(stream: Stream) -> Plan:
     """How the files are read; the column of time is there even where it is no feature."""
     plan = stream.plan
     if isinstance(stream.reader, TextReader) and stream.reader.delimiter == " ":
@@ -295,6 +315,9 @@ def _told(out: Path) -> Iterator[None]:
     try:
         yield
     except KonsError:
+        raise
+    except KeyboardInterrupt:
+        announce(f"Continue with: kons resume {as_word(out)}")
         raise
     except Exception as error:
         ours = OURS.findall(str(error))

@@ -343,18 +343,19 @@ class Fold:
             "ids": self.ids.save(),
         }
         packed = np.frombuffer(msgspec.msgpack.encode(plain), dtype=np.uint8)
-        learner = None if self.is_parked else self.model
+        learner = None if self.parked is not None else self.model
         return tree_to_bytes({"learner": learner, "baselines": states, "plain": packed}, kind=SNAPSHOT)
 
     @property
-    def is_parked(self) -> bool:
-        """Whether learners are in a folder: then :meth:`kons.Keyed.capture` keeps them, with these bytes."""
-        return isinstance(self.learner, Keyed) and self.learner.folder is not None
+    def parked(self) -> Keyed | None:
+        """Learners that are in a folder: :meth:`kons.Keyed.capture` keeps them, with these bytes."""
+        learner = self.learner
+        return learner if isinstance(learner, Keyed) and learner.folder is not None else None
 
     def close(self) -> None:
         """Let go of that folder; what was not captured is found again from the log."""
-        if self.is_parked:
-            self.learner.close(commit=False)
+        if self.parked is not None:
+            self.parked.close(commit=False)
 
     @property
     def model(self) -> Any:

@@ -201,7 +201,7 @@ class ServiceFolder:
         dropped.
         """
         data, number = fold.to_bytes(), fold.number
-        commit = fold.learner.capture(data) if fold.is_parked else None
+        commit = None if fold.parked is None else fold.parked.capture(data)
 
         def write(keep_log: bool) -> int:
             if commit is None:

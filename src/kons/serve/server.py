@@ -101,7 +101,8 @@ def _quick_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
         import uvloop
     except ImportError:  # Windows, or a Python that it is not built for
         return None
-    return uvloop.new_event_loop  # type: ignore[no-any-return]
+    loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return loop
 
 
 def bind(host: str, port: int) -> socket.socket:

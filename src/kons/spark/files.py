@@ -27,6 +27,7 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
+from kons.spark.session import quoted
 from kons.streams import Plan
 from kons.streams.arrow import column_of
 from kons.streams.chunks import Chunk, Tally, Texts, Values, sound
@@ -69,14 +70,14 @@ def raw_parquet(spark: SparkSession, folder: Path, names: list[str], most: int |
     frame: DataFrame = _of(spark.readStream.schema(schema), names, most).parquet(_literal(str(folder)))
     for field in pq.read_schema(folder / names[0]):
         if str(field.type).startswith("timestamp[ns"):
-            frame = frame.withColumn(field.name, F.expr(f"timestamp_micros(`{field.name}` div 1000)"))
+            frame = frame.withColumn(field.name, F.expr(f"timestamp_micros({quoted(field.name)} div 1000)"))
     return frame.withColumn(BROKEN, F.lit(None).cast("string"))
 
 
 def planned(frame: DataFrame, plan: Plan, *, whole: bool = False) -> DataFrame:
     """The columns that the plan reads; a cell that cannot be read is null, and of a broken line all are.
 
-    ``whole``: labels that are whole numbers.
+    ``whole``: labels that are whole numbers; others are none.
     """
     wanted = plan.read()
     kinds = [KINDS[column.kind] for column in wanted]
@@ -87,7 +88,7 @@ def planned(frame: DataFrame, plan: Plan, *, whole: bool = False) -> DataFrame:
         ]
     fields = [StructField(column.name, kind) for column, kind in zip(wanted, kinds, strict=True)]
     told = [column.name for column in wanted]
-    selected = frame.select(*(F.col(f"`{name}`") for name in [*told, BROKEN]))
+    selected = frame.select(*(F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate([*told, BROKEN])))
     return selected.mapInArrow(
         _reading(wanted, plan.target if whole else None),
         StructType([*fields, StructField(BROKEN, StringType())]),
@@ -118,7 +119,9 @@ def _reading(
             arrays = [_as_arrow(chunk.columns[one.name], one.kind, known) for one in wanted]
             if whole is not None:
                 place = [one.name for one in wanted].index(whole)
-                arrays[place] = arrays[place].cast(pa.int64())
+                labels = np.asarray(chunk.columns[whole])
+                there = known & (np.floor(labels) == labels)
+                arrays[place] = pa.array(np.where(there, labels, 0.0).astype(np.int64), mask=~there)
             yield pa.RecordBatch.from_arrays([*arrays, broken.cast(pa.string())], names=[*columns, BROKEN])
 
     return read

@@ -16,6 +16,7 @@ from pyspark.sql.types import DoubleType, StringType
 from kons.errors import ConfigurationError
 from kons.files import from_bytes, load, to_bytes
 from kons.learners.protocol import as_learner
+from kons.spark.session import quoted
 
 __all__ = ["score"]
 
@@ -57,7 +58,7 @@ def score(frame: DataFrame, model: Any, *, columns: Sequence[str] | None = None)
             yield pd.Series([str(label) for label in found] if labelled else found)
 
     column = F.pandas_udf(predict, StringType() if labelled else DoubleType())
-    scored: Column = column(F.struct(*[F.col(f"`{name}`") for name in names]))
+    scored: Column = column(F.struct(*[F.col(quoted(name)) for name in names]))
     return scored
 
 

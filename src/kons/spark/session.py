@@ -11,12 +11,13 @@ from pyspark.sql import SparkSession
 
 from kons.errors import ConfigurationError
 
-__all__ = ["SETTINGS", "line_of", "session"]
+__all__ = ["SETTINGS", "line_of", "quoted", "session"]
 
 _STATE = "spark.sql.streaming.stateStore"
 #: Of SQL, for any session: RocksDB's store, of which a micro-batch writes what changed.
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",  # as the columns of files are
     f"{_STATE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     f"{_STATE}.rocksdb.changelogCheckpointing.enabled": "true",
 }
@@ -54,6 +55,15 @@ def session(master: str | None = None, name: str = "kons") -> Iterator[SparkSess
     finally:
         if active is None:
             spark.stop()
+
+
+def quoted(name: str) -> str:
+    """The name of a column as Spark takes it, whatever letters it has.
+
+    >>> quoted("a.b`c")
+    '`a.b``c`'
+    """
+    return "`" + name.replace("`", "``") + "`"
 
 
 def line_of(error: BaseException) -> str:

@@ -26,6 +26,7 @@ from kons.keyed.record import pack, unpack
 from kons.learners.embedded import EmbeddedKONS
 from kons.losses import Squared
 from kons.policies import Fixed, Leverage
+from kons.spark.session import quoted
 
 __all__ = ["dictionary", "fit_embedded"]
 
@@ -172,7 +173,7 @@ def _numbers(frame: DataFrame, columns: Sequence[str]) -> list[Any]:
             raise ConfigurationError(f"columns names {name!r}, and the frame has {', '.join(types)}.")
         if not isinstance(types[name], NumericType):
             raise ConfigurationError(f"column {name!r} is {types[name].simpleString()}, expected numbers.")
-    return [F.col(f"`{name}`").cast("double").alias(f"c{i}") for i, name in enumerate(columns)]
+    return [F.col(quoted(name)).cast("double").alias(f"c{i}") for i, name in enumerate(columns)]
 
 
 def _seed(*parts: int) -> int:

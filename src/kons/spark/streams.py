@@ -35,6 +35,7 @@ from kons.keyed import Keyed
 from kons.keyed.bucket import LARGEST, Answer, Bucket, Plan
 from kons.learners.auto import AutoKONS
 from kons.learners.protocol import as_learner
+from kons.spark.session import quoted
 
 __all__ = ["keyed", "learners_in"]
 
@@ -42,6 +43,9 @@ __all__ = ["keyed", "learners_in"]
 KEY, BUCKET, ORDER = "__kons_key", "__kons_bucket", "__kons_order"
 ADDED = Answer._fields
 BUCKETS = 64
+#: A bucket without keys to which one row in so many goes, too. It refuses another number of buckets: keys
+#: would go to some that have no state yet, and begin anew without a word.
+WATCH, WATCHED = -1, 8
 WHOLE: tuple[type[DataType], ...] = (ByteType, ShortType, IntegerType, LongType)
 FEATURES: tuple[type[DataType], ...] = (
     NumericType,
@@ -134,19 +138,30 @@ def keyed(
     )
     Bucket(plan, 0)  # a learner that Keyed does not take is refused here, not by a worker
     kinds = [types[target] if labelled else DoubleType(), *[DoubleType()] * 4, StringType()]
+    # On the way columns have plain names: PySpark looks into those with points.
+    plain = _plain_names(plan)
     answer = StructType(
-        [*frame.schema.fields, *(StructField(name, kind) for name, kind in zip(ADDED, kinds, strict=True))]
+        [
+            *(StructField(name, kind) for name, kind in zip(plain, types.values(), strict=True)),
+            *(StructField(name, kind) for name, kind in zip(ADDED, kinds, strict=True)),
+        ]
     )
-    prepared = frame.withColumn(KEY, F.col(f"`{key}`").cast("string")).withColumn(ORDER, sorted_by)
+    prepared = frame.select(
+        *(F.col(quoted(name)).alias(short) for name, short in zip(types, plain, strict=True)),
+        F.col(quoted(key)).cast("string").alias(KEY),
+        sorted_by.alias(ORDER),
+    )
     # Spark's hash of the text is the same on all machines and in all sessions.
-    grouped = prepared.withColumn(BUCKET, F.pmod(F.xxhash64(KEY), F.lit(plan.buckets)).cast("int")).groupBy(
-        BUCKET
-    )
+    bucket = F.pmod(F.xxhash64(KEY), F.lit(plan.buckets)).cast("int")
     if not frame.isStreaming:
-        return grouped.applyInPandas(_batch(plan), answer)
+        grouped = prepared.withColumn(BUCKET, bucket).groupBy(BUCKET)
+        return grouped.applyInPandas(_batch(plan), answer).toDF(*types, *ADDED)
+    watched = F.pmod(F.xxhash64(KEY, ORDER), F.lit(WATCHED)) == 0
+    places = F.when(watched, F.array(bucket, F.lit(WATCH))).otherwise(F.array(bucket))
+    grouped = prepared.withColumn(BUCKET, F.explode(places)).groupBy(BUCKET)
     return grouped.applyInPandasWithState(
         _stream(plan), answer, "learners binary", "append", GroupStateTimeout.NoTimeout
-    )
+    ).toDF(*types, *ADDED)
 
 
 def learners_in(spark: SparkSession, checkpoint: str) -> Iterator[Keyed]:
@@ -157,7 +172,8 @@ def learners_in(spark: SparkSession, checkpoint: str) -> Iterator[Keyed]:
     values = spark.read.format("statestore").load(checkpoint).select("value.*")
     for row in values.toLocalIterator():
         data = next(field for field in _flat(row) if isinstance(field, (bytes, bytearray)))
-        yield Bucket.learners_in(bytes(data))
+        if len(learners := Bucket.learners_in(bytes(data))):
+            yield learners
 
 
 def _flat(row: Any) -> Iterator[Any]:
@@ -178,6 +194,11 @@ def _batch(plan: Plan) -> Callable[[Any, pd.DataFrame], pd.DataFrame]:
 def _stream(plan: Plan) -> Callable[..., Iterator[pd.DataFrame]]:
     def follow(number: Any, parts: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
         bucket = Bucket(plan, int(number[0]), bytes(state.get[0]) if state.exists else None)
+        if bucket.number == WATCH:
+            for _ in parts:
+                pass
+            state.update((bucket.to_bytes(),))
+            return
         answered = _followed(bucket, pd.concat(list(parts), ignore_index=True))
         state.update((bucket.to_bytes(),))
         yield answered
@@ -188,6 +209,8 @@ def _stream(plan: Plan) -> Callable[..., Iterator[pd.DataFrame]]:
 def _followed(bucket: Bucket, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with what their learners say, before each was learned."""
     plan = bucket.plan
+    names, plain_names = [name for name, _ in plan.columns], _plain_names(plan)
+    rows = rows.rename(columns=dict(zip(plain_names, names, strict=True)))
     cells = rows[[*plan.features, plan.target]].to_dict("records")
     targets = [_plain(x.pop(plan.target)) for x in cells]
     if plan.whole:  # pandas has them as floats where one of them is null
@@ -201,7 +224,13 @@ def _followed(bucket: Bucket, rows: pd.DataFrame) -> pd.DataFrame:
     )
     numbers = [*ADDED[1:-1], *([] if bucket.keyed.labelled else [ADDED[0]])]
     answers[numbers] = answers[numbers].astype("float64")
-    return pd.concat([rows[[name for name, _ in plan.columns]], answers], axis=1)
+    answered = pd.concat([rows[names], answers], axis=1)
+    answered.columns = [*plain_names, *ADDED]
+    return answered
+
+
+def _plain_names(plan: Plan) -> list[str]:
+    return [f"c{i}" for i in range(len(plan.columns))]
 
 
 def _plain(value: Any) -> Any:
@@ -220,7 +249,7 @@ def _learner(learner: Any, effort: str, target: DataType) -> Any:
 
 def _order(name: str, kind: DataType) -> tuple[Any, int]:
     """What rows are sorted by as a number, and how much of it is one of ``idle``."""
-    column = F.col(f"`{name}`")
+    column = F.col(quoted(name))
     if isinstance(kind, (TimestampType, TimestampNTZType)):
         return F.unix_micros(column.cast("timestamp")), 1_000_000
     if isinstance(kind, DateType):

@@ -94,7 +94,11 @@ class ParquetReader(Reader):
 
     def _batches(self, file: Any, size: int, names: list[str] | None) -> Iterator[Any]:
         try:
-            yield from file.iter_batches(batch_size=size, columns=names, use_threads=False)
+            for batch in file.iter_batches(batch_size=size, columns=names, use_threads=False):
+                for column in batch.columns:
+                    if str(column.type).startswith("dictionary"):
+                        column.validate(full=True)  # codes beyond its levels, of a damaged file
+                yield batch
         except (self._pa.ArrowException, OSError, ValueError) as error:
             raise InputError(f"{self.name} is no sound Parquet file ({_first_line(error)}).") from None
 

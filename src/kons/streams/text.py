@@ -48,6 +48,7 @@ class TextReader(Reader):
     typed = False
     odd_text: str
     bytes_done: int
+    early: bool
 
     def __init__(self, source: Source) -> None:
         self._source = source

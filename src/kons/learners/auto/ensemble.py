@@ -30,6 +30,7 @@ from kons.learners.auto.reservoir import Reservoir
 from kons.learners.auto.rows import MOST_CLASSES, ChunkEnd, Layout
 from kons.learners.auto.schedule import (
     CHUNK,
+    EARLY,
     LONGEST,
     SETTLED,
     chunk_before,
@@ -371,8 +372,11 @@ class Ensemble(Part):
         rarity = self.targets.rarity
         self.calibration.end_chunk(rarity)
         late = 1.0 + float(waited.mean())
-        for stacking, variance in zip(self.stackings, self.targets.variances.tolist(), strict=True):
-            stacking.end_chunk(ended, rarity * variance * late)
+        variances, errors = self.targets.variances.tolist(), self._usual_errors.tolist()
+        for stacking, variance, error in zip(self.stackings, variances, errors, strict=True):
+            stacking.compare(ended, self.selection.compared)
+            moving = t >= EARLY and stacking.leads(error)
+            stacking.end_chunk(ended, rarity * variance * late, moving)
         self.losses *= FORGETTING**ended
         self._set_largest_error()
         now = ChunkEnd(
@@ -385,6 +389,8 @@ class Ensemble(Part):
             rare=rarity > 1.0,
         )
         self.selection.end_chunk(now, at_once=t == self.due, refit=refits(t))
+        for stacking in self.stackings:
+            stacking.begin_comparison(self.selection.compared)
         # A selection step on the way takes new features in, too.
         self.due = 0 if t >= self.due else self.due
 

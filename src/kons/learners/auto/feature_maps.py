@@ -70,6 +70,27 @@ class FeatureMaps(Part):
         if all(searched):
             self._compare(lags=True)
 
+    def follow(self, lags: bool, before: Search, last: Search) -> None:
+        """Refit the better one by rows ``before`` the last, if of the ``last`` it then tells clearly more.
+
+        From the metric as it is, and from the uniform one: what does not matter any more hides what does.
+        By rows side by side both would be judged by what they know of this hour, and the new one wins.
+        """
+        key = lags, self.better[lags]
+        old, now = self.current.get(key), before.now
+        if old is None or (old.flags, old.features) != (now.flags, now.layout.width):
+            return
+        scaling, atoms = self._scaling(key, before), COMPARED_ATOMS // 2
+        found, fresh = (
+            before.learn_metric(start, scaling, lags, self.fixed, atoms, 2) for start in (old, None)
+        )
+        found = fresh if fresh.error < 0.98 * found.error else found
+        stays, follows = (
+            last.learn_metric(each, each.scaling, lags, self.fixed, atoms, 0).error for each in (old, found)
+        )
+        if follows < 0.95 * stays:
+            self._put(key, found, now)
+
     def _compare(self, lags: bool) -> None:
         """Choose the better scaling, of two that were just searched for."""
         self.better = {**self.better, lags: min(SCALINGS, key=lambda name: self.current[lags, name].error)}

@@ -42,8 +42,8 @@ __all__ = ["AutoKONS"]
 
 # Of a column: sums stay finite numbers.
 LARGEST_SUM = 1e300
-#: Rows of the sample that tell what is typical, and how columns are scaled, where rows are compared for people:
-#: a median is then known to a twentieth of a deviation.
+#: Rows of the sample that tell what is typical, and how columns are scaled, where rows are compared for
+#: people: a median is then known to a twentieth of a deviation.
 COMPARED_WITH = 512
 
 

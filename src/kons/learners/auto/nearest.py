@@ -96,7 +96,7 @@ class Rescaled:
         places = _Places((U * sizes).astype(FLOAT32))
         *self._boxes, self._values = places.fill(U, values)
         #: Where each row is, among the values.
-        self.places = np.empty(len(U), np.int64)
+        self.places: Integers = np.empty(len(U), np.int64)
         full = ~places.empty.T
         self.places[places.rows.T[full]] = np.flatnonzero(full)
         self._none = np.empty((U.shape[1], 0), FLOAT32), np.empty((0, values.shape[1]))

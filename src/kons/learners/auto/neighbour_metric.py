@@ -47,6 +47,9 @@ class Setting(NamedTuple):
 class Rows:
     """Rows in several scalings, of which some are left out."""
 
+    candidates: list[Matrix]
+    weights: Vector
+
     def __init__(
         self, candidates: Sequence[Matrix], Y: Matrix, weights: Vector, random: np.random.Generator
     ) -> None:
@@ -59,9 +62,9 @@ class Rows:
         self._values = np.hstack([self.Y * roots**2, roots**2])
         self._leaves: dict[int, Rescaled] = {}
         deviations = self.Y - np.average(self.Y, axis=0, weights=self.weights)
-        self.few = len(self.Y) < 2048
+        self.few: bool = len(self.Y) < 2048
         #: Of the targets.
-        self.deviation = float(np.sqrt(np.mean(np.sum(deviations**2, axis=1))))
+        self.deviation: float = float(np.sqrt(np.mean(np.sum(deviations**2, axis=1))))
 
     def draw(self, count: int) -> NDArray[np.int64]:
         return np.sort(self.random.permutation(len(self.Y))[:count])

@@ -272,10 +272,10 @@ def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, 
 
 @inner
 def _same(U: Matrix, i: int, j: int) -> bool:
+    same = True
     for c in range(U.shape[1]):
-        if U[i, c] != U[j, c]:
-            return False
-    return True
+        same = same and U[i, c] == U[j, c]
+    return same
 
 
 @compiled

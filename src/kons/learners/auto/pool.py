@@ -243,7 +243,8 @@ def fit_expert(
             flags=feature_map.flags,
             features=feature_map.features,
         )
-        alpha = fixed.regularization or feature_map.regularization
+        # A weight for each column: together they explain about as much of the targets, however many.
+        alpha = fixed.regularization or 0.05 * scaled.shape[1]
     elif spec.logistic:
         feature_map = feature_map.with_square_root_metric(scaled, random)
     elif spec.kernel == "laplace":

@@ -9,6 +9,7 @@
                 8704, 26112, 78336, ...
     selection   at powers of two up to 1024, and at 4096: feature maps, and experts in them; from 512 on
                 part by part in the chunks after it, lest one row wait for all
+    followed    where the stream moves, every 2048 rows: the feature maps that short memories share
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ __all__ = [
     "chunk_before",
     "doubled",
     "fits",
+    "follows",
     "is_selection_step",
     "last_step",
     "may_recall",
@@ -162,6 +164,18 @@ def searches_on(rows: int, number: int) -> bool:
     chunks, left = divmod(rows, LONGEST)
     due = rows > SETTLED and not left and (chunks - 1 - number // 2) % 4 == 0
     return due and not (is_selection_step(rows) or fits(rows, number))
+
+
+def follows(rows: int, *, lags: bool) -> bool:
+    """Whether the feature map of short memories may follow a stream that moves; with last targets or without.
+
+    Not soon after a selection, and in chunks in which little else is due.
+
+    >>> [[rows for rows in range(9000) if follows(rows, lags=lags)] for lags in (False, True)]
+    [[1664, 3712, 5760, 7808], [2688, 6784, 8832]]
+    """
+    due = (rows - 5 * LONGEST) % (2 * SETTLED) == (0 if lags else SETTLED)
+    return due and rows > SETTLED and not LATE < rows <= LATE + 7 * LONGEST
 
 
 def last_step(rows: int) -> int:

@@ -7,7 +7,7 @@ At selection steps, on rows that were kept:
 - experts that add nothing to stacking are pruned, and what they cost is spent on the atoms of others.
 
 Besides, Gaussian experts with a finite memory take new atoms, from the rows they remember, once in a memory's
-length.
+length; as long as there are several of them, their scaling and metric follow the stream, too.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from kons.learners.auto.schedule import (
     LONGEST,
     SETTLED,
     fits,
+    follows,
     is_selection_step,
     last_step,
     may_recall,
@@ -124,6 +125,8 @@ class Selection(Part):
         step = is_selection_step(now.rows)
         # Where a class is rare nothing is searched for, and each of its rows counts: all is done at once.
         self._select(now, at_once or (step and (now.rare or not self._in_turn)))
+        if not (at_once or now.rare):
+            self._follow(now)
         for i, slot in enumerate(self.pool.slots):
             memory, old = slot.spec.memory, slot.expert
             # A linear expert has no atoms that could be far from the last rows.
@@ -133,7 +136,7 @@ class Selection(Part):
             if slot.spec.kernel == "neighbours" and not memory and old is not None and not at_once:
                 self._search_on(i, now)
         self._fit_recalled(now)
-        if may_recall(now.rows):
+        if now.rows >= EARLY and now.rows % LONGEST == 0:
             self._recall(now)
         # An expert that is not fitted repeats the others, and its weight says nothing.
         begun = [i + BASELINES for i, slot in enumerate(self.pool.slots) if slot.expert is not None]
@@ -190,6 +193,33 @@ class Selection(Part):
                 learned = self._remembered(memory, now) if memory else seen
                 self._fit(i, now, learned, room if i in counting and not memory else self._max_atoms)
 
+    @property
+    def _in_order(self) -> bool:
+        """Whether the order of rows matters, as far as experts with a finite memory can tell."""
+        return any(spec.memory and spec != self.sentinel for spec in self.pool.specs)
+
+    def _follow(self, now: ChunkEnd) -> None:
+        """Where the stream moves, so may scaling and metric: those of short memories are of its last rows.
+
+        Of these two thirds to find them and one to judge. Experts that remember everything keep theirs.
+        """
+        for lags in (False, True):
+            key = lags, self.feature_maps.better[lags]
+            maps = (
+                self.feature_maps.key(spec)
+                for spec in self.pool.specs
+                if spec.memory and spec.kernel == "gaussian"
+            )
+            if not (follows(now.rows, lags=lags) and self._in_order and key in maps):
+                continue
+            rows = now.believed(self._reservoir.last(3 * SETTLED // 2))
+            cut = 2 * len(rows) // 3
+            if cut < CHUNK:
+                continue
+            random = np.random.default_rng([self._seed, now.rows])
+            before, last = (Search(now, part, part, self.pool, random) for part in (rows[:cut], rows[cut:]))
+            self.feature_maps.follow(lags, before, last)
+
     def _remembered(self, memory: int, now: ChunkEnd) -> CachedFeatures:
         """The rows that an expert with a finite memory starts from."""
         return CachedFeatures(now.believed(self._reservoir.last(3 * memory // 2)), now.layout)
@@ -245,8 +275,7 @@ class Selection(Part):
 
         Not where rows come in an order that matters, as far as experts with a finite memory can tell.
         """
-        specs = self.pool.specs
-        if now.rows < SETTLED or any(spec.memory and spec != self.sentinel for spec in specs):
+        if now.rows < SETTLED or self._in_order:
             return self._max_atoms
         others = len(self.pool) - count
         # An expert's cost grows with the square of its atoms.
@@ -264,7 +293,8 @@ class Selection(Part):
         specs = self.pool.specs
         series = [i + BASELINES for i in self._of_series]
         needless = min(1.0, now.rows / 2048) * bar * len(series)
-        if series and not self._drifts(now, 2.0) and self._removal_cost(now, series) < needless:
+        moves = self._leads(now) or self._drifts(now, 2.0)
+        if series and not moves and self._removal_cost(now, series) < needless:
             self._remove(series)
         while now.rows >= LATE:
             specs = self.pool.specs
@@ -295,6 +325,18 @@ class Selection(Part):
         bar *= math.log(max(self.stackings[0].memory, 2.0))
         return self.pool.slots[place].expert is not None and bar <= cost < np.inf
 
+    @property
+    def compared(self) -> tuple[int, int] | None:
+        """The columns of the short memory that stays, and of the long one, once both have begun."""
+        begun = {s.spec: i + BASELINES for i, s in enumerate(self.pool.slots) if s.expert is not None}
+        if self.sentinel in begun and STEADY in begun:
+            return begun[self.sentinel], begun[STEADY]
+        return None
+
+    def _leads(self, now: ChunkEnd) -> bool:
+        """Whether of some target the short memory was clearly better lately than the long one."""
+        return any(s.leads(e) for s, e in zip(self.stackings, now.errors.tolist(), strict=True))
+
     def _removal_cost(self, now: ChunkEnd, columns: list[int]) -> float:
         return float(self._costs(now, lambda stacking: stacking.removal_cost(columns)))
 
@@ -309,7 +351,7 @@ class Selection(Part):
         specs, known = self.pool.specs, self.feature_maps.current
         gone = [spec for spec in self.all_specs if spec.of_series and spec not in specs]
         gone = [spec for spec in gone if self.feature_maps.key(spec) in known]
-        if gone and self._drifts(now, 4.0):
+        if gone and (self._leads(now) or (may_recall(now.rows) and self._drifts(now, 4.0))):
             for stacking in self.stackings:
                 stacking.add(len(gone))
             self.pool.slots.extend(Slot(spec) for spec in gone)
@@ -366,6 +408,7 @@ class Selection(Part):
             raise stored.error("the last target leads, which is no expert")
         several = self._targets > 1
         saved = stored.inners("stacking", self._targets) if several else [stored.inner("stacking")]
+        of_earlier_versions = "lead" not in saved[0]
         for stacking, its in zip(self.stackings, saved, strict=True):
             stacking.load_state(its)
         feature_maps = [
@@ -386,6 +429,8 @@ class Selection(Part):
         for slot in self.pool.slots:
             if slot.feature_map is not None:
                 self._require_fit(slot.feature_map, slot.spec.lags, width, stored)
+        for stacking in self.stackings if of_earlier_versions else ():
+            stacking.begin_comparison(self.compared)
         stored.finish()
 
     def _require_fit(self, feature_map: FeatureMap, lags: bool, width: int, stored: Stored) -> None:

@@ -47,6 +47,13 @@ NO_VARIANCE = 1e-299
 FIXED = 1e300
 
 
+class _Compared(Number):
+    """What is known of two experts; files of earlier versions know nothing of it."""
+
+    def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> float:
+        return super().load(stored, key, part, name, sizes) if key in stored else 0.0
+
+
 class Stacking(Part):
     """The weights of N experts, updated after each row; O(N^2) a row and output.
 
@@ -64,6 +71,9 @@ class Stacking(Part):
 
     STATE = fields(
         memory=Number(at_least=0.0),
+        lead=_Compared(),
+        compared=_Compared(at_least=0.0),
+        lead_before=_Compared(),
         priors=Array("experts", at_least=0.0),
         start=Array("experts"),
         prior=Array("experts", at_least=1e-300),
@@ -82,6 +92,12 @@ class Stacking(Part):
         self.moved: Sequential = Sequential(np.diag(self.prior))
         #: How many rows count, with forgetting.
         self.memory: float = 0.0
+        #: By how much squared errors of a short memory were below those of a long one, lately, in sum.
+        self.lead: float = 0.0
+        #: Of how many rows.
+        self.compared: float = 0.0
+        #: What the sums over all rows told of it when this chunk began.
+        self.lead_before: float = 0.0
 
     @property
     def weights(self) -> Vector:
@@ -135,9 +151,39 @@ class Stacking(Part):
         """Forget all rows."""
         self.moved = Sequential(np.diag(self.prior))
 
-    def end_chunk(self, rows: int, variance: float) -> None:
-        """Forget by so many rows, and take the prior from the variance of the targets."""
-        decay = FORGETTING**rows
+    def begin_comparison(self, pair: tuple[int, int] | None) -> None:
+        """From here on, of a short memory and a long one, if both are there."""
+        self.lead_before = 0.0 if pair is None else self._lead(*pair)[0]
+
+    def compare(self, rows: int, pair: tuple[int, int] | None) -> None:
+        """Follow the lead of the short memory by a chunk that ends, half of it forgotten after 256 rows."""
+        if pair is not None:
+            lead, size = self._lead(*pair)
+            gained, decay = lead - self.lead_before, 0.5 ** (rows / 256.0)
+            self.lead = decay * self.lead + (gained if abs(gained) > 1e-11 * size else 0.0)  # not rounding
+            self.compared = decay * self.compared + rows
+
+    def _lead(self, short: int, long: int) -> tuple[float, float]:
+        """By how much squared errors of one are below those of another, in the sums of all rows; their size.
+
+        ``sum (y - f_l)^2 - (y - f_s)^2 = 2 (c_s - c_l) - S_ss + S_ll``, c the products with the targets.
+        """
+        A = self.moved.running_sum()
+        S = A - np.diag(self.prior)
+        c = A @ self.moved.u[:, 0] + S @ self.start
+        gained = float(2.0 * (c[short] - c[long]) - S[short, short] + S[long, long])
+        return gained, float(S[short, short] + S[long, long])
+
+    def leads(self, error: float) -> bool:
+        """Whether the short memory was clearly better lately, beside the usual squared error."""
+        return self.lead > 0.1 * self.compared * error
+
+    def end_chunk(self, rows: int, variance: float, moving: bool = False) -> None:
+        """Forget by so many rows, and take the prior from the variance of the targets.
+
+        Where the stream is ``moving``, six times as fast: weights that were earned before it moved are wrong.
+        """
+        decay = FORGETTING ** (6 * rows if moving else rows)
         self.memory = decay * self.memory + rows
         self.prior = np.minimum(variance * self.priors, FIXED)
         if not variance > NO_VARIANCE:

@@ -33,7 +33,8 @@ function headline(live) {
   }
   const { model, ...others } = live.losses;
   $("remark").textContent = `${live.learner}, ${live.task || "no label has come yet"}, ` +
-    `${Object.keys(live.columns).length} columns, ${number(live.rows)} rows learned`;
+    `${live.keys === undefined ? `${Object.keys(live.columns).length} columns` : `${number(live.keys)} keys`}, ` +
+    `${number(live.rows)} rows learned`;
   const best = Object.entries(others).sort((a, b) => a[1] - b[1])[0];
   if (model === undefined || !best) { $("headline").textContent = `Predicting ${target}`; return; }
   const better = model < best[1];
