@@ -56,7 +56,7 @@ FENCE_FEWEST, FENCE_PART, FENCE_REACH = 7, 0.95, 10.0
 
 # Views: rows that metrics wait for; atoms and rows of the search; metrics sought from nothing.
 FIRST_METRICS, SETTLED = 32, 1024
-SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 96, 1024, 512
+SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
 FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
 FOLLOWED_ROWS, FEWEST_FOLLOWED, FOLLOWED_WINS = 1536, 64, 0.95
 # The first and the last row of metrics from what columns tell at first sight, where little is explained.

@@ -45,7 +45,7 @@ SCALINGS: dict[str, type[RobustScaling] | type[QuantileScaling]] = {
 
 
 # Atoms that feature maps are compared with: a search makes dozens of fits, whose cost grows as the square.
-COMPARED_ATOMS = 96
+COMPARED_ATOMS = 128
 
 
 class Fixed(NamedTuple):
@@ -94,7 +94,7 @@ class FeatureMap:
         """For the Laplace kernel, whose distances are sums over the features: the metric without rotations.
 
         Bandwidth and regularization are its own, the best by leave-one-out on some of these rows: with those
-        of the Gaussian kernel it explains less. O(n B^2) for each fit, n = 1,024 and B = 96.
+        of the Gaussian kernel it explains less. O(n B^2) for each fit, n = 1,024 and B = 128.
         """
         metric = self.of_axes().metric
         some = np.sort(random.permutation(len(scaled))[:1024])
