@@ -49,7 +49,7 @@ class NaiveIntervals:
         w = self.w.copy()
         w[6] = max(w[6], 0.0)  # the novelty's
         learned, far = float(np.clip(w @ phi, -4.0, 4.0)), math.log1p(max(row[1], 0.0))
-        f = 0.8 * learned
+        f = 0.9 * learned
         if self.rows > 64 and far > self.farthest:
             most = max(self.top, math.log(max(0.8 * math.sqrt(self.variance), size) / size))
             share = min(4.0 * (far - self.farthest) / far, 1.0)
