@@ -15,7 +15,7 @@ from pathlib import Path
 
 __all__ = ["Lines", "References"]
 
-COMPILERS = {"compiled", "compiled_sums", "inner", "inner_sums", "inlined"}
+COMPILERS = {"compiled", "compiled_at_once", "compiled_sums", "inner", "inner_sums", "inlined"}
 SIMPLE = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr | ast.Raise | ast.Assert | ast.Delete
 
 

@@ -103,7 +103,8 @@ def test_commands_between_the_lines_exist(page):
             names = extras.group(1).split(",") if extras else []
             assert set(names) <= set(project["optional-dependencies"]), command
         elif words[:2] == ["python", "-m"]:
-            assert (ROOT / words[2]).is_dir(), command
+            path = words[2].replace(".", "/")
+            assert any((ROOT / found).exists() for found in (path, f"src/{path}.py")), command
         else:
             assert words[0] == "python", f"{command}: kons commands belong in a block of sh, where they run"
             assert (ROOT / words[1]).is_file(), command

@@ -105,9 +105,7 @@ def test_another_word_is_refused_and_the_words_are_told(word):
 
 def test_more_effort_explains_more_for_more_bytes():
     X, y = stream("no order", rows=1500)
-    # Waves at an angle to the columns and noise, which many atoms resolve better, and neighbours do not.
-    a, b = X[:, 0] + X[:, 1], X[:, 0] - X[:, 1]
-    y = y + 2.0 * np.sin(2.0 * a) * np.sin(2.0 * b) + 0.4 * np.random.default_rng(9).normal(size=1500)
+    y = y + 2.0 * np.sin(3.0 * X[:, 0]) * np.sin(3.0 * X[:, 1])  # waves, which many atoms resolve better
     losses, sizes = [], []
     for word in ("tiny", "low", "normal", "high"):
         models = [AutoKONS(effort=word, seed=seed) for seed in (0, 1)]  # atoms are drawn

@@ -42,9 +42,6 @@ __all__ = ["AutoKONS"]
 
 # Of a column: sums stay finite numbers.
 LARGEST_SUM = 1e300
-#: Rows of the sample that tell what is typical, and how columns are scaled, where rows are compared for
-#: people: a median is then known to a twentieth of a deviation.
-COMPARED_WITH = 512
 
 
 class _OfTargets(Inner):
@@ -519,7 +516,7 @@ class AutoKONS(StreamConsumer):
             return super()._sampled_rows()
         current = self._targets.current
         rows = current.reservoir.sampled() if current.reservoir.sampled_rows else current.reservoir.last(64)
-        rows = rows[:: -(-len(rows) // COMPARED_WITH)]
+        rows = rows[:: -(-len(rows) // 512)]  # a median of so many is known to a twentieth of a deviation
         return rows[:, : current.layout.width], current.layout.targets(rows)[:, 0]
 
     def _kept_rows(self) -> tuple[Matrix, Vector]:

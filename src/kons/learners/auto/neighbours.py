@@ -46,8 +46,6 @@ __all__ = ["NEAREST", "Neighbours", "leave_out", "predict_around", "room_for"]
 
 #: Rows that a prediction is a fit to.
 NEAREST = 32
-# So many of the latest rows at a time go into leaves.
-YOUNG = 256
 
 
 class Neighbours(Part):
@@ -136,7 +134,7 @@ class Neighbours(Part):
             self.values = np.concatenate([self.values, self.latest_values])[-self.most :]
             self.latest, self.latest_values = self.latest[:0], self.latest_values[:0]
             self._put_into_leaves()
-        elif len(self.latest) - self._young >= YOUNG:
+        elif len(self.latest) - self._young >= 2 * LONGEST:
             self._put_latest_into_leaves()
 
     def _put_into_leaves(self) -> None:
@@ -145,7 +143,8 @@ class Neighbours(Part):
 
     def _put_latest_into_leaves(self) -> None:
         """In some of their own, which are made anew at small cost; those that came last wait."""
-        self._young = young = len(self.latest) // YOUNG * YOUNG
+        young = len(self.latest)
+        self._young = young = young - young % (2 * LONGEST)
         leaves, low, high, values = self._old
         if young:
             its = put_into_leaves(self.latest[:young], self.latest_values[:young])
