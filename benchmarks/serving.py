@@ -91,6 +91,9 @@ def services(folder: Path, notes: list[str]) -> Any:
             learner,
             "--task",
             "regression",
+            # Whether memory is flat is seen where the ids that are remembered are as many as they may be.
+            "--remember",
+            "20000",
         ]
         yield f"kons serve, {learner}", [sys.executable, "-m", "kons.cli", "serve", *place, "--port"]
     if find_spec("fastapi") is None or find_spec("river") is None:

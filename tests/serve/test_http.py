@@ -32,13 +32,13 @@ LINES = {"Content-Type": "application/x-ndjson"}
 class Client:
     """Asks an application in this process."""
 
-    def __init__(self, app, runner, writer):
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    def __init__(self, service, runner, writer):
+        transport = httpx.ASGITransport(service.app, raise_app_exceptions=False)
         self._http = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000")
-        self._runner, self.writer = runner, writer
+        self.run, self.service, self.writer = runner.run, service, writer
 
     def request(self, method, path, **options):
-        return self._runner.run(self._http.request(method, path, **options))
+        return self.run(self._http.request(method, path, **options))
 
     def get(self, path):
         return self.request("GET", path)
@@ -59,7 +59,7 @@ def serving(path, settings=EMBEDDED, *, guard=None, **writing):
     ready.wait()
     try:
         with asyncio.Runner() as runner:
-            yield Client(service.app, runner, writer)
+            yield Client(service, runner, writer)
     finally:
         writer.stop()
     assert writer.failure is None
@@ -439,3 +439,31 @@ def test_what_can_be_asked_is_described(tmp_path):
                     assert answer.status_code not in (404, 405)
         assert msgspec.json.decode(client.get("/v1/model").content)["learner"]
         assert b"kons_rows 0.0" in client.get("/metrics").content
+
+
+def test_a_listener_who_takes_nothing_is_dropped(tmp_path, monkeypatch):
+    """Its place is free again, and others are answered meanwhile."""
+    monkeypatch.setattr("kons.serve.guard.PATIENCE", 0.0)
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/v1/events",
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1")],
+    }
+    seen = []
+    with serving(tmp_path / "service") as client:
+        app = client.service.app
+
+        async def silent():
+            await asyncio.Event().wait()
+
+        async def full(message):
+            seen.append((message["type"], client.service.listeners))
+            await asyncio.Event().wait()
+
+        client.run(app(scope, silent, full))
+        assert seen == [("http.response.start", 1)]
+        assert client.service.listeners == 0
+        monkeypatch.undo()
+        assert client.get("/readyz").status_code == 200

@@ -51,7 +51,7 @@ class Service:
         self.metrics: Metrics = Metrics(writer)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._noticed = asyncio.Event()
-        self.listeners = 0
+        self.listeners: int = 0
         self.ending = False
         writer.events_told = self._wake
         kinds: tuple[Kind, ...] = ("predict", "label", "learn")
