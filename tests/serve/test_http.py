@@ -13,6 +13,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 import effort
+from kons.errors import FileError
 from kons.files import from_bytes, to_bytes
 from kons.recipes import for_task
 from kons.serve.app import Service
@@ -467,3 +468,22 @@ def test_a_listener_who_takes_nothing_is_dropped(tmp_path, monkeypatch):
         assert client.service.listeners == 0
         monkeypatch.undo()
         assert client.get("/readyz").status_code == 200
+
+
+def test_a_disk_that_fills_while_an_old_identifier_is_forgotten_is_no_bug(tmp_path, monkeypatch):
+    settings = Settings(target="y", learner="embedded", task="regression", key="k")
+    with serving(tmp_path / "service", settings) as client:
+        assert client.post("/v1/predict", json={"id": "old", "x": {"k": "a", "v": 1.0}}).status_code == 200
+        due = [[], [], [], ["old"]]  # once: the model is then made of the log again
+        with monkeypatch.context() as patched:
+            patched.setattr("kons.serve.identifiers.Identifiers.expire", lambda *_: due.pop())
+
+            def full(*_):
+                raise FileError("the folder of learners is full.")
+
+            patched.setattr("kons.keyed.Keyed.forget", full)
+            answer = client.post("/v1/learn", json={"id": "new", "x": {"k": "b", "v": 2.0}, "y": 1.0})
+            assert (answer.status_code, "Nothing was learned" in answer.text) == (503, True)
+        facts = client.get("/v1/metrics.json").json()
+        assert (facts["rows"], facts["pending"], facts["counts"]["bugs"]) == (0, 1, 0)
+        assert client.post("/v1/label", json={"id": "old", "y": 1.0}).status_code == 200

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kons.errors import KonsError
+from kons.errors import FileError, KonsError
 from kons.serve.fold import Fold, Settings
 from kons.serve.folder import ServiceFolder
 from kons.serve.log import Log, Record, encode
@@ -241,7 +241,9 @@ class Writer(threading.Thread):
             self.counts["refused"] += 1
             return problem
         except Exception as error:
-            bug = self._bug(error)
+            # No bug: a disk that is full when the learner of a key wakes to forget an identifier.
+            is_full = isinstance(error, FileError)
+            told = Problem(503, f"{error} Nothing was learned.") if is_full else self._bug(error)
             # It may have stopped between two steps: the model is made of the log again.
             if committed:
                 self._log.append(committed)
@@ -250,7 +252,7 @@ class Writer(threading.Thread):
             self._log.close()
             self.fold.close()
             self._open()
-            return bug
+            return told
         if new:
             committed.append(packed)
         else:
