@@ -384,8 +384,8 @@ def kriging(asked, points, Y, weights, alpha, left_out=None, slopes=None):
 
         sum_j (-|x_i - x_j| + [i = j] alpha/w_i) a_j + m = -|x - x_i|,    sum_i a_i = 1,   f(x) = sum a_i y_i
 
-    Fills in ``slopes``: what becomes of f where all of this changes with the logarithm of a column's scale,
-    and with that of alpha.
+    Fills in ``slopes``: what becomes of f where distances change with the logarithm of a column's scale, or
+    alpha with its own; weights w stay.
     """
     asked, points = asked.astype(np.float64), points.astype(np.float64)
     D = np.abs(asked[:, None] - points).sum(axis=2)
@@ -409,14 +409,12 @@ def kriging(asked, points, Y, weights, alpha, left_out=None, slopes=None):
         predictions[i] = solution[:size] @ Y[near]
         for c in range(points.shape[1] + 1 if slopes is not None else 0):
             change, of_right = np.zeros(system.shape), np.zeros(len(right))
-            of_noise = alpha / w
             if c < points.shape[1]:
-                column, apart = points[near, c], np.abs(asked[i, c] - points[near, c])
-                of_end = np.abs(asked[i, c] - points[latest_first[i, NEAREST], c])
-                of_w = weights[near] * (distances[near] * of_end / end - apart) / end
-                change[:size, :size], of_noise = -np.abs(column[:, None] - column), -alpha / w**2 * of_w
-                of_right[:size] = -apart
-            change[:size, :size] += np.diag(of_noise)
+                column = points[near, c]
+                change[:size, :size] = -np.abs(column[:, None] - column)
+                of_right[:size] = -np.abs(asked[i, c] - column)
+            else:
+                change[:size, :size] = np.diag(alpha / w)
             slopes[i, :, c] = np.linalg.solve(system, of_right - change @ solution)[:size] @ Y[near]
     return predictions
 

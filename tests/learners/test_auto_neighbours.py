@@ -140,18 +140,24 @@ def test_where_targets_are_all_alike_there_is_nothing_to_search_for():
     assert setting.sizes.tolist() == [1.0, 1.0]
 
 
-def test_slopes_are_what_scales_and_regularization_change():
+def test_slopes_are_what_scales_and_regularization_change_while_weights_stay():
     U, Y, weights = rows(count=80)
+    slopes = left_out(U, Y, weights, Setting(0, np.ones(3), 0.3), np.arange(40), True)[1]
+    for i in range(40):
+        apart = np.abs(U - U[i]).sum(axis=1)
+        near, end = np.argsort(apart)[1:33], np.sort(apart)[33]  # the row itself is left out
+        counts = weights[near] * (1.0 - apart[near] / end)
 
-    def errors(logarithms):
-        setting = Setting(0, np.exp(logarithms[:3]), 0.3 * np.exp(logarithms[3]))
-        return left_out(U, Y, weights, setting, np.arange(40), True)
+        def fit(logarithms, i=i, near=near, counts=counts):
+            points, alpha = U * np.exp(logarithms[:3]), 0.3 * np.exp(logarithms[3])
+            system = np.pad(np.diag(alpha / counts), (0, 1), constant_values=1.0)
+            system[:-1, :-1] -= np.abs(points[near, None] - points[near]).sum(axis=2)
+            system[-1, -1] = 0.0
+            right = np.append(-np.abs(points[near] - points[i]).sum(axis=1), 1.0)
+            return np.linalg.solve(system, right)[:-1] @ Y[near]
 
-    slopes = errors(np.zeros(4))[1]
-    for c, step in enumerate(1e-3 * np.eye(4)):
-        change = (errors(step)[0] - errors(-step)[0]) / 2e-3
-        # Where the nearest rows stay the same ones, which they do of most rows.
-        assert np.median(np.abs(change - slopes[:, :, c])) < 1e-3 * np.abs(change).mean()
+        changes = [(fit(step) - fit(-step)) / 2e-4 for step in 1e-4 * np.eye(4)]
+        np.testing.assert_allclose(slopes[i], np.transpose(changes), atol=1e-5 * np.abs(slopes).max())
 
 
 def test_each_row_left_out_is_predicted_by_the_others():

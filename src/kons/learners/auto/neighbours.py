@@ -394,35 +394,32 @@ def _slopes(
 
     ::
 
-        b = S M^-1 S (y - f),    df/dlog s_c = b^T (D_c a - d_c - N_c a),    df/dlog alpha = -alpha b^T S^-2 a
+        b = S M^-1 S (y - f),    df/dlog s_c = b^T (D_c a - d_c),    df/dlog alpha = -alpha b^T S^-2 a
 
-    D_c and d_c are the absolute differences in column c among the rows, and to x; N_c is how alpha S^-2
-    changes with the distances, by which rows weigh less. O(m^2 d) for m rows, whatever the outputs.
+    D_c and d_c are the absolute differences in column c among the rows, and to x. The weights S^2 are taken
+    as they are: how they change depends on which point is the last, and where two are as far away as each
+    other rounding would decide on it. O(m^2 d) for m rows, whatever the outputs.
     """
     m, columns, outputs = len(roots), len(here), its.shape[1] - 1
-    B, noise = np.empty((outputs, m)), np.zeros((outputs, m))
-    rest, apart = np.empty(m), np.empty(m)
+    B, rest = np.empty((outputs, m)), np.empty(m)
     for o in range(outputs):
         for i in range(m):
             B[o, i] = roots[i] * (its[i, o] / its[i, outputs] - prediction[o])
         solve_again(M, B[o])
         for i in range(m):
             if roots[i] > 0.0:
-                change = regularization * B[o, i] * weights[i] / roots[i]
-                slopes[o, columns] -= change
-                noise[o, i] = change * its[i, outputs] / (roots[i] * roots[i] * distances[m])
+                slopes[o, columns] -= regularization * B[o, i] * weights[i] / roots[i]
             B[o, i] *= roots[i]
     for c in range(columns):
         x = np.float64(np.float32(u[c]))
-        end = abs(x - here[c, m]) / distances[m]
         for i in range(m):
             own, total = here[c, i], 0.0
             for j in range(m):
                 total += weights[j] * abs(own - here[c, j])
-            rest[i], apart[i] = total - abs(x - own), distances[i] * end - abs(x - own)
+            rest[i] = total - abs(x - own)
         for o in range(outputs):
             for i in range(m):
-                slopes[o, c] += B[o, i] * rest[i] + noise[o, i] * apart[i]
+                slopes[o, c] += B[o, i] * rest[i]
 
 
 @inner
