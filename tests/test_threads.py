@@ -150,7 +150,7 @@ assert counts() == before, counts()
 
 
 def test_one_thread_inside_whichever_thread_learns():
-    """In a process of its own, whose BLAS has two threads: since 3.8 threadpoolctl lets one thread set them."""
+    """In a process of its own, whose BLAS has two threads; since 3.8 threadpoolctl lets one set them."""
     subprocess.run(
         [sys.executable, "-c", INSIDE], check=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "2"}
     )
