@@ -190,7 +190,7 @@ class Descent(Part):
         self._invert()
 
     def project(self, Q: Matrix) -> None:
-        """Move to fewer coordinates, z -> Q z with orthonormal rows Q; not with a number a coordinate."""
+        """Move to other coordinates, u -> Q u; not with a number a coordinate."""
         self.U, self.velocity = self.U @ Q.T, self.velocity @ Q.T
         self._invert()
 

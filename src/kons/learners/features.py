@@ -54,14 +54,16 @@ class FeatureLearner(NewtonLearner):
         As in :class:`kons.KONS`.
     features:
         ``"columns"`` of a linear kernel, ``"fourier"`` or ``"fastfood"`` of one of distances, at random;
-        ``"span"`` of the first atoms, ``"sample"`` of atoms that are a uniform sample of the rows.
+        ``"span"`` of the first atoms, ``"sketch"`` of a uniform sample's kernel matrix, sketched twice.
     dimension:
-        How many random features, an even number.
+        How many random features, or sums of a sketch: an even number.
     max_atoms, tolerance:
         Of the span: points that are not in it, to a part ``tolerance`` of k(x,x), become atoms, up to so
         many.
     rank:
-        Of ``"span"``: of so many atoms the directions in which they are largest; None: all.
+        Of ``"span"`` the directions in which the atoms are largest, so many, and of ``"sketch"``; None: all.
+    columns:
+        Of ``"sketch"``: how many columns of the kernel matrix it takes.
     curvature:
         ``"none"``, ``"scaled"`` (the largest k(x,x) so far), ``"norm"`` (one number of past slopes) or
         ``"diagonal"`` (one for each coordinate); ``"gradient"``, ``"hessian"`` or ``"sketched"`` (gradient,
@@ -111,11 +113,12 @@ class FeatureLearner(NewtonLearner):
         loss: Loss,
         *,
         bound: float = 1.0,
-        features: Literal["columns", "fourier", "fastfood", "span", "sample"] = "columns",
+        features: Literal["columns", "fourier", "fastfood", "span", "sketch"] = "columns",
         dimension: int = 400,
         max_atoms: int = 100,
         tolerance: float = 1e-4,
         rank: int | None = None,
+        columns: int = 50,
         curvature: Literal["none", "scaled", "norm", "diagonal", "gradient", "hessian", "sketched"] = "none",
         regularization: float = 1.0,
         step_size: Any = None,
@@ -139,6 +142,7 @@ class FeatureLearner(NewtonLearner):
         self.max_atoms: int = require_integer(max_atoms, "max_atoms", at_least=1)
         self.tolerance: float = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
         self.rank: int | None = None if rank is None else require_integer(rank, "rank", at_least=1)
+        self.columns: int = require_integer(columns, "columns", at_least=1)
         self.power: float = require_number(power, "power", above=0.0, at_most=1.0)
         self.discount: float = require_number(discount, "discount", above=0.0, at_most=1.0)
         self.momentum: float = require_number(momentum, "momentum", at_least=0.0, below=1.0)
@@ -151,15 +155,18 @@ class FeatureLearner(NewtonLearner):
                 f'radius={self.radius:g} is for curvature="none", "scaled" and "norm", whose norm is that of '
                 f'the ball, not for "{curvature}".'
             )
-        if features in ("span", "sample") and not first_order:
+        spans = features in ("span", "sketch")
+        if spans and not first_order:
             raise ConfigurationError(
                 f'curvature="{curvature}" in the span of atoms is kons.EmbeddedKONS: use that.'
             )
-        if self.rank is not None and features != "span":
-            raise ConfigurationError(f'rank={rank} is for features="span", not for "{features}".')
-        if (features == "sample" or rank is not None) and curvature == "diagonal":
+        if self.rank is not None and not spans:
             raise ConfigurationError(
-                'features="sample" and a rank turn coordinates, and curvature="diagonal" has a number for '
+                f'rank={rank} is for features="span" and "sketch", not for "{features}".'
+            )
+        if (features == "sketch" or rank is not None) and curvature == "diagonal":
+            raise ConfigurationError(
+                'features="sketch" and a rank turn coordinates, and curvature="diagonal" has a number for '
                 'each of them: choose "norm" or "none".'
             )
         self._coins = (Coins(self.seed),)
