@@ -243,18 +243,14 @@ class Fastfood(Fourier):
         self.order = np.vstack([self.order, order])
 
     def features(self, X: Any) -> Matrix:
-        blocks, n = self._blocks, self.signs.shape[1]
-        angles = np.zeros((len(X), blocks * n))
-        for i in range(len(self.signs)):
-            columns = X[:, i // blocks * n : (i // blocks + 1) * n]
-            V = np.zeros((len(X), n))
-            V[:, : columns.shape[1]] = columns
-            V *= self.signs[i]
-            transform(V)
-            V = np.ascontiguousarray(V[:, self.order[i]])
-            V *= self.normals[i]
-            transform(V)
-            angles[:, i % blocks * n : (i % blocks + 1) * n] += V * self.scales[i]
+        (drawn, n), blocks = self.signs.shape, self._blocks
+        columns = np.zeros((len(X), drawn // blocks * n))
+        columns[:, : X.shape[1]] = X
+        V = np.repeat(columns.reshape(len(X), -1, n), blocks, axis=1) * self.signs
+        transform(V.reshape(-1, n))
+        V = np.take_along_axis(V, self.order[None], axis=2) * self.normals
+        transform(V.reshape(-1, n))
+        angles = (V * self.scales).reshape(len(X), -1, blocks * n).sum(axis=1)
         return self._waves(angles[:, : self.size // 2])
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
