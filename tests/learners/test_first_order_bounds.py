@@ -116,7 +116,8 @@ def test_sketches_that_are_renewed(seed):
     """SkeGD from its first sketches on: gradient descent's in features that change with time.
 
     v is f in the features, as near to it on the rows as they come:
-    ``|u - v|^2/(2 eta) + eta sum g^2 |z|^2/2 + sum |g| |f - v^T z|``, and at each change what ``|u - v|^2/(2 eta)`` grows by.
+    ``|u - v|^2/(2 eta) + eta sum g^2 |z|^2/2 + sum |g| |f - v^T z|``, and at each change what
+    ``|u - v|^2/(2 eta)`` grows by.
     """
     X, y, K, a = game(seed)
     learner = recipes.skegd(

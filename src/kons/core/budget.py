@@ -64,10 +64,10 @@ class Expansion(NamedTuple):
     theta: Vector
     K: Matrix
     S: Matrix = NO_MATRIX
-    Q: Matrix = NO_MATRIX
-    gone: Vector = NOTHING
     totals: Vector = NOTHING
     """What removals have cost, and how many rows moved f."""
+    Q: Matrix = NO_MATRIX
+    gone: Vector = NOTHING
 
 
 @inner

@@ -264,11 +264,10 @@ class FunctionalGradient(BudgetedExpansion):
     def _replay(self, block: Any, rows: Ledger, derivatives: Slopes, members: Integers, K: Matrix) -> int:
         explicit = () if self._gone is None else self._gone.meet(block)
         theta = np.append(self._coefficients, np.zeros(len(rows)))
-        f = Expansion(
-            members, theta, K, self._between_points(len(rows)), *explicit, totals=self._totals.copy()
-        )
+        S, totals = self._between_points(len(rows)), self._totals.copy()
+        f = Expansion(members, theta, K, S, totals, *explicit)
         count = descend(derivatives, rows, self._rules, f, len(self._coefficients))
-        self._coefficients, self._totals = theta[:count].copy(), f.totals
+        self._coefficients, self._totals = theta[:count].copy(), totals
         if self._gone is not None:
             self._gone.settle(f.gone, members[:count])
         return count
