@@ -65,7 +65,6 @@ MODULES = (
     "kons.core.quadratic_loops",
     "kons.core.replay",
     "kons.core.residual_scale",
-    "kons.core.window",
     "kons.evaluation.intervals",
     "kons.evaluation.second_order",
     "kons.kernels.distances",
