@@ -48,7 +48,7 @@ def single_threaded_blas(active: bool = True) -> Iterator[None]:
         yield
         return
     with _lock:
-        if _depth == 0:
+        if _depth == 0 and blas_has_threads():
             _limiter = _controller().limit(limits=1, user_api="blas")
         _depth += 1
     try:
@@ -56,6 +56,6 @@ def single_threaded_blas(active: bool = True) -> Iterator[None]:
     finally:
         with _lock:
             _depth -= 1
-            if _depth == 0:
+            if _depth == 0 and _limiter is not None:
                 _limiter.restore_original_limits()
                 _limiter = None
