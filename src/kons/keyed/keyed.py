@@ -18,10 +18,10 @@ from kons.keyed.record import pack, unpack
 from kons.keyed.store import Folder, Key, Memory, entries, entry, spooled
 from kons.keyed.tally import KeySummary, Tally
 from kons.keyed.waiting import Waiting
+from kons.learners.identifiers import as_identifier
 from kons.learners.labels import Labels, object_array, stored_labels
 from kons.learners.learner import Learner
 from kons.learners.protocol import as_learner
-from kons.learners.queue import as_identifier
 from kons.learners.trace import Trace
 from kons.stored import Stored
 
