@@ -61,7 +61,7 @@ class _OfTargets(Inner):
             raise stored.error(f"{key} has {len(saved)} entries, expected 1")
         # Refused before as many are made.
         Stored(saved[0], "AutoKONS").inner("drift").inner("current").array("bounds", 2 * count)
-        rows = StreamRows(part._settings._replace(targets=count))
+        rows = part._targets if count == 1 else StreamRows(part._settings._replace(targets=count))
         rows.load_state(Stored(saved[0], f"AutoKONS, {key}"))
         return rows
 
