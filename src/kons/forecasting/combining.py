@@ -4,7 +4,7 @@
 
     c_h     the mean of the bases that look at t + h from the origin t or before
     path    c_h + w_h^T g_h         w_h by the second-order update of stacking, for each h = 1 .. H
-    g_h     bases - c_h, the corrected base - c_h: weights start equal
+    g_h     bases - c_h, the corrected base - c_h, the linear map of this phase - c_h: weights start equal
             the last errors of the bases: weights start at 0 and have to be earned
 
 The correction is EmbeddedKONS with H targets over one dictionary and one A: what the base of the least lead
@@ -29,6 +29,7 @@ from kons.forecasting.features import (
     usual_errors,
 )
 from kons.forecasting.grid import Grid, Y
+from kons.forecasting.phases import PhaseMaps
 from kons.learners.auto.stacking import Stacking
 from kons.learners.predictive import Intervals
 from kons.recipes import for_task
@@ -53,7 +54,11 @@ class Combination(Part):
     """Paths from bases, and their intervals. A row costs O(H N^2) with N bases and errors."""
 
     STATE = fields(
-        correction=Inner(), stackings=Inners(), intervals=Inners(), levels=Array(None, at_least=0.0)
+        correction=Inner(),
+        phases=Inner(),
+        stackings=Inners(),
+        intervals=Inners(),
+        levels=Array(None, at_least=0.0),
     )
     asked: Asked
     level: float
@@ -63,11 +68,12 @@ class Combination(Part):
         self.correction: Any = for_task(
             "regression", "embedded", max_atoms=300, seed=seed, regularization=0.1
         )
+        self.phases: PhaseMaps = PhaseMaps(asked)
         leads = asked.looks
         errors = len(leads) + len(asked.means)
         self.stackings: list[Stacking] = []
         for h in range(1, asked.horizon + 1):
-            said = 1 + sum(lead >= h for lead in leads)
+            said = 2 + sum(lead >= h for lead in leads)
             self.stackings.append(Stacking(said + errors, doubted=range(said, said + errors)))
         self.intervals: list[Intervals] = [Intervals(1, SIZES) for _ in range(asked.horizon)]
         #: That intervals are asked for, so that the level comes out.
@@ -110,6 +116,7 @@ class Combination(Part):
             stacking.end_chunk(len(missed), PRIOR * variance)
         nearest = self._nearest(members(grid, origins, asked))
         weights = (np.mean(~np.isnan(target), axis=1) >= ENOUGH).astype(np.float64)
+        self.phases.learn(grid, origins, target, ENOUGH)
         if weights.any():
             records = correction_records(grid, origins, asked)
             self.correction.advance(records, np.nan_to_num(target - nearest), sample_weight=weights)
@@ -121,11 +128,13 @@ class Combination(Part):
         corrected = self._nearest(said)
         if len(origins) and self.correction.rows_seen:
             corrected = corrected + self.correction.predict(correction_records(grid, origins, asked))
+        mapped = self.phases.paths(grid, origins)
         inputs = []
         for h in range(asked.horizon):
             bases = said[:, h, np.array(asked.looks) > h]
             centre = bases.mean(axis=1)
-            parts = [bases - centre[:, None], corrected[:, h, None] - centre[:, None], errors]
+            others = np.stack([corrected[:, h], mapped[:, h]], axis=1)
+            parts = [bases - centre[:, None], others - centre[:, None], errors]
             inputs.append((centre, np.concatenate(parts, axis=1)[:, :, None]))
         return inputs
 
