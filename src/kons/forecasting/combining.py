@@ -39,6 +39,8 @@ __all__ = ["Combination"]
 
 # An origin is learned by the correction if so much of its path came.
 ENOUGH = 0.75
+# How many times what the base missed in its first rows it may miss later: series grow.
+ROOM = 9.0
 # The spread of the bases, and the usual error at the place.
 SIZES = 2
 # Of the prior of weights, beside that of AutoKONS' stacking: errors of neighbouring origins are alike, and so
@@ -66,7 +68,7 @@ class Combination(Part):
     def __init__(self, asked: Asked, level: float, seed: int) -> None:
         self.asked, self.level = asked, level
         self.correction: Any = for_task(
-            "regression", "embedded", max_atoms=300, seed=seed, regularization=0.1
+            "regression", "embedded", max_atoms=300, seed=seed, regularization=0.1, margin=ROOM
         )
         self.phases: PhaseMaps = PhaseMaps(asked)
         leads = asked.looks
@@ -86,11 +88,20 @@ class Combination(Part):
             found[:, h] = centre + self.stackings[h].combine(deviations, 0.0)[:, 0]
         return found
 
-    def ends(self, grid: Grid, origins: Steps, paths: Matrix) -> tuple[Matrix, Matrix]:
-        """The intervals around paths; NaN before there are 20 errors."""
-        rows = self._doubts(grid, origins, paths)
-        each = zip(self.intervals, np.clip(self.levels, INNERMOST, OUTERMOST), strict=True)
-        ends = [intervals.ends(rows[:, h, None], level)[:, 0] for h, (intervals, level) in enumerate(each)]
+    def ends(
+        self, grid: Grid, origins: Steps, paths: Matrix, level: float | None = None
+    ) -> tuple[Matrix, Matrix]:
+        """The intervals around paths, by default of the level that corrects itself; NaN before 20 errors.
+
+        Other levels take their part of that correction, so that intervals are nested.
+        """
+        rows, levels = self._doubts(grid, origins, paths), np.clip(self.levels, INNERMOST, OUTERMOST)
+        if level is not None and level < self.level:
+            levels = levels * (level / self.level)
+        elif level is not None:
+            levels = 1.0 - (1.0 - levels) * ((1.0 - level) / (1.0 - self.level))
+        each = zip(self.intervals, levels, strict=True)
+        ends = [intervals.ends(rows[:, h, None], its)[:, 0] for h, (intervals, its) in enumerate(each)]
         both = np.stack(ends, axis=1)
         both[~np.isfinite(both).all(axis=2)] = np.nan
         return both[:, :, 0], both[:, :, 1]

@@ -133,8 +133,8 @@ def base_records(grid: Grid, steps: Steps, asked: Asked, lead: int) -> TypedReco
         numbers[f"level of {window}"] = first_of(level, levels[-1])
     if asked.day:
         numbers["days of this kind"] = alike(grid, steps, asked, lead)
-    numbers["last"] = first_of(grid.at(Y, then), levels[0])
-    numbers["the one before"] = first_of(grid.at(Y, then - 1), levels[0])
+    numbers["last"] = known_or_alike(grid, then, asked)
+    numbers["the one before"] = known_or_alike(grid, then - 1, asked)
     return _records(columns, kinds, numbers, len(steps))
 
 
@@ -228,6 +228,15 @@ def alike(grid: Grid, steps: Steps, asked: Asked, lead: int) -> Vector:
     values[off != calendar(grid, steps, asked)["day off"][:, None]] = np.nan
     values[np.cumsum(~np.isnan(values), axis=1) > KIND] = np.nan
     return first_of(mean_of(values), *other, level)
+
+
+def known_or_alike(grid: Grid, steps: Steps, asked: Asked) -> Vector:
+    """y at these steps; in a gap what :func:`alike` says of them."""
+    values = grid.at(Y, steps)
+    gaps = np.isnan(values)
+    if gaps.any():
+        values[gaps] = alike(grid, steps[gaps], asked, 1)
+    return values
 
 
 def same_place(grid: Grid, steps: Steps, lags: Sequence[int]) -> Vector:
