@@ -47,13 +47,14 @@ def set_blas_threads(numbers: list[tuple[Any, int]] | int) -> list[tuple[Any, in
     """Set the number of threads, from any thread; what it was, to be set again."""
     if isinstance(numbers, int):
         numbers = [(each, numbers) for each in _blas()]
-    before = [(library, library.get_num_threads()) for library, _ in numbers]
-    for library, number in numbers:
+    asked = [(library, library.get_num_threads(), number) for library, number in numbers]
+    changed = [each for each in asked if each[1] != each[2]]
+    for library, _, number in changed:
         let_go = getattr(library, "clear_controlling_thread", lambda *, force: None)
         let_go(force=True)
         library.set_num_threads(number)
         let_go(force=True)
-    return before
+    return [(library, before) for library, before, _ in changed]
 
 
 _lock = threading.Lock()

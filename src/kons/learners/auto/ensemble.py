@@ -170,7 +170,7 @@ class Ensemble(Part):
         # Squared errors of each stacking, forgotten as it forgets: their sum, and of how many rows.
         self.losses: Matrix = np.zeros((settings.targets, 2))
         # For a chunk each: targets beyond are not learned from; squared errors beyond weigh less in stacking.
-        low, high = (np.full(settings.targets, end) for end in NO_BOUNDS)
+        low, high = (np.array([end] * settings.targets) for end in NO_BOUNDS)
         self.bounds, self.largest_error = OutlierBounds(low, high), high
         #: The least and the largest value of each feature, of rows up to the last chunk's end.
         self.ranges: Matrix = np.zeros((0, 2))
