@@ -70,6 +70,7 @@ MODULES = (
     "kons.kernels.distances",
     "kons.learners.auto.calibration",
     "kons.learners.auto.doubts",
+    "kons.learners.auto.kriging_in_lanes",
     "kons.learners.auto.nearest",
     "kons.learners.auto.neighbours",
     "kons.learners.auto.quantile_scaling",
