@@ -218,7 +218,8 @@ class AutoKONS(StreamConsumer):
 
         y is (n,), or (n, k) for k targets, whose losses add up; the first row says which, for good. The
         trace's ``expert`` is the number in :attr:`expert_names` of the one that leads; ``weight``,
-        ``slope``, ``inverse_form`` and ``leverage`` are those of stacking, summed over the classes.
+        ``slope``, ``inverse_form`` and ``leverage`` are those of stacking, summed over the classes. A row of
+        weight 0 is as one without target: time passes, but nothing depends on what its target is.
         """
         return self._advance(X, y, sample_weight)
 
