@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector, as_targets, require_integer, require_number
 from kons.errors import ConfigurationError, InputError
 from kons.forecasting.combining import Combination, passed
+from kons.forecasting.days_off import DaysOff
 from kons.forecasting.features import Asked, alike, base_records
 from kons.forecasting.grid import BASES, Gaps, Grid, Incoming, Y, mean_of, steps_of, too_early
 from kons.learners import AutoKONS
@@ -114,6 +115,7 @@ class Forecaster(Part):
 
     STATE = fields(
         grid=Inner(),
+        days_off=Inner(),
         open=Gaps(None, None),
         bases=Inners(),
         combination=Inner(),
@@ -159,6 +161,7 @@ class Forecaster(Part):
         chosen = sorted({require_integer(season, "seasons", at_least=2) for season in seasons})
         self.asked: Asked = Asked(steps, tuple(chosen), tuple(known_ahead), time, width)
         self.grid: Grid = Grid(len(self.asked.looks))
+        self.days_off: DaysOff = DaysOff(self.asked)
         # The last row, which another one of the same step may replace: its step, and its row of the grid.
         self.open: Matrix = np.empty((0, 0))
         #: One for each lead, and one of the longest for what deviates from days of the same kind.
@@ -207,6 +210,7 @@ class Forecaster(Part):
             )
         closed = Incoming(incoming.steps[:-1], incoming.rows[:-1])
         self.grid.append(closed)
+        self.days_off.write(self.grid, closed.steps)
         if len(closed.steps):
             if not self.done:
                 self.done = int(closed.steps[0])
@@ -305,6 +309,7 @@ class Forecaster(Part):
             if ahead is not None:
                 future = self._ahead(ahead, origin)
             self.grid.append(future)
+            self.days_off.write(self.grid, np.append(last.steps, future.steps))
             now = float(self.grid.at(Y, steps[:1])[0])
             for place, (base, lead) in enumerate(zip(self.bases, asked.looks, strict=True)):
                 inside = steps[: lead + 1]
