@@ -97,7 +97,9 @@ def test_shares_are_those_of_the_definition():
     assert last["fair"] < 0.3 < last["half"] < 0.75 < last["feast"]
     # A column of numbers has one kind.
     flags = ["None" if level == "None" else "fair" for level in LEVELS]
-    np.testing.assert_allclose(written(DaysOff(asked), grid_of(LEVELS, "number"), 16), naive(flags), atol=1e-9)
+    np.testing.assert_allclose(
+        written(DaysOff(asked), grid_of(LEVELS, "number"), 16), naive(flags), atol=1e-9
+    )
 
 
 def test_how_steps_are_cut_does_not_matter_nor_a_file_in_between():

@@ -1,6 +1,7 @@
 """Paths of H steps: honest, the same however rows are cut, with gaps, doubles and files in between."""
 
 import copy
+import itertools
 
 import numpy as np
 import pytest
@@ -132,7 +133,7 @@ def test_intervals_of_other_levels_lie_inside_one_another(whole):
     before = model.state()
     paths = [model.path(level=level) for level in (0.2, 0.5, 0.8, 0.9, 0.95, 0.99)]
     assert_identical(model.state(), before)
-    for inner, outer in zip(paths, paths[1:], strict=False):
+    for inner, outer in itertools.pairwise(paths):
         assert (outer.lower <= inner.lower).all()
         assert (inner.upper <= outer.upper).all()
         np.testing.assert_array_equal(inner.prediction, outer.prediction)
@@ -220,7 +221,7 @@ def test_the_same_place_in_earlier_seasons():
 
 
 def test_days_of_the_same_kind():
-    """Twice-daily rows; the naive twin walks back day by day, over weekends and holidays, whole and partly."""
+    """Twice-daily rows; the twin walks back day by day, over weekends and holidays, whole and in part."""
     asked = Asked(2, (2, 14), ("holiday",), "when", 12 * 3_600_000_000)
     assert (asked.day, asked.looks) == (2, [2, 1, 2])
     grid, days = Grid(len(asked.looks)), np.arange(40)

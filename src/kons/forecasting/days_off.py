@@ -79,7 +79,7 @@ class DaysOff(Part):
         sums = np.pad(self.sums, ((0, more), (0, 0)))
         np.add.at(sums, kinds[known], np.stack([apart * moved, apart**2], axis=1)[known])
         self.sums = sums
-        self.usual = self.usual + [np.sum(apart[known] ** 2), np.count_nonzero(known)]
+        self.usual = self.usual + np.array([np.sum(apart[known] ** 2), np.count_nonzero(known)])
 
     def _kinds(self, grid: Grid, steps: Steps) -> NDArray[np.int64]:
         """Of each step, the number of its kind of holiday; -1: none."""
