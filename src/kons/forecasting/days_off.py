@@ -2,7 +2,7 @@
 
 ::
 
-    off(k) = (K + sum (E - W)(y - W)) / (K + sum (E - W)^2)      over hours of holidays of kind k, in 0 .. 1
+    off(k) = (K + sum (E - W)(y - W)) / (K + sum (E - W)^2)      over hours of holidays of kind k, in 0 .. 1.5
     W, E     the means of the last working days and of the last weekends at that hour
     K        what half a day of holidays adds to the lower sum, usually
 
@@ -25,6 +25,8 @@ __all__ = ["DaysOff"]
 
 # How many days of its kind the belief in a whole day off is worth.
 BELIEF = 0.5
+# On the greatest feasts less goes on than at a weekend.
+MOST = 1.5
 
 Steps = NDArray[np.int64]
 
@@ -52,7 +54,7 @@ class DaysOff(Part):
             if kind < len(self.sums):
                 belief = BELIEF * self.asked.day * self.usual[0] / max(self.usual[1], 1.0)
                 upper, lower = self.sums[kind] + belief
-                share = min(max(upper / lower, 0.0), 1.0) if lower > 0.0 else 1.0
+                share = min(max(upper / lower, 0.0), MOST) if lower > 0.0 else 1.0
             grid.put(OFF, np.array([step]), np.array([share]))
 
     def _learn(self, grid: Grid, last: int) -> None:

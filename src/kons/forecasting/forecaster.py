@@ -67,8 +67,9 @@ class Forecaster(Part):
                      ahead, the calendar of s, the same place in earlier seasons, levels, other columns
         correction   EmbeddedKONS with H targets over one dictionary and one A: what the nearest base misses,
                      from last errors, the bases along the path and the other columns at the origin t
-        c_h, g_h     the mean of the bases with L >= h; how each, and the corrected one, deviates from it, and
-                     the last errors; w_h by the second-order update of stacking, one for each h
+        maps         linear, one for each phase of the shortest season, from its last values to the path
+        c_h, g_h     the mean of the bases with L >= h; how each, the corrected one and the map deviate from
+                     it, and the last errors; w_h by the second-order update of stacking, one for each h
 
     Until that has once been better, over 72 paths, than the same place one season before, the latter is said.
     So it is one pass, and a row costs log2(H) + 2 AutoKONS and one EmbeddedKONS, some milliseconds.
