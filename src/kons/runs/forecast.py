@@ -493,6 +493,7 @@ def _summary(
         "ahead_time": None if ahead.time is None else _texts(ahead.time.view(np.int64)).tolist(),
         **skipped(stream),
         "notes": list(stream.notes),
+        "columns": list(stream.columns),
         "features": list(stream.features),
         "settings": settings.to_dict(),
         "versions": versions(),
