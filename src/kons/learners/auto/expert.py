@@ -162,6 +162,13 @@ class SpanRidge(Ridge):
         assert self.pending == count
         self._marks[:] = marks
 
+    def before_period(self) -> Matrix:
+        """What the coefficients before this period make of its rows, (pending, outputs)."""
+        Z = self._Z[: self.pending]
+        # The last number of a row is the root of its weight; one without a weight is asked for by nobody.
+        roots = np.where(Z[:, -1:] > 0.0, Z[:, -1:], 1.0)
+        return self.outputs_of(Z @ self.base / roots)
+
     # ---- looking
 
     def arrays_of_period(self) -> tuple[Matrix, ...]:

@@ -66,6 +66,9 @@ class Neighbours(Part):
         alpha, in units of distance: what it takes for two rows to tell different things.
     scattered:
         Of how many targets the deviation among the nearest rows is told, too.
+    trends:
+        Numbers of a row that are known behind its targets, such as predictions: what the same fit makes of
+        them comes behind each prediction. Where all the nearest have the same targets, it is their mean.
 
     >>> import numpy as np
     >>> U = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
@@ -95,19 +98,26 @@ class Neighbours(Part):
     )
     regularization: float
     scattered: int
+    trends: int
 
     def __init__(
-        self, columns: int, outputs: int, most: int, regularization: float = 0.01, scattered: int = 1
+        self,
+        columns: int,
+        outputs: int,
+        most: int,
+        regularization: float = 0.01,
+        scattered: int = 1,
+        trends: int = 0,
     ) -> None:
-        self.regularization, self.scattered = regularization, scattered
+        self.regularization, self.scattered, self.trends = regularization, scattered, trends
         #: Rows that are kept at most, when the latest join them.
         self.most: int = max(min(most, 32 * most // max(columns, 1)), 2 * NEAREST)
         #: Coordinates of the rows that are kept, in leaves, and of those that came since, the latest last.
         self.points: NDArray[np.float32] = np.empty((0, columns), FLOAT32)
         self.latest: NDArray[np.float32] = np.empty((0, columns), FLOAT32)
-        #: Their targets times their weights, and the weights: (rows, outputs + 1).
-        self.values: Matrix = np.empty((0, outputs + 1))
-        self.latest_values: Matrix = np.empty((0, outputs + 1))
+        #: Their targets and trends times their weights, and the weights: (rows, outputs + trends + 1).
+        self.values: Matrix = np.empty((0, outputs + trends + 1))
+        self.latest_values: Matrix = np.empty((0, outputs + trends + 1))
         self.pending: int = 0
         self._Z, self._Y = np.zeros((LONGEST, columns + 1)), np.zeros((LONGEST, outputs))
         #: Of the rows just predicted: see :func:`predict_around`.
@@ -124,7 +134,10 @@ class Neighbours(Part):
         return np.empty((0, self.points.shape[1]))
 
     def learn_past(self, U: Matrix, Y: Matrix, roots: Vector) -> None:
-        """Keep rows; roots are square roots of weights. The latest join the others some at a time."""
+        """Keep rows; roots are square roots of weights. The latest join the others some at a time.
+
+        Trends are behind the targets Y.
+        """
         used = np.flatnonzero(roots > 0.0)[-self.most :]
         weights = roots[used, None] ** 2
         self.latest = np.concatenate([self.latest, U[used].astype(FLOAT32)])
@@ -174,9 +187,10 @@ class Neighbours(Part):
 
     def predict_with_scatters(self, U: Matrix) -> tuple[Matrix, Matrix]:
         """Fits to the nearest rows, and how far their targets, and they, lie apart. Changes nothing."""
-        outputs = self.values.shape[1] - 1
-        predictions, scatters = np.empty((len(U), outputs)), np.zeros((len(U), self.scattered + 1))
-        _predict(np.ascontiguousarray(U), self.kept(), self.regularization, predictions, scatters)
+        told = self.values.shape[1] - 1
+        predictions, scatters = np.empty((len(U), told)), np.zeros((len(U), self.scattered + 1))
+        U, kept = np.ascontiguousarray(U), self.kept()
+        _predict(U, kept, self.regularization, told - self.trends, predictions, scatters)
         return predictions, scatters
 
     def kept(self) -> Kept:
@@ -184,21 +198,26 @@ class Neighbours(Part):
         rest = slice(self._young, None)
         return (*self._leaves, np.ascontiguousarray(self.latest[rest].T), self.latest_values[rest])
 
-    def end_period(self, refit: bool = True) -> None:
+    def end_period(self, refit: bool = True, trend: Matrix | None = None) -> None:
         """Keep the chunk's rows."""
         Z, Y = self._Z[: self.pending], self._Y[: self.pending]
         used = Z[:, -1] > 0.0
         roots = Z[used, -1]
         if used.any():
-            self.learn_past(Z[used, :-1] / roots[:, None], Y[used] / roots[:, None], roots)
+            its = Y[used] / roots[:, None]
+            its = its if trend is None else np.hstack([its, trend[used]])
+            self.learn_past(Z[used, :-1] / roots[:, None], its, roots)
         self._Z, self._Y = np.zeros(self._Z.shape), np.zeros(self._Y.shape)  # a mark may share them
         self.pending = 0
 
     def add_output(self) -> None:
-        """One output more, whose targets were all 0."""
+        """One output more, whose targets were all 0, and so was their trend."""
+        outputs = self._Y.shape[1]
+        places = [outputs, *([outputs + self.trends] if self.trends else ())]
         self.values, self.latest_values = (
-            np.insert(values, -1, 0.0, axis=1) for values in (self.values, self.latest_values)
+            np.insert(values, places, 0.0, axis=1) for values in (self.values, self.latest_values)
         )
+        self.trends += len(places) - 1
         self._put_into_leaves()
         self._Y = np.pad(self._Y, ((0, 0), (0, 1)))
 
@@ -208,10 +227,12 @@ class Neighbours(Part):
         return none, none, self._Z, self._Y, none, none, none
 
     @classmethod
-    def from_stored(cls, stored: Stored, width: int, outputs: int, most: int, targets: int = 1) -> Neighbours:
+    def from_stored(
+        cls, stored: Stored, width: int, outputs: int, most: int, targets: int = 1, trends: int = 0
+    ) -> Neighbours:
         """The inverse of ``state``, checked."""
-        expert = cls(width, outputs, most, scattered=targets)
-        expert.load_state(stored, columns=width, values=outputs + 1)
+        expert = cls(width, outputs, most, scattered=targets, trends=trends)
+        expert.load_state(stored, columns=width, values=outputs + trends + 1)
         return expert
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
@@ -237,8 +258,8 @@ Room = tuple[Singles, Singles, Singles, Integers, Matrix, Vector, Matrix, Vector
 
 
 @inner
-def room_for(kept: Kept, outputs: int) -> Room:
-    """Of predictions of so many outputs by these rows: a dozen arrays, which take a microsecond to make."""
+def room_for(kept: Kept, told: int) -> Room:
+    """Of predictions of so many numbers by these rows: a dozen arrays, which take a microsecond to make."""
     columns, count = kept[1].shape
     near = NEAREST + 1
     return (
@@ -251,13 +272,15 @@ def room_for(kept: Kept, outputs: int) -> Room:
         np.empty((NEAREST, NEAREST + 1)),
         np.empty(NEAREST),
         np.empty(NEAREST),
-        np.empty((near, outputs + 1)),
+        np.empty((near, told + 1)),
         np.empty(near),
     )
 
 
 @compiled
-def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, scatters: Matrix) -> None:
+def _predict(
+    U: Matrix, kept: Kept, regularization: float, outputs: int, predictions: Matrix, scatters: Matrix
+) -> None:
     nothing, room = np.empty((0, 0)), room_for(kept, predictions.shape[1])
     for i in range(len(U)):
         back = 1
@@ -266,7 +289,8 @@ def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, 
         if back <= i:
             predictions[i], scatters[i] = predictions[i - back], scatters[i - back]
         else:
-            predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i], nothing, room)
+            around = U[i], kept, regularization, outputs, -1
+            predict_around(*around, predictions[i], scatters[i], nothing, room)
 
 
 @inner
@@ -286,7 +310,7 @@ def leave_out(
     outputs = values.shape[1] - 1
     room = room_for(kept, outputs)
     for i in range(len(U)):
-        predict_around(U[i], kept, regularization, places[i], errors[i], scatter, slopes[i], room)
+        predict_around(U[i], kept, regularization, outputs, places[i], errors[i], scatter, slopes[i], room)
         for o in range(outputs):
             errors[i, o] -= values[places[i], o] / values[places[i], outputs]
 
@@ -296,6 +320,7 @@ def predict_around(
     u: Vector,
     kept: Kept,
     regularization: float,
+    targets: int,
     excluded: int,
     prediction: Vector,
     scatter: Vector,
@@ -304,7 +329,7 @@ def predict_around(
 ) -> None:
     """The ridge fit to the nearest points; the mean of all where these are as far away as each other.
 
-    Fills in their ``scatter``, too: the deviation of each of their targets, and their mean distance; and
+    Of each number that is known of them, the first so many of which are ``targets``. Fills in their ``scatter``, too: the deviation of each of their targets, and their mean distance; and
     ``slopes``, if there is room: see :func:`_slopes`.
     """
     slopes[:] = 0.0
@@ -328,9 +353,15 @@ def predict_around(
                     here[c, i] = latest[c, place - first]
                 for o in range(outputs + 1):
                     its[i, o] = latest_values[place - first, o]
-        if _all_alike(its):  # the weights of their targets add up to 1
+        if _all_alike(its, targets):  # the weights of their targets add up to 1
             for o in range(outputs):
                 prediction[o] = its[0, o] / its[0, outputs]
+            for o in range(targets, outputs):
+                total, weight = 0.0, 0.0
+                for i in range(NEAREST):
+                    total += its[i, o]
+                    weight += its[i, outputs]
+                prediction[o] = total / weight
             return
         # In double precision from here on: K is a difference of distances.
         distances[:] = 0.0
@@ -443,10 +474,10 @@ def _scatter(its: Matrix, roots: Vector, distances: Vector, scatter: Vector) -> 
 
 
 @inner
-def _all_alike(values: Matrix) -> bool:
+def _all_alike(values: Matrix, targets: int) -> bool:
     """Whether all rows have the same targets, as in the midst of a class."""
     outputs = values.shape[1] - 1
-    for o in range(outputs):
+    for o in range(targets):
         target = values[0, o] / values[0, outputs]  # products of two may be too small for a number
         for i in range(1, len(values)):
             if values[i, o] != target * values[i, outputs]:
