@@ -306,6 +306,10 @@ class Ridge:
     def predict(self, rows):
         return self.features(rows) @ self.theta() + self.offset
 
+    def before_chunk(self, rows):
+        """What the coefficients at the chunk's start say."""
+        return self.features(rows) @ self.fixed + self.offset
+
     def learn(self, row, y, weight):
         self.K = np.vstack([self.K, self.features(row)])
         self.Y = np.vstack([self.Y, y - self.offset])
@@ -377,7 +381,7 @@ class Logistic(Ridge):
         self.chunk = []
 
 
-def kriging(asked, points, Y, weights, alpha, left_out=None, slopes=None):
+def kriging(asked, points, Y, weights, alpha, left_out=None, slopes=None, trends=0):
     """Predictions by the rows nearest to each, with an error of variance alpha/weight on top of -|x - x'|.
 
     ::
@@ -385,7 +389,8 @@ def kriging(asked, points, Y, weights, alpha, left_out=None, slopes=None):
         sum_j (-|x_i - x_j| + [i = j] alpha/w_i) a_j + m = -|x - x_i|,    sum_i a_i = 1,   f(x) = sum a_i y_i
 
     Fills in ``slopes``: what becomes of f where distances change with the logarithm of a column's scale, or
-    alpha with its own; weights w stay.
+    alpha with its own; weights w stay. The last columns of Y are ``trends``: where all the nearest have the
+    same of the others, their mean is as good.
     """
     asked, points = asked.astype(np.float64), points.astype(np.float64)
     D = np.abs(asked[:, None] - points).sum(axis=2)
@@ -400,8 +405,13 @@ def kriging(asked, points, Y, weights, alpha, left_out=None, slopes=None):
             alike = distances <= (2.0 - ALIKE) * end
             predictions[i] = weights[alike] @ Y[alike] / weights[alike].sum()
             continue
+        closest = latest_first[i, : NEAREST + 1]
+        same = trends and (Y[closest, :-trends] == Y[near[0], :-trends]).all()
         near = near[distances[near] < end]
         w, size = weights[near] * (1.0 - distances[near] / end), len(near)
+        if same:
+            predictions[i] = w @ Y[near] / w.sum()
+            continue
         system, right = np.ones((size + 1, size + 1)), np.r_[-distances[near], 1.0]
         system[:size, :size] = -np.abs(points[near, None] - points[near]).sum(axis=2) + np.diag(alpha / w)
         system[size, size] = 0.0
@@ -422,11 +432,16 @@ def kriging(asked, points, Y, weights, alpha, left_out=None, slopes=None):
 class Neighbours:
     """Rows in single precision, in the scaling in which the nearest of them know most of the others."""
 
-    def __init__(self, spec, views, rows, Y, weights, random, settings=None, before=None):
-        """In one of several views by name, from other settings before; or in given settings."""
+    def __init__(self, spec, views, rows, Y, weights, random, settings=None, before=None, trend=None):
+        """In one of several views by name, from other settings before; or in given settings.
+
+        Rows may have a ``trend`` behind their targets.
+        """
         self.spec, self.atoms, self.kept, self.late, self.chunk, self.stacked = spec, (), [], [], [], None
         self.name, self.view, self.alpha = settings or self.search(views, rows, Y, weights, random, before)
         self.most = spec.memory or MOST_NEIGHBOURS
+        self.trends = 0 if trend is None else trend.shape[1]
+        Y = Y if trend is None else np.hstack([Y, trend])
         for row, y, weight in zip(rows, Y, weights, strict=True):
             self.learn(row[None], y[None], weight)
         self.end_chunk(False)
@@ -494,7 +509,7 @@ class Neighbours:
         if self.stacked is not self.late:  # as arrays: they are asked for many times
             rows = self.kept + self.late
             self.stacked, self.arrays = self.late, [np.array(part) for part in zip(*rows, strict=True)]
-        return kriging(points, *self.arrays, self.alpha)
+        return kriging(points, *self.arrays, self.alpha, trends=self.trends)
 
     def learn(self, row, y, weight):
         if weight > 0.0:

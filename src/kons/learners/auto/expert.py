@@ -164,10 +164,10 @@ class SpanRidge(Ridge):
 
     def before_period(self) -> Matrix:
         """What the coefficients before this period make of its rows, (pending, outputs)."""
-        Z = self._Z[: self.pending]
         # The last number of a row is the root of its weight; one without a weight is asked for by nobody.
-        roots = np.where(Z[:, -1:] > 0.0, Z[:, -1:], 1.0)
-        return self.outputs_of(Z @ self.base / roots)
+        roots = self._Z[: self.pending, -1:]
+        rows = (self._V if self.online else self._Z)[: self.pending]
+        return self.outputs_of(rows @ self.base / np.where(roots > 0.0, roots, 1.0))
 
     # ---- looking
 

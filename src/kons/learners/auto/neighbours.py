@@ -198,14 +198,15 @@ class Neighbours(Part):
         rest = slice(self._young, None)
         return (*self._leaves, np.ascontiguousarray(self.latest[rest].T), self.latest_values[rest])
 
-    def end_period(self, refit: bool = True, trend: Matrix | None = None) -> None:
-        """Keep the chunk's rows."""
+    def end_period(self, trend: Matrix | None = None) -> None:
+        """Keep the chunk's rows, with a trend, if they are to have one: 0 where there is none."""
         Z, Y = self._Z[: self.pending], self._Y[: self.pending]
         used = Z[:, -1] > 0.0
         roots = Z[used, -1]
         if used.any():
             its = Y[used] / roots[:, None]
-            its = its if trend is None else np.hstack([its, trend[used]])
+            if self.trends:
+                its = np.hstack([its, np.zeros((len(its), self.trends)) if trend is None else trend[used]])
             self.learn_past(Z[used, :-1] / roots[:, None], its, roots)
         self._Z, self._Y = np.zeros(self._Z.shape), np.zeros(self._Y.shape)  # a mark may share them
         self.pending = 0
@@ -329,8 +330,9 @@ def predict_around(
 ) -> None:
     """The ridge fit to the nearest points; the mean of all where these are as far away as each other.
 
-    Of each number that is known of them, the first so many of which are ``targets``. Fills in their ``scatter``, too: the deviation of each of their targets, and their mean distance; and
-    ``slopes``, if there is room: see :func:`_slopes`.
+    Of each number that is known of them, the first so many of which are ``targets``. Fills in their
+    ``scatter``, too: the deviation of each of their targets, and their mean distance; and ``slopes``, if there
+    is room: see :func:`_slopes`.
     """
     slopes[:] = 0.0
     leaves, low, _, values, latest, latest_values = kept
@@ -353,16 +355,6 @@ def predict_around(
                     here[c, i] = latest[c, place - first]
                 for o in range(outputs + 1):
                     its[i, o] = latest_values[place - first, o]
-        if _all_alike(its, targets):  # the weights of their targets add up to 1
-            for o in range(outputs):
-                prediction[o] = its[0, o] / its[0, outputs]
-            for o in range(targets, outputs):
-                total, weight = 0.0, 0.0
-                for i in range(NEAREST):
-                    total += its[i, o]
-                    weight += its[i, outputs]
-                prediction[o] = total / weight
-            return
         # In double precision from here on: K is a difference of distances.
         distances[:] = 0.0
         for c in range(columns):
@@ -373,6 +365,16 @@ def predict_around(
             # A point that is nearly as far away as the next one counts next to nothing: which of the two
             # is among the nearest may be a matter of rounding.
             roots[i] = math.sqrt(its[i, outputs] * max(1.0 - distances[i] / distances[NEAREST], 0.0))
+        if _all_alike(its, targets):  # the weights of their targets add up to 1
+            for o in range(targets):
+                prediction[o] = its[0, o] / its[0, outputs]
+            for o in range(targets, outputs):
+                total, weight = 0.0, 0.0
+                for i in range(NEAREST):
+                    total += roots[i] * roots[i] * (its[i, o] / its[i, outputs])
+                    weight += roots[i] * roots[i]
+                prediction[o] = total / weight
+            return
         _scatter(its, roots, distances, scatter)
         for i in range(NEAREST):
             start = i // 16 * 16  # of the upper triangle, in loops of one length

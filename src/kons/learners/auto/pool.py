@@ -148,12 +148,11 @@ class ExpertPool:
 
         Where a class is rare each of its rows counts, and the logistic expert does not wait for a refit.
         """
-        steady, trend = self.steady, None
-        if steady is not None and isinstance(steady.expert, SpanRidge):
-            trend = _bounded(steady.expert.before_period())
+        steady = None if self.steady is None else self.steady.expert
+        trend = _bounded(steady.before_period()) if isinstance(steady, SpanRidge) else None
         for expert in self.experts:
             if isinstance(expert, Neighbours):
-                expert.end_period(refit, trend if expert.trends else None)
+                expert.end_period(trend)
             else:
                 expert.end_period(refit or (rare and isinstance(expert, SpanLogistic)))
 
