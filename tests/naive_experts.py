@@ -381,7 +381,7 @@ class Logistic(Ridge):
         self.chunk = []
 
 
-def kriging(asked, points, Y, weights, alpha, left_out=None, slopes=None, trends=0):
+def kriging(asked, points, Y, weights, alpha, left_out=None, slopes=None):
     """Predictions by the rows nearest to each, with an error of variance alpha/weight on top of -|x - x'|.
 
     ::
@@ -389,8 +389,7 @@ def kriging(asked, points, Y, weights, alpha, left_out=None, slopes=None, trends
         sum_j (-|x_i - x_j| + [i = j] alpha/w_i) a_j + m = -|x - x_i|,    sum_i a_i = 1,   f(x) = sum a_i y_i
 
     Fills in ``slopes``: what becomes of f where distances change with the logarithm of a column's scale, or
-    alpha with its own; weights w stay. The last columns of Y are ``trends``: where all the nearest have the
-    same of the others, their mean is as good.
+    alpha with its own; weights w stay.
     """
     asked, points = asked.astype(np.float64), points.astype(np.float64)
     D = np.abs(asked[:, None] - points).sum(axis=2)
@@ -405,13 +404,8 @@ def kriging(asked, points, Y, weights, alpha, left_out=None, slopes=None, trends
             alike = distances <= (2.0 - ALIKE) * end
             predictions[i] = weights[alike] @ Y[alike] / weights[alike].sum()
             continue
-        closest = latest_first[i, : NEAREST + 1]
-        same = trends and (Y[closest, :-trends] == Y[near[0], :-trends]).all()
         near = near[distances[near] < end]
         w, size = weights[near] * (1.0 - distances[near] / end), len(near)
-        if same:
-            predictions[i] = w @ Y[near] / w.sum()
-            continue
         system, right = np.ones((size + 1, size + 1)), np.r_[-distances[near], 1.0]
         system[:size, :size] = -np.abs(points[near, None] - points[near]).sum(axis=2) + np.diag(alpha / w)
         system[size, size] = 0.0
@@ -509,7 +503,7 @@ class Neighbours:
         if self.stacked is not self.late:  # as arrays: they are asked for many times
             rows = self.kept + self.late
             self.stacked, self.arrays = self.late, [np.array(part) for part in zip(*rows, strict=True)]
-        return kriging(points, *self.arrays, self.alpha, trends=self.trends)
+        return kriging(points, *self.arrays, self.alpha)
 
     def learn(self, row, y, weight):
         if weight > 0.0:

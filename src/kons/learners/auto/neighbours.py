@@ -68,7 +68,7 @@ class Neighbours(Part):
         Of how many targets the deviation among the nearest rows is told, too.
     trends:
         Numbers of a row that are known behind its targets, such as predictions: what the same fit makes of
-        them comes behind each prediction. Where all the nearest have the same targets, it is their mean.
+        them comes behind each prediction.
 
     >>> import numpy as np
     >>> U = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
@@ -189,8 +189,7 @@ class Neighbours(Part):
         """Fits to the nearest rows, and how far their targets, and they, lie apart. Changes nothing."""
         told = self.values.shape[1] - 1
         predictions, scatters = np.empty((len(U), told)), np.zeros((len(U), self.scattered + 1))
-        U, kept = np.ascontiguousarray(U), self.kept()
-        _predict(U, kept, self.regularization, told - self.trends, predictions, scatters)
+        _predict(np.ascontiguousarray(U), self.kept(), self.regularization, predictions, scatters)
         return predictions, scatters
 
     def kept(self) -> Kept:
@@ -279,9 +278,7 @@ def room_for(kept: Kept, told: int) -> Room:
 
 
 @compiled
-def _predict(
-    U: Matrix, kept: Kept, regularization: float, outputs: int, predictions: Matrix, scatters: Matrix
-) -> None:
+def _predict(U: Matrix, kept: Kept, regularization: float, predictions: Matrix, scatters: Matrix) -> None:
     nothing, room = np.empty((0, 0)), room_for(kept, predictions.shape[1])
     for i in range(len(U)):
         back = 1
@@ -290,8 +287,7 @@ def _predict(
         if back <= i:
             predictions[i], scatters[i] = predictions[i - back], scatters[i - back]
         else:
-            around = U[i], kept, regularization, outputs, -1
-            predict_around(*around, predictions[i], scatters[i], nothing, room)
+            predict_around(U[i], kept, regularization, -1, predictions[i], scatters[i], nothing, room)
 
 
 @inner
@@ -311,7 +307,7 @@ def leave_out(
     outputs = values.shape[1] - 1
     room = room_for(kept, outputs)
     for i in range(len(U)):
-        predict_around(U[i], kept, regularization, outputs, places[i], errors[i], scatter, slopes[i], room)
+        predict_around(U[i], kept, regularization, places[i], errors[i], scatter, slopes[i], room)
         for o in range(outputs):
             errors[i, o] -= values[places[i], o] / values[places[i], outputs]
 
@@ -321,7 +317,6 @@ def predict_around(
     u: Vector,
     kept: Kept,
     regularization: float,
-    targets: int,
     excluded: int,
     prediction: Vector,
     scatter: Vector,
@@ -330,9 +325,8 @@ def predict_around(
 ) -> None:
     """The ridge fit to the nearest points; the mean of all where these are as far away as each other.
 
-    Of each number that is known of them, the first so many of which are ``targets``. Fills in their
-    ``scatter``, too: the deviation of each of their targets, and their mean distance; and ``slopes``, if there
-    is room: see :func:`_slopes`.
+    Of each number that is known of them. Fills in their ``scatter``, too: the deviation of each of their
+    targets, and their mean distance; and ``slopes``, if there is room: see :func:`_slopes`.
     """
     slopes[:] = 0.0
     leaves, low, _, values, latest, latest_values = kept
@@ -355,6 +349,10 @@ def predict_around(
                     here[c, i] = latest[c, place - first]
                 for o in range(outputs + 1):
                     its[i, o] = latest_values[place - first, o]
+        if _all_alike(its):  # the weights of their targets add up to 1
+            for o in range(outputs):
+                prediction[o] = its[0, o] / its[0, outputs]
+            return
         # In double precision from here on: K is a difference of distances.
         distances[:] = 0.0
         for c in range(columns):
@@ -365,16 +363,6 @@ def predict_around(
             # A point that is nearly as far away as the next one counts next to nothing: which of the two
             # is among the nearest may be a matter of rounding.
             roots[i] = math.sqrt(its[i, outputs] * max(1.0 - distances[i] / distances[NEAREST], 0.0))
-        if _all_alike(its, targets):  # the weights of their targets add up to 1
-            for o in range(targets):
-                prediction[o] = its[0, o] / its[0, outputs]
-            for o in range(targets, outputs):
-                total, weight = 0.0, 0.0
-                for i in range(NEAREST):
-                    total += roots[i] * roots[i] * (its[i, o] / its[i, outputs])
-                    weight += roots[i] * roots[i]
-                prediction[o] = total / weight
-            return
         _scatter(its, roots, distances, scatter)
         for i in range(NEAREST):
             start = i // 16 * 16  # of the upper triangle, in loops of one length
@@ -476,10 +464,10 @@ def _scatter(its: Matrix, roots: Vector, distances: Vector, scatter: Vector) -> 
 
 
 @inner
-def _all_alike(values: Matrix, targets: int) -> bool:
+def _all_alike(values: Matrix) -> bool:
     """Whether all rows have the same targets, as in the midst of a class."""
     outputs = values.shape[1] - 1
-    for o in range(targets):
+    for o in range(outputs):
         target = values[0, o] / values[0, outputs]  # products of two may be too small for a number
         for i in range(1, len(values)):
             if values[i, o] != target * values[i, outputs]:

@@ -276,8 +276,7 @@ def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: 
         # There are no functions f of theirs: their scatter takes the place.
         nothing, scatter = matrix_at(0, 0, 0), f[: expert.targets + 1]
         room, prediction = room_for(kept, told), np.empty(told)
-        around = u, kept, expert.regularization, outputs, -1
-        predict_around(*around, prediction, scatter, nothing, room)
+        predict_around(u, kept, expert.regularization, -1, prediction, scatter, nothing, room)
         for o in range(outputs):
             F[expert.column, o] = prediction[o]
             if expert.trends:
