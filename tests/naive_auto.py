@@ -273,11 +273,11 @@ class Pool:
         self.stacking.learn(G, t, row.weight, self.wild)
         if self.classes:
             self.known_classes = max(self.known_classes, int(row.y) + 1)
-            for k in range(self.known_classes):
+            for k in range(self.known_classes if row.weight > 0.0 else 0):
                 self.calibrate(np.array([self.log_odds(row.stacked[k]), 1.0]), target[k])
         row.error = float(np.sum((row.stacked - target) ** 2))
         self.loss += row.weight * min(row.error, self.wild)
-        self.loss_rows += 1.0
+        self.loss_rows += row.weight > 0.0
         # Row t stays in the reservoir with probability RESERVOIR/(t + 1), in the place of any other.
         t, coin = len(self.history), self.coins.draw_one()
         self.history.append(row)
@@ -809,7 +809,8 @@ class NaiveAuto:
         self.log = []  # rows of the pool at work, and what happened then
         self.settings = {"classes": classes, "max_atoms": max_atoms, "experts": experts}
         self.schedule, self.classes, self.seed, self.takeovers = schedule, classes, seed, 0
-        self.delay, self.pending, self.told = delay, [], []  # rows that wait; all targets learned
+        self.delay, self.pending, self.told = delay, [], 0  # rows that wait; how many are known
+        self.past = []  # the targets of those with a weight
         self.pool, self.standby = self.new_pool(0), None
         self.replaced, self.played = 0, 0  # rows of the pool when the other was replaced, and last tried
         self.alarmed, self.calm = 0, 0  # rows of alarm, and chunks since without one
@@ -831,7 +832,7 @@ class NaiveAuto:
 
     def ask(self, x):
         """Predict a row whose target is to come."""
-        row = Row(np.array(x, dtype=float), self.last_targets(), 0.0, 0.0, waited=len(self.told))
+        row = Row(np.array(x, dtype=float), self.last_targets(), 0.0, 0.0, waited=self.told)
         self.pool.predict(row)
         self.pending.append(row)
         return row, self.pool.step_of(row)
@@ -839,8 +840,8 @@ class NaiveAuto:
     def tell(self, row):
         """Learn a row that waits."""
         self.pending = [other for other in self.pending if other is not row]
-        row.waited = len(self.told) - row.waited
-        self.told.append(row.y)
+        row.waited, self.told = self.told - row.waited, self.told + 1
+        self.past += [row.y] if row.weight > 0.0 else []
         pool = self.pool
         pool.learn(row)
         if pool.rows in self.schedule["end of a chunk"]:
@@ -854,9 +855,9 @@ class NaiveAuto:
         return 2.0 * row.weight * (row.stacked[output] - self.pool.outputs_of([row])[0, output])
 
     def last_targets(self):
-        if not self.told:
+        if not self.past:
             return np.full(LAGS, -1.0 if self.classes else 0.0)
-        return np.array(self.told)[np.maximum(len(self.told) - 1 - np.arange(LAGS), 0)]
+        return np.array(self.past)[np.maximum(len(self.past) - 1 - np.arange(LAGS), 0)]
 
     def predict(self, x, recent_targets=False):
         """As if the row came next. Changes nothing."""

@@ -94,8 +94,12 @@ def test_gaps_and_doubled_stamps(whole):
     doubled.advance(first, np.append(VALUES[there[:99]], 1e6))  # corrected by the next row
     last = doubled.advance(second, VALUES[there[99:]])
     np.testing.assert_allclose(last.prediction[-50:], found[1][-50:], rtol=1e-7)
-    with pytest.raises(InputError, match="not in the order of time"):
+    with pytest.raises(InputError, match="row 0 of these lies before the one that came before it"):
         model.advance([row(3)], [1.0])
+    with pytest.raises(InputError, match="row 2 of these lies before the one that came before it"):
+        model.advance([row(ROWS), row(ROWS + 2), row(ROWS + 1)], [1.0] * 3)
+    with pytest.raises(InputError, match="row 1 of these has no time"):
+        model.advance([row(ROWS), {**row(ROWS + 1), "when": None}], [1.0] * 2)
     with pytest.raises(InputError, match="steps apart"):
         model.advance(
             [{**row(0), "when": np.datetime64(day, "us")} for day in ("2999-01-01", "2999-01-02")], [1.0, 1.0]
@@ -121,6 +125,22 @@ def test_beyond_the_last_row(whole):
     assert not np.array_equal(
         model.path([{**x, "holiday": "fair"} for x in future]).prediction, alone.prediction
     )
+
+
+def test_intervals_of_other_levels_lie_inside_one_another(whole):
+    model, _ = whole
+    before = model.state()
+    paths = [model.path(level=level) for level in (0.2, 0.5, 0.8, 0.9, 0.95, 0.99)]
+    assert_identical(model.state(), before)
+    for inner, outer in zip(paths, paths[1:], strict=False):
+        assert (outer.lower <= inner.lower).all()
+        assert (inner.upper <= outer.upper).all()
+        np.testing.assert_array_equal(inner.prediction, outer.prediction)
+    np.testing.assert_array_equal(paths[3].lower, model.path().lower)
+    assert (paths[1].upper - paths[1].lower < 0.8 * (paths[4].upper - paths[4].lower)).all()
+    for level in (0.0, 1.0, float("nan"), "much"):
+        with pytest.raises(ConfigurationError, match="level"):
+            model.path(level=level)
 
 
 def test_a_file_in_between(whole):

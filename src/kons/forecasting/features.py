@@ -24,6 +24,7 @@ __all__ = [
     "Asked",
     "alike",
     "base_records",
+    "calendar",
     "correction_records",
     "last_errors",
     "members",
@@ -98,7 +99,9 @@ class Asked(NamedTuple):
         """How many steps of the past are looked at, behind chunks that wait to be learned."""
         longest = max([0, *(lag for lags in self.lags for lag in lags)])
         longest = max(longest, max(self.windows) + self.horizon)
-        return max(longest, (DAYS + 1) * self.day + self.horizon) + 5 * self.horizon + 2
+        # The maps of phases look at each step of the last season as it was expected.
+        longest = max(longest, (DAYS + 1) * self.day + self.horizon) + min(self.windows)
+        return longest + 5 * self.horizon + 2
 
     @property
     def day(self) -> int:
@@ -119,9 +122,9 @@ def base_records(grid: Grid, steps: Steps, asked: Asked, lead: int) -> TypedReco
         else:
             _add(columns, kinds, grid, name, kind, then, f", {lead} before")
     levels = [grid.means(Y, then, window) for window in asked.windows]
-    numbers = _calendar(grid, steps, asked)
+    numbers = calendar(grid, steps, asked)
     if seasons and "day off" in numbers:
-        numbers["day off, before"] = _calendar(grid, steps - seasons[0][0], asked)["day off"]
+        numbers["day off, before"] = calendar(grid, steps - seasons[0][0], asked)["day off"]
     for lags in seasons:
         mean = same_place(grid, steps, lags)
         numbers[f"{lags[0]} before"] = first_of(grid.at(Y, steps - lags[0]), mean, levels[-1])
@@ -130,8 +133,8 @@ def base_records(grid: Grid, steps: Steps, asked: Asked, lead: int) -> TypedReco
         numbers[f"level of {window}"] = first_of(level, levels[-1])
     if asked.day:
         numbers["days of this kind"] = alike(grid, steps, asked, lead)
-    numbers["last"] = first_of(grid.at(Y, then), levels[0])
-    numbers["the one before"] = first_of(grid.at(Y, then - 1), levels[0])
+    numbers["last"] = known_or_alike(grid, then, asked)
+    numbers["the one before"] = known_or_alike(grid, then - 1, asked)
     return _records(columns, kinds, numbers, len(steps))
 
 
@@ -145,10 +148,10 @@ def correction_records(grid: Grid, origins: Steps, asked: Asked) -> TypedRecords
             for ahead in dict.fromkeys((half, asked.horizon)):
                 _add(columns, kinds, grid, name, kind, origins + ahead, f", {ahead} ahead")
     short = asked.seasons[0] if asked.seasons else asked.horizon
-    numbers = _calendar(grid, origins, asked)
+    numbers = calendar(grid, origins, asked)
     if "day off" in numbers:
         for ahead in dict.fromkeys((half, asked.horizon)):
-            numbers[f"day off, {ahead} ahead"] = _calendar(grid, origins + ahead, asked)["day off"]
+            numbers[f"day off, {ahead} ahead"] = calendar(grid, origins + ahead, asked)["day off"]
     numbers["error"] = _errors(grid, origins)
     for back in (1, 2):
         numbers[f"error, {back} before"] = _errors(grid, origins - back)
@@ -221,10 +224,19 @@ def alike(grid: Grid, steps: Steps, asked: Asked, lead: int) -> Vector:
     first = -(-lead // asked.day)
     days = steps[:, None] - asked.day * np.arange(first, max(DAYS, first) + 1)
     values = grid.at(Y, days.ravel()).reshape(days.shape)
-    off = _calendar(grid, days.ravel(), asked)["day off"].reshape(days.shape)
-    values[off != _calendar(grid, steps, asked)["day off"][:, None]] = np.nan
+    off = calendar(grid, days.ravel(), asked)["day off"].reshape(days.shape)
+    values[off != calendar(grid, steps, asked)["day off"][:, None]] = np.nan
     values[np.cumsum(~np.isnan(values), axis=1) > KIND] = np.nan
     return first_of(mean_of(values), *other, level)
+
+
+def known_or_alike(grid: Grid, steps: Steps, asked: Asked) -> Vector:
+    """y at these steps; in a gap what :func:`alike` says of them."""
+    values = grid.at(Y, steps)
+    gaps = np.isnan(values)
+    if gaps.any():
+        values[gaps] = alike(grid, steps[gaps], asked, 1)
+    return values
 
 
 def same_place(grid: Grid, steps: Steps, lags: Sequence[int]) -> Vector:
@@ -243,7 +255,7 @@ def _mean_errors(grid: Grid, steps: Steps, window: int, base: int = 0) -> Vector
     return means
 
 
-def _calendar(grid: Grid, steps: Steps, asked: Asked) -> dict[str, Vector]:
+def calendar(grid: Grid, steps: Steps, asked: Asked) -> dict[str, Vector]:
     """What a kernel finds hard to see in waves of a day and a week: rush hours, and days off.
 
     A day off is a weekend, or one where a column known ahead whose name says holiday has a value.

@@ -13,7 +13,7 @@ from kons.arrays import Matrix, Vector, as_targets, require_integer, require_num
 from kons.errors import ConfigurationError, InputError
 from kons.forecasting.combining import Combination, passed
 from kons.forecasting.features import Asked, alike, base_records
-from kons.forecasting.grid import BASES, Gaps, Grid, Incoming, Y, mean_of, steps_of
+from kons.forecasting.grid import BASES, Gaps, Grid, Incoming, Y, mean_of, steps_of, too_early
 from kons.learners import AutoKONS
 from kons.learners.protocol import described
 from kons.state import Count, Flag, Inner, Inners, Part, fields
@@ -282,11 +282,14 @@ class Forecaster(Part):
 
     # ---- the path beyond the last row
 
-    def path(self, ahead: Any = None) -> Path:
+    def path(self, ahead: Any = None, level: float | None = None) -> Path:
         """The forecast beyond the last row; ``ahead`` has the known columns of these steps. Changes nothing.
 
-        A column or a step that ``ahead`` lacks is a gap.
+        A column or a step that ``ahead`` lacks is a gap. ``level`` is that of the intervals, by default the
+        forecaster's own, which corrects itself; other levels take their part of that.
         """
+        if level is not None:
+            require_number(level, "level", above=0.0, below=1.0)
         if not self.rows_seen:
             raise InputError("no row has come yet: there is nothing to go on from.")
         H, asked = self.asked.horizon, self.asked
@@ -313,7 +316,7 @@ class Forecaster(Part):
             at = np.array([origin])
             seasonal = self._seasonal(at, self.grid.at(Y, at)[:, None] * np.ones(H))
             prediction = self.combination.paths(self.grid, at) if self.trusted else seasonal
-            lower, upper = self.combination.ends(self.grid, at, prediction)
+            lower, upper = self.combination.ends(self.grid, at, prediction, level)
         finally:
             self.restore(mark)
         times = None if asked.time is None else (steps[1:] * asked.step).view("datetime64[us]")
@@ -365,7 +368,7 @@ class Forecaster(Part):
             return incoming
         step = self.open[:, 0].astype(np.int64)
         if len(incoming.steps) and incoming.steps[0] < step[0]:
-            raise InputError("rows are not in the order of time: sort them by it.")
+            raise too_early(0)
         if len(incoming.steps) and incoming.steps[0] == step[0]:
             return incoming
         rows = np.concatenate([self.open[:, 1:], incoming.rows])

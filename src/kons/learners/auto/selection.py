@@ -423,8 +423,10 @@ class Selection(Part):
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what :meth:`state` saved, of rows of so many features, into one that has seen nothing."""
         width, outputs = sizes["width"], sizes["outputs"]
-        self.pool = ExpertPool(stored_specs(stored, "specs", self.all_specs))
-        self.stackings = self._new_stackings()
+        specs = stored_specs(stored, "specs", self.all_specs)
+        if specs != self.all_specs:
+            self.pool = ExpertPool(specs)
+            self.stackings = self._new_stackings()
         self.leader = stored.integer("leader", at_most=len(self.pool) + BASELINES - 1)
         if self.leader == LAST:
             raise stored.error("the last target leads, which is no expert")
