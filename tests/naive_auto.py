@@ -45,7 +45,8 @@ from naive_experts import (
     improved,
 )
 
-MEAN, LAST, FIRST = 0, 1, 2  # columns of stacking: mean of the targets, last target, first expert
+# Columns of stacking: mean of the targets, last target, trend of the neighbours, first expert.
+MEAN, LAST, TREND, FIRST = 0, 1, 2, 3
 LAGS, MOST_FLAGS = 2, 10  # last targets that an expert sees; classes that they are told apart in
 RESERVOIR, RECENT = 5120, 2048  # rows kept of the whole stream, and last rows
 
@@ -58,7 +59,7 @@ FENCE_FEWEST, FENCE_PART, FENCE_REACH = 7, 0.95, 10.0
 FIRST_METRICS, SETTLED = 32, 1024
 SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
 FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
-FOLLOWED_ROWS, FEWEST_FOLLOWED, FOLLOWED_WINS = 1536, 64, 0.95
+FOLLOWED_ROWS, FEWEST_FOLLOWED, FOLLOWED_WINS, FOLLOWED_IN_TURN = 1536, 64, 0.95, 2048
 # The first and the last row of metrics from what columns tell at first sight, where little is explained.
 FIRST_SIGHT, FIRST_SIGHT_WINS, LITTLE = (128, 1024), 0.8, 0.5
 # Rare classes: the variance below which priors weigh more; a view without a search; the logistic expert.
@@ -68,9 +69,11 @@ RARE_VARIANCE, BROAD, BROAD_ALPHA, RARE_START, LEANS = 0.1, 2.0, 1.6, 64, 0.75
 # The lead of a short memory over a long one, in usual errors; then stacking forgets so many times as fast.
 LEAD, FASTER = 0.03, 6
 LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.05, 1.0 / 16.0, 512
-COUNTS, MOST_GROWN = 0.1, 1.75
+COUNTS, MOST_GROWN = 0.1, 1.5
 # Pruning: the price of a weight; rows to be sure; from where on experts without a memory are pruned, too.
+# By how much of the usual error short memories, and last targets, have to be worse than the rest.
 PRICE, STAY_PRICE, RECALL_PRICE, SURE, LATE = 0.5, 2.0, 4.0, 2048, 4096
+ORDER_TELLS = 0.01
 
 # Stacking: weights that are equal; the weight from which on the last target is followed beyond the fence.
 TIE, FOLLOWED = 1e-6, 0.1
@@ -204,7 +207,7 @@ class Pool:
         self.specs = [member.spec for member in self.members]
         short = sorted((spec for spec in self.specs if spec.memory), key=lambda spec: spec.lags)
         self.sentinel = short[0] if short else None
-        self.stacking = Stacking(len(self.members) + FIRST, doubted=[LAST])
+        self.stacking = Stacking(len(self.members) + FIRST, doubted=[LAST, TREND])
         self.views, self.better = {}, {False: "robust", True: "robust"}
         self.leader = None
 
@@ -217,17 +220,21 @@ class Pool:
         forecasts[MEAN], forecasts[LAST] = mean, row.last[0]
         if self.classes:
             forecasts[LAST] = mean if row.last[0] < 0.0 else row.last[0] == np.arange(self.outputs)
+        forecasts[TREND] = 0.0 if self.classes else mean
         asked = [m.fitted is not None and (lags or not m.spec.lags) for m in self.members]
         for i in np.flatnonzero(asked):
             fitted = self.members[i].fitted
-            forecasts[i + FIRST] = fitted.predict(self.columns_of([row], fitted))[0]
+            told = fitted.predict(self.columns_of([row], fitted))[0]
+            forecasts[i + FIRST] = told[: self.outputs]
+            if len(told) > self.outputs:
+                forecasts[TREND] = told[self.outputs :]
         # Those that are not there yet repeat the mean of the others.
         others = forecasts[FIRST:][asked] if any(asked) else forecasts[[MEAN]]
         forecasts[FIRST:][np.logical_not(asked)] = others.mean(axis=0)
         inner = max(low, self.fence[0]), min(high, self.fence[1])
         forecasts = np.clip(forecasts, *inner)
         row.centre = 0.0 if self.classes else mean[0]
-        columns = [MEAN, LAST, *(member.spec.name for member in self.members)]
+        columns = [MEAN, LAST, TREND, *(member.spec.name for member in self.members)]
         row.forecasts = dict(zip(columns, forecasts, strict=True))
         with_lags = [LAST] + [i + FIRST for i, member in enumerate(self.members) if member.spec.lags]
         weights = self.stacking.weights(absent=[] if lags else with_lags)
@@ -246,7 +253,7 @@ class Pool:
         return np.where(np.arange(self.classes) < self.known_classes, logits, np.nan)
 
     def step_of(self, row):
-        columns = [MEAN, LAST, *(member.spec.name for member in self.members)]
+        columns = [MEAN, LAST, TREND, *(member.spec.name for member in self.members)]
         G = np.array([row.forecasts[column] for column in columns]).T - row.centre
         name = "mean" if self.leader is None else self.leader.spec.name
         return Step(self.scores(row), name, 0.0, 0.5 * self.stacking.inverse_form(G), self.size)
@@ -262,9 +269,13 @@ class Pool:
         if row.weight > 0.0:
             self.low, self.high = min(self.low, row.y), max(self.high, row.y)
         for fitted in (member.fitted for member in self.members if member.fitted is not None):
-            fitted.learn(self.columns_of([row], fitted), target[None], row.weight * usable)
+            told = target[None]
+            if isinstance(fitted, Neighbours) and fitted.trends:
+                steady = self.members[0].fitted
+                told = np.hstack([told, steady.before_chunk(self.columns_of([row], steady))])
+            fitted.learn(self.columns_of([row], fitted), told, row.weight * usable)
         # Those that were pruned meanwhile are left out.
-        columns = [MEAN, LAST, *(member.spec.name for member in self.members)]
+        columns = [MEAN, LAST, TREND, *(member.spec.name for member in self.members)]
         # Of those that were recalled meanwhile, the mean of the targets.
         G = np.array([row.forecasts.get(column, row.forecasts[MEAN]) for column in columns]).T - row.centre
         t = np.clip(target, *self.fence) - row.centre
@@ -432,13 +443,34 @@ class Pool:
         rows = self.usable(self.sampled())
         if self.rows <= SETTLED or self.rows not in turns or len(self.sampled()) < self.rows:
             return
-        if self.rarity > 1.0 or not rows:
+        if self.rarity > 1.0 or not rows or not self.counting()[self.members.index(member)]:
             return
         random = np.random.default_rng([self.seed, self.rows, self.members.index(member)])
         old, Y = member.fitted, self.outputs_of(rows)
         seen = self.columns(rows, member.spec.lags, old.view.flags, old.view.features)
         weights = np.array([row.weight for row in rows])
-        member.fitted = Neighbours(member.spec, {old.name: old.view}, seen, Y, weights, random, None, old)
+        trend = self.trend_of(member.spec, rows)
+        views = {old.name: old.view}
+        member.fitted = Neighbours(member.spec, views, seen, Y, weights, random, None, old, trend)
+
+    def trend_of(self, spec, rows):
+        """What the first expert says of rows, for neighbours among all."""
+        if spec.lags or spec.memory:
+            return None
+        steady = self.members[0].fitted
+        return steady.predict(self.columns_of(rows, steady))
+
+    def removal_costs(self):
+        """Of each member alone, of neighbours with their trend."""
+        specs = [member.spec for member in self.members]
+        told = [s.kernel == "neighbours" and not s.lags and not s.memory for s in specs]
+        gone = [[TREND, i + FIRST] if trend else [i + FIRST] for i, trend in enumerate(told)]
+        return [self.stacking.removal_cost(columns) for columns in gone]
+
+    def counting(self):
+        """Of each expert, whether it is worth a tenth of the best one."""
+        costs = self.removal_costs()
+        return [cost >= COUNTS * max(costs) for cost in costs]
 
     def exchangeable(self):
         """Whether rows come in no order: experts with a memory were pruned."""
@@ -460,9 +492,7 @@ class Pool:
         if not kept or not some:
             return
         self.refit_views(first, others, decides, kept, some, random)
-        costs = [self.stacking.removal_cost([i + FIRST]) for i in range(len(self.members))]
-        counts = [cost >= COUNTS * max(costs) for cost in costs]
-        room = self.max_atoms
+        counts, room = self.counting(), self.max_atoms
         if self.rows >= SETTLED and self.exchangeable():  # atoms of those that were pruned
             share = max(self.most_experts - len(self.members) + sum(counts), sum(counts)) / sum(counts)
             room = int(self.max_atoms * min(math.sqrt(share), MOST_GROWN))
@@ -474,6 +504,8 @@ class Pool:
                 self.rows < (RARE_START if spec.logistic and self.rarity > 1.0 else spec.start)
                 or view is None
             ):
+                continue
+            if self.rows >= SETTLED and not (at_once or counted or fitted is None):
                 continue
             if fitted is not None and view.features > fitted.view.features:
                 self.log.append((self.rows, "new columns"))
@@ -504,11 +536,9 @@ class Pool:
                 continue
             random = np.random.default_rng([self.seed, self.rows])
             scale = SCALINGS[key[1]](self.columns(rows[:cut], lags, self.flags, width))
-            found, fresh = (
-                improved(start, scale, *self.searched(rows[:cut], lags), SEARCH_ATOMS // 2, random, steps=2)
-                for start in (old, None)
-            )
-            found = fresh if fresh.error < FRESH_WINS * found.error else found
+            start = old if self.rows // FOLLOWED_IN_TURN % 2 else None
+            known = self.searched(rows[:cut], lags)
+            found = improved(start, scale, *known, SEARCH_ATOMS // 2, random, steps=1)
             stays, follows = (
                 improved(
                     view, view.scale, *self.searched(rows[cut:], lags), SEARCH_ATOMS // 2, random, steps=0
@@ -660,7 +690,8 @@ class Pool:
                 if kind == (spec.kernel, spec.lags, 0) and each.fitted:
                     settings = each.fitted.name, each.fitted.view, each.fitted.alpha
                     seen = self.columns(rows, spec.lags, settings[1].flags, settings[1].features)
-            member.fitted = Neighbours(spec, views, seen, Y, weights, random, settings, member.fitted)
+            before, trend = member.fitted, self.trend_of(spec, rows)
+            member.fitted = Neighbours(spec, views, seen, Y, weights, random, settings, before, trend)
             return
         U, most = view.coordinates(seen), max_atoms // 2 if spec.memory else max_atoms
         newest = random.permutation(min(len(U), max(spec.memory, most)) if spec.memory else len(U))
@@ -685,14 +716,26 @@ class Pool:
         moves = self.leads() or self.drifts(STAY_PRICE)
         if series and not moves and self.stacking.removal_cost(series) < needless:
             self.remove(series)
+        elif not self.exchangeable() and not moves and self.order_tells_nothing():
+            self.remove([i for i in series if specs[i - FIRST].memory])
         while self.rows >= LATE:
             specs = [member.spec for member in self.members]
             needed = [spec for spec in specs if spec == EXPERTS[0] or (spec.logistic and self.rarity > 1.0)]
-            others = [i + FIRST for i, spec in enumerate(specs) if not spec.memory and spec not in needed]
-            costs = [self.stacking.removal_cost([i]) for i in others]
+            others = [i for i, spec in enumerate(specs) if not spec.memory and spec not in needed]
+            costs = [self.removal_costs()[i] for i in others]
             if not costs or min(costs) > price:
                 return
-            self.remove([others[int(np.argmin(costs))]])
+            self.remove([others[int(np.argmin(costs))] + FIRST])
+
+    def order_tells_nothing(self):
+        """Whether long memories of what a row is err clearly less than short ones, and than last targets."""
+        errors, told, others = self.stacking.errors()[FIRST:], [], []
+        for member, error in zip(self.members, errors, strict=True):
+            spec = member.spec
+            if member.fitted is not None and (spec.memory or spec.kernel == "gaussian" or not spec.lags):
+                (told if spec.memory or spec.lags else others).append(error)
+        clearly = ORDER_TELLS * self.stacking.rows * self.usual_error()
+        return self.rows >= SETTLED and min(told, default=np.inf) > min(others) + clearly
 
     def drifts(self, price):
         """Whether the short memory that stays lowers the loss by far."""
@@ -720,7 +763,7 @@ class Pool:
         if not ((often and self.leads()) or (seldom and self.drifts(RECALL_PRICE))):
             return
         there = [member.spec for member in self.members]
-        left = [spec for spec in there if (spec.lags or spec.memory) and spec != self.sentinel]
+        left = [spec for spec in there if spec.memory and spec != self.sentinel]
         if left and self.rows not in self.schedule["recall while others stay"]:
             return
         gone = [spec for spec in self.specs if (spec.lags or spec.memory) and spec not in there]
@@ -760,7 +803,7 @@ class Pool:
 
     def shares(self):
         weights = self.stacking.weights()
-        names = ["last target", *(member.spec.name for member in self.members)]
+        names = ["last target", "trend", *(member.spec.name for member in self.members)]
         mean = weights[0] if self.classes else 1.0 - weights[1:].sum()
         return {"mean": mean, **dict(zip(names, weights[1:], strict=True))}
 

@@ -47,8 +47,10 @@ from kons.learners.auto.spec import (
     LAST,
     MEAN,
     STEADY,
+    TREND,
     ExpertSpec,
     first_specs,
+    has_trend,
     sentinel_of,
     stored_specs,
 )
@@ -61,7 +63,7 @@ __all__ = ["Selection"]
 # An expert counts that is worth this part of the best one in stacking: weaker ones neither move nor grow.
 COUNTS = 0.1
 # How many times max_atoms an expert may take that others left room for: its cost grows as the square.
-MOST_GROWN = 1.75
+MOST_GROWN = 1.5
 
 
 class Selection(Part):
@@ -93,14 +95,14 @@ class Selection(Part):
         """Of the mean, the last target and all experts, for each target.
 
         The last target starts with no weight: on rows in no order it is worth nothing; on others no expert
-        follows as fast.
+        follows as fast. So does the trend, which is of use beside others only.
         """
-        return [Stacking(len(self.pool) + BASELINES, doubted=[LAST]) for _ in range(self._targets)]
+        return [Stacking(len(self.pool) + BASELINES, doubted=[LAST, TREND]) for _ in range(self._targets)]
 
     @property
     def columns(self) -> list[int]:
         """The baselines and the experts at work, in the order of their numbers."""
-        return [MEAN, LAST, *(self.all_specs.index(spec) + BASELINES for spec in self.pool.specs)]
+        return [MEAN, LAST, TREND, *(self.all_specs.index(spec) + BASELINES for spec in self.pool.specs)]
 
     def spread(self, F: NDArray[np.float64]) -> NDArray[np.float64]:
         """Predictions of those at work in columns by their numbers; of those pruned, the mean of targets."""
@@ -189,7 +191,8 @@ class Selection(Part):
             memory, known = slot.spec.memory, self.feature_maps.key(slot.spec) in self.feature_maps.current
             # Where a class is rare the logistic expert is needed as soon as another one.
             start = CHUNK if slot.spec.logistic and now.rare else slot.spec.start
-            if fitted[i] and known and now.rows >= start:
+            settled = now.rows >= SETTLED and not at_once and slot.expert is not None
+            if fitted[i] and known and now.rows >= start and (i in counting or not settled):
                 learned = self._remembered(memory, now) if memory else seen
                 self._fit(i, now, learned, room if i in counting and not memory else self._max_atoms)
 
@@ -242,12 +245,15 @@ class Selection(Part):
             like=self._like(spec) if spec.memory else None,
             before=self.pool.slots[i],
             other=self.feature_maps.current.get(self.feature_maps.key(spec._replace(alternative=True))),
+            steady=self.pool.steady,
         )
 
     def _search_on(self, i: int, now: ChunkEnd) -> None:
-        """Neighbours go on with their search, if it is their turn, as long as all rows are kept."""
+        """Neighbours that count go on with their search, if it is their turn, while all rows are kept."""
         number, all_kept = self.all_specs.index(self.pool.specs[i]), now.rows <= self._reservoir.sample
         if not (searches_on(now.rows, number) and all_kept and self._in_turn) or now.rare:
+            return
+        if i not in self._counting(now):
             return
         kept = CachedFeatures(now.believed(self._reservoir.sampled()), now.layout)
         if len(kept.rows):
@@ -258,6 +264,7 @@ class Selection(Part):
                 neighbours=self._neighbours,
                 fixed=self._fixed,
                 random=np.random.default_rng([self._seed, now.rows, i]),
+                steady=self.pool.steady,
             )
 
     def _like(self, spec: ExpertSpec) -> Slot | None:
@@ -267,7 +274,7 @@ class Selection(Part):
 
     def _counting(self, now: ChunkEnd) -> set[int]:
         """The slots worth some work: those whose removal costs a tenth of what that of the best one costs."""
-        costs = self._costs(now, Stacking.removal_costs)[BASELINES:]
+        costs = self._removal_costs(now)
         return set(np.flatnonzero(costs >= COUNTS * costs.max(initial=0.0)).tolist())
 
     def _room(self, now: ChunkEnd, count: int) -> int:
@@ -296,14 +303,33 @@ class Selection(Part):
         moves = self._leads(now) or self._drifts(now, 2.0)
         if series and not moves and self._removal_cost(now, series) < needless:
             self._remove(series)
+        elif self._in_order and not moves and self._order_tells_nothing(now):
+            self._remove([i for i in series if specs[i - BASELINES].memory])
         while now.rows >= LATE:
             specs = self.pool.specs
             needed = [spec for spec in specs if spec == STEADY or (spec.logistic and now.rare)]
-            steady = [i + BASELINES for i, spec in enumerate(specs) if not spec.memory and spec not in needed]
-            costs = self._costs(now, Stacking.removal_costs)[steady]
+            steady = [i for i, spec in enumerate(specs) if not spec.memory and spec not in needed]
+            costs = self._removal_costs(now)[steady]
             if costs.min(initial=np.inf) > bar:
                 return
-            self._remove([steady[int(np.argmin(costs))]])
+            self._remove([steady[int(np.argmin(costs))] + BASELINES])
+
+    def _order_tells_nothing(self, now: ChunkEnd) -> bool:
+        """Whether the rows so far came in no order that matters, however much stacking makes of it.
+
+        Short memories, and the Gaussian expert with last targets, all err more than the best of the others:
+        by a hundredth of the usual error, lest rounding decide. As one voice more among many they may still
+        be worth something, but less than more atoms for others that cost as much. (Neighbours with last
+        targets are left out: what columns count there is searched for, and may be found better by chance.)
+        """
+        errors: Vector = self._costs(now, Stacking.errors)[BASELINES:]
+        told, others = [np.inf], [np.inf]
+        for slot, error in zip(self.pool.slots, errors.tolist(), strict=True):
+            spec = slot.spec
+            if slot.expert is not None and (spec.memory or not spec.lags or spec.kernel == "gaussian"):
+                (told if spec.of_series else others).append(error)
+        margin = 0.01 * self.stackings[0].memory
+        return now.rows >= SETTLED and min(told) > min(others) + margin
 
     @property
     def _of_series(self) -> list[int]:
@@ -337,16 +363,24 @@ class Selection(Part):
         """Whether of some target the short memory was clearly better lately than the long one."""
         return any(s.leads(e) for s, e in zip(self.stackings, now.errors.tolist(), strict=True))
 
+    def _removal_costs(self, now: ChunkEnd) -> Vector:
+        """Of each slot alone; of the neighbours that tell a trend, of both."""
+        costs: Vector = self._costs(now, Stacking.removal_costs)[BASELINES:]
+        for i, spec in enumerate(self.pool.specs):
+            if has_trend(spec):
+                costs[i] = self._removal_cost(now, [TREND, i + BASELINES])
+        return costs
+
     def _removal_cost(self, now: ChunkEnd, columns: list[int]) -> float:
         return float(self._costs(now, lambda stacking: stacking.removal_cost(columns)))
 
     def _recall(self, now: ChunkEnd) -> None:
         """Bring the experts of a series back where there is drift.
 
-        All of them, if none was left; else drift alone does not say that those that left would be of use:
-        neighbours left, came back and were fitted anew every 4,096 rows, for nothing.
+        All of them, if no short memory was left; else drift alone does not say that those that left would be
+        of use: neighbours left, came back and were fitted anew every 4,096 rows, for nothing.
         """
-        if self._of_series and not may_recall_some(now.rows):
+        if self._in_order and not may_recall_some(now.rows):
             return
         specs, known = self.pool.specs, self.feature_maps.current
         gone = [spec for spec in self.all_specs if spec.of_series and spec not in specs]
@@ -406,8 +440,8 @@ class Selection(Part):
             self.pool = ExpertPool(specs)
             self.stackings = self._new_stackings()
         self.leader = stored.integer("leader", at_most=len(self.pool) + BASELINES - 1)
-        if self.leader == LAST:
-            raise stored.error("the last target leads, which is no expert")
+        if self.leader in (LAST, TREND):
+            raise stored.error("what leads is no expert")
         several = self._targets > 1
         saved = stored.inners("stacking", self._targets) if several else [stored.inner("stacking")]
         of_earlier_versions = "lead" not in saved[0]
