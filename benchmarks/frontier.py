@@ -201,7 +201,7 @@ def family(name: str) -> str:
         return "several spans"
     core = core_of(name)
     if isinstance(core, FeatureLearner):
-        return {"columns": "columns", "span": "span", "sample": "span"}.get(core.features, "random features")
+        return {"columns": "columns", "span": "span", "sketch": "span"}.get(core.features, "random features")
     return "span" if isinstance(core, EmbeddedKONS) else "expansion"
 
 

@@ -59,7 +59,7 @@ FENCE_FEWEST, FENCE_PART, FENCE_REACH = 7, 0.95, 10.0
 FIRST_METRICS, SETTLED = 32, 1024
 SEARCH_ATOMS, SEARCH_ROWS, GRADIENT_ROWS = 128, 1024, 512
 FRESH_AT, FRESH_WINS = (512, 1024, 4096), 0.98
-FOLLOWED_ROWS, FEWEST_FOLLOWED, FOLLOWED_WINS = 1536, 64, 0.95
+FOLLOWED_ROWS, FEWEST_FOLLOWED, FOLLOWED_WINS, FOLLOWED_IN_TURN = 1536, 64, 0.95, 2048
 # The first and the last row of metrics from what columns tell at first sight, where little is explained.
 FIRST_SIGHT, FIRST_SIGHT_WINS, LITTLE = (128, 1024), 0.8, 0.5
 # Rare classes: the variance below which priors weigh more; a view without a search; the logistic expert.
@@ -69,9 +69,11 @@ RARE_VARIANCE, BROAD, BROAD_ALPHA, RARE_START, LEANS = 0.1, 2.0, 1.6, 64, 0.75
 # The lead of a short memory over a long one, in usual errors; then stacking forgets so many times as fast.
 LEAD, FASTER = 0.03, 6
 LINEAR_ALPHA, LOGISTIC_ALPHA, BATCHES_FROM = 0.05, 1.0 / 16.0, 512
-COUNTS, MOST_GROWN = 0.1, 1.75
+COUNTS, MOST_GROWN = 0.1, 1.5
 # Pruning: the price of a weight; rows to be sure; from where on experts without a memory are pruned, too.
+# By how much of the usual error short memories, and last targets, have to be worse than the rest.
 PRICE, STAY_PRICE, RECALL_PRICE, SURE, LATE = 0.5, 2.0, 4.0, 2048, 4096
+ORDER_TELLS = 0.01
 
 # Stacking: weights that are equal; the weight from which on the last target is followed beyond the fence.
 TIE, FOLLOWED = 1e-6, 0.1
@@ -280,11 +282,11 @@ class Pool:
         self.stacking.learn(G, t, row.weight, self.wild)
         if self.classes:
             self.known_classes = max(self.known_classes, int(row.y) + 1)
-            for k in range(self.known_classes):
+            for k in range(self.known_classes if row.weight > 0.0 else 0):
                 self.calibrate(np.array([self.log_odds(row.stacked[k]), 1.0]), target[k])
         row.error = float(np.sum((row.stacked - target) ** 2))
         self.loss += row.weight * min(row.error, self.wild)
-        self.loss_rows += 1.0
+        self.loss_rows += row.weight > 0.0
         # Row t stays in the reservoir with probability RESERVOIR/(t + 1), in the place of any other.
         t, coin = len(self.history), self.coins.draw_one()
         self.history.append(row)
@@ -441,7 +443,7 @@ class Pool:
         rows = self.usable(self.sampled())
         if self.rows <= SETTLED or self.rows not in turns or len(self.sampled()) < self.rows:
             return
-        if self.rarity > 1.0 or not rows:
+        if self.rarity > 1.0 or not rows or not self.counting()[self.members.index(member)]:
             return
         random = np.random.default_rng([self.seed, self.rows, self.members.index(member)])
         old, Y = member.fitted, self.outputs_of(rows)
@@ -465,6 +467,11 @@ class Pool:
         gone = [[TREND, i + FIRST] if trend else [i + FIRST] for i, trend in enumerate(told)]
         return [self.stacking.removal_cost(columns) for columns in gone]
 
+    def counting(self):
+        """Of each expert, whether it is worth a tenth of the best one."""
+        costs = self.removal_costs()
+        return [cost >= COUNTS * max(costs) for cost in costs]
+
     def exchangeable(self):
         """Whether rows come in no order: experts with a memory were pruned."""
         return not any(member.spec.memory and member.spec != self.sentinel for member in self.members)
@@ -485,9 +492,7 @@ class Pool:
         if not kept or not some:
             return
         self.refit_views(first, others, decides, kept, some, random)
-        costs = self.removal_costs()
-        counts = [cost >= COUNTS * max(costs) for cost in costs]
-        room = self.max_atoms
+        counts, room = self.counting(), self.max_atoms
         if self.rows >= SETTLED and self.exchangeable():  # atoms of those that were pruned
             share = max(self.most_experts - len(self.members) + sum(counts), sum(counts)) / sum(counts)
             room = int(self.max_atoms * min(math.sqrt(share), MOST_GROWN))
@@ -499,6 +504,8 @@ class Pool:
                 self.rows < (RARE_START if spec.logistic and self.rarity > 1.0 else spec.start)
                 or view is None
             ):
+                continue
+            if self.rows >= SETTLED and not (at_once or counted or fitted is None):
                 continue
             if fitted is not None and view.features > fitted.view.features:
                 self.log.append((self.rows, "new columns"))
@@ -529,11 +536,9 @@ class Pool:
                 continue
             random = np.random.default_rng([self.seed, self.rows])
             scale = SCALINGS[key[1]](self.columns(rows[:cut], lags, self.flags, width))
-            found, fresh = (
-                improved(start, scale, *self.searched(rows[:cut], lags), SEARCH_ATOMS // 2, random, steps=2)
-                for start in (old, None)
-            )
-            found = fresh if fresh.error < FRESH_WINS * found.error else found
+            start = old if self.rows // FOLLOWED_IN_TURN % 2 else None
+            known = self.searched(rows[:cut], lags)
+            found = improved(start, scale, *known, SEARCH_ATOMS // 2, random, steps=1)
             stays, follows = (
                 improved(
                     view, view.scale, *self.searched(rows[cut:], lags), SEARCH_ATOMS // 2, random, steps=0
@@ -711,6 +716,8 @@ class Pool:
         moves = self.leads() or self.drifts(STAY_PRICE)
         if series and not moves and self.stacking.removal_cost(series) < needless:
             self.remove(series)
+        elif not self.exchangeable() and not moves and self.order_tells_nothing():
+            self.remove([i for i in series if specs[i - FIRST].memory])
         while self.rows >= LATE:
             specs = [member.spec for member in self.members]
             needed = [spec for spec in specs if spec == EXPERTS[0] or (spec.logistic and self.rarity > 1.0)]
@@ -719,6 +726,16 @@ class Pool:
             if not costs or min(costs) > price:
                 return
             self.remove([others[int(np.argmin(costs))] + FIRST])
+
+    def order_tells_nothing(self):
+        """Whether long memories of what a row is err clearly less than short ones, and than last targets."""
+        errors, told, others = self.stacking.errors()[FIRST:], [], []
+        for member, error in zip(self.members, errors, strict=True):
+            spec = member.spec
+            if member.fitted is not None and (spec.memory or spec.kernel == "gaussian" or not spec.lags):
+                (told if spec.memory or spec.lags else others).append(error)
+        clearly = ORDER_TELLS * self.stacking.rows * self.usual_error()
+        return self.rows >= SETTLED and min(told, default=np.inf) > min(others) + clearly
 
     def drifts(self, price):
         """Whether the short memory that stays lowers the loss by far."""
@@ -746,7 +763,7 @@ class Pool:
         if not ((often and self.leads()) or (seldom and self.drifts(RECALL_PRICE))):
             return
         there = [member.spec for member in self.members]
-        left = [spec for spec in there if (spec.lags or spec.memory) and spec != self.sentinel]
+        left = [spec for spec in there if spec.memory and spec != self.sentinel]
         if left and self.rows not in self.schedule["recall while others stay"]:
             return
         gone = [spec for spec in self.specs if (spec.lags or spec.memory) and spec not in there]
@@ -818,7 +835,8 @@ class NaiveAuto:
         self.log = []  # rows of the pool at work, and what happened then
         self.settings = {"classes": classes, "max_atoms": max_atoms, "experts": experts}
         self.schedule, self.classes, self.seed, self.takeovers = schedule, classes, seed, 0
-        self.delay, self.pending, self.told = delay, [], []  # rows that wait; all targets learned
+        self.delay, self.pending, self.told = delay, [], 0  # rows that wait; how many are known
+        self.past = []  # the targets of those with a weight
         self.pool, self.standby = self.new_pool(0), None
         self.replaced, self.played = 0, 0  # rows of the pool when the other was replaced, and last tried
         self.alarmed, self.calm = 0, 0  # rows of alarm, and chunks since without one
@@ -840,7 +858,7 @@ class NaiveAuto:
 
     def ask(self, x):
         """Predict a row whose target is to come."""
-        row = Row(np.array(x, dtype=float), self.last_targets(), 0.0, 0.0, waited=len(self.told))
+        row = Row(np.array(x, dtype=float), self.last_targets(), 0.0, 0.0, waited=self.told)
         self.pool.predict(row)
         self.pending.append(row)
         return row, self.pool.step_of(row)
@@ -848,8 +866,8 @@ class NaiveAuto:
     def tell(self, row):
         """Learn a row that waits."""
         self.pending = [other for other in self.pending if other is not row]
-        row.waited = len(self.told) - row.waited
-        self.told.append(row.y)
+        row.waited, self.told = self.told - row.waited, self.told + 1
+        self.past += [row.y] if row.weight > 0.0 else []
         pool = self.pool
         pool.learn(row)
         if pool.rows in self.schedule["end of a chunk"]:
@@ -863,9 +881,9 @@ class NaiveAuto:
         return 2.0 * row.weight * (row.stacked[output] - self.pool.outputs_of([row])[0, output])
 
     def last_targets(self):
-        if not self.told:
+        if not self.past:
             return np.full(LAGS, -1.0 if self.classes else 0.0)
-        return np.array(self.told)[np.maximum(len(self.told) - 1 - np.arange(LAGS), 0)]
+        return np.array(self.past)[np.maximum(len(self.past) - 1 - np.arange(LAGS), 0)]
 
     def predict(self, x, recent_targets=False):
         """As if the row came next. Changes nothing."""

@@ -597,6 +597,13 @@ class Stacking:
         inverse, w = np.linalg.inv(self.matrix()), self.weights()[gone]
         return w @ np.linalg.solve(inverse[np.ix_(gone, gone)], w)
 
+    def errors(self):
+        """Of each column alone, less that of a prediction of 0; targets before ``since`` are forgotten."""
+        S = (self.s[:, None] * self.G).T @ self.G
+        residuals = self.s * (self.t - self.G @ self.start)
+        c = S @ self.start + self.G[self.since :].T @ residuals[self.since :]
+        return np.diag(S) - 2.0 * c
+
     def remove(self, gone):
         rest = [i for i in range(len(self.start)) if i not in gone]
         A, w = self.matrix(), self.weights()

@@ -10,12 +10,14 @@ import scipy.linalg
 
 __all__ = [
     "descent",
+    "descent_in_sketches",
     "dual_descent",
     "fastfood_frequencies",
     "first_order_in_span",
     "newton",
     "shrunk",
     "sketched_newton",
+    "sums_of",
     "vovk_azoury_warmuth",
 ]
 
@@ -104,13 +106,12 @@ def fastfood_frequencies(signs, order, normals, scales):
 
 
 def first_order_in_span(
-    K, y, loss, *, eta, bound=1.0, tolerance, max_atoms, uniforms=None, adaptive=False, radius=np.inf, rank=0
+    K, y, loss, *, eta, bound=1.0, tolerance, max_atoms, adaptive=False, radius=np.inf, rank=0
 ):
     """Gradient descent in the span of atoms, by coefficients over them: predictions and atoms.
 
-    ``uniforms``: once it is full, row t replaces an atom with the probability max_atoms/t. ``adaptive``: the
-    step of row t is eta over the root of the sum of squared gradients in the span. ``rank``: so many
-    eigenvectors of the full span are left behind the first row that finds it full.
+    ``adaptive``: the step of row t is eta over the root of the sum of squared gradients in the span.
+    ``rank``: so many eigenvectors of the full span are left behind the first row that finds it full.
     """
     atoms, a, predictions, total, V = [], np.zeros(0), [], 0.0, None
     for t in range(len(K)):
@@ -137,15 +138,59 @@ def first_order_in_span(
         if rank and full and V is None:
             V = np.linalg.eigh(K[np.ix_(atoms, atoms)])[1][:, -rank:]
             a = V @ V.T @ a
-        if uniforms is not None and len(atoms) == max_atoms and t not in atoms:
-            place = int(uniforms[t] * (t + 1))
-            if place < max_atoms:
-                rest = atoms[:place] + atoms[place + 1 :]
-                kept = np.linalg.solve(K[np.ix_(rest, rest)], K[np.ix_(rest, atoms)] @ a)
-                at = K[t, rest]
-                if K[t, t] - at @ np.linalg.solve(K[np.ix_(rest, rest)], at) > tolerance * K[t, t]:
-                    atoms, a = [*rest, t], np.append(kept, 0.0)
     return np.array(predictions), atoms
+
+
+def sums_of(coins, dimension):
+    """S_p: what is left of a coin's 53 digits says twice in which sum its point is, and with which sign."""
+    S = np.zeros((len(coins), dimension))
+    for i, coin in enumerate(coins):
+        left = int(coin * 2**53)
+        for first in (0, dimension // 2):
+            left, place = divmod(left, dimension)
+            S[i, first + place // 2] = (-1) ** place / np.sqrt(2.0)
+    return S
+
+
+def descent_in_sketches(K, y, loss, coins, *, eta, tolerance, max_atoms, columns, dimension, rank, bound=1.0):
+    """SkeGD by coefficients over the points kept: predictions, these points, and F of the last sketches."""
+    atoms, a, predictions, F = [], np.zeros(0), [], None
+
+    def outside(t, others):
+        at = K[t, others]
+        return K[t, t] - (at @ np.linalg.solve(K[np.ix_(others, others)], at) if others else 0.0)
+
+    def sketched(a):
+        """F = N N^T over the points kept, and f projected on the functions that N makes."""
+        G, S = K[np.ix_(atoms, atoms)], sums_of(coins[atoms], dimension)
+        S_m = np.eye(len(atoms))[:, np.argsort(coins[atoms])[:columns]]
+        inverse = np.linalg.pinv(S.T @ G @ S_m)
+        inside = (S.T @ G @ S_m) @ inverse
+        values, W = np.linalg.eigh(inside @ (S.T @ G @ S) @ inside.T)
+        N = S_m @ inverse @ W[:, -rank:] * np.sqrt(np.maximum(values[-rank:], 0.0))
+        return N @ N.T, N @ np.linalg.solve(N.T @ G @ N, N.T @ G @ a)
+
+    for t in range(len(K)):
+        full = len(atoms) == max_atoms
+        f = K[t, atoms] @ a
+        predictions.append(np.clip(f, -bound, bound))
+        if not full and outside(t, atoms) > tolerance * K[t, t]:
+            atoms, a = [*atoms, t], np.append(a, 0.0)
+        at = K[t, atoms]
+        direction = np.linalg.solve(K[np.ix_(atoms, atoms)], at) if F is None else F @ at
+        if f != predictions[-1]:
+            a = a - (f - predictions[-1]) / (at @ direction) * direction
+        a = a - eta[t] * float(loss.slope(predictions[-1], y[t])) * direction
+        if full and F is None:
+            F, a = sketched(a)
+        elif full and coins[t] < coins[atoms].max():
+            last = int(np.argmax(coins[atoms]))
+            rest = atoms[:last] + atoms[last + 1 :]
+            if outside(t, rest) > tolerance * K[t, t]:
+                kept = np.linalg.solve(K[np.ix_(rest, rest)], K[np.ix_(rest, atoms)] @ a)
+                atoms = [*rest, t]
+                F, a = sketched(np.append(kept, 0.0))
+    return np.array(predictions), atoms, F
 
 
 def dual_descent(K, Z, y, loss, *, eta, decay, max_points, bound=1.0):

@@ -14,16 +14,19 @@ from threadpoolctl import ThreadpoolController
 import effort
 from contracts.learners import LEARNERS, assert_identical, stream
 from kons import KONS, KORS, AutoKONS, Gaussian, Squared
-from kons.core.threads import single_threaded_blas
+from kons.core.threads import set_blas_threads, single_threaded_blas
 from kons.dictionaries import SQUEAK, UniformSample, merge
 
 X, Y = stream(200)
 
 
+def blas():
+    return [each for each in ThreadpoolController().lib_controllers if each.user_api == "blas"]
+
+
 def blas_threads():
     # Not info(): to find out what a limit is good for, it sets others.
-    libraries = ThreadpoolController().lib_controllers
-    return [library.num_threads for library in libraries if library.user_api == "blas"]
+    return [library.num_threads for library in blas()]
 
 
 class TouchedError(Exception):
@@ -31,11 +34,29 @@ class TouchedError(Exception):
 
 
 @pytest.fixture
-def forbidden(monkeypatch):
-    def limit(*_, **__):
+def setting(monkeypatch):
+    """Have this done instead of setting a library's number of threads."""
+
+    def instead(does):
+        numbers = {library.filepath: 2 for library in blas()}
+
+        def set_number(library, number):
+            does(library, number)
+            numbers[library.filepath] = number
+
+        for kind in {type(library) for library in blas()}:
+            monkeypatch.setattr(kind, "set_num_threads", set_number)
+            monkeypatch.setattr(kind, "get_num_threads", lambda library: numbers[library.filepath])
+
+    return instead
+
+
+@pytest.fixture
+def forbidden(setting):
+    def touch(*_):
         raise TouchedError
 
-    monkeypatch.setattr(ThreadpoolController, "limit", limit)
+    setting(touch)
 
 
 @pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS)
@@ -64,25 +85,82 @@ def test_advance_gives_the_threads_back():
     assert blas_threads() == before
 
 
-def test_one_thread_inside():
-    """In a process of its own: some BLAS builds let only the first thread that set a limit set another."""
-    code = """
-from threadpoolctl import threadpool_info
-import numpy
+INSIDE = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from threadpoolctl import ThreadpoolController
+import numpy as np
+import scipy.linalg
+from kons import Gaussian, KONS, Squared
 from kons.core.threads import single_threaded_blas
-from kons.dictionaries import SQUEAK, UniformSample, merge
+from kons.kernels import Kernel
+from kons.runs.circumstances import using_threads
+
+libraries = [each for each in ThreadpoolController().lib_controllers if each.user_api == "blas"]
 
 def counts():
-    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+    return [library.num_threads for library in libraries]
 
 before = counts()
-with single_threaded_blas(active=False):
-    assert counts() == before
-with single_threaded_blas():
-    assert set(counts()) == {1}, counts()
+
+def limited():
+    with single_threaded_blas(active=False):
+        assert counts() == before
+    with single_threaded_blas():
+        assert set(counts()) == {1}, counts()
+        with single_threaded_blas():
+            assert set(counts()) == {1}, counts()
+        assert set(counts()) == {1}, counts()
+    assert counts() == before, counts()
+    with using_threads(1):
+        assert set(counts()) == {1}, counts()
+    assert counts() == before, counts()
+
+class Asking(Kernel):
+    found = []
+    def evaluate(self, X, Z):
+        self.found.append(counts())
+        return Gaussian().evaluate(X, Z)
+    def evaluate_diagonal(self, X):
+        return np.ones(len(X))
+
+def learned():
+    KONS(Asking(), Squared()).advance(np.random.default_rng(0).normal(size=(20, 2)), np.ones(20))
+    assert Asking.found and all(set(found) == {1} for found in Asking.found), Asking.found
+
+for _ in range(2):
+    limited()  # the main thread has set a number now, and would be the only one that may
+    learned()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(limited).result()
+        threads.submit(learned).result()
+
+# The first one in sets the number, and the last one out, another one, gives it back.
+inside, leave = [threading.Event() for _ in range(2)], threading.Event()
+def first():
+    with single_threaded_blas():
+        inside[0].set()
+        inside[1].wait()
+def second():
+    inside[0].wait()
+    with single_threaded_blas():
+        inside[1].set()
+        leave.wait()
+        assert set(counts()) == {1}, counts()
+with ThreadPoolExecutor(2) as threads:
+    both = threads.submit(first), threads.submit(second)
+    both[0].result()
+    leave.set()
+    both[1].result()
 assert counts() == before, counts()
 """
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "2"})
+
+
+def test_one_thread_inside_whichever_thread_learns():
+    """In a process of its own, whose BLAS has two threads; since 3.8 threadpoolctl lets one set them."""
+    subprocess.run(
+        [sys.executable, "-c", INSIDE], check=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    )
 
 
 # One of each; the battery stops every learner at every line, and lets another thread in.
@@ -212,53 +290,40 @@ def test_a_dictionary_is_asked_merged_and_learned_in_turn(name):
             assert one in known
 
 
-@pytest.fixture
-def limits(monkeypatch):
-    """What is asked of a stand-in for the limiter; with ``"broken"`` in there it cannot do it at first."""
-    calls = []
+def test_a_limit_that_fails_is_not_counted(setting):
+    numbers = []
 
-    class Limiter:
-        def restore_original_limits(self):
-            calls.append("restore")
-
-    def limit(*_, **__):
-        calls.append("limit")
-        if calls[0] == "broken":
-            calls.pop(0)
+    def fail_once(library, number):
+        numbers.append(number)
+        if len(numbers) == 1:
             raise TouchedError
-        return Limiter()
 
-    monkeypatch.setattr(ThreadpoolController, "limit", limit)
-    return calls
-
-
-def test_a_limit_that_fails_is_not_counted(limits):
-    limits.append("broken")
+    setting(fail_once)
     with pytest.raises(TouchedError), single_threaded_blas():
         pass
+    several = [number for number in blas_threads() if number > 1]
     with single_threaded_blas():
-        assert limits == ["limit", "limit"]  # not as if one were inside already
-    assert limits == ["limit", "limit", "restore"]
+        assert numbers == [1] + [1] * len(several)  # not as if one were inside already
+    assert numbers == [1] + [1] * len(several) + several
 
 
-def test_concurrent_blocks_give_the_threads_back(limits):
-    """Two learners at once: the first one in limits the threads, the last one out restores them.
-
-    Bookkeeping only, on a stand-in: some BLAS builds ignore limits that are set from a second thread.
-    """
-    inside, leave = threading.Barrier(3), threading.Event()
+def test_builds_with_a_number_a_thread_are_limited_in_each(setting, monkeypatch):
+    """As those over OpenMP: bookkeeping only, on a stand-in."""
+    calls = []
+    setting(lambda library, number: calls.append((threading.current_thread().name, number)))
+    for library in blas():
+        monkeypatch.setattr(type(library), "threading_layer", "openmp", raising=False)
+    monkeypatch.setattr("kons.core.threads._of_a_thread", lambda library: True)
+    set_blas_threads(3)
+    calls.clear()
 
     def body():
         with single_threaded_blas():
-            inside.wait()
-            leave.wait()
+            pass
 
-    threads = [threading.Thread(target=body) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    inside.wait()
-    assert limits == ["limit"]
-    leave.set()
-    for thread in threads:
-        thread.join()
-    assert limits == ["limit", "restore"]
+    with single_threaded_blas():
+        set_blas_threads(2)  # as another thread finds it
+        with ThreadPoolExecutor(1, "other") as threads:
+            threads.submit(body).result()
+        count = len(blas())
+        assert [number for name, number in calls if name.startswith("other")] == [1] * count + [2] * count

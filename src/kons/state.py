@@ -383,7 +383,8 @@ class Inner(Field):
         if inner is None or (self.ends and stored.is_nothing(key)):
             stored.nothing(key)
             return None
-        inner.load_state(stored.inner(key), **sizes | (self.sizes(part, sizes) if self.sizes else {}))
+        own = sizes | self.sizes(part, sizes) if self.sizes else sizes
+        inner.load_state(stored.inner(key), **own)
         if self.binds:
             sizes[self.binds] = len(inner)
         return inner
@@ -454,6 +455,7 @@ class Part:
     STATE: ClassVar[Mapping[str, Field | None]] = fields()
     declared: ClassVar[dict[str, Field]] = {}
     """The fields of ``STATE`` by attribute, those of base classes first."""
+    _saved: ClassVar[tuple[tuple[str, str, Field], ...]] = ()
     _undone: ClassVar[tuple[tuple[str, Field], ...]] = ()
     _rarely_written: ClassVar[frozenset[str]] = frozenset()
 
@@ -462,6 +464,7 @@ class Part:
         declared = [vars(base).get("STATE", {}) for base in reversed(cls.__mro__)]
         last = {name: field for fields in declared for name, field in fields.items()}
         cls.declared = {name: field for name, field in last.items() if field is not None}
+        cls._saved = tuple((name, name.lstrip("_"), field) for name, field in cls.declared.items())
         cls._undone = tuple((name, field) for name, field in cls.declared.items() if field.undoes)
         cls._rarely_written = frozenset(
             name for name, field in cls.declared.items() if getattr(field, "written", "") == "rarely"
@@ -472,15 +475,15 @@ class Part:
     def state(self) -> dict[str, Any]:
         """Everything the next row depends on. A copy."""
         return {
-            _key(name): field.save(self, name)
-            for name, field in self.declared.items()
+            key: field.save(self, name)
+            for name, key, field in self._saved
             if not (field.left_out and getattr(self, name) is None)
         }
 
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what :meth:`state` saved into a part that has seen nothing; ``sizes`` are known symbols."""
-        for name, field in self.declared.items():
-            setattr(self, name, field.load(stored, _key(name), self, name, sizes))
+        for name, key, field in self._saved:
+            setattr(self, name, field.load(stored, key, self, name, sizes))
         self._loaded(stored, sizes)
         stored.finish()
 
@@ -545,10 +548,6 @@ def bytes_in(tree: Any) -> int:
     if isinstance(tree, (dict, list, tuple)):
         return sum(map(bytes_in, tree.values() if isinstance(tree, dict) else tree))
     return 0
-
-
-def _key(name: str) -> str:
-    return name.lstrip("_")
 
 
 def _unless_empty(array: Any) -> Any:

@@ -338,12 +338,15 @@ def test_several_targets_by_name():
     """As the core learner has them, whatever the order of the names; a file in between."""
     rows, targets = ROWS[:150], [{"level": y, "half": y / 2.0 - 7.0} for y in Y[:150]]
     model, core = KONSMultiTargetRegressor("embedded", warmup=50), KONSRegressor("embedded", warmup=50).core
-    assert model.predict_one(rows[0]) == {}
+    assert model.predict_one(rows[0]) == model.predict_one(rows[0], with_interval=True) == {}
     for i, (x, y) in enumerate(zip(rows, targets, strict=True)):
         if i:
             said = model.predict_one(x)
             assert list(said) == ["level", "half"]
             assert list(said.values()) == core.predict_one(x).tolist()
+            intervals = model.predict_one(x, with_interval=True, level=0.8)
+            ends = [(interval.lower, interval.upper) for interval in intervals.values()]
+            np.testing.assert_array_equal(ends, core.predict_interval_one(x, 0.8))
         if i == 80:
             model = from_bytes(to_bytes(model))
         if i % 3:

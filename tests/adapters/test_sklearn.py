@@ -389,6 +389,23 @@ def test_importances_are_shares_of_the_columns():
     assert KONSRegressor("embedded").fit(X, 3.0 * X[:, 1]).feature_importances_.argmax() == 1
 
 
+def test_importances_of_a_frame_are_those_of_its_columns():
+    pandas = pytest.importorskip("pandas")
+    random = np.random.default_rng(0)
+    frame = pandas.DataFrame(
+        {
+            "size": random.normal(size=200),
+            "kind": random.choice(["a", "b"], size=200),
+            "when": pandas.date_range("2024-01-01", periods=200, freq="h"),
+        }
+    )
+    y = 3.0 * (frame["kind"] == "a")
+    frame.loc[::7, "size"], frame.loc[::9, "kind"] = np.nan, None
+    found = KONSRegressor("embedded").fit(frame, y.to_numpy()).feature_importances_
+    assert found.sum() == pytest.approx(1.0)
+    assert found.argmax() == 1
+
+
 def test_weights_of_rows_of_a_frame():
     weights = np.where(np.arange(400) % 4 == 0, 0.0, 1.0)
     weighted = KONSRegressor("embedded").fit(TABLE, WORTH, sample_weight=weights)

@@ -69,6 +69,17 @@ def test_the_next_steps(tmp_path, capsys, no_report):
     assert found[0][1].startswith("1,2024-03-17T16:00:00,")
     assert len(found[0]) == 7
     assert found[0] != found[1]
+    # Of two levels the ends of the larger lie outside, around the same path.
+    widths = []
+    for level in ("0.5", "0.95"):
+        assert main(["predict", "out", "--continue", "--level", level, "--quiet"]) == 0
+        lines = capsys.readouterr().out.splitlines()[1:]
+        assert [line.split(",")[2] for line in lines] == [line.split(",")[2] for line in found[0][1:]]
+        cells = np.array([line.split(",")[3:] for line in lines], dtype=float)
+        widths.append(cells[:, 1] - cells[:, 0])
+    assert (widths[0] < widths[1]).all()
+    assert main(["predict", "out", "--continue", "--level", "1", "--quiet"]) == 2
+    assert "level is 1" in capsys.readouterr().err
     # More rows go on from there.
     (tmp_path / "more.csv").write_text(
         "when,holiday,wind,load\n2024-03-17T16,,3,55.0\n2024-03-17T17,,3,52.0\n"
@@ -92,11 +103,30 @@ def test_the_next_steps(tmp_path, capsys, no_report):
         ([*RUN[:4], "--horizon", "6", "--season", "a"], "whole numbers of rows"),
         ([*RUN[:4], "--known-ahead", "holiday"], "are for --horizon"),
         ([*RUN[:3], "load,wind", "--horizon", "6"], "one target that is a number"),
-        ([*RUN[:3], "holiday", "--horizon", "6"], "one target that is a number"),
+        (
+            [*RUN[:3], "holiday", "--horizon", "6"],
+            "'holiday' was read as labels: name one target, with --task",
+        ),
     ],
 )
 def test_what_is_refused(arguments, message, capsys):
     assert main([*arguments, "--quiet"]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert "bug" not in err
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["2024-03-01T00,fair,0,1.5"], "'when' has one moment: give at least two rows"),
+        (["2024-03-01T00,fair,0,1.5", "2024-03-01T00,,0,2.5"], "'when' has the same moment in all rows"),
+        (["2024-03-01T00,fair,0,1.5", ",,0,2.5", "2024-03-01T02,,0,2.7"], "row 1 of these has no time"),
+    ],
+)
+def test_rows_of_which_no_steps_can_be_made(rows, message, tmp_path, capsys):
+    (tmp_path / "load.csv").write_text("\n".join(["when,holiday,wind,load", *rows]) + "\n")
+    assert main([*RUN, "--task", "regression", "--quiet"]) == 1
     err = capsys.readouterr().err
     assert message in err
     assert "bug" not in err

@@ -65,13 +65,15 @@ def test_the_default_learner(said, answer, file):
     assert {name.partition("=")[0].partition(" ")[0] for name in result["features"]} == set(
         result["relevances"]
     )
+    assert set(result["columns"]) == set(result["relevances"])
     assert max(result["relevances"], key=result["relevances"].get) == "area"
     at_work = [expert["name"] for expert in result["experts"] if expert["share"] != 0.0]
     assert len(at_work) == 8  # with the mean, the last target and the trend of neighbours
     assert at_work[:4] == ["mean", "last target", "trend of neighbours", "gaussian, features"]
     out = said(*asked, "--force")
     leader = max(result["experts"], key=lambda expert: expert["share"] or 0.0)["name"]
-    for words in ("points kept, by all experts together", f"led by {leader}", "relevance", "area 1"):
+    counted = f"4 columns as {len(result['features'])} features"
+    for words in (counted, "points kept, by all experts together", f"led by {leader}", "relevance", "area 1"):
         assert words in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= 80
     with open("out/report.html", encoding="utf-8") as page:

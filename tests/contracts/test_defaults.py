@@ -9,8 +9,8 @@ DEFAULTS = {
     "kons": """
         AutoKONS: delay=0, seed=0
         EmbeddedKONS: bound=1.0, regularization=1.0, max_atoms=200, forward=False, forgetting=1.0, seed=0
-        FeatureLearner: bound=1.0, dimension=400, max_atoms=100, tolerance=0.0001, regularization=1.0, \
-power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
+        FeatureLearner: bound=1.0, dimension=400, max_atoms=100, tolerance=0.0001, columns=50, \
+regularization=1.0, power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
         Forecaster: level=0.9, seed=0
         FunctionalGradient: bound=1.0, decay=0.0, dimension=400, seed=0
         Gaussian: bandwidth=1.0
@@ -61,7 +61,7 @@ power=0.5, discount=1.0, momentum=0.0, directions=10, forward=False, seed=0
         pros_n_kons: bound=1.0, regularization=1.0, oversampling=1.0, distortion=0.5, max_atoms=10**9, seed=0
         rbp: bound=1000000.0, max_points=100, seed=0
         second_order_perceptron: bound=1.0, regularization=2.0
-        skegd: bound=1.0, max_atoms=100, tolerance=0.0001, seed=0
+        skegd: bound=1.0, max_atoms=100, columns=50, dimension=80, tolerance=0.0001, seed=0
         sketched_ons: bound=1.0, regularization=1.0, directions=10
         vaw: bound=1.0, regularization=1.0
     """,

@@ -1,8 +1,11 @@
 """A learner per key is a learner of its own, whatever is parked; a folder opens as it was committed."""
 
 import copy
+import json
 import shutil
+import struct
 import tempfile
+import zlib
 
 import numpy as np
 import pytest
@@ -352,6 +355,25 @@ def test_what_cannot_be_is_refused():
     keyed.learn_one({"sensor": "a", "load": 1.0}, 1.0)
     with pytest.raises(FileError, match=r"takes [0-9,]+ bytes, at most 1,000.*tiny"):
         keyed.to_bytes()
+
+
+def test_a_record_of_numbers_that_are_none_is_refused_and_those_of_earlier_versions_are_read():
+    learner = EmbeddedKONS(Gaussian(), Squared())
+    learner.advance([[0.5], [0.7]], [1.0, 0.5])
+    state = learner.state()
+    assert type(unpack(pack(state))["quadratics"][0]["totals"].base).__name__ == "FiniteNumbers"
+    for poison in (np.nan, np.inf, -np.inf, -1.0):
+        state["quadratics"][0]["totals"][0] = poison
+        with pytest.raises(FileError, match="totals holds NaN, infinity or a number below 0"):
+            EmbeddedKONS.from_state(learner.parameters(), unpack(pack(state)))
+    # As earlier versions wrote it: dtype, shape and order of each array, numbers of lists as text.
+    tree = {"list": [float(i) for i in range(9)], "array": {"$array": 0}}
+    data = json.dumps([tree, [["<f8", [2, 3], "F"]]]).encode() + np.arange(6.0).tobytes()
+    told = struct.pack("<4sII", b"kr1\n", zlib.crc32(data), len(data) - 48) + data
+    assert unpack(told)["array"].tolist() == np.arange(6.0).reshape(2, 3, order="F").tolist()
+    again = unpack(pack(unpack(told)))
+    assert again["list"] == tree["list"]
+    assert again["array"].flags.f_contiguous
 
 
 def test_records_that_are_damaged_are_refused():

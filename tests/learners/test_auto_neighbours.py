@@ -42,6 +42,27 @@ def test_a_prediction_is_a_ridge_fit_to_the_nearest_rows():
         np.testing.assert_allclose(expert.predict(asked), expected, atol=1e-4 / alpha)
 
 
+@pytest.mark.parametrize("columns", [1, 5])
+@pytest.mark.parametrize("count", [20, 60, 700])
+def test_all_sets_of_columns_of_two_rows_are_predicted_together_as_each_is_alone(columns, count):
+    """In order, as reasons ask for them: each fit is one of eight, and begins from the nearest of another."""
+    U, Y, weights = rows(count, columns)
+    Y[:, 1] = np.where(U[:, 0] > 0.3, 1.0, 0.0)  # a class, within which all targets are alike
+    expert = Neighbours(columns, 2, most=1000, regularization=0.1)
+    expert.learn_past(U, Y, np.sqrt(weights))
+    sets = (np.arange(2**columns)[:, None] >> np.arange(columns)[::-1]) & 1 > 0
+    own, typical = np.random.default_rng(1).normal(size=(2, columns)).astype(np.float32)
+    asked = np.where(sets, own, typical).astype(np.float64)
+    expected = [
+        by_definition(u, U, Y, weights, 0.1) if count > 32 else np.average(Y, axis=0, weights=weights)
+        for u in asked
+    ]
+    np.testing.assert_allclose(expert.predict(asked), expected, atol=1e-3)
+    # The same but for the rounding of fits whose condition is 1e3 at most.
+    alone = np.concatenate([expert.predict_with_scatters(u[None])[0] for u in asked])
+    np.testing.assert_allclose(expert.predict(asked), alone, rtol=1e-10, atol=1e-11)
+
+
 def test_what_is_linear_along_a_column_is_followed_between_two_rows():
     expert = Neighbours(1, 1, most=1000, regularization=1e-9)
     U = np.arange(0.0, 50.0)[:, None]

@@ -163,16 +163,34 @@ def test_features_that_freeze_and_come_back(frozen):
     assert recovery(stuck, y) <= 64
 
 
-def test_rows_without_weight_leave_nothing_whatever_they_are():
-    X, f, noise = smooth()
-    weights = np.where(np.arange(ROWS) // 300 % 2 == 0, 1.0, 0.0)
-    traces = [
-        played(X, np.where(weights > 0.0, f + noise, wild), sample_weight=weights) for wild in (0.0, 1e9)
-    ]
-    counted = weights > 0.0
-    # The last targets are features: of the first two rows after such a stretch they differ.
-    counted &= np.concatenate([[True] * 2, (weights[1:-1] > 0.0) & (weights[:-2] > 0.0)])
-    assert traces[0].loss[counted].mean() == pytest.approx(traces[1].loss[counted].mean(), rel=0.2)
+@effort.every_value(task=["regression", "classification"], delay=[0, 3], starts=[False, True])
+def test_rows_without_weight_leave_nothing_whatever_they_are(task, delay, starts):
+    """Bit for bit, in blocks and in single rows between them; with ``starts`` the very first ones, too."""
+    rows, rng = 600, np.random.default_rng(1)
+    X, f, noise = smooth(rows)
+    y, unknown = f + noise, np.full(100, np.nan)
+    others = 1e9 * rng.normal(size=rows)
+    if task == "classification":
+        y, unknown = np.digitize(y, [-0.5, 0.5]), [None] * 100
+        others = rng.permutation(y)
+        y[:3] = others[:3] = [0, 1, 2]  # classes are numbered as they come, whatever they weigh
+    weights = np.where((np.arange(rows) // 30 % 2 == 0) != starts, 1.0, 0.0)
+    said = []
+    for wild in (y, others):
+        targets = np.where(weights > 0.0, y, wild)
+        model = AutoKONS(task, max_atoms=ATOMS, delay=delay)
+        ask = model.predict if task == "regression" else model.decision_function
+        for start in range(0, rows, 100):
+            part = slice(start, start + 100)
+            model.advance(X[part], targets[part], sample_weight=weights[part])
+            said.append(ask(X[part], recent_targets=model.following().before(unknown)))
+            for row in range(start, start + 5):
+                if weights[row]:
+                    model.learn_one(X[row], targets[row])
+            said.append(ask(X[part], recent_targets=True))
+    half = len(said) // 2
+    for one, other in zip(said[:half], said[half:], strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def sectors(rows, seed=0):

@@ -126,14 +126,14 @@ def turned_for_good(rows=ROWS):
 
 def late_class(delay=0, rows=ROWS):
     """Three classes, a fourth one late, and a fifth one after logistic experts have begun."""
-    rng = np.random.default_rng(4)
+    rng = np.random.default_rng(34)
     X = rng.normal(size=(rows, 3))
     codes = np.digitize(X[:, 0] + 0.3 * rng.normal(size=rows), [-0.5, 0.5])
     codes[(np.arange(rows) > 600) & (X[:, 1] > 0.8)] = 3
     codes[(np.arange(rows) > 1060) & (X[:, 1] < -1.0)] = 4
     labels = [("low", "middle", "high", "late", "latest")[code] for code in codes]
     settings = {"task": "classification", "delay": delay}
-    return Stream(X, labels, set() if delay else {"pruned"}, settings, singly=range(500, 700))
+    return Stream(X, labels, set() if delay else {"pruned", "recalled"}, settings, singly=range(500, 700))
 
 
 def rare_class(rows=ROWS):

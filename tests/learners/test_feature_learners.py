@@ -21,7 +21,7 @@ from kons import (
     Squared,
     recipes,
 )
-from kons.core.feature_maps import Fastfood, Fourier
+from kons.core.feature_maps import Fastfood, Fourier, Sketch
 from kons.errors import ConfigurationError, NumericalError
 from kons.kernels import Matern, RationalQuadratic
 from kons.losses import CustomLoss
@@ -193,8 +193,8 @@ def test_a_span_of_few_directions_by_rows_and_from_a_file(tmp_path):
         rows.learn_one(X[t], y[t])
     kons.save(rows, tmp_path / "rows.kons")
     close(kons.load(tmp_path / "rows.kons").advance(X[40:], y[40:]).prediction, expected[40:])
-    with pytest.raises(ConfigurationError, match='for features="span"'):
-        FeatureLearner(Gaussian(), Squared(), features="sample", rank=3)
+    with pytest.raises(ConfigurationError, match='for features="span" and "sketch"'):
+        FeatureLearner(Gaussian(), Squared(), features="fourier", rank=3)
     with pytest.raises(ConfigurationError, match="turn coordinates"):
         FeatureLearner(Gaussian(), Squared(), features="span", rank=3, curvature="diagonal")
 
@@ -222,22 +222,71 @@ def test_by_its_name_alone_aogd_ald_starts_gently(loss, radius, part):
     assert learner.advance(points, y).loss.mean() < part * loss.value(np.zeros(100), y).mean()
 
 
-def test_skegd_keeps_a_uniform_sample():
+SKETCHES = {"max_atoms": 15, "columns": 9, "dimension": 12, "rank": 7, "tolerance": 0.1}
+
+
+def test_skegd(tmp_path):
+    """S_p^T K S_p and S_p^T K S_m formed over the points kept, F by their pseudo-inverses."""
     y = TARGETS[Squared()]
-    learner = recipes.skegd(Gaussian(0.8), Squared(), max_atoms=15, step_size=falling, seed=3)
-    expected, atoms = naive_methods.first_order_in_span(
-        K,
-        y,
-        Squared(),
-        eta=STEPS,
-        tolerance=1e-4,
-        max_atoms=15,
-        uniforms=np.random.default_rng(3).random(ROWS),
+    learner, rows = (
+        recipes.skegd(Gaussian(0.8), Squared(), step_size=falling, seed=3, **SKETCHES) for _ in range(2)
     )
+    coins = np.random.default_rng(3).random(ROWS)
+    expected, atoms, F = naive_methods.descent_in_sketches(K, y, Squared(), coins, eta=STEPS, **SKETCHES)
     close(learner.advance(X, y).prediction, expected)
     np.testing.assert_array_equal(learner.atoms, X[atoms])
-    assert max(atoms) > 100  # not the first ones
+    assert sum(atom > 50 for atom in atoms) >= 5  # not the first ones
+    close(learner.transform(X) @ learner.transform(X).T, K[:, atoms] @ F @ K[atoms])
+    assert learner.transform(X).shape == (ROWS, 7)
     assert learner.size == 15
+    for t in range(60):
+        close(rows.predict_one(X[t]), expected[t])
+        rows.learn_one(X[t], y[t])
+    kons.save(rows, tmp_path / "rows.kons")
+    again = kons.load(tmp_path / "rows.kons", callables={"falling": falling})
+    close(again.advance(X[60:], y[60:]).prediction, expected[60:])
+
+
+def sketch(coins, dimension=40, columns=10, rank=None):
+    """The map alone, over as many points as there are coins."""
+    made = Sketch(Gaussian(0.8), len(coins), 1e-6, rank, columns, dimension)
+    points = np.random.default_rng(8).normal(size=(len(coins) + 1, 3)) * 1.5
+    while len(made.directions) == 0:
+        made.take(points[made.size :][:1], np.append(coins, 1.0)[made.size :][:1])
+    return made, points[:-1]
+
+
+def test_signed_sums_are_unbiased_for_products():
+    """The mean of ``A^T S_p S_p^T B`` is ``A^T B``: 400 draws err by 5 deviations of such a mean at most.
+
+    Of two halves with w = s/2 places each the variance is at most ``2 |A|^2 |B|^2/w`` over 2.
+    """
+    rng, draws, points, s = np.random.default_rng(1), 400, 30, 16
+    A, B = rng.normal(size=(points, 2)), rng.normal(size=(points, 3))
+    size, errors = np.linalg.norm(A) * np.linalg.norm(B), []
+    for _ in range(draws):
+        S = naive_methods.sums_of(rng.random(points), s)
+        np.testing.assert_allclose(np.sum(S**2, axis=1), 1.0, rtol=1e-12)
+        errors.append(A.T @ S @ S.T @ B - A.T @ B)
+    assert np.linalg.norm(errors[0]) > 0.05 * size
+    assert np.linalg.norm(np.mean(errors, axis=0)) <= 5.0 * np.sqrt(2.0 / (s * draws)) * size
+    coins = rng.random(points)
+    np.testing.assert_array_equal(sketch(coins, s)[0].sums, naive_methods.sums_of(coins, s))
+
+
+@pytest.mark.parametrize("seed", range(effort.amount(3, 30)))
+def test_two_sketches_are_nearly_as_good_as_the_best_of_their_columns(seed):
+    """``|K - C F C^T| <= (1 + eps) min``, over all F of the rank: eps .15 with 2,000 sums of 40 points.
+
+    S_p keeps products of matrices of rank 10 to about sqrt(10/2000) = .07 of their size.
+    """
+    made, points = sketch(np.random.default_rng(seed).random(40), 2000, 10, 6)
+    G, Z = naive.gaussian_gram(points, 0.8), made.features(points)
+    C = G[:, np.argsort(made.coins)[:10]]
+    inside = C @ np.linalg.pinv(C)
+    values, W = np.linalg.eigh(inside @ G @ inside)
+    least = np.linalg.norm(G - W[:, -6:] @ np.diag(values[-6:]) @ W[:, -6:].T)
+    assert least * (1.0 - 1e-9) <= np.linalg.norm(G - Z @ Z.T) <= 1.15 * least
 
 
 @pytest.mark.parametrize("loss", TARGETS, ids=repr)
@@ -431,7 +480,9 @@ def test_regret_of_the_forecaster(seed):
         ({"curvature": "diagonal", "radius": 1.0}, 'radius=1 is for curvature="none", "scaled" and "norm"'),
         ({"forward": True}, "forward=True is the Azoury-Warmuth-Vovk prediction"),
         ({"features": "span", "curvature": "hessian"}, "in the span of atoms is kons.EmbeddedKONS"),
-        ({"features": "sample", "curvature": "diagonal"}, 'choose "norm" or "none"'),
+        ({"features": "sketch", "curvature": "diagonal"}, 'choose "norm" or "none"'),
+        ({"kernel": Gaussian(), "features": "sketch", "dimension": 7}, "expected an even number: sums"),
+        ({"columns": 0}, "columns"),
         ({"momentum": 1.0}, "momentum"),
         ({"discount": 0.0}, "discount"),
         ({"directions": 0}, "directions"),

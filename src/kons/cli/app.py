@@ -318,8 +318,9 @@ def predict(
     asked = options.asked(reading)
     told: Any = {"force": force, "quiet": quiet}
     if forecast.is_forecaster(find_model(model)):
-        if explain or level is not None:
-            raise ConfigurationError("--explain and --level are not for a forecaster: leave them out.")
+        if explain:
+            raise ConfigurationError("--explain is not for a forecaster: leave it out.")
+        told |= {"level": level}
         return forecast.write(model, file, out, id=id, recent=continue_, reading=asked, **told)
     if file is None:
         raise ConfigurationError("FILE is missing: which rows are to be predicted?")

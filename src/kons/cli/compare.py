@@ -16,7 +16,7 @@ from kons.errors import ConfigurationError, InputError
 from kons.recipes import RECIPES
 from kons.report.comparison import draw_frontier, read_entries
 from kons.report.folder import RunFolder
-from kons.report.numbers import count, number, plural
+from kons.report.numbers import columns_of, count, number, plural
 from kons.report.words import loss_name, loss_texts
 from kons.runs import Settings
 from kons.runs import compare as compare_learners
@@ -118,7 +118,7 @@ def _print(
 ) -> None:
     sheet, entries = Sheet(), read_entries(known)
     stopped = ", stopped before the end" if known.summary["stopped"] else ""
-    columns = plural(len(stream.features), "column")
+    columns = columns_of(len(stream.columns), len(stream.features))
     told = f"{known.task}, {plural(known.rows, 'row')}, {columns}{stopped}"
     sheet.title(f"{stream.source}, predicting {known.target!r}", told)
     losses = loss_texts(known, [entry.loss for entry in entries])

@@ -90,6 +90,7 @@ def write(
     reading: dict[str, Any],
     force: bool,
     quiet: bool,
+    level: float | None = None,
 ) -> int:
     """The path beyond the last row as CSV; ``source`` has the columns known ahead, if there are any."""
     if not recent:
@@ -103,9 +104,8 @@ def write(
         require_place("--out", out, force=force)
     with notices(quiet=quiet):
         thing, told = open_model(find_model(model))
-        table = as_table(
-            ahead_columns(thing, rows_ahead(thing, told.get("plan"), source, reading)), header=True
-        )
+        ahead = rows_ahead(thing, told.get("plan"), source, reading, level)
+        table = as_table(ahead_columns(thing, ahead), header=True)
         if out is None:
             sys.stdout.buffer.write(table)
         else:

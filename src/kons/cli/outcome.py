@@ -12,7 +12,7 @@ from kons.report.folder import RunFolder
 from kons.report.history import History
 from kons.report.novelty import headline as of_novelty
 from kons.report.novelty import most_novel
-from kons.report.numbers import count, duration, number, percent, plural
+from kons.report.numbers import columns_of, count, duration, number, percent, plural
 from kons.report.run import beside, each_target, worst_keys
 from kons.report.words import Command, headline, meaning, plain, remark, suggestions, worth_knowing
 from kons.streams.wording import listed
@@ -35,7 +35,7 @@ def print_outcome(summary: dict[str, Any], source: str, folder: Path | None, fil
         _print_novelty(sheet, known, source)
         _say_where(sheet, folder, files)
         return
-    told = [summary["task"], plural(summary["rows"], "row"), plural(len(summary["features"]), "column")]
+    told = [summary["task"], plural(summary["rows"], "row"), _columns(summary)]
     told += [f"targets {count(summary['delay'])} rows late"] if summary["delay"] else []
     told += ["stopped before the end"] if summary["stopped"] else []
     sheet.title(f"{source}, predicting {known.target!r}", ", ".join(told))
@@ -84,6 +84,11 @@ def _say_bad(sheet: Sheet, summary: dict[str, Any]) -> None:
             )
 
 
+def _columns(summary: dict[str, Any]) -> str:
+    features = summary["features"]
+    return columns_of(len(summary.get("columns", features)), len(features))
+
+
 def _say_where(sheet: Sheet, folder: Path | None, files: Sequence[str]) -> None:
     if folder is not None:
         sheet.say(f"\nSaved in {folder}: {', '.join(files)}.")
@@ -93,7 +98,7 @@ def _say_where(sheet: Sheet, folder: Path | None, files: Sequence[str]) -> None:
 def _print_novelty(sheet: Sheet, known: RunFolder, source: str) -> None:
     """Of a run without a target: the most novel rows, and the events."""
     summary = known.summary
-    told = [plural(summary["rows"], "row"), plural(len(summary["features"]), "column")]
+    told = [plural(summary["rows"], "row"), _columns(summary)]
     told += ["stopped before the end"] if summary["stopped"] else []
     sheet.title(f"{source}, how new its rows are", ", ".join(told))
     _say_bad(sheet, summary)

@@ -11,8 +11,18 @@ row per row of the block and a column per number. Points that go do so in O(B), 
 at points of the past is asked for: S is their kernel then.
 
 A point may go over into explicit features z instead of being lost: f has ``w^T z(x)`` besides. ``Q`` then
-holds ``z^T z'`` beside each k of K, and in a last column ``w^T z`` of each row; ``gone`` the coefficients of
-those that went, and at its end what is left of the w before.
+holds ``z^T z'`` beside each k of K, and in a last column ``w^T z`` of each row, w from before the block;
+``gone`` the coefficients of those that went, and at its end what is left of that w.
+
+A window is the other kind: ridge regression over the last N rows, exactly. The oldest goes when a row comes,
+O(N^2) each::
+
+    L L^T = alpha*I + sqrt(W) K sqrt(W)         over the N points of the window, oldest first
+    L = (l11     )     without its first point:  L' L'^T = L22 L22^T + l21 l21^T
+        (l21  L22)
+
+which is an update by rotations, not a downdate: nothing cancels, and a number leaves with its point, so that
+rounding does not grow with the length of the stream.
 """
 
 from __future__ import annotations
@@ -26,12 +36,12 @@ from kons.arrays import Integers, Matrix, Vector
 from kons.compilation import compiled, inner
 from kons.core.entry import KERNEL_ACCURACY, predict
 from kons.core.ledger import Entries, Ledger, PackedRules, Rules
+from kons.core.leverage import leverage
 from kons.core.quadratic_loops import factor_rows
 from kons.core.replay import NO_MATRIX, Slopes, check_sound, weigh
-from kons.core.window import solve_lower, solve_upper
 from kons.losses.builtin import slope_of
 
-__all__ = ["FEATURES", "PROJECT", "SHRINK", "SMALLEST", "WHEN_FULL", "Expansion", "descend"]
+__all__ = ["WHEN_FULL", "Expansion", "descend", "slide", "solve_lower", "solve_upper"]
 
 #: Who goes, a case each in `settle`, by their words.
 WHEN_FULL = {
@@ -52,10 +62,10 @@ class Expansion(NamedTuple):
 
     members: Integers
     theta: Vector
-    totals: Vector
-    """What removals have cost, and how many rows moved f."""
     K: Matrix
-    S: Matrix
+    S: Matrix = NO_MATRIX
+    totals: Vector = NOTHING
+    """What removals have cost, and how many rows moved f."""
     Q: Matrix = NO_MATRIX
     gone: Vector = NOTHING
 
@@ -96,6 +106,25 @@ def shrinking(f: Expansion, count: int) -> float:
     return phi
 
 
+@compiled
+def solve_lower(L: Matrix, count: int, b: Vector) -> None:
+    """``b <- L^-1 b`` of the first ``count``."""
+    for i in range(count):
+        total = b[i]
+        for j in range(i):
+            total -= L[i, j] * b[j]
+        b[i] = total / L[i, i]
+
+
+@compiled
+def solve_upper(L: Matrix, count: int, b: Vector) -> None:
+    """``b <- L^-T b`` of the first ``count``."""
+    for i in range(count - 1, -1, -1):
+        b[i] /= L[i, i]
+        for j in range(i):
+            b[j] -= L[i, j] * b[i]
+
+
 @inner
 def project(at: int, f: Expansion, count: int) -> None:
     """Give the others the coefficients of the projection of a point that goes: Cholesky, O(B^3)."""
@@ -119,7 +148,9 @@ def project(at: int, f: Expansion, count: int) -> None:
 @compiled
 def meet(t: int, rows: Entries, rules: PackedRules, f: Expansion, count: int) -> float:
     """Predict row t; f(x_t)."""
-    value = f.Q[t, -1] if f.Q.shape[0] else 0.0
+    value = 0.0
+    for i in range(len(f.gone)):
+        value += f.gone[i] * f.Q[t, i]
     for p in range(count):
         value += f.theta[p] * f.K[t, f.members[p]]
     predict(t, rows, rules, value, rows[t].self_kernel)
@@ -129,7 +160,7 @@ def meet(t: int, rows: Entries, rules: PackedRules, f: Expansion, count: int) ->
 @compiled
 def settle(t: int, rows: Entries, rules: PackedRules, f: Expansion, count: int) -> int:
     """Learn row t, weighed; who is too many goes. Returns how many points there are; -1 - t if it failed."""
-    row, budget, when_full, theta, Q = rows[t], rules[0].budget, rules[0].when_full, f.theta, f.Q
+    row, budget, when_full, theta = rows[t], rules[0].budget, rules[0].when_full, f.theta
     if not np.isfinite(row.prediction + row.overshoot) or not np.isfinite(row.slope):
         return -1 - t
     if rules[0].decay > 0.0:
@@ -138,8 +169,6 @@ def settle(t: int, rows: Entries, rules: PackedRules, f: Expansion, count: int) 
             theta[p] *= left
         for p in range(len(f.gone)):
             f.gone[p] *= left
-        for j in range(t + 1, Q.shape[0]):
-            Q[j, -1] *= left
     row.step = row.step_size * row.slope
     row.kept = row.step != 0.0
     row.coefficient = row.step
@@ -173,8 +202,6 @@ def settle(t: int, rows: Entries, rules: PackedRules, f: Expansion, count: int) 
             project(at, f, count)
         elif when_full == FEATURES:
             f.gone[f.members[at]] += theta[at]
-            for j in range(t + 1, len(rows)):
-                Q[j, -1] += theta[at] * Q[j, f.members[at]]
     return remove(at, f, count)
 
 
@@ -199,4 +226,59 @@ def descend(derivatives: Slopes, rows: Ledger, rules: Rules, f: Expansion, count
         value = meet(t, rows, packed, f, count)
         weigh(t, rows, packed, *derivatives(value, float(rows[t]["target"])))
         count = check_sound(settle(t, rows, packed, f, count), rows)
+    return count
+
+
+@inner
+def drop_first(L: Matrix, count: int, x: Vector) -> None:
+    """The factor without its first point, in place: one row and column less."""
+    for i in range(count - 1):
+        x[i] = L[i + 1, 0]
+    for j in range(count - 1):
+        r = math.hypot(L[j + 1, j + 1], x[j])
+        c, s = L[j + 1, j + 1] / r, x[j] / r
+        for i in range(j, count - 1):
+            below = L[i + 1, j + 1]
+            L[i, j], x[i] = c * below + s * x[i], c * x[i] - s * below
+
+
+@compiled
+def slide(rows: Entries, rules: PackedRules, f: Expansion, roots: Vector, L: Matrix, count: int) -> int:
+    """Predict and learn the rows of a block by ridge regression over the last N before each, N the budget.
+
+    theta of ``f`` are the targets of its points here, ``roots`` those of their weights. Returns as
+    :func:`settle`.
+    """
+    n, alpha = f.K.shape[1] - f.K.shape[0], rules[0].regularization
+    v, r = np.empty(len(L)), np.empty(len(L))
+    for t in range(len(rows)):
+        row = rows[t]
+        for p in range(count):
+            v[p], r[p] = roots[p] * f.K[t, f.members[p]], roots[p] * f.theta[p]
+        solve_lower(L, count, v)
+        solve_lower(L, count, r)
+        value, left = 0.0, row.self_kernel
+        for p in range(count):
+            value += v[p] * r[p]
+            left -= v[p] * v[p]
+        if not (np.isfinite(value) and left >= -KERNEL_ACCURACY * row.self_kernel):
+            return -1 - t
+        predict(t, rows, rules, value, max(left, 0.0) / alpha)
+        row.slope, row.weight = 2.0 * row.scale * (value - row.target), 2.0 * row.scale
+        row.feature_weight = row.weight
+        row.leverage = leverage(row.weight * row.inverse_form)
+        row.kept = row.weight > 0.0
+        if not row.kept:
+            continue
+        roots[count] = math.sqrt(row.weight)
+        for p in range(count):
+            L[count, p] = roots[count] * v[p]
+        L[count, count] = math.sqrt(alpha + row.weight * max(left, 0.0))
+        f.members[count], f.theta[count] = n + t, row.target
+        count += 1
+        if count > rules[0].budget:
+            drop_first(L, count, v)
+            count = remove(0, f, count)
+            for p in range(count):
+                roots[p] = roots[p + 1]
     return count

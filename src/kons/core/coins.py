@@ -24,11 +24,15 @@ class Coins:
     def __init__(self, seed: int | np.random.Generator) -> None:
         self._seed = seed
         self._passed = 0  # numbers that nobody looked at, and the generator has not made
+        self._restored: dict[str, Any] | None = None  # what it begins from, if that is not the seed
 
     @functools.cached_property
     def _generator(self) -> np.random.Generator:
         """Made when somebody looks: that takes as long as some rows."""
-        return np.random.default_rng(self._seed)
+        generator = np.random.default_rng(self._seed)
+        if self._restored is not None:
+            generator.bit_generator.state = self._restored
+        return generator
 
     def _here(self) -> np.random.Generator:
         """The generator, at the next row."""
@@ -64,11 +68,14 @@ class Coins:
 
     def mark(self) -> dict[str, Any]:
         """The generator's state, for :meth:`restore`."""
+        if self._restored is not None and "_generator" not in vars(self) and not self._passed:
+            return dict(self._restored)
         return dict(self._here().bit_generator.state)
 
     def restore(self, mark: dict[str, Any]) -> None:
         """Go back to an earlier mark."""
-        self._generator.bit_generator.state, self._passed = mark, 0
+        self._restored, self._passed = mark, 0
+        vars(self).pop("_generator", None)
 
     def state(self) -> dict[str, Any]:
         """The generator's state. A copy."""

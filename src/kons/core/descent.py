@@ -157,74 +157,62 @@ def descend(
 
 
 class Descent(Part):
-    """u, the squares and the velocity of each of K functions over D features: see the module.
-
-    Memory 4 D K numbers.
-    """
+    """u, the squares and the velocity of a function over D features: see the module. Memory 4 D numbers."""
 
     STATE = fields(
         rows=Count(),
-        U=Array("outputs", "size", written="always"),
-        squares=Array("outputs", "squares", at_least=0.0, written="always"),
-        velocity=Array("outputs", "size", written="always"),
+        u=Array("size", written="always"),
+        squares=Array("squares", at_least=0.0, written="always"),
+        velocity=Array("size", written="always"),
     )
     #: As many as come.
     rows_left = 1 << 30
 
-    def __init__(self, settings: Settings, outputs: int = 1) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings: Settings = settings
-        self.outputs: int = outputs
         self.rows: int = 0
-        self.U: Matrix = np.zeros((outputs, 0))
-        self.squares: Matrix = np.zeros((outputs, int(settings.kind != DIAGONAL)))
-        self.velocity: Matrix = self.U
-        self._inverse: Matrix = self.U
+        self.u: Vector = np.zeros(0)
+        self.squares: Vector = np.zeros(int(settings.kind != DIAGONAL))
+        self.velocity: Vector = self.u
+        self._inverse: Vector = self.u
 
     def __len__(self) -> int:
-        return int(self.U.shape[1])
+        return len(self.u)
 
     def extend(self, coordinates: int) -> None:
         """New coordinates, in which no row has had a component yet."""
-        for name in ("U", "velocity", "squares")[: 3 if self.settings.kind == DIAGONAL else 2]:
-            setattr(self, name, np.pad(getattr(self, name), ((0, 0), (0, coordinates))))
+        for name in ("u", "velocity", "squares")[: 3 if self.settings.kind == DIAGONAL else 2]:
+            setattr(self, name, np.append(getattr(self, name), np.zeros(coordinates)))
         self._invert()
 
     def project(self, Q: Matrix) -> None:
-        """Move to fewer coordinates, z -> Q z with orthonormal rows Q; not with a number a coordinate."""
-        self.U, self.velocity = self.U @ Q.T, self.velocity @ Q.T
+        """Move to other coordinates, u -> Q u; not with a number a coordinate."""
+        self.u, self.velocity = Q @ self.u, Q @ self.velocity
         self._invert()
 
     def _invert(self) -> None:
-        self._inverse = np.empty(self.U.shape)
-        for f in self._functions():
-            invert(self.settings, self.rows, f)
+        self._inverse = np.empty(len(self))
+        invert(self.settings, self.rows, self._weights())
 
-    def _functions(self) -> list[Weights]:
-        arrays = self.U, self.squares, self.velocity, self._inverse
-        return [Weights(*own) for own in zip(*arrays, strict=True)]
+    def _weights(self) -> Weights:
+        return Weights(self.u, self.squares, self.velocity, self._inverse)
 
-    def learn(self, rows: Ledger, Z: Matrix, rules: Rules, derivatives: Slopes) -> None:
-        """Predict and learn rows in order, filling the ledgers (K, m)."""
-        packed, self._inverse = rules.packed, self._inverse.copy()  # a mark may hold it
-        for own, f in zip(rows, self._functions(), strict=True):
-            if isinstance(derivatives, int):
-                check_sound(descend(derivatives, own, packed, self.settings, self.rows, Z, f), own)
-                continue
+    def learn(self, ledgers: Ledger, Z: Matrix, rules: Rules, derivatives: Slopes) -> None:
+        """Predict and learn rows in order, filling the ledger, one of one."""
+        rows, packed, self._inverse = ledgers[0], rules.packed, self._inverse.copy()  # a mark may hold it
+        settings, f = self.settings, self._weights()
+        if isinstance(derivatives, int):
+            check_sound(descend(derivatives, rows, packed, settings, self.rows, Z, f), rows)
+        else:
             for t, z in enumerate(Z):
-                at = meet(t, own, packed, z, f)
-                weigh(t, own, packed, *derivatives(at, float(own[t]["target"])))
-                check_sound(t if step(t, own, self.settings, self.rows + t, z, f) else -1 - t, own)
+                at = meet(t, rows, packed, z, f)
+                weigh(t, rows, packed, *derivatives(at, float(rows[t]["target"])))
+                check_sound(t if step(t, rows, settings, self.rows + t, z, f) else -1 - t, rows)
         self.rows += len(Z)
 
-    @property
-    def u(self) -> Matrix:
-        """The weights, (D, K). A copy."""
-        return np.ascontiguousarray(self.U.T)
-
     def load_state(self, stored: Stored, **sizes: Any) -> None:
-        """Take what was saved over as many features."""
-        squares = sizes["size"] if self.settings.kind == DIAGONAL else 1
-        super().load_state(stored, **{**sizes, "outputs": self.outputs, "squares": squares})
+        """Take what was saved over as many features as there are."""
+        super().load_state(stored, **sizes | {"size": len(self), "squares": len(self.squares)})
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         self._invert()

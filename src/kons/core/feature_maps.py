@@ -7,7 +7,7 @@ map           z(x)                                                     error of 
 ``fourier``   sqrt(2/D) (cos(Wx), sin(Wx)), W drawn                    O(1/sqrt(D))        O(D d)
 ``fastfood``  the same, W = S H G P H B in blocks, H of Walsh-Hadamard  O(1/sqrt(D))        O(D log d)
 ``span``      L^-1 k_D(x), the projection on the span of atoms         outside the span    O(B^2)
-``sample``    the same, of B atoms that are a uniform sample of rows   outside the span    O(B^2)
+``sketch``    of B points that are a uniform sample, in two sketches   of both sketches    O(B^2)
 ============  =======================================================  ==================  =============
 
 A map knows its width from the first row on. What it draws, it draws then, a column at a time from the seed:
@@ -28,10 +28,10 @@ from kons.core.embedding import Embedding
 from kons.core.entry import DEPENDENT
 from kons.errors import ConfigurationError
 from kons.kernels import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, RationalQuadratic
-from kons.state import Array, Count, Inner, Part, Sizes, Whole, fields
+from kons.state import Array, Inner, Part, Sizes, Whole, fields
 from kons.stored import Stored
 
-__all__ = ["MAPS", "Columns", "Fastfood", "FeatureMap", "Fourier", "Sample", "Span", "Taken"]
+__all__ = ["MAPS", "Columns", "Fastfood", "FeatureMap", "Fourier", "Sketch", "Span", "Taken"]
 
 # Rows looked at together while atoms may still join: each atom among them costs a look at those behind it.
 FEW = 32
@@ -47,7 +47,7 @@ class Taken(NamedTuple):
     entered: bool = False
     """The last of them became an atom."""
     projection: Matrix | None = None
-    """By which coordinates go over into those that hold behind the last of them."""
+    """By which weights go over into those of the features that hold behind the last of them."""
 
 
 class FeatureMap(Part):
@@ -243,18 +243,14 @@ class Fastfood(Fourier):
         self.order = np.vstack([self.order, order])
 
     def features(self, X: Any) -> Matrix:
-        blocks, n = self._blocks, self.signs.shape[1]
-        angles = np.zeros((len(X), blocks * n))
-        for i in range(len(self.signs)):
-            columns = X[:, i // blocks * n : (i // blocks + 1) * n]
-            V = np.zeros((len(X), n))
-            V[:, : columns.shape[1]] = columns
-            V *= self.signs[i]
-            transform(V)
-            V = np.ascontiguousarray(V[:, self.order[i]])
-            V *= self.normals[i]
-            transform(V)
-            angles[:, i % blocks * n : (i % blocks + 1) * n] += V * self.scales[i]
+        (drawn, n), blocks = self.signs.shape, self._blocks
+        columns = np.zeros((len(X), drawn // blocks * n))
+        columns[:, : X.shape[1]] = X
+        V = np.repeat(columns.reshape(len(X), -1, n), blocks, axis=1) * self.signs
+        transform(V.reshape(-1, n))
+        V = np.take_along_axis(V, self.order[None], axis=2) * self.normals
+        transform(V.reshape(-1, n))
+        angles = (V * self.scales).reshape(len(X), -1, blocks * n).sum(axis=1)
         return self._waves(angles[:, : self.size // 2])
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
@@ -323,9 +319,17 @@ class Span(FeatureMap):
     def _take_when_full(self, X: Any, coins: Vector) -> Taken:
         if self.rank is None or len(self.directions):
             return Taken(self.features(X))
-        Z, atoms = self.features(X[:1]), self.features(self.embedding.atoms.view)
-        self.directions = np.ascontiguousarray(np.linalg.svd(atoms)[2][: self.rank])
-        return Taken(Z, projection=self.directions)
+        return Taken(self.features(X[:1]), projection=self._turn(np.eye(len(self.embedding))))
+
+    def _turn(self, carried: Matrix) -> Matrix:
+        """Find the directions anew; by which weights follow, if ``carried`` takes them to all coordinates."""
+        atoms = self.embedding.coordinates(self.embedding.atoms.view)
+        self.directions = np.ascontiguousarray(self._directions(atoms))
+        return np.asarray(np.linalg.pinv(self.directions.T) @ carried)
+
+    def _directions(self, atoms: Matrix) -> Matrix:
+        """Of atoms with these coordinates."""
+        return np.asarray(np.linalg.svd(atoms)[2][: self.rank])
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         atoms = stored.counted(len(self.embedding), "atoms", at_most=self.max_atoms)
@@ -333,34 +337,84 @@ class Span(FeatureMap):
             raise stored.error(f"{self.directions.shape} directions of {atoms} atoms, of rank {self.rank}")
 
 
-class Sample(Span):
-    """As :class:`Span`; once there are B atoms, they stay a uniform sample of the rows.
+class Sketch(Span):
+    """The kernel matrix of a sample of the rows in two sketches (Zhang, Liao, ICML 2019, as known here).
 
-    Row t takes the place of one of them with the probability B/t (reservoir sampling), decided by its coin. A
-    replacement costs O(B^3), and there are about B log(T/B) of them.
+    ::
+
+        Phi_pm = S_p^T K S_m,    Phi_pp = S_p^T K S_p          K between the B points that are kept
+        F = argmin |Phi_pm F Phi_pm^T - Phi_pp|_F of rank k,    z(x)^T z(x') = k_m(x)^T F k_m(x')
+
+    S_m takes m of the points, S_p adds them up in s sums: each is in one of the first s/2 and in one of the
+    others, with a random sign over sqrt(2), so that S_p S_p^T is I on average. The points are those with the
+    B least coins of the rows that do not depend on them, the m those with the least among these: uniform
+    samples. The digits of its coin say in which sums a point is. Before there are B, z is that of a span.
+
+    ::
+
+        Pi = P P^+ with P = S_p^T Z_m,    F = Phi_pm^+ [Pi Phi_pp Pi]_k Phi_pm^+T
+
+    of coordinates Z_m in the span of the m. A replacement, of some B log(T/B), costs O(B^3).
     """
 
-    STATE = fields(rows=Count())
-    rows: int = 0
+    STATE = fields(coins=Array("size", at_least=0.0))
+
+    def __init__(
+        self, kernel: Kernel, max_atoms: int, tolerance: float, rank: int | None, columns: int, dimension: int
+    ) -> None:
+        most = min(columns, dimension, max_atoms)
+        super().__init__(kernel, max_atoms, tolerance, most if rank is None else min(rank, most))
+        if dimension % 2:
+            raise ConfigurationError(
+                f"dimension is {dimension}, expected an even number: sums in two halves."
+            )
+        self.columns: int = columns
+        self.dimension: int = dimension
+        self.coins: Vector = np.empty(0)
+
+    @property
+    def sums(self) -> Matrix:
+        """S_p, a row for each of the points."""
+        digits, half = (self.coins * 2.0**53).astype(np.int64), self.dimension // 2
+        S = np.zeros((len(digits), 2, half))
+        for block in range(2):
+            digits, place = np.divmod(digits, 2 * half)
+            S[np.arange(len(S)), block, place // 2] = (1.0 - 2.0 * (place % 2)) / np.sqrt(2.0)
+        return S.reshape(-1, self.dimension)
 
     def take(self, X: Any, coins: Vector) -> Taken:
         taken = super().take(X, coins)
-        self.rows += len(taken.Z)
+        if taken.entered:
+            self.coins = np.append(self.coins, coins[len(taken.Z) - 1])
         return taken
 
     def _take_when_full(self, X: Any, coins: Vector) -> Taken:
-        # u < B/t, and then u*t is a number in [0, B) at random.
-        places = coins * np.arange(self.rows + 1, self.rows + 1 + len(coins))
-        chosen = np.flatnonzero(places < self.size)
-        if not len(chosen):
-            return Taken(self.features(X))
-        row = int(chosen[0])
-        Z = self.features(X[: row + 1])
-        smaller, Q = self.embedding.without(int(places[row]))
-        if not len(smaller.extend(X[row : row + 1], self.tolerance, self.tolerance)):
+        largest = int(np.argmax(self.coins))
+        chosen = np.flatnonzero(coins < self.coins[largest])
+        if not len(self.directions) or not len(chosen):
+            return super()._take_when_full(X, coins)
+        row = slice(chosen[0], chosen[0] + 1)
+        Z = self.features(X[: row.stop])
+        smaller, Q = self.embedding.without(largest)
+        if not len(smaller.extend(X[row], self.tolerance, self.tolerance)):
             return Taken(Z)  # it all but depends on the others
-        self.embedding = smaller
-        return Taken(Z, projection=Q)
+        carried = np.pad(Q @ self.directions.T, ((0, 1), (0, 0)))
+        self.embedding, self.coins = smaller, np.append(np.delete(self.coins, largest), coins[row])
+        return Taken(Z, projection=self._turn(carried))
+
+    def _loaded(self, stored: Stored, sizes: Sizes) -> None:
+        super()._loaded(stored, sizes)
+        if not (self.coins < 1.0).all():
+            raise stored.error(f"a coin is {self.coins.max():g}, expected less than 1")
+
+    def _directions(self, atoms: Matrix) -> Matrix:
+        chosen = np.argsort(self.coins)[: self.columns]
+        basis = np.linalg.qr(atoms[chosen].T)[0]  # of the span of the m: Z_m = atoms @ basis
+        Y = self.sums.T @ atoms  # Phi_pp = Y Y^T
+        P = Y @ basis
+        inverse = np.linalg.pinv(P)
+        W, s, _ = np.linalg.svd(P @ (inverse @ Y), full_matrices=False)
+        return np.asarray((s[: self.rank, None] * W.T[: self.rank]) @ inverse.T @ basis.T)
 
 
 #: Maps by their words, and what each takes besides a kernel.
@@ -369,5 +423,5 @@ MAPS: dict[str, tuple[Callable[..., FeatureMap], tuple[str, ...]]] = {
     "fourier": (Fourier, ("dimension", "seed")),
     "fastfood": (Fastfood, ("dimension", "seed")),
     "span": (Span, ("max_atoms", "tolerance", "rank")),
-    "sample": (Sample, ("max_atoms", "tolerance")),
+    "sketch": (Sketch, ("max_atoms", "tolerance", "rank", "columns", "dimension")),
 }

@@ -14,11 +14,10 @@ from __future__ import annotations
 import numpy as np
 
 from kons.arrays import Matrix, Vector
-from kons.core.cholesky import factored
-from kons.core.factor import PANEL_HEIGHT, PanelFactor
+from kons.core.cholesky import factored, inverted
 from kons.core.storage import VectorStore
 from kons.errors import NumericalError
-from kons.state import Inner, Number, Part, Points, Sizes, fields
+from kons.state import Number, Part, Points, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["FrequentDirections"]
@@ -38,10 +37,9 @@ class FrequentDirections(Part):
 
         (alpha*I + B^T B)^-1 v = (v - B^T (alpha*I + B B^T)^-1 B v) / alpha
 
-    by the factor of ``alpha*I + B B^T``, which grows with B and is diagonal after a shrinking. Costs
-    O(l*d + l^2) a row, the shrinking included, where the width d is at least l; memory 2*l*d numbers, and
-    2*l^2 for the factor. Rows that came one by one or in blocks give the same B bit for bit. Not for rows
-    that are to be forgotten: what was added stays.
+    Costs O(l*d + l^2) a row, the shrinking included, where the width d is at least l; each ``solve`` l^3
+    more; memory 2*l*d numbers. Rows that came one by one or in blocks give the same B bit for bit. Not for
+    rows that are to be forgotten: what was added stays.
 
     >>> sketch = FrequentDirections(2, regularization=1.0)
     >>> sketch.update(np.array([[3.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0], [0.0, 2.0, 0.0]]))
@@ -56,7 +54,7 @@ class FrequentDirections(Part):
     preconditioner of a learner: Luo, Agarwal, Cesa-Bianchi, Langford, NIPS 2016.
     """
 
-    STATE = fields(_rows=Points("size"), _factor=Inner(), removed=Number(at_least=0.0))
+    STATE = fields(_rows=Points("rows"), removed=Number(at_least=0.0))
     directions: int
     regularization: float | None
 
@@ -65,7 +63,6 @@ class FrequentDirections(Part):
         self.removed: float = 0.0
         """What was taken off any one direction, at most: the sum of ``s_{l+1}^2`` over all shrinkings."""
         self._rows = VectorStore()
-        self._factor = self._new_factor()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -84,9 +81,6 @@ class FrequentDirections(Part):
         while taken < len(rows):
             part = rows[taken : taken + 2 * self.directions - len(self)]
             taken += len(part)
-            if self._factor is not None and len(self) + len(part) < 2 * self.directions:
-                V = self._factor.solve(self._products(part))
-                self._factor.append(V, factored(part @ part.T - V @ V.T, self.regularization or 0.0))
             self._rows.append(part)
             if len(self) == 2 * self.directions:
                 self._shrink()
@@ -103,10 +97,13 @@ class FrequentDirections(Part):
 
     def solve(self, V: Matrix) -> Matrix:
         """``(alpha*I + B^T B)^-1 v`` of each row v. Errs by about 1e-16 |B|^2/alpha of it."""
-        if self._factor is None or self.regularization is None:
+        if self.regularization is None:
             raise TypeError("a sketch without a regularization has no inverse")
-        W = self._factor.solve_transposed(self._factor.solve(self._products(V)))
-        return np.asarray((V - W @ self.rows if len(self) else V) / self.regularization)
+        if not len(self):
+            return V / self.regularization
+        B = self.rows
+        inverse = np.tril(inverted(factored(B @ B.T, self.regularization)))
+        return np.asarray((V - V @ B.T @ inverse.T @ inverse @ B) / self.regularization)
 
     def singular(self) -> tuple[Vector, Matrix]:
         """The singular values of B, falling, and its right singular vectors as rows."""
@@ -120,9 +117,6 @@ class FrequentDirections(Part):
             raise NumericalError(OVERFLOW)
         return s, directions
 
-    def _products(self, V: Matrix) -> Matrix:
-        return np.ascontiguousarray(V @ self.rows.T) if len(self) else np.empty((len(V), 0))
-
     def _shrink(self) -> None:
         s, directions = self.singular()
         last = float(s[self.directions]) if len(s) > self.directions else 0.0
@@ -134,15 +128,6 @@ class FrequentDirections(Part):
         self._rows = VectorStore()
         self._rows.append(shrunk[:, None] * directions[: len(kept)])
         self.removed += last**2
-        self._factor = self._new_factor()
-        if self._factor is not None:
-            pivots = np.sqrt((self.regularization or 0.0) + shrunk**2)
-            self._factor.append(np.empty((len(kept), 0)), np.diag(pivots))
-
-    def _new_factor(self) -> PanelFactor | None:
-        if self.regularization is None:
-            return None
-        return PanelFactor(min(2 * self.directions, PANEL_HEIGHT))
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         stored.counted(len(self), "rows of the sketch", at_most=2 * self.directions - 1)

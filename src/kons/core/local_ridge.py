@@ -18,11 +18,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from kons.arrays import Matrix, Vector
-from kons.compilation import inner_sums
+from kons.compilation import inner, inner_sums
+from kons.core.lanes import LANES, Lanes, add, multiply, subtract_distances, subtract_products
 from kons.core.quadratic_loops import EPSILON
 
-__all__ = ["solve_again", "weigh_targets"]
+__all__ = ["Addresses", "solve_again", "weigh_targets", "weigh_targets_in_lanes"]
+
+#: See :func:`weigh_targets_in_lanes`.
+Addresses = tuple[int, int, int]
 
 
 @inner_sums
@@ -87,3 +93,59 @@ def solve_again(M: Matrix, x: Vector) -> None:
         for j in range(i + 1, m):
             total -= M[i, j] * x[j]
         x[i] = total * M[i, i]
+
+
+@inner
+def weigh_targets_in_lanes(
+    own: Matrix, numbers: Lanes, columns: int, regularization: float, M: Lanes, addresses: Addresses
+) -> None:
+    """Leave a behind the columns of M, as :func:`weigh_targets` finds it, for eight points at once.
+
+    ``own`` are the rows' weights; ``numbers[0]`` their distances to the point, behind which is that of the
+    next row; the other two are room. ``addresses`` say where M, the rows' coordinates, a matrix a column,
+    and ``numbers`` begin. NaN where there are no weights.
+    """
+    rows, points, distances = addresses
+    m, step = len(M), 8 * LANES
+    across = (m + 1) * step
+    roots, pivot = distances + across, distances + 2 * across
+    for i in range(m):
+        for lane in range(LANES):
+            near = max(1.0 - numbers[0, i, lane] / numbers[0, m, lane], 0.0)
+            M[i, m, lane] = numbers[1, i, lane] = np.sqrt(own[i, lane] * near)
+    for i in range(m):
+        for j in range(i, m):
+            to = rows + i * across + j * step
+            add(to, distances + i * step, distances + j * step)
+            subtract_distances(to, points + i * step, points + j * step, across, across, columns)
+            multiply(to, to, roots + i * step)
+            multiply(to, to, roots + j * step)
+        for lane in range(LANES):
+            M[i, i, lane] += regularization
+    for i in range(m):
+        for lane in range(LANES):
+            numbers[2, 0, lane] = (m + 1.0) * EPSILON * M[i, i, lane]
+        for j in range(i, m + 1):
+            subtract_products(
+                rows + i * across + j * step, rows + i * step, rows + j * step, across, across, i
+            )
+        for lane in range(LANES):
+            # A squared pivot below its rounding is rounding, and may be negative.
+            numbers[2, 0, lane] = 1.0 / np.sqrt(max(M[i, i, lane], numbers[2, 0, lane]))
+        for j in range(i + 1, m + 1):
+            to = rows + i * across + j * step
+            multiply(to, to, pivot)
+        for lane in range(LANES):
+            M[i, i, lane] = numbers[2, 0, lane]
+    for lane in range(LANES):
+        numbers[2, 0, lane] = 0.0
+        for i in range(m):
+            numbers[2, 0, lane] += M[i, m, lane] * M[i, m, lane]
+    for i in range(m - 1, -1, -1):
+        to = rows + i * across + m * step
+        # Row i of U beside the last column, from i + 1 on.
+        subtract_products(to, rows + i * across + (i + 1) * step, to + across, step, across, m - 1 - i)
+        multiply(to, to, rows + i * across + i * step)
+    for i in range(m):
+        for lane in range(LANES):
+            M[i, m, lane] *= numbers[1, i, lane] / numbers[2, 0, lane]

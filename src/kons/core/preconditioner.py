@@ -59,8 +59,9 @@ class Preconditioner(Part):
 
     def covariance(self, K_bb: Matrix, V: Matrix) -> Matrix:
         """``M = (K_bb - V V^T) / alpha``: the inverse form between the m points of a block."""
-        M: Matrix = V @ V.T
-        np.subtract(K_bb, M, out=M)
+        with np.errstate(over="ignore", invalid="ignore"):  # the replay refuses what is no number
+            M: Matrix = V @ V.T
+            np.subtract(K_bb, M, out=M)
         M /= self.regularization
         return M
 

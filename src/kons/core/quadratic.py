@@ -32,6 +32,7 @@ from kons.core.quadratic_loops import (
     GAINS,
     STEPS,
     WEIGHTS,
+    may_be_of_squares,
     predict_row,
     weighted_rows,
     weights_of,
@@ -150,19 +151,10 @@ class SquareSum(Part):
         return S + (self.prior * np.eye(len(S)) if isinstance(self.prior, float) else self.prior)
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
-        if not (np.diagonal(self.L) > 0.0).all():
+        if len(self.L) and not self.L.diagonal().min() > 0.0:
             raise stored.error("L has a diagonal that is not positive")
-        squares = np.diagonal(self.S)
-        if len(squares) and not _may_be_of_squares(self.S, squares):
+        if len(self.S) and not may_be_of_squares(self.S):
             raise stored.error("S is no sum of squares")
-
-
-def _may_be_of_squares(S: Matrix, squares: Vector) -> bool:
-    """Whether the triangle below the diagonal keeps ``S_ij^2 <= S_ii S_jj``, up to the rounding of sums."""
-    roots = np.sqrt(np.maximum(squares, 0.0))
-    rounding = 1e-6 * roots.max()
-    within = np.abs(np.tril(S)) <= (roots[:, None] + rounding) * (roots + rounding)
-    return bool((squares >= -(rounding**2)).all() and within.all())
 
 
 class Block(NamedTuple):
@@ -464,7 +456,7 @@ class Quadratic(SquareSum):
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
         super()._loaded(stored, sizes)
         stored.counted(self.pending, "pending rows", at_most=self._most_pending)
-        if (self._marks[: self.pending, :STEPS] < 0.0).any():
+        if self.pending and self._marks[: self.pending, :STEPS].min() < 0.0:
             raise stored.error("a row has a negative weight")
 
 

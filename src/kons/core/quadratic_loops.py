@@ -17,6 +17,8 @@ and :func:`fit_rows`, and no rounding of its steps outlives it.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from kons.arrays import Matrix, ReadMatrix, Vector
@@ -202,6 +204,23 @@ def fit_rows(L: Matrix, c: Matrix, base: Matrix) -> None:
             for j in range(i):
                 total -= L[i, j] * base[j, o]
             base[i, o] = total / L[i, i]
+
+
+@compiled_sums
+def may_be_of_squares(S: Matrix) -> bool:
+    """Whether a lower triangle keeps ``S_ij^2 <= S_ii S_jj``, up to the rounding of sums."""
+    largest = 0.0
+    for i in range(len(S)):
+        largest = max(largest, S[i, i])
+    rounding = 1e-6 * math.sqrt(largest)
+    for i in range(len(S)):
+        if S[i, i] < -rounding * rounding:
+            return False
+        most = math.sqrt(max(S[i, i], 0.0)) + rounding
+        for j in range(i):
+            if not abs(S[i, j]) <= most * (math.sqrt(max(S[j, j], 0.0)) + rounding):
+                return False
+    return True
 
 
 @compiled_sums

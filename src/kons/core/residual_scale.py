@@ -127,7 +127,7 @@ def is_sound(memory: Vector, sizes: int) -> bool:
     n, d = 2 + sizes, FIXED + sizes
     pivots = memory[len(memory) - d * d :].reshape(d, d).diagonal()
     sums = memory[[ROWS, VARIANCE, SIZE, RECENT, FARTHEST, *range(SHARED + n, SHARED + 2 * n + sizes)]]
-    return bool((sums >= 0.0).all() and (pivots > 0.0).all())
+    return bool(sums.min() >= 0.0 and pivots.min() > 0.0)
 
 
 @inner

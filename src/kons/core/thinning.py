@@ -18,7 +18,7 @@ import numpy as np
 
 from kons.arrays import Matrix, Vector
 from kons.core.cholesky import factored, inverted
-from kons.core.storage import GrowingArray, PointStore, point_store, take
+from kons.core.storage import GrowingArray, PointStore, point_store
 from kons.kernels import Kernel
 from kons.state import Growing, Part, Points, Sizes, fields
 from kons.stored import Stored
@@ -41,7 +41,10 @@ class ThinnedSample(Part):
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.points: PointStore = point_store(kernel.accepts)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.points: PointStore = point_store(self.kernel.accepts)
         self._columns = GrowingArray(3)
 
     def __len__(self) -> int:
@@ -59,27 +62,21 @@ class ThinnedSample(Part):
         return np.asarray(w / p)
 
     def append(self, points: Any, weights: Vector, uniforms: Vector, probabilities: Any = 1.0) -> None:
-        """Take points in, by coins below these probabilities; one without weight is left out."""
-        rows = np.flatnonzero(weights > 0.0)
-        self.points.append_rows(points, rows)
+        """Take in the points whose coins are below these probabilities; one without weight is left out."""
         p = np.broadcast_to(probabilities, weights.shape)
+        rows = np.flatnonzero((weights > 0.0) & (uniforms < p))
+        self.points.append_rows(points, rows)
         self._columns.append(np.column_stack([weights, uniforms, p])[rows])
 
     def join(self, other: ThinnedSample) -> None:
         """Take the points of another sample in, as they are."""
-        self.points.append(other.points.copy())
-        self._columns.append(other._columns.view.copy())
+        self.append(other.points.view, *other.columns)
 
-    def thin(self, probabilities: Vector) -> None:
+    def thin(self, probabilities: Any) -> None:
         """Let each p fall to what is given, where that is less, and drop whose coin is not below it."""
-        w, u, p = self.columns
-        p = np.minimum(p, probabilities)
-        rows = np.flatnonzero(u < p)
-        # Replaced, not overwritten: a mark may hold the old ones.
-        kept, self.points = take(self.points.view, rows), point_store(self.kernel.accepts)
-        self.points.append(kept)
-        self._columns = GrowingArray(3)
-        self._columns.append(np.column_stack([w, u, p])[rows])
+        points, (w, u, p) = self.points.view, self.columns
+        self._begin()  # replaced, not overwritten: a mark may hold the old ones
+        self.append(points, w, u, np.minimum(p, probabilities))
 
     def masses(self, regularization: float) -> Vector:
         """``w phi^T (A^I)^-1 phi`` of each point under the whole sample, its own weight in it. Costs 2n^3/3.

@@ -11,19 +11,17 @@ import numpy as np
 from kons.arrays import Matrix, Vector, require_integer, require_number, require_scale
 from kons.core.coins import Coins
 from kons.core.ledger import SKETCH, Rules, new_ledger
-from kons.core.quadratic import Quadratic
+from kons.core.quadratic import SquareSum
 from kons.core.replay import sample
-from kons.core.storage import PointStore, take
+from kons.core.storage import PointStore
 from kons.core.thinning import ThinnedSample
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel, Linear
-from kons.learners.dictionary import Dictionary
+from kons.learners.dictionary import BLOCK, Dictionary
 from kons.policies import Leverage, require_leverage
 from kons.state import Count, Inner, fields
 
 __all__ = ["SQUEAK", "RowSampling", "UniformSample"]
-
-NO_ATOMS: Matrix = np.empty((0, 0))
 
 
 class Thinned(Dictionary):
@@ -184,23 +182,21 @@ class UniformSample(Mergeable):
         return np.asarray(self._sample.columns[0] * (self._weighed / max(len(self._sample), 1)))
 
     def _take(self, points: Any, weights: Vector) -> None:
-        uniforms = self._coins.draw(len(points))
         self._weighed += int(np.count_nonzero(weights))
         below = self._sample.columns[2, 0] if len(self._sample) == self.max_atoms else 1.0
-        rows = np.flatnonzero(uniforms < below)
-        self._sample.append(take(points, rows), weights[rows], uniforms[rows])
+        self._sample.append(points, weights, self._coins.draw(len(points)), below)
         self._limit()
 
     def _limit(self) -> None:
         if len(self._sample) > self.max_atoms:
             next_smallest = np.partition(self._sample.columns[1], self.max_atoms)[self.max_atoms]
-            self._sample.thin(np.full(len(self._sample), next_smallest))
+            self._sample.thin(next_smallest)
 
     def _join(self, a: Any, b: Any) -> None:
         super()._join(a, b)
         self._weighed = a._weighed + b._weighed
         below = min((one.columns[2, 0] for one in (a._sample, b._sample) if len(one)), default=1.0)
-        self._sample.thin(np.full(len(self._sample), below))
+        self._sample.thin(below)
         self._limit()
 
 
@@ -216,7 +212,7 @@ class RowSampling(Thinned):
     ``(1 - eps) A^T A - delta*I <= S <= (1 + eps) A^T A + delta*I``, and the rows kept are
     O(d log(d) log(eps |A|^2/delta)/eps^2).
 
-    2 d^2 numbers beside the rows.
+    2 d^2 numbers beside the rows; d^3/3 more for a block of which some are kept.
 
     :cost: d^2
     :not for: kernels; fewer rows than some c*d, which are all kept
@@ -258,7 +254,7 @@ class RowSampling(Thinned):
         if oversampling != "theory":
             oversampling = require_number(oversampling, "oversampling", above=0.0)
         self.oversampling = oversampling
-        self._sum = Quadratic(self.additive / self.distortion)
+        self._sum = SquareSum(self.additive / self.distortion)
 
     def _take(self, points: Matrix, weights: Vector) -> None:
         width = points.shape[1]
@@ -275,18 +271,14 @@ class RowSampling(Thinned):
         rows = new_ledger(len(points))
         rows["feature_weight"], rows["uniform"] = weights, self._coins.draw(len(points))
         rows["self_kernel"] = np.einsum("ij,ij->i", points, points)
-        start = 0
-        while start < len(points):
-            part = slice(start, start + self._sum.rows_left)
+        for start in range(0, len(points), BLOCK):
+            block, some = points[start : start + BLOCK], rows[start : start + BLOCK]
             with np.errstate(over="ignore", invalid="ignore"):  # the coins refuse what is no number
-                block, some = self._sum.meet(np.ascontiguousarray(points[part])), rows[part]
-            sample(some, rules, block.M, self._sum.totals)
-            some["weight"], some["inverse_form"] = some["sampler_weight"], some["sampler_inverse_form"]
-            self._sum.absorb(some[None], block, NO_ATOMS)
-            start = part.stop
-        chosen = rows[rows["weight"] > 0.0]
-        columns = [chosen[name] for name in ("feature_weight", "uniform", "probability")]
-        self._sample.append(points[rows["weight"] > 0.0], *columns)
+                V = self._sum.whiten(block)
+                sample(some, rules, V @ V.T, np.array([0.0, np.trace(self._sum.S)]))
+            if (some["sampler_weight"] > 0.0).any():
+                self._sum.take_in(block, some["sampler_weight"])
+        self._sample.append(points, weights, rows["uniform"], rows["probability"])
 
     def _widened(self, columns: int) -> None:
         self._sum.extend(columns)

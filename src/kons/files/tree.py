@@ -5,6 +5,7 @@ object whose first key begins with a dollar sign::
 
     {"$int": "0x..."}  {"$float": "nan"}  {"$bytes": base64}  {"$tuple": [...]}  {"$dict": [[key, value]]}
     {"$scalar": [dtype, hex]}  {"$text": numpy.str_}  {"$octets": numpy.bytes_}  {"$array": its number}
+    {"$numbers": the number of an array, which was a list of floats}
     {"$object": name in the table, "parameters": {...}, "state": {...}}  {"$given": name}
 """
 
@@ -32,6 +33,9 @@ OBJECT = "$object"
 # Levels of lists, dicts and objects inside each other; an object is two, itself and its parameters.
 # Writer and reader count alike, or a file could be written that nothing reads.
 DEEPEST = 100
+# Floats that are worth an array, where lists of them become arrays.
+FEWEST_NUMBERS = 8
+FLOATS = {float}
 # Integers up to here are the same in every JSON reader.
 SMALL = 2**53
 # What JSON nests.
@@ -42,9 +46,13 @@ SPECIAL_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"
 
 
 class Encoder:
-    """Collects the arrays of a tree, and what must be handed in again when it is loaded."""
+    """Collects the arrays of a tree, and what must be handed in again when it is loaded.
 
-    def __init__(self) -> None:
+    ``numbers``: longer lists of floats are arrays, too, which take half the room and a tenth of the time.
+    """
+
+    def __init__(self, *, numbers: bool = False) -> None:
+        self._numbers = numbers
         self.arrays: list[NDArray[Any]] = []
         self.given: dict[str, str] = {}
         """Name -> where in the tree it belongs."""
@@ -66,6 +74,8 @@ class Encoder:
         if kind is bytes:
             return {"$bytes": base64.b64encode(value).decode("ascii")}
         if kind is list:
+            if self._numbers and len(value) >= FEWEST_NUMBERS and set(map(type, value)) == FLOATS:
+                return {"$numbers": self._array(np.array(value), where)["$array"]}
             return self._sequence(value, where, depth)
         if kind is tuple:
             return {"$tuple": self._sequence(value, where, depth)}
@@ -158,14 +168,16 @@ class Decoder:
         """What :meth:`Encoder.encode` was given."""
         if depth > DEEPEST:
             raise FileError(f"its tree is nested more than {DEEPEST} levels deep.")
-        if isinstance(value, list):
+        if type(value) is list:
             return [self.decode(item, depth + 1) if type(item) in NESTED else item for item in value]
-        if not isinstance(value, dict):
+        if type(value) is not dict:
             return value
+        if len(value) == 1 and "$array" in value:
+            return self._array(value["$array"])
         if OBJECT in value:
             return self._object(value, depth)
         tag = next(iter(value), "")
-        if not tag.startswith("$"):
+        if tag[:1] != "$":
             return {
                 key: self.decode(item, depth + 1) if type(item) in NESTED else item
                 for key, item in value.items()
@@ -177,8 +189,8 @@ class Decoder:
             return tuple(self._list(content, depth))
         if tag == "$dict":
             return self._dict(content, depth)
-        if tag == "$array":
-            return self._array(content)
+        if tag == "$numbers":
+            return self._array(content).tolist()
         if tag == "$given":
             return self._given(content)
         try:
@@ -194,7 +206,7 @@ class Decoder:
     def _list(self, content: Any, depth: int) -> list[Any]:
         if not isinstance(content, list):
             raise FileError("its tree holds a tuple or dict that is none.")
-        return [self.decode(item, depth + 1) for item in content]
+        return [self.decode(item, depth + 1) if type(item) in NESTED else item for item in content]
 
     def _dict(self, content: Any, depth: int) -> dict[str, Any]:
         pairs = self._list(content, depth)
@@ -262,4 +274,4 @@ _PLAIN: dict[str, Callable[[Any], Any]] = {
     "$scalar": _scalar,
     "$text": _text,
 }
-TAGS = frozenset({*_PLAIN, "$tuple", "$dict", "$array", "$given"})
+TAGS = frozenset({*_PLAIN, "$tuple", "$dict", "$array", "$numbers", "$given"})

@@ -4,7 +4,7 @@
 
     c_h     the mean of the bases that look at t + h from the origin t or before
     path    c_h + w_h^T g_h         w_h by the second-order update of stacking, for each h = 1 .. H
-    g_h     bases - c_h, the corrected base - c_h: weights start equal
+    g_h     bases - c_h, the corrected base - c_h, the linear map of this phase - c_h: weights start equal
             the last errors of the bases: weights start at 0 and have to be earned
 
 The correction is EmbeddedKONS with H targets over one dictionary and one A: what the base of the least lead
@@ -29,6 +29,7 @@ from kons.forecasting.features import (
     usual_errors,
 )
 from kons.forecasting.grid import Grid, Y
+from kons.forecasting.phases import PhaseMaps
 from kons.learners.auto.stacking import Stacking
 from kons.learners.predictive import Intervals
 from kons.recipes import for_task
@@ -38,6 +39,8 @@ __all__ = ["Combination"]
 
 # An origin is learned by the correction if so much of its path came.
 ENOUGH = 0.75
+# How many times what the base missed in its first rows it may miss later: series grow.
+ROOM = 9.0
 # The spread of the bases, and the usual error at the place.
 SIZES = 2
 # Of the prior of weights, beside that of AutoKONS' stacking: errors of neighbouring origins are alike, and so
@@ -53,7 +56,11 @@ class Combination(Part):
     """Paths from bases, and their intervals. A row costs O(H N^2) with N bases and errors."""
 
     STATE = fields(
-        correction=Inner(), stackings=Inners(), intervals=Inners(), levels=Array(None, at_least=0.0)
+        correction=Inner(),
+        phases=Inner(),
+        stackings=Inners(),
+        intervals=Inners(),
+        levels=Array(None, at_least=0.0),
     )
     asked: Asked
     level: float
@@ -61,13 +68,14 @@ class Combination(Part):
     def __init__(self, asked: Asked, level: float, seed: int) -> None:
         self.asked, self.level = asked, level
         self.correction: Any = for_task(
-            "regression", "embedded", max_atoms=300, seed=seed, regularization=0.1
+            "regression", "embedded", max_atoms=300, seed=seed, regularization=0.1, margin=ROOM
         )
+        self.phases: PhaseMaps = PhaseMaps(asked)
         leads = asked.looks
         errors = len(leads) + len(asked.means)
         self.stackings: list[Stacking] = []
         for h in range(1, asked.horizon + 1):
-            said = 1 + sum(lead >= h for lead in leads)
+            said = 2 + sum(lead >= h for lead in leads)
             self.stackings.append(Stacking(said + errors, doubted=range(said, said + errors)))
         self.intervals: list[Intervals] = [Intervals(1, SIZES) for _ in range(asked.horizon)]
         #: That intervals are asked for, so that the level comes out.
@@ -80,11 +88,20 @@ class Combination(Part):
             found[:, h] = centre + self.stackings[h].combine(deviations, 0.0)[:, 0]
         return found
 
-    def ends(self, grid: Grid, origins: Steps, paths: Matrix) -> tuple[Matrix, Matrix]:
-        """The intervals around paths; NaN before there are 20 errors."""
-        rows = self._doubts(grid, origins, paths)
-        each = zip(self.intervals, np.clip(self.levels, INNERMOST, OUTERMOST), strict=True)
-        ends = [intervals.ends(rows[:, h, None], level)[:, 0] for h, (intervals, level) in enumerate(each)]
+    def ends(
+        self, grid: Grid, origins: Steps, paths: Matrix, level: float | None = None
+    ) -> tuple[Matrix, Matrix]:
+        """The intervals around paths, by default of the level that corrects itself; NaN before 20 errors.
+
+        Other levels take their part of that correction, so that intervals are nested.
+        """
+        rows, levels = self._doubts(grid, origins, paths), np.clip(self.levels, INNERMOST, OUTERMOST)
+        if level is not None and level < self.level:
+            levels = levels * (level / self.level)
+        elif level is not None:
+            levels = 1.0 - (1.0 - levels) * ((1.0 - level) / (1.0 - self.level))
+        each = zip(self.intervals, levels, strict=True)
+        ends = [intervals.ends(rows[:, h, None], its)[:, 0] for h, (intervals, its) in enumerate(each)]
         both = np.stack(ends, axis=1)
         both[~np.isfinite(both).all(axis=2)] = np.nan
         return both[:, :, 0], both[:, :, 1]
@@ -110,6 +127,7 @@ class Combination(Part):
             stacking.end_chunk(len(missed), PRIOR * variance)
         nearest = self._nearest(members(grid, origins, asked))
         weights = (np.mean(~np.isnan(target), axis=1) >= ENOUGH).astype(np.float64)
+        self.phases.learn(grid, origins, target, ENOUGH)
         if weights.any():
             records = correction_records(grid, origins, asked)
             self.correction.advance(records, np.nan_to_num(target - nearest), sample_weight=weights)
@@ -121,11 +139,13 @@ class Combination(Part):
         corrected = self._nearest(said)
         if len(origins) and self.correction.rows_seen:
             corrected = corrected + self.correction.predict(correction_records(grid, origins, asked))
+        mapped = self.phases.paths(grid, origins)
         inputs = []
         for h in range(asked.horizon):
             bases = said[:, h, np.array(asked.looks) > h]
             centre = bases.mean(axis=1)
-            parts = [bases - centre[:, None], corrected[:, h, None] - centre[:, None], errors]
+            others = np.stack([corrected[:, h], mapped[:, h]], axis=1)
+            parts = [bases - centre[:, None], others - centre[:, None], errors]
             inputs.append((centre, np.concatenate(parts, axis=1)[:, :, None]))
         return inputs
 

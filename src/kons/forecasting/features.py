@@ -17,18 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.forecasting.grid import BASES, Grid, Y, first_of, mean_of
+from kons.forecasting.grid import BASES, OFF, Grid, Y, first_of, mean_of
 from kons.tables.records import TypedRecords
 
 __all__ = [
     "Asked",
     "alike",
     "base_records",
+    "calendar",
     "correction_records",
     "last_errors",
     "members",
     "same_place",
     "usual_errors",
+    "weekend",
 ]
 
 #: Of the shortest season, and of longer ones, so many are averaged.
@@ -98,7 +100,9 @@ class Asked(NamedTuple):
         """How many steps of the past are looked at, behind chunks that wait to be learned."""
         longest = max([0, *(lag for lags in self.lags for lag in lags)])
         longest = max(longest, max(self.windows) + self.horizon)
-        return max(longest, (DAYS + 1) * self.day + self.horizon) + 5 * self.horizon + 2
+        # The maps of phases look at each step of the last season as it was expected.
+        longest = max(longest, (DAYS + 1) * self.day + self.horizon) + min(self.windows)
+        return longest + 5 * self.horizon + 2
 
     @property
     def day(self) -> int:
@@ -119,9 +123,9 @@ def base_records(grid: Grid, steps: Steps, asked: Asked, lead: int) -> TypedReco
         else:
             _add(columns, kinds, grid, name, kind, then, f", {lead} before")
     levels = [grid.means(Y, then, window) for window in asked.windows]
-    numbers = _calendar(grid, steps, asked)
+    numbers = calendar(grid, steps, asked)
     if seasons and "day off" in numbers:
-        numbers["day off, before"] = _calendar(grid, steps - seasons[0][0], asked)["day off"]
+        numbers["day off, before"] = calendar(grid, steps - seasons[0][0], asked)["day off"]
     for lags in seasons:
         mean = same_place(grid, steps, lags)
         numbers[f"{lags[0]} before"] = first_of(grid.at(Y, steps - lags[0]), mean, levels[-1])
@@ -130,8 +134,8 @@ def base_records(grid: Grid, steps: Steps, asked: Asked, lead: int) -> TypedReco
         numbers[f"level of {window}"] = first_of(level, levels[-1])
     if asked.day:
         numbers["days of this kind"] = alike(grid, steps, asked, lead)
-    numbers["last"] = first_of(grid.at(Y, then), levels[0])
-    numbers["the one before"] = first_of(grid.at(Y, then - 1), levels[0])
+    numbers["last"] = known_or_alike(grid, then, asked)
+    numbers["the one before"] = known_or_alike(grid, then - 1, asked)
     return _records(columns, kinds, numbers, len(steps))
 
 
@@ -145,10 +149,10 @@ def correction_records(grid: Grid, origins: Steps, asked: Asked) -> TypedRecords
             for ahead in dict.fromkeys((half, asked.horizon)):
                 _add(columns, kinds, grid, name, kind, origins + ahead, f", {ahead} ahead")
     short = asked.seasons[0] if asked.seasons else asked.horizon
-    numbers = _calendar(grid, origins, asked)
+    numbers = calendar(grid, origins, asked)
     if "day off" in numbers:
         for ahead in dict.fromkeys((half, asked.horizon)):
-            numbers[f"day off, {ahead} ahead"] = _calendar(grid, origins + ahead, asked)["day off"]
+            numbers[f"day off, {ahead} ahead"] = calendar(grid, origins + ahead, asked)["day off"]
     numbers["error"] = _errors(grid, origins)
     for back in (1, 2):
         numbers[f"error, {back} before"] = _errors(grid, origins - back)
@@ -211,7 +215,7 @@ def _expected(grid: Grid, steps: Steps, asked: Asked, base: int) -> Vector:
 def alike(grid: Grid, steps: Steps, asked: Asked, lead: int) -> Vector:
     """The mean of the last days of the same kind (days off, or others), at this time of the day.
 
-    Without days: of the last seasons, or the level.
+    Of a day that is partly one, both, by how much. Without days: of the last seasons, or the level.
     """
     seasons = asked.lags_of(lead)
     level = grid.means(Y, steps - lead, asked.windows[-1])
@@ -221,10 +225,22 @@ def alike(grid: Grid, steps: Steps, asked: Asked, lead: int) -> Vector:
     first = -(-lead // asked.day)
     days = steps[:, None] - asked.day * np.arange(first, max(DAYS, first) + 1)
     values = grid.at(Y, days.ravel()).reshape(days.shape)
-    off = _calendar(grid, days.ravel(), asked)["day off"].reshape(days.shape)
-    values[off != _calendar(grid, steps, asked)["day off"][:, None]] = np.nan
-    values[np.cumsum(~np.isnan(values), axis=1) > KIND] = np.nan
-    return first_of(mean_of(values), *other, level)
+    off = calendar(grid, days.ravel(), asked)["day off"].reshape(days.shape) >= 0.5
+    share, means = calendar(grid, steps, asked)["day off"], []
+    for kind in (~off, off):
+        its = np.where(kind, values, np.nan)
+        its[np.cumsum(~np.isnan(its), axis=1) > KIND] = np.nan
+        means.append(first_of(mean_of(its), *other, level))
+    return (1.0 - share) * means[0] + share * means[1]
+
+
+def known_or_alike(grid: Grid, steps: Steps, asked: Asked) -> Vector:
+    """y at these steps; in a gap what :func:`alike` says of them."""
+    values = grid.at(Y, steps)
+    gaps = np.isnan(values)
+    if gaps.any():
+        values[gaps] = alike(grid, steps[gaps], asked, 1)
+    return values
 
 
 def same_place(grid: Grid, steps: Steps, lags: Sequence[int]) -> Vector:
@@ -243,23 +259,25 @@ def _mean_errors(grid: Grid, steps: Steps, window: int, base: int = 0) -> Vector
     return means
 
 
-def _calendar(grid: Grid, steps: Steps, asked: Asked) -> dict[str, Vector]:
+def calendar(grid: Grid, steps: Steps, asked: Asked) -> dict[str, Vector]:
     """What a kernel finds hard to see in waves of a day and a week: rush hours, and days off.
 
-    A day off is a weekend, or one where a column known ahead whose name says holiday has a value.
+    A day off is a weekend, or one where a column known ahead whose name says holiday has a value: as far as
+    such days were one (:mod:`kons.forecasting.days_off`).
     """
     if asked.time is None or asked.step >= DAY:
         return {}
     moments = steps * asked.step
     angle = 4.0 * np.pi * (moments % DAY) / DAY
-    off = (moments // DAY + 3) % 7 >= 5  # 1970 began on a Thursday
-    for name in asked.known_ahead:
-        if name in grid.kinds and "holiday" in str(name).casefold():
-            values = grid.at(grid.place(name), steps)
-            none = {place for place, level in enumerate(grid.levels.get(name, ())) if level.casefold() in NO}
-            off = off | ~(np.isnan(values) | np.isin(values, list(none) if name in grid.levels else [0.0]))
+    off = np.where(weekend(steps, asked), 1.0, np.nan_to_num(grid.at(OFF, steps)))
     waves = {"twice a day sin": np.sin(angle), "twice a day cos": np.cos(angle)}
-    return {**waves, "day off": off.astype(np.float64)}
+    return {**waves, "day off": off}
+
+
+def weekend(steps: Steps, asked: Asked) -> NDArray[np.bool_]:
+    """Whether a step is on a Saturday or a Sunday; 1970 began on a Thursday."""
+    saturday: NDArray[np.bool_] = (steps * asked.step // DAY + 3) % 7 >= 5
+    return saturday
 
 
 def _of_time(steps: Steps, asked: Asked) -> tuple[dict[Any, Any], dict[Any, str]]:

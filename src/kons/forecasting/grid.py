@@ -19,10 +19,10 @@ from kons.stored import Stored
 from kons.tables.moments import NOT_A_TIME
 from kons.tables.records import Records
 
-__all__ = ["BASES", "Gaps", "Grid", "Incoming", "Y", "first_of", "mean_of", "steps_of"]
+__all__ = ["BASES", "OFF", "Gaps", "Grid", "Incoming", "Y", "first_of", "mean_of", "steps_of", "too_early"]
 
-#: The first columns of a grid: y, and from there on what each base said.
-Y, BASES = range(2)
+#: The first columns of a grid: y, how much of a day off a holiday is, and from there on what each base said.
+Y, OFF, BASES = range(3)
 #: Steps without a row in one call: beyond, the step is not that of the rows.
 MOST_EMPTY = 1_000_000
 
@@ -118,8 +118,9 @@ class Grid(Part):
             else:
                 rows[:, place] = values
         last = np.append(np.diff(steps) != 0, True)[: len(steps)]
-        if (np.diff(steps) < 0).any() or (len(steps) and len(self) and steps[0] < self.next):
-            raise InputError("rows are not in the order of time: sort them by it.")
+        before = np.append(self.next - 1 if len(self) else steps[:1], steps[:-1]) if len(steps) else steps
+        if (steps < before).any():
+            raise too_early(int((steps < before).argmax()))
         return Incoming(steps[last], rows[last])
 
     def append(self, incoming: Incoming) -> None:
@@ -190,8 +191,17 @@ def first_of(*choices: Vector) -> Vector:
     return np.nan_to_num(found)
 
 
+def too_early(row: int) -> InputError:
+    """That a row lies before the one that came before it."""
+    return InputError(
+        f"rows are not in the order of time: row {row} of these lies before the one that came before it. "
+        "Sort them by time."
+    )
+
+
 def steps_of(moments: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     """The number of the step that each moment falls into, counted from 1970."""
     if (moments == NOT_A_TIME).any():
-        raise InputError("a row has no time: fill it, or leave the row out.")
+        row = int((moments == NOT_A_TIME).argmax())
+        raise InputError(f"row {row} of these has no time: fill it, or leave the row out.")
     return moments // step

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kons.arrays import Matrix, Vector, require_number
+from kons.arrays import Matrix, Vector, require_scale
 from kons.errors import ConfigurationError, NumericalError
 from kons.kernels.base import Kernel, require_finite
 
@@ -125,6 +125,10 @@ class Product(_Pair):
 
     _combine = np.multiply
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_scale(_factor(self), "the product of the factors of two kernels")
+
     @property
     def is_normalized(self) -> bool:
         """Where both are."""
@@ -159,8 +163,8 @@ class Multiple(_Composite):
 
     def __post_init__(self) -> None:
         _require_kernel(self.kernel, "Multiple")
-        factor = require_number(self.factor, "the factor of a kernel", above=0.0)
-        object.__setattr__(self, "factor", factor)
+        object.__setattr__(self, "factor", require_scale(self.factor, "the factor of a kernel"))
+        require_scale(_factor(self), "the factor of a kernel, with those inside it,")
 
     @property
     def is_normalized(self) -> bool:
@@ -250,3 +254,12 @@ def _require_kernel(kernel: object, where: str) -> None:
             f"{where} got {kernel!r}, expected a kernel such as Gaussian(): wrap a function as "
             "FunctionKernel(f), a scikit-learn kernel as ScikitLearn(k)."
         )
+
+
+def _factor(kernel: Kernel) -> float:
+    """What a kernel is multiplied by, as far as that can be seen; second-order learners square its values."""
+    if isinstance(kernel, Multiple):
+        return kernel.factor * _factor(kernel.kernel)
+    if isinstance(kernel, Product):
+        return _factor(kernel.left) * _factor(kernel.right)
+    return 1.0

@@ -2,53 +2,34 @@
 
 from __future__ import annotations
 
-import heapq
-import json
-import math
 import struct
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from kons.arrays import require_integer
-from kons.errors import ConfigurationError, FileError, InputError
-from kons.files.registry import build, name_of, parameters_of
-from kons.files.tree import Decoder, Encoder
+from kons.errors import ConfigurationError, InputError
+from kons.files.registry import name_of
+from kons.keyed.keys import grouped, split
+from kons.keyed.parking import Parking
 from kons.keyed.record import pack, unpack
 from kons.keyed.store import Folder, Key, Memory, entries, entry, spooled
+from kons.keyed.tally import KeySummary, Tally
 from kons.keyed.waiting import Waiting
+from kons.learners.identifiers import as_identifier
 from kons.learners.labels import Labels, object_array, stored_labels
 from kons.learners.learner import Learner
 from kons.learners.protocol import as_learner
-from kons.learners.queue import as_identifier
 from kons.learners.trace import Trace
 from kons.stored import Stored
-from kons.tables import records_of
 
-__all__ = ["KeySummary", "Keyed"]
+__all__ = ["Keyed"]
 
 #: Of a parked learner: AutoKONS(effort="tiny") takes some 50 to 100 kB, "normal" 10 MB and more.
 LARGEST = 1 << 24
-# The beginning of a record, which is read without the rest: six figures on how well its key is predicted,
-# and the length of the labels behind them, as JSON.
-HEAD = struct.Struct("<6dI")
 LENGTH = struct.Struct("<I")
-
-
-class KeySummary(NamedTuple):
-    """How well a key is predicted."""
-
-    key: Key
-    rows: int
-    loss: float
-    """The mean loss of what was predicted before each row was learned: squared error, or wrong labels."""
-    constant: float
-    """That of the mean of its targets so far; NaN of labels."""
-    last_row: int
-    """The number of its last row, over all keys."""
 
 
 class Keyed(Learner):
@@ -111,26 +92,27 @@ class Keyed(Learner):
         if not isinstance(key, (str, int)) or key == "":
             raise ConfigurationError(f"key is {key!r}, expected the name of a column.")
         self.learner, self.key, self.folder = learner, key, folder
-        self.live: int = require_integer(live, "live", at_least=1)
-        self.largest: int = require_integer(largest, "largest", at_least=1)
-        self._name, self._given = name, parameters_of(name, learner)
-        self._awake: OrderedDict[Key, Any] = OrderedDict()
-        self._changed: set[Key] = set()  # of these, since their record was written
-        self._store: Memory | Folder = Memory() if folder is None else Folder(folder)
-        # rows, sum of losses, sum of the constant's losses, mean of the targets, last row, points kept
-        self._told: dict[Key, list[float]] = {}
-        self._waiting = Waiting()
-        self._labels = Labels()
-        self._rows = 0
-        self._size = 0
-        for parked in self._store:
-            self._note_parked(parked)
-        if isinstance(self._store, Folder) and self._store.about:
-            self._committed(self._store.about)
+        self._waiting, self._tally = Waiting(), Tally(bool(told.labelled))
+        live = require_integer(live, "live", at_least=1)
+        largest = require_integer(largest, "largest", at_least=1)
+        store: Memory | Folder = Memory() if folder is None else Folder(folder)
+        self._parking = Parking(learner, name, store, self._tally, live, largest)
+        if isinstance(store, Folder) and store.about:
+            self._committed(store.about)
 
     # ---- facts
 
     accepts = "objects"
+
+    @property
+    def live(self) -> int:
+        """At most so many learners are awake."""
+        return self._parking.live
+
+    @property
+    def largest(self) -> int:
+        """Bytes of one record; a learner beyond is refused."""
+        return self._parking.largest
 
     @property
     def task(self) -> Any:
@@ -143,88 +125,80 @@ class Keyed(Learner):
     @property
     def classes(self) -> list[Any]:
         """The labels that any key has met."""
-        return list(self._labels.known)
+        return list(self._tally.labels.known)
 
     @property
     def rows_seen(self) -> int:
         """Of all keys."""
-        return self._rows
+        return self._tally.rows
 
     @property
     def size(self) -> int:
         """Points that the learners of all keys keep."""
-        return self._size
+        return self._tally.size
 
     @property
     def name(self) -> str:
         return f"Keyed {as_learner(self.learner).name}"
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._tally)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._told
+        return key in self._tally
 
     @property
     def keys(self) -> list[Key]:
         """In order of first appearance."""
-        return list(self._told)
+        return list(self._tally)
 
     @property
     def awake(self) -> int:
         """How many learners are in memory as such."""
-        return len(self._awake)
+        return len(self._parking.awake)
 
     def summary(self, key: Key) -> KeySummary:
         """How well a key is predicted so far."""
-        if key not in self._told:
-            raise InputError(f"there is no key {key!r}: {len(self):,} keys have come.")
-        rows, loss, constant, _, last, _ = self._told[key]
-        share = max(rows, 1.0)
-        constant = math.nan if self.labelled or rows < 2 else constant / (rows - 1)
-        return KeySummary(key, int(rows), loss / share, constant, int(last))
+        return self._tally.summary(key)
 
     def worst(self, most: int = 10) -> list[KeySummary]:
         """The keys with the largest mean losses first; of equal ones the earlier."""
-        told = self._told.items()
-        largest = heapq.nlargest(
-            most, ((its[1] / its[0], -at, key) for at, (key, its) in enumerate(told) if its[0])
-        )
-        return [self.summary(key) for _, _, key in largest]
+        return self._tally.worst(most)
 
     def idle(self, rows: int) -> list[Key]:
         """Keys without any of the last ``rows`` rows of the stream."""
-        return [key for key, told in self._told.items() if self._rows - 1 - told[4] >= rows]
+        return self._tally.idle(rows)
 
     # ---- one row
 
     def predict_one(self, x: Mapping[str, Any]) -> Any:
         """What the learner of the row's key says; of a new key, what one says that has learned nothing."""
-        key, row = self._split(x)
-        return self._looked(key).predict_one(row)
+        key, row = split(x, self.key)
+        return self._parking.looked(key).predict_one(row)
 
     def predict_proba_one(self, x: Mapping[str, Any]) -> dict[Any, float]:
         """Of labels: the probability of each that the key has met."""
-        key, row = self._split(x)
-        found: dict[Any, float] = self._looked(key).predict_proba_one(row)
+        key, row = split(x, self.key)
+        found: dict[Any, float] = self._parking.looked(key).predict_proba_one(row)
         return found
 
     def predict_interval_one(self, x: Mapping[str, Any], *args: Any, **options: Any) -> Any:
         """As the learner of the key."""
-        key, row = self._split(x)
-        return self._looked(key).predict_interval_one(row, *args, **options)
+        key, row = split(x, self.key)
+        return self._parking.looked(key).predict_interval_one(row, *args, **options)
 
     def learn_one(self, x: Mapping[str, Any], y: Any) -> None:
         """Let the learner of the row's key learn it."""
-        key, row = self._split(x)
-        learner = self._wake(key)
+        key, row = split(x, self.key)
+        learner = self._parking.wake(key)
         try:
             prediction = learner.predict_one(row)
             learner.learn_one(row, y)
         except BaseException:
-            self._forget_unless_told(key)
+            self._parking.forget_if_new(key)
             raise
-        self._count(key, learner, np.array([y]) if not self.labelled else [y], [prediction], [self._rows])
+        targets = [y] if self.labelled else np.array([y])
+        self._tally.count(key, learner, targets, [prediction], [self.rows_seen])
 
     @property
     def queue(self) -> Any:
@@ -233,10 +207,10 @@ class Keyed(Learner):
 
     def ask(self, x: Mapping[str, Any], id: Any) -> Any:
         """What ``predict_one`` says of a row, which then waits for its target, as with any learner."""
-        key, row = self._split(x)
+        key, row = split(x, self.key)
         id, waiting = as_identifier(id), self._waiting
         waiting.require_new(id, key)
-        learner = self._wake(key)
+        learner = self._parking.wake(key)
         try:
             if id not in waiting and waiting.pending >= waiting.most:
                 learner.predict_one(row)  # what is refused makes no room
@@ -244,31 +218,27 @@ class Keyed(Learner):
             learner.queue.most = max(learner.queue.most, waiting.most)
             answer = learner.ask(row, id)
         except BaseException:
-            self._forget_unless_told(key)
+            self._parking.forget_if_new(key)
             raise
         waiting.keys[id] = key
-        self._told.setdefault(key, [0.0, 0.0, 0.0, 0.0, -1.0, 0.0])
+        self._tally.meet(key)
         return answer
 
     def waiting(self, id: Any) -> tuple[Any, Any]:
         """What the learner of its key kept of a row that waits, and the answer."""
-        kept: tuple[Any, Any] = self._wake(self._waiting.keys[id], to_learn=False).queue.find(id)
+        kept: tuple[Any, Any] = self._parking.wake(self._waiting.keys[id], to_learn=False).queue.find(id)
         return kept
 
     def asked(self, x: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The learner of a row's key, to be asked and not to learn, and the row without the key."""
-        key, row = self._split(x)
-        return self._looked(key), row
+        key, row = split(x, self.key)
+        return self._parking.looked(key), row
 
     def _make_way(self) -> None:
         """The row that waits longest does no longer, so that another can."""
         while self._waiting.pending >= self._waiting.most:
             oldest, key = next(iter(self._waiting.keys.items()))
-            # Beside those awake, which are parked by whoever wakes the next: that may fail, and this may not.
-            if key not in self._awake:
-                self._awake[key] = self._loaded(key)
-            self._changed.add(key)
-            self._awake[key].forget(oldest)
+            self._parking.wake_beside(key).forget(oldest)
             del self._waiting.keys[oldest]
             self._waiting.dropped += 1
 
@@ -279,12 +249,12 @@ class Keyed(Learner):
             self._waiting.tell_again(id, y)
             return
         key = self._waiting.keys[id]
-        learner = self._wake(key)
+        learner = self._parking.wake(key)
         rows, answer = learner.rows_seen, learner.queue.find(id)[1]
         learner.tell(id, y)
         learner.queue.forget_told()  # it is remembered here, once for all keys
         if learner.rows_seen != rows:
-            self._count(key, learner, [y], [answer], [self._rows])
+            self._tally.count(key, learner, [y], [answer], [self.rows_seen])
         self._waiting.settle(id, y)
 
     def forget(self, id: Any) -> None:
@@ -292,7 +262,7 @@ class Keyed(Learner):
         id = as_identifier(id)
         if id not in self._waiting:
             raise InputError(f"no row waits under the id {id!r}.")
-        self._wake(self._waiting.keys[id]).forget(id)
+        self._parking.wake(self._waiting.keys[id]).forget(id)
         del self._waiting.keys[id]
 
     # ---- blocks
@@ -302,31 +272,32 @@ class Keyed(Learner):
 
         To rounding what ``predict_one`` and ``learn_one`` do row by row, at the speed of blocks.
         """
-        rows, groups = self._grouped(X)
+        rows, groups = grouped(X, self.key)
         targets = y if isinstance(y, np.ndarray) else list(y)
         if len(targets) != len(rows):
             raise InputError(
                 f"y has {len(targets)} value(s), X has {len(rows)} row(s): expected one per row."
             )
-        undo: list[tuple[Key, Any, Any, Any]] = []
-        noted = len(self._labels), self._rows, self._size, {k: list(self._told.get(k, ())) for k in groups}
+        undo, mark = [], self._tally.mark(groups)
+        first, size = self.rows_seen, self.size
         found: dict[Key, tuple[list[int], Trace, list[Any]]] = {}
         try:
             for key, places in groups.items():
-                before = self._awake.get(key)
-                mark = None if before is None else as_learner(before).mark()
-                record = self._store.get(key) if self._is_parked(key) else None
-                learner = self._wake(key)
-                undo.append((key, before, mark, record))
+                restore = self._parking.mark(key)
+                learner = self._parking.wake(key)
+                undo.append(restore)
                 own = [targets[i] for i in places]
                 trace = learner.advance([rows[i] for i in places], own)
                 shares = list(learner.classes) if self.labelled else []
                 found[key] = places, trace, shares
-                self._count(key, learner, own, trace.prediction, [noted[1] + i for i in places])
+                self._tally.count(key, learner, own, trace.prediction, [first + i for i in places])
         except BaseException:
-            self._undo(undo, noted)
+            for restore in reversed(undo):
+                restore()
+            self._tally.restore(mark)
+            self._parking.settle()
             raise
-        return self._in_order(len(rows), list(found.values()), noted[2])
+        return self._in_order(len(rows), list(found.values()), size)
 
     def probabilities(self, scores: Any) -> Any:
         """Of the scores in a trace, which are probabilities already."""
@@ -338,13 +309,13 @@ class Keyed(Learner):
 
     def predict_proba(self, X: Any) -> Any:
         """Of labels: a column for each class, in the order of ``classes``."""
-        rows, groups = self._grouped(X)
-        found = np.zeros((len(rows), len(self._labels)))
+        rows, groups = grouped(X, self.key)
+        found = np.zeros((len(rows), len(self._tally.labels)))
         for key, places in groups.items():
-            learner = self._looked(key)
+            learner = self._parking.looked(key)
             if learner.rows_seen:
                 shares = learner.predict_proba([rows[i] for i in places])
-                found[np.ix_(np.array(places), self._labels.find(learner.classes))] = shares
+                found[np.ix_(np.array(places), self._tally.labels.find(learner.classes))] = shares
         return found
 
     def predict_interval(self, X: Any, *args: Any, **options: Any) -> Any:
@@ -359,8 +330,8 @@ class Keyed(Learner):
 
     def park(self) -> None:
         """Let no learner be awake."""
-        while self._awake:
-            self._park_oldest()
+        while self._parking.awake:
+            self._parking.park_oldest()
 
     def commit(self, about: bytes = b"") -> None:
         """All learners are in the folder, on the disk, as they are now: after a crash it opens like this.
@@ -374,44 +345,39 @@ class Keyed(Learner):
 
         Meanwhile learners go on; the next instant is captured after it has returned.
         """
-        for key, learner in self._awake.items():
-            if key in self._changed:
-                self._store.put(key, self._record(key, learner))
-        self._changed.clear()
-        if not isinstance(self._store, Folder):
+        self._parking.write()
+        store = self._parking.store
+        if not isinstance(store, Folder):
             return lambda: None
         told = pack(self._besides())
-        return self._store.capture(self._told, LENGTH.pack(len(told)) + told + about)
+        return store.capture(self._tally, LENGTH.pack(len(told)) + told + about)
 
     @property
     def about(self) -> bytes:
         """What the last commit of the folder was told."""
-        kept = self._store.about if isinstance(self._store, Folder) else b""
+        store = self._parking.store
+        kept = store.about if isinstance(store, Folder) else b""
         return kept[LENGTH.size + LENGTH.unpack_from(kept)[0] :] if kept else b""
 
     def close(self, *, commit: bool = True) -> None:
         """:meth:`commit`, and let go of the folder."""
         if commit:
             self.commit()
-        if isinstance(self._store, Folder):
-            self._store.close()
+        if isinstance(self._parking.store, Folder):
+            self._parking.store.close()
 
     def moved(self, new: Keyed) -> Keyed:
         """All of it in a new one, which has met no key; this one is not to be used any longer."""
         new.resume_bytes(b"")
-        for key in self._told:
-            new._store.put(key, self._record_of(key))
-            new._note_parked(key)
+        for key in self._tally:
+            new._parking.take(key, self._parking.record(key))
         new._take_besides(Stored(self._besides(), "Keyed"))
         return new
 
     def drop(self, key: Key) -> None:
         """Forget a key, with all that was learned of it."""
-        self._size -= int(self._told[self.summary(key).key][5])
-        del self._told[key]
-        self._awake.pop(key, None)
-        self._changed.discard(key)
-        self._store.delete(key)
+        self._tally.drop(key)
+        self._parking.drop(key)
         self._waiting.drop_key(key)
 
     def to_bytes(self) -> bytes:
@@ -422,15 +388,14 @@ class Keyed(Learner):
         return b"".join(self._entries())
 
     def _entries(self) -> Iterator[bytes]:
-        return (entry(key, self._record_of(key)) for key in self._told)
+        return (entry(key, self._parking.record(key)) for key in self._tally)
 
     def resume_bytes(self, data: Any) -> Self:
         """Itself, that has met no key, with the records of :meth:`to_bytes`, decoded when it has rows."""
-        if self._told:
+        if len(self):
             raise ConfigurationError(f"{len(self):,} keys are here already: resume a new Keyed.")
         for key, record in entries(data):
-            self._store.put(key, record)
-            self._note_parked(key)
+            self._parking.take(key, record)
         return self
 
     def parameters(self) -> dict[str, Any]:
@@ -449,14 +414,14 @@ class Keyed(Learner):
 
     def _besides(self) -> dict[str, Any]:
         """What is no key's own."""
-        return {"rows": self._rows, "labels": self.classes, "waiting": self._waiting.state()}
+        return {"rows": self.rows_seen, "labels": self.classes, "waiting": self._waiting.state()}
 
     def _take_besides(self, stored: Stored) -> None:
         rows, labels = stored.integer("rows"), stored_labels(stored, "labels")
-        if self._rows > rows or len(labels) < len(self._labels):
+        if self.rows_seen > rows or len(labels) < len(self._tally.labels):
             raise stored.error("it has fewer rows or labels than its records")
-        self._labels, self._rows = Labels(labels), rows
-        self._waiting.load(stored.inner("waiting"), self._told)
+        self._tally.labels, self._tally.rows = Labels(labels), rows
+        self._waiting.load(stored.inner("waiting"), self._tally)
         stored.finish()
 
     def _committed(self, about: bytes) -> None:
@@ -482,169 +447,16 @@ class Keyed(Learner):
     def __repr__(self) -> str:
         return f"Keyed({self.learner!r}, key={self.key!r}, {len(self):,} keys)"
 
-    # ---- inside: rows and keys
-
-    def _split(self, x: Any) -> tuple[Key, dict[str, Any]]:
-        if not isinstance(x, Mapping):
-            raise InputError(f"x is a {type(x).__name__}, expected a dict: column -> value.")
-        row = dict(x)
-        return self._as_key(row.pop(self.key, None), ""), row
-
-    def _as_key(self, value: Any, where: str) -> Key:
-        if isinstance(value, np.generic):
-            value = value.item()
-        if type(value) is float and value.is_integer():
-            value = int(value)
-        if type(value) in (str, int) and value != "":
-            key: Key = value
-            return key
-        seen = "no value" if value is None or value != value or value == "" else f"{value!r}"
-        raise InputError(
-            f"{where}the key {self.key!r} has {seen}, expected text or a whole number in every row: "
-            "leave rows without a key out, or give them one."
-        )
-
-    def _grouped(self, X: Any) -> tuple[list[dict[str, Any]], dict[Key, list[int]]]:
-        """Rows without their key, and where those of each key are."""
-        given = X if isinstance(X, (list, tuple)) else records_of(X).dicts()
-        rows: list[dict[str, Any]] = []
-        groups: dict[Key, list[int]] = {}
-        for i, x in enumerate(given):
-            if not isinstance(x, Mapping):
-                raise InputError(f"X[{i}] is a {type(x).__name__}, expected a dict: column -> value.")
-            row = dict(x)
-            groups.setdefault(self._as_key(row.pop(self.key, None), f"row {i} of X: "), []).append(i)
-            rows.append(row)
-        return rows, groups
+    # ---- inside
 
     def _each(self, verb: str, X: Any, *args: Any, **options: Any) -> Any:
-        rows, groups = self._grouped(X)
+        rows, groups = grouped(X, self.key)
         values: list[Any] = [None] * len(rows)
         for key, places in groups.items():
-            answers = getattr(self._looked(key), verb)([rows[i] for i in places], *args, **options)
+            answers = getattr(self._parking.looked(key), verb)([rows[i] for i in places], *args, **options)
             for i, answer in zip(places, answers, strict=True):
                 values[i] = answer
         return object_array(values) if self.labelled and verb == "predict" else np.array(values)
-
-    # ---- inside: learners
-
-    def _new(self) -> Any:
-        return type(self.learner)(**self._given)
-
-    def _is_parked(self, key: Key) -> bool:
-        return key not in self._awake and key in self._store
-
-    def _looked(self, key: Key) -> Any:
-        """The learner of a key, to be asked; a key that has not come is not remembered."""
-        if key not in self._awake and key not in self._store:
-            return self._new()
-        return self._wake(key, to_learn=False)
-
-    def _wake(self, key: Key, *, to_learn: bool = True) -> Any:
-        """The learner of a key. Others make room before: if that fails nothing has changed."""
-        learner = self._awake.get(key)
-        if learner is None:
-            while len(self._awake) >= self.live:
-                self._park_oldest()
-            learner = self._awake[key] = self._loaded(key) if key in self._store else self._new()
-        else:
-            self._awake.move_to_end(key)
-        if to_learn:
-            self._changed.add(key)
-        return learner
-
-    def _loaded(self, key: Key) -> Any:
-        record = self._store.get(key)
-        start = HEAD.size + HEAD.unpack_from(record)[-1]
-        return build(self._name, self._given, unpack(memoryview(record)[start:]))
-
-    def _note_parked(self, key: Key) -> None:
-        """Find again what is known of a key, from the beginning of its record; the rest is not decoded."""
-        record, broken = (
-            self._store.get(key),
-            FileError(f"the record of key {key!r} is no record of a learner."),
-        )
-        try:
-            *told, length = HEAD.unpack_from(record)
-            labels = Decoder([], {}, None).decode(json.loads(record[HEAD.size : HEAD.size + length] or b"[]"))
-        except (struct.error, ValueError):
-            raise broken from None
-        if not (np.isfinite(told).all() and min(told[0], told[5]) >= 0.0 and isinstance(labels, list)):
-            raise broken
-        self._told[key] = told
-        self._labels.learn(labels)
-        self._rows += int(told[0])
-        self._size += int(told[5])
-
-    def _record(self, key: Key, learner: Any) -> bytes:
-        labels = b""
-        if self.labelled:
-            labels = json.dumps(Encoder().encode(list(learner.classes))).encode("ascii")
-        record = HEAD.pack(*self._told[key], len(labels)) + labels + pack(learner.state())
-        if len(record) > self.largest:
-            raise FileError(
-                f"the learner of key {key!r} takes {len(record):,} bytes, at most {self.largest:,} are kept: "
-                f'use effort="tiny" or fewer atoms, or largest={len(record)} and above.'
-            )
-        return record
-
-    def _record_of(self, key: Key) -> bytes:
-        awake = self._awake.get(key)
-        return self._store.get(key) if awake is None else self._record(key, awake)
-
-    def _settle(self) -> None:
-        """Park those that were idle longest, where too many are awake."""
-        while len(self._awake) > self.live:
-            self._park_oldest()
-
-    def _park_oldest(self) -> None:
-        key = next(iter(self._awake))
-        if key in self._changed or key not in self._store:
-            self._store.put(key, self._record(key, self._awake[key]))
-            self._changed.discard(key)
-        del self._awake[key]
-
-    def _forget_unless_told(self, key: Key) -> None:
-        if key not in self._told:
-            self._awake.pop(key, None)
-            self._changed.discard(key)
-
-    def _count(self, key: Key, learner: Any, targets: Any, predictions: Any, places: Sequence[int]) -> None:
-        told = self._told.setdefault(key, [0.0, 0.0, 0.0, 0.0, -1.0, 0.0])
-        for y, prediction in zip(targets, predictions, strict=True):
-            if self.labelled:
-                told[1] += float(prediction != y)
-            else:
-                y, prediction = np.asarray(y, dtype=np.float64), np.asarray(prediction, dtype=np.float64)
-                told[1] += float(((prediction - y) ** 2).sum())
-                y = float(y.sum())  # of several targets, that of their sum
-                told[2] += (y - told[3]) ** 2 if told[0] else 0.0
-                told[3] += (y - told[3]) / (told[0] + 1.0)
-            told[0] += 1.0
-        told[4] = float(places[-1])
-        size = float(as_learner(learner).size or 0)
-        self._size += int(size - told[5])
-        told[5] = size
-        self._rows += len(places)
-        if self.labelled:
-            self._labels.learn(list(learner.classes))
-
-    def _undo(self, undo: list[tuple[Key, Any, Any, Any]], noted: tuple[int, int, int, Any]) -> None:
-        for key, learner, mark, record in reversed(undo):
-            self._awake.pop(key, None)
-            if learner is not None:
-                as_learner(learner).restore(mark)
-                self._awake[key] = learner
-                self._changed.add(key)
-            elif record is not None:
-                self._store.put(key, record)
-            else:
-                self._store.delete(key)
-        self._labels.truncate(noted[0])
-        self._rows, self._size = noted[1], noted[2]
-        for key, told in noted[3].items():
-            self._told.pop(key, None) if not told else self._told.update({key: told})
-        self._settle()
 
     def _in_order(self, count: int, found: list[tuple[list[int], Trace, list[Any]]], size: int) -> Trace:
         """The traces of all keys as one, in the order of the rows."""
@@ -657,10 +469,10 @@ class Keyed(Learner):
                 for (places, _, _), trace in zip(found, each, strict=True):
                     values[places] = trace[name]
         if self.labelled:
-            columns["scores"] = np.zeros((count, len(self._labels)))
+            columns["scores"] = np.zeros((count, len(self._tally.labels)))
             for places, one, classes in found:
                 told = as_learner(self.learner).probabilities(one["scores"])
-                codes = self._labels.find(classes)[: told.shape[1]]
+                codes = self._tally.labels.find(classes)[: told.shape[1]]
                 columns["scores"][np.ix_(np.array(places), codes)] = np.nan_to_num(told)
         grown = np.zeros(count, dtype=np.int64)
         for places, one, _ in found:

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from kons.arrays import require_integer
 from kons.errors import InputError
 from kons.keyed.pages import Key
-from kons.learners.queue import MOST, Identifier, Queue
+from kons.learners.identifiers import Identifier, Identifiers
+from kons.learners.queue import Queue
 from kons.stored import Stored
 
 __all__ = ["Waiting"]
 
 
-class Waiting:
+class Waiting(Identifiers):
     """As the :class:`~kons.learners.queue.Queue` of one learner, to whoever asks it; a hundred bytes a row.
 
     >>> from kons import AutoKONS, Keyed
@@ -29,48 +29,17 @@ class Waiting:
     ([1, 2], 1)
     """
 
-    dropped: int
-    repeated: int
+    _rows: OrderedDict[Identifier, Key]
 
-    def __init__(self) -> None:
-        self.keys: OrderedDict[Identifier, Key] = OrderedDict()
+    @property
+    def keys(self) -> OrderedDict[Identifier, Key]:
         """Of the rows that wait, oldest first."""
-        self.dropped = self.repeated = 0
-        self._most = MOST
-        self._told: OrderedDict[Identifier, Any] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def __contains__(self, id: object) -> bool:
-        return id in self.keys
-
-    @property
-    def pending(self) -> int:
-        """How many rows wait."""
-        return len(self.keys)
-
-    @property
-    def ids(self) -> list[Identifier]:
-        """Of the rows that wait, oldest first."""
-        return list(self.keys)
-
-    @property
-    def most(self) -> int:
-        """So many rows wait at most, then the oldest makes room; so many identifiers told are remembered."""
-        return self._most
-
-    @most.setter
-    def most(self, value: int) -> None:
-        self._most = require_integer(value, "most", at_least=1)
-        self._forget_oldest_told()
+        return self._rows
 
     def require_new(self, id: Identifier, key: Key) -> None:
         """Refuse an id that was told, or that waits for another key."""
         if id in self._told:
-            raise InputError(
-                f"id {id!r} was told already: a row is asked before its target comes, under an id of its own."
-            )
+            raise self._told_already(id)
         if self.keys.get(id, key) != key:
             raise InputError(f"id {id!r} waits for key {self.keys[id]!r}, and came again for {key!r}.")
 
@@ -90,11 +59,7 @@ class Waiting:
 
     def drop_key(self, key: Key) -> None:
         """Nothing waits for this key any longer."""
-        self.keys = OrderedDict((id, its) for id, its in self.keys.items() if its != key)
-
-    def _forget_oldest_told(self) -> None:
-        while len(self._told) > self._most:
-            self._told.popitem(last=False)
+        self._rows = OrderedDict((id, its) for id, its in self.keys.items() if its != key)
 
     # ---- files
 

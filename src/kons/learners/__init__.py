@@ -1,11 +1,10 @@
 """The learners: one file a family."""
 
 from kons.learners.auto import AutoKONS
-from kons.learners.budgeted import SlidingWindow
+from kons.learners.budgeted import FunctionalGradient, SlidingWindow
 from kons.learners.classifier import Classifier
 from kons.learners.embedded import EmbeddedKONS
 from kons.learners.features import FeatureLearner
-from kons.learners.functional import FunctionalGradient
 from kons.learners.kons import KONS
 from kons.learners.kors import KORS
 from kons.learners.scaled import Scaled

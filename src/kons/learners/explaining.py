@@ -69,9 +69,9 @@ class GivesReasons(NoticesEvents):
         if encoder is None:
             gaps = self._lacks_values(x) and self.allows_missing
             own = self._as_point(self._filled(x) if gaps else x)[0]
-            typical = np.median(points, axis=0)
-            return own, typical, own, list(range(len(own))), dict(enumerate(typical.tolist()))
-        shown = encoder.typical(points)
+            shown = self._typical(points)
+            return own, np.array([*shown.values()]), own, list(range(len(own))), shown
+        shown = self._typical(points)
         learned = self._as_points(x if records is None else self._look(records))
         if len(learned) != 1:
             raise InputError(f"x has {len(learned)} rows, expected one.")
@@ -81,6 +81,13 @@ class GivesReasons(NoticesEvents):
             return own, typical, learned[0], list(encoder.columns), shown
         typical = encoder.look(Records.of([shown]))[0]
         return learned[0], typical, learned[0], encoder.owners, shown
+
+    def _typical(self, points: Matrix) -> dict[Any, Any]:
+        """The medians of these rows and their commonest levels, by column."""
+        if self._encoder is None:
+            return dict(enumerate(np.median(points, axis=0).tolist()))
+        typical: dict[Any, Any] = self._encoder.typical(points)
+        return typical
 
     def _shown(self, point: Vector) -> dict[Any, Any]:
         """A row as it is learned, by column."""

@@ -13,21 +13,18 @@ from kons.core.coins import Coins
 from kons.core.descent import DESCENTS, Descent, Settings
 from kons.core.feature_maps import MAPS, FeatureMap, Span
 from kons.core.ledger import Ledger
-from kons.core.newton import Newton, SketchedQuadratic
-from kons.core.quadratic import Quadratic
+from kons.core.newton import Newton, SketchedNewton
 from kons.core.replay import Slopes
 from kons.core.storage import PointStore
 from kons.errors import ConfigurationError
 from kons.kernels import Kernel
 from kons.learners.newton import NewtonLearner
 from kons.losses import Loss
-from kons.state import Inner, fields
+from kons.state import Inner, Inners, fields
 from kons.step_sizes import Constant, StepSize, for_descent
 
 __all__ = ["FeatureLearner"]
 
-# Rows whose features are computed at a time.
-BLOCK = 256
 SKETCHED = "sketched"
 
 
@@ -54,14 +51,16 @@ class FeatureLearner(NewtonLearner):
         As in :class:`kons.KONS`.
     features:
         ``"columns"`` of a linear kernel, ``"fourier"`` or ``"fastfood"`` of one of distances, at random;
-        ``"span"`` of the first atoms, ``"sample"`` of atoms that are a uniform sample of the rows.
+        ``"span"`` of the first atoms, ``"sketch"`` of a uniform sample's kernel matrix, sketched twice.
     dimension:
-        How many random features, an even number.
+        How many random features, or sums of a sketch: an even number.
     max_atoms, tolerance:
         Of the span: points that are not in it, to a part ``tolerance`` of k(x,x), become atoms, up to so
         many.
     rank:
-        Of ``"span"``: of so many atoms the directions in which they are largest; None: all.
+        Of ``"span"`` the directions in which the atoms are largest, so many, and of ``"sketch"``; None: all.
+    columns:
+        Of ``"sketch"``: how many columns of the kernel matrix it takes.
     curvature:
         ``"none"``, ``"scaled"`` (the largest k(x,x) so far), ``"norm"`` (one number of past slopes) or
         ``"diagonal"`` (one for each coordinate); ``"gradient"``, ``"hessian"`` or ``"sketched"`` (gradient,
@@ -98,10 +97,7 @@ class FeatureLearner(NewtonLearner):
     STATE = fields(
         _map=Inner(),
         # of as many functions as the number of targets, which was loaded before, asks for
-        _steps=Inner(
-            make=lambda learner: learner._make_functions(),
-            sizes=lambda learner, _: {"size": len(learner._steps)},
-        ),
+        _steps=Inners(make=lambda learner: learner._make_functions()),
     )
     _curvature_word = "curvature"
 
@@ -111,11 +107,12 @@ class FeatureLearner(NewtonLearner):
         loss: Loss,
         *,
         bound: float = 1.0,
-        features: Literal["columns", "fourier", "fastfood", "span", "sample"] = "columns",
+        features: Literal["columns", "fourier", "fastfood", "span", "sketch"] = "columns",
         dimension: int = 400,
         max_atoms: int = 100,
         tolerance: float = 1e-4,
         rank: int | None = None,
+        columns: int = 50,
         curvature: Literal["none", "scaled", "norm", "diagonal", "gradient", "hessian", "sketched"] = "none",
         regularization: float = 1.0,
         step_size: Any = None,
@@ -139,6 +136,7 @@ class FeatureLearner(NewtonLearner):
         self.max_atoms: int = require_integer(max_atoms, "max_atoms", at_least=1)
         self.tolerance: float = require_number(tolerance, "tolerance", at_least=0.0, below=1.0)
         self.rank: int | None = None if rank is None else require_integer(rank, "rank", at_least=1)
+        self.columns: int = require_integer(columns, "columns", at_least=1)
         self.power: float = require_number(power, "power", above=0.0, at_most=1.0)
         self.discount: float = require_number(discount, "discount", above=0.0, at_most=1.0)
         self.momentum: float = require_number(momentum, "momentum", at_least=0.0, below=1.0)
@@ -151,15 +149,18 @@ class FeatureLearner(NewtonLearner):
                 f'radius={self.radius:g} is for curvature="none", "scaled" and "norm", whose norm is that of '
                 f'the ball, not for "{curvature}".'
             )
-        if features in ("span", "sample") and not first_order:
+        spans = features in ("span", "sketch")
+        if spans and not first_order:
             raise ConfigurationError(
                 f'curvature="{curvature}" in the span of atoms is kons.EmbeddedKONS: use that.'
             )
-        if self.rank is not None and features != "span":
-            raise ConfigurationError(f'rank={rank} is for features="span", not for "{features}".')
-        if (features == "sample" or rank is not None) and curvature == "diagonal":
+        if self.rank is not None and not spans:
             raise ConfigurationError(
-                'features="sample" and a rank turn coordinates, and curvature="diagonal" has a number for '
+                f'rank={rank} is for features="span" and "sketch", not for "{features}".'
+            )
+        if (features == "sketch" or rank is not None) and curvature == "diagonal":
+            raise ConfigurationError(
+                'features="sketch" and a rank turn coordinates, and curvature="diagonal" has a number for '
                 'each of them: choose "norm" or "none".'
             )
         self._coins = (Coins(self.seed),)
@@ -172,7 +173,7 @@ class FeatureLearner(NewtonLearner):
     @property
     def weights(self) -> Matrix:
         """u, a column for each function: (D, K). A copy."""
-        return np.asarray(self._steps.u)
+        return np.column_stack([part.u for part in self._steps])
 
     @property
     def atoms(self) -> Any:
@@ -182,7 +183,7 @@ class FeatureLearner(NewtonLearner):
     @property
     def removed(self) -> float:
         """What a sketch took off any direction of its sum of squares, at most; 0 of all others."""
-        return float(self._steps.removed) if self.curvature == SKETCHED else 0.0
+        return max(part.sketch.removed for part in self._steps) if self.curvature == SKETCHED else 0.0
 
     def transform(self, X: Any) -> Matrix:
         """``z`` of each row, (n, D): the features as they are now. Changes nothing.
@@ -211,20 +212,21 @@ class FeatureLearner(NewtonLearner):
         return made(self.kernel, **{name: getattr(self, name) for name in names})
 
     def _make_functions(self, count: int = 0) -> Any:
-        count, alpha = count or self.outputs or 1, self.regularization
-        each = [count] if self._shares_matrix else [1] * count
-        self._steps: Any
-        if self.curvature == SKETCHED:
-            self._steps = Newton([SketchedQuadratic(alpha, self.directions) for _ in each])
-        elif self.second_order:
-            self._steps = Newton([Quadratic(alpha, outputs=functions) for functions in each])
-        else:
-            radius = math.inf if self.radius is None else self.radius
-            given = (DESCENTS[self.curvature], alpha, self.power, self.discount, self.momentum, radius)
-            self._steps = Descent(Settings(*given), count)
+        count = count or self.outputs or 1
+        self._steps: list[Any]
+        self._steps = [self._new_steps(each) for each in ([count] if self._shares_matrix else [1] * count)]
         if self._rows_seen:
             self._extend()
         return self._steps
+
+    def _new_steps(self, outputs: int) -> Any:
+        if self.curvature == SKETCHED:
+            return SketchedNewton(self.regularization, self.directions)
+        if self.second_order:
+            return Newton(self.regularization, outputs=outputs)
+        radius = math.inf if self.radius is None else self.radius
+        given = (self.regularization, self.power, self.discount, self.momentum, radius)
+        return Descent(Settings(DESCENTS[self.curvature], *given))
 
     def _learn_rows(self, points: Any, rows: Ledger, derivatives: Slopes, limit: int | None) -> None:
         if not self._rows_seen and self.accepts == "vectors":
@@ -232,32 +234,32 @@ class FeatureLearner(NewtonLearner):
         super()._learn_rows(points, rows, derivatives, limit)
 
     def _learn_block(self, block: Any, ledgers: Ledger, derivatives: Slopes) -> int:
-        block = block[: self._steps.rows_left]
+        block = block[: min(part.rows_left for part in self._steps)]
         taken = self._map.take(block, ledgers["uniform"][0, : len(block)])
-        if taken.projection is None:
-            self._extend()
+        self._extend(len(taken.Z[0]))
         rows = ledgers[:, : len(taken.Z)]
-        self._steps.learn(rows, taken.Z, self._rules, derivatives)
-        if taken.projection is not None:
-            self._steps.project(taken.projection)
-            self._extend()
+        of_each = rows[None] if self._shares_matrix else rows[:, None]
+        for part, own in zip(self._steps, of_each, strict=True):
+            part.learn(own, taken.Z, self._rules, derivatives)
+            if taken.projection is not None:
+                part.project(taken.projection)
         rows["kept"][:, -1] = taken.entered
         return len(taken.Z)
 
-    def _extend(self) -> None:
-        """Let the weights follow the features."""
-        more = self._map.size - len(self._steps)
-        if more:
-            self._steps.extend(more)
+    def _extend(self, size: int | None = None) -> None:
+        """Let the weights follow the features, so many of them."""
+        more = (self._map.size if size is None else size) - len(self._steps[0])
+        for part in self._steps if more else ():
+            part.extend(more)
 
     def _raw_scores(self, points: Any) -> Matrix:
         if not self._rows_seen:
             return np.zeros((len(points), self._outputs or 1))
         Z = self._map.features(points)
         with np.errstate(over="ignore", invalid="ignore"):  # a score that is no number is refused
-            scores: Matrix = Z @ self._steps.u
+            scores: Matrix = Z @ self.weights
             if self.forward:
-                scores /= 1.0 + 2.0 * self._steps.inverse_forms(Z)[:, None]
+                scores /= 1.0 + 2.0 * self._steps[0].inverse_forms(Z)[:, None]
         return scores
 
     def _point_stores(self) -> Sequence[PointStore]:

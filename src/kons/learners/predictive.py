@@ -63,11 +63,11 @@ class _Scores(Field):
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         shape = [sizes[n] for n in self.shape]
         kept = stored.array(key, *shape, RING + part.window)
-        tails, count = kept[..., 1:RING], kept[..., 0]
-        if (tails < 0.0).any() or (tails > 1.0).any() or (count < 0.0).any() or (count % 1.0).any():
+        tails, count = kept[..., 1:RING], kept[..., :1]
+        if kept.size and (kept[..., :RING].min() < 0.0 or tails.max() > 1.0 or (count % 1.0).any()):
             raise stored.error(f"{key} has tails or a count that cannot be")
-        nothing = np.zeros((*shape, 2 * REMEMBERED - part.window))
-        scores = np.concatenate([kept, nothing], axis=-1)
+        scores = np.zeros((*shape, RING + 2 * REMEMBERED))
+        scores[..., : RING + part.window] = kept
         for each in np.atleast_2d(scores):
             reordered(each, part.window)
         return scores
@@ -87,7 +87,9 @@ class _Memory(Array):
         for each in memory:
             if not is_sound(each, part.sizes):
                 raise stored.error(f"{key} holds sums that cannot be those of rows")
-        return np.pad(memory, ((0, 0), (0, room_of(part.sizes))))
+        whole = np.zeros((len(memory), memory.shape[1] + room_of(part.sizes)))
+        whole[:, : memory.shape[1]] = memory
+        return whole
 
 
 class _Held(Array):
@@ -152,8 +154,8 @@ class Intervals(_Remembers):
     def __init__(self, targets: int, sizes: int, forgetting: float = 1.0, most: int = REMEMBERED) -> None:
         super().__init__(forgetting, most)
         self.targets, self.sizes = targets, sizes
-        self._memory = np.stack([memory_for(sizes)] * targets)
-        self._scores = np.stack([new_scores()] * targets)
+        self._memory = np.repeat(memory_for(sizes)[None], targets, axis=0)
+        self._scores = np.repeat(new_scores()[None], targets, axis=0)
         # Rows whose targets are here and only kept back: p, q, sizes, y and s of each target.
         self._held: NDArray[np.float64] = np.zeros((0, targets, sizes + 4))
 

@@ -8,25 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kons.arrays import Vector, require_integer
+from kons.arrays import Vector
 from kons.core.storage import copied
 from kons.errors import InputError, TargetError
+from kons.learners.identifiers import LARGEST, Identifier, Identifiers, as_identifier
 from kons.learners.labels import as_label
 from kons.state import Count, Field, Part, Sizes, fields
 from kons.stored import Stored
 
 __all__ = ["Identifier", "Kept", "ObjectQueue", "Queue", "Shapes", "as_identifier"]
 
-Identifier = int | str
 #: What is kept of a row that was asked: its point, and what else the learner needs, arrays of fixed shapes.
 Kept = tuple[Any, ...]
 #: The shape of each; None for a point that may be anything, or for any length.
 Shapes = tuple[tuple[int | None, ...] | None, ...]
-
-# Rows that wait, and identifiers told last, at most: some hours of a row a second.
-MOST = 10_000
-# An identifier of 256 bits is as long as any digest, and every file can hold it.
-LARGEST = 2**256
 
 
 class _Rows(Field):
@@ -78,7 +73,7 @@ class _Told(Field):
         return OrderedDict(zip(ids, targets, strict=True))
 
 
-class Queue(Part):
+class Queue(Identifiers, Part):
     """Rows of numbers that wait for their targets, at most :attr:`most`; and what was told of late.
 
     Costs the rows' memory and about a microsecond a row; nothing before the first is asked.
@@ -94,46 +89,12 @@ class Queue(Part):
     STATE = fields(_most=Count(1), dropped=Count(), repeated=Count(), _rows=_Rows(), _told=_Told())
     _of_numbers: ClassVar[bool] = True
 
-    def __init__(self) -> None:
-        self._most = MOST
-        self.dropped: int = 0
-        """How many rows had to make room for others, and were never learned."""
-        self.repeated: int = 0
-        """How many targets were told again, the same ones."""
-        self._rows: OrderedDict[Identifier, tuple[Kept, Any]] = OrderedDict()
-        self._told: OrderedDict[Identifier, Any] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __contains__(self, id: object) -> bool:
-        return id in self._rows
-
-    @property
-    def pending(self) -> int:
-        """How many rows wait."""
-        return len(self._rows)
+    _rows: OrderedDict[Identifier, tuple[Kept, Any]]
 
     @property
     def rows(self) -> list[tuple[Kept, Any]]:
         """What is kept of the rows that wait, oldest first, and the answers."""
         return list(self._rows.values())
-
-    @property
-    def ids(self) -> list[Identifier]:
-        """Of the rows that wait, oldest first."""
-        return list(self._rows)
-
-    @property
-    def most(self) -> int:
-        """So many rows wait at most, then the oldest makes room; so many identifiers told are remembered."""
-        return self._most
-
-    @most.setter
-    def most(self, value: int) -> None:
-        self._most = require_integer(value, "most", at_least=1)
-        while len(self._told) > self._most:
-            self._told.popitem(last=False)
 
     # ---- rows
 
@@ -171,8 +132,7 @@ class Queue(Part):
     def settle(self, id: Identifier) -> None:
         """A row was learned: its target is remembered for a while."""
         self._rows.pop(id, None)
-        while len(self._told) > self._most:
-            self._told.popitem(last=False)
+        self._forget_oldest_told()
 
     def take_back(self, id: Identifier) -> None:
         """A row was not learned: it waits as before."""
@@ -187,9 +147,7 @@ class Queue(Part):
     def ask_again(self, id: Identifier, point: Any) -> Any:
         """The answer that was given to a row that waits, if this is its point."""
         if id not in self._rows:
-            raise InputError(
-                f"id {id!r} was told already: a row is asked before its target comes, under an id of its own."
-            )
+            raise self._told_already(id)
         kept, answer = self._rows[id]
         if not _same(kept[0], point):
             raise InputError(
@@ -270,17 +228,6 @@ class ObjectQueue(Queue):
 
     def _unpacked(self, stored: Stored, key: str, count: int) -> Iterable[Any]:
         return list(copied(stored.items(key, count)))
-
-
-def as_identifier(id: Any) -> Identifier:
-    """Text or an integer, as plain Python's."""
-    if type(id) is int and -LARGEST < id < LARGEST:
-        return id
-    if isinstance(id, str):
-        return str(id)
-    if isinstance(id, np.integer):
-        return int(id)
-    raise InputError(f"id is {id!r} ({type(id).__name__}), expected text, or an integer of at most 256 bits.")
 
 
 def _plain(y: Any) -> Any:

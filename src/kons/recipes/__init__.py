@@ -41,7 +41,7 @@ name                         A lives in       curvature        who enters       
 ``rbp``                      -                none             mistakes, a budget           -
 ``ridge``                    feature space    l'' (squared)    every point                  -
 ``second_order_perceptron``  feature space    l'' (squared)    mistakes                     -
-``skegd``                    span of B atoms  none             atoms at random, renewed     projected
+``skegd``                    two sketches     none             rows at random, renewed      projected
 ``sketched``                 feature space    eta*g^2          a coin by leverage           -
 ``sketched_ons``             d columns        eta*g^2          frequent directions          -
 ``vaw``                      d columns        l'' (squared)    every row                    forward

@@ -14,7 +14,7 @@ name              features           curvature           reference
 ``dual_sgd``      points, Fourier    none                Le, Nguyen, Nguyen, Phung 2016
 ``nogd``          span of first B    none                Lu, Hoi, Wang, Zhao, Liu 2016
 ``aogd_ald``      span, dependence   one number          Li, Liao 2023
-``skegd``         span of a sample   none                Zhang, Liao 2019
+``skegd``         two sketches       none                Zhang, Liao 2019
 ================  =================  ==================  ==========================================
 """
 
@@ -319,17 +319,24 @@ def skegd(
     *,
     bound: float = 1.0,
     max_atoms: int = 100,
+    columns: int = 50,
+    dimension: int = 80,
+    rank: int | None = None,
     tolerance: float = 1e-4,
     step_size: Any = None,
     seed: int = 0,
 ) -> Choices:
-    """Gradient descent in the span of a uniform sample of the rows, kept up to date.
+    """Gradient descent in two sketches of the kernel matrix, kept up to date.
 
-    As ``nogd``, with atoms that stay a uniform sample of all rows: what was learned is projected on the new
-    span when one goes. B^3 for each of some B log(T/B) replacements.
+    Of ``max_atoms`` points, a uniform sample of the rows, ``columns`` columns of their kernel matrix are
+    taken (S_m) and ``dimension`` signed sums (S_p); gradient descent runs in the features
+    ``z(x)^T z(x') = k_m(x)^T F k_m(x')``, F of rank ``rank`` (None: all) with ``C F C^T`` nearest to the
+    matrix as S_p sees it. :class:`kons.core.feature_maps.Sketch` has the formulas.
 
-    *Departure.* The paper sketches the kernel matrix a second time, by a sparse random transform of all
-    rows, and keeps the best k directions of both sketches; here all of the span of the sample is kept.
+    *Departures*, the paper's text being not at hand: sums run over the points kept, so that a row costs the
+    same for ever; both sketches are computed anew when these change, which equals rank-1 modifications; what
+    was learned is projected on the new features; before there are ``max_atoms``, it is descent in their span.
+    The sizes are ours.
 
     :cost: O(B^2)
     :not for: streams that do not move, where nogd is simpler
@@ -337,6 +344,6 @@ def skegd(
 
     >>> from kons import Gaussian, Squared
     >>> skegd(Gaussian(), Squared()).features
-    'sample'
+    'sketch'
     """
-    return {"features": "sample"}
+    return {"features": "sketch"}

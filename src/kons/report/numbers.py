@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["column", "count", "duration", "number", "percent", "plural"]
+__all__ = ["column", "columns_of", "count", "duration", "number", "percent", "plural"]
 
 UNKNOWN = "unknown"
 PERCENT = "\N{NO-BREAK SPACE}%"  # a number and its sign stay on one line
@@ -67,6 +67,15 @@ def plural(value: int, name: str) -> str:
     ('1 row', '2,000 rows')
     """
     return f"{count(value)} {name}{'' if value == 1 else 's'}"
+
+
+def columns_of(columns: int, features: int) -> str:
+    """How many columns were read, and as how many features where these are others.
+
+    >>> columns_of(7, 7), columns_of(6, 54)
+    ('7 columns', '6 columns as 54 features')
+    """
+    return plural(columns, "column") + ("" if features == columns else f" as {plural(features, 'feature')}")
 
 
 def percent(part: float | None, *, exact: bool = False) -> str:

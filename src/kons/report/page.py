@@ -12,7 +12,7 @@ from kons.report.comparison import describe_comparison
 from kons.report.folder import RunFolder, as_text, read_folder
 from kons.report.forecast import describe_forecast
 from kons.report.novelty import describe_novelty
-from kons.report.numbers import count, plural
+from kons.report.numbers import columns_of, count
 from kons.report.run import describe_run
 from kons.report.words import Code, Command, plain
 
@@ -75,9 +75,10 @@ def _settings(folder: RunFolder) -> list[tuple[str, list[tuple[str, str]]]]:
     found = [(title, _flat(values)) for title, values in groups if isinstance(values, dict)]
     features = folder.texts("features")
     if features:
-        names = ", ".join(features[:MOST_NAMES])
-        more = f" and {count(len(features) - MOST_NAMES)} more" if len(features) > MOST_NAMES else ""
-        found.append(("Columns", [(plural(len(features), "column"), names + more)]))
+        columns = folder.texts("columns") or features
+        names = ", ".join(columns[:MOST_NAMES])
+        more = f" and {count(len(columns) - MOST_NAMES)} more" if len(columns) > MOST_NAMES else ""
+        found.append(("Columns", [(columns_of(len(columns), len(features)), names + more)]))
     return [(title, rows) for title, rows in found if rows]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
@@ -326,9 +327,18 @@ class KONSMultiTargetRegressor(OnDicts, base.MultiTargetRegressor):
         """What ``predict_one`` says of a row, which then waits for its targets: see :meth:`tell`."""
         return self._named(super().ask(x, id))
 
-    def predict_one(self, x: dict[Any, Any]) -> dict[Any, float]:
-        """The prediction for each target of one row; empty before anything was learned."""
-        return self._named(self._core.predict_one(x if type(x) is dict else _as_dict(x)))
+    def predict_one(
+        self, x: dict[Any, Any], with_interval: bool = False, level: float = 0.9
+    ) -> dict[Any, Any]:
+        """The prediction for each target of one row; empty before anything was learned.
+
+        ``with_interval``: an interval for each, as that of :meth:`KONSRegressor.predict_one`.
+        """
+        row = x if type(x) is dict else _as_dict(x)
+        if with_interval:
+            ends = np.reshape(self._core.predict_interval_one(row, level), (-1, 2)).tolist()
+            return dict(zip(self._names, itertools.starmap(conf.Interval, ends), strict=False))
+        return self._named(self._core.predict_one(row))
 
     def _named(self, values: Any) -> dict[Any, float]:
         return dict(zip(self._names, np.ravel(values).tolist(), strict=True)) if self._names else {}

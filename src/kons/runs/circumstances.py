@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 
-import threadpoolctl
-
 import kons
+from kons.core.threads import blas_threads, set_blas_threads
 
 __all__ = ["blas_threads", "using_threads", "versions"]
 
@@ -27,17 +26,14 @@ def versions() -> dict[str, str]:
     }
 
 
-def blas_threads() -> int:
-    """How many threads the BLAS libraries may use."""
-    pools = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
-    return max((pool["num_threads"] for pool in pools), default=1)
-
-
 @contextmanager
 def using_threads(threads: int) -> Iterator[None]:
     """As many BLAS threads as that: a sum of another number of parts is rounded otherwise."""
     if threads == blas_threads():
         yield
         return
-    with threadpoolctl.threadpool_limits(threads, user_api="blas"):
+    before = set_blas_threads(threads)
+    try:
         yield
+    finally:
+        set_blas_threads(before)

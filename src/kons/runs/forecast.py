@@ -230,7 +230,11 @@ class ForecastRun:
     ) -> Forecasted:
         """To the end; asked to stop, a run that can be resumed raises :class:`Stopped`. Once only."""
         if self.stream.task != "regression" or len(self.stream.targets) > 1:
-            raise ConfigurationError("--horizon is for one target that is a number.")
+            seen = f"{len(self.stream.targets)} targets" if len(self.stream.targets) > 1 else "labels"
+            raise ConfigurationError(
+                f"a forecast (horizon) is of one target that is a number, and {self.stream.target!r} was "
+                f"read as {seen}: name one target, with --task regression if few values look like labels."
+            )
         self._started, self._pacing, clock = wall_clock(), Pacing(), cpu_clock()
         first, stopped = self.rows, False
         try:
@@ -340,15 +344,21 @@ def is_forecaster(model: Path | str) -> bool:
     return about(model).get("learner") == FORECAST
 
 
-def rows_ahead(model: Forecaster, plan: Any, source: str | None, reading: Mapping[str, Any]) -> Ahead:
+def rows_ahead(
+    model: Forecaster,
+    plan: Any,
+    source: str | None,
+    reading: Mapping[str, Any],
+    level: float | None = None,
+) -> Ahead:
     """The path beyond the last row; a source has the columns known ahead."""
     if source is None:
-        return model.path()
+        return model.path(level=level)
     from kons.streams import open_stream
 
     read = Plan.from_dict(plan)
     stream = open_stream(source, plan=read, quiet=True, block_size=1_000_000, **reading).to_predict()
-    return model.path(next(iter(stream.records())).records)
+    return model.path(next(iter(stream.records())).records, level)
 
 
 def ahead_columns(model: Forecaster, ahead: Ahead) -> dict[str, NDArray[Any]]:
@@ -410,7 +420,8 @@ def _made(settings: Settings, asked: Asked | None, stream: Stream, *, quiet: boo
     for name in asked.known_ahead:
         if name not in columns:
             raise ConfigurationError(
-                f"{stream.source} has no column {name!r} (known ahead); there are {listed([*columns])}."
+                f"{stream.source} has no column {name!r} with values in its first rows (known ahead); there "
+                f"are {listed([*columns])}."
             )
     dates = [name for name, kind in columns.items() if kind == "date"]
     time = settings.reading.get("time") or (dates[0] if len(dates) == 1 else None)
@@ -438,8 +449,9 @@ def _step(moments: NDArray[np.int64], name: str) -> str:
     apart = np.diff(moments[moments != NOT_A_TIME])
     apart = apart[apart > 0]
     if not len(apart):
+        seen = "one moment" if len(moments) == 1 else "the same moment in all rows"
         raise InputError(
-            f"the column {name!r} does not move: by which column are rows in order of time (time)?"
+            f"the column {name!r} has {seen}: give at least two rows, in order of a column of time (time)."
         )
     values, counts = np.unique(apart, return_counts=True)
     seconds = int(values[counts.argmax()]) / SECOND
@@ -481,6 +493,7 @@ def _summary(
         "ahead_time": None if ahead.time is None else _texts(ahead.time.view(np.int64)).tolist(),
         **skipped(stream),
         "notes": list(stream.notes),
+        "columns": list(stream.columns),
         "features": list(stream.features),
         "settings": settings.to_dict(),
         "versions": versions(),

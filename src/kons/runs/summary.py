@@ -28,8 +28,8 @@ WORST = 20
 # What a run says that has no target.
 WITHOUT_TARGET = (
     *("rows", "learner", "atoms", "max_atoms", "effective_dimension", "log_determinant", "seconds"),
-    *("learner_seconds", "microseconds_per_row", "rows_skipped", "skipped", "notes", "features", "gaps"),
-    *("bad_cells", "events", "settings", "versions", "resumed", "stopped"),
+    *("learner_seconds", "microseconds_per_row", "rows_skipped", "skipped", "notes", "columns", "features"),
+    *("gaps", "bad_cells", "events", "settings", "versions", "resumed", "stopped"),
 )
 # Rows that are left out by design: nothing is wrong with them.
 EXPECTED = ("no past", "no target yet")
@@ -45,6 +45,7 @@ def about_run(
         "command": list(command),
         "settings": settings,
         "source": {"name": stream.source, "fingerprint": stream.fingerprint()},
+        "columns": list(stream.columns),
         "features": list(stream.features),
         "target": stream.target,
         "versions": versions(),
@@ -104,6 +105,7 @@ def summarize(run: Run) -> dict[str, Any]:
         "microseconds_per_row": result.microseconds_per_row,
         **skipped(run.stream),
         "notes": [*run.stream.notes, *result.notes, *run.changed_notes, *_complaints(run.stream)],
+        "columns": list(run.stream.columns),
         "features": list(run.stream.features),
         "relevances": _relevances(learner, run.stream.features),
         "gaps": run.stream.gaps,

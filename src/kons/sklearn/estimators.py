@@ -128,10 +128,9 @@ class _Estimator(Saved):
         totals = [dict.fromkeys(names, 0.0) for _ in range(model.outputs or 1)]
         points = model._sampled_rows()[0]
         for point in points[np.linspace(0, len(points) - 1, min(len(points), EXPLAINED)).astype(np.int64)]:
-            row = point
+            row = point if model.encoder is None else model.encoder.decode(point)
             if model.encoder is not None and model.encoder.unnamed:  # which takes them with their gaps
-                known = model.encoder.decode(point).values()
-                row = np.array([np.nan if value is None else value for value in known])
+                row = np.array([np.nan if value is None else value for value in row.values()])
             for output, total in enumerate(totals):
                 reasons = model.explain(row, output=output, recent_targets=False, similar=0, paths=4)
                 for name, contribution in reasons.contributions.items():

@@ -113,6 +113,11 @@ class Stream:
         return tuple(self.encoder.features)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of the source that make up X."""
+        return self.features if self.encoder is None else tuple(map(str, self.encoder.columns))
+
+    @property
     def gaps(self) -> dict[str, int]:
         """How many values were missing, of each column where some were."""
         return {} if self.encoder is None else {str(name): n for name, n in self.encoder.gaps.items()}

@@ -55,6 +55,7 @@ BUCKETS = 1024
 MOST_EXPLAINING = 16
 #: m before there are enough rows to estimate it, and the range it is kept in.
 FIRST_SHRINKAGE, LEAST_SHRINKAGE, MOST_SHRINKAGE = 10.0, 0.1, 1000.0
+NAMES = {str, float, type(None)}
 # Targets count at most this far from the first one: squares of sums over all rows stay numbers.
 FARTHEST = 1e140
 # Mean distances from the mode beyond which a number counts as so far; what is left of a feature by rounding.
@@ -74,9 +75,9 @@ class _Names(Field):
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         names = stored.items(key)
-        if len(names) > MOST_LEVELS or not all(n is None or type(n) in (str, float) for n in names):
+        if len(names) > MOST_LEVELS or not set(map(type, names)) <= NAMES:
             raise stored.error(f"{key} holds something else than at most {MOST_LEVELS:,} levels")
-        codes = {level: code for code, level in enumerate(names)}
+        codes = dict(zip(names, range(len(names)), strict=True))
         if len(codes) < len(names):
             raise stored.error(f"{key} holds a level twice")
         return codes

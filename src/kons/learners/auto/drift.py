@@ -50,7 +50,8 @@ class _Numbered(Inner):
         if name == "previous" and stored.is_nothing(key):
             stored.nothing(key)
             return None
-        ensemble = part._new(getattr(part, self.number))
+        number = getattr(part, self.number)
+        ensemble = part._new(number) if number or name == "previous" else part.current  # that is new, too
         ensemble.load_state(stored.inner(key))
         return ensemble
 

@@ -170,7 +170,7 @@ class Ensemble(Part):
         # Squared errors of each stacking, forgotten as it forgets: their sum, and of how many rows.
         self.losses: Matrix = np.zeros((settings.targets, 2))
         # For a chunk each: targets beyond are not learned from; squared errors beyond weigh less in stacking.
-        low, high = (np.full(settings.targets, end) for end in NO_BOUNDS)
+        low, high = (np.array([end] * settings.targets) for end in NO_BOUNDS)
         self.bounds, self.largest_error = OutlierBounds(low, high), high
         #: The least and the largest value of each feature, of rows up to the last chunk's end.
         self.ranges: Matrix = np.zeros((0, 2))
@@ -289,11 +289,11 @@ class Ensemble(Part):
             codes = np.concatenate([[self.known_classes], behind]).astype(np.int64)
             counts = np.maximum.accumulate(codes)
             self.known_classes, classes_before = int(counts[-1]), counts[known]
-            logits = self.calibration.advance(predictions, past, Y, known, counts[1:])
+            logits = self.calibration.advance(predictions, past, Y, known, counts[1:] * (w > 0.0))
         errors, missed = layout.errors(learned), (past - Y) ** 2
         errors[:] = missed.sum(axis=1, keepdims=True) if layout.classes else missed
         for k, own_errors in enumerate(np.minimum(errors, self.largest_error).T.copy()):
-            self.losses[k] += [float(w @ own_errors), count]
+            self.losses[k] += [float(w @ own_errors), np.count_nonzero(w)]
         self.reservoir.extend(learned)
         outcome = Outcome(
             predictions,

@@ -83,7 +83,8 @@ class SpanRidge(Ridge):
         forgetting: float = 1.0,
         live: bool = False,
     ) -> None:
-        prior = np.diag(np.r_[np.ones(len(atoms)), self.CONSTANT])
+        prior = np.zeros((len(atoms) + 1, len(atoms) + 1))
+        prior[-1, -1] = self.CONSTANT
         if len(atoms):
             prior[:-1, :-1] = kernel.evaluate(atoms, atoms)
         prior *= regularization
@@ -138,8 +139,12 @@ class SpanRidge(Ridge):
         predicted ones, each learned right after it was predicted; ``known`` says for each predicted row how
         many of these were known by then.
         """
-        K = self._last = self.features(predicted)
         targets = Y - self.offset
+        if learned is not None and not len(predicted):
+            if len(learned):
+                self.learn(self.features(learned) * roots[:, None], targets * roots[:, None])
+            return np.empty((0, self.outputs))
+        K = self._last = self.features(predicted)
         if learned is None and (roots == 1.0).all():
             return self.outputs_of(self.learn(K, targets))
         K_learned, before = K if learned is None else self.features(learned), self.pending

@@ -73,18 +73,16 @@ class FeatureMaps(Part):
     def follow(self, lags: bool, before: Search, last: Search) -> None:
         """Refit the better one by rows ``before`` the last, if of the ``last`` it then tells clearly more.
 
-        From the metric as it is, and from the uniform one: what does not matter any more hides what does.
-        By rows side by side both would be judged by what they know of this hour, and the new one wins.
+        In turn from the metric as it is, and from the uniform one: what does not matter any more hides what
+        does. By rows side by side both would be judged by what they know of this hour, and the new one wins.
         """
         key = lags, self.better[lags]
         old, now = self.current.get(key), before.now
         if old is None or (old.flags, old.features) != (now.flags, now.layout.width):
             return
         scaling, atoms = self._scaling(key, before), COMPARED_ATOMS // 2
-        found, fresh = (
-            before.learn_metric(start, scaling, lags, self.fixed, atoms, 2) for start in (old, None)
-        )
-        found = fresh if fresh.error < 0.98 * found.error else found
+        start = old if now.rows // (2 * SETTLED) % 2 else None
+        found = before.learn_metric(start, scaling, lags, self.fixed, atoms, 1)
         stays, follows = (
             last.learn_metric(each, each.scaling, lags, self.fixed, atoms, 0).error for each in (old, found)
         )

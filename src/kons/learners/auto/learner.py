@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +61,21 @@ class _OfTargets(Inner):
             raise stored.error(f"{key} has {len(saved)} entries, expected 1")
         # Refused before as many are made.
         Stored(saved[0], "AutoKONS").inner("drift").inner("current").array("bounds", 2 * count)
-        rows = StreamRows(part._settings._replace(targets=count))
+        rows = part._targets if count == 1 else StreamRows(part._settings._replace(targets=count))
         rows.load_state(Stored(saved[0], f"AutoKONS, {key}"))
         return rows
+
+
+class _Sample(NamedTuple):
+    """Rows that say what is typical, and what they say."""
+
+    reservoir: Any
+    of: tuple[int, int]
+    """Which of its rows, of how many features."""
+    points: Matrix
+    targets: Vector
+    typical: dict[Any, Any]
+    scaling: RobustScaling
 
 
 class AutoKONS(StreamConsumer):
@@ -187,6 +199,7 @@ class AutoKONS(StreamConsumer):
         #: The sums of the columns over the rows learned: what fills the first gap.
         self.column_totals: Vector = np.empty(0)
         self._given_kernel = kernel
+        self._last_sample: _Sample | None = None
         self._labelled = task == "classification"
         self._labels = Labels()
         self._settings = Settings(
@@ -205,7 +218,8 @@ class AutoKONS(StreamConsumer):
 
         y is (n,), or (n, k) for k targets, whose losses add up; the first row says which, for good. The
         trace's ``expert`` is the number in :attr:`expert_names` of the one that leads; ``weight``,
-        ``slope``, ``inverse_form`` and ``leverage`` are those of stacking, summed over the classes.
+        ``slope``, ``inverse_form`` and ``leverage`` are those of stacking, summed over the classes. A row of
+        weight 0 is as one without target: time passes, but nothing depends on what its target is.
         """
         return self._advance(X, y, sample_weight)
 
@@ -514,10 +528,26 @@ class AutoKONS(StreamConsumer):
     def _sampled_rows(self) -> tuple[Matrix, Any]:
         if not self._rows_seen:
             return super()._sampled_rows()
+        sample = self._sample
+        return sample.points, sample.targets
+
+    @property
+    def _sample(self) -> _Sample:
+        """It is another one once a chunk ended; before the first one did, after each row."""
         current = self._targets.current
-        rows = current.reservoir.sampled() if current.reservoir.sampled_rows else current.reservoir.last(64)
-        rows = rows[:: -(-len(rows) // 512)]  # a median of so many is known to a twentieth of a deviation
-        return rows[:, : current.layout.width], current.layout.targets(rows)[:, 0]
+        reservoir, width = current.reservoir, current.layout.width
+        some = reservoir.sampled_rows or -reservoir.rows
+        if (it := self._last_sample) is None or it.reservoir is not reservoir or it.of != (some, width):
+            rows = reservoir.sampled() if some > 0 else reservoir.last(64)
+            rows = rows[:: -(-len(rows) // 512)]  # a median of so many is known to a twentieth of a deviation
+            points, targets = rows[:, :width], current.layout.targets(rows)[:, 0]
+            typical = super()._typical(points)
+            it = _Sample(reservoir, (some, width), points, targets, typical, RobustScaling.fit(points))
+            self._last_sample = it
+        return it
+
+    def _typical(self, points: Matrix) -> dict[Any, Any]:
+        return dict(self._sample.typical)
 
     def _kept_rows(self) -> tuple[Matrix, Vector]:
         current = self._targets.current
@@ -526,7 +556,7 @@ class AutoKONS(StreamConsumer):
 
     def _similarities(self, points: Matrix, x: Vector) -> Vector:
         """As neighbours are near: sums over the columns, each as far as it counts."""
-        scaling, relevances = RobustScaling.fit(self._sampled_rows()[0]), self._targets.current.relevances()
+        scaling, relevances = self._sample.scaling, self._targets.current.relevances()
         apart = np.abs(scaling.transform(points) - scaling.transform(x[None])) @ relevances
         return np.exp(-apart / max(float(relevances.sum()), 1e-300))
 

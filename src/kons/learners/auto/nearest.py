@@ -28,6 +28,7 @@ __all__ = [
     "SingleMatrix",
     "Singles",
     "find_nearest",
+    "find_nearest_within",
     "put_into_leaves",
     "sum_values_within",
 ]
@@ -177,13 +178,7 @@ def find_nearest(
     near[:] = np.inf
     near[len(near) - BEHIND :] = np.float32(-1.0)
     places[:] = 0
-    bounds[:] = 0.0
-    for c in range(columns):
-        x = np.float32(u[c])
-        for leaf in range(count):
-            below, above = low[c, leaf] - x, x - high[c, leaf]
-            outside = below if below > above else above
-            bounds[leaf] += outside if outside > np.float32(0.0) else np.float32(0.0)
+    _bounds_of(u, low, high, bounds)
     # The nearest leaves come first, then the latest rows, lest others be looked at in vain.
     first, closest = count * LEAF, min(count, 4)
     for turn in range(closest + 1 + count):
@@ -203,6 +198,38 @@ def find_nearest(
                 room[excluded % LEAF] = np.inf
             _insert(room, LEAF, leaf * LEAF, near, places)
             bounds[leaf] = np.inf
+
+
+@inner
+def find_nearest_within(
+    u: Vector, kept: Kept, limit: float, bounds: Singles, room: Singles, near: Singles, places: Integers
+) -> None:
+    """As :func:`find_nearest`, where as many are known to be nearer than a limit: others are passed over."""
+    leaves, low, high, _, latest, _ = kept
+    columns, count = low.shape
+    near[: len(near) - BEHIND] = limit
+    near[len(near) - BEHIND :] = np.float32(-1.0)
+    places[:] = 0
+    _bounds_of(u, low, high, bounds)
+    _distances(u, latest, 0, columns, room)
+    _insert(room, latest.shape[1], count * LEAF, near, places)
+    for leaf in range(count):
+        if bounds[leaf] <= near[0]:
+            _distances(u, leaves, leaf * columns, columns, room)
+            _insert(room, LEAF, leaf * LEAF, near, places)
+
+
+@inner
+def _bounds_of(u: Vector, low: SingleMatrix, high: SingleMatrix, bounds: Singles) -> None:
+    """How far the box of each leaf is, at least."""
+    columns, count = low.shape
+    bounds[:] = 0.0
+    for c in range(columns):
+        x = np.float32(u[c])
+        for leaf in range(count):
+            below, above = low[c, leaf] - x, x - high[c, leaf]
+            outside = below if below > above else above
+            bounds[leaf] += outside if outside > np.float32(0.0) else np.float32(0.0)
 
 
 @inner

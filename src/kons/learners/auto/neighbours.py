@@ -27,6 +27,7 @@ from kons.arrays import FLOAT32, Integers, Matrix, Vector
 from kons.compilation import compiled, inner, inner_sums
 from kons.core.local_ridge import solve_again, weigh_targets
 from kons.kernels import Kernel, Linear
+from kons.learners.auto.kriging_in_lanes import predict_in_lanes
 from kons.learners.auto.nearest import (
     BEHIND,
     LEAF,
@@ -183,7 +184,10 @@ class Neighbours(Part):
 
     def predict(self, U: Matrix) -> Matrix:
         """Fits to the nearest rows. Changes nothing."""
-        return self.predict_with_scatters(U)[0]
+        predictions, U = np.empty((len(U), self.values.shape[1] - 1)), np.ascontiguousarray(U)
+        left = predict_in_lanes(U, self.kept(), self.regularization, predictions)
+        predictions[left] = self.predict_with_scatters(U[left])[0]
+        return predictions
 
     def predict_with_scatters(self, U: Matrix) -> tuple[Matrix, Matrix]:
         """Fits to the nearest rows, and how far their targets, and they, lie apart. Changes nothing."""

@@ -141,9 +141,9 @@ class OneRow:
 
     @staticmethod
     def can(ensemble: Ensemble) -> bool:
-        """Whether there is something to predict from, and the loops know all kernels."""
+        """Whether there is something to predict from, a last target too, and the loops know all kernels."""
         known = all(_kind(expert.kernel) is not None for expert in ensemble.pool.experts)
-        return known and ensemble.rows > 0 and ensemble.outputs > 0
+        return known and not ensemble.targets.empty and ensemble.outputs > 0
 
     # ---- rows
 

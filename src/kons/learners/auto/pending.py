@@ -62,7 +62,7 @@ class _Records(Field):
         inner = stored.inner(key)
         numbers = inner.array("numbers", None, at_least=0.0)
         count, outputs = len(numbers), sizes["outputs"]
-        if (np.diff(numbers) <= 0.0).any() or (numbers != np.floor(numbers)).any():
+        if count and ((np.diff(numbers) <= 0.0).any() or (numbers != np.floor(numbers)).any()):
             raise stored.error("rows that wait are not numbered in order")
         shapes = {
             "rows": (count, sizes["columns"]),

@@ -23,6 +23,8 @@ from kons.stored import Stored
 
 __all__ = ["Expert", "ExpertPool", "Slot", "fit_expert", "searched_on"]
 
+NOBODY = np.empty((0, 0))
+
 Expert = SpanRidge | Neighbours
 
 
@@ -99,10 +101,12 @@ class ExpertPool:
             if slot.expert is None or slot.feature_map is None:
                 continue
             lags = slot.spec.lags
-            U = here.coordinates(slot.feature_map, lags)
+            # Nothing is asked of rows that are learned again.
+            U = here.coordinates(slot.feature_map, lags) if len(rows) else NOBODY
             U_learned = None if there is None else there.coordinates(slot.feature_map, lags)
             _put(F, i, slot.expert.advance(U, U_learned, Y, roots, known))
-        self._fill_up(F, [slot.expert is not None for slot in self.slots])
+        if len(rows):
+            self._fill_up(F, [slot.expert is not None for slot in self.slots])
 
     def predict(self, rows: Matrix, layout: Layout, F: Matrix, *, lags: bool) -> None:
         """Fill in what each expert would predict, with ``lags`` also by last targets. Changes nothing."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kons.arrays import Integers, Matrix, Vector
+from kons.arrays import Integers, Matrix, ReadIntegers, ReadVector, Vector
 from kons.compilation import compiled, inner
 from kons.stored import Stored
 
@@ -41,13 +41,14 @@ class QuantileScaling:
 
     values: tuple[Vector, ...]
     ranks: tuple[Vector, ...]
-    _tables: tuple[Vector, Vector, NDArray[np.int64]] = field(init=False, repr=False)
+    _tables: Any = field(default=None, repr=False)
     """All values and ranks one behind the other, and where those of each feature begin."""
 
     def __post_init__(self) -> None:
-        starts = np.cumsum([0, *(len(values) for values in self.values)], dtype=np.int64)
-        tables = np.concatenate(self.values), np.concatenate(self.ranks), starts
-        object.__setattr__(self, "_tables", tables)
+        if self._tables is None:
+            starts = np.cumsum([0, *(len(values) for values in self.values)], dtype=np.int64)
+            tables = np.concatenate(self.values), np.concatenate(self.ranks), starts
+            object.__setattr__(self, "_tables", tables)
 
     @classmethod
     def fit(cls, X: Matrix, most: int = KNOTS) -> QuantileScaling:
@@ -63,7 +64,8 @@ class QuantileScaling:
     def transform(self, X: Matrix) -> Matrix:
         """The scaled rows of X, as a new array."""
         scaled = np.empty(X.shape)
-        _interpolate(X, *self._tables, scaled)
+        values, ranks, starts = self._tables
+        _interpolate(X, values, ranks, starts, scaled)
         return scaled
 
     def state(self) -> dict[str, Any]:
@@ -77,12 +79,14 @@ class QuantileScaling:
         counts = stored.items("counts", width)
         if not all(isinstance(count, int) and 0 < count <= KNOTS for count in counts):
             raise stored.error(f"counts are {counts}, expected whole numbers from 1 to {KNOTS}")
-        ends = np.cumsum(counts)[:-1]
-        values, ranks = (np.split(stored.array(name, sum(counts)), ends) for name in ("values", "ranks"))
-        if not all((np.diff(seen) > 0.0).all() for seen in values):
+        ends = list(accumulate(counts, initial=0))
+        values, ranks = (stored.array(name, ends[-1]) for name in ("values", "ranks"))
+        starts, places = np.array(ends), list(pairwise(ends))
+        if not _rises(values, starts):
             raise stored.error("the values of a feature do not rise")
         stored.finish()
-        return cls(tuple(values), tuple(ranks))
+        each = [tuple(table[a:b] for a, b in places) for table in (values, ranks)]
+        return cls(each[0], each[1], (values, ranks, starts))
 
 
 @compiled
@@ -114,6 +118,16 @@ def _choose_knots(column: Vector, knots: Vector, shares: Vector) -> int:
             knots[count], shares[count] = values[place], below[place]
             count += 1
     return count
+
+
+@compiled
+def _rises(values: ReadVector, starts: ReadIntegers) -> bool:
+    """Whether those of each feature do."""
+    for j in range(len(starts) - 1):
+        for i in range(starts[j] + 1, starts[j + 1]):
+            if not values[i] > values[i - 1]:
+                return False
+    return True
 
 
 @compiled

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kons.arrays import Integers, Matrix, Vector
 from kons.core.coins import Coins
@@ -20,20 +21,31 @@ class _Recent(Field):
 
     def save(self, part: Any, name: str) -> Any:
         rows = part.last(part.recent)
-        return rows[np.isin(np.arange(part.rows - len(rows), part.rows), part._times, invert=True)]
+        return rows[~_among(part._times, part.rows - len(rows), len(rows))[1]]
 
     def load(self, stored: Stored, key: str, part: Any, name: str, sizes: Sizes) -> Any:
         rows = stored.rows(key, sizes["columns"])
-        times = np.arange(part.rows - min(part.rows, part.recent), part.rows)
-        besides = times[np.isin(times, part._times, invert=True)]
-        sampled = np.isin(part._times, times)
-        if len(rows) != len(besides) or len(rows) + sampled.sum() != len(times):
-            raise stored.error(f"{len(rows)} rows and its sample are not the last {len(times)} rows")
-        parts = [found for found in (rows, part._kept[sampled]) if len(found)]
-        if parts:
-            order = np.argsort(np.concatenate([besides, part._times[sampled]]))
-            part._append(np.concatenate(parts)[order])
+        count = min(part.rows, part.recent)
+        sampled, there = _among(part._times, part.rows - count, count)
+        if len(rows) + len(sampled) != count or np.count_nonzero(there) != len(sampled):
+            raise stored.error(f"{len(rows)} rows and its sample are not the last {count} rows")
+        last = np.empty((count, sizes["columns"] or 0))
+        if len(rows):
+            last[~there] = rows
+        if len(sampled):
+            last[(part._times[sampled] - (part.rows - count)).astype(np.int64)] = part._kept[sampled]
+        if count:
+            part._append(last)
         return part._last
+
+
+def _among(times: Vector, first: int, count: int) -> tuple[Integers, NDArray[np.bool_]]:
+    """Places of times that are among so many from the first on; and which of these they are."""
+    there = np.zeros(count, dtype=np.bool_)
+    ages = times - first
+    places = np.flatnonzero((ages >= 0.0) & (ages < count) & (ages % 1.0 == 0.0))
+    there[ages[places].astype(np.int64)] = True
+    return places, there
 
 
 class Reservoir(Part):

@@ -370,7 +370,7 @@ def _learn_target(
         error += (predictions[target + o] - goal[o]) ** 2
     row[first + count + 1 + target] = error
     losses[0] += weight * min(error, bounds[2])
-    losses[1] += 1.0
+    losses[1] += 1.0 if weight > 0.0 else 0.0
     if not classes and weight > 0.0:
         begins = moments[0] == 0.0
         mean = totals[0] / max(moments[0], 1e-300)
@@ -383,7 +383,7 @@ def _learn_target(
         totals[o] += believed * goal[o]
     if classes:
         its.known_classes = max(its.known_classes, int(y) + 1)
-        for o in range(its.known_classes):
+        for o in range(its.known_classes if weight > 0.0 else 0):
             learn_logit(
                 predictions[o],
                 goal[o],

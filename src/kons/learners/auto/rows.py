@@ -175,9 +175,10 @@ class Layout:
 
     def require_codes(self, rows: Matrix, count: int, stored: Stored) -> None:
         """Refuse stored rows of a class that there is not, or with a negative weight."""
-        codes = self.targets(rows) if self.classes and len(rows) else np.zeros((0, 1))
-        if (codes != np.floor(codes)).any() or ((codes < 0) | (codes >= count)).any():
-            raise stored.error(f"a row is of a class other than 0 to {count - 1}")
+        if self.classes and len(rows):
+            codes = self.targets(rows)
+            if (codes != np.floor(codes)).any() or ((codes < 0) | (codes >= count)).any():
+                raise stored.error(f"a row is of a class other than 0 to {count - 1}")
         if len(rows) and self.weights(rows).min() < 0.0:
             raise stored.error("a row has a negative weight")
 

@@ -63,7 +63,7 @@ __all__ = ["Selection"]
 # An expert counts that is worth this part of the best one in stacking: weaker ones neither move nor grow.
 COUNTS = 0.1
 # How many times max_atoms an expert may take that others left room for: its cost grows as the square.
-MOST_GROWN = 1.75
+MOST_GROWN = 1.5
 
 
 class Selection(Part):
@@ -191,7 +191,8 @@ class Selection(Part):
             memory, known = slot.spec.memory, self.feature_maps.key(slot.spec) in self.feature_maps.current
             # Where a class is rare the logistic expert is needed as soon as another one.
             start = CHUNK if slot.spec.logistic and now.rare else slot.spec.start
-            if fitted[i] and known and now.rows >= start:
+            settled = now.rows >= SETTLED and not at_once and slot.expert is not None
+            if fitted[i] and known and now.rows >= start and (i in counting or not settled):
                 learned = self._remembered(memory, now) if memory else seen
                 self._fit(i, now, learned, room if i in counting and not memory else self._max_atoms)
 
@@ -248,9 +249,11 @@ class Selection(Part):
         )
 
     def _search_on(self, i: int, now: ChunkEnd) -> None:
-        """Neighbours go on with their search, if it is their turn, as long as all rows are kept."""
+        """Neighbours that count go on with their search, if it is their turn, while all rows are kept."""
         number, all_kept = self.all_specs.index(self.pool.specs[i]), now.rows <= self._reservoir.sample
         if not (searches_on(now.rows, number) and all_kept and self._in_turn) or now.rare:
+            return
+        if i not in self._counting(now):
             return
         kept = CachedFeatures(now.believed(self._reservoir.sampled()), now.layout)
         if len(kept.rows):
@@ -300,6 +303,8 @@ class Selection(Part):
         moves = self._leads(now) or self._drifts(now, 2.0)
         if series and not moves and self._removal_cost(now, series) < needless:
             self._remove(series)
+        elif self._in_order and not moves and self._order_tells_nothing(now):
+            self._remove([i for i in series if specs[i - BASELINES].memory])
         while now.rows >= LATE:
             specs = self.pool.specs
             needed = [spec for spec in specs if spec == STEADY or (spec.logistic and now.rare)]
@@ -308,6 +313,23 @@ class Selection(Part):
             if costs.min(initial=np.inf) > bar:
                 return
             self._remove([steady[int(np.argmin(costs))] + BASELINES])
+
+    def _order_tells_nothing(self, now: ChunkEnd) -> bool:
+        """Whether the rows so far came in no order that matters, however much stacking makes of it.
+
+        Short memories, and the Gaussian expert with last targets, all err more than the best of the others:
+        by a hundredth of the usual error, lest rounding decide. As one voice more among many they may still
+        be worth something, but less than more atoms for others that cost as much. (Neighbours with last
+        targets are left out: what columns count there is searched for, and may be found better by chance.)
+        """
+        errors: Vector = self._costs(now, Stacking.errors)[BASELINES:]
+        told, others = [np.inf], [np.inf]
+        for slot, error in zip(self.pool.slots, errors.tolist(), strict=True):
+            spec = slot.spec
+            if slot.expert is not None and (spec.memory or not spec.lags or spec.kernel == "gaussian"):
+                (told if spec.of_series else others).append(error)
+        margin = 0.01 * self.stackings[0].memory
+        return now.rows >= SETTLED and min(told) > min(others) + margin
 
     @property
     def _of_series(self) -> list[int]:
@@ -355,10 +377,10 @@ class Selection(Part):
     def _recall(self, now: ChunkEnd) -> None:
         """Bring the experts of a series back where there is drift.
 
-        All of them, if none was left; else drift alone does not say that those that left would be of use:
-        neighbours left, came back and were fitted anew every 4,096 rows, for nothing.
+        All of them, if no short memory was left; else drift alone does not say that those that left would be
+        of use: neighbours left, came back and were fitted anew every 4,096 rows, for nothing.
         """
-        if self._of_series and not may_recall_some(now.rows):
+        if self._in_order and not may_recall_some(now.rows):
             return
         specs, known = self.pool.specs, self.feature_maps.current
         gone = [spec for spec in self.all_specs if spec.of_series and spec not in specs]
@@ -413,8 +435,10 @@ class Selection(Part):
     def load_state(self, stored: Stored, **sizes: Any) -> None:
         """Take what :meth:`state` saved, of rows of so many features, into one that has seen nothing."""
         width, outputs = sizes["width"], sizes["outputs"]
-        self.pool = ExpertPool(stored_specs(stored, "specs", self.all_specs))
-        self.stackings = self._new_stackings()
+        specs = stored_specs(stored, "specs", self.all_specs)
+        if specs != self.all_specs:
+            self.pool = ExpertPool(specs)
+            self.stackings = self._new_stackings()
         self.leader = stored.integer("leader", at_most=len(self.pool) + BASELINES - 1)
         if self.leader in (LAST, TREND):
             raise stored.error("what leads is no expert")

@@ -164,15 +164,21 @@ class Stacking(Part):
             self.compared = decay * self.compared + rows
 
     def _lead(self, short: int, long: int) -> tuple[float, float]:
-        """By how much squared errors of one are below those of another, in the sums of all rows; their size.
+        """By how much squared errors of one are below those of another, over all rows; their size."""
+        errors, squares = self._sums()
+        return float(errors[long] - errors[short]), float(squares[short] + squares[long])
 
-        ``sum (y - f_l)^2 - (y - f_s)^2 = 2 (c_s - c_l) - S_ss + S_ll``, c the products with the targets.
-        """
+    def _sums(self) -> tuple[Vector, Vector]:
+        """Of each expert over all rows ``S_ii - 2 c_i``, c the products with the targets, and ``S_ii``."""
         A = self.moved.running_sum()
         S = A - np.diag(self.prior)
         c = A @ self.moved.u[:, 0] + S @ self.start
-        gained = float(2.0 * (c[short] - c[long]) - S[short, short] + S[long, long])
-        return gained, float(S[short, short] + S[long, long])
+        squares = np.diagonal(S)
+        return squares - 2.0 * c, squares
+
+    def errors(self) -> Vector:
+        """The discounted squared loss of each expert alone, less that of predicting the mean."""
+        return self._sums()[0]
 
     def leads(self, error: float) -> bool:
         """Whether the short memory was clearly better lately, beside the usual squared error."""

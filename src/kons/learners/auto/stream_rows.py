@@ -102,7 +102,10 @@ class StreamRows(Part):
         known = np.clip(np.arange(len(X)) + before - delay, 0, count)
         layout = replace(self.current.layout, width=X.shape[1])
         targets = Y if waiting is None else np.concatenate([layout.targets(waiting.rows), Y])
-        last = self.last_targets.follow(targets[:count], known, first=self.rows == 0)
+        counted = (
+            weights if waiting is None else np.concatenate([layout.weights(waiting.rows), weights])
+        ) > 0.0
+        last = self._follow(targets[:count][counted[:count]], np.append(0, np.cumsum(counted))[known])
         rows = layout.join(X, last, Y, weights)
         outcomes, waiting = self._interleave(rows, known, waiting, count)
         kept = [] if waiting is None else [self.pending.keep(record) for record in waiting.one_by_one()]
@@ -132,9 +135,13 @@ class StreamRows(Part):
 
     def following(self, late: int, labels: Labels | None) -> Following:
         """Its last targets, for rows that come next."""
-        own = self.current.layout.own
-        waiting = [self.pending.records[number].rows[own] for number in self.withheld.tolist()]
-        return Following(np.concatenate([self.last_targets.tail[::-1], waiting]), late, labels)
+        layout = self.current.layout
+        waiting = np.array([self.pending.records[number].rows for number in self.withheld.tolist()])
+        waiting = waiting.reshape(len(self.withheld), layout.columns)
+        counted = layout.weights(waiting) > 0.0
+        late -= int(np.count_nonzero(~counted[max(len(counted) - late, 0) :]))
+        past = np.concatenate([self.last_targets.tail[::-1], layout.targets(waiting)[counted, 0]])
+        return Following(past, late, labels)
 
     # ---- one row
 
@@ -161,7 +168,7 @@ class StreamRows(Part):
         one = self.current.one_row
         if one is None and len(self.withheld) < delay:  # none becomes known: those that wait are left alone
             none, row = np.zeros(1, dtype=np.int64), np.array([y], dtype=np.float64)
-            last = self.last_targets.follow(row[:0], none, first=self.rows == 0)
+            last = self._follow(row[:0], none)
             layout = replace(self.current.layout, width=len(x))
             asked = self._interleave(layout.join(x[None], last, row, np.ones(1)), none, None, 0)[1]
             assert asked is not None
@@ -221,17 +228,25 @@ class StreamRows(Part):
             self._learn_row(y, record)
             return
         waiting, none = Asked.stacked([record]), np.empty(0, dtype=np.int64)
-        self.last_targets.follow(np.array([y], dtype=np.float64), none, first=self.rows == 0)
+        self._follow(np.array([y], dtype=np.float64), none)
         self._interleave(waiting.rows[:0], none, waiting, 1)
 
     def _learn_row(self, y: Sequence[float], asked: Asked | None) -> None:
         ended = self.current.learn_row(y, self.rows, asked)
         self.rows += 1
-        self.last_targets.follow_one(y)
+        if asked is None or asked.rows[self._targets_in_row.stop] > 0.0:
+            self.last_targets.follow_one(y)
         if ended:
             if self.drift.end_chunk():
                 self.pending.change(self._asked_again)
             self._look_back()
+
+    def _follow(self, Y: Matrix, known: NDArray[np.int64]) -> Matrix:
+        """The last targets before rows, of which the first ``known`` of these are learned.
+
+        A row without weight is not learned: it leaves the last targets as they are, as one without target.
+        """
+        return self.last_targets.follow(Y, known, first=self.current.targets.empty)
 
     # ---- rows through the ends of chunks
 

@@ -93,6 +93,11 @@ class Targets(Part):
         """A class more."""
         self.totals = np.append(self.totals, 0.0)
 
+    @property
+    def empty(self) -> bool:
+        """Whether no target with a weight came yet, believed or not."""
+        return not self.moments.any()
+
     def follow(
         self, Y: Matrix, weights: Vector, known: NDArray[np.int64], seen: Vector | None = None
     ) -> TargetRange:
