@@ -1,10 +1,10 @@
 """How well are the next 24 hours forecast, beside the same hour yesterday and LightGBM?
 
 Hourly series on a grid of time: of doubled stamps the last row, a missing hour is not scored. Known ahead are
-the calendar and holidays; weather is that of the origin. Scored are origins from row 1,000 on, horizons 1 to
-24 together. LightGBM: one model a horizon with its defaults on one thread, on the calendar of the predicted
-hour, the weather at the origin, y(t), y(t-1), y(t+h-24) and y(t+h-168), fitted again whenever 10 % more rows
-have come.
+the calendar and holidays, by their names where the file has them; weather is that of the origin. Scored are
+origins from row 1,000 on, horizons 1 to 24 together. LightGBM: one model a horizon with its defaults on one
+thread, on the calendar and the holiday (a category) of the predicted hour, the weather at the origin, y(t),
+y(t-1), y(t+h-24) and y(t+h-168), fitted again whenever 10 % more rows have come.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from benchmarks.settings import Settings
 from kons import Forecaster
 
 HORIZON, UNSCORED, QUICK = 24, 1000, 2500
+# Its column of the calendar.
+HOLIDAY = 5
 
 
 class Series(NamedTuple):
@@ -28,6 +30,7 @@ class Series(NamedTuple):
     hours: Any
     y: np.ndarray
     holiday: np.ndarray
+    """Names, empty on other days."""
     weather: np.ndarray
 
 
@@ -73,7 +76,7 @@ def forecast(series: Series) -> tuple[np.ndarray, float]:
     records = [
         {
             "when": np.datetime64(series.hours[i].to_datetime64(), "us"),
-            "holiday": float(series.holiday[i]),
+            "holiday": str(series.holiday[i]),
             **{f"weather {j}": float(value) for j, value in enumerate(series.weather[i])},
         }
         for i in there
@@ -100,7 +103,7 @@ def light_gbm(series: Series) -> tuple[dict[str, np.ndarray], float]:
             hours.month,
             hours.day_of_year,
             (hours - hours[0]).days,
-            series.holiday,
+            np.unique(series.holiday, return_inverse=True)[1],
         ]
     ).astype(float)
     found, started = np.full((n, HORIZON), np.nan), time.process_time()
@@ -112,7 +115,8 @@ def light_gbm(series: Series) -> tuple[dict[str, np.ndarray], float]:
         pairs, t = np.flatnonzero(~np.isnan(y) & ~np.isnan(target)), begin
         while t < n:
             known, later = pairs[pairs + h <= t], pairs[pairs + h > t]
-            trees = lightgbm.LGBMRegressor(n_jobs=1, verbose=-1).fit(X[known], target[known])
+            trees = lightgbm.LGBMRegressor(n_jobs=1, verbose=-1)
+            trees.fit(X[known], target[known], categorical_feature=[HOLIDAY])
             more = max(50, -(-len(known) // 10))
             until = int(later[more - 1]) + h if len(later) >= more else n
             rows = np.arange(t, until)
@@ -131,7 +135,7 @@ def bike_hourly(settings: Settings) -> Series | None:
     frame = pd.read_csv(file)
     years = pd.to_datetime((2011 + frame.yr).astype(int).astype(str), format="%Y")
     frame.index = years + pd.to_timedelta(frame.dayofyear - 1, unit="D") + pd.to_timedelta(frame.hr, unit="h")
-    days = {day for day, is_one in zip(frame.index.normalize(), frame.holiday, strict=True) if is_one}
+    days = {day: "yes" for day, is_one in zip(frame.index.normalize(), frame.holiday, strict=True) if is_one}
     return _series(frame, days, "target", ["weathersit", "temp", "atemp", "hum", "windspeed"])
 
 
@@ -143,18 +147,19 @@ def metro_traffic(settings: Settings) -> Series | None:
         return None
     frame = pd.read_csv(file, keep_default_na=False)
     frame.index = pd.DatetimeIndex(pd.to_datetime(frame.date_time, dayfirst=True))
-    days = set(frame.index[frame.holiday != "None"].normalize())  # marked in their first hour
+    marked = frame[frame.holiday != "None"]  # in their first hour
+    days = dict(zip(marked.index.normalize(), marked.holiday, strict=True))
     frame["sky"] = pd.Categorical(frame.weather_main).codes
     return _series(frame, days, "traffic_volume", ["temp", "rain_1h", "snow_1h", "clouds_all", "sky"])
 
 
-def _series(frame: Any, days: set[Any], target: str, weather: list[str]) -> Series:
+def _series(frame: Any, days: dict[Any, str], target: str, weather: list[str]) -> Series:
     import pandas as pd
 
     frame = frame[~frame.index.duplicated(keep="last")].sort_index()
     hours = pd.date_range(frame.index[0], frame.index[-1], freq="h")
     whole = frame.reindex(hours)
-    holiday = np.array([day in days for day in hours.normalize()], dtype=float)
+    holiday = np.array([days.get(day, "") for day in hours.normalize()])
     return Series(hours, whole[target].to_numpy(float), holiday, whole[weather].to_numpy(float))
 
 

@@ -15,7 +15,8 @@ NONS-ALD under its own protocol: y in [0, 1], bound 1, a tolerance of 25/T, A_0 
 And SkeGD's table of german and its adversarial streams: 500 rows of german, each ten or twenty times in a
 row, labels flipped in every second block; mistakes in place of a loss. Columns as they are, hinge loss,
 budget 100, the bandwidth of the best kernel alignment on a grid. The steps are not at hand: on the permuted
-rows 0.2, that of NOGD's authors, where there is one; on the adversarial streams several for each method.
+rows 0.2, that of NOGD's authors, where there is one; on the adversarial streams several for each method, and
+for PROS-N-KONS, whose step the loss says, two ridges.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ GERMAN = {"rbp": 0.38924, "forgetron": 0.38387, "projectron": 0.37008, "projectr
 GERMAN |= {"bogd": 0.33985, "nogd": 0.29881, "skegd": 0.27932}
 ADVERSARIAL = {"fogd": (0.37493, 0.32433), "nogd": (0.30918, 0.26737), "skegd": (0.16578, 0.07266)}
 ADVERSARIAL |= {"b_kons": (0.27633, 0.17737)}
-ORDERS, MOST, GRID, STEPS = 20, 100, 2.0 ** np.arange(-5.0, 7.5, 0.5), (0.05, 0.1, 0.3)
+ORDERS, MOST, GRID = 20, 100, 2.0 ** np.arange(-5.0, 7.5, 0.5)
+STEPS = tuple({"step_size": step} for step in (0.05, 0.1, 0.3))
+RIDGES = tuple({"regularization": alpha} for alpha in (1.0, 20.0))
 BUDGET, FAR = 30, 10.0
 #: Of the authors' program: frequencies for a point, directions, the error that is none, and steps. Theirs are
 #: of half the slope, and FOGD's of features that are sqrt(frequencies) times as long as ours.
@@ -214,10 +217,9 @@ def german(settings: Settings) -> list[list[object]]:
         blocks, labels = np.repeat(X[:500], length, axis=0), np.repeat(y[:500], length)
         labels[np.arange(len(labels)) // length % 2 == 1] *= -1.0
         for name, printed in zip(ADVERSARIAL, printed_of, strict=True):
-            for step in STEPS if name != "b_kons" else (None,):
-                given = {} if step is None else {"step_size": step}
-                given |= {} if name == "fogd" else {"max_atoms": MOST}
-                label = name if step is None else f"{name}, step {step:g}"
+            for choice in RIDGES if name == "b_kons" else STEPS:
+                given: dict[str, Any] = choice | ({} if name == "fogd" else {"max_atoms": MOST})
+                label = f"{name}, " + ", ".join(f"{word} {value:g}" for word, value in choice.items())
                 found = [mistakes(name, kernel, blocks, labels, **given)]
                 rows.append(_mistaken(f"german, {length} equal", label, found, printed))
     return rows

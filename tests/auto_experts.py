@@ -3,7 +3,7 @@
 
 def experts(model):
     """What is stored of each expert that has begun, by its name."""
-    names = list(model.shares)[2:]  # behind the mean and the last target
+    names = list(model.shares)[3:]  # behind the mean, the last target and the trend
     stored = model.state()["targets"][0]["drift"]["current"]["selection"]["experts"]
     return {name: expert for name, expert in zip(names, stored, strict=True) if expert is not None}
 

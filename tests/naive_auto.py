@@ -45,7 +45,8 @@ from naive_experts import (
     improved,
 )
 
-MEAN, LAST, FIRST = 0, 1, 2  # columns of stacking: mean of the targets, last target, first expert
+# Columns of stacking: mean of the targets, last target, trend of the neighbours, first expert.
+MEAN, LAST, TREND, FIRST = 0, 1, 2, 3
 LAGS, MOST_FLAGS = 2, 10  # last targets that an expert sees; classes that they are told apart in
 RESERVOIR, RECENT = 5120, 2048  # rows kept of the whole stream, and last rows
 
@@ -206,7 +207,7 @@ class Pool:
         self.specs = [member.spec for member in self.members]
         short = sorted((spec for spec in self.specs if spec.memory), key=lambda spec: spec.lags)
         self.sentinel = short[0] if short else None
-        self.stacking = Stacking(len(self.members) + FIRST, doubted=[LAST])
+        self.stacking = Stacking(len(self.members) + FIRST, doubted=[LAST, TREND])
         self.views, self.better = {}, {False: "robust", True: "robust"}
         self.leader = None
 
@@ -219,17 +220,21 @@ class Pool:
         forecasts[MEAN], forecasts[LAST] = mean, row.last[0]
         if self.classes:
             forecasts[LAST] = mean if row.last[0] < 0.0 else row.last[0] == np.arange(self.outputs)
+        forecasts[TREND] = 0.0 if self.classes else mean
         asked = [m.fitted is not None and (lags or not m.spec.lags) for m in self.members]
         for i in np.flatnonzero(asked):
             fitted = self.members[i].fitted
-            forecasts[i + FIRST] = fitted.predict(self.columns_of([row], fitted))[0]
+            told = fitted.predict(self.columns_of([row], fitted))[0]
+            forecasts[i + FIRST] = told[: self.outputs]
+            if len(told) > self.outputs:
+                forecasts[TREND] = told[self.outputs :]
         # Those that are not there yet repeat the mean of the others.
         others = forecasts[FIRST:][asked] if any(asked) else forecasts[[MEAN]]
         forecasts[FIRST:][np.logical_not(asked)] = others.mean(axis=0)
         inner = max(low, self.fence[0]), min(high, self.fence[1])
         forecasts = np.clip(forecasts, *inner)
         row.centre = 0.0 if self.classes else mean[0]
-        columns = [MEAN, LAST, *(member.spec.name for member in self.members)]
+        columns = [MEAN, LAST, TREND, *(member.spec.name for member in self.members)]
         row.forecasts = dict(zip(columns, forecasts, strict=True))
         with_lags = [LAST] + [i + FIRST for i, member in enumerate(self.members) if member.spec.lags]
         weights = self.stacking.weights(absent=[] if lags else with_lags)
@@ -248,7 +253,7 @@ class Pool:
         return np.where(np.arange(self.classes) < self.known_classes, logits, np.nan)
 
     def step_of(self, row):
-        columns = [MEAN, LAST, *(member.spec.name for member in self.members)]
+        columns = [MEAN, LAST, TREND, *(member.spec.name for member in self.members)]
         G = np.array([row.forecasts[column] for column in columns]).T - row.centre
         name = "mean" if self.leader is None else self.leader.spec.name
         return Step(self.scores(row), name, 0.0, 0.5 * self.stacking.inverse_form(G), self.size)
@@ -264,9 +269,13 @@ class Pool:
         if row.weight > 0.0:
             self.low, self.high = min(self.low, row.y), max(self.high, row.y)
         for fitted in (member.fitted for member in self.members if member.fitted is not None):
-            fitted.learn(self.columns_of([row], fitted), target[None], row.weight * usable)
+            told = target[None]
+            if isinstance(fitted, Neighbours) and fitted.trends:
+                steady = self.members[0].fitted
+                told = np.hstack([told, steady.before_chunk(self.columns_of([row], steady))])
+            fitted.learn(self.columns_of([row], fitted), told, row.weight * usable)
         # Those that were pruned meanwhile are left out.
-        columns = [MEAN, LAST, *(member.spec.name for member in self.members)]
+        columns = [MEAN, LAST, TREND, *(member.spec.name for member in self.members)]
         # Of those that were recalled meanwhile, the mean of the targets.
         G = np.array([row.forecasts.get(column, row.forecasts[MEAN]) for column in columns]).T - row.centre
         t = np.clip(target, *self.fence) - row.centre
@@ -440,11 +449,27 @@ class Pool:
         old, Y = member.fitted, self.outputs_of(rows)
         seen = self.columns(rows, member.spec.lags, old.view.flags, old.view.features)
         weights = np.array([row.weight for row in rows])
-        member.fitted = Neighbours(member.spec, {old.name: old.view}, seen, Y, weights, random, None, old)
+        trend = self.trend_of(member.spec, rows)
+        views = {old.name: old.view}
+        member.fitted = Neighbours(member.spec, views, seen, Y, weights, random, None, old, trend)
+
+    def trend_of(self, spec, rows):
+        """What the first expert says of rows, for neighbours among all."""
+        if spec.lags or spec.memory:
+            return None
+        steady = self.members[0].fitted
+        return steady.predict(self.columns_of(rows, steady))
+
+    def removal_costs(self):
+        """Of each member alone, of neighbours with their trend."""
+        specs = [member.spec for member in self.members]
+        told = [s.kernel == "neighbours" and not s.lags and not s.memory for s in specs]
+        gone = [[TREND, i + FIRST] if trend else [i + FIRST] for i, trend in enumerate(told)]
+        return [self.stacking.removal_cost(columns) for columns in gone]
 
     def counting(self):
         """Of each expert, whether it is worth a tenth of the best one."""
-        costs = [self.stacking.removal_cost([i + FIRST]) for i in range(len(self.members))]
+        costs = self.removal_costs()
         return [cost >= COUNTS * max(costs) for cost in costs]
 
     def exchangeable(self):
@@ -665,7 +690,8 @@ class Pool:
                 if kind == (spec.kernel, spec.lags, 0) and each.fitted:
                     settings = each.fitted.name, each.fitted.view, each.fitted.alpha
                     seen = self.columns(rows, spec.lags, settings[1].flags, settings[1].features)
-            member.fitted = Neighbours(spec, views, seen, Y, weights, random, settings, member.fitted)
+            before, trend = member.fitted, self.trend_of(spec, rows)
+            member.fitted = Neighbours(spec, views, seen, Y, weights, random, settings, before, trend)
             return
         U, most = view.coordinates(seen), max_atoms // 2 if spec.memory else max_atoms
         newest = random.permutation(min(len(U), max(spec.memory, most)) if spec.memory else len(U))
@@ -695,11 +721,11 @@ class Pool:
         while self.rows >= LATE:
             specs = [member.spec for member in self.members]
             needed = [spec for spec in specs if spec == EXPERTS[0] or (spec.logistic and self.rarity > 1.0)]
-            others = [i + FIRST for i, spec in enumerate(specs) if not spec.memory and spec not in needed]
-            costs = [self.stacking.removal_cost([i]) for i in others]
+            others = [i for i, spec in enumerate(specs) if not spec.memory and spec not in needed]
+            costs = [self.removal_costs()[i] for i in others]
             if not costs or min(costs) > price:
                 return
-            self.remove([others[int(np.argmin(costs))]])
+            self.remove([others[int(np.argmin(costs))] + FIRST])
 
     def order_tells_nothing(self):
         """Whether long memories of what a row is err clearly less than short ones, and than last targets."""
@@ -777,7 +803,7 @@ class Pool:
 
     def shares(self):
         weights = self.stacking.weights()
-        names = ["last target", *(member.spec.name for member in self.members)]
+        names = ["last target", "trend", *(member.spec.name for member in self.members)]
         mean = weights[0] if self.classes else 1.0 - weights[1:].sum()
         return {"mean": mean, **dict(zip(names, weights[1:], strict=True))}
 

@@ -306,6 +306,10 @@ class Ridge:
     def predict(self, rows):
         return self.features(rows) @ self.theta() + self.offset
 
+    def before_chunk(self, rows):
+        """What the coefficients at the chunk's start say."""
+        return self.features(rows) @ self.fixed + self.offset
+
     def learn(self, row, y, weight):
         self.K = np.vstack([self.K, self.features(row)])
         self.Y = np.vstack([self.Y, y - self.offset])
@@ -422,11 +426,16 @@ def kriging(asked, points, Y, weights, alpha, left_out=None, slopes=None):
 class Neighbours:
     """Rows in single precision, in the scaling in which the nearest of them know most of the others."""
 
-    def __init__(self, spec, views, rows, Y, weights, random, settings=None, before=None):
-        """In one of several views by name, from other settings before; or in given settings."""
+    def __init__(self, spec, views, rows, Y, weights, random, settings=None, before=None, trend=None):
+        """In one of several views by name, from other settings before; or in given settings.
+
+        Rows may have a ``trend`` behind their targets.
+        """
         self.spec, self.atoms, self.kept, self.late, self.chunk, self.stacked = spec, (), [], [], [], None
         self.name, self.view, self.alpha = settings or self.search(views, rows, Y, weights, random, before)
         self.most = spec.memory or MOST_NEIGHBOURS
+        self.trends = 0 if trend is None else trend.shape[1]
+        Y = Y if trend is None else np.hstack([Y, trend])
         for row, y, weight in zip(rows, Y, weights, strict=True):
             self.learn(row[None], y[None], weight)
         self.end_chunk(False)

@@ -103,7 +103,10 @@ def test_the_next_steps(tmp_path, capsys, no_report):
         ([*RUN[:4], "--horizon", "6", "--season", "a"], "whole numbers of rows"),
         ([*RUN[:4], "--known-ahead", "holiday"], "are for --horizon"),
         ([*RUN[:3], "load,wind", "--horizon", "6"], "one target that is a number"),
-        ([*RUN[:3], "holiday", "--horizon", "6"], "'holiday' was read as labels: name one target, with --task"),
+        (
+            [*RUN[:3], "holiday", "--horizon", "6"],
+            "'holiday' was read as labels: name one target, with --task",
+        ),
     ],
 )
 def test_what_is_refused(arguments, message, capsys):

@@ -68,8 +68,8 @@ def test_the_default_learner(said, answer, file):
     assert set(result["columns"]) == set(result["relevances"])
     assert max(result["relevances"], key=result["relevances"].get) == "area"
     at_work = [expert["name"] for expert in result["experts"] if expert["share"] != 0.0]
-    assert len(at_work) == 7  # with the mean and the last target
-    assert at_work[:3] == ["mean", "last target", "gaussian, features"]
+    assert len(at_work) == 8  # with the mean, the last target and the trend of neighbours
+    assert at_work[:4] == ["mean", "last target", "trend of neighbours", "gaussian, features"]
     out = said(*asked, "--force")
     leader = max(result["experts"], key=lambda expert: expert["share"] or 0.0)["name"]
     counted = f"4 columns as {len(result['features'])} features"
@@ -87,7 +87,7 @@ def test_effort(answer, file):
     tiny = answer(*asked, "--effort", "tiny")
     assert tiny["settings"]["parameters"] == {"effort": "tiny"}
     assert tiny["loss"] == answer(*asked, "--set", "effort=tiny")["loss"]
-    assert len(tiny["experts"]) == 5  # with the mean and the last target
+    assert len(tiny["experts"]) == 6  # with the mean, the last target and the trend of neighbours
 
 
 @pytest.mark.parametrize("target", ["price", "dear"])

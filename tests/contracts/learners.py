@@ -93,8 +93,8 @@ LEARNERS = {
     "FeatureLearner, sketched": lambda: FeatureLearner(
         Polynomial(degree=1), Logistic(), curvature="sketched", directions=2, regularization=5.0
     ),
-    "FeatureLearner, sample": lambda: FeatureLearner(
-        Gaussian(), Squared(), features="sample", max_atoms=12, step_size=0.1, seed=1
+    "FeatureLearner, sketch": lambda: FeatureLearner(
+        Gaussian(), Squared(), features="sketch", max_atoms=12, columns=8, dimension=10, step_size=0.1, seed=1
     ),
     "Classifier": lambda: Classifier(
         EmbeddedKONS(

@@ -1,6 +1,7 @@
 """Paths of H steps: honest, the same however rows are cut, with gaps, doubles and files in between."""
 
 import copy
+import itertools
 
 import numpy as np
 import pytest
@@ -132,7 +133,7 @@ def test_intervals_of_other_levels_lie_inside_one_another(whole):
     before = model.state()
     paths = [model.path(level=level) for level in (0.2, 0.5, 0.8, 0.9, 0.95, 0.99)]
     assert_identical(model.state(), before)
-    for inner, outer in zip(paths, paths[1:], strict=False):
+    for inner, outer in itertools.pairwise(paths):
         assert (outer.lower <= inner.lower).all()
         assert (inner.upper <= outer.upper).all()
         np.testing.assert_array_equal(inner.prediction, outer.prediction)
@@ -213,33 +214,36 @@ def test_the_same_place_in_earlier_seasons():
     grid = Grid(1)
     grid.begin({})
     values = np.array([1.0, np.nan, 3.0, 5.0, 7.0, np.nan])
-    grid.append(Incoming(np.arange(6), np.column_stack([values, values])))
+    grid.append(Incoming(np.arange(6), np.column_stack([values] * 3)))
     found = same_place(grid, np.array([6, 7, 8]), [2, 4])
     np.testing.assert_array_equal(found, [5.0, 5.0, 7.0])
     np.testing.assert_array_equal(grid.means(Y, np.array([2, 5]), 3), [2.0, 6.0])
 
 
 def test_days_of_the_same_kind():
-    """Twice-daily rows; the naive twin walks back day by day, over weekends and a holiday."""
+    """Twice-daily rows; the twin walks back day by day, over weekends and holidays, whole and in part."""
     asked = Asked(2, (2, 14), ("holiday",), "when", 12 * 3_600_000_000)
     assert (asked.day, asked.looks) == (2, [2, 1, 2])
     grid, days = Grid(len(asked.looks)), np.arange(40)
-    grid.begin({"holiday": "number"})
-    off = np.isin((days + 4) % 7, [0, 6]) | (days == 31)  # day 0 is a Thursday
+    grid.begin({})
+    weekend = np.isin((days + 4) % 7, [0, 6])  # day 0 is a Thursday
+    share = np.where(weekend, 1.0, np.select([days == 31, days == 33, days == 34], [1.0, 0.7, 0.2], 0.0))
     values = rng.normal(size=80)
     values[rng.integers(80, size=6)] = np.nan
     bases = np.full((80, len(asked.looks)), np.nan)
-    holiday = np.where(np.repeat(days, 2) == 31, 1.0, 0.0)
-    grid.append(Incoming(np.arange(80), np.column_stack([values, bases, holiday])))
+    shares = np.repeat(np.where(weekend | (share == 0.0), np.nan, share), 2)
+    grid.append(Incoming(np.arange(80), np.column_stack([values, shares, bases])))
     steps = np.arange(40, 80)
     expected = []
     for step in steps:
-        found = []
+        found = {True: [], False: []}
         for back in range(1, 15):
             other = step - 2 * back
-            if off[other // 2] == off[step // 2] and not np.isnan(values[other]) and len(found) < 4:
-                found.append(values[other])
-        expected.append(np.mean(found))
+            its = found[bool(share[other // 2] >= 0.5)]
+            if not np.isnan(values[other]) and len(its) < 4:
+                its.append(values[other])
+        part = share[step // 2]
+        expected.append(part * np.mean(found[True]) + (1.0 - part) * np.mean(found[False]))
     np.testing.assert_allclose(alike(grid, steps, asked, 2), expected)
 
 
@@ -248,7 +252,7 @@ def test_a_base_says_nothing_of_steps_beyond_its_lead():
     assert asked.looks == [5, 2, 1, 5]
     grid = Grid(len(asked.looks))
     grid.begin({})
-    grid.append(Incoming(np.arange(60), rng.normal(size=(60, 5))))
+    grid.append(Incoming(np.arange(60), rng.normal(size=(60, 6))))
     found, origin = members(grid, np.array([50]), asked)[0], 50
     for h in range(1, 6):
         for place, lead in enumerate(asked.looks):
@@ -260,7 +264,8 @@ def test_intervals_are_as_wide_as_the_hour_and_hold_at_each_horizon():
     """Quiet nights, and days whose noise nobody knows before."""
     hours = np.arange(24 * 40)
     noisy = hours % 24 >= 12
-    values = 50.0 + 5.0 * noisy + np.where(noisy, 5.0, 0.5) * rng.normal(size=len(hours))
+    noise = np.random.default_rng(0).normal(size=len(hours))
+    values = 50.0 + 5.0 * noisy + np.where(noisy, 5.0, 0.5) * noise
     model = Forecaster(4, time="when", step="1h", effort="tiny")
     found = model.advance([{"when": START + np.timedelta64(int(i), "h")} for i in hours], values)
     late = slice(400, None)

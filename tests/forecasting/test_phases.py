@@ -5,7 +5,7 @@ import pytest
 
 from contracts.learners import assert_identical
 from kons.forecasting.features import Asked, alike
-from kons.forecasting.grid import Grid, Incoming, Y
+from kons.forecasting.grid import OFF, Grid, Incoming, Y
 from kons.forecasting.phases import PhaseMaps
 from kons.stored import Stored
 
@@ -19,12 +19,11 @@ VALUES[600] = 1e4
 
 def grid_of(asked, values):
     grid = Grid(len(asked.looks))
-    grid.begin({"holiday": "number"} if asked.known_ahead else {})
+    grid.begin({})
     rows = np.full((len(values), grid.rows.shape[1]), np.nan)
     rows[:, Y] = values
-    if asked.known_ahead:
-        rows[:, -1] = np.arange(len(values)) // 24 % 11 == 0
     grid.append(Incoming(np.arange(len(values)), rows))
+    grid.rows[:, OFF] = np.where(np.arange(len(values)) // 24 % 11 == 0, 0.7, np.nan)
     return grid
 
 
@@ -59,7 +58,7 @@ def naive(asked, grid, values, start=200):
             x += [np.sin(year), np.cos(year)]
             for later in (0, H // 2, H):
                 day = (t + later) // 24
-                x.append(float((day + 3) % 7 >= 5 or (asked.known_ahead != () and day % 11 == 0)))
+                x.append(1.0 if (day + 3) % 7 >= 5 else 0.7 * (day % 11 == 0))
         return np.array(x), t % span if asked.seasons else 0, m, s
 
     def said(x, phase):
@@ -89,7 +88,7 @@ def naive(asked, grid, values, start=200):
 @pytest.mark.parametrize(
     "asked",
     [
-        Asked(6, (24, 168), ("holiday",), "when", HOUR),
+        Asked(6, (24, 168), (), "when", HOUR),
         Asked(4, (7,), (), None, 1),
         Asked(5, (), (), None, 1),
     ],

@@ -393,7 +393,7 @@ def test_rows_in_no_order_need_no_memory_and_their_share_is_given_on():
     # But the one that tells when others would be of use.
     of_series = [name for name in model.shares if "memory" in name or "last targets" in name]
     assert of_series == ["gaussian, features, memory 300"]
-    assert len(experts(model)) == len(model.shares) - 2  # all have begun
+    assert len(experts(model)) == len(model.shares) - 3  # all have begun
     atoms = {name: len(expert["atoms"]) for name, expert in experts(model).items() if "atoms" in expert}
     atoms = {name: size for name, size in atoms.items() if not name.startswith("linear")}
     assert next(iter(atoms)) == STEADY.name

@@ -124,15 +124,21 @@ MAY_BE_REFUSED = {
     "weights 0 and huge",
     "weights of every size",
 }
-GRADIENT = ("adagrad", "adam", "bogd", "dual_sgd", "fastfood", "fogd", "nogd", "norma", "ogd", "skegd")
 PERCEPTRONS = ("forgetron", "narow", "perceptron", "projectron", "projectron_plus", "rbp")
-RESTARTED = ("b_kons", "pros_n_kons", "sketched")
+#: They begin again, or enter few rows: what they learned of noise costs them more than a constant.
+FORGETFUL = ("b_kons", "pros_n_kons", "sketched")
 #: What is not held to 1.2 times the constant, and why it cannot be.
 WORSE = {
     "weights 0 and huge": (*RECIPES,),  # a row that weighs 1e12 times another is all that a slope sees
     "weights of every size": (*RECIPES,),  # the loss is that of a row or two
     "every exponent": (*RECIPES,),  # likewise
     "heavy tails": tuple(name for name in RECIPES if name != "auto"),  # clipped to the range of the warm-up
+    "noise": FORGETFUL,
+    # A step that does not fall, or one for each mistake, goes on for ever where nothing can be learned.
+    "alternating": (*FORGETFUL, *PERCEPTRONS, "bogd"),
+    "adversary": (*FORGETFUL, "bogd", "aogd_ald"),
+    **dict.fromkeys(("1e-300", "constant features", "identical rows"), ("bogd",)),
+    "5,000 columns": ("adagrad", "adam"),  # each column moves by a step of its own
 }
 
 

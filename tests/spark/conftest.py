@@ -11,7 +11,7 @@ from threading import Event, Thread
 
 import psutil
 import pytest
-from spark_found import REASON
+from spark_found import PATIENCE, REASON
 
 collect_ignore = ["query.py"]  # a driver, not a module with doctests
 if REASON:
@@ -68,11 +68,11 @@ class Daemon:
                 self.ready.set()
 
     def wait(self):
-        assert self.ready.wait(400), "".join(self.log[-50:])  # a busy machine is slow, and a dead one silent
+        assert self.ready.wait(PATIENCE), "".join(self.log[-50:])
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(60)
+        self.process.wait(PATIENCE)
         self.reader.join()
         self.process.stderr.close()
 
@@ -125,7 +125,7 @@ class Cluster:
                 lost = process.pid not in own and process.ppid() != os.getpid()  # the session's own JVM
                 if lost and process.environ().get(MARK) == self.mark:
                     found.append(process)
-        return psutil.wait_procs(found, timeout=60)[1]
+        return psutil.wait_procs(found, timeout=PATIENCE)[1]
 
 
 @contextmanager

@@ -4,6 +4,9 @@ import importlib.util
 import os
 import shutil
 
+#: Seconds until somebody counts as stuck: a busy machine is slow, and a dead one silent.
+PATIENCE = 600
+
 
 def reason():
     for name in ("pyspark", "pandas", "pyarrow"):

@@ -15,6 +15,7 @@ import pandas as pd
 import psutil
 import pytest
 from sensors import one_process, sensors
+from spark_found import PATIENCE
 
 import effort
 import kons
@@ -41,12 +42,12 @@ def kill(cluster, victim, driver):
     if victim == "driver":
         driver.kill()
         gone = children(cluster, "CoarseGrainedExecutorBackend")
-        assert not psutil.wait_procs(gone, timeout=60)[1]
+        assert not psutil.wait_procs(gone, timeout=PATIENCE)[1]
     elif victim == "worker daemon":
         lost = cluster.workers.pop(0)
         executors = psutil.Process(lost.process.pid).children(recursive=True)
         lost.process.kill()
-        assert not psutil.wait_procs(executors, timeout=60)[1]
+        assert not psutil.wait_procs(executors, timeout=PATIENCE)[1]
         lost.stop()
         cluster.workers.append(cluster.start_worker(2))
     else:
@@ -55,7 +56,17 @@ def kill(cluster, victim, driver):
         processes[-1].send_signal(signal.SIGKILL)
 
 
-def start(cluster, folder):
+@pytest.fixture
+def start(cluster, tmp_path):
+    """What starts a driver; none is left for the next test, whatever becomes of this one."""
+    drivers = []
+    yield lambda: drivers.append(started(cluster, tmp_path)) or drivers[-1]
+    for driver in drivers:
+        driver.kill()
+        driver.communicate()
+
+
+def started(cluster, folder):
     script = Path(__file__).parent / "query.py"
     return subprocess.Popen(
         [sys.executable, script, cluster.url, folder],
@@ -77,14 +88,14 @@ def keyed_in_one_process(frame, keys):
 
 
 @pytest.mark.parametrize("seed", range(20) if effort.is_soak() else [0])
-def test_nothing_is_lost_and_nothing_is_twice(cluster, tmp_path, seed):
+def test_nothing_is_lost_and_nothing_is_twice(cluster, start, tmp_path, seed):
     rng = np.random.default_rng(seed)
     frame = sensors(120, 4, seed)
     (tmp_path / "in").mkdir()
     for i, part in enumerate(np.array_split(np.arange(len(frame)), BATCHES)):
         frame.iloc[part].to_parquet(tmp_path / "in" / f"{i}.parquet", index=False)
     victims = dict(zip(rng.choice(np.arange(BATCHES), 4, replace=False).tolist(), VICTIMS, strict=True))
-    driver = start(cluster, tmp_path)
+    driver = start()
     while victims:
         at = next((int(line.split()[1]) for line in driver.stdout if line.startswith("batch ")), None)
         assert at is not None, driver.communicate()[1][-3000:]
@@ -92,8 +103,8 @@ def test_nothing_is_lost_and_nothing_is_twice(cluster, tmp_path, seed):
             kill(cluster, victim, driver)
         if victim == "driver":
             driver.communicate()
-            driver = start(cluster, tmp_path)
-    errors = driver.communicate(timeout=400)[1]
+            driver = start()
+    errors = driver.communicate(timeout=PATIENCE)[1]
     assert driver.returncode == 0, errors[-3000:]
     assert not cluster.others()
     found = pd.read_parquet(tmp_path / "out").to_dict("records")

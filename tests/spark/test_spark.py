@@ -1,11 +1,14 @@
 """On a master with two workers: what one process says, bit for bit. `make test` runs this file only."""
 
+import datetime as dt
 from itertools import pairwise
 
+import pandas as pd
 import pytest
 from pyspark.errors import StreamingQueryException
 from sensors import SCHEMA, one_process, sensors
 
+from kons import AutoKONS
 from kons.errors import ConfigurationError
 from kons.spark import keyed, learners_in, write_once
 
@@ -75,6 +78,26 @@ def test_broken_rows_are_counted_and_the_query_goes_on(spark, tmp_path):
     }
     with pytest.raises(StreamingQueryException, match="buckets is 5, and the state of this query was made"):
         run(spark, tmp_path, [frame], 5)
+
+
+def test_moments_far_away_are_gaps_and_large_whole_numbers_stay_as_they_are(spark):
+    days = [dt.datetime(2024, 1, 1 + i) for i in range(8)]
+    days[3], days[4] = dt.datetime(9999, 12, 31, 1, 2, 3, 4), None
+    numbers = [2**63 - 1, -(2**63), None, 2**62 + 1, 2**62 + 3, 5, 6, 7]
+    rows = [
+        (None if i == 2 else 2**60 + i, "a", day, day, number, float(i))
+        for i, (day, number) in enumerate(zip(days, numbers, strict=True))
+    ]
+    schema = "t long, k string, day timestamp, plain timestamp_ntz, number long, y double"
+    found = keyed(spark.createDataFrame(rows, schema), key="k", target="y", order="t").collect()
+    assert {row.t: (row.day, row.plain, row.number) for row in found} == {row[0]: row[2:5] for row in rows}
+    assert [row.skipped for row in found if row.t is None] == ["no order"]
+    own = AutoKONS("regression", effort="tiny")
+    for row in sorted((row for row in found if row.t is not None), key=lambda row: row.t):
+        day = None if row.day is None or row.day.year > 2262 else pd.Timestamp(row.day)
+        x = {"day": day, "plain": day, "number": row.number}
+        assert (row.skipped, row.prediction) == (None, own.predict_one(x))
+        own.learn_one(x, row.y)
 
 
 def test_what_cannot_be_is_refused_before_anything_runs(spark):

@@ -368,7 +368,8 @@ class Sketch(Span):
             raise ConfigurationError(
                 f"dimension is {dimension}, expected an even number: sums in two halves."
             )
-        self.columns, self.dimension = columns, dimension
+        self.columns: int = columns
+        self.dimension: int = dimension
         self.coins: Vector = np.empty(0)
 
     @property

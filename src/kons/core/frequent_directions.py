@@ -54,7 +54,7 @@ class FrequentDirections(Part):
     preconditioner of a learner: Luo, Agarwal, Cesa-Bianchi, Langford, NIPS 2016.
     """
 
-    STATE = fields(_rows=Points("size"), removed=Number(at_least=0.0))
+    STATE = fields(_rows=Points("rows"), removed=Number(at_least=0.0))
     directions: int
     regularization: float | None
 

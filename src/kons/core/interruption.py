@@ -14,7 +14,7 @@ __all__ = ["HeldInterrupts", "stopped_midway"]
 
 
 class HeldInterrupts:
-    """Inside, SIGINT is only noted; its handler is called at the end.
+    """Inside, SIGINT is only noted; its handler is called at the end, or by a second one at once.
 
     In the main thread, the only one that hears it, and where a Python function would hear it. Costs a
     microsecond or two: not for every row.
@@ -37,6 +37,8 @@ class HeldInterrupts:
                 _signal.signal(_signal.SIGINT, self._hear)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self._heard is not None and self._before is not None:
+            self._before(number, frame)
         self._heard = number, frame
 
     def __exit__(self, *_: object) -> None:

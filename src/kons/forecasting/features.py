@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kons.arrays import Matrix, Vector
-from kons.forecasting.grid import BASES, Grid, Y, first_of, mean_of
+from kons.forecasting.grid import BASES, OFF, Grid, Y, first_of, mean_of
 from kons.tables.records import TypedRecords
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "members",
     "same_place",
     "usual_errors",
+    "weekend",
 ]
 
 #: Of the shortest season, and of longer ones, so many are averaged.
@@ -214,7 +215,7 @@ def _expected(grid: Grid, steps: Steps, asked: Asked, base: int) -> Vector:
 def alike(grid: Grid, steps: Steps, asked: Asked, lead: int) -> Vector:
     """The mean of the last days of the same kind (days off, or others), at this time of the day.
 
-    Without days: of the last seasons, or the level.
+    Of a day that is partly one, both, by how much. Without days: of the last seasons, or the level.
     """
     seasons = asked.lags_of(lead)
     level = grid.means(Y, steps - lead, asked.windows[-1])
@@ -224,10 +225,13 @@ def alike(grid: Grid, steps: Steps, asked: Asked, lead: int) -> Vector:
     first = -(-lead // asked.day)
     days = steps[:, None] - asked.day * np.arange(first, max(DAYS, first) + 1)
     values = grid.at(Y, days.ravel()).reshape(days.shape)
-    off = calendar(grid, days.ravel(), asked)["day off"].reshape(days.shape)
-    values[off != calendar(grid, steps, asked)["day off"][:, None]] = np.nan
-    values[np.cumsum(~np.isnan(values), axis=1) > KIND] = np.nan
-    return first_of(mean_of(values), *other, level)
+    off = calendar(grid, days.ravel(), asked)["day off"].reshape(days.shape) >= 0.5
+    share, means = calendar(grid, steps, asked)["day off"], []
+    for kind in (~off, off):
+        its = np.where(kind, values, np.nan)
+        its[np.cumsum(~np.isnan(its), axis=1) > KIND] = np.nan
+        means.append(first_of(mean_of(its), *other, level))
+    return (1.0 - share) * means[0] + share * means[1]
 
 
 def known_or_alike(grid: Grid, steps: Steps, asked: Asked) -> Vector:
@@ -258,20 +262,22 @@ def _mean_errors(grid: Grid, steps: Steps, window: int, base: int = 0) -> Vector
 def calendar(grid: Grid, steps: Steps, asked: Asked) -> dict[str, Vector]:
     """What a kernel finds hard to see in waves of a day and a week: rush hours, and days off.
 
-    A day off is a weekend, or one where a column known ahead whose name says holiday has a value.
+    A day off is a weekend, or one where a column known ahead whose name says holiday has a value: as far as
+    such days were one (:mod:`kons.forecasting.days_off`).
     """
     if asked.time is None or asked.step >= DAY:
         return {}
     moments = steps * asked.step
     angle = 4.0 * np.pi * (moments % DAY) / DAY
-    off = (moments // DAY + 3) % 7 >= 5  # 1970 began on a Thursday
-    for name in asked.known_ahead:
-        if name in grid.kinds and "holiday" in str(name).casefold():
-            values = grid.at(grid.place(name), steps)
-            none = {place for place, level in enumerate(grid.levels.get(name, ())) if level.casefold() in NO}
-            off = off | ~(np.isnan(values) | np.isin(values, list(none) if name in grid.levels else [0.0]))
+    off = np.where(weekend(steps, asked), 1.0, np.nan_to_num(grid.at(OFF, steps)))
     waves = {"twice a day sin": np.sin(angle), "twice a day cos": np.cos(angle)}
-    return {**waves, "day off": off.astype(np.float64)}
+    return {**waves, "day off": off}
+
+
+def weekend(steps: Steps, asked: Asked) -> NDArray[np.bool_]:
+    """Whether a step is on a Saturday or a Sunday; 1970 began on a Thursday."""
+    saturday: NDArray[np.bool_] = (steps * asked.step // DAY + 3) % 7 >= 5
+    return saturday
 
 
 def _of_time(steps: Steps, asked: Asked) -> tuple[dict[Any, Any], dict[Any, str]]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kons.arrays import Matrix, Vector, as_targets, require_integer, require_number
 from kons.errors import ConfigurationError, InputError
 from kons.forecasting.combining import Combination, passed
+from kons.forecasting.days_off import DaysOff
 from kons.forecasting.features import Asked, alike, base_records
 from kons.forecasting.grid import BASES, Gaps, Grid, Incoming, Y, mean_of, steps_of, too_early
 from kons.learners import AutoKONS
@@ -66,8 +67,9 @@ class Forecaster(Part):
                      ahead, the calendar of s, the same place in earlier seasons, levels, other columns
         correction   EmbeddedKONS with H targets over one dictionary and one A: what the nearest base misses,
                      from last errors, the bases along the path and the other columns at the origin t
-        c_h, g_h     the mean of the bases with L >= h; how each, and the corrected one, deviates from it, and
-                     the last errors; w_h by the second-order update of stacking, one for each h
+        maps         linear, one for each phase of the shortest season, from its last values to the path
+        c_h, g_h     the mean of the bases with L >= h; how each, the corrected one and the map deviate from
+                     it, and the last errors; w_h by the second-order update of stacking, one for each h
 
     Until that has once been better, over 72 paths, than the same place one season before, the latter is said.
     So it is one pass, and a row costs log2(H) + 2 AutoKONS and one EmbeddedKONS, some milliseconds.
@@ -114,6 +116,7 @@ class Forecaster(Part):
 
     STATE = fields(
         grid=Inner(),
+        days_off=Inner(),
         open=Gaps(None, None),
         bases=Inners(),
         combination=Inner(),
@@ -159,6 +162,7 @@ class Forecaster(Part):
         chosen = sorted({require_integer(season, "seasons", at_least=2) for season in seasons})
         self.asked: Asked = Asked(steps, tuple(chosen), tuple(known_ahead), time, width)
         self.grid: Grid = Grid(len(self.asked.looks))
+        self.days_off: DaysOff = DaysOff(self.asked)
         # The last row, which another one of the same step may replace: its step, and its row of the grid.
         self.open: Matrix = np.empty((0, 0))
         #: One for each lead, and one of the longest for what deviates from days of the same kind.
@@ -207,6 +211,7 @@ class Forecaster(Part):
             )
         closed = Incoming(incoming.steps[:-1], incoming.rows[:-1])
         self.grid.append(closed)
+        self.days_off.write(self.grid, closed.steps)
         if len(closed.steps):
             if not self.done:
                 self.done = int(closed.steps[0])
@@ -305,6 +310,7 @@ class Forecaster(Part):
             if ahead is not None:
                 future = self._ahead(ahead, origin)
             self.grid.append(future)
+            self.days_off.write(self.grid, np.append(last.steps, future.steps))
             now = float(self.grid.at(Y, steps[:1])[0])
             for place, (base, lead) in enumerate(zip(self.bases, asked.looks, strict=True)):
                 inside = steps[: lead + 1]

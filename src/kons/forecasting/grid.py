@@ -19,10 +19,10 @@ from kons.stored import Stored
 from kons.tables.moments import NOT_A_TIME
 from kons.tables.records import Records
 
-__all__ = ["BASES", "Gaps", "Grid", "Incoming", "Y", "first_of", "mean_of", "steps_of", "too_early"]
+__all__ = ["BASES", "OFF", "Gaps", "Grid", "Incoming", "Y", "first_of", "mean_of", "steps_of", "too_early"]
 
-#: The first columns of a grid: y, and from there on what each base said.
-Y, BASES = range(2)
+#: The first columns of a grid: y, how much of a day off a holiday is, and from there on what each base said.
+Y, OFF, BASES = range(3)
 #: Steps without a row in one call: beyond, the step is not that of the rows.
 MOST_EMPTY = 1_000_000
 

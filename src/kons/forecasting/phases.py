@@ -9,14 +9,14 @@
     W_p     = (3 I + sum w x x^T)^-1 sum w x ((y - m)/s)^T,      all H outputs over one A
 
 At six in the morning other hours matter than at noon, which a kernel over all origins has to find out: these
-maps know it. An origin whose error is above four usual ones weighs as much less. Beside bases of kernels, which
-bend but share what they know, it errs in another way, and so their combination gains. Costs O(d^2 + d H) a
-row and O(d^3) for each phase and chunk, d about 60.
+maps know it. An origin whose error is above four usual ones weighs as much less. Beside bases of kernels,
+which bend but share what they know, it errs in another way, and so their combination gains. Costs
+O(d^2 + d H) a row and O(d^3) for each phase and chunk, d about 60.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,7 @@ class PhaseMaps(Part):
     STATE = fields(maps=Inners(), usual=Number(at_least=0.0))
 
     def __init__(self, asked: Asked) -> None:
-        self.asked = asked
+        self.asked: Asked = asked
         self.span: int = asked.seasons[0] if asked.seasons else asked.horizon
         phases = min(self.span, PLACES) if asked.seasons else 1
         self.back: Steps = _places(0, self.span - 1)
@@ -69,9 +69,7 @@ class PhaseMaps(Part):
         self.days: int = days[0] if days and days[0] <= PLACES else 1
         size = 1 + len(self.back) + len(self.ahead) + self.days + (5 if asked.day else 0)
         prior = PRIOR * np.eye(size)
-        self.maps: list[Ridge] = [
-            Ridge(prior, asked.horizon, online=False, period=1) for _ in range(phases)
-        ]
+        self.maps: list[Ridge] = [Ridge(prior, asked.horizon, online=False, period=1) for _ in range(phases)]
         #: The usual squared error, in deviations; 0 before the first.
         self.usual: float = 0.0
 

@@ -24,6 +24,7 @@ import numpy as np
 from numpy import ndarray
 
 from kons.arrays import FLOAT64, as_outputs, as_row_values
+from kons.core.interruption import HeldInterrupts
 from kons.errors import ConfigurationError, InputError, KonsError, MissingValueError, notice
 from kons.learners.doubt import KnowsItsErrors
 from kons.learners.explaining import GivesReasons
@@ -479,7 +480,7 @@ def _learning_one(verb: Any) -> Any:
         learned = type(x) is ndarray and self._learn_alone(x, y)
         if learned and self.on_event is None:
             return
-        with self._turn:
+        with self._turn, HeldInterrupts():  # learned, counted and looked at, or nothing of it
             learned = learned or (type(x) is ndarray and self._learn_and_count(x, y))
             if not learned:
                 learn_any(self, x, y)
@@ -505,7 +506,7 @@ def _same(asked: Any, x: Any) -> bool:
 def _learning_kept(verb: Any) -> Any:
     @functools.wraps(verb)
     def learn_kept_row(self: Any, kept: Any, y: Any) -> None:
-        with self._turn:
+        with self._turn, HeldInterrupts():
             before = self.rows_noted
             asked = vars(self).pop("_answer", None)
             verb(self, kept, y)

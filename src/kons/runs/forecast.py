@@ -232,8 +232,8 @@ class ForecastRun:
         if self.stream.task != "regression" or len(self.stream.targets) > 1:
             seen = f"{len(self.stream.targets)} targets" if len(self.stream.targets) > 1 else "labels"
             raise ConfigurationError(
-                f"a forecast (horizon) is of one target that is a number, and {self.stream.target!r} was read "
-                f"as {seen}: name one target, with --task regression if few values look like labels."
+                f"a forecast (horizon) is of one target that is a number, and {self.stream.target!r} was "
+                f"read as {seen}: name one target, with --task regression if few values look like labels."
             )
         self._started, self._pacing, clock = wall_clock(), Pacing(), cpu_clock()
         first, stopped = self.rows, False
@@ -449,9 +449,9 @@ def _step(moments: NDArray[np.int64], name: str) -> str:
     apart = np.diff(moments[moments != NOT_A_TIME])
     apart = apart[apart > 0]
     if not len(apart):
+        seen = "one moment" if len(moments) == 1 else "the same moment in all rows"
         raise InputError(
-            f"the column {name!r} has {'one moment' if len(moments) == 1 else 'the same moment in all rows'}: "
-            "give at least two rows, in order of a column of time (time)."
+            f"the column {name!r} has {seen}: give at least two rows, in order of a column of time (time)."
         )
     values, counts = np.unique(apart, return_counts=True)
     seconds = int(values[counts.argmax()]) / SECOND

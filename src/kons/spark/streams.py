@@ -41,6 +41,11 @@ __all__ = ["keyed", "learners_in"]
 
 #: Columns that rows have on their way: the key as text, its bucket, and what rows are sorted by.
 KEY, BUCKET, ORDER = "__kons_key", "__kons_bucket", "__kons_order"
+#: What pandas would lose goes beside it, as text: moments far away, whole numbers that a null makes floats.
+FAR = "__kons_far"
+MOMENTS, WIDE = ("1678-01-01", "2262-01-01"), (-(2**53), 2**53)
+#: For no whole number that rows are sorted by.
+NO_PLACE = -(2**63)
 ADDED = Answer._fields
 BUCKETS = 64
 #: A bucket without keys to which one row in so many goes, too. It refuses another number of buckets: keys
@@ -140,28 +145,32 @@ def keyed(
     kinds = [types[target] if labelled else DoubleType(), *[DoubleType()] * 4, StringType()]
     # On the way columns have plain names: PySpark looks into those with points.
     plain = _plain_names(plan)
+    sent, far = _sent(types, plain)
     answer = StructType(
         [
             *(StructField(name, kind) for name, kind in zip(plain, types.values(), strict=True)),
             *(StructField(name, kind) for name, kind in zip(ADDED, kinds, strict=True)),
+            *(StructField(FAR + name, StringType()) for name in far),
         ]
     )
     prepared = frame.select(
-        *(F.col(quoted(name)).alias(short) for name, short in zip(types, plain, strict=True)),
+        *sent,
         F.col(quoted(key)).cast("string").alias(KEY),
         sorted_by.alias(ORDER),
+        *far.values(),
     )
     # Spark's hash of the text is the same on all machines and in all sessions.
     bucket = F.pmod(F.xxhash64(KEY), F.lit(plan.buckets)).cast("int")
     if not frame.isStreaming:
         grouped = prepared.withColumn(BUCKET, bucket).groupBy(BUCKET)
-        return grouped.applyInPandas(_batch(plan), answer).toDF(*types, *ADDED)
+        return _arrived(grouped.applyInPandas(_batch(plan), answer), types, plain, far)
     watched = F.pmod(F.xxhash64(KEY, ORDER), F.lit(WATCHED)) == 0
     places = F.when(watched, F.array(bucket, F.lit(WATCH))).otherwise(F.array(bucket))
     grouped = prepared.withColumn(BUCKET, F.explode(places)).groupBy(BUCKET)
-    return grouped.applyInPandasWithState(
+    answered = grouped.applyInPandasWithState(
         _stream(plan), answer, "learners binary", "append", GroupStateTimeout.NoTimeout
-    ).toDF(*types, *ADDED)
+    )
+    return _arrived(answered, types, plain, far)
 
 
 def learners_in(spark: SparkSession, checkpoint: str) -> Iterator[Keyed]:
@@ -182,6 +191,29 @@ def _flat(row: Any) -> Iterator[Any]:
             yield from _flat(field)
         else:
             yield field
+
+
+def _sent(types: dict[str, DataType], plain: list[str]) -> tuple[list[Any], dict[str, Any]]:
+    """The columns on their way, and what cannot go it, by the names of their columns."""
+    sent, far = [], {}
+    for (name, kind), short in zip(types.items(), plain, strict=True):
+        column = F.col(quoted(name))
+        if isinstance(kind, (TimestampType, TimestampNTZType, LongType)):
+            ends = WIDE if isinstance(kind, LongType) else MOMENTS
+            near = column.between(*(F.lit(end).cast(kind) for end in ends))
+            far[short] = F.when(~near, column.cast("string")).alias(FAR + short)
+            column = F.when(near, column)
+        sent.append(column.alias(short))
+    return sent, far
+
+
+def _arrived(answered: DataFrame, types: dict[str, DataType], plain: list[str], far: Any) -> DataFrame:
+    """The columns as they were given, and what was added."""
+    columns = [
+        F.coalesce(F.col(short), F.col(FAR + short).cast(kind)) if short in far else F.col(short)
+        for short, kind in zip(plain, types.values(), strict=True)
+    ]
+    return answered.select(*(c.alias(name) for c, name in zip(columns, types, strict=True)), *ADDED)
 
 
 def _batch(plan: Plan) -> Callable[[Any, pd.DataFrame], pd.DataFrame]:
@@ -210,23 +242,34 @@ def _followed(bucket: Bucket, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with what their learners say, before each was learned."""
     plan = bucket.plan
     names, plain_names = [name for name, _ in plan.columns], _plain_names(plan)
+    far = rows[[name for name in rows if name.startswith(FAR)]]
     rows = rows.rename(columns=dict(zip(plain_names, names, strict=True)))
     cells = rows[[*plan.features, plan.target]].to_dict("records")
+    for short, (name, kind) in zip(plain_names, plan.columns, strict=True):
+        if kind == "bigint" and name in (*plan.features, plan.target):  # a moment far away is a gap
+            for i, text in enumerate(far[FAR + short]):
+                cells[i] |= {name: int(text)} if isinstance(text, str) else {}
     targets = [_plain(x.pop(plan.target)) for x in cells]
     if plan.whole:  # pandas has them as floats where one of them is null
         targets = [y if y is None or y != y else int(y) for y in targets]
     plain = [{name: _plain(value) for name, value in x.items()} for x in cells]
     answers = pd.DataFrame(
-        bucket.follow(zip(rows[KEY].tolist(), rows[ORDER].tolist(), plain, targets, strict=True)),
+        bucket.follow(zip(rows[KEY].tolist(), _places(rows[ORDER]), plain, targets, strict=True)),
         columns=list(ADDED),
         index=rows.index,
         dtype=object,
     )
     numbers = [*ADDED[1:-1], *([] if bucket.keyed.labelled else [ADDED[0]])]
     answers[numbers] = answers[numbers].astype("float64")
-    answered = pd.concat([rows[names], answers], axis=1)
-    answered.columns = [*plain_names, *ADDED]
+    answered = pd.concat([rows[names], answers, far], axis=1)
+    answered.columns = [*plain_names, *ADDED, *far]
     return answered
+
+
+def _places(order: pd.Series) -> list[Any]:
+    """What rows are sorted by, None where there is nothing."""
+    places = order.tolist()
+    return [None if place == NO_PLACE else place for place in places] if order.dtype.kind == "i" else places
 
 
 def _plain_names(plan: Plan) -> list[str]:
@@ -251,11 +294,15 @@ def _order(name: str, kind: DataType) -> tuple[Any, int]:
     """What rows are sorted by as a number, and how much of it is one of ``idle``."""
     column = F.col(quoted(name))
     if isinstance(kind, (TimestampType, TimestampNTZType)):
-        return F.unix_micros(column.cast("timestamp")), 1_000_000
+        return _whole(F.unix_micros(column.cast("timestamp"))), 1_000_000
     if isinstance(kind, DateType):
-        return F.unix_date(column).cast("long"), 1
+        return _whole(F.unix_date(column)), 1
     if isinstance(kind, WHOLE):
-        return column.cast("long"), 1
+        return _whole(column), 1
     if isinstance(kind, NumericType) and not isinstance(kind, DecimalType):
         return column.cast("double"), 1
     raise ConfigurationError(f"order {name!r} is {kind.simpleString()}, expected numbers, dates or times.")
+
+
+def _whole(column: Any) -> Any:
+    return F.coalesce(column.cast("long"), F.lit(NO_PLACE))

@@ -167,6 +167,13 @@ class SpanRidge(Ridge):
         assert self.pending == count
         self._marks[:] = marks
 
+    def before_period(self) -> Matrix:
+        """What the coefficients before this period make of its rows, (pending, outputs)."""
+        # The last number of a row is the root of its weight; one without a weight is asked for by nobody.
+        roots = self._Z[: self.pending, -1:]
+        rows = (self._V if self.online else self._Z)[: self.pending]
+        return self.outputs_of(rows @ self.base / np.where(roots > 0.0, roots, 1.0))
+
     # ---- looking
 
     def arrays_of_period(self) -> tuple[Matrix, ...]:

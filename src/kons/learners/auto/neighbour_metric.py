@@ -116,13 +116,14 @@ def fit_neighbours(
     random: np.random.Generator,
     units: Vector | float = 1.0,
     before: Setting | None = None,
+    trend: Matrix | None = None,
 ) -> tuple[Setting, Neighbours]:
     """What is best for rows in several scalings, and the expert.
 
     The search starts from columns of these ``sizes`` or, where that is better or there are none, from what
     was found ``before``. A ``regularization`` that is given is in units of the median distance of two rows.
     Of labels of few rows, and beyond 128 columns, nothing is searched for but the scaling. Errors are added
-    up in these ``units``.
+    up in these ``units``. The ``trend`` of the rows is kept behind their targets.
     """
     rows = Rows(candidates, Y / units, weights, random)
     places = rows.draw(128 if rows.few else 192)
@@ -156,6 +157,7 @@ def fit_neighbours(
             if regularization is not None:
                 best = best._replace(regularization=ratio * unit(best.scaling, best.sizes))
     U = candidates[best.scaling] * best.sizes
-    expert = Neighbours(U.shape[1], Y.shape[1], most, best.regularization, np.size(units))
-    expert.learn_past(U, Y, np.sqrt(weights))
+    told, trends = (Y, 0) if trend is None else (np.hstack([Y, trend]), trend.shape[1])
+    expert = Neighbours(U.shape[1], Y.shape[1], most, best.regularization, np.size(units), trends)
+    expert.learn_past(U, told, np.sqrt(weights))
     return best, expert

@@ -67,6 +67,9 @@ class Neighbours(Part):
         alpha, in units of distance: what it takes for two rows to tell different things.
     scattered:
         Of how many targets the deviation among the nearest rows is told, too.
+    trends:
+        Numbers of a row that are known behind its targets, such as predictions: what the same fit makes of
+        them comes behind each prediction.
 
     >>> import numpy as np
     >>> U = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
@@ -96,19 +99,26 @@ class Neighbours(Part):
     )
     regularization: float
     scattered: int
+    trends: int
 
     def __init__(
-        self, columns: int, outputs: int, most: int, regularization: float = 0.01, scattered: int = 1
+        self,
+        columns: int,
+        outputs: int,
+        most: int,
+        regularization: float = 0.01,
+        scattered: int = 1,
+        trends: int = 0,
     ) -> None:
-        self.regularization, self.scattered = regularization, scattered
+        self.regularization, self.scattered, self.trends = regularization, scattered, trends
         #: Rows that are kept at most, when the latest join them.
         self.most: int = max(min(most, 32 * most // max(columns, 1)), 2 * NEAREST)
         #: Coordinates of the rows that are kept, in leaves, and of those that came since, the latest last.
         self.points: NDArray[np.float32] = np.empty((0, columns), FLOAT32)
         self.latest: NDArray[np.float32] = np.empty((0, columns), FLOAT32)
-        #: Their targets times their weights, and the weights: (rows, outputs + 1).
-        self.values: Matrix = np.empty((0, outputs + 1))
-        self.latest_values: Matrix = np.empty((0, outputs + 1))
+        #: Their targets and trends times their weights, and the weights: (rows, outputs + trends + 1).
+        self.values: Matrix = np.empty((0, outputs + trends + 1))
+        self.latest_values: Matrix = np.empty((0, outputs + trends + 1))
         self.pending: int = 0
         self._Z, self._Y = np.zeros((LONGEST, columns + 1)), np.zeros((LONGEST, outputs))
         #: Of the rows just predicted: see :func:`predict_around`.
@@ -125,7 +135,10 @@ class Neighbours(Part):
         return np.empty((0, self.points.shape[1]))
 
     def learn_past(self, U: Matrix, Y: Matrix, roots: Vector) -> None:
-        """Keep rows; roots are square roots of weights. The latest join the others some at a time."""
+        """Keep rows; roots are square roots of weights. The latest join the others some at a time.
+
+        Trends are behind the targets Y.
+        """
         used = np.flatnonzero(roots > 0.0)[-self.most :]
         weights = roots[used, None] ** 2
         self.latest = np.concatenate([self.latest, U[used].astype(FLOAT32)])
@@ -178,8 +191,8 @@ class Neighbours(Part):
 
     def predict_with_scatters(self, U: Matrix) -> tuple[Matrix, Matrix]:
         """Fits to the nearest rows, and how far their targets, and they, lie apart. Changes nothing."""
-        outputs = self.values.shape[1] - 1
-        predictions, scatters = np.empty((len(U), outputs)), np.zeros((len(U), self.scattered + 1))
+        told = self.values.shape[1] - 1
+        predictions, scatters = np.empty((len(U), told)), np.zeros((len(U), self.scattered + 1))
         _predict(np.ascontiguousarray(U), self.kept(), self.regularization, predictions, scatters)
         return predictions, scatters
 
@@ -188,21 +201,27 @@ class Neighbours(Part):
         rest = slice(self._young, None)
         return (*self._leaves, np.ascontiguousarray(self.latest[rest].T), self.latest_values[rest])
 
-    def end_period(self, refit: bool = True) -> None:
-        """Keep the chunk's rows."""
+    def end_period(self, trend: Matrix | None = None) -> None:
+        """Keep the chunk's rows, with a trend, if they are to have one: 0 where there is none."""
         Z, Y = self._Z[: self.pending], self._Y[: self.pending]
         used = Z[:, -1] > 0.0
         roots = Z[used, -1]
         if used.any():
-            self.learn_past(Z[used, :-1] / roots[:, None], Y[used] / roots[:, None], roots)
+            its = Y[used] / roots[:, None]
+            if self.trends:
+                its = np.hstack([its, np.zeros((len(its), self.trends)) if trend is None else trend[used]])
+            self.learn_past(Z[used, :-1] / roots[:, None], its, roots)
         self._Z, self._Y = np.zeros(self._Z.shape), np.zeros(self._Y.shape)  # a mark may share them
         self.pending = 0
 
     def add_output(self) -> None:
-        """One output more, whose targets were all 0."""
+        """One output more, whose targets were all 0, and so was their trend."""
+        outputs = self._Y.shape[1]
+        places = [outputs, *([outputs + self.trends] if self.trends else ())]
         self.values, self.latest_values = (
-            np.insert(values, -1, 0.0, axis=1) for values in (self.values, self.latest_values)
+            np.insert(values, places, 0.0, axis=1) for values in (self.values, self.latest_values)
         )
+        self.trends += len(places) - 1
         self._put_into_leaves()
         self._Y = np.pad(self._Y, ((0, 0), (0, 1)))
 
@@ -212,10 +231,12 @@ class Neighbours(Part):
         return none, none, self._Z, self._Y, none, none, none
 
     @classmethod
-    def from_stored(cls, stored: Stored, width: int, outputs: int, most: int, targets: int = 1) -> Neighbours:
+    def from_stored(
+        cls, stored: Stored, width: int, outputs: int, most: int, targets: int = 1, trends: int = 0
+    ) -> Neighbours:
         """The inverse of ``state``, checked."""
-        expert = cls(width, outputs, most, scattered=targets)
-        expert.load_state(stored, columns=width, values=outputs + 1)
+        expert = cls(width, outputs, most, scattered=targets, trends=trends)
+        expert.load_state(stored, columns=width, values=outputs + trends + 1)
         return expert
 
     def _loaded(self, stored: Stored, sizes: Sizes) -> None:
@@ -241,8 +262,8 @@ Room = tuple[Singles, Singles, Singles, Integers, Matrix, Vector, Matrix, Vector
 
 
 @inner
-def room_for(kept: Kept, outputs: int) -> Room:
-    """Of predictions of so many outputs by these rows: a dozen arrays, which take a microsecond to make."""
+def room_for(kept: Kept, told: int) -> Room:
+    """Of predictions of so many numbers by these rows: a dozen arrays, which take a microsecond to make."""
     columns, count = kept[1].shape
     near = NEAREST + 1
     return (
@@ -255,7 +276,7 @@ def room_for(kept: Kept, outputs: int) -> Room:
         np.empty((NEAREST, NEAREST + 1)),
         np.empty(NEAREST),
         np.empty(NEAREST),
-        np.empty((near, outputs + 1)),
+        np.empty((near, told + 1)),
         np.empty(near),
     )
 
@@ -308,8 +329,8 @@ def predict_around(
 ) -> None:
     """The ridge fit to the nearest points; the mean of all where these are as far away as each other.
 
-    Fills in their ``scatter``, too: the deviation of each of their targets, and their mean distance; and
-    ``slopes``, if there is room: see :func:`_slopes`.
+    Of each number that is known of them. Fills in their ``scatter``, too: the deviation of each of their
+    targets, and their mean distance; and ``slopes``, if there is room: see :func:`_slopes`.
     """
     slopes[:] = 0.0
     leaves, low, _, values, latest, latest_values = kept

@@ -99,7 +99,8 @@ class OneRow:
             if isinstance(expert, Neighbours):
                 kind, arrays = NEIGHBOURS, expert.kept()
                 kept = (arrays[1].shape[1], len(arrays[5]), *(self._address(array) for array in arrays))
-            facts = column, maps[key], kind, expert.online, logistic, size, ensemble.layout.count
+            trends = expert.trends if isinstance(expert, Neighbours) else 0
+            facts = column, maps[key], kind, expert.online, logistic, size, ensemble.layout.count, trends
             expert_rows.append((*facts, *numbers, *addresses, *kept))
         self._maps, self._experts = np.array(map_rows, FEATURE_MAP), np.array(expert_rows, EXPERT)
         #: Of the last row that was asked: itself, what all predict, the predictions and calibrated scores.

@@ -17,8 +17,8 @@ from kons.learners.auto.logistic import SpanLogistic
 from kons.learners.auto.metric_learning import mean_gradients, relevances
 from kons.learners.auto.neighbour_metric import Setting, fit_neighbours
 from kons.learners.auto.neighbours import Neighbours
-from kons.learners.auto.rows import Layout
-from kons.learners.auto.spec import BASELINES, LAST, MEAN, ExpertSpec
+from kons.learners.auto.rows import LARGEST_TARGET, Layout
+from kons.learners.auto.spec import BASELINES, LAST, MEAN, STEADY, TREND, ExpertSpec, has_trend
 from kons.stored import Stored
 
 __all__ = ["Expert", "ExpertPool", "Slot", "fit_expert", "searched_on"]
@@ -52,6 +52,11 @@ class ExpertPool:
         return [slot.spec for slot in self.slots]
 
     @property
+    def steady(self) -> Slot | None:
+        """The one that is never pruned, once it is fitted."""
+        return next((slot for slot in self.slots if slot.spec == STEADY and slot.expert is not None), None)
+
+    @property
     def experts(self) -> list[Expert]:
         """Those that were fitted."""
         return [slot.expert for slot in self.slots if slot.expert is not None]
@@ -82,7 +87,7 @@ class ExpertPool:
         layout: Layout,
         F: Matrix,
     ) -> None:
-        """Fill in what each expert predicts, from column BASELINES on, and let it learn.
+        """Fill in what each expert predicts, from column TREND on, and let it learn.
 
         ``learned`` are the rows with targets Y and roots of weights, None if they are those predicted;
         ``known`` says how many of them are known before each row.
@@ -91,6 +96,7 @@ class ExpertPool:
             CachedFeatures(rows, layout),
             None if learned is None else CachedFeatures(learned, layout),
         )
+        F[:, TREND] = 0.0 if layout.classes else F[:, MEAN]
         for i, slot in enumerate(self.slots):
             if slot.expert is None or slot.feature_map is None:
                 continue
@@ -98,18 +104,19 @@ class ExpertPool:
             # Nothing is asked of rows that are learned again.
             U = here.coordinates(slot.feature_map, lags) if len(rows) else NOBODY
             U_learned = None if there is None else there.coordinates(slot.feature_map, lags)
-            F[:, i + BASELINES] = slot.expert.advance(U, U_learned, Y, roots, known)
+            _put(F, i, slot.expert.advance(U, U_learned, Y, roots, known))
         if len(rows):
             self._fill_up(F, [slot.expert is not None for slot in self.slots])
 
     def predict(self, rows: Matrix, layout: Layout, F: Matrix, *, lags: bool) -> None:
         """Fill in what each expert would predict, with ``lags`` also by last targets. Changes nothing."""
+        F[:, TREND] = 0.0 if layout.classes else F[:, MEAN]
         asked, seen = [], CachedFeatures(rows, layout)
         for i, slot in enumerate(self.slots):
             asks = slot.expert is not None and (lags or not slot.spec.lags)
             asked.append(asks)
             if asks and slot.expert is not None and slot.feature_map is not None:
-                F[:, i + BASELINES] = slot.expert.predict(seen.coordinates(slot.feature_map, slot.spec.lags))
+                _put(F, i, slot.expert.predict(seen.coordinates(slot.feature_map, slot.spec.lags)))
         self._fill_up(F, asked)
 
     def _fill_up(self, F: Matrix, asked: list[bool]) -> None:
@@ -145,8 +152,13 @@ class ExpertPool:
 
         Where a class is rare each of its rows counts, and the logistic expert does not wait for a refit.
         """
+        steady = None if self.steady is None else self.steady.expert
+        trend = _bounded(steady.before_period()) if isinstance(steady, SpanRidge) else None
         for expert in self.experts:
-            expert.end_period(refit or (rare and isinstance(expert, SpanLogistic)))
+            if isinstance(expert, Neighbours):
+                expert.end_period(trend)
+            else:
+                expert.end_period(refit or (rare and isinstance(expert, SpanLogistic)))
 
     def add_output(self) -> None:
         """A class more."""
@@ -208,7 +220,8 @@ class ExpertPool:
             width = feature_map.metric.shape[-1]
             if slot.spec.kernel == "neighbours":
                 most = slot.spec.memory or neighbours
-                slot.expert = Neighbours.from_stored(stored, width, outputs, most, targets)
+                trends = outputs * has_trend(slot.spec)
+                slot.expert = Neighbours.from_stored(stored, width, outputs, most, targets, trends)
             else:
                 kernel = _kernel(slot.spec, bandwidth, fixed)
                 slot.expert = _class_of(slot.spec).from_stored(stored, kernel, width, outputs, targets)
@@ -229,12 +242,14 @@ def fit_expert(
     other: FeatureMap | None = None,
     like: Slot | None = None,
     before: Slot | None = None,
+    steady: Slot | None = None,
 ) -> Slot:
     """A new expert in a feature map, that has learned rows in stream order, all with weights above 0.
 
     Its atoms are some of the rows: of those that it remembers, if its memory is finite. Neighbours choose
     between the scaling of the feature map and the ``other`` one; those with a finite memory take what was
-    found for those without, which they are ``like``; others start from what was found ``before``.
+    found for those without, which they are ``like``; others start from what was found ``before``, and keep
+    what the ``steady`` expert predicts.
     """
     rows, layout, scaled = kept.rows, kept.layout, kept.scaled(feature_map, spec.lags)
     Y, weights = layout.outputs(rows, outputs), layout.weights(rows)
@@ -276,6 +291,7 @@ def fit_expert(
             random,
             units,
             _setting_of(before, maps),
+            trend_of(steady, kept, Y) if has_trend(spec) else None,
         )
         return Slot(spec, nearest, maps[setting.scaling].of_axes(setting.sizes))
     U = kept.coordinates(feature_map, spec.lags)
@@ -309,6 +325,7 @@ def searched_on(
     neighbours: int,
     fixed: Fixed,
     random: np.random.Generator,
+    steady: Slot | None = None,
 ) -> Slot:
     """Neighbours without a memory after further steps of their search, which have learned all rows kept."""
     feature_map, rows, layout = slot.feature_map, kept.rows, kept.layout
@@ -324,8 +341,28 @@ def searched_on(
         random,
         layout.units(Y, weights),
         _setting_of(slot, [feature_map]),
+        trend_of(steady, kept, Y) if has_trend(slot.spec) else None,
     )
     return Slot(slot.spec, nearest, feature_map.of_axes(setting.sizes))
+
+
+def trend_of(steady: Slot | None, kept: CachedFeatures, Y: Matrix) -> Matrix:
+    """What it predicts of rows that it has learned, or some of; their mean, if there is no such one yet."""
+    if steady is None or steady.feature_map is None or not isinstance(steady.expert, SpanRidge):
+        return np.repeat(Y.mean(axis=0, keepdims=True), len(Y), axis=0)
+    return _bounded(steady.expert.predict(kept.coordinates(steady.feature_map, steady.spec.lags)))
+
+
+def _bounded(trend: Matrix) -> Matrix:
+    return np.clip(trend, -LARGEST_TARGET, LARGEST_TARGET)
+
+
+def _put(F: Matrix, number: int, told: Matrix) -> None:
+    """Predictions of an expert, and behind them a trend, if it tells one, in their columns of F."""
+    outputs = F.shape[2]
+    F[:, number + BASELINES] = told[:, :outputs]
+    if told.shape[1] > outputs:
+        F[:, TREND] = told[:, outputs:]
 
 
 def _setting_of(before: Slot | None, maps: list[FeatureMap]) -> Setting | None:

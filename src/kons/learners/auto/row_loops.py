@@ -23,7 +23,7 @@ from kons.learners.auto.neighbours import predict_around, room_for
 from kons.learners.auto.quantile_scaling import interpolated
 from kons.learners.auto.rows import LAGS
 from kons.learners.auto.schedule import LONGEST
-from kons.learners.auto.spec import BASELINES, LAST, MEAN
+from kons.learners.auto.spec import BASELINES, LAST, MEAN, TREND
 from kons.learners.auto.stacking import learn_weights, stacked, weight_of
 from kons.learners.auto.target_range import FOLLOWED, MARGIN
 from kons.scaling import LARGEST
@@ -53,7 +53,7 @@ FEATURE_MAP = np.dtype(
 EXPERT = np.dtype(
     [
         *((name, "i8") for name in ("column", "feature_map", "kernel", "online", "logistic")),
-        *((name, "i8") for name in ("size", "targets")),
+        *((name, "i8") for name in ("size", "targets", "trends")),
         *((name, "f8") for name in ("rate", "forgetting", "regularization")),
         # Addresses: of the atoms by columns, of the arrays of kons.core.quadratic, a row's work, offsets.
         *((name, "i8") for name in ("atoms", "L", "base", "Z", "Y", "V", "C", "marks", "work", "offsets")),
@@ -158,6 +158,7 @@ def stack(
         if classes:
             last = row[width]
             F[LAST, o] = F[MEAN, o] if last < 0.0 else (1.0 if last == o else 0.0)
+        F[TREND, o] = 0.0 if classes else F[MEAN, o]
     ask_experts(row, pending, shared, maps, experts, F)
     for k in range(len(shared)):
         _stack(k, row[width + k], shared, experts, F, predictions, scores)
@@ -263,18 +264,23 @@ def _predict(pending: int, maps: FeatureMaps, experts: Experts, number: int, F: 
         for j in range(columns):
             k[j] = u[j]
         k[columns] = 1.0
+        told = outputs + expert.trends
         kept = (
             singles_at(expert.kept_leaves, expert.leaves * columns, LEAF),
             singles_at(expert.kept_low, columns, expert.leaves),
             singles_at(expert.kept_high, columns, expert.leaves),
-            matrix_at(expert.kept_values, expert.leaves * LEAF, outputs + 1),
+            matrix_at(expert.kept_values, expert.leaves * LEAF, told + 1),
             singles_at(expert.kept_latest, columns, expert.later),
-            matrix_at(expert.kept_latest_values, expert.later, outputs + 1),
+            matrix_at(expert.kept_latest_values, expert.later, told + 1),
         )
         # There are no functions f of theirs: their scatter takes the place.
         nothing, scatter = matrix_at(0, 0, 0), f[: expert.targets + 1]
-        room = room_for(kept, outputs)
-        predict_around(u, kept, expert.regularization, -1, F[expert.column], scatter, nothing, room)
+        room, prediction = room_for(kept, told), np.empty(told)
+        predict_around(u, kept, expert.regularization, -1, prediction, scatter, nothing, room)
+        for o in range(outputs):
+            F[expert.column, o] = prediction[o]
+            if expert.trends:
+                F[TREND, o] = prediction[outputs + o]
         return
     for b in range(size):
         k[b] = 0.0

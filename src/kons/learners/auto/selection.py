@@ -47,8 +47,10 @@ from kons.learners.auto.spec import (
     LAST,
     MEAN,
     STEADY,
+    TREND,
     ExpertSpec,
     first_specs,
+    has_trend,
     sentinel_of,
     stored_specs,
 )
@@ -93,14 +95,14 @@ class Selection(Part):
         """Of the mean, the last target and all experts, for each target.
 
         The last target starts with no weight: on rows in no order it is worth nothing; on others no expert
-        follows as fast.
+        follows as fast. So does the trend, which is of use beside others only.
         """
-        return [Stacking(len(self.pool) + BASELINES, doubted=[LAST]) for _ in range(self._targets)]
+        return [Stacking(len(self.pool) + BASELINES, doubted=[LAST, TREND]) for _ in range(self._targets)]
 
     @property
     def columns(self) -> list[int]:
         """The baselines and the experts at work, in the order of their numbers."""
-        return [MEAN, LAST, *(self.all_specs.index(spec) + BASELINES for spec in self.pool.specs)]
+        return [MEAN, LAST, TREND, *(self.all_specs.index(spec) + BASELINES for spec in self.pool.specs)]
 
     def spread(self, F: NDArray[np.float64]) -> NDArray[np.float64]:
         """Predictions of those at work in columns by their numbers; of those pruned, the mean of targets."""
@@ -243,6 +245,7 @@ class Selection(Part):
             like=self._like(spec) if spec.memory else None,
             before=self.pool.slots[i],
             other=self.feature_maps.current.get(self.feature_maps.key(spec._replace(alternative=True))),
+            steady=self.pool.steady,
         )
 
     def _search_on(self, i: int, now: ChunkEnd) -> None:
@@ -261,6 +264,7 @@ class Selection(Part):
                 neighbours=self._neighbours,
                 fixed=self._fixed,
                 random=np.random.default_rng([self._seed, now.rows, i]),
+                steady=self.pool.steady,
             )
 
     def _like(self, spec: ExpertSpec) -> Slot | None:
@@ -270,7 +274,7 @@ class Selection(Part):
 
     def _counting(self, now: ChunkEnd) -> set[int]:
         """The slots worth some work: those whose removal costs a tenth of what that of the best one costs."""
-        costs = self._costs(now, Stacking.removal_costs)[BASELINES:]
+        costs = self._removal_costs(now)
         return set(np.flatnonzero(costs >= COUNTS * costs.max(initial=0.0)).tolist())
 
     def _room(self, now: ChunkEnd, count: int) -> int:
@@ -304,11 +308,11 @@ class Selection(Part):
         while now.rows >= LATE:
             specs = self.pool.specs
             needed = [spec for spec in specs if spec == STEADY or (spec.logistic and now.rare)]
-            steady = [i + BASELINES for i, spec in enumerate(specs) if not spec.memory and spec not in needed]
-            costs = self._costs(now, Stacking.removal_costs)[steady]
+            steady = [i for i, spec in enumerate(specs) if not spec.memory and spec not in needed]
+            costs = self._removal_costs(now)[steady]
             if costs.min(initial=np.inf) > bar:
                 return
-            self._remove([steady[int(np.argmin(costs))]])
+            self._remove([steady[int(np.argmin(costs))] + BASELINES])
 
     def _order_tells_nothing(self, now: ChunkEnd) -> bool:
         """Whether the rows so far came in no order that matters, however much stacking makes of it.
@@ -358,6 +362,14 @@ class Selection(Part):
     def _leads(self, now: ChunkEnd) -> bool:
         """Whether of some target the short memory was clearly better lately than the long one."""
         return any(s.leads(e) for s, e in zip(self.stackings, now.errors.tolist(), strict=True))
+
+    def _removal_costs(self, now: ChunkEnd) -> Vector:
+        """Of each slot alone; of the neighbours that tell a trend, of both."""
+        costs: Vector = self._costs(now, Stacking.removal_costs)[BASELINES:]
+        for i, spec in enumerate(self.pool.specs):
+            if has_trend(spec):
+                costs[i] = self._removal_cost(now, [TREND, i + BASELINES])
+        return costs
 
     def _removal_cost(self, now: ChunkEnd, columns: list[int]) -> float:
         return float(self._costs(now, lambda stacking: stacking.removal_cost(columns)))
@@ -428,8 +440,8 @@ class Selection(Part):
             self.pool = ExpertPool(specs)
             self.stackings = self._new_stackings()
         self.leader = stored.integer("leader", at_most=len(self.pool) + BASELINES - 1)
-        if self.leader == LAST:
-            raise stored.error("the last target leads, which is no expert")
+        if self.leader in (LAST, TREND):
+            raise stored.error("what leads is no expert")
         several = self._targets > 1
         saved = stored.inners("stacking", self._targets) if several else [stored.inner("stacking")]
         of_earlier_versions = "lead" not in saved[0]

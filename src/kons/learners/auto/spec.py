@@ -11,8 +11,10 @@ __all__ = [
     "LAST",
     "MEAN",
     "STEADY",
+    "TREND",
     "ExpertSpec",
     "first_specs",
+    "has_trend",
     "sentinel_of",
     "stored_specs",
 ]
@@ -55,8 +57,10 @@ class ExpertSpec(NamedTuple):
         return self.lags or self.memory > 0
 
 
-#: Columns of stacking before the experts: the mean of the targets, and the last of them; these learn nothing.
-MEAN, LAST, BASELINES = range(3)
+#: Columns of stacking before the experts, which learn nothing: the mean of the targets, the last of them, and
+#: what the fit to the nearest rows makes of what the steady expert predicted there, instead of their targets.
+#: Where that differs from what it predicts here, so may the targets.
+MEAN, LAST, TREND, BASELINES = range(4)
 
 # In the order in which they are given up when there is room for fewer.
 SPECS = (
@@ -76,6 +80,11 @@ SPECS = (
 )
 #: The one that is never pruned.
 STEADY = SPECS[0]
+
+
+def has_trend(spec: ExpertSpec) -> bool:
+    """Whether it keeps what the steady expert predicted beside the targets of rows: neighbours among all."""
+    return spec.kernel == "neighbours" and not spec.of_series
 
 
 def first_specs(count: int, *, given_kernel: bool, classes: bool) -> list[ExpertSpec]:
