@@ -803,7 +803,7 @@ class Pool:
 
     def shares(self):
         weights = self.stacking.weights()
-        names = ["last target", "trend", *(member.spec.name for member in self.members)]
+        names = ["last target", "trend of neighbours", *(member.spec.name for member in self.members)]
         mean = weights[0] if self.classes else 1.0 - weights[1:].sum()
         return {"mean": mean, **dict(zip(names, weights[1:], strict=True))}
 
