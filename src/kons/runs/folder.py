@@ -163,6 +163,8 @@ class FolderWriter:
         writer.claim()
         try:
             require_own(path)
+            with told(path):
+                _sweep(path)  # of a run that is finished, too: it may have been killed behind its last step
         except BaseException:
             writer.close(finished=False)
             raise
@@ -175,7 +177,6 @@ class FolderWriter:
         with told(path):
             if length and (not predictions.exists() or predictions.stat().st_size < length):
                 raise FileError(f"{predictions} is shorter than when it was last saved: start the run again.")
-            _sweep(path)
             for file in _trace_files(path):
                 if int(file.stem) >= traces:
                     file.unlink()
