@@ -735,7 +735,7 @@ class Pool:
             if member.fitted is not None and (spec.memory or spec.kernel == "gaussian" or not spec.lags):
                 (told if spec.memory or spec.lags else others).append(error)
         clearly = ORDER_TELLS * self.stacking.rows * self.usual_error()
-        return self.rows >= SETTLED and min(told, default=np.inf) > min(others) + clearly
+        return self.rows >= LATE and min(told, default=np.inf) > min(others) + clearly
 
     def drifts(self, price):
         """Whether the short memory that stays lowers the loss by far."""
@@ -803,7 +803,7 @@ class Pool:
 
     def shares(self):
         weights = self.stacking.weights()
-        names = ["last target", "trend", *(member.spec.name for member in self.members)]
+        names = ["last target", "trend of neighbours", *(member.spec.name for member in self.members)]
         mean = weights[0] if self.classes else 1.0 - weights[1:].sum()
         return {"mean": mean, **dict(zip(names, weights[1:], strict=True))}
 

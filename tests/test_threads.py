@@ -311,9 +311,7 @@ def test_builds_with_a_number_a_thread_are_limited_in_each(setting, monkeypatch)
     """As those over OpenMP: bookkeeping only, on a stand-in."""
     calls = []
     setting(lambda library, number: calls.append((threading.current_thread().name, number)))
-    for library in blas():
-        monkeypatch.setattr(type(library), "threading_layer", "openmp", raising=False)
-    monkeypatch.setattr("kons.core.threads._of_a_thread", lambda library: True)
+    monkeypatch.setattr("kons.core.threads.limited_by_thread", lambda library: True)
     set_blas_threads(3)
     calls.clear()
 

@@ -22,11 +22,12 @@ from kons import (
     recipes,
 )
 from kons.core.feature_maps import Fastfood, Fourier, Sketch
-from kons.errors import ConfigurationError, NumericalError
+from kons.errors import ConfigurationError, FileError, NumericalError
 from kons.kernels import Matern, RationalQuadratic
 from kons.losses import CustomLoss
 from kons.policies import Budget
 from kons.recipes import RECIPES, make
+from kons.stored import Stored
 
 ROWS = 150
 X = np.random.default_rng(0).normal(size=(ROWS, 3)) * [1.0, 0.3, 2.0]
@@ -272,6 +273,16 @@ def test_signed_sums_are_unbiased_for_products():
     assert np.linalg.norm(np.mean(errors, axis=0)) <= 5.0 * np.sqrt(2.0 / (s * draws)) * size
     coins = rng.random(points)
     np.testing.assert_array_equal(sketch(coins, s)[0].sums, naive_methods.sums_of(coins, s))
+
+
+def test_a_coin_that_none_can_be_is_not_loaded():
+    made, _ = sketch(np.random.default_rng(0).random(20), 16, 8)
+    state = made.state() | {"coins": np.linspace(0.0, 1.0, 20)}
+    again = Sketch(Gaussian(0.8), 20, 1e-6, None, 8, 16)
+    with pytest.raises(FileError, match="a coin is 1, expected less"):
+        again.load_state(Stored(state, "a map"), width=3)
+    again.load_state(Stored(made.state(), "a map"), width=3)
+    np.testing.assert_array_equal(again.directions, made.directions)
 
 
 @pytest.mark.parametrize("seed", range(effort.amount(3, 30)))

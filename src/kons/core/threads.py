@@ -38,7 +38,7 @@ def _blas() -> list[Any]:
     return [each for each in ThreadpoolController().lib_controllers if each.user_api == "blas"]
 
 
-def _of_a_thread(library: Any) -> bool:
+def limited_by_thread(library: Any) -> bool:
     """Whether each thread has a number of its own."""
     return getattr(library, "threading_layer", None) == "openmp"
 
@@ -69,10 +69,10 @@ def single_threaded_blas(active: bool = True) -> Iterator[None]:
     if not active:
         yield
         return
-    own = set_blas_threads([(each, 1) for each in _blas() if _of_a_thread(each)])
+    own = set_blas_threads([(each, 1) for each in _blas() if limited_by_thread(each)])
     with _lock:
         if _inside == 0:
-            _before = set_blas_threads([(each, 1) for each in _blas() if not _of_a_thread(each)])
+            _before = set_blas_threads([(each, 1) for each in _blas() if not limited_by_thread(each)])
         _inside += 1
     try:
         yield

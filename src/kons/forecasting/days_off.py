@@ -37,7 +37,7 @@ class DaysOff(Part):
     STATE = fields(sums=Array(None, 2), usual=Array(2, at_least=0.0), next=Count(at_least=-(2**62)))
 
     def __init__(self, asked: Asked) -> None:
-        self.asked = asked
+        self.asked: Asked = asked
         #: Of each kind: (E - W)(y - W) and (E - W)^2, summed.
         self.sums: Matrix = np.zeros((0, 2))
         #: Of all kinds: (E - W)^2 summed, and the number of hours.

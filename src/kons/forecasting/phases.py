@@ -59,7 +59,7 @@ class PhaseMaps(Part):
     STATE = fields(maps=Inners(), usual=Number(at_least=0.0))
 
     def __init__(self, asked: Asked) -> None:
-        self.asked = asked
+        self.asked: Asked = asked
         self.span: int = asked.seasons[0] if asked.seasons else asked.horizon
         phases = min(self.span, PLACES) if asked.seasons else 1
         self.back: Steps = _places(0, self.span - 1)

@@ -568,7 +568,7 @@ class AutoKONS(StreamConsumer):
     def expert_names(self) -> list[str]:
         """All that may be at work at some time, by their number in a trace; the mean of the targets is 0."""
         specs = self._targets.current.selection.all_specs
-        return ["mean", "last target", "trend", *(spec.name for spec in specs)]
+        return ["mean", "last target", "trend of neighbours", *(spec.name for spec in specs)]
 
     @property
     def shares(self) -> Any:
@@ -586,7 +586,7 @@ class AutoKONS(StreamConsumer):
 
     def _shares_of_each(self) -> list[dict[str, float]]:
         current, each = self._targets.current, []
-        names = ["last target", "trend", *(spec.name for spec in current.pool.specs)]
+        names = ["last target", "trend of neighbours", *(spec.name for spec in current.pool.specs)]
         for stacking in current.stackings:
             weights = stacking.weights
             mean = float(weights[0]) if self._labelled else 1.0 - float(weights[1:].sum())

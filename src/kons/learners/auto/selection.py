@@ -329,7 +329,7 @@ class Selection(Part):
             if slot.expert is not None and (spec.memory or not spec.lags or spec.kernel == "gaussian"):
                 (told if spec.of_series else others).append(error)
         margin = 0.01 * self.stackings[0].memory
-        return now.rows >= SETTLED and min(told) > min(others) + margin
+        return now.rows >= LATE and min(told) > min(others) + margin
 
     @property
     def _of_series(self) -> list[int]:
