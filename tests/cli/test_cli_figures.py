@@ -38,7 +38,7 @@ def test_a_sorted_file_is_said_first_and_judged_without_last_targets(answer, sai
     assert result["metrics"] == result["without_last_targets"]["metrics"]
     assert result["online"]["loss"] < result["loss"]
     words = " ".join(said("run", *by_price, *AUTO).split())
-    assert "columns. The rows are sorted by price:" in words
+    assert "4 columns as 13 features. The rows are sorted by price:" in words
     assert "kons run sorted.csv --target price --drop=dear --shuffle" in words
 
 

@@ -13,6 +13,7 @@ import sys
 import tomllib
 import types
 
+import matplotlib
 import pages
 import pytest
 from docutils import nodes
@@ -65,6 +66,13 @@ def shortened(block):
 def service(tmp_path, monkeypatch):
     with Running(tmp_path / "houses", "--target", "price", "--task", "regression") as running:
         monkeypatch.setenv("KONS_URL", running.url)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def own_style():
+    """What a page asks of matplotlib is not asked in the next test."""
+    with matplotlib.rc_context():
         yield
 
 
