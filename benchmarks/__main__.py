@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="where NAME.csv.gz files are")
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="small sizes; goals are not judged")
-    parser.add_argument("--slow", action="store_true", help="also River's forests: some ms a row")
+    parser.add_argument("--slow", action="store_true", help="also River's forests, and longer streams")
     parser.add_argument("--cache", type=Path, metavar="FILE", help="JSON that keeps the results of rivals")
     parser.add_argument(
         "--sets", nargs="+", default=(), metavar="NAME", help="only these, of tree_rivals or frontier"
