@@ -277,3 +277,37 @@ def test_intervals_are_as_wide_as_the_hour_and_hold_at_each_horizon():
     for h in range(1, 5):
         day = (at + h) % 24 >= 12
         assert width[day, h - 1].mean() > 3.0 * width[~day, h - 1].mean()
+
+
+def test_behind_a_gap_as_long_as_all_that_is_looked_at_the_level_is_kept():
+    # Sixty days without a row, at 1e6: where bases said nothing, that was 0.
+    values = 1e6 + VALUES
+    model = make()
+    advance(model, HOURS[:300], values)
+    late = HOURS[300:] + 24 * 60
+    later = np.concatenate([values[:300], np.zeros(24 * 60), values[300:]])
+    _, prediction, target, *_ = advance(model, late, later)
+    assert len(target) > ROWS - 350
+    assert np.nanmax(np.abs(prediction - target)) < 10.0 * np.ptp(VALUES)
+
+
+def test_no_path_leaves_the_range_of_the_targets_by_more_than_that():
+    # One target of 1e12 among others of 20 was an input, and what it had moved the weights to was 1e8.
+    values = VALUES.copy()
+    values[250] = 1e12
+    model = make()
+    _, prediction, *_ = advance(model, HOURS[:450], values)
+    assert np.abs(prediction).max() <= 2.001e12
+    assert np.abs(model.path().prediction).max() <= 2.001e12
+
+
+@pytest.mark.parametrize("cut", [7, 300])
+def test_series_that_begin_before_1970(cut):
+    start, values = np.datetime64("1969-12-25T00"), VALUES[:300]  # step 0 is among them
+    given = [row(i) | {"when": start + np.timedelta64(i, "h")} for i in range(300)]
+    model = make()
+    parts = [model.advance(given[k : k + cut], values[k : k + cut]) for k in range(0, 300, cut)]
+    origins = np.concatenate([part.origin for part in parts])
+    assert np.diff(origins).tolist() == [1] * (len(origins) - 1)
+    twin = from_bytes(to_bytes(model))
+    np.testing.assert_array_equal(twin.path().prediction, model.path().prediction)

@@ -7,6 +7,9 @@
     g_h     bases - c_h, the corrected base - c_h, the linear map of this phase - c_h: weights start equal
             the last errors of the bases: weights start at 0 and have to be earned
 
+No path leaves the range of the targets so far by more than that range: a target of 1e12 among others of 10
+is an input of the rows behind it, times weights that it has just moved.
+
 The correction is EmbeddedKONS with H targets over one dictionary and one A: what the base of the least lead
 misses. Intervals are those of :mod:`kons.learners.predictive` at each horizon: as wide as the error at this
 place is usually, and as bases are apart. Targets come h steps late, and errors of neighbouring origins are
@@ -28,7 +31,7 @@ from kons.forecasting.features import (
     members,
     usual_errors,
 )
-from kons.forecasting.grid import Grid, Y
+from kons.forecasting.grid import Gaps, Grid, Y
 from kons.forecasting.phases import PhaseMaps
 from kons.learners.auto.stacking import Stacking
 from kons.learners.predictive import Intervals
@@ -61,6 +64,7 @@ class Combination(Part):
         stackings=Inners(),
         intervals=Inners(),
         levels=Array(None, at_least=0.0),
+        seen=Gaps(2),
     )
     asked: Asked
     level: float
@@ -80,13 +84,17 @@ class Combination(Part):
         self.intervals: list[Intervals] = [Intervals(1, SIZES) for _ in range(asked.horizon)]
         #: That intervals are asked for, so that the level comes out.
         self.levels: Vector = np.full(asked.horizon, level)
+        #: The least and the largest target of the paths that were learned; NaN before there are any.
+        self.seen: Vector = np.full(2, np.nan)
 
     def paths(self, grid: Grid, origins: Steps) -> Matrix:
         """The paths of origins, by what was known there. Changes nothing."""
         found = np.empty((len(origins), self.asked.horizon))
         for h, (centre, deviations) in enumerate(self._inputs(grid, origins)):
             found[:, h] = centre + self.stackings[h].combine(deviations, 0.0)[:, 0]
-        return found
+        last = grid.at(Y, origins)
+        low, high = np.minimum(last, self.seen[0])[:, None], np.maximum(last, self.seen[1])[:, None]
+        return found if np.isnan(self.seen[0]) else np.clip(found, 2.0 * low - high, 2.0 * high - low)
 
     def ends(
         self, grid: Grid, origins: Steps, paths: Matrix, level: float | None = None
@@ -110,6 +118,9 @@ class Combination(Part):
         """Origins whose paths have passed, with the paths and intervals that were said of them."""
         asked, H = self.asked, self.asked.horizon
         target = passed(grid, origins, H)
+        came = target[~np.isnan(target)]
+        if len(came):
+            self.seen = np.array([np.fmin(came.min(), self.seen[0]), np.fmax(came.max(), self.seen[1])])
         rows = self._doubts(grid, origins, said)
         judged = ~np.isnan(target) & ~np.isnan(lower)
         outside = judged & ((target < lower) | (target > upper))

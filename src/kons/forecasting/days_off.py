@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kons.arrays import Matrix
 from kons.forecasting.features import DAYS, KIND, NO, Asked, weekend
-from kons.forecasting.grid import OFF, Grid, Y, mean_of
+from kons.forecasting.grid import EARLIEST, OFF, Grid, Y, mean_of
 from kons.state import Array, Count, Part, fields
 
 __all__ = ["DaysOff"]
@@ -34,7 +34,7 @@ Steps = NDArray[np.int64]
 class DaysOff(Part):
     """Writes, for each step with a value in a column of holidays, how much of a day off it is."""
 
-    STATE = fields(sums=Array(None, 2), usual=Array(2, at_least=0.0), next=Count(at_least=-(2**62)))
+    STATE = fields(sums=Array(None, 2), usual=Array(2, at_least=0.0), next=Count(at_least=EARLIEST))
 
     def __init__(self, asked: Asked) -> None:
         self.asked: Asked = asked
@@ -43,7 +43,7 @@ class DaysOff(Part):
         #: Of all kinds: (E - W)^2 summed, and the number of hours.
         self.usual: NDArray[np.float64] = np.zeros(2)
         #: Holidays before this step are learned.
-        self.next: int = -(2**62)
+        self.next: int = EARLIEST
 
     def write(self, grid: Grid, steps: Steps) -> None:
         """Steps that were appended, in order."""

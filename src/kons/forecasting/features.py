@@ -169,11 +169,12 @@ def members(grid: Grid, origins: Steps, asked: Asked) -> Matrix:
     """What each base says of the path of each origin, (n, H, bases); NaN where it looks too late for that.
 
     Where it said nothing (no row came, or none had been learned): the same place in earlier seasons, or the
-    level, or 0.
+    level, or, behind a gap as long as all of these, the value of the origin.
     """
     leads = asked.looks
     steps = (origins[:, None] + np.arange(1, asked.horizon + 1)).ravel()
-    found = np.stack([_expected(grid, steps, asked, base) for base in range(len(leads))], axis=1)
+    last = np.nan_to_num(np.repeat(grid.at(Y, origins), asked.horizon))
+    found = np.stack([_expected(grid, steps, asked, base, last) for base in range(len(leads))], axis=1)
     found = found.reshape(len(origins), asked.horizon, len(leads))
     found[:, np.arange(1, asked.horizon + 1)[:, None] > np.array(leads)] = np.nan
     return found
@@ -197,19 +198,19 @@ def last_errors(grid: Grid, origins: Steps, asked: Asked) -> Matrix:
 
 
 def expected(grid: Grid, steps: Steps, asked: Asked, ahead: int = 1) -> Vector:
-    """What is said of steps so far ahead; where there is nothing, as in :func:`members`."""
+    """What is said of steps so far ahead; where there is nothing, as in :func:`members`, or 0."""
     base = max(place for place, lead in enumerate(asked.leads) if lead >= ahead)
     return _expected(grid, steps, asked, base)
 
 
-def _expected(grid: Grid, steps: Steps, asked: Asked, base: int) -> Vector:
+def _expected(grid: Grid, steps: Steps, asked: Asked, base: int, last: Vector | float = 0.0) -> Vector:
     found = grid.at(BASES + base, steps)
     if not np.isnan(found).any():
         return found
     level = grid.means(Y, steps - asked.horizon, asked.windows[-1])
     for other in (*(same_place(grid, steps, lags) for lags in asked.lags), level):
         found = np.where(np.isnan(found), other, found)
-    return np.nan_to_num(found)
+    return np.where(np.isnan(found), last, found)
 
 
 def alike(grid: Grid, steps: Steps, asked: Asked, lead: int) -> Vector:

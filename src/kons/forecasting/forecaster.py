@@ -14,7 +14,7 @@ from kons.errors import ConfigurationError, InputError
 from kons.forecasting.combining import Combination, passed
 from kons.forecasting.days_off import DaysOff
 from kons.forecasting.features import Asked, alike, base_records
-from kons.forecasting.grid import BASES, Gaps, Grid, Incoming, Y, mean_of, steps_of, too_early
+from kons.forecasting.grid import BASES, EARLIEST, Gaps, Grid, Incoming, Y, mean_of, steps_of, too_early
 from kons.learners import AutoKONS
 from kons.learners.protocol import described
 from kons.state import Count, Flag, Inner, Inners, Part, fields
@@ -120,7 +120,7 @@ class Forecaster(Part):
         open=Gaps(None, None),
         bases=Inners(),
         combination=Inner(),
-        done=Count(),
+        done=Count(at_least=EARLIEST),
         said=Gaps(None, None),
         judged=Gaps(None, 2),
         trusted=Flag(),
@@ -172,7 +172,7 @@ class Forecaster(Part):
         ]
         self.combination: Combination = Combination(self.asked, level, seed)
         #: Origins before this step have been predicted, and those of the chunk before it not yet learned.
-        self.done: int = 0
+        self.done: int = EARLIEST
         #: Of these: what was said, lower and upper ends, and what the model said, four paths in a row.
         self.said: Matrix = np.empty((0, 4 * steps))
         #: Mean squared errors of the last origins: of the model, and of one season before.
@@ -213,13 +213,13 @@ class Forecaster(Part):
         self.grid.append(closed)
         self.days_off.write(self.grid, closed.steps)
         if len(closed.steps):
-            if not self.done:
+            if self.done == EARLIEST:
                 self.done = int(closed.steps[0])
             for place in range(len(self.bases)):
                 self._follow(place, closed)
         parts = []
         H = self.asked.horizon
-        while (end := (self.done // H + 1) * H) + H <= self.grid.next:
+        while self.done > EARLIEST and (end := (self.done // H + 1) * H) + H <= self.grid.next:
             parts.append(self._chunk(np.arange(self.done, end)))
             self.done = end
         self.grid.forget(self.asked.reach)

@@ -19,10 +19,13 @@ from kons.stored import Stored
 from kons.tables.moments import NOT_A_TIME
 from kons.tables.records import Records
 
-__all__ = ["BASES", "OFF", "Gaps", "Grid", "Incoming", "Y", "first_of", "mean_of", "steps_of", "too_early"]
+__all__ = ["BASES", "EARLIEST", "OFF", "Gaps", "Grid", "Incoming", "Y", "first_of", "mean_of", "steps_of"]
+__all__ += ["too_early"]
 
 #: The first columns of a grid: y, how much of a day off a holiday is, and from there on what each base said.
 Y, OFF, BASES = range(3)
+#: Before all steps, some of which are below 0: before 1970.
+EARLIEST = -(2**62)
 #: Steps without a row in one call: beyond, the step is not that of the rows.
 MOST_EMPTY = 1_000_000
 
@@ -81,7 +84,7 @@ class Incoming(NamedTuple):
 class Grid(Part):
     """Steps in order, ``first`` the number of the first that is kept; y, the bases, then other columns."""
 
-    STATE = fields(kinds=_Columns(), first=Count(at_least=-(2**62)), rows=Gaps(None, "grid"))
+    STATE = fields(kinds=_Columns(), first=Count(at_least=EARLIEST), rows=Gaps(None, "grid"))
 
     def __init__(self, bases: int) -> None:
         self.own: int = BASES + bases
