@@ -391,3 +391,19 @@ def test_records_that_are_damaged_are_refused():
     bucket.learn_one({"sensor": "a", "load": 1.0}, 1.0)
     with pytest.raises(FileError, match="bucket"):
         Keyed(AutoKONS(effort="tiny"), "sensor").resume_bytes(bucket.to_bytes()[:-3])
+
+
+@pytest.mark.parametrize("where", ["memory", "folder"])
+def test_of_a_damaged_bucket_nothing_stays(where, tmp_path):
+    records, y = stream(60, 3)
+    keyed = Keyed(AutoKONS(effort="tiny"), "sensor")
+    keyed.advance(records, y)
+    data = keyed.to_bytes()
+    new = Keyed(AutoKONS(effort="tiny"), "sensor", folder=None if where == "memory" else tmp_path / "keys")
+    for damaged in (data[:-1], data[: len(data) // 2], data[:-9] + bytes([data[-9] ^ 1]) + data[-8:]):
+        with pytest.raises(FileError, match="damaged or cut short"):
+            new.resume_bytes(damaged)
+        assert (len(new), new.rows_seen, new.size, new.keys) == (0, 0, 0, [])
+    new.resume_bytes(data)
+    assert new.rows_seen == 60
+    np.testing.assert_array_equal(new.predict(records), keyed.predict(records))

@@ -391,11 +391,21 @@ class Keyed(Learner):
         return (entry(key, self._parking.record(key)) for key in self._tally)
 
     def resume_bytes(self, data: Any) -> Self:
-        """Itself, that has met no key, with the records of :meth:`to_bytes`, decoded when it has rows."""
+        """Itself, that has met no key, with the records of :meth:`to_bytes`, decoded when it has rows.
+
+        Of damaged bytes nothing stays.
+        """
         if len(self):
             raise ConfigurationError(f"{len(self):,} keys are here already: resume a new Keyed.")
-        for key, record in entries(data):
-            self._parking.take(key, record)
+        mark = self._tally.mark(())
+        try:
+            for key, record in entries(data):
+                self._parking.take(key, record)
+        except BaseException:
+            for key in self.keys:
+                self.drop(key)
+            self._tally.restore(mark)
+            raise
         return self
 
     def parameters(self) -> dict[str, Any]:

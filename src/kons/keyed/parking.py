@@ -44,7 +44,7 @@ class Parking:
         self.awake: OrderedDict[Key, Any] = OrderedDict()
         self._changed: set[Key] = set()  # of these, since their record was written
         for parked in store:
-            self._note(parked)
+            self._note(parked, store.get(parked))
 
     # ---- to be asked, and to learn
 
@@ -158,12 +158,11 @@ class Parking:
 
     def take(self, key: Key, record: bytes) -> None:
         """The record of a key that has not come."""
+        self._note(key, record)
         self.store.put(key, record)
-        self._note(key)
 
-    def _note(self, key: Key) -> None:
+    def _note(self, key: Key, record: bytes) -> None:
         """Find again what is known of a key, from the beginning of its record; the rest is not decoded."""
-        record = self.store.get(key)
         broken = FileError(f"the record of key {key!r} is no record of a learner.")
         try:
             *told, length = HEAD.unpack_from(record)
