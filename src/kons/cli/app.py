@@ -41,7 +41,8 @@ def dispatch(arguments: Sequence[str]) -> int:
     try:
         command, bound, *_ = app.parse_args(tokens, print_error=False, exit_on_error=False)
     except CycloptsError as error:
-        return fail(f"{error} Try: kons --help".replace(options.DASH, "-"), USAGE)
+        asked = f" {tokens[0]}" if tokens and tokens[0] in app else ""
+        return fail(f"{error} Try: kons{asked} --help".replace(options.DASH, "-"), USAGE)
     result = command(*bound.args, **bound.kwargs)
     return result if isinstance(result, int) else 0
 

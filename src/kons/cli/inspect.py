@@ -129,7 +129,7 @@ def _lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if found["classes"] is not None:
         yield "classes", _some([str(label) for label in found["classes"]])
     if found["features"] is not None:
-        yield f"{len(found['features']):,} columns", _some(found["features"])
+        yield f"{len(found['features']):,} features", _some(found["features"])
     if found["lags"]:
         yield "lags", _some(found["lags"])
     if found["horizon"]:
