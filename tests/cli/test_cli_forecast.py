@@ -130,3 +130,26 @@ def test_rows_of_which_no_steps_can_be_made(rows, message, tmp_path, capsys):
     err = capsys.readouterr().err
     assert message in err
     assert "bug" not in err
+
+
+def test_what_was_left_out_is_said_and_what_nobody_knows_is_no_zero(tmp_path, capsys, series):
+    lines = (tmp_path / "load.csv").read_text().splitlines()
+    lines[9] = lines[9].rpartition(",")[0] + ","
+    (tmp_path / "load.csv").write_text("\n".join(lines[:20]) + "\n")
+    few = [word if word != "6h" else "48h" for word in RUN]
+    assert main([*few, "--out", "out"]) == 0
+    told = capsys.readouterr().out
+    assert "Too few rows to judge by" in told
+    assert "1 row could not be read and was left out" in told
+    assert "line 10, column 'load': '' is a missing value" in " ".join(told.split())
+    assert "could not be read" in (tmp_path / "out/report.html").read_text()
+    first = json.loads((tmp_path / "out/summary.json").read_text())["by_horizon"][0]
+    assert (first["targets"], first["prediction"]) == (0, None)
+
+
+def test_a_series_that_does_not_move_is_forecast_as_well_as_trivially(tmp_path, capsys):
+    start = np.datetime64("2024-03-01T00", "h")
+    (tmp_path / "flat.csv").write_text("when,load\n" + "".join(f"{start + i},5\n" for i in range(60)))
+    assert main(["run", "flat.csv", "--target", "load", "--horizon", "6h", "--effort", "low"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "error of 0, as much as that of the same place one season before (0)" in told

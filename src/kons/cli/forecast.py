@@ -19,7 +19,7 @@ from kons.files import write_file
 from kons.report.folder import RunFolder
 from kons.report.forecast import by_horizon, headline
 from kons.report.numbers import duration, number, plural
-from kons.report.words import plain
+from kons.report.words import left_out, plain
 from kons.runs.folder import require_place as require_folder
 from kons.runs.forecast import Asked, ForecastRun, ahead_columns, is_forecast, is_forecaster, rows_ahead
 from kons.runs.lines import as_table
@@ -136,7 +136,7 @@ def _print(summary: dict[str, Any], source: str, out: Path | None, files: Sequen
     sheet.table("n" + "v" * (len(table.heads) - 1), table.rows, table.heads, indent=2)
     cost = number(summary["microseconds_per_row"], 2)
     sheet.say(f"\n  {duration(summary['seconds'])}; {cost} us a row, all horizons together")
-    sheet.notes(known.texts("notes"))
+    sheet.notes([*map(plain, left_out(known)), *known.texts("notes")])
     if out is not None:
         sheet.say(f"\nSaved in {out}: {', '.join(files)}. The next steps: kons predict {out} --continue")
     sheet.say()

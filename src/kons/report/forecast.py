@@ -13,7 +13,7 @@ from kons.report.drawing import COLOURS, Key, Picture
 from kons.report.folder import RunFolder, as_number, as_text
 from kons.report.numbers import column, count, number, percent, plural
 from kons.report.shown import Shown, Table
-from kons.report.words import Code
+from kons.report.words import Code, left_out
 
 __all__ = ["by_horizon", "describe_forecast", "headline"]
 
@@ -27,7 +27,7 @@ def describe_forecast(folder: RunFolder) -> dict[str, Any]:
         "title": f"{folder.target} \N{MIDDLE DOT} kons forecast",
         "headline": headline(folder),
         "kind": _kind(folder),
-        "notes": [[note] for note in folder.texts("notes")],
+        "notes": [*left_out(folder), *([note] for note in folder.texts("notes"))],
     }
     if not folder.number("targets_scored"):
         return context
@@ -65,6 +65,7 @@ def headline(folder: RunFolder) -> list[str]:
     best = min(trivial, key=lambda name: trivial[name])
     error, theirs = math.sqrt(loss), math.sqrt(trivial[best])
     ratio = f"{number(error / theirs, 2)} times" if theirs else "more than"
+    ratio = "as much as" if error == theirs else ratio
     return [
         "Forecasts ",
         Code(folder.target),

@@ -15,7 +15,7 @@ from kons.report.numbers import UNKNOWN, column, count, duration, number, percen
 
 __all__ = [
     "METRICS", "TOO_FEW", "Code", "Command", "Verdict", "baseline_names", "command", "compared",
-    "headline", "loss_name", "loss_text", "loss_texts", "meaning", "plain", "remark",
+    "headline", "left_out", "loss_name", "loss_text", "loss_texts", "meaning", "plain", "remark",
     "suggestions", "verdict", "worth_knowing",
 ]  # fmt: skip
 
@@ -295,8 +295,7 @@ def worth_knowing(folder: RunFolder, history: History) -> list[list[str]]:
         more = Code(f"--set max_atoms={2 * int(most)}")
         gain = "tell rows apart more finely" if "novelty" in folder.summary else "predict better"
         said.append([full, f"More may {gain} and cost more time a row: ", more, "."])
-    if skipped := int(folder.number("rows_skipped") or 0):
-        said.append([f"{plural(skipped, 'row')} could not be read and {_was(skipped)} left out."])
+    said += left_out(folder)
     if clipped := int(folder.number("targets_clipped") or 0):
         cut = f"{_was(clipped)} cut off at its ends for learning."
         said.append([f"{plural(clipped, 'target')} lay outside the range seen at first and {cut}"])
@@ -345,6 +344,12 @@ def command(*words: Any) -> str:
 
 def _article(name: str) -> str:
     return "an" if name[:1] in "aeiou" else "a"
+
+
+def left_out(folder: RunFolder) -> list[list[str]]:
+    """How many rows could not be used, if any."""
+    skipped = int(folder.number("rows_skipped") or 0)
+    return [[f"{plural(skipped, 'row')} could not be read and {_was(skipped)} left out."]] if skipped else []
 
 
 def _was(value: float) -> str:

@@ -25,7 +25,7 @@ from kons.runs.lines import as_table
 from kons.runs.pacing import Pacing
 from kons.runs.run import Progress, Stopped, digest_of, require_unchanged
 from kons.runs.settings import Settings
-from kons.runs.summary import about_run, finite, skipped
+from kons.runs.summary import about_run, complaints, finite, skipped
 from kons.state import Array, Part, fields
 from kons.stored import Stored
 from kons.streams import Plan, Stream
@@ -95,15 +95,16 @@ class Figures(Part):
 
     def by_horizon(self) -> list[dict[str, Any]]:
         """Root mean squared errors, and the share of targets inside their interval."""
-        counts = np.maximum(self.count, 1.0)
+        with np.errstate(invalid="ignore"):  # where nothing came
+            errors = np.sqrt(self.squares / self.count)
         return [
             {
                 "horizon": h + 1,
                 "targets": int(self.count[h]),
-                **{name: math.sqrt(self.squares[k, h] / counts[h]) for k, name in enumerate(WHO)},
+                **{name: float(errors[k, h]) for k, name in enumerate(WHO)},
                 "coverage": self.inside[h] / self.judged[h] if self.judged[h] else None,
             }
-            for h in range(len(counts))
+            for h in range(len(self.count))
         ]
 
 
@@ -492,7 +493,7 @@ def _summary(
         },
         "ahead_time": None if ahead.time is None else _texts(ahead.time.view(np.int64)).tolist(),
         **skipped(stream),
-        "notes": list(stream.notes),
+        "notes": [*stream.notes, *complaints(stream)],
         "columns": list(stream.columns),
         "features": list(stream.features),
         "settings": settings.to_dict(),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 from kons.streams import Stream
 from kons.streams.wording import listed
 
-__all__ = ["about_run", "finite", "shares_of", "skipped", "summarize", "without_target"]
+__all__ = ["about_run", "complaints", "finite", "shares_of", "skipped", "summarize", "without_target"]
 
 # Keys that are named.
 WORST = 20
@@ -104,7 +104,7 @@ def summarize(run: Run) -> dict[str, Any]:
         "learner_seconds": result.learner_seconds,
         "microseconds_per_row": result.microseconds_per_row,
         **skipped(run.stream),
-        "notes": [*run.stream.notes, *result.notes, *run.changed_notes, *_complaints(run.stream)],
+        "notes": [*run.stream.notes, *result.notes, *run.changed_notes, *complaints(run.stream)],
         "columns": list(run.stream.columns),
         "features": list(run.stream.features),
         "relevances": _relevances(learner, run.stream.features),
@@ -173,7 +173,8 @@ def shares_of(learner: Any) -> dict[str, float]:
     return {name: float(shares.get(name, 0.0)) for name in told.expert_names}
 
 
-def _complaints(stream: Stream) -> list[str]:
+def complaints(stream: Stream) -> list[str]:
+    """The first row left out for each reason, odd text, and gaps."""
     found = [f"skipped, {reason}: {text}" for reason, text in stream.first_skipped.items() if text]
     if stream.odd_text and stream.odd_text not in stream.notes:
         found.append(stream.odd_text)
