@@ -79,7 +79,7 @@ def test_the_next_steps(tmp_path, capsys, no_report):
         widths.append(cells[:, 1] - cells[:, 0])
     assert (widths[0] < widths[1]).all()
     assert main(["predict", "out", "--continue", "--level", "1", "--quiet"]) == 2
-    assert "level is 1" in capsys.readouterr().err
+    assert "--level is 1" in capsys.readouterr().err
     # More rows go on from there.
     (tmp_path / "more.csv").write_text(
         "when,holiday,wind,load\n2024-03-17T16,,3,55.0\n2024-03-17T17,,3,52.0\n"

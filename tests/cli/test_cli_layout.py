@@ -47,6 +47,11 @@ def test_a_comparison(blocks, file, no_report):
     assert picture == ["Picture: p.png"]
 
 
+def test_a_comparison_of_one_row_breaks_no_name(blocks, file):
+    table = blocks("compare", "houses.csv", "--target", "price", "--rows", "1", "--learners", "embedded")[1]
+    assert table == ["learner", "embedded"]
+
+
 def test_scores_and_a_model(blocks, answer, file, no_report):
     answer("run", *PRICE, *FEW, "--out", "out")
     title, table = blocks("score", "out", "houses.csv")

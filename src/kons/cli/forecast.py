@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from kons.arrays import require_number
 from kons.cli import fail, options
 from kons.cli.files import find_model, open_model, require_place
 from kons.cli.run import with_report
@@ -102,6 +103,8 @@ def write(
         raise ConfigurationError("--id is not for a forecast: its lines are named by their time.")
     if out is not None:
         require_place("--out", out, force=force)
+    if level is not None:
+        require_number(level, "--level", above=0.0, below=1.0)
     with notices(quiet=quiet):
         thing, told = open_model(find_model(model))
         ahead = rows_ahead(thing, told.get("plan"), source, reading, level)

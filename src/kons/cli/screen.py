@@ -179,6 +179,7 @@ class Sheet:
                 justify="right" if kind == "v" else "left",
                 no_wrap=kind in "nv",
                 overflow="fold",
+                min_width=1,  # a column of nothing would take its gap from the others
                 style="dim" if kind == "d" else "",
             )
         for row in rows:
