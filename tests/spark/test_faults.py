@@ -52,7 +52,9 @@ def kill(cluster, victim, driver):
         cluster.workers.append(cluster.start_worker(2))
     else:
         word = {"python worker": "pyspark.daemon", "executor": "CoarseGrainedExecutorBackend"}[victim]
-        processes = children(cluster, word)
+        while not (processes := children(cluster, word)):  # behind another kill it may still be starting
+            with suppress(subprocess.TimeoutExpired):
+                pytest.fail(f"no {victim} was there, and the driver ended with {driver.wait(0.1)}")
         processes[-1].send_signal(signal.SIGKILL)
 
 
