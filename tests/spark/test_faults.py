@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
-from sensors import one_process, sensors
+from sensors import one_process, sensors, write_in_order
 from spark_found import PATIENCE
 
 import effort
@@ -93,9 +93,8 @@ def keyed_in_one_process(frame, keys):
 def test_nothing_is_lost_and_nothing_is_twice(cluster, start, tmp_path, seed):
     rng = np.random.default_rng(seed)
     frame = sensors(120, 4, seed)
-    (tmp_path / "in").mkdir()
-    for i, part in enumerate(np.array_split(np.arange(len(frame)), BATCHES)):
-        frame.iloc[part].to_parquet(tmp_path / "in" / f"{i}.parquet", index=False)
+    parts = np.array_split(np.arange(len(frame)), BATCHES)
+    write_in_order((frame.iloc[part] for part in parts), tmp_path / "in")
     victims = dict(zip(rng.choice(np.arange(BATCHES), 4, replace=False).tolist(), VICTIMS, strict=True))
     driver = start()
     while victims:

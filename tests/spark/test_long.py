@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from sensors import SCHEMA, sensors
+from sensors import SCHEMA, sensors, write_in_order
 
 from kons.spark import keyed, learners_in, write_once
 
@@ -39,10 +39,8 @@ def memory(cluster, word):
 @pytest.mark.soak
 def test_checkpoint_and_memory_stay_as_they_are(spark, cluster, tmp_path):
     frame = sensors(2 * KEYS * BATCHES, KEYS)
-    (tmp_path / "in").mkdir()
-    for i in range(BATCHES):
-        part = frame.iloc[2 * KEYS * i : 2 * KEYS * (i + 1)]
-        part.to_parquet(tmp_path / "in" / f"{i:03d}.parquet", index=False)
+    parts = (frame.iloc[2 * KEYS * i : 2 * KEYS * (i + 1)] for i in range(BATCHES))
+    write_in_order(parts, tmp_path / "in")
     write, met = write_once(str(tmp_path / "out")), []
 
     def write_and_measure(rows, batch):

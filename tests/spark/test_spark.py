@@ -6,7 +6,7 @@ from itertools import pairwise
 import pandas as pd
 import pytest
 from pyspark.errors import StreamingQueryException
-from sensors import SCHEMA, one_process, sensors
+from sensors import SCHEMA, one_process, sensors, write_in_order
 
 from kons import AutoKONS
 from kons.errors import ConfigurationError
@@ -18,9 +18,7 @@ SAID = ["prediction", "lower", "upper", "loss", "novelty"]
 def run(spark, folder, parts, buckets, **options):
     """A stream of files, one a micro-batch, and what came out."""
     incoming = folder / "in"
-    incoming.mkdir(parents=True, exist_ok=True)
-    for i, part in enumerate(parts, len(list(incoming.iterdir()))):
-        part.to_parquet(incoming / f"{i:03d}.parquet", index=False)
+    write_in_order(parts, incoming)
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(incoming))
     answer = keyed(stream, key="sensor", target="y", order="t", buckets=buckets, **options)
     query = (
