@@ -147,7 +147,7 @@ def sketched_ons(
     As ``ons``, with A known in at most ``2*directions`` directions, the frequent ones. The regret of ONS,
     plus what the sketch took off, over alpha.
 
-    :cost: O(d l)
+    :cost: O(d l + l^3)
     :not for: few columns, where ons costs no more
     :reference: Luo, Agarwal, Cesa-Bianchi, Langford, NIPS 2016
 
